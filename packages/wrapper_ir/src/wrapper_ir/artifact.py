@@ -1,0 +1,56 @@
+"""The artifact: a program with its constants and its calling convention, in memory.
+
+`wrapper_ir.storage` writes and reads it as a `.wir` file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from wrapper_ir.program import Program
+from wrapper_ir.signature import Signature
+from wrapper_ir.types import DType
+
+__all__ = ["Artifact", "TensorData"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorData:
+    """The raw bytes of one constant's storage: `buffer` holds at least the extent of the constant's layout.
+
+    Bytes are little-endian elements of `dtype`. The buffer may be a view of memory that somebody else owns (a mapped
+    file, a live tensor), which it keeps alive; it is never written through.
+    """
+
+    dtype: DType
+    buffer: memoryview
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.buffer.nbytes
+
+    def sha256(self) -> str:
+        """Hash of the bytes, hex."""
+        return hashlib.sha256(self.buffer).hexdigest()
+
+
+_NOTHING: Mapping[str, TensorData] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Artifact:
+    """A program (`program`), its constants' data by constant name, its signature, and free-form metadata.
+
+    `tuning` holds tuning records by kernel content hash; `metadata` what a reader may want to know (versions,
+    the model's name). Both are JSON texts by key.
+    """
+
+    program: Program
+    signature: Signature
+    constants: Mapping[str, TensorData] = field(default_factory=lambda: _NOTHING)
+    tuning: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

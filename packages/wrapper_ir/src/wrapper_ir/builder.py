@@ -1,0 +1,244 @@
+"""Builds programs step by step: the builder names values, declares what ops refer to, and holds nothing else.
+
+b = ProgramBuilder()
+f = b.function("main")
+x = f.param("x", f32(8))
+y = f.alloc("y", x.type)
+f.launch(kernel, (x, y))
+f.ret((y,))
+program = b.finish()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from wrapper_ir.errors import BuildError
+from wrapper_ir.expr import Expr, as_expr
+from wrapper_ir.kernels import KernelDef
+from wrapper_ir.layout import contiguous_strides, extent_bytes
+from wrapper_ir.ops import (
+    UNKNOWN,
+    AllocPurpose,
+    AllocStorage,
+    Arg,
+    CallExtern,
+    Define,
+    Launch,
+    Op,
+    Provenance,
+    Return,
+    Unpack,
+    View,
+    ViewMode,
+    ZeroMode,
+)
+from wrapper_ir.program import Constant, Function, Ownership, Param, Program, SymbolDef, Target
+from wrapper_ir.schemas import ExternDef
+from wrapper_ir.types import CPU, Device, DType, MemorySpace, StorageType, TensorType, Type
+from wrapper_ir.values import Value
+
+__all__ = ["FunctionBuilder", "ProgramBuilder", "tensor_type"]
+
+Dim = int | Expr
+D = TypeVar("D")
+
+
+def tensor_type(
+    dtype: DType, sizes: Sequence[Dim], strides: Sequence[Dim] | None = None, device: Device = CPU
+) -> TensorType:
+    """A tensor type from ints and expressions; contiguous strides unless given."""
+    size = tuple(as_expr(s) for s in sizes)
+    stride = contiguous_strides(size) if strides is None else tuple(as_expr(s) for s in strides)
+    return TensorType(dtype, size, stride, device)
+
+
+class FunctionBuilder:
+    """Builds one function. Every method appends one op (or a short fixed sequence) and returns its result."""
+
+    def __init__(self, program: ProgramBuilder, name: str) -> None:
+        self.program = program
+        self.name = name
+        self.ops: list[Op] = []
+        self.prov: Provenance = UNKNOWN
+        """Provenance given to the ops that follow."""
+        self._params: list[Param] = []
+        self._captures: dict[str, None] = {}
+        self._names: set[str] = set()
+
+    def fresh_name(self, wish: str) -> str:
+        """`wish`, or `wish_1`, `wish_2`, ... where that is taken in this function or by a constant."""
+        name, n = wish, 0
+        while name in self._names or name in self.program.constant_names:
+            n += 1
+            name = f"{wish}_{n}"
+        self._names.add(name)
+        return name
+
+    def value(self, name: str, type: Type) -> Value:
+        """A new value with a fresh name; the caller puts it into an op."""
+        return Value(self.fresh_name(name), type)
+
+    def append(self, op: Op) -> None:
+        """Appends an op made by the caller."""
+        self.ops.append(op)
+
+    def param(self, name: str, type: Type, ownership: Ownership = Ownership.BORROWED) -> Value:
+        """Declares a parameter."""
+        value = self.value(name, type)
+        self._params.append(Param(value=value, ownership=ownership))
+        return value
+
+    def capture(self, symbol: str) -> None:
+        """Declares a symbol taken from the caller."""
+        self._captures[symbol] = None
+
+    def alloc_storage(
+        self,
+        name: str,
+        nbytes: Dim,
+        *,
+        device: Device = CPU,
+        space: MemorySpace | None = None,
+        purpose: AllocPurpose = AllocPurpose.PLAIN,
+        zero: ZeroMode = ZeroMode.NONE,
+        stream: int = 0,
+    ) -> Value:
+        """AllocStorage."""
+        result = self.value(name, StorageType(as_expr(nbytes), device, space or MemorySpace()))
+        op = AllocStorage(result=result, purpose=purpose, zero=zero, stream=stream, prov=self.prov)
+        self.append(op)
+        return result
+
+    def alloc(self, name: str, type: TensorType, nbytes: Dim | None = None) -> Value:
+        """A storage `<name>.s` of `nbytes` (default: the layout's extent) and a view of it."""
+        size = extent_bytes(type) if nbytes is None else as_expr(nbytes)
+        storage = self.alloc_storage(f"{name}.s", size, device=type.device)
+        return self.view(name, storage, type)
+
+    def view(
+        self, name: str, source: Value, type: TensorType, offset: Dim = 0, mode: ViewMode = ViewMode.ALIAS
+    ) -> Value:
+        """View; `offset` in bytes."""
+        result = self.value(name, type)
+        self.append(View(source=source, result=result, offset=as_expr(offset), mode=mode, prov=self.prov))
+        return result
+
+    def launch(
+        self,
+        kernel: KernelDef,
+        args: Iterable[Arg],
+        *,
+        grid: Iterable[Dim] = (),
+        extents: Iterable[Dim] = (),
+        stream: int = 0,
+    ) -> None:
+        """Launch; declares the kernel."""
+        self.program.kernel(kernel)
+        self.append(
+            Launch(
+                kernel=kernel.name,
+                args=tuple(args),
+                grid=tuple(as_expr(g) for g in grid),
+                extents=tuple(as_expr(e) for e in extents),
+                stream=stream,
+                prov=self.prov,
+            )
+        )
+
+    def call(
+        self,
+        extern: ExternDef,
+        args: Iterable[Arg],
+        kwargs: Iterable[tuple[str, Arg]] = (),
+        *,
+        name: str = "",
+        type: Type | None = None,
+    ) -> Value | None:
+        """CallExtern; declares the operator. With `type`, the result gets `name`; without, nothing is kept."""
+        self.program.extern(extern)
+        result = None if type is None else self.value(name or "t", type)
+        self.append(
+            CallExtern(
+                target=extern.name, args=tuple(args), kwargs=tuple(kwargs), result=result, prov=self.prov
+            )
+        )
+        return result
+
+    def unpack(self, name: str, source: Value, path: Iterable[int | str], type: Type) -> Value:
+        """Unpack."""
+        result = self.value(name, type)
+        self.append(Unpack(source=source, path=tuple(path), result=result, prov=self.prov))
+        return result
+
+    def define(self, symbol: str, expr: Expr) -> None:
+        """Define; the symbol must be declared with `ProgramBuilder.symbol`."""
+        self.append(Define(symbol=symbol, expr=expr, prov=self.prov))
+
+    def ret(self, values: Iterable[Arg]) -> None:
+        """Return."""
+        self.append(Return(values=tuple(values), prov=self.prov))
+
+    def finish(self) -> Function:
+        """The function; raises BuildError WIR301 where it does not end in a return."""
+        function = Function(
+            name=self.name, params=tuple(self._params), body=tuple(self.ops), captures=tuple(self._captures)
+        )
+        _ = function.returns
+        return function
+
+
+class ProgramBuilder:
+    """Builds a program: declares symbols, constants, operators and kernels once each."""
+
+    def __init__(self, target: Target | None = None) -> None:
+        self.target = target or Target()
+        self._functions: dict[str, FunctionBuilder] = {}
+        self._symbols: dict[str, SymbolDef] = {}
+        self._constants: dict[str, Constant] = {}
+        self._externs: dict[str, ExternDef] = {}
+        self._kernels: dict[str, KernelDef] = {}
+
+    @property
+    def constant_names(self) -> frozenset[str] | dict[str, Constant]:
+        """Names of constants (visible in every function)."""
+        return self._constants
+
+    def function(self, name: str) -> FunctionBuilder:
+        """Starts a function; the first is `main`."""
+        if name in self._functions:
+            raise BuildError("WIR306", f"function @{name} exists already")
+        return self._functions.setdefault(name, FunctionBuilder(self, name))
+
+    def symbol(self, definition: SymbolDef) -> SymbolDef:
+        """Declares a symbol; declaring another one of the same name raises WIR306."""
+        return self._declare(self._symbols, definition.name, definition)
+
+    def constant(self, constant: Constant) -> Value:
+        """Declares a constant."""
+        return self._declare(self._constants, constant.value.name, constant).value
+
+    def extern(self, extern: ExternDef) -> ExternDef:
+        """Declares an operator."""
+        return self._declare(self._externs, extern.name, extern)
+
+    def kernel(self, kernel: KernelDef) -> KernelDef:
+        """Declares a kernel."""
+        return self._declare(self._kernels, kernel.name, kernel)
+
+    def _declare(self, table: dict[str, D], name: str, definition: D) -> D:
+        if table.setdefault(name, definition) != definition:
+            raise BuildError("WIR306", f"{name!r} is declared twice, with different definitions")
+        return definition
+
+    def finish(self) -> Program:
+        """The program, unverified."""
+        return Program(
+            target=self.target,
+            functions=tuple(f.finish() for f in self._functions.values()),
+            symbols=tuple(self._symbols.values()),
+            constants=tuple(self._constants.values()),
+            externs=tuple(self._externs.values()),
+            kernels=tuple(self._kernels.values()),
+        )

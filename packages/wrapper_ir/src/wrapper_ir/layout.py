@@ -1,0 +1,52 @@
+"""Arithmetic on layouts: strides, element counts, extents. All in elements unless a name says bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wrapper_ir.expr import Expr, Int, add, mul, sub
+from wrapper_ir.types import TensorType
+
+__all__ = ["contiguous_strides", "extent_bytes", "extent_elements", "is_contiguous", "numel"]
+
+_ZERO = Int(0)
+_ONE = Int(1)
+
+
+def numel(sizes: Sequence[Expr]) -> Expr:
+    """Product of the sizes."""
+    return mul(*sizes) if sizes else _ONE
+
+
+def contiguous_strides(sizes: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Row-major strides; a dimension of size 0 counts as 1, as PyTorch does where that is known."""
+    strides: list[Expr] = []
+    running: Expr = _ONE
+    for size in reversed(sizes):
+        strides.append(running)
+        if size != _ZERO:
+            running = mul(running, size)
+    return tuple(reversed(strides))
+
+
+def is_contiguous(sizes: Sequence[Expr], strides: Sequence[Expr]) -> bool:
+    """Whether the strides are exactly `contiguous_strides(sizes)`."""
+    return tuple(strides) == contiguous_strides(sizes)
+
+
+def extent_elements(sizes: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
+    """1 + the largest element offset that the layout reaches; 0 where a size is constant 0.
+
+    A symbolic size counts as at least 1. For row-major layouts this is the number of elements.
+    """
+    if _ZERO in sizes:
+        return _ZERO
+    if is_contiguous(sizes, strides):
+        return numel(sizes)
+    reach = [mul(sub(size, _ONE), stride) for size, stride in zip(sizes, strides, strict=True)]
+    return add(_ONE, *reach) if reach else _ONE
+
+
+def extent_bytes(type: TensorType) -> Expr:
+    """Bytes from the first element to behind the last one of a tensor of this type."""
+    return mul(extent_elements(type.sizes, type.strides), Int(type.dtype.itemsize))

@@ -1,0 +1,47 @@
+"""Ops that check at run time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wrapper_ir.expr import Expr
+from wrapper_ir.ops.base import OpBase, Use
+
+__all__ = ["AssertExpr", "AssertFinite", "AssertLayout"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssertLayout(OpBase):
+    """Fails unless the tensor has these sizes and strides (in elements; strides of size-1 dims are free),
+    and an address that is a multiple of `alignment` bytes where that is not 0.
+
+    Text: `assert_layout %x [s0, 64] [64, 1]`, `assert_layout %x [4] [1] align(16) "input"`.
+    """
+
+    tensor: Use
+    sizes: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    alignment: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssertExpr(OpBase):
+    """Fails with `message` unless `condition` (kept as captured, never simplified) holds.
+
+    Text: `assert s0 <= 512 "Runtime assertion failed"`.
+    """
+
+    condition: Expr
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssertFinite(OpBase):
+    """Fails when the tensor holds a NaN or an infinity; integer and bool tensors pass.
+
+    Text: `assert_finite %buf0 "argument 1 of @k"`.
+    """
+
+    tensor: Use
+    message: str = ""

@@ -1,0 +1,171 @@
+"""The four places where others plug in: frontends, emitters, kernel runtimes and machines.
+
+Implementations are found by entry points (`wrapper_ir.registry`); nothing is patched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.kernels import KernelDef
+from wrapper_ir.ops import Arg
+from wrapper_ir.program import Target
+from wrapper_ir.schemas import ExternDef
+from wrapper_ir.types import CPU, Device, StorageType, TensorType
+
+__all__ = ["Emitter", "Frontend", "KernelRuntime", "LoadedKernel", "Machine"]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+LoadedKernel = Callable[..., None]
+"""A kernel ready to launch: called with the arguments in the order of the definition's parameters (tensors for
+pointers, Python numbers for scalars)."""
+
+
+class Frontend(Protocol):
+    """Makes artifacts out of something. Entry-point group `wrapper_ir.frontends`."""
+
+    name: str
+
+    # Any: models and arguments are the frontend's own world.
+    def capture(self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> Artifact:
+        """Captures `model` called with these example arguments."""
+        ...
+
+
+class Emitter(Protocol[T_co]):
+    """Turns artifacts into code of one target. Entry-point group `wrapper_ir.emitters`."""
+
+    name: str
+
+    def emit(self, artifact: Artifact) -> T_co:
+        """The code, as the target's own type (source text, a graph module, a library)."""
+        ...
+
+    def compile(self, artifact: Artifact) -> Callable[..., Any]:  # Any: the model's own signature
+        """A callable with the model's own signature. It has an attribute `boxed`: `boxed(list) -> tuple` takes
+        `main`'s flat arguments, empties the list, and returns `main`'s flat results."""
+        ...
+
+
+class KernelRuntime(Protocol):
+    """Loads kernels of one kind. Entry-point group `wrapper_ir.kernel_runtimes`."""
+
+    kind: str
+
+    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+        """Compiles (or finds in a cache) and loads one kernel."""
+        ...
+
+    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+        """Loads many kernels at once, in parallel where that helps; by kernel name."""
+        ...
+
+
+class Machine(Protocol[T]):
+    """What the reference interpreter needs from a tensor library. Entry-point group `wrapper_ir.machines`.
+
+    `T` is the library's tensor. A storage is represented by a one-dimensional `T` of bytes.
+    """
+
+    name: str
+
+    def empty_storage(self, type: StorageType, nbytes: int, zero: bool) -> T:
+        """New storage of `nbytes` bytes on the type's device and space."""
+        ...
+
+    def fill_bytes(self, storage: T, value: int) -> None:
+        """Sets every byte of a storage (poisoning)."""
+        ...
+
+    def storage_of(self, tensor: T) -> T:
+        """The bytes of the whole storage under `tensor`, as a one-dimensional byte tensor."""
+        ...
+
+    def view(
+        self, source: T, type: TensorType, sizes: Sequence[int], strides: Sequence[int], offset: int
+    ) -> T:
+        """A view at `offset` bytes from the first element (byte) of `source`."""
+        ...
+
+    def constant(self, data: TensorData, type: TensorType, mutable: bool) -> T:
+        """A constant's tensor; mutable ones get memory of their own."""
+        ...
+
+    def copy(self, dst: T, src: T, non_blocking: bool) -> None:
+        """Elementwise copy with broadcasting and conversion."""
+        ...
+
+    def align(self, tensor: T, alignment: int) -> T:
+        """The tensor itself when its address is a multiple of `alignment`, else an aligned copy."""
+        ...
+
+    def resize_storage(self, tensor: T, nbytes: int) -> None:
+        """Resizes the storage under `tensor`."""
+        ...
+
+    def set_storage(self, target: T, source: T) -> None:
+        """Makes `target` a view of `source`'s storage."""
+        ...
+
+    def clone(self, tensor: T) -> T:
+        """A copy with storage of its own and the same sizes and strides."""
+        ...
+
+    def stack(self, tensors: Sequence[T]) -> T:
+        """Stacks along a new first dimension."""
+        ...
+
+    # Any: nested Python structures of T and numbers.
+    def call_extern(self, extern: ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Calls a library operator; dtypes, devices and so on are already native (`native`)."""
+        ...
+
+    def native(self, arg: Arg) -> Any:
+        """The library's own object for a dtype, device, layout or memory format."""
+        ...
+
+    def sizes(self, tensor: T) -> tuple[int, ...]:
+        """Sizes in elements."""
+        ...
+
+    def strides(self, tensor: T) -> tuple[int, ...]:
+        """Strides in elements."""
+        ...
+
+    def offset(self, tensor: T) -> int:
+        """Offset of the first element in its storage, in elements."""
+        ...
+
+    def item(self, tensor: T) -> int | float | bool:
+        """The value of a one-element tensor."""
+        ...
+
+    def address(self, tensor: T) -> int:
+        """Address of the first element, in bytes."""
+        ...
+
+    def layout_matches(
+        self, tensor: T, type: TensorType, sizes: Sequence[int], strides: Sequence[int]
+    ) -> bool:
+        """Whether sizes, and strides of dims longer than 1, are these."""
+        ...
+
+    def is_finite(self, tensor: T) -> bool:
+        """Whether no element is NaN or infinite."""
+        ...
+
+    def launch(self, kernel: LoadedKernel, args: Sequence[T | int | float | bool]) -> None:
+        """Launches a loaded kernel."""
+        ...
+
+    def synchronize(self, device: Device = CPU) -> None:
+        """Waits until the device has finished."""
+        ...
+
+    def is_tensor(self, x: object) -> bool:
+        """Whether `x` is this library's tensor."""
+        ...

@@ -1,0 +1,64 @@
+"""Finds plug-ins by entry points; nothing is imported before it is asked for."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
+
+from wrapper_ir.errors import PluginError
+from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, Machine
+
+__all__ = ["emitter", "emitter_names", "frontend", "kernel_runtime", "machine", "plugin_names"]
+
+
+def plugin_names(group: str) -> tuple[str, ...]:
+    """Names declared in an entry-point group (`emitters`, `frontends`, `kernel_runtimes`, `machines`), sorted."""
+    return tuple(sorted({e.name for e in entry_points(group=f"wrapper_ir.{group}")}))
+
+
+def _find(group: str, name: str) -> object:
+    full = f"wrapper_ir.{group}"
+    found: tuple[EntryPoint, ...] = tuple(entry_points(group=full, name=name))
+    values = {e.value for e in found}
+    if not found:
+        known = ", ".join(plugin_names(group)) or "none"
+        raise PluginError(
+            "WIR901",
+            f"no entry point {name!r} in group {full!r} (installed: {known})",
+            hint="install the package that provides it, or declare the entry point in yours",
+        )
+    if len(values) > 1:
+        raise PluginError(
+            "WIR902", f"entry point {name!r} in group {full!r} is declared twice: {sorted(values)}"
+        )
+    try:
+        return found[0].load()
+    except Exception as error:
+        raise PluginError(
+            "WIR903", f"entry point {found[0].value!r} ({full}) does not load: {error}"
+        ) from error
+
+
+def emitter(name: str) -> Emitter[Any]:  # Any: each emitter has its own result type
+    """The emitter registered under `name`; raises PluginError WIR901, WIR902, WIR903."""
+    return cast("Emitter[Any]", _find("emitters", name))  # entry points are untyped
+
+
+def emitter_names() -> tuple[str, ...]:
+    """All installed emitters."""
+    return plugin_names("emitters")
+
+
+def frontend(name: str) -> Frontend:
+    """The frontend registered under `name`; raises PluginError."""
+    return cast("Frontend", _find("frontends", name))  # entry points are untyped
+
+
+def kernel_runtime(kind: str) -> KernelRuntime:
+    """The runtime for kernels of this kind; raises PluginError."""
+    return cast("KernelRuntime", _find("kernel_runtimes", kind))  # entry points are untyped
+
+
+def machine(name: str) -> Machine[Any]:  # Any: each machine has its own tensor type
+    """The machine registered under `name`; raises PluginError."""
+    return cast("Machine[Any]", _find("machines", name))  # entry points are untyped

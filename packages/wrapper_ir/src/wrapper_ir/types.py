@@ -1,0 +1,203 @@
+"""Types of values: storages, tensors, scalars, nested results and opaque handles.
+
+A *storage* is bytes on one device with one lifetime; a *tensor* is a typed strided window on a storage.
+The two are different types on purpose: a planner moves storages, kernels see tensors.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from wrapper_ir.expr import Expr, SymKind
+
+__all__ = [
+    "CPU",
+    "DType",
+    "Device",
+    "Layout",
+    "MemoryFormat",
+    "MemoryKind",
+    "MemorySpace",
+    "OpaqueKind",
+    "OpaqueType",
+    "ScalarType",
+    "StorageType",
+    "TensorType",
+    "TupleType",
+    "Type",
+]
+
+
+class DType(enum.Enum):
+    """Element types; the value is the name in text form. `itemsize` is in bytes."""
+
+    F64 = "f64"
+    F32 = "f32"
+    F16 = "f16"
+    BF16 = "bf16"
+    F8E4M3FN = "f8e4m3fn"
+    F8E5M2 = "f8e5m2"
+    F8E4M3FNUZ = "f8e4m3fnuz"
+    F8E5M2FNUZ = "f8e5m2fnuz"
+    F8E8M0FNU = "f8e8m0fnu"
+    I64 = "i64"
+    I32 = "i32"
+    I16 = "i16"
+    I8 = "i8"
+    U64 = "u64"
+    U32 = "u32"
+    U16 = "u16"
+    U8 = "u8"
+    BOOL = "bool"
+    C32 = "c32"
+    C64 = "c64"
+    C128 = "c128"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return _ITEMSIZE[self]
+
+    @property
+    def torch_name(self) -> str:
+        """The attribute of the `torch` module that names this dtype."""
+        return _TORCH_NAME[self]
+
+    @property
+    def is_floating(self) -> bool:
+        """True for real floating-point types."""
+        return self.value.startswith(("f", "bf"))
+
+    @property
+    def is_complex(self) -> bool:
+        """True for complex types."""
+        return self.value.startswith("c")
+
+
+_ITEMSIZE: dict[DType, int] = {
+    DType.F64: 8, DType.F32: 4, DType.F16: 2, DType.BF16: 2,
+    DType.F8E4M3FN: 1, DType.F8E5M2: 1, DType.F8E4M3FNUZ: 1, DType.F8E5M2FNUZ: 1, DType.F8E8M0FNU: 1,
+    DType.I64: 8, DType.I32: 4, DType.I16: 2, DType.I8: 1,
+    DType.U64: 8, DType.U32: 4, DType.U16: 2, DType.U8: 1, DType.BOOL: 1,
+    DType.C32: 4, DType.C64: 8, DType.C128: 16,
+}  # fmt: skip
+
+_TORCH_NAME: dict[DType, str] = {
+    DType.F64: "float64", DType.F32: "float32", DType.F16: "float16", DType.BF16: "bfloat16",
+    DType.F8E4M3FN: "float8_e4m3fn", DType.F8E5M2: "float8_e5m2",
+    DType.F8E4M3FNUZ: "float8_e4m3fnuz", DType.F8E5M2FNUZ: "float8_e5m2fnuz",
+    DType.F8E8M0FNU: "float8_e8m0fnu",
+    DType.I64: "int64", DType.I32: "int32", DType.I16: "int16", DType.I8: "int8",
+    DType.U64: "uint64", DType.U32: "uint32", DType.U16: "uint16", DType.U8: "uint8", DType.BOOL: "bool",
+    DType.C32: "complex32", DType.C64: "complex64", DType.C128: "complex128",
+}  # fmt: skip
+
+
+class MemoryFormat(enum.Enum):
+    """Memory formats as operator arguments."""
+
+    CONTIGUOUS = "contiguous_format"
+    PRESERVE = "preserve_format"
+    CHANNELS_LAST = "channels_last"
+    CHANNELS_LAST_3D = "channels_last_3d"
+
+
+class Layout(enum.Enum):
+    """Tensor layouts as operator arguments."""
+
+    STRIDED = "strided"
+    SPARSE_COO = "sparse_coo"
+    SPARSE_CSR = "sparse_csr"
+    SPARSE_CSC = "sparse_csc"
+    SPARSE_BSR = "sparse_bsr"
+    SPARSE_BSC = "sparse_bsc"
+    JAGGED = "jagged"
+    MKLDNN = "_mkldnn"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device: an open type name and an index (None where the type has one device). Text: `cuda:0`."""
+
+    type: str
+    index: int | None = None
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+
+CPU = Device("cpu")
+
+
+class MemoryKind(enum.Enum):
+    """Where on the device the bytes live."""
+
+    DEFAULT = "default"
+    PINNED = "pinned"
+    SYMMETRIC = "symmetric"
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySpace:
+    """A memory space; symmetric memory names its process group and a deterministic allocation id."""
+
+    kind: MemoryKind = MemoryKind.DEFAULT
+    group: str = ""
+    alloc_id: int = 0
+
+
+_DEFAULT_SPACE = MemorySpace()
+
+
+@dataclass(frozen=True, slots=True)
+class StorageType:
+    """`nbytes` bytes on `device`; not yet typed elements."""
+
+    nbytes: Expr
+    device: Device = CPU
+    space: MemorySpace = _DEFAULT_SPACE
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A strided window: `sizes` and `strides` in elements. Text: `f32[s0, 64]`, `f32[4, 4]{1, 4}`."""
+
+    dtype: DType
+    sizes: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    device: Device = CPU
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A symbolic int, float or bool that travels as a value (a parameter or a result)."""
+
+    kind: SymKind
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    """The nested result of an operator with several outputs; only `Unpack` and `Drop` take it."""
+
+
+class OpaqueKind(enum.Enum):
+    """Handles that are neither tensors nor numbers."""
+
+    GENERATOR = "generator"
+    PROCESS_GROUP = "process_group"
+    STREAM = "stream"
+    EVENT = "event"
+    TORCHBIND = "torchbind"
+    TOKEN = "token"
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueType:
+    """An opaque handle; `detail` is a class or group name where there is one."""
+
+    kind: OpaqueKind
+    detail: str = ""
+
+
+Type = StorageType | TensorType | ScalarType | TupleType | OpaqueType
