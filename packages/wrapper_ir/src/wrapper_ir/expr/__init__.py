@@ -68,6 +68,8 @@ from wrapper_ir.expr.nodes import (
     TrueDiv,
     Where,
 )
+from wrapper_ir.expr.parse import ExprParser, Token, TokenStream, parse_expr
+from wrapper_ir.expr.text import print_expr
 
 __all__ = [
     "NODE_TYPES",
@@ -81,6 +83,7 @@ __all__ = [
     "ConvertOp",
     "Expr",
     "ExprLike",
+    "ExprParser",
     "Float",
     "FloorDiv",
     "Int",
@@ -100,6 +103,8 @@ __all__ = [
     "StrideOf",
     "Sym",
     "SymKind",
+    "Token",
+    "TokenStream",
     "TrueDiv",
     "Where",
     "add",
@@ -123,7 +128,9 @@ __all__ = [
     "neg",
     "not_",
     "or_",
+    "parse_expr",
     "pow_",
+    "print_expr",
     "sub",
     "to_bool",
     "to_float",

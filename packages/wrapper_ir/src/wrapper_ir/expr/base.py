@@ -99,6 +99,11 @@ class Expr:
             getattr(self, name) for name in self.__match_args__
         )  # the fields, by slot name
 
+    def __str__(self) -> str:
+        from wrapper_ir.expr.text import print_expr
+
+        return print_expr(self)
+
     def __repr__(self) -> str:
         fields = ", ".join(repr(getattr(self, name)) for name in self.__match_args__)  # by slot name
         return f"{type(self).__name__}({fields})"

@@ -131,7 +131,7 @@ class Int(Expr):
     __match_args__ = ("value",)
     value: int
 
-    def __new__(cls, value: int) -> Int:  # type: ignore[misc]  # no subclass; the cache below holds Int
+    def __new__(cls, value: int) -> Int:  # nothing subclasses it, and the cache holds Int
         small = _SMALL_INTS.get(value)
         if small is not None:
             return small
