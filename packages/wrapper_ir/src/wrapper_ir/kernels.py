@@ -24,7 +24,12 @@ class ParamKind(enum.Enum):
 
 
 class Access(enum.Enum):
-    """What a kernel does through a pointer (`NONE` for scalars)."""
+    """What a kernel does through a pointer (`NONE` for scalars).
+
+    `WRITE` promises that the kernel reads nothing that was there before and overwrites its whole extent. A kernel that
+    writes only a part (scatter, in-place updates, atomics) or reads first is `READWRITE`, whatever its parameter is
+    called.
+    """
 
     NONE = "none"
     READ = "read"

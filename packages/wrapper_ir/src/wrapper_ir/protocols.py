@@ -6,6 +6,7 @@ Implementations are found by entry points (`wrapper_ir.registry`); nothing is pa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from wrapper_ir.artifact import Artifact, TensorData
@@ -43,6 +44,10 @@ class Emitter(Protocol[T_co]):
 
     def emit(self, artifact: Artifact) -> T_co:
         """The code, as the target's own type (source text, a graph module, a library)."""
+        ...
+
+    def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
+        """Writes the code (and what it needs to run) into `folder`; returns the files, the main one first."""
         ...
 
     def compile(self, artifact: Artifact) -> Callable[..., Any]:  # Any: the model's own signature
@@ -93,6 +98,10 @@ class Machine(Protocol[T]):
 
     def constant(self, data: TensorData, type: TensorType, mutable: bool) -> T:
         """A constant's tensor; mutable ones get memory of their own."""
+        ...
+
+    def example(self, type: TensorType, sizes: Sequence[int], strides: Sequence[int], seed: int) -> T:
+        """A tensor with reproducible contents: normal floats, integers 0 and 1 (safe as indices), random bools."""
         ...
 
     def copy(self, dst: T, src: T, non_blocking: bool) -> None:

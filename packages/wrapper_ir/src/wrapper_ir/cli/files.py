@@ -1,0 +1,32 @@
+"""Reads what a command is given: a `.wir` artifact, or a program as text or JSON."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from wrapper_ir import from_json, load, parse_program
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import ArtifactError
+from wrapper_ir.program import Program
+
+__all__ = ["read_artifact", "read_program"]
+
+
+def read_artifact(path: str) -> Artifact:
+    """The artifact in a `.wir` file; raises ArtifactError."""
+    return load(path)
+
+
+def read_program(path: str) -> Program:
+    """The program in a `.wir` file, in `.json`, in text form, or as text on standard input (`-`)."""
+    if path == "-":
+        return parse_program(sys.stdin.read())
+    try:
+        data = Path(path).read_bytes()
+        if data.startswith(b"PK"):
+            return load(path).program
+        text = data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArtifactError("WIR702", f"cannot read {path!r}: {error}") from error
+    return from_json(text) if text.lstrip().startswith("{") else parse_program(text)

@@ -1,0 +1,91 @@
+"""Compares two programs by structure: what was added, removed or changed, op by op.
+
+Names of values do not matter: values are renamed by position before the comparison, so that a program that differs
+in names only has no difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterator, Mapping
+
+from wrapper_ir.kernels import KernelDef, content_hash
+from wrapper_ir.ops import UNKNOWN, Op
+from wrapper_ir.program import Function, Program
+from wrapper_ir.structure import map_values, results
+from wrapper_ir.text import print_function
+from wrapper_ir.values import Value
+
+__all__ = ["diff_programs"]
+
+
+def diff_programs(old: Program, new: Program, *, context: int = 3, names: bool = False) -> str:
+    """A unified diff, empty where the programs are alike; provenance is left out.
+
+    With `names=True`, values keep their names and a renamed value is a difference.
+    """
+    lines: list[str] = []
+    lines += _section("target", [str(old.target)], [str(new.target)], context)
+    lines += _section("symbols", [str(s) for s in old.symbols], [str(s) for s in new.symbols], context)
+    lines += _section("constants", _constants(old), _constants(new), context)
+    lines += _section("operators", _externs(old), _externs(new), context)
+    lines += _kernels(old, new, context)
+    before, after = _functions(old, names), _functions(new, names)
+    for name in dict.fromkeys((*before, *after)):
+        lines += _section(f"func @{name}", before.get(name, []), after.get(name, []), context)
+    return "\n".join(lines)
+
+
+def _section(title: str, old: list[str], new: list[str], context: int) -> list[str]:
+    return list(difflib.unified_diff(old, new, f"old {title}", f"new {title}", lineterm="", n=context))
+
+
+def _constants(program: Program) -> list[str]:
+    return [f"%{c.value.name} : {c.value.type} {c.data_hash} mutable={c.mutable}" for c in program.constants]
+
+
+def _externs(program: Program) -> list[str]:
+    return sorted(f"{e.schema} {[t.value for t in e.tags]}" for e in program.externs)
+
+
+def _kernels(old: Program, new: Program, context: int) -> Iterator[str]:
+    before: Mapping[str, KernelDef] = {k.name: k for k in old.kernels}
+    after: Mapping[str, KernelDef] = {k.name: k for k in new.kernels}
+    for name in dict.fromkeys((*before, *after)):
+        a, b = before.get(name), after.get(name)
+        if a is None or b is None or content_hash(a) != content_hash(b):
+            yield from _section(f"kernel @{name}", _source(a), _source(b), context)
+
+
+def _source(kernel: KernelDef | None) -> list[str]:
+    if kernel is None:
+        return []
+    text = getattr(kernel, "source", None) or getattr(kernel, "payload", "")  # either kind's text
+    return [str(kernel.params), *str(text).splitlines()]
+
+
+def _functions(program: Program, names: bool) -> dict[str, list[str]]:
+    return {
+        f.name: print_function(f if names else _renamed(f, program), program).splitlines()
+        for f in program.functions
+    }
+
+
+def _renamed(function: Function, program: Program) -> Function:
+    """The function with values named by position, and without provenance."""
+    table: dict[Value, Value] = {c.value: c.value for c in program.constants}
+
+    def define(value: Value) -> Value:
+        return table.setdefault(value, Value(f"v{len(table)}", value.type))
+
+    def use(value: Value) -> Value:
+        return table.get(value, value)
+
+    params = tuple(dataclasses.replace(p, value=define(p.value)) for p in function.params)
+    body: list[Op] = []
+    for op in function.body:
+        for value in results(op):
+            define(value)
+        body.append(dataclasses.replace(map_values(op, use, use), prov=UNKNOWN))
+    return dataclasses.replace(function, params=params, body=tuple(body))

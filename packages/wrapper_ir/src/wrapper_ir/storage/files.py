@@ -1,0 +1,194 @@
+"""How an artifact is laid out over the entries of a `.wir` file.
+
+manifest.json            versions, and the sha256 of every entry
+program.json             the program, kernel sources left out
+kernels/<name>.<ext>     one kernel's source each
+signature.json           the calling convention
+tuning.json              tuning records by kernel hash
+metadata.json            free-form facts
+constants.safetensors    the constants' bytes
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.errors import ArtifactError, WirError
+from wrapper_ir.json_form import from_json, signature_from_json, signature_to_json, to_json
+from wrapper_ir.kernels import CppKernel, ForeignKernel, KernelDef
+from wrapper_ir.program import SCHEMA_VERSION, Program
+from wrapper_ir.storage.container import Container, Entry, open_container, write_container
+from wrapper_ir.storage.safetensors import read_safetensors, write_safetensors
+from wrapper_ir.types import DType, TensorType
+
+__all__ = ["LoadOptions", "load", "save"]
+
+FORMAT = "wir-artifact"
+FORMAT_VERSION = 1
+_MAX_JSON = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """`check_constants` hashes the constants' bytes too; switch it off where start-up time counts more."""
+
+    check_constants: bool = True
+
+
+def _with_source(kernel: KernelDef, source: str) -> KernelDef:
+    match kernel:
+        case CppKernel():
+            return dataclasses.replace(kernel, source=source)
+        case ForeignKernel():
+            return dataclasses.replace(kernel, payload=source)
+
+
+def _source_entry(kernel: KernelDef, number: int) -> tuple[str, str]:
+    """(entry name, text). The number keeps names apart on file systems that ignore case."""
+    safe = "".join(c if c.isalnum() or c in "_-" else "_" for c in kernel.name)[:120]
+    match kernel:
+        case CppKernel():
+            return f"kernels/{number:04d}_{safe}.cpp", kernel.source
+        case ForeignKernel():
+            return f"kernels/{number:04d}_{safe}.txt", kernel.payload
+
+
+def _package_version() -> str:
+    try:
+        return version("wrapper-ir")
+    except PackageNotFoundError:  # running from a source tree that is not installed
+        return "unknown"
+
+
+def _text(name: str, text: str) -> Entry:
+    data = text.encode()
+    return Entry(name, (data,), len(data))
+
+
+def _entries(artifact: Artifact) -> Iterator[Entry]:
+    program = artifact.program
+    bare = tuple(_with_source(kernel, "") for kernel in program.kernels)
+    yield _text("program.json", to_json(dataclasses.replace(program, kernels=bare)))
+    for number, kernel in enumerate(program.kernels):
+        yield _text(*_source_entry(kernel, number))
+    yield _text("signature.json", signature_to_json(artifact.signature))
+    yield _text("tuning.json", json.dumps(dict(artifact.tuning), sort_keys=True))
+    yield _text("metadata.json", json.dumps(dict(artifact.metadata), sort_keys=True))
+    size, chunks = write_safetensors(artifact.constants)
+    yield Entry("constants.safetensors", chunks, size)
+
+
+def save(artifact: Artifact, path: str | os.PathLike[str]) -> None:
+    """Writes an artifact to `path`, atomically: an older file stays intact until the new one is complete.
+
+    Raises ArtifactError WIR701 where it cannot be written and WIR708 where a constant's data is missing or its bytes
+    are not those that the program names.
+    """
+    _check_constants(artifact.program, artifact.constants)
+    about = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "schema_version": SCHEMA_VERSION,
+        "wrapper_ir_version": _package_version(),
+    }
+    write_container(path, _entries(artifact), about)
+
+
+def _check_constants(program: Program, constants: Mapping[str, TensorData]) -> None:
+    stored = {c.value.name for c in program.constants if c.data_hash}
+    if stored != set(constants):
+        odd = ", ".join(sorted(stored ^ set(constants)))
+        raise ArtifactError("WIR708", f"the program's constants and their data disagree: {odd}")
+    for constant in program.constants:
+        if constant.data_hash and constants[constant.value.name].sha256() != constant.data_hash:
+            raise ArtifactError(
+                "WIR708", f"the bytes of constant %{constant.value.name} do not fit their hash"
+            )
+
+
+def _check_version(manifest: Mapping[str, object]) -> None:
+    if manifest.get("format") != FORMAT:
+        raise ArtifactError("WIR709", "this is no Wrapper IR artifact")
+    if manifest.get("format_version") != FORMAT_VERSION or manifest.get("schema_version") != SCHEMA_VERSION:
+        raise ArtifactError(
+            "WIR709",
+            f"format {manifest.get('format_version')}, schema {manifest.get('schema_version')}; this package reads "
+            f"format {FORMAT_VERSION}, schema {SCHEMA_VERSION}",
+            hint="use the wrapper-ir release that wrote it, or write it again",
+        )
+
+
+def _read_text(container: Container, name: str) -> str:
+    data = container.entries.get(name)
+    if data is None:
+        raise ArtifactError("WIR706", f"entry {name!r} is missing")
+    if len(data) > _MAX_JSON:
+        raise ArtifactError("WIR710", f"entry {name!r} has {len(data)} bytes, more than {_MAX_JSON}")
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError as error:
+        raise ArtifactError("WIR703", f"entry {name!r} is not UTF-8") from error
+
+
+def _read_strings(container: Container, name: str) -> dict[str, str]:
+    try:
+        table = json.loads(_read_text(container, name))
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError("WIR703", f"entry {name!r} cannot be read: {error}") from error
+    if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
+        raise ArtifactError("WIR703", f"entry {name!r} is no table of strings")
+    return table
+
+
+def _read_program(container: Container) -> Program:
+    program = from_json(_read_text(container, "program.json"))
+    kernels = []
+    for number, kernel in enumerate(program.kernels):
+        name, _ = _source_entry(kernel, number)
+        kernels.append(_with_source(kernel, _read_text(container, name)))
+    return dataclasses.replace(program, kernels=tuple(kernels))
+
+
+def load(path: str | os.PathLike[str], options: LoadOptions | None = None) -> Artifact:
+    """Reads an artifact; constants are views of the mapped file.
+
+    Raises ArtifactError (WIR702 to WIR710) where the file is unreadable, damaged, unsafe or of another version. The
+    program is not verified: call `wrapper_ir.verify`.
+    """
+    options = options or LoadOptions()
+    container = open_container(path, check_streamed=options.check_constants)
+    _check_version(container.manifest)
+    try:
+        program = _read_program(container)
+        signature = signature_from_json(_read_text(container, "signature.json"))
+    except ArtifactError:
+        raise
+    except WirError as error:
+        raise ArtifactError("WIR703", f"{os.fspath(path)!r}: {error.message}") from error
+    constants = _read_constants(container, program)
+    if options.check_constants:
+        _check_constants(program, constants)
+    return Artifact(
+        program=program,
+        signature=signature,
+        constants=constants,
+        tuning=_read_strings(container, "tuning.json"),
+        metadata=_read_strings(container, "metadata.json"),
+    )
+
+
+def _read_constants(container: Container, program: Program) -> dict[str, TensorData]:
+    dtypes: dict[str, DType] = {}
+    for constant in program.constants:
+        if constant.data_hash and isinstance(constant.value.type, TensorType):
+            dtypes[constant.value.name] = constant.value.type.dtype
+    data = container.entries.get("constants.safetensors")
+    if data is None:
+        raise ArtifactError("WIR706", "entry 'constants.safetensors' is missing")
+    return read_safetensors(data, dtypes)

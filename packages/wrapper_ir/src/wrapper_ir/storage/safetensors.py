@@ -1,0 +1,115 @@
+"""The constants' entry, in the safetensors format (https://huggingface.co/docs/safetensors): an 8-byte header
+length, a JSON header, and the tensors' bytes.
+
+Read and written here on views, so that weights are mapped and never copied; the tests hold it against the
+`safetensors` library. Constants of element types that the format lacks are stored as bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from wrapper_ir.artifact import TensorData
+from wrapper_ir.errors import ArtifactError
+from wrapper_ir.types import DType
+
+__all__ = ["read_safetensors", "write_safetensors"]
+
+_TO_NAME: dict[DType, str] = {
+    DType.F64: "F64", DType.F32: "F32", DType.F16: "F16", DType.BF16: "BF16",
+    DType.F8E4M3FN: "F8_E4M3", DType.F8E5M2: "F8_E5M2",
+    DType.I64: "I64", DType.I32: "I32", DType.I16: "I16", DType.I8: "I8",
+    DType.U64: "U64", DType.U32: "U32", DType.U16: "U16", DType.U8: "U8", DType.BOOL: "BOOL",
+}  # fmt: skip
+_BYTES = "U8"
+_ITEMSIZE = {name: dtype.itemsize for dtype, name in _TO_NAME.items()}
+_MAX_HEADER = 100_000_000
+_ALIGNMENT = 64
+
+
+def write_safetensors(tensors: Mapping[str, TensorData]) -> tuple[int, Iterator[bytes | memoryview]]:
+    """(total bytes, chunks in order). Payloads start at multiples of 64 bytes from the start of the entry."""
+    header: dict[str, object] = {"__metadata__": {"format": "wir"}}
+    position = 0
+    gaps: list[int] = []
+    for name, data in tensors.items():
+        gap = -position % _ALIGNMENT
+        if gap:  # the format allows no holes: a pad is a tensor of its own
+            header[f"__pad__{len(gaps)}"] = {
+                "dtype": _BYTES,
+                "shape": [gap],
+                "data_offsets": [position, position + gap],
+            }
+        position += gap
+        gaps.append(gap)
+        kind = _TO_NAME.get(data.dtype, _BYTES)
+        size = data.nbytes // (_ITEMSIZE[kind])
+        header[name] = {"dtype": kind, "shape": [size], "data_offsets": [position, position + data.nbytes]}
+        position += data.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(len(text) + 8) % _ALIGNMENT)
+
+    def chunks() -> Iterator[bytes | memoryview]:
+        yield len(text).to_bytes(8, "little")
+        yield text
+        for gap, data in zip(gaps, tensors.values(), strict=True):
+            yield bytes(gap)
+            yield data.buffer
+
+    return 8 + len(text) + position, chunks()
+
+
+def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError("a name stands twice")
+    return out
+
+
+def _header(data: memoryview) -> tuple[dict[str, object], memoryview]:
+    if len(data) < 8:
+        raise ArtifactError("WIR707", "constants: the header is missing")
+    length = int.from_bytes(data[:8], "little")
+    if length > _MAX_HEADER or 8 + length > len(data):
+        raise ArtifactError("WIR707", f"constants: a header of {length} bytes does not fit")
+    try:
+        header = json.loads(bytes(data[8 : 8 + length]), object_pairs_hook=_no_duplicates)
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError("WIR707", f"constants: the header cannot be read: {error}") from error
+    if not isinstance(header, dict):
+        raise ArtifactError("WIR707", "constants: the header is no object")
+    return header, data[8 + length :]
+
+
+def _range(name: str, entry: object, total: int) -> tuple[int, int]:
+    match entry:
+        case {"dtype": str(dtype), "shape": [int(size)], "data_offsets": [int(begin), int(end)]}:
+            fits = 0 <= begin <= end <= total and end - begin == size * _ITEMSIZE.get(dtype, 0)
+            if fits:
+                return begin, end
+        case _:
+            pass
+    raise ArtifactError("WIR707", f"constants: the entry of {name!r} is malformed: {entry!r}")
+
+
+def read_safetensors(data: memoryview, dtypes: Mapping[str, DType]) -> dict[str, TensorData]:
+    """The tensors of an entry as views; `dtypes` says how each wanted name is to be read.
+
+    Raises ArtifactError WIR707 where the header is malformed, ranges overlap or lie outside, or names are missing.
+    """
+    header, payload = _header(data)
+    found: dict[str, TensorData] = {}
+    position = 0
+    ranges = [(*_range(n, e, len(payload)), n) for n, e in header.items() if n != "__metadata__"]
+    for begin, end, name in sorted(ranges):
+        if begin != position:
+            raise ArtifactError("WIR707", f"constants: {name!r} overlaps another tensor or leaves a hole")
+        position = end
+        if name in dtypes:
+            found[name] = TensorData(dtypes[name], payload[begin:end])
+    if position != len(payload):
+        raise ArtifactError("WIR707", "constants: bytes behind the last tensor")
+    if missing := sorted(set(dtypes) - set(found)):
+        raise ArtifactError("WIR707", f"constants: no data for {', '.join(missing)}")
+    return found
