@@ -1,0 +1,28 @@
+"""What depends on the torch version: where its headers and libraries stand, and what it calls itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+__all__ = ["torch_build", "torch_include_dirs", "torch_library_dir"]
+
+
+def torch_include_dirs() -> tuple[Path, ...]:
+    """Folders of torch's C++ headers.
+
+    `torch.utils.cpp_extension` knows them too, but importing it costs a tenth of a second.
+    """
+    include = Path(torch.__file__).parent / "include"
+    return (include, include / "torch" / "csrc" / "api" / "include")
+
+
+def torch_library_dir() -> Path:
+    """The folder of torch's shared libraries."""
+    return Path(torch.__file__).parent / "lib"
+
+
+def torch_build() -> str:
+    """Names the exact build of torch: version and source revision."""
+    return f"{torch.__version__} {torch.version.git_version}"

@@ -1,0 +1,57 @@
+"""Every exception that cpp_wrapper raises, each with a stable code.
+
+A code never changes its meaning once released:
+
+| code   | class        | meaning                                                              |
+| ------ | ------------ | -------------------------------------------------------------------- |
+| CPP101 | CompileError | no C++ compiler was found                                            |
+| CPP102 | CompileError | the compiler refused a kernel                                        |
+| CPP103 | CompileError | the compiler refused the launcher                                    |
+| CPP104 | CompileError | the compiler ran longer than the time limit                          |
+| CPP201 | IsaError     | the host lacks an instruction set that a kernel was written for      |
+| CPP202 | IsaError     | a kernel names an instruction set that this package does not know    |
+| CPP301 | CacheError   | neither the cache directory nor its fallback can be written          |
+| CPP302 | CacheError   | a library that was just built cannot be loaded                       |
+| CPP303 | CacheError   | a lock was not released within the time limit                        |
+| CPP401 | KernelError  | a kernel definition is malformed, or two kernels share a name        |
+| CPP402 | LaunchError  | wrong number of arguments                                            |
+| CPP403 | LaunchError  | an argument is of the wrong Python type                              |
+| CPP404 | LaunchError  | a tensor has the wrong dtype, device or layout                       |
+| CPP405 | LaunchError  | an integer does not fit the parameter's type                         |
+| CPP406 | LaunchError  | the kernel itself failed (integer division by zero, out of memory)   |
+| CPP407 | KernelError  | the running torch lays out its tensor objects in an unknown way      |
+"""
+
+from __future__ import annotations
+
+__all__ = ["CacheError", "CompileError", "CppError", "IsaError", "KernelError", "LaunchError"]
+
+
+class CppError(Exception):
+    """Base of all errors of this package: `code` is stable, `hint` says what to do next."""
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        self.code = code
+        self.message = message
+        self.hint = hint
+        super().__init__(f"[{code}] {message}" + (f"\n  hint: {hint}" if hint else ""))
+
+
+class CompileError(CppError):
+    """The compiler is missing or refused the code (CPP1nn)."""
+
+
+class IsaError(CppError):
+    """The host cannot run the kernel's instructions (CPP2nn)."""
+
+
+class CacheError(CppError):
+    """The cache on disk cannot be used (CPP3nn)."""
+
+
+class KernelError(CppError):
+    """A kernel definition cannot be loaded as it stands (CPP401, CPP407)."""
+
+
+class LaunchError(CppError, TypeError):
+    """A launch with arguments that do not fit the definition, or a kernel that failed (CPP402 to CPP406)."""

@@ -1,0 +1,91 @@
+"""Runs the compiler: source file in, shared library out, or an error that a person can act on."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from cpp_wrapper.errors import CompileError
+from cpp_wrapper.kernels.toolchain import Recipe, link_args
+
+__all__ = ["Unit", "compile_library", "precompile_header"]
+
+_SHOWN_LINES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One compiler run. `what` names in messages what is compiled; `code` is the error code for a refusal."""
+
+    what: str
+    source: Path
+    output: Path
+    header: Path | None = None
+    """A header to read first; its precompiled form stands beside it."""
+    code: str = "CPP102"
+
+
+def compile_library(recipe: Recipe, unit: Unit, timeout: float) -> None:
+    """Compiles and links one source file.
+
+    Raises CompileError with `unit.code` where the compiler refuses, CPP104 where it runs longer than `timeout`
+    seconds. `unit.output` is then incomplete or absent.
+    """
+    header = ("-include", str(unit.header)) if unit.header is not None else ()
+    command = (
+        recipe.toolchain.command,
+        *recipe.flags,
+        *recipe.includes,
+        *header,
+        *("-x", "c++", str(unit.source)),
+        *("-o", str(unit.output)),
+        *link_args(recipe),
+    )
+    _run(command, unit, timeout)
+
+
+def precompile_header(recipe: Recipe, header: Path, output: Path, timeout: float) -> None:
+    """Compiles `header` into `output`, to be put beside it. Raises CompileError CPP103 or CPP104."""
+    command = (
+        recipe.toolchain.command,
+        *recipe.flags,
+        *recipe.includes,
+        *("-x", "c++-header", str(header)),
+        *("-o", str(output)),
+    )
+    _run(
+        command, Unit(what="the kernels' common header", source=header, output=output, code="CPP103"), timeout
+    )
+
+
+def _shown(command: tuple[str, ...], unit: Unit) -> str:
+    """The command as one may repeat it: the output's folder will be gone."""
+    return shlex.join("/dev/null" if word == str(unit.output) else word for word in command)
+
+
+def _run(command: tuple[str, ...], unit: Unit, timeout: float) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired as cause:
+        raise CompileError(
+            "CPP104",
+            f"compiling {unit.what} took longer than {timeout:g} s\n  command: {_shown(command, unit)}",
+            "raise CppOptions.timeout, or lower CppOptions.opt_level",
+        ) from cause
+    if done.returncode != 0:
+        raise CompileError(
+            unit.code,
+            f"the compiler refused {unit.what} (exit status {done.returncode})\n"
+            f"  command: {_shown(command, unit)}\n{_first_errors(done.stderr)}",
+        )
+
+
+def _first_errors(stderr: str) -> str:
+    """The lines from the first error on, or the whole head where no line says `error`."""
+    lines = stderr.splitlines()
+    start = next((i for i, line in enumerate(lines) if "error" in line), 0)
+    shown = lines[start : start + _SHOWN_LINES]
+    rest = len(lines) - start - len(shown)
+    return "\n".join(f"  | {line}" for line in shown) + (f"\n  | … {rest} more lines" if rest > 0 else "")

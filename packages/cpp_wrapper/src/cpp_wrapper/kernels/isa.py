@@ -1,0 +1,100 @@
+"""Instruction sets: what each needs of the host, and the flags and macros that a kernel written for it needs.
+
+The flags name a fixed micro-architecture level, never `native`: a library in a cache that several hosts share must
+run wherever its key says it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from cpp_wrapper.errors import IsaError
+
+__all__ = ["ISAS", "Isa", "host_features", "isa_build_args", "require_host"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isa:
+    """One instruction set. `needs` are flags of `/proc/cpuinfo`; `capability` is what the kernel headers ask for."""
+
+    needs: frozenset[str]
+    flags: tuple[str, ...]
+    capability: str = ""
+    """The `CPU_CAPABILITY_*` macro that selects torch's vector types; empty for extensions of another set."""
+
+
+_V3 = frozenset({"avx2", "fma", "f16c", "bmi1", "bmi2", "movbe"})
+_V4 = _V3 | {"avx512f", "avx512dq", "avx512vl", "avx512bw", "avx512cd"}
+
+ISAS: dict[str, Isa] = {
+    "avx2": Isa(needs=_V3, flags=("-march=x86-64-v3",), capability="AVX2"),
+    "avx512": Isa(needs=_V4, flags=("-march=x86-64-v4",), capability="AVX512"),
+    "avx512_bf16": Isa(needs=frozenset({"avx512_bf16"}), flags=("-mavx512bf16",)),
+    "avx512_vnni": Isa(needs=frozenset({"avx512_vnni"}), flags=("-mavx512vnni",)),
+    "amx_tile": Isa(
+        needs=frozenset({"amx_tile", "amx_bf16", "amx_int8"}),
+        flags=("-mamx-tile", "-mamx-bf16", "-mamx-int8"),
+    ),
+}
+
+
+def host_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
+    """The processor's features as the kernel names them, less those that torch was told not to use.
+
+    `ATEN_CPU_CAPABILITY` lowers what torch uses; what a user takes from torch is taken from kernels too.
+    """
+    features: frozenset[str] = frozenset()
+    with cpuinfo.open() as lines:
+        for line in lines:
+            key, _, value = line.partition(":")
+            if key.strip() == "flags":
+                features = frozenset(value.split())
+                break
+    return features - _hidden_features(features, torch.backends.cpu.get_cpu_capability())
+
+
+def require_host(kernel: str, isa: Iterable[str], features: frozenset[str]) -> None:
+    """Raises IsaError CPP202 for an unknown name in `isa`, CPP201 where `features` lack what it needs."""
+    for name in isa:
+        entry = _lookup(kernel, name)
+        if missing := sorted(entry.needs - features):
+            raise IsaError(
+                "CPP201",
+                f"kernel '{kernel}' was written for {name}, but this host lacks {', '.join(missing)}",
+                "capture the model again for this host, or run it where the instructions exist",
+            )
+
+
+def isa_build_args(kernel: str, isa: Iterable[str]) -> tuple[str, ...]:
+    """Compiler flags and macros for a kernel's instruction sets, in a fixed order. Raises IsaError CPP202."""
+    entries = [_lookup(kernel, name) for name in sorted(set(isa))]
+    flags = [flag for entry in entries for flag in entry.flags]
+    # One macro only, the widest: "AVX512" sorts after "AVX2", and the `-march` levels stand in the same order.
+    capabilities = [entry.capability for entry in entries if entry.capability]
+    macros = [f"-DCPU_CAPABILITY_{capabilities[-1]}"] if capabilities else []
+    return (*flags, *macros)
+
+
+def _lookup(kernel: str, name: str) -> Isa:
+    if name not in ISAS:
+        raise IsaError(
+            "CPP202",
+            f"kernel '{kernel}' names the unknown instruction set '{name}'",
+            f"known: {', '.join(sorted(ISAS))}",
+        )
+    return ISAS[name]
+
+
+def _hidden_features(features: frozenset[str], capability: str) -> frozenset[str]:
+    wide = frozenset(f for f in features if f.startswith(("avx512", "amx")))
+    match capability:
+        case "DEFAULT":
+            return wide | _V3
+        case "AVX2":
+            return wide
+        case _:
+            return frozenset()

@@ -1,0 +1,28 @@
+"""Options of the C++ kernel runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CppOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CppOptions:
+    """How kernels are built and launched.
+
+    `check_args`: compare dtype, device and layout of every tensor with the definition at each launch. It costs
+    about a nanosecond a tensor (`docs/benchmarks/cpp_launch.md`), so it is on. Arity and Python types are checked
+    always: a launch never crashes on them.
+    `opt_level`: 0 to 3, as in `-O3`.
+    `debug_info`: keep line tables, so that a profiler or debugger shows the kernel's own lines.
+    `precompile_after`: once the cache has built this many libraries with the same flags, precompile their common
+    header (about 150 MB on disk); 0: at once; None: never.
+    `timeout`: seconds that one compiler run may take.
+    """
+
+    check_args: bool = True
+    opt_level: int = 3
+    debug_info: bool = False
+    precompile_after: int | None = 5
+    timeout: float = 600.0

@@ -1,0 +1,123 @@
+"""The `KernelRuntime` of kind "cpp"."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from cpp_wrapper.errors import CacheError, KernelError
+from cpp_wrapper.kernels.binding import Launcher, bind, load_launcher
+from cpp_wrapper.kernels.build import Builder
+from cpp_wrapper.kernels.isa import host_features, isa_build_args, require_host
+from cpp_wrapper.kernels.location import Location
+from cpp_wrapper.kernels.options import CppOptions
+from cpp_wrapper.kernels.source import Member, check_kernel
+from cpp_wrapper.kernels.store import Entry
+from cpp_wrapper.kernels.toolchain import Toolchain, find_toolchain, kernel_recipe
+from cpp_wrapper.settings import Settings, read_settings
+from wrapper_ir.kernels import CppKernel, KernelDef, content_hash
+from wrapper_ir.program import Target
+from wrapper_ir.protocols import LoadedKernel
+
+__all__ = ["CppKernelRuntime"]
+
+
+@dataclass(slots=True, kw_only=True)
+class CppKernelRuntime:
+    """Compiles, caches and loads C++ kernels. Keeps no state: all that is remembered is in the cache on disk.
+
+    `settings`: None reads the environment at every load.
+    """
+
+    options: CppOptions = field(default_factory=CppOptions)
+    settings: Settings | None = None
+    kind: str = field(default="cpp", init=False)
+
+    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+        """Loads one kernel; see `load_all`."""
+        return self.load_all([kernel], target)[kernel.name]
+
+    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+        """Loads kernels, by name, compiling those that the cache lacks in as few and as parallel runs as pay.
+
+        `target` is of no concern here: host kernels run on the host whatever the program's device, and the
+        instructions that a kernel needs are its own (`CppKernel.isa`).
+
+        A loaded kernel takes its arguments by position and returns None. It raises LaunchError (also a TypeError)
+        for arguments that do not fit. It holds the GIL: the kernels are not reentrant.
+
+        Raises KernelError, IsaError, CompileError or CacheError, in this order of what is looked at.
+        """
+        if not kernels:
+            return {}
+        known = _by_name(kernels)
+        features = host_features()
+        for kernel in known.values():
+            check_kernel(kernel)
+            require_host(kernel.name, kernel.isa, features)
+        settings = self.settings or read_settings()
+        toolchain = find_toolchain(settings.compiler)
+        by_isa: dict[tuple[str, ...], list[CppKernel]] = {}
+        for kernel in known.values():
+            by_isa.setdefault(isa_build_args(kernel.name, kernel.isa), []).append(kernel)
+        loaded: dict[str, LoadedKernel] = {}
+        with ThreadPoolExecutor(1) as pool:
+            # On a cold cache the launcher compiles beside the kernels.
+            launcher = pool.submit(load_launcher, toolchain, settings, self.options)
+            for isa_args, group in by_isa.items():
+                loaded |= _load_group(self._builder(toolchain, isa_args, settings), launcher, group)
+        return {kernel.name: loaded[kernel.name] for kernel in kernels}
+
+    def _builder(self, toolchain: Toolchain, isa_args: tuple[str, ...], settings: Settings) -> Builder:
+        recipe = kernel_recipe(toolchain, isa_args, self.options)
+        location = Location(settings, recipe.fingerprint)
+        return Builder(recipe=recipe, location=location, options=self.options, jobs=settings.jobs)
+
+
+def _by_name(kernels: Sequence[KernelDef]) -> dict[str, CppKernel]:
+    known: dict[str, CppKernel] = {}
+    for kernel in kernels:
+        if not isinstance(kernel, CppKernel):
+            raise KernelError("CPP401", f"kernel '{kernel.name}' is of kind '{kernel.kind}', not 'cpp'")
+        if known.setdefault(kernel.name, kernel) != kernel:
+            raise KernelError("CPP401", f"two different kernels are named '{kernel.name}'")
+    return known
+
+
+def _load_group(
+    builder: Builder, pending: Future[Launcher], kernels: Sequence[CppKernel]
+) -> dict[str, LoadedKernel]:
+    """Loads kernels that are built with the same recipe. A library that does not open is built once more."""
+    members = [Member(_key(kernel, builder), kernel) for kernel in kernels]
+    entries = builder.ensure(members)
+    launcher = pending.result()
+    loaded, broken = _bind_all(builder, launcher, members, entries)
+    if broken:
+        again, still = _bind_all(builder, launcher, list(broken), builder.rebuild(list(broken)))
+        if still:
+            member, cause = next(iter(still.items()))
+            raise CacheError(
+                "CPP302", f"kernel '{member.kernel.name}' was built but its library cannot be opened: {cause}"
+            ) from cause
+        loaded |= again
+    return loaded
+
+
+def _bind_all(
+    builder: Builder, launcher: Launcher, members: Sequence[Member], entries: dict[str, Entry]
+) -> tuple[dict[str, LoadedKernel], dict[Member, OSError]]:
+    loaded: dict[str, LoadedKernel] = {}
+    broken: dict[Member, OSError] = {}
+    for member in members:
+        try:
+            loaded[member.kernel.name] = bind(launcher, member.kernel, entries[member.key], builder.options)
+        except OSError as problem:
+            broken[member] = problem
+    return loaded, broken
+
+
+def _key(kernel: CppKernel, builder: Builder) -> str:
+    """Sha256 (hex) over the definition (all but its name) and the recipe."""
+    return hashlib.sha256(f"{content_hash(kernel)} {builder.recipe.fingerprint}".encode()).hexdigest()

@@ -1,0 +1,118 @@
+"""The C++ compiler, and the flags for kernels and for the launcher."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cpp_wrapper._compat import torch_build, torch_include_dirs, torch_library_dir
+from cpp_wrapper.errors import CompileError
+from cpp_wrapper.kernels.options import CppOptions
+
+__all__ = ["Recipe", "Toolchain", "find_toolchain", "kernel_recipe", "launcher_recipe", "link_args"]
+
+_LAYOUT = "1"
+"""Part of every key: raise it when generated code or the form of cache entries changes."""
+
+# Floating point: values must be those of eager mode and of the upstream compiler. So: no reassociation, no
+# contraction to FMA, NaN and infinity kept, errno kept (without it the compiler folds libm pairs in ways that lose
+# NaN). What is given up is only what nobody observes: traps and the sign of zero.
+_MATH = (
+    "-ffp-contract=off",
+    "-fno-trapping-math",
+    "-fno-signed-zeros",
+    "-fmath-errno",
+    "-fno-finite-math-only",
+    "-fno-unsafe-math-optimizations",
+)
+
+_COMMON = ("-std=c++20", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-w")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolchain:
+    """A compiler: its command and what it says about itself (version and target machine)."""
+
+    command: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """All that turns a source file into a shared library, but the files."""
+
+    toolchain: Toolchain
+    flags: tuple[str, ...]
+    includes: tuple[str, ...]
+    links: tuple[str, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """Sha256 (hex) over all outside a source text that decides what the compiler makes of it.
+
+        Folder names are left out: the same torch in another folder gives the same library.
+        """
+        parts = (_LAYOUT, self.toolchain.version, torch_build(), *self.flags, *self.links)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def find_toolchain(command: str) -> Toolchain:
+    """Asks `command` for its version. Raises CompileError CPP101 where it cannot be run."""
+    hint = "install g++ (Debian and Ubuntu: `apt-get install g++`), or name a compiler in WRAPPER_IR_CXX"
+    path = shutil.which(command)
+    if path is None:
+        raise CompileError("CPP101", f"no C++ compiler: '{command}' is not on PATH", hint)
+    asked = subprocess.run([path, "-v"], capture_output=True, text=True, check=False)
+    if asked.returncode != 0:
+        raise CompileError("CPP101", f"'{command} -v' failed: {asked.stderr.strip()[:500]}", hint)
+    facts = [line for line in asked.stderr.splitlines() if line.startswith("Target:") or " version " in line]
+    return Toolchain(command=path, version=" | ".join(facts))
+
+
+def kernel_recipe(toolchain: Toolchain, isa_args: Sequence[str], options: CppOptions) -> Recipe:
+    """How a library of kernels is built."""
+    # The kernel's author has vectorised by hand; the compiler's own vectoriser only makes the masked tails slower.
+    gcc = () if "clang" in toolchain.version else ("-fexcess-precision=fast", "-fno-tree-loop-vectorize")
+    debug = ("-g1", "-fno-omit-frame-pointer") if options.debug_info else ()
+    # With these two the kernel prefix takes only torch headers that stand alone.
+    torch_macros = ("-DSTANDALONE_TORCH_HEADER", "-DC10_USING_CUSTOM_GENERATED_MACROS")
+    return Recipe(
+        toolchain=toolchain,
+        flags=(
+            *_COMMON,
+            f"-O{options.opt_level}",
+            "-fopenmp",
+            *debug,
+            *_MATH,
+            *gcc,
+            *isa_args,
+            *torch_macros,
+        ),
+        includes=_torch_includes(),
+        links=("torch_cpu", "c10"),
+    )
+
+
+def launcher_recipe(toolchain: Toolchain) -> Recipe:
+    """How the launcher extension is built: for this Python, against torch's tensor headers."""
+    python = f"-DWRAPPER_IR_PYTHON={platform.python_implementation()}_{sysconfig.get_config_var('SOABI')}"
+    return Recipe(
+        toolchain=toolchain,
+        flags=(*_COMMON, "-O2", python),
+        includes=(f"-I{sysconfig.get_path('include')}", *_torch_includes()),
+        links=("c10",),
+    )
+
+
+def link_args(recipe: Recipe) -> tuple[str, ...]:
+    """Linker arguments. torch's libraries are in the process already and are found by name: no run path."""
+    return ("-shared", f"-L{torch_library_dir()}", *(f"-l{name}" for name in recipe.links))
+
+
+def _torch_includes() -> tuple[str, ...]:
+    return tuple(f"-I{path}" for path in torch_include_dirs())
