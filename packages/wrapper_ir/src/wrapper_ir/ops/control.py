@@ -32,7 +32,8 @@ class WhileLoop(OpBase):
 
     Parameters of both functions are borrowed: the loop itself frees what a trip carried after the next body call,
     never the initial values. Results are fresh also when no trip is made (initial values are then cloned). With
-    `stacked`, the results are those of every trip, stacked along a new first dimension.
+    `stacked`, the results are those of every trip, stacked along a new first dimension (of size 1, holding the
+    initial values, where no trip is made).
     Text: `%r = while @c do @b carried(%x) captured(%w) : f32[8]`, with `stacked` before the colon.
     """
 

@@ -64,7 +64,8 @@ class Free(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop(OpBase):
-    """Ends a name without claiming that its storage ends: results that may alias, nested results, handles.
+    """Ends a name without claiming that its storage ends: results that may alias, nested results, handles, and
+    borrowed parameters after their last use (so that a boxed call lets go of them).
 
     Text: `drop %buf3`.
     """

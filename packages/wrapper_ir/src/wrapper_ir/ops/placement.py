@@ -1,36 +1,38 @@
-"""Stream order. Events are named within a function; stream 0 is the current stream."""
+"""Stream order by events. Stream 0 is the device's current stream."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wrapper_ir.ops.base import OpBase
-from wrapper_ir.types import CPU, Device
+from wrapper_ir.ops.base import Def, OpBase, Use
+from wrapper_ir.types import Device
 
 __all__ = ["RecordEvent", "SyncEvent", "WaitEvent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordEvent(OpBase):
-    """Records event `event` on `stream` of `device`. Text: `record_event "e0" stream(1) @cuda:0`."""
+    """Makes an event that happens when `stream` of `device` has done all that was queued before.
 
-    event: str
-    stream: int
-    device: Device = CPU
+    `result` has the opaque type `event`. Text: `%e = record_event @cuda:0 stream(1)`.
+    """
+
+    result: Def
+    device: Device
+    stream: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitEvent(OpBase):
-    """Makes `stream` wait for `event`. Text: `wait_event "e0" stream(0) @cuda:0`."""
+    """Makes `stream` of `device` wait for `event`; the host goes on. Text: `wait_event %e @cuda:0 stream(2)`."""
 
-    event: str
-    stream: int
-    device: Device = CPU
+    event: Use
+    device: Device
+    stream: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncEvent(OpBase):
-    """Blocks the host until `event` has happened. Text: `sync_event "e0" @cuda:0`."""
+    """Blocks the host until `event` has happened. Text: `sync_event %e`."""
 
-    event: str
-    device: Device = CPU
+    event: Use
