@@ -1,0 +1,63 @@
+"""Fair timing of two ways to do the same: alternating rounds in one process, the median of the rounds' ratios."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Ratio", "compare", "write_report"]
+
+Run = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Best seconds of a call of each side, and the median over rounds of ours / theirs."""
+
+    ours: float
+    theirs: float
+    ratio: float
+
+    def cells(self, unit: float = 1e-6) -> tuple[str, str, str]:
+        """(ours, theirs, ratio) as text, times in `unit` seconds."""
+        return f"{self.ours / unit:.1f}", f"{self.theirs / unit:.1f}", f"{self.ratio:.2f}"
+
+
+def _round(run: Run, calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        run()
+    return (time.perf_counter() - start) / calls
+
+
+def _calls_for(run: Run, seconds: float) -> int:
+    run()
+    once = max(min(_round(run, 1) for _ in range(3)), 1e-7)
+    return max(1, int(seconds / once))
+
+
+def compare(ours: Run, theirs: Run, *, rounds: int = 21, seconds: float = 0.05) -> Ratio:
+    """Times both in `rounds` alternating rounds of about `seconds` each; which goes first alternates too."""
+    calls = (_calls_for(ours, seconds), _calls_for(theirs, seconds))
+    pairs: list[tuple[float, float]] = []
+    for i in range(rounds):
+        if i % 2:
+            b = _round(theirs, calls[1])
+            a = _round(ours, calls[0])
+        else:
+            a = _round(ours, calls[0])
+            b = _round(theirs, calls[1])
+        pairs.append((a, b))
+    ratio = statistics.median(a / b for a, b in pairs)
+    return Ratio(min(a for a, _ in pairs), min(b for _, b in pairs), ratio)
+
+
+def write_report(name: str, text: str) -> Path:
+    """Writes `docs/benchmarks/<name>.md`."""
+    path = Path(__file__).parents[2] / "docs" / "benchmarks" / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
