@@ -1,0 +1,46 @@
+"""What differs between the supported versions of torch, in one place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import sympy
+
+__all__ = ["spec_children", "symbol_hint", "symbol_range"]
+
+# Upstream writes "no bound" as a huge integer or as an infinity.
+_UNBOUNDED = 2**62
+
+
+def _bound(value: object) -> int | None:
+    if isinstance(value, (sympy.Integer, int)):
+        number = int(value)
+        return number if abs(number) < _UNBOUNDED else None
+    if isinstance(value, sympy.Float) and math.isfinite(float(value)) and float(value).is_integer():
+        return int(value)
+    return None
+
+
+def symbol_range(shape_env: Any, symbol: sympy.Symbol) -> tuple[int | None, int | None]:
+    """Inclusive bounds of a symbol; None where it is unbounded. `shape_env`: torch's ShapeEnv (untyped)."""
+    found = shape_env.var_to_range.get(symbol)
+    return (None, None) if found is None else (_bound(found.lower), _bound(found.upper))
+
+
+def symbol_hint(shape_env: Any, symbol: sympy.Symbol) -> int | float | None:
+    """The example value of a backed symbol; None for others."""
+    # The attribute lost its old name in 2.13.
+    table = getattr(shape_env, "backed_var_to_val", None)
+    if table is None:
+        table = shape_env.var_to_val
+    value = table.get(symbol)
+    if isinstance(value, sympy.Integer):
+        return int(value)
+    return float(value) if isinstance(value, sympy.Float) else None
+
+
+def spec_children(spec: Any) -> list[Any]:
+    """The children of a pytree spec (untyped: its class differs between versions)."""
+    children = getattr(spec, "children", None)
+    return list(children()) if callable(children) else list(spec.children_specs)

@@ -1,0 +1,154 @@
+"""Library calls: out variants, allocating calls with one or several results, and calls that only mutate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
+from torch._inductor import ir
+from torch._ops import OpOverload
+from wrapper_ir.ops import Arg, Copy
+from wrapper_ir.types import TensorType, TupleType
+from wrapper_ir.values import Value
+
+from inductor_frontend.build.arguments import to_arg
+from inductor_frontend.build.results import check_result
+from inductor_frontend.build.schemas import extern_def, out_overload, overload_of
+from inductor_frontend.build.scope import Scope
+from inductor_frontend.build.unbacked import define_unbacked
+
+__all__ = [
+    "call_alloc",
+    "call_fallback",
+    "call_mutating",
+    "call_out",
+    "call_out_many",
+    "index_put",
+    "inplace_copy",
+    "scatter",
+]
+
+
+def _op(scope: Scope, overload: OpOverload, args: Iterable[object], kwargs: Mapping[str, object]) -> None:
+    """A call that keeps no result."""
+    scope.function.call(
+        extern_def(overload),
+        tuple(to_arg(scope, a) for a in args),
+        tuple((k, to_arg(scope, v)) for k, v in kwargs.items()),
+    )
+
+
+def call_out(scope: Scope, node: ir.ExternKernelOut) -> None:
+    """An out variant that writes into the node's own buffer."""
+    name = node.python_kernel_name or ""
+    out = node.output_view if node.output_view is not None else node
+    if name.endswith("_mm_plus_mm"):
+        # Upstream's own helper of two calls.
+        a, b, c, d = node.inputs
+        _op(scope, torch.ops.aten.mm.out, (a, b), {"out": out})
+        _op(scope, torch.ops.aten.addmm.out, (out, c, d), {"out": out})
+        return
+    overload, out_name = out_overload(node)
+    _op(scope, overload, (*node.inputs, *node.constant_args), {**node.kwargs, out_name: out})
+
+
+def call_out_many(scope: Scope, node: ir.ExternKernelMultiOut) -> None:
+    """An out variant with several named outs, each a buffer that is allocated just before."""
+    outs = dict(zip(node.out_arg_names, node.out_variant_output_nodes))
+    args, kwargs = _fallback_args(node)
+    _op(scope, overload_of(node), args, {**kwargs, **outs})
+
+
+def call_alloc(scope: Scope, node: ir.ExternKernelAlloc) -> None:
+    """A call that allocates its result."""
+    args = (*node.inputs, *node.constant_args)
+    _call_result(scope, node, args, node.kwargs)
+
+
+def call_fallback(scope: Scope, node: ir.FallbackKernel) -> None:
+    """A call of an operator that upstream does not generate code for."""
+    args, kwargs = _fallback_args(node)
+    result = _call_result(scope, node, args, kwargs)
+    define_unbacked(scope, node, result)
+
+
+def _fallback_args(node: ir.FallbackKernel) -> tuple[Sequence[object], dict[str, object]]:
+    args, kwargs = node.unflatten_args(node.inputs, node.constant_args)
+    return args, {**node.kwargs, **kwargs}
+
+
+def _call_result(
+    scope: Scope, node: ir.ExternKernelAlloc, args: Iterable[object], kwargs: Mapping[str, object]
+) -> Value | None:
+    """Emits the call and binds what it returns; a fallback with a single tensor result needs no Unpack."""
+    name, type = _result(scope, node)
+    result = scope.function.call(
+        extern_def(overload_of(node)),
+        tuple(to_arg(scope, a) for a in args),
+        tuple((k, to_arg(scope, v)) for k, v in kwargs.items()),
+        name=name,
+        type=type,
+    )
+    if result is not None:
+        scope.bind(name, result)
+        if isinstance(node.layout, ir.Layout):
+            check_result(scope, node)
+    return result
+
+
+def _result(scope: Scope, node: ir.ExternKernelAlloc) -> tuple[str, TensorType | TupleType | None]:
+    """Name and type of a call's result."""
+    layout = node.layout
+    if isinstance(layout, ir.NoneLayout):
+        return node.get_name(), None
+    if isinstance(layout, ir.Layout):
+        return node.get_name(), scope.layout_type(layout)
+    outputs = getattr(node, "outputs", ())  # set by upstream after construction
+    only = outputs[0] if len(outputs) == 1 else None
+    if isinstance(only, ir.MultiOutput) and not only.indices:
+        return only.get_name(), scope.layout_type(only.get_layout())
+    return node.get_name(), TupleType()
+
+
+def call_mutating(scope: Scope, node: ir.ExternKernel) -> None:
+    """A call for its effect on its first argument."""
+    _op(scope, overload_of(node), (*node.inputs, *node.constant_args), {})
+
+
+def scatter(scope: Scope, node: ir.ScatterFallback) -> None:
+    """In-place scatter; the source is a tensor or a number."""
+    dim = node.constant_args[0]
+    x, index, *rest = node.inputs
+    src: object = rest[0] if node.src_is_tensor else node.constant_args[1]
+    overload = overload_of(node)
+    known = {a.name for a in overload._schema.arguments}
+    positional: list[object] = [x, dim, index, src]
+    kwargs: dict[str, object] = {}
+    reduce = node.kwargs["reduce"]
+    if overload._schema.name.endswith("scatter_reduce_"):
+        positional.append(reduce)
+        kwargs["include_self"] = node.kwargs["include_self"]
+    elif reduce is not None and "reduce" in known:
+        kwargs["reduce"] = reduce
+    _op(scope, overload, positional, kwargs)
+
+
+def index_put(scope: Scope, node: ir.IndexPutFallback) -> None:
+    """In-place index_put with optional indices."""
+    x, values, *tensors = node.inputs
+    remaining = iter(tensors)
+    indices = [None if i is None else next(remaining) for i in node.indices]
+    _op(scope, torch.ops.aten.index_put_.default, (x, indices, values, node.constant_args[0]), {})
+
+
+def inplace_copy(scope: Scope, node: ir.ExternKernel) -> None:
+    """A copy into an existing tensor, or to another device."""
+    non_blocking = bool(node.constant_args[0])
+    if isinstance(node, ir.DeviceCopy):
+        out: Arg = to_arg(scope, node.output_view if node.output_view is not None else node)
+        src = to_arg(scope, node.inputs[0])
+    else:
+        out, src = (to_arg(scope, x) for x in node.inputs)
+    assert isinstance(out, Value)
+    assert isinstance(src, Value)
+    scope.function.append(Copy(dst=out, src=src, non_blocking=non_blocking, prov=scope.function.prov))

@@ -1,0 +1,78 @@
+"""Constants: weights, buffers and literal tensors, declared at their first use, shared memory once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from wrapper_ir.builder import ProgramBuilder, tensor_type
+from wrapper_ir.program import Constant
+from wrapper_ir.values import Value
+
+from inductor_frontend.constants import tensor_data
+from inductor_frontend.convert import to_device, to_dtype
+from inductor_frontend.errors import ConversionError
+
+__all__ = ["ConstantRole", "ConstantTable"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantRole:
+    """A tensor of the graph that is no parameter of `main` but a constant: a weight, a buffer, a literal."""
+
+    name: str
+    data: torch.Tensor
+    mutable: bool
+
+
+def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
+    """What two names of the same tensor have in common."""
+    return (tensor.data_ptr(), tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()))
+
+
+class ConstantTable:
+    """The constants of one program. `tensors` are those declared so far, by constant name."""
+
+    def __init__(self, program: ProgramBuilder, roles: Mapping[str, ConstantRole]) -> None:
+        self.tensors: dict[str, torch.Tensor] = {}
+        self._program = program
+        self._roles = dict(roles)
+        self._values: dict[object, Value] = {}
+        self._check_shared_state()
+
+    def _check_shared_state(self) -> None:
+        """Two names over one memory are one constant, unless one is written: then a write through one name would
+        have to be seen through the other, which a functional graph does not say. Raises FE306."""
+        owners: dict[int, ConstantRole] = {}
+        for role in self._roles.values():
+            if role.data.numel() == 0:
+                continue
+            other = owners.setdefault(role.data.untyped_storage().data_ptr(), role)
+            if other is not role and (role.mutable or other.mutable):
+                raise ConversionError(
+                    "FE306", f"buffers {other.name} and {role.name} share memory, and the model writes to it"
+                )
+
+    def find(self, name: str) -> Value | None:
+        """The constant of an upstream name; None where the name is no constant."""
+        role = self._roles.get(name)
+        if role is None:
+            return None
+        key = _memory(role.data) if role.data.numel() else role.name
+        found = self._values.get(key)
+        if found is None:
+            found = self._declare(role)
+            self._values[key] = found
+        return found
+
+    def _declare(self, role: ConstantRole) -> Value:
+        tensor = role.data
+        type = tensor_type(
+            to_dtype(tensor.dtype), tuple(tensor.size()), tuple(tensor.stride()), to_device(tensor.device)
+        )
+        digest = hashlib.sha256(tensor_data(role.name, tensor).buffer).hexdigest()
+        self.tensors[role.name] = tensor
+        constant = Constant(value=Value(role.name, type), data_hash=digest, mutable=role.mutable)
+        return self._program.constant(constant)

@@ -1,0 +1,191 @@
+"""C++ kernels: typed definitions from upstream's declarations, and launches."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import sympy
+from torch._inductor.codegen.cpp_utils import DTYPE_TO_CPP
+from torch._inductor.cpu_vec_isa import pick_vec_isa
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.ops import Arg
+from wrapper_ir.types import DType, TensorType
+from wrapper_ir.values import Value
+
+from inductor_frontend.build.scope import Scope
+from inductor_frontend.convert import to_dtype
+from inductor_frontend.errors import ConversionError, at_node
+from inductor_frontend.hooks.events import CallKernel, DefineKernel
+
+__all__ = ["Kernels"]
+
+_ENTRY = re.compile(r'extern\s+"C"\s+(?:\w+\s+)*?void\s+(?:\w+\s+)*?(?P<entry>\w+)\s*\((?P<params>.*)\)', re.DOTALL)
+_PARAM = re.compile(r"\s*(?P<const>const\s+)?(?P<type>[\w:<>]+)\s*(?P<pointer>\*)?\s*(?P<name>\w+)\s*")
+_SCALARS = {"int64_t": DType.I64, "long": DType.I64, "int32_t": DType.I32, "float": DType.F32, "double": DType.F64}
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """One parameter as declared in C++."""
+
+    name: str
+    dtype: DType
+    pointer: bool
+    constant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What one call does through one parameter; `partners` are parameters given the same storage."""
+
+    access: Access
+    partners: tuple[str, ...]
+
+
+def _partners(
+    param: _Declared, root: Value | None, declared: list[_Declared], roots: list[Value | None]
+) -> tuple[str, ...]:
+    """Parameters given the same storage. Upstream passes a mutated buffer as an input and as an output at once (it
+    loads before it stores), and reads a concatenation whose parts it has just written."""
+    if root is None:
+        return ()
+    others = [(q, r) for q, r in zip(declared, roots) if q is not param and r == root]
+    if param.constant:
+        others = [(q, r) for q, r in others if not q.constant]
+    return tuple(q.name for q, _ in others)
+
+
+def _pointer_types() -> dict[str, DType]:
+    return {text: to_dtype(dtype) for dtype, text in DTYPE_TO_CPP.items()}
+
+
+class Kernels:
+    """Kernel definitions waiting for their first call, which tells what each pointer is used for."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._defined: dict[str, DefineKernel] = {}
+        self._pointer_types = _pointer_types()
+        self._isa = tuple(str(pick_vec_isa()).split())
+        self._made: dict[tuple[str, tuple[_Use, ...]], CppKernel] = {}
+
+    def define(self, event: DefineKernel) -> None:
+        """Remembers a definition."""
+        self._defined[event.name] = event
+
+    def call(self, event: CallKernel) -> None:
+        """Launch; the definition is completed from this call's accesses."""
+        scope = self._scope
+        scope.function.prov = scope.provenance.read(event.origins, event.name)
+        definition = self._defined.get(event.name)
+        if definition is None:
+            raise ConversionError("FE303", f"kernel {event.name} is called, but was never defined")
+        declared = self._declared(definition)
+        if len(declared) != len(event.args):
+            raise ConversionError(
+                "FE303", f"kernel {event.name} has {len(declared)} parameters, but is called with {len(event.args)}"
+            )
+        args = [self._argument(p, text, event) for p, text in zip(declared, event.args)]
+        roots = [scope.root(a) if isinstance(a, Value) else None for a in args]
+        uses = tuple(
+            _Use(self._access(p, text, event), _partners(p, root, declared, roots))
+            for p, text, root in zip(declared, event.args, roots)
+        )
+        kernel = self._kernel(definition, declared, uses)
+        scope.function.launch(kernel, args, extents=self._extents(args, event.args))
+
+    # --- definitions
+
+    def _declared(self, definition: DefineKernel) -> list[_Declared]:
+        match = _ENTRY.search(definition.declaration)
+        if match is None:
+            raise ConversionError(
+                "FE303", f"kernel {definition.name}: cannot read declaration {definition.declaration[:200]!r}"
+            )
+        texts = [t for t in match["params"].split(",") if t.strip()]
+        return [self._param(definition.name, text) for text in texts]
+
+    def _param(self, kernel: str, text: str) -> _Declared:
+        match = _PARAM.fullmatch(text)
+        pointer = match is not None and match["pointer"] is not None
+        table = self._pointer_types if pointer else _SCALARS
+        if match is None or match["type"] not in table:
+            raise ConversionError("FE303", f"kernel {kernel}: cannot read parameter {text.strip()!r}")
+        return _Declared(match["name"], table[match["type"]], pointer, match["const"] is not None)
+
+    def _access(self, param: _Declared, arg: str, event: CallKernel) -> Access:
+        """Reads come through const pointers. A buffer that this kernel makes is written whole; any other that it
+        writes may be written in part, so its old content counts as read."""
+        if not param.pointer:
+            return Access.NONE
+        if param.constant:
+            return Access.READ
+        inplace = param.name.startswith("in_out")
+        return Access.WRITE if arg in event.produced and not inplace else Access.READWRITE
+
+    def _kernel(self, definition: DefineKernel, declared: list[_Declared], uses: tuple[_Use, ...]) -> CppKernel:
+        """The typed kernel. One source called with other uses of its parameters becomes a second definition."""
+        key = (definition.name, uses)
+        found = self._made.get(key)
+        if found is not None:
+            return found
+        match = _ENTRY.search(definition.declaration)
+        assert match is not None  # read before, in _declared
+        count = sum(name == definition.name for name, _ in self._made)
+        params = tuple(
+            KernelParam(
+                name=p.name,
+                kind=ParamKind.POINTER if p.pointer else ParamKind.SCALAR,
+                dtype=p.dtype,
+                access=use.access,
+                may_alias=use.partners,
+            )
+            for p, use in zip(declared, uses)
+        )
+        kernel = CppKernel(
+            name=definition.name if count == 0 else f"{definition.name}_{count}",
+            params=params,
+            source=definition.source,
+            entry=match["entry"],
+            isa=self._isa,
+        )
+        self._made[key] = kernel
+        return kernel
+
+    # --- arguments
+
+    def _argument(self, param: _Declared, text: str, event: CallKernel) -> Arg:
+        if not param.pointer:
+            return self._scalar(text, event)
+        value = self._scope.find(text)
+        if value is None or not isinstance(value.type, TensorType):
+            source = ", ".join(n.name for n in event.origins)
+            raise ConversionError(
+                "FE303", f"argument {text!r} of kernel {event.name} is no tensor{at_node(event.name, source)}"
+            )
+        return value
+
+    def _scalar(self, text: str, event: CallKernel) -> Expr:
+        if text.lstrip("-").isdigit():
+            return Int(int(text))
+        symbol = self._scope.symbols.known(text)
+        return self._scope.expr(sympy.Symbol(text, integer=True) if symbol is None else symbol)
+
+    def _extents(self, args: list[Arg], texts: tuple[str, ...]) -> list[Expr]:
+        """Bytes that the kernel may touch through each pointer; none where the layouts say it all."""
+        padded = self._scope.graph.buffer_to_padded_size
+        if not any(text in padded for text in texts):
+            return []
+        extents: list[Expr] = []
+        for arg, text in zip(args, texts):
+            if isinstance(arg, Value) and isinstance(arg.type, TensorType):
+                extents.append(self._padded(text, arg.type) if text in padded else extent_bytes(arg.type))
+        return extents
+
+    def _padded(self, name: str, type: TensorType) -> Expr:
+        graph = self._scope.graph
+        elements = graph.get_allocation_storage_size(graph.name_to_buffer[name])
+        return self._scope.expr(elements * type.dtype.itemsize)

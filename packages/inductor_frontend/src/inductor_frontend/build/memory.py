@@ -1,0 +1,61 @@
+"""Allocation, in-place reuse and partial aliases."""
+
+from __future__ import annotations
+
+from torch._inductor import ir
+from torch._inductor.virtualized import V
+from wrapper_ir.expr import Int, mul
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.ops import ViewMode
+from wrapper_ir.types import MemoryKind, MemorySpace, TensorType
+
+from inductor_frontend.build.scope import Scope
+from inductor_frontend.hooks.events import Alias, Allocate, Reuse
+
+__all__ = ["alias", "allocate", "reuse"]
+
+
+def _type(scope: Scope, buffer: ir.Buffer) -> TensorType:
+    return scope.tensor_type(
+        buffer.get_dtype(), buffer.get_size(), buffer.get_stride(), buffer.get_device()
+    )
+
+
+def allocate(scope: Scope, event: Allocate) -> None:
+    """AllocStorage of what upstream reserves (padding included) and a View of the buffer's own layout."""
+    buffer = event.buffer
+    name = buffer.get_name()
+    if name in scope.graph.removed_buffers:
+        return
+    type = _type(scope, buffer)
+    scope.function.prov = scope.provenance.read(buffer.get_origins(), name)
+    nbytes = extent_bytes(type)
+    if name in scope.graph.buffer_to_padded_size:
+        elements = scope.expr(V.graph.get_allocation_storage_size(buffer))
+        nbytes = mul(elements, Int(type.dtype.itemsize))
+    space = MemorySpace(MemoryKind.PINNED) if buffer.get_is_pinned() else MemorySpace()
+    storage = scope.function.alloc_storage(f"{name}.s", nbytes, device=type.device, space=space)
+    scope.bind(name, scope.make_view(name, storage, type))
+
+
+def reuse(scope: Scope, event: Reuse) -> None:
+    """A View that moves the old buffer's storage to the new one."""
+    name = event.new.get_name()
+    if name in scope.graph.removed_buffers:
+        return
+    scope.function.prov = scope.provenance.read(event.new.get_origins(), name)
+    old = scope.value(event.old.get_name())
+    scope.bind(name, scope.make_view(name, old, _type(scope, event.new), mode=ViewMode.REUSE))
+
+
+def alias(scope: Scope, event: Alias) -> None:
+    """A buffer inside another one."""
+    name = event.buffer.get_name()
+    if name in scope.graph.removed_buffers:
+        return
+    scope.function.prov = scope.provenance.read(event.buffer.get_origins(), name)
+    view = event.view
+    base = scope.value(view.data.get_name())
+    assert isinstance(base.type, TensorType)
+    offset = mul(scope.expr(view.layout.offset), Int(base.type.dtype.itemsize))
+    scope.bind(name, scope.make_view(name, base, scope.layout_type(view.layout), offset))

@@ -1,0 +1,94 @@
+"""Extern nodes by class: the table of every upstream class that capture knows how to translate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch._inductor import ir
+from wrapper_ir.ops import ResizeStorage, SetStorage
+
+from inductor_frontend.build.calls import (
+    call_alloc,
+    call_fallback,
+    call_mutating,
+    call_out,
+    call_out_many,
+    index_put,
+    inplace_copy,
+    scatter,
+)
+from inductor_frontend.build.results import allocated_output, multi_output
+from inductor_frontend.build.scope import Scope
+from inductor_frontend.build.unbacked import assert_scalar, dynamic_scalar, select_offset, slice_size
+from inductor_frontend.errors import HookError, at_node
+from inductor_frontend.hooks.events import CallNode
+
+__all__ = ["HANDLERS", "call_node", "handler_of"]
+
+Handler = Callable[[Scope, Any], None]  # Any: each handler takes its own node class
+
+
+def _resize(scope: Scope, node: ir.ResizeStorageBytes) -> None:
+    target, nbytes = node.inputs[0], node.constant_args[0]
+    assert isinstance(target, ir.IRNode)
+    scope.function.append(
+        ResizeStorage(target=scope.reference(target), nbytes=scope.expr(nbytes), prov=scope.function.prov)
+    )
+
+
+def _set_storage(scope: Scope, node: ir.SetSourceTensorKernel) -> None:
+    target, source = (scope.reference(x) for x in node.inputs)
+    scope.function.append(SetStorage(target=target, source=source, prov=scope.function.prov))
+    scope.bind(node.get_name(), target)
+
+
+HANDLERS: dict[type[ir.ExternKernel], Handler] = {
+    ir.ExternKernelOut: call_out,
+    ir.ExternKernelAlloc: call_alloc,
+    ir.ExternKernelMultiOut: call_out_many,
+    ir.FallbackKernel: call_fallback,
+    ir.MultiOutput: multi_output,
+    ir.AllocatingMultiOutput: allocated_output,
+    ir.InplaceBernoulliFallback: call_mutating,
+    ir.InplaceCopyFallback: inplace_copy,
+    ir.DeviceCopy: inplace_copy,
+    ir.ScatterFallback: scatter,
+    ir.IndexPutFallback: index_put,
+    ir.ResizeStorageBytes: _resize,
+    ir.SetSourceTensorKernel: _set_storage,
+    ir.DynamicScalar: dynamic_scalar,
+    ir.DynamicSelectStorageOffset: select_offset,
+    ir.DynamicSliceSize: slice_size,
+    ir.AssertScalar: assert_scalar,
+}
+
+_REFUSED: tuple[type[ir.ExternKernel], ...] = (ir._CollectiveKernel, ir.EffectfulKernel)
+
+
+def handler_of(cls: type[ir.ExternKernel]) -> Handler | None:
+    """The handler of a node class: its own or the nearest base's, but never past a class that generates code its
+    own way. None for a class that capture does not know."""
+    if issubclass(cls, _REFUSED):
+        return None
+    for base in cls.__mro__:
+        if base in HANDLERS:
+            return HANDLERS[base]
+        if "codegen" in vars(base):
+            return None
+    return None
+
+
+def call_node(scope: Scope, event: CallNode) -> None:
+    """Translates one extern node; raises HookError FE203 for unknown classes."""
+    node = event.node
+    scope.function.prov = scope.provenance.read(node.get_origins(), node.get_name() or "")
+    handler = handler_of(type(node))
+    if handler is None:
+        source = ", ".join(str(o.target) for o in node.get_origins())
+        raise HookError(
+            "FE203",
+            f"extern node class {type(node).__name__} is not captured{at_node(node.get_name() or '', source)}",
+            hint="keep this operator outside the captured part, or write it in terms of supported operators",
+        )
+    handler(scope, node)

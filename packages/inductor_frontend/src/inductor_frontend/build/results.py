@@ -1,0 +1,64 @@
+"""Results of library calls: taken out of nested results, and checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch._inductor import ir
+from wrapper_ir.ops import AssertLayout
+from wrapper_ir.types import TensorType
+
+from inductor_frontend.build.scope import Scope
+from inductor_frontend.errors import ConversionError
+
+__all__ = ["allocated_output", "check_result", "multi_output", "unpack_all"]
+
+_ALIGNMENT = 16
+
+
+def multi_output(scope: Scope, node: ir.MultiOutput) -> None:
+    """One result of a call with several; nothing to do where it is bound already."""
+    name = node.get_name()
+    if scope.find(name) is None:
+        if isinstance(node, ir.OpaqueMultiOutput):
+            raise ConversionError("FE302", f"result {name} is an opaque object, which is not captured")
+        source = scope.value(node.input_name(0))
+        path = tuple(key for _, key in node.indices)
+        scope.bind(name, scope.function.unpack(name, source, path, scope.layout_type(node.get_layout())))
+    if not node.skip_size_stride_alignment_checks:
+        check_result(scope, node)
+
+
+def unpack_all(scope: Scope, outputs: Any) -> None:  # Any: upstream nests nodes in lists and tuples
+    """Unpacks every result of a call at once, where symbols are read from them."""
+    if isinstance(outputs, (list, tuple)):
+        for item in outputs:
+            unpack_all(scope, item)
+    elif isinstance(outputs, ir.MultiOutput) and scope.find(outputs.get_name()) is None:
+        multi_output(scope, outputs)
+
+
+def check_result(scope: Scope, node: ir.ExternKernel) -> None:
+    """The check that a call returned the layout which upstream assumes."""
+    name = node.get_name()
+    value = scope.find(name)
+    if not scope.options.layout_asserts or value is None or not isinstance(value.type, TensorType):
+        return
+    if any(scope.expr(0) is size for size in value.type.sizes):
+        return  # strides of empty tensors are not compared
+    aligned = name not in scope.graph.unaligned_buffers
+    scope.function.append(
+        AssertLayout(
+            tensor=value,
+            sizes=value.type.sizes,
+            strides=value.type.strides,
+            alignment=_ALIGNMENT if aligned else 0,
+            message=node.get_op_name(),
+            prov=scope.function.prov,
+        )
+    )
+
+
+def allocated_output(scope: Scope, node: ir.MultiOutput) -> None:
+    """One out of an out variant with several: the buffer is filled already."""
+    check_result(scope, node)

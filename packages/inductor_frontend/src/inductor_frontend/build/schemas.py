@@ -1,0 +1,69 @@
+"""Library operators: the schema and tags that a call's effects are known from."""
+
+from __future__ import annotations
+
+import torch
+from torch._inductor import ir
+from torch._ops import OpOverload
+from wrapper_ir.schemas import ExternDef, ExternTag
+
+from inductor_frontend.errors import ConversionError, at_node
+
+__all__ = ["extern_def", "out_overload", "overload_of"]
+
+# Operators that return either a view or a copy, depending on strides or dtypes known only at run time.
+_MAYBE_VIEW = frozenset(
+    {
+        "aten::reshape", "aten::reshape_as", "aten::contiguous", "aten::flatten", "aten::ravel", "aten::to",
+        "aten::resolve_conj", "aten::resolve_neg", "aten::type_as", "aten::unflatten", "aten::narrow",
+    }
+)  # fmt: skip
+
+_COLLECTIVES = frozenset({"_c10d_functional", "c10d_functional", "c10d"})
+
+
+def overload_of(node: ir.ExternKernel) -> OpOverload:
+    """The operator that an extern node calls; raises ConversionError FE301."""
+    overload = node.op_overload
+    if isinstance(overload, OpOverload):
+        return overload
+    name = getattr(node, "python_kernel_name", None)  # not all node classes set it
+    raise ConversionError(
+        "FE301",
+        f"{name or type(node).__name__} is no operator with a schema{at_node(node.get_name(), _source(node))}",
+        hint="higher-order operators and Python functions cannot be called from a captured program",
+    )
+
+
+def out_overload(node: ir.ExternKernel) -> tuple[OpOverload, str]:
+    """The out variant that a node calls, and the name of its out argument; raises ConversionError FE301."""
+    overload = overload_of(node)
+    outs = [a.name for a in overload._schema.arguments if a.is_out]
+    if not outs:
+        packet = overload.overloadpacket
+        candidate = getattr(packet, "out", None)  # operators name their variants themselves
+        if isinstance(candidate, OpOverload):
+            overload = candidate
+            outs = [a.name for a in overload._schema.arguments if a.is_out]
+    if len(outs) != 1:
+        raise ConversionError(
+            "FE301", f"{overload} has {len(outs)} out arguments{at_node(node.get_name(), _source(node))}"
+        )
+    return overload, outs[0]
+
+
+def extern_def(overload: OpOverload) -> ExternDef:
+    """The declaration of an operator."""
+    schema = overload._schema
+    tags: list[ExternTag] = []
+    if torch.Tag.nondeterministic_seeded in overload.tags:
+        tags.append(ExternTag.RANDOM)
+    if schema.name in _MAYBE_VIEW:
+        tags.append(ExternTag.MAY_ALIAS)
+    if overload.namespace in _COLLECTIVES:
+        tags.append(ExternTag.COLLECTIVE)
+    return ExternDef(schema=str(schema), tags=tuple(tags))
+
+
+def _source(node: ir.ExternKernel) -> str:
+    return ", ".join(str(o.target) for o in node.get_origins())

@@ -1,0 +1,147 @@
+"""The function being built: upstream's buffer names to values, views made once, sizes converted once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sympy
+import torch
+from torch._inductor import ir
+from wrapper_ir.builder import FunctionBuilder, ProgramBuilder
+from wrapper_ir.expr import Expr, Int, mul
+from wrapper_ir.ops import ViewMode
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+from inductor_frontend.build.constant_table import ConstantTable
+from inductor_frontend.build.symbols import Symbols
+from inductor_frontend.convert import to_device, to_dtype
+from inductor_frontend.errors import ConversionError
+from inductor_frontend.hooks import RecordingGraph
+from inductor_frontend.options import CaptureOptions
+from inductor_frontend.provenance import ProvenanceReader
+
+__all__ = ["Scope"]
+
+_ZERO = Int(0)
+
+
+class Scope:
+    """State of one function's translation."""
+
+    def __init__(
+        self,
+        graph: RecordingGraph,
+        program: ProgramBuilder,
+        options: CaptureOptions,
+        provenance: ProvenanceReader,
+        constants: ConstantTable,
+    ) -> None:
+        self.graph = graph
+        self.program = program
+        self.function: FunctionBuilder = program.function("main")
+        self.options = options
+        self.provenance = provenance
+        self.symbols = Symbols(graph, self.function)
+        self.constants = constants
+        self._values: dict[str, Value] = {}
+        self._views: dict[tuple[Value, TensorType, Expr], Value] = {}
+        self._roots: dict[Value, Value] = {}
+
+    # --- names
+
+    def bind(self, name: str, value: Value) -> Value:
+        """From now on upstream's `name` means `value`."""
+        self._values[name] = value
+        return value
+
+    def find(self, name: str) -> Value | None:
+        """The value of an upstream name, looking through in-place mutation; None where there is none."""
+        found = self._values.get(name) or self.constants.find(name)
+        if found is None:
+            real = self.graph.scheduler.mutation_real_name.get(name)
+            found = None if real is None or real == name else self.find(real)
+        return found
+
+    def value(self, name: str) -> Value:
+        """As `find`; raises ConversionError FE307."""
+        found = self.find(name)
+        if found is None:
+            raise ConversionError("FE307", f"buffer {name} is used, but no op has defined it")
+        return found
+
+    # --- types
+
+    def expr(self, value: object) -> Expr:
+        """A size, stride or offset; its symbols are declared and defined first if need be."""
+        return self.symbols.expr(value)
+
+    def tensor_type(
+        self,
+        dtype: torch.dtype,
+        sizes: Sequence[int | sympy.Expr],
+        strides: Sequence[int | sympy.Expr],
+        device: torch.device | None,
+    ) -> TensorType:
+        """An IR tensor type."""
+        size, stride = (tuple(self.expr(x) for x in xs) for xs in (sizes, strides))
+        return TensorType(to_dtype(dtype), size, stride, to_device(device))
+
+    def layout_type(self, layout: ir.Layout) -> TensorType:
+        """The tensor type of an upstream layout."""
+        return self.tensor_type(layout.dtype, layout.size, layout.stride, layout.device)
+
+    # --- references
+
+    def reference(self, node: ir.IRNode) -> Value:
+        """The value that an upstream node stands for, viewed as the node says."""
+        match node:
+            case ir.MutableBox():
+                return self.reference(node.data)
+            case ir.ReinterpretView():
+                return self.view(node)
+            case ir.Buffer():
+                return self.value(node.get_name())
+            case _:
+                raise ConversionError("FE307", f"a node of class {type(node).__name__} is not a tensor reference")
+
+    def view(self, node: ir.ReinterpretView) -> Value:
+        """The tensor that a view stands for; made once for each (source, layout)."""
+        base = self.value(node.data.get_name())
+        wanted = self.layout_type(node.layout)
+        if not isinstance(base.type, TensorType):
+            raise ConversionError("FE307", f"a view of {base.name}, which is no tensor")
+        if base.type.dtype.itemsize != wanted.dtype.itemsize:
+            raise ConversionError(
+                "FE307", f"a view of {base.name} changes the element size: {base.type.dtype} to {wanted.dtype}"
+            )
+        offset = mul(self.expr(node.layout.offset), Int(base.type.dtype.itemsize))
+        return self.view_as(base, wanted, offset)
+
+    def view_as(self, base: Value, wanted: TensorType, offset: Expr) -> Value:
+        """`base` itself where the layouts agree, else a View of it; `offset` in bytes."""
+        if base.type == wanted and offset is _ZERO:
+            return base
+        key = (base, wanted, offset)
+        found = self._views.get(key)
+        if found is None:
+            found = self.make_view(f"{base.name}.v", base, wanted, offset)
+            self._views[key] = found
+        return found
+
+    def make_view(
+        self,
+        name: str,
+        source: Value,
+        type: TensorType,
+        offset: Expr = _ZERO,
+        mode: ViewMode = ViewMode.ALIAS,
+    ) -> Value:
+        """A View op."""
+        result = self.function.view(name, source, type, offset, mode)
+        self._roots[result] = self.root(source)
+        return result
+
+    def root(self, value: Value) -> Value:
+        """The storage, parameter, constant or call result that a tensor is a view of."""
+        return self._roots.get(value, value)

@@ -1,0 +1,154 @@
+"""Symbols that only run time knows: sizes of results, `.item()`, dynamic slices and selections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+from torch._inductor import ir
+from torch.fx.experimental.symbolic_shapes import (
+    CallMethodKey,
+    ConvertIntKey,
+    DivideByKey,
+    resolve_unbacked_bindings,
+)
+from torch.utils._pytree import SequenceKey
+from wrapper_ir.expr import (
+    Expr,
+    Int,
+    Item,
+    OffsetOf,
+    SizeOf,
+    StrideOf,
+    Sym,
+    add,
+    eq,
+    floordiv,
+    ge,
+    lt,
+    max_,
+    min_,
+    mod,
+    mul,
+    sub,
+    to_bool,
+    where,
+)
+from wrapper_ir.ops import AssertExpr
+from wrapper_ir.program import SymbolDef
+from wrapper_ir.values import Value
+
+from inductor_frontend.build.results import unpack_all
+from inductor_frontend.build.scope import Scope
+from inductor_frontend.errors import ConversionError
+
+__all__ = ["assert_scalar", "define_unbacked", "dynamic_scalar", "select_offset", "slice_size"]
+
+_ZERO = Int(0)
+_ONE = Int(1)
+
+
+def define_unbacked(scope: Scope, node: Any, result: Value | None) -> None:  # Any: fallbacks and control flow
+    """Defines the symbols that a call's results carry, from where upstream found them."""
+    bindings = resolve_unbacked_bindings(scope.graph.sizevars.shape_env, node.unbacked_bindings)
+    if not bindings:
+        return
+    unpack_all(scope, node.outputs)
+    for symbol, path in bindings.items():
+        value, rest = _result_at(scope, node, result, tuple(path))
+        scope.symbols.define(symbol, _read(value, rest))
+
+
+def _result_at(
+    scope: Scope, node: Any, result: Value | None, path: tuple[Any, ...]
+) -> tuple[Value, tuple[Any, ...]]:
+    """The tensor that a key path starts from, and the rest of the path."""
+    found: Any = node.outputs
+    only = len(node.outputs) == 1 and isinstance(found[0], ir.MultiOutput) and not found[0].indices
+    if only:
+        found = found[0]
+    while path and isinstance(path[0], SequenceKey) and isinstance(found, (list, tuple)):
+        found, path = found[path[0].idx], path[1:]
+    if isinstance(found, ir.MultiOutput):
+        return scope.value(found.get_name()), path
+    if result is None:
+        raise ConversionError("FE304", f"{node.get_name()} defines symbols, but has no result")
+    return result, path
+
+
+def _read(value: Value, path: tuple[Any, ...]) -> Expr:
+    match path:
+        case ():
+            return Item(value)
+        case (CallMethodKey(name="size"), SequenceKey(idx=dim)):
+            return SizeOf(value, dim)
+        case (CallMethodKey(name="stride"), SequenceKey(idx=dim)):
+            return StrideOf(value, dim)
+        case (CallMethodKey(name="storage_offset"),):
+            return OffsetOf(value)
+        case (*head, DivideByKey(divisor=divisor)) if isinstance(divisor, int):
+            return floordiv(_read(value, tuple(head)), Int(divisor))
+        case (*head, ConvertIntKey()):
+            return where(to_bool(_read(value, tuple(head))), _ONE, _ZERO)
+        case _:
+            raise ConversionError("FE304", f"cannot read a symbol at {path} of {value.name}")
+
+
+def dynamic_scalar(scope: Scope, node: ir.DynamicScalar) -> None:
+    """`.item()`: a number read from a one-element tensor, perhaps converted from bool or divided."""
+    source = node.inputs[0]
+    assert isinstance(source, ir.IRNode)
+    item = Item(scope.reference(source))
+    match tuple(node.keypath):
+        case ():
+            scope.symbols.define(node.sym, item)
+        case (ConvertIntKey(),):
+            scope.symbols.define(node.sym, where(to_bool(item), _ONE, _ZERO))
+        case (DivideByKey(divisor=divisor),):
+            whole = f"{node.sym.name}_undivided"
+            by = scope.expr(divisor)
+            scope.program.symbol(SymbolDef(name=whole, backed=False))
+            scope.function.define(whole, item)
+            condition = eq(mod(Sym(whole), by), _ZERO)
+            message = f"{whole} not divisible by {divisor}"
+            scope.function.append(AssertExpr(condition=condition, message=message, prov=scope.function.prov))
+            scope.symbols.define(node.sym, floordiv(Sym(whole), by))
+        case path:
+            raise ConversionError("FE304", f"cannot read symbol {node.sym} at {path}")
+
+
+def select_offset(scope: Scope, node: ir.DynamicSelectStorageOffset) -> None:
+    """The storage offset of a selection whose index may be negative."""
+    index, size = scope.expr(node.index), scope.expr(node.size)
+    wrapped = where(lt(index, _ZERO), add(index, size), index)
+    if node.clamp:
+        wrapped = max_(_ZERO, min_(size, wrapped))
+    offset = add(scope.expr(node.base_offset), mul(scope.expr(node.base_dim_stride), wrapped))
+    scope.symbols.define(_symbol(node.unbacked_offset_symbol), offset)
+
+
+def slice_size(scope: Scope, node: ir.DynamicSliceSize) -> None:
+    """The size of a slice whose bounds may be negative or out of range."""
+    size = scope.expr(node.size)
+
+    def clamp(bound: Expr) -> Expr:
+        inside = max_(_ZERO, min_(bound, size))
+        from_end = max_(_ZERO, min_(add(bound, size), size))
+        return where(ge(bound, _ZERO), inside, from_end)
+
+    step = scope.expr(node.step)
+    length = sub(clamp(scope.expr(node.end)), clamp(scope.expr(node.start)))
+    steps = floordiv(sub(add(length, step), _ONE), step)
+    scope.symbols.define(_symbol(node.unbacked_size_symbol), max_(_ZERO, steps))
+
+
+def _symbol(symbol: object) -> sympy.Symbol:
+    assert isinstance(symbol, sympy.Symbol)
+    return symbol
+
+
+def assert_scalar(scope: Scope, node: ir.AssertScalar) -> None:
+    """A runtime assertion, kept as captured."""
+    if scope.options.scalar_asserts:
+        condition = scope.expr(node.scalar)
+        scope.function.append(AssertExpr(condition=condition, message=node.msg, prov=scope.function.prov))

@@ -1,0 +1,92 @@
+"""`capture`: a model and example arguments in, an artifact out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch._inductor.compile_fx import _recursive_joint_graph_passes
+from torch._guards import detect_fake_mode
+from torch._inductor.virtualized import V
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.export import ExportedProgram
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.program import Target
+
+from inductor_frontend.build import GraphProgram, build_program
+from inductor_frontend.constants import tensor_data
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.export_path import ExportedGraph, export_model, prepare
+from inductor_frontend.finish import finish
+from inductor_frontend.isolation import capture_session
+from inductor_frontend.lowering import LoweringRequest, lower
+from inductor_frontend.options import CaptureOptions
+
+__all__ = ["FRONTEND", "InductorFrontend", "capture"]
+
+
+def capture(
+    model: torch.nn.Module | Callable[..., Any] | ExportedProgram,  # Any: the model's own signature
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,  # Any: the nested form that torch.export takes
+    target: Target | None = None,
+    options: CaptureOptions | None = None,
+) -> Artifact:
+    """Captures an inference program from a module, a function or an exported program.
+
+    `args` and `kwargs` are example arguments, `dynamic_shapes` as in `torch.export.export` (both are ignored for an
+    exported program, which has its own). Weights become constants of the program, without a copy: they keep
+    sharing memory with the model until the artifact is saved. Buffers that the model writes become mutable
+    constants. Raises CaptureError (FE1nn), HookError (FE2nn), ConversionError (FE3nn).
+    """
+    options = options or CaptureOptions()
+    if target is not None and target != Target():
+        raise CaptureError("FE103", f"target {target} is not supported; capture makes CPU programs")
+    with capture_session(options):
+        graph = prepare(export_model(model, args, kwargs or {}, dynamic_shapes))
+        built = _lower(graph, options)
+    inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
+    names = tuple(inputs[p] for p in built.positions)
+    return Artifact(
+        program=finish(built.program, options),
+        signature=graph.signature(names),
+        constants={name: tensor_data(name, tensor) for name, tensor in built.constants.items()},
+        metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),
+    )
+
+
+def _lower(graph: ExportedGraph, options: CaptureOptions) -> GraphProgram:
+    placeholders = [n for n in graph.gm.graph.nodes if n.op == "placeholder"]
+    inputs = [n.meta["val"] for n in placeholders]
+    values = [n.meta.get("val") for n in graph.gm.graph.nodes]
+    fake_mode = detect_fake_mode(values) or FakeTensorMode(allow_non_fake_inputs=True)
+    with V.set_fake_mode(fake_mode):
+        gm = _recursive_joint_graph_passes(graph.gm, input_device=torch.device("cpu"))
+    request = LoweringRequest(
+        gm=gm,
+        inputs=inputs,
+        static_inputs=[i for i, n in enumerate(placeholders) if n.name in graph.roles],
+    )
+    root = os.getcwd()
+    return lower(request, lambda lowered: build_program(lowered, graph.roles, options, root))
+
+
+class InductorFrontend:
+    """The entry point `inductor` of `wrapper_ir.frontends`."""
+
+    name = "inductor"
+
+    def capture(
+        self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
+    ) -> Artifact:
+        """`capture` with static shapes and default options."""
+        return capture(model, args, kwargs)
+
+
+FRONTEND = InductorFrontend()

@@ -1,0 +1,40 @@
+"""Constants' bytes: a view of the tensor's own memory where it is dense in memory, else of a copy."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+from wrapper_ir.artifact import TensorData
+
+from inductor_frontend.convert import to_dtype
+from inductor_frontend.errors import ConversionError
+
+__all__ = ["tensor_data"]
+
+
+def _extent(tensor: torch.Tensor) -> int:
+    """Bytes from the first element to behind the last."""
+    if tensor.numel() == 0:
+        return 0
+    last = sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride()))
+    return (last + 1) * tensor.element_size()
+
+
+def tensor_data(name: str, tensor: torch.Tensor) -> TensorData:
+    """The bytes under a strided CPU tensor, from its first element to its last, holes included.
+
+    The result keeps the tensor alive. Raises ConversionError FE306 for tensors that have no such bytes.
+    """
+    if tensor.layout is not torch.strided or tensor.device.type != "cpu":
+        raise ConversionError(
+            "FE306", f"constant {name} is a {tensor.layout} tensor on {tensor.device}; only strided CPU ones are stored"
+        )
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
+    nbytes = _extent(tensor)
+    if nbytes == 0:
+        return TensorData(to_dtype(tensor.dtype), memoryview(b""))
+    memory = (ctypes.c_char * nbytes).from_address(tensor.data_ptr())
+    memory._owner = tensor  # type: ignore[attr-defined]  # the array does not own its bytes; this keeps them
+    return TensorData(to_dtype(tensor.dtype), memoryview(memory).cast("B"))

@@ -1,0 +1,113 @@
+"""Torch's dtypes, devices and symbolic sizes as IR."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import sympy
+import torch
+from wrapper_ir.expr import Bool, Expr, Float, Int
+from wrapper_ir.ops import Arg
+from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat
+
+from inductor_frontend.errors import ConversionError
+
+__all__ = [
+    "constant_int",
+    "literal",
+    "to_device",
+    "to_dtype",
+    "to_expr",
+    "to_layout",
+    "to_memory_format",
+    "torch_dtype",
+]
+
+
+@cache
+def _dtypes() -> dict[torch.dtype, DType]:
+    # Older torch lacks some of the small types.
+    return {getattr(torch, d.torch_name): d for d in DType if hasattr(torch, d.torch_name)}
+
+
+def to_dtype(dtype: torch.dtype) -> DType:
+    """The IR's element type; raises ConversionError FE305."""
+    found = _dtypes().get(dtype)
+    if found is None:
+        raise ConversionError("FE305", f"dtype {dtype} has no counterpart in the IR")
+    return found
+
+
+def torch_dtype(dtype: DType) -> torch.dtype:
+    """Torch's element type."""
+    found = getattr(torch, dtype.torch_name)
+    assert isinstance(found, torch.dtype)
+    return found
+
+
+def to_device(device: torch.device | None) -> Device:
+    """The IR's device; CPU where upstream gives none."""
+    if device is None or device.type == "cpu":
+        return CPU
+    return Device(device.type, device.index)
+
+
+def to_layout(layout: torch.layout) -> Layout:
+    """The IR's tensor layout; raises ConversionError FE302."""
+    try:
+        return Layout(str(layout).removeprefix("torch."))
+    except ValueError as error:
+        raise ConversionError("FE302", f"layout {layout} has no counterpart in the IR") from error
+
+
+def to_memory_format(format: torch.memory_format) -> MemoryFormat:
+    """The IR's memory format; raises ConversionError FE302."""
+    try:
+        return MemoryFormat(str(format).removeprefix("torch."))
+    except ValueError as error:
+        raise ConversionError("FE302", f"memory format {format} has no counterpart in the IR") from error
+
+
+def constant_int(value: object) -> int | None:
+    """The value of a constant integer, sympy's or Python's; None for anything else."""
+    if isinstance(value, (int, sympy.Integer)):
+        return int(value)
+    return None
+
+
+def to_expr(value: object) -> Expr:
+    """An IR expression from a Python int, a SymInt or a sympy expression, without simplification."""
+    constant = constant_int(value)
+    if constant is not None and not isinstance(value, bool):
+        return Int(constant)
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        value = value.node.expr
+    # Imported here: constants are most of what is converted, and need no bridge.
+    from wrapper_ir.expr.sympy_bridge import from_sympy
+
+    return from_sympy(value)
+
+
+def literal(value: object) -> Arg:
+    """A plain Python value as a literal argument; raises ConversionError FE302."""
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return Bool(value)
+        case int():
+            return Int(value)
+        case float():
+            return Float(value)
+        case torch.dtype():
+            return to_dtype(value)
+        case torch.device():
+            return to_device(value)
+        case torch.layout():
+            return to_layout(value)
+        case torch.memory_format():
+            return to_memory_format(value)
+        case list() | tuple():
+            return tuple(literal(v) for v in value)
+        case _:
+            raise ConversionError("FE302", f"a value of type {type(value).__name__} has no typed form")

@@ -1,0 +1,48 @@
+"""Every exception that inductor_frontend raises, each with a stable code (FEnnn).
+
+| code | meaning |
+| --- | --- |
+| FE101 | the model could not be exported |
+| FE102 | an input or output of the model has a type that has no place in a signature |
+| FE103 | an option value is not understood |
+| FE201 | upstream wrote a wrapper line that has no typed form here |
+| FE202 | upstream called a wrapper hook that capture does not support |
+| FE203 | an upstream node class is not known to capture |
+| FE301 | a library operator cannot be expressed (no schema, or no out variant) |
+| FE302 | an argument of a library call has no typed form |
+| FE303 | a kernel definition does not have the expected shape |
+| FE304 | a symbol is used that nothing defines |
+| FE305 | a dtype or device has no counterpart in the IR |
+| FE306 | a constant cannot be stored |
+| FE307 | a view cannot be expressed |
+| FE401 | no emitter of this name, or the emitter failed |
+"""
+
+from __future__ import annotations
+
+from wrapper_ir.errors import WirError
+
+__all__ = ["BackendError", "CaptureError", "ConversionError", "HookError", "at_node"]
+
+
+class CaptureError(WirError):
+    """A model cannot be captured (FE1nn)."""
+
+
+class HookError(CaptureError):
+    """Upstream did something that capture has no hook for (FE2nn)."""
+
+
+class ConversionError(CaptureError):
+    """Something captured has no form in the IR (FE3nn)."""
+
+
+class BackendError(WirError):
+    """The torch.compile backend cannot go on (FE4nn)."""
+
+
+def at_node(upstream: str, source: str) -> str:
+    """The place of an error: the upstream name and the source op, as far as they are known."""
+    parts = [f"upstream {upstream}" if upstream else "", f"from {source}" if source else ""]
+    text = ", ".join(p for p in parts if p)
+    return f" ({text})" if text else ""

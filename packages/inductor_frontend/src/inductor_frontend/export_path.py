@@ -1,0 +1,214 @@
+"""From a model to a functional graph: torch.export, upstream's decompositions, and who each input and output is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+from torch._inductor.decomposition import select_decomp_table
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    ConstantArgument,
+    CustomObjArgument,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TokenArgument,
+)
+from wrapper_ir.signature import ConstantOutput, InputOutput, OutputBinding, ResultOutput, Signature, StaticInput
+
+from inductor_frontend.build import ConstantRole
+from inductor_frontend.convert import literal
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.trees import to_tree
+
+__all__ = ["ExportedGraph", "export_model", "prepare"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedGraph:
+    """A functional graph that writes its mutations back with copies.
+
+    `roles` are the inputs that are constants, `leaves` the input leaf of every other input, both by input name;
+    `bindings` say what each output leaf is; `ranges` are the bounds that the user promised for symbols.
+    """
+
+    gm: fx.GraphModule
+    roles: Mapping[str, ConstantRole]
+    leaves: Mapping[str, int]
+    bindings: tuple[OutputBinding, ...]
+    statics: tuple[StaticInput, ...]
+    program: ExportedProgram
+
+    def signature(self, inputs: tuple[str, ...]) -> Signature:
+        """The calling convention, with `main`'s parameters being the graph inputs `inputs`."""
+        spec = self.program.call_spec
+        assert spec.in_spec is not None
+        assert spec.out_spec is not None
+        return Signature(
+            inputs=to_tree(spec.in_spec),
+            params=tuple(self.leaves[name] for name in inputs),
+            outputs=to_tree(spec.out_spec),
+            bindings=self.bindings,
+            names=tuple(s.arg.name for s in _user_inputs(self.program)),
+            statics=self.statics,
+        )
+
+
+class _FunctionModule(torch.nn.Module):
+    """A function as a module; the instance attribute keeps the function's own parameter names."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.forward = function
+
+
+def export_model(
+    model: torch.nn.Module | Callable[..., Any] | ExportedProgram,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+) -> ExportedProgram:
+    """Exports a model unless it is exported; raises CaptureError FE101 with upstream's reason."""
+    if isinstance(model, ExportedProgram):
+        return model
+    module = model if isinstance(model, torch.nn.Module) else _FunctionModule(model)
+    try:
+        return torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=False)
+    except Exception as error:
+        raise CaptureError(
+            "FE101",
+            f"torch.export cannot trace {type(module).__name__}: {error}",
+            hint="make the model exportable, or compile it with torch.compile(backend='wrapper_ir')",
+        ) from error
+
+
+def prepare(exported: ExportedProgram) -> ExportedGraph:
+    """Decomposes to upstream's operators and turns the lifted graph into one that we can lower."""
+    exported = exported.run_decompositions(dict(select_decomp_table()))
+    return _Preparation(exported).run()
+
+
+def _user_inputs(exported: ExportedProgram) -> list[InputSpec]:
+    return [s for s in exported.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
+
+
+_MUTATIONS = frozenset({OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION}) | {
+    # torch 2.11 can write to parameters only as buffers
+    kind
+    for kind in OutputKind
+    if kind.name == "PARAMETER_MUTATION"
+}
+
+
+class _Preparation:
+    def __init__(self, exported: ExportedProgram) -> None:
+        self.exported = exported
+        self.gm = exported.graph_module
+        self.placeholders = {n.name: n for n in self.gm.graph.nodes if n.op == "placeholder"}
+        self.roles: dict[str, ConstantRole] = {}
+        self.leaves: dict[str, int] = {}
+        self.statics: list[StaticInput] = []
+        self.targets: dict[str, str] = {}
+
+    def run(self) -> ExportedGraph:
+        """Sorts inputs and outputs; leaves only tensors and numbers that the graph computes with."""
+        signature = self.exported.graph_signature
+        mutated = {s.target for s in signature.output_specs if s.kind in _MUTATIONS}
+        leaf = 0
+        for spec in signature.input_specs:
+            if spec.kind is InputKind.USER_INPUT:
+                self._user_input(spec, leaf)
+                leaf += 1
+            else:
+                self._constant_input(spec, spec.target in mutated)
+        bindings = self._outputs(signature.output_specs)
+        self.gm.graph.lint()
+        self.gm.recompile()
+        return ExportedGraph(
+            self.gm, self.roles, self.leaves, tuple(bindings), tuple(self.statics), self.exported
+        )
+
+    # --- inputs
+
+    def _user_input(self, spec: InputSpec, leaf: int) -> None:
+        arg = spec.arg
+        if isinstance(arg, (CustomObjArgument, TokenArgument)):
+            raise CaptureError("FE102", f"input {arg.name} is a {type(arg).__name__}, which has no typed form")
+        if isinstance(arg, ConstantArgument):
+            self.statics.append(StaticInput(leaf=leaf, value=literal(arg.value)))
+            node = self.placeholders[arg.name]
+            if not node.users:
+                self.gm.graph.erase_node(node)
+                return
+        self.leaves[arg.name] = leaf
+
+    def _constant_input(self, spec: InputSpec, mutable: bool) -> None:
+        name = spec.arg.name
+        if spec.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN) or spec.target is None:
+            raise CaptureError("FE102", f"input {name} is a {spec.kind.name}, which has no typed form")
+        tensor = self.exported.state_dict.get(spec.target)
+        if tensor is None:
+            tensor = self.exported.constants[spec.target]
+        if not isinstance(tensor, torch.Tensor):
+            raise CaptureError("FE102", f"constant {spec.target} is a {type(tensor).__name__}, not a tensor")
+        self.targets[spec.target] = name
+        if spec.kind is InputKind.CONSTANT_TENSOR and not mutable:
+            self._inline(name, tensor)
+        else:
+            self.roles[name] = ConstantRole(spec.target, tensor.detach(), mutable)
+
+    def _inline(self, name: str, tensor: torch.Tensor) -> None:
+        """Turns a literal tensor into an attribute, so that upstream may fold it into kernels."""
+        node = self.placeholders[name]
+        attribute = f"_literal_{name}"
+        self.gm.register_buffer(attribute, tensor.detach(), persistent=False)
+        with self.gm.graph.inserting_after(node):
+            replacement = self.gm.graph.get_attr(attribute)
+        replacement.meta = dict(node.meta)
+        node.replace_all_uses_with(replacement)
+        self.gm.graph.erase_node(node)
+
+    # --- outputs
+
+    def _outputs(self, specs: list[OutputSpec]) -> list[OutputBinding]:
+        """Writes mutations back in the graph; keeps as outputs what no input or literal already is."""
+        output = self.gm.graph.output_node()
+        values: Any = output.args[0]  # Any: nodes and literals
+        results: list[fx.Node] = []
+        bindings: list[OutputBinding] = []
+        written: dict[fx.Node, str] = {}
+        for spec, value in zip(specs, values, strict=True):
+            if spec.kind in _MUTATIONS:
+                written[value] = self._write_back(spec, value, output)
+            elif spec.kind is OutputKind.USER_OUTPUT:
+                bindings.append(self._binding(value, written, results))
+            else:
+                raise CaptureError("FE102", f"output {spec.arg} is a {spec.kind.name}, which has no typed form")
+        output.args = (tuple(results),)
+        output.meta["user_visible_output_idxs"] = list(range(len(results)))
+        return bindings
+
+    def _write_back(self, spec: OutputSpec, value: fx.Node, output: fx.Node) -> str:
+        assert spec.target is not None
+        name = self.targets.get(spec.target, spec.target)
+        target = self.placeholders[name]
+        with self.gm.graph.inserting_before(output):
+            copy = self.gm.graph.call_function(torch.ops.aten.copy_.default, (target, value))
+        copy.meta.update({k: v for k, v in value.meta.items() if k in ("stack_trace", "nn_module_stack")})
+        copy.meta["val"] = target.meta["val"]
+        return name
+
+    def _binding(self, value: object, written: dict[fx.Node, str], results: list[fx.Node]) -> OutputBinding:
+        if not isinstance(value, fx.Node):
+            return ConstantOutput(value=literal(value))
+        name = written.get(value, value.name)
+        if name in self.leaves:
+            return InputOutput(leaf=self.leaves[name])
+        node = self.placeholders.get(name, value)
+        results.append(node)
+        return ResultOutput(index=len(results) - 1)

@@ -1,0 +1,103 @@
+"""What is recorded while upstream generates wrapper code: a closed union of small facts, in program order.
+
+Events refer to upstream's nodes. They are translated only when scheduling is over, because until then upstream may
+still remove buffers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy
+from torch import fx
+from torch._inductor import ir
+
+__all__ = [
+    "AlignInput",
+    "Alias",
+    "Allocate",
+    "CallKernel",
+    "CallNode",
+    "CheckInput",
+    "DefineKernel",
+    "DefineSize",
+    "Event",
+    "Reuse",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """Storage for a buffer, at its first use."""
+
+    buffer: ir.Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """An in-place kernel: `new` takes over the storage of `old`, with its content."""
+
+    old: ir.Buffer
+    new: ir.Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A buffer that is a part of another one, such as one input of a concatenation."""
+
+    buffer: ir.Buffer
+    view: ir.ReinterpretView
+
+
+@dataclass(frozen=True, slots=True)
+class DefineKernel:
+    """A generated kernel: its name, its translation unit, and the declaration of its entry."""
+
+    name: str
+    source: str
+    declaration: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallKernel:
+    """A kernel call. `args` are buffer names or size expressions in text form, in the order of the parameters;
+    `produced` are the buffers that nodes of this kernel define; `origins` the source nodes."""
+
+    name: str
+    args: tuple[str, ...]
+    produced: frozenset[str]
+    origins: tuple[fx.Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallNode:
+    """An extern node: a library call, a copy, a check, a host computation."""
+
+    node: ir.ExternKernel
+
+
+@dataclass(frozen=True, slots=True)
+class DefineSize:
+    """A size computed once for several kernels."""
+
+    symbol: sympy.Symbol
+    expr: sympy.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInput:
+    """A check of an input's sizes and strides, before its first use."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlignInput:
+    """An input is replaced by an aligned copy where it is not aligned."""
+
+    name: str
+
+
+Event = (
+    Allocate | Reuse | Alias | DefineKernel | CallKernel | CallNode | DefineSize | CheckInput | AlignInput
+)

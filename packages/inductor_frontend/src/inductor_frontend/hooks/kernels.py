@@ -1,0 +1,33 @@
+"""What upstream's C++ backend knows about the kernel that it is calling."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from torch._inductor.virtualized import V
+
+from inductor_frontend.errors import HookError
+
+__all__ = ["kernel_nodes", "translation_unit"]
+
+_BODY = re.compile(r"async_compile\.cpp_pybinding\(\[.*?\], r'''\n(?P<source>.*?)'''\)\s*\Z", re.DOTALL)
+
+
+def translation_unit(name: str, body: str) -> str:
+    """The C++ source inside the Python call that upstream wraps around it; raises HookError FE201."""
+    match = _BODY.match(body)
+    if match is None:
+        raise HookError("FE201", f"kernel {name} is not wrapped in cpp_pybinding: {body[:120]!r}")
+    return match["source"]
+
+
+def kernel_nodes() -> list[Any]:  # Any: scheduler nodes, whose classes differ between versions
+    """The scheduler nodes of the kernel being called: the pending group of the C++ backend, else the current node."""
+    scheduler = V.graph.scheduler
+    for backend in scheduler.backends.values():
+        group = getattr(backend, "kernel_group", None)  # C++ scheduling, alone or inside a combined one
+        if group is not None and group.scheduled_nodes:
+            return list(group.scheduled_nodes)
+    node = scheduler.current_node
+    return [] if node is None else list(node.get_nodes())

@@ -1,0 +1,192 @@
+"""The wrapper code generator that upstream's scheduler talks to: it writes no text, it records events.
+
+Every hook that upstream may call is either overridden here with a recording, or ends in `writeline`, which refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import sympy
+from torch._inductor import ir
+from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+from torch._inductor.virtualized import V
+from torch.utils._sympy.symbol import SymT, symbol_is_type
+
+from inductor_frontend.errors import HookError
+from inductor_frontend.hooks.events import (
+    AlignInput,
+    Alias,
+    Allocate,
+    CallKernel,
+    CheckInput,
+    DefineKernel,
+    DefineSize,
+    Event,
+    Reuse,
+)
+from inductor_frontend.hooks.kernels import kernel_nodes, translation_unit
+
+__all__ = ["RecordingWrapper"]
+
+
+def _root_buffer(node: ir.IRNode) -> ir.Buffer:
+    """The buffer under a chain of views and boxes."""
+    while not isinstance(node, ir.Buffer):
+        node = node.unwrap_view() if isinstance(node, ir.BaseView) else node.data  # type: ignore[attr-defined]  # boxes
+    return node
+
+
+class RecordingWrapper(PythonWrapperCodegen):
+    """Records one graph's wrapper as `events`. Parameters are upstream's; see the base class."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        super().__init__()
+
+    # --- text that upstream writes around the body: none of it is kept
+
+    def write_header(self) -> None:
+        """No header."""
+
+    def write_prefix(self) -> None:
+        """No prologue; inputs are read from the graph, and their checks are queued."""
+        self.codegen_input_size_asserts()
+
+    def write_kernel_autotune_defs_header(self) -> None:
+        """No tuning block."""
+
+    def write_constant(self, name: str, hashed: str) -> None:
+        """Constants are read from the graph."""
+
+    def make_comment(self, line: object) -> None:
+        """Provenance replaces comments."""
+
+    def write_provenance_debug_handle(self, kernel_name: str, debug_handle: int | None = None) -> None:
+        """Provenance replaces debug handles."""
+
+    def enter_context(self, ctx: object) -> None:
+        """Line contexts belong to text."""
+
+    def generate(self, is_inference: bool) -> tuple[list[Event], None]:  # type: ignore[override]  # no text
+        """Upstream's last call; the events are complete."""
+        return self.events, None
+
+    def writeline(self, line: object) -> NoReturn:
+        """Refuses: whatever arrives here has no typed form."""
+        raise HookError(
+            "FE201",
+            f"upstream wrote a wrapper line of type {type(line).__name__} that capture has no typed form for: "
+            f"{str(line)[:200]!r}",
+            hint="report it with the model; no captured program holds raw text",
+        )
+
+    # --- memory
+
+    def codegen_allocation(self, buffer: ir.Buffer) -> None:
+        """Records storage for `buffer`, or the view that it is, once."""
+        name = buffer.get_name()
+        inputs = (ir.DonatedBuffer, ir.InputBuffer)
+        if name in V.graph.removed_buffers or name in self.allocated or isinstance(buffer, inputs):
+            return
+        self.allocated.add(name)
+        if (
+            isinstance(buffer.get_defining_op(), (ir.ExternKernelAlloc, ir.MultiOutput))
+            and not buffer.should_allocate()
+        ):
+            return
+        layout = buffer.get_output_spec()
+        match layout:
+            case ir.MutationLayoutSHOULDREMOVE() | ir.NoneLayout():
+                return
+            case ir.NonOwningLayout(view=ir.ReinterpretView() as view):
+                self.codegen_allocation(_root_buffer(view.data))
+                self.events.append(Alias(buffer, view))
+            case ir.NonOwningLayout() | ir.CommBufferLayout():
+                raise HookError("FE202", f"buffer {name} has a layout of class {type(layout).__name__}")
+            case _:
+                self.events.append(Allocate(buffer))
+
+    def codegen_free(self, buffer: Any) -> None:  # Any: buffers, workspaces, torchbind objects
+        """Frees are derived later; the scheduler only needs to know that the buffer is gone."""
+        if not isinstance(buffer, (ir.InputBuffer, ir.TorchBindObject)) and self.can_reuse(buffer):
+            self.freed.add(buffer.get_name())
+
+    def codegen_inplace_reuse(self, input_buffer: ir.Buffer, output_buffer: ir.Buffer) -> None:
+        """Records an in-place kernel."""
+        self.codegen_allocation(input_buffer)
+        self.freed.add(input_buffer.get_name())
+        self.allocated.add(output_buffer.get_name())
+        self.reuses[output_buffer.get_name()] = input_buffer.get_name()
+        self.events.append(Reuse(input_buffer, output_buffer))
+
+    # --- kernels
+
+    def define_kernel(
+        self,
+        kernel_name: str,
+        kernel_body: str,
+        metadata: str | None = None,
+        gpu: bool = True,
+        cpp_definition: str | None = None,
+    ) -> None:
+        """Records a kernel definition."""
+        if gpu or cpp_definition is None:
+            raise HookError("FE202", f"kernel {kernel_name} is not a C++ CPU kernel")
+        self.events.append(DefineKernel(kernel_name, translation_unit(kernel_name, kernel_body), cpp_definition))
+
+    def generate_kernel_call(  # noqa: PLR0913 - upstream's signature
+        self,
+        kernel_name: str,
+        call_args: Any,
+        *,
+        device: Any = None,
+        triton: bool = True,
+        arg_types: Any = None,
+        raw_keys: Any = None,
+        raw_args: Any = None,
+        triton_meta: Any = None,
+        inductor_meta: Any = None,
+        original_fxnode_name: Any = None,
+    ) -> None:
+        """Records a kernel call."""
+        if triton:
+            raise HookError("FE202", f"kernel {kernel_name} is a Triton kernel; only CPU kernels are captured")
+        nodes = kernel_nodes()
+        origins = dict.fromkeys(o for n in nodes if n.node is not None for o in n.node.get_origins())
+        produced = frozenset(name for n in nodes for name in n.get_buffer_names())
+        self.events.append(
+            CallKernel(kernel_name, tuple(str(a) for a in call_args), produced, tuple(origins))
+        )
+
+    # --- sizes and checks
+
+    def ensure_size_computed(self, sym: sympy.Symbol) -> None:
+        """Records a precomputed size, once."""
+        if (
+            isinstance(sym, sympy.Symbol)
+            and symbol_is_type(sym, SymT.PRECOMPUTED_SIZE)
+            and sym not in self.computed_sizes
+        ):
+            self.computed_sizes.add(sym)
+            self.events.append(DefineSize(sym, V.graph.sizevars.inv_precomputed_replacements[sym]))
+
+    def codegen_input_size_asserts(self) -> None:
+        """Queues one check an input tensor, emitted before its first use."""
+        for name, buf in self.get_graph_inputs().items():
+            if isinstance(buf, ir.TensorBox) and name in V.graph.graph_input_names:
+                self._pending_input_asserts[name] = ("", "")
+
+    def codegen_deferred_input_asserts(self, input_names: Iterable[str]) -> None:
+        """Records the checks of inputs that the next node uses first."""
+        pending = self._pending_input_asserts
+        if pending:
+            self.events.extend(CheckInput(n) for n in input_names if pending.pop(n, None) is not None)
+
+    def codegen_deferred_alignment_copies(self, input_names: Iterable[str]) -> None:
+        """Records alignment copies of inputs that the next node uses first."""
+        for name in input_names:
+            if name in self._pending_alignment_copies:
+                self._pending_alignment_copies.discard(name)
+                self.events.append(AlignInput(name))

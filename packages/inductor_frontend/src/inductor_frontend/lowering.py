@@ -1,0 +1,83 @@
+"""Runs upstream's passes and lowering over a functional FX graph, with our hooks installed in this graph alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch._inductor.compile_fx import (
+    _recursive_post_grad_passes,
+    _recursive_record_original_output_strides,
+    fake_tensor_prop,
+    get_input_idxs_to_check,
+    maybe_disable_comprehensive_padding,
+    shape_env_from_inputs,
+)
+from torch._inductor.debug import DebugContext
+from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.fx_passes.post_grad import view_to_reshape
+from torch._inductor.virtualized import V
+from torch.fx import GraphModule
+
+from inductor_frontend.hooks import RecordingGraph
+
+__all__ = ["LoweringRequest", "lower"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweringRequest:
+    """A functional graph to lower. `inputs` are its (fake) inputs; `static_inputs` the positions of weights;
+    `graph_id` numbers graphs for upstream's logs."""
+
+    gm: GraphModule
+    inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
+    static_inputs: Sequence[int] = ()
+    is_inference: bool = True
+    is_backward: bool = False
+    graph_id: int | None = None
+
+
+def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) -> T:
+    """Post-grad passes, lowering and scheduling; then `translate(graph)`, still inside upstream's context.
+
+    The graph module is changed by upstream's passes.
+    """
+    gm, inputs = request.gm, request.inputs
+    with ExitStack() as stack:
+        view_to_reshape(gm)
+        stack.enter_context(torch.no_grad())
+        fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)
+        _recursive_record_original_output_strides(gm)
+        stack.enter_context(V.set_fake_mode(fake_mode))
+        _recursive_post_grad_passes(gm, is_inference=request.is_inference)
+        stack.enter_context(maybe_disable_comprehensive_padding(inputs))
+        stack.enter_context(DebugContext())
+        graph = _graph(request)
+        stack.enter_context(V.set_graph_handler(graph))
+        stack.enter_context(V.set_extern_kernel_nodes([]))
+        graph.run(*inputs)
+        graph.codegen()
+        return translate(graph)
+
+
+def _graph(request: LoweringRequest) -> RecordingGraph:
+    shape_env = request.gm.shape_env if hasattr(request.gm, "shape_env") else None
+    if shape_env is None:
+        shape_env = shape_env_from_inputs(request.inputs)
+    graph = RecordingGraph(
+        request.gm,
+        example_inputs=request.inputs,
+        shape_env=shape_env,
+        graph_id=request.graph_id,
+        is_inference=request.is_inference,
+        is_backward=request.is_backward,
+        inputs_to_check=get_input_idxs_to_check(request.inputs, request.static_inputs),
+        get_decomp_fn=select_decomp_table,
+    )
+    graph.freeze_runtime_asserts()
+    return graph

@@ -1,0 +1,76 @@
+"""Where ops come from: source nodes, operators, file:line and modules, read from FX node metadata."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+
+import torch
+from torch import fx
+from wrapper_ir.ops import UNKNOWN, Provenance
+
+__all__ = ["ProvenanceReader"]
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+
+
+def _short(path: str, root: str) -> str:
+    """A path that does not depend on the machine, where there is one: below `root`, or below site-packages."""
+    head, marker, tail = path.rpartition(f"site-packages{os.sep}")
+    if marker:
+        return tail
+    return os.path.relpath(path, root) if path.startswith(root + os.sep) else path
+
+
+class ProvenanceReader:
+    """Reads provenance of FX nodes, each node once. `root` is the folder that paths are shown relative to."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._known: dict[fx.Node, tuple[str, str, str]] = {}
+
+    def read(self, origins: Iterable[fx.Node], upstream: str) -> Provenance:
+        """The joint provenance of several source nodes, in their graph's order of creation."""
+        nodes: dict[str, None] = {}
+        facts: list[tuple[str, str, str]] = []
+        for node in origins:
+            if node.op != "placeholder":
+                nodes[node.name] = None
+                facts.append(self._facts(node))
+        if not facts:
+            return Provenance(upstream=upstream) if upstream else UNKNOWN
+        ops, locations, modules = (tuple(dict.fromkeys(x for x in column if x)) for column in zip(*facts))
+        return Provenance(
+            nodes=tuple(nodes), ops=ops, locations=locations, modules=modules, upstream=upstream
+        )
+
+    def _facts(self, node: fx.Node) -> tuple[str, str, str]:
+        """(operator, file:line, module path) of one node."""
+        found = self._known.get(node)
+        if found is None:
+            found = (_operator(node), self._location(node.meta.get("stack_trace") or ""), _module(node))
+            self._known[node] = found
+        return found
+
+    def _location(self, trace: str) -> str:
+        frames = [(m["file"], m["line"]) for m in _FRAME.finditer(trace)]
+        if not frames:
+            return ""
+        own = [f for f in frames if not f[0].startswith(_TORCH_DIR)]
+        file, line = (own or frames)[-1]
+        return f"{_short(file, self._root)}:{line}"
+
+
+def _operator(node: fx.Node) -> str:
+    original = node.meta.get("original_aten")
+    return str(original if original is not None else node.target)
+
+
+def _module(node: fx.Node) -> str:
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return ""
+    path = str(list(stack.values())[-1][0])
+    return path.removeprefix("L['self'].").removeprefix("L['fn'].")
