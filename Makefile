@@ -1,0 +1,89 @@
+# Everything a developer runs. On a fresh machine with Python 3.11, g++ and make, two commands do:
+#   make demo    sets up, then runs the main job
+#   make test    sets up, then passes the tests
+# hatch owns the environment (pyproject.toml); make only calls it when something it depends on has changed.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
+JOBS ?= 2
+# which tests: make test TESTS=packages/wrapper_ir ARGS="-k text -x"
+TESTS ?= packages tests
+ARGS ?=
+OUT ?= out
+
+VENV := .venv
+BIN := $(VENV)/bin
+HATCH := .hatch/bin/hatch
+READY := $(VENV)/.ready
+PACKAGES := $(sort $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml)))
+
+# Two test workers on two cores: one thread each.
+PYTEST := OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest
+
+.PHONY: help setup demo test conformance gpu golden bench lint format types layers docs wheels clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(READY) ## create or update .venv (nothing to do when up to date)
+
+$(HATCH):
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12) and "Python 3.11 or 3.12 is needed: make PYTHON=/path/to/python3.11")'
+	@echo "setup: installing hatch into .hatch"
+	@"$(PYTHON)" -m venv .hatch
+	@.hatch/bin/python -m pip install --quiet --disable-pip-version-check 'hatch>=1.16,<2'
+
+$(READY): pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES)) | $(HATCH)
+	@echo "setup: creating or updating $(VENV) (some minutes the first time)"
+	@$(HATCH) env create default
+	@# hatch leaves an installed member as it is: install again, for entry points and dependencies that changed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps $(addprefix -e ,$(PACKAGES))
+	@$(BIN)/python -m pip check
+	@touch $@
+
+demo: $(READY) ## the main job: a sentence encoder, captured, stored, emitted as Python, compared with eager
+	@$(BIN)/python examples/minilm.py --folder $(OUT)/minilm $(ARGS)
+
+test: $(READY) ## all tests but the long proofs and those that need a GPU
+	@$(PYTEST) -n $(JOBS) -q -m "not conformance and not gpu" $(TESTS) $(ARGS)
+
+conformance: $(READY) ## the long proofs (docs/testing.md says which)
+	@HYPOTHESIS_PROFILE=conformance $(PYTEST) -n $(JOBS) -q -m "conformance and not gpu" $(TESTS) $(ARGS)
+
+gpu: $(READY) ## the tests that need an accelerator
+	@$(PYTEST) -q -m gpu $(TESTS) $(ARGS)
+
+golden: $(READY) ## rewrite the golden files; read the difference before you commit it
+	@$(PYTEST) -q -m "not conformance and not gpu" --update-golden $(TESTS) $(ARGS)
+	@git --no-pager diff --stat
+
+bench: $(READY) ## speed, as ratios against Inductor in one run
+	@$(BIN)/python -m tools.bench $(ARGS)
+
+lint: $(READY) ## ruff, formatting, and this repository's own rules
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/python -m tools.checks
+
+format: $(READY) ## let ruff repair what it can
+	@$(BIN)/ruff check --fix-only -q .
+	@$(BIN)/ruff format -q .
+
+types: $(READY) ## mypy --strict over packages, tests, tools and examples
+	@$(BIN)/mypy
+
+layers: $(READY) ## who may import whom
+	@$(BIN)/lint-imports --no-logo
+
+docs: $(READY) ## write the generated parts of the documentation
+	@$(BIN)/python -m tools.docs $(ARGS)
+
+wheels: $(READY) ## build every package's wheel into dist/
+	@for package in $(PACKAGES); do $(BIN)/python -m build --wheel --no-isolation --outdir dist "$$package" > /dev/null; done
+	@ls dist
+
+clean: ## remove build products and caches, keep the environments
+	@rm -rf dist $(OUT) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,27 @@
+"""What every test of the repository gets: hypothesis profiles, and the flag that rewrites golden files."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+__all__: list[str] = []
+
+# A shared two-core machine makes deadlines meaningless; the number of examples is what the profiles are for.
+_BASE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("test", _BASE, max_examples=300)
+settings.register_profile("conformance", _BASE, max_examples=10_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--update-golden`."""
+    parser.addoption("--update-golden", action="store_true", help="rewrite golden files instead of comparing")
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be rewritten (`make golden`)."""
+    return bool(request.config.getoption("--update-golden"))

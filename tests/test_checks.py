@@ -1,0 +1,66 @@
+"""The repository's own checks find what they're for, and pass over what they aren't."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.checks.finding import Check, Finding, Source
+from tools.checks.forbidden_words import find_pickle, find_words
+from tools.checks.lengths import FILE_LIMIT, FUNCTION_LIMIT, find_long
+from tools.checks.packages import find_incomplete_packages
+
+PACKAGE = "packages/p/src/p/x.py"
+
+
+def run(check: Check, text: str, path: str = PACKAGE) -> list[Finding]:
+    return list(check(Source(path, text)))
+
+
+# Joined at run time, so that the check over this file stays quiet.
+@pytest.mark.parametrize(
+    "words", [("cd /wo", "rk/main"), ("see iss", "ue 12"), ("https://py", "pi.org/simple")]
+)
+def test_forbidden_words_are_found(words: tuple[str, str]) -> None:
+    [finding] = run(find_words, "first line\n" + "".join(words), "README.md")
+    assert finding.line == 2
+    assert str(finding).startswith("README.md:2: ")
+
+
+@pytest.mark.parametrize("text", ["a frame/work/item", "the issues of aliasing", "a network"])
+def test_other_words_are_not(text: str) -> None:
+    assert run(find_words, text, "README.md") == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import pickle", "from pickle import loads", "import cloudpickle as c", "def f():\n    torch.load('x')"],
+)
+def test_pickle_is_found_in_packages(code: str) -> None:
+    assert len(run(find_pickle, code)) == 1
+    assert run(find_pickle, code, "tests/test_x.py") == []
+
+
+def test_pickle_in_a_comment_is_fine() -> None:
+    assert run(find_pickle, "# import pickle\nx = 'torch.load'\n") == []
+
+
+def test_long_files_and_functions_are_found() -> None:
+    long_function = "def f():\n" + "    x = 1\n" * FUNCTION_LIMIT
+    assert [f.message for f in run(find_long, long_function)] == ["`f`: 61 lines, more than 60"]
+    assert run(find_long, "def f():\n" + "    x = 1\n" * (FUNCTION_LIMIT - 1)) == []
+    assert len(run(find_long, "x = 1\n" * (FILE_LIMIT + 1))) == 1
+    assert run(find_long, "x = 1\n" * FILE_LIMIT) == []
+
+
+def test_an_incomplete_package_is_found(tmp_path: Path) -> None:
+    (tmp_path / "LICENSE").write_text("licence")
+    (tmp_path / "CHANGELOG.md").write_text("p-q 0.0.9\n")
+    package = tmp_path / "packages" / "p"
+    package.mkdir(parents=True)
+    (package / "pyproject.toml").write_text('[project]\nname = "p-q"\nversion = "0.1.0"\n')
+    messages = [str(finding) for finding in find_incomplete_packages(tmp_path)]
+    assert len(messages) == 4
+    assert any("py.typed" in message for message in messages)
+    assert any("p-q 0.1.0" in message for message in messages)

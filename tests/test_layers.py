@@ -1,0 +1,75 @@
+"""Who loads what: importing the core brings in no tensor library, and no package brings in its siblings.
+
+import-linter (`make layers`) reads the import statements; these tests look at what a fresh interpreter has loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+
+SIBLINGS = frozenset({"inductor_frontend", "py_wrapper", "cpp_wrapper", "fx_converter", "triton_runtime"})
+HEAVY = frozenset({"torch", "triton", "sympy", "numpy", "click", "functorch", "jax"})
+
+# What each entry point must be able to give, by group and name.
+ENTRY_POINTS = [
+    ("wrapper_ir.frontends", "inductor", "inductor_frontend"),
+    ("wrapper_ir.emitters", "python", "py_wrapper"),
+    ("wrapper_ir.kernel_runtimes", "cpp", "cpp_wrapper"),
+    ("wrapper_ir.machines", "torch", "py_wrapper"),
+    ("torch_dynamo_backends", "wrapper_ir", "inductor_frontend"),
+]
+
+
+def loaded_after(statement: str) -> frozenset[str]:
+    """Top-level modules in `sys.modules` of a fresh interpreter after `statement`."""
+    code = (
+        f"import sys, json\n{statement}\nprint(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return frozenset(json.loads(done.stdout.splitlines()[-1]))
+
+
+def submodules(package: str) -> list[str]:
+    """Every importable module of `package`, found without importing more than the package itself."""
+    code = (
+        f"import pkgutil, {package} as p\n"
+        f"def walk(path, prefix):\n"
+        f"    for m in pkgutil.iter_modules(path, prefix):\n"
+        f"        print(m.name)\n"
+        f"        if m.ispkg: walk([m.module_finder.path + '/' + m.name.rpartition('.')[2]], m.name + '.')\n"
+        f"walk(p.__path__, '{package}.')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_the_core_loads_no_tensor_library() -> None:
+    assert loaded_after("import wrapper_ir") & (HEAVY | SIBLINGS) == frozenset()
+
+
+def test_no_module_of_the_core_loads_a_tensor_library() -> None:
+    """Every module, the CLI's too (which may load click and nothing else heavy)."""
+    modules = submodules("wrapper_ir")
+    assert len(modules) > 20
+    imports = "\n".join(f"import {name}" for name in modules if not name.endswith("__main__"))
+    assert loaded_after(imports) & ((HEAVY | SIBLINGS) - {"click", "sympy"}) == frozenset()
+
+
+@pytest.mark.parametrize("package", ["inductor_frontend", "py_wrapper", "cpp_wrapper"])
+def test_packages_do_not_load_their_siblings(package: str) -> None:
+    loaded = loaded_after(f"import {package}")
+    assert package in loaded
+    assert loaded & (SIBLINGS - {package}) == frozenset()
+
+
+@pytest.mark.parametrize(("group", "name", "package"), ENTRY_POINTS)
+def test_entry_points_load(group: str, name: str, package: str) -> None:
+    found = [point for point in entry_points(group=group, name=name) if point.module.split(".")[0] == package]
+    assert len(found) == 1
+    assert found[0].load() is not None

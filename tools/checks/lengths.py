@@ -1,0 +1,36 @@
+"""Files past 400 lines and functions past 60: somewhere inside is a seam to cut along.
+
+An exception needs an entry in the table below, with the reason beside it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.checks.finding import Finding, Source
+
+__all__ = ["FILE_LIMIT", "FUNCTION_LIMIT", "find_long"]
+
+FILE_LIMIT = 400
+FUNCTION_LIMIT = 60
+
+# path, or path::function -> why it may be longer
+_ALLOWED: dict[str, str] = {}
+
+
+def find_long(source: Source) -> Iterator[Finding]:
+    """Python files and functions over the limits (decorators and docstrings count)."""
+    if not source.is_python:
+        return
+    lines = source.text.count("\n")
+    if lines > FILE_LIMIT and source.path not in _ALLOWED:
+        yield Finding(source.path, 1, f"{lines} lines, more than {FILE_LIMIT}")
+    for node in ast.walk(ast.parse(source.text)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        length = (node.end_lineno or node.lineno) - node.lineno + 1
+        if length > FUNCTION_LIMIT and f"{source.path}::{node.name}" not in _ALLOWED:
+            yield Finding(
+                source.path, node.lineno, f"`{node.name}`: {length} lines, more than {FUNCTION_LIMIT}"
+            )

@@ -1,0 +1,36 @@
+"""What every folder under packages/ must have, so that its wheel stands alone."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.checks.finding import Finding
+
+__all__ = ["find_incomplete_packages"]
+
+_README_LINES = 60  # one screen
+
+
+def find_incomplete_packages(root: Path) -> Iterator[Finding]:
+    """Missing type markers, READMEs and changelog entries; licences that differ from the repository's."""
+    licence = (root / "LICENSE").read_bytes()
+    changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    for folder in sorted(path.parent for path in root.glob("packages/*/pyproject.toml")):
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        where = folder.relative_to(root).as_posix()
+        if not (folder / "src" / folder.name / "py.typed").is_file():
+            yield Finding(f"{where}/src/{folder.name}", 1, "no py.typed")
+        # Wheels can only hold files of their own folder, so each package has its own copy.
+        copy = folder / "LICENSE"
+        if not copy.is_file() or copy.read_bytes() != licence:
+            yield Finding(f"{where}/LICENSE", 1, "not the same as the repository's LICENSE")
+        readme = folder / "README.md"
+        if not readme.is_file():
+            yield Finding(f"{where}/README.md", 1, "missing")
+        elif (lines := readme.read_text(encoding="utf-8").count("\n")) > _README_LINES:
+            yield Finding(f"{where}/README.md", 1, f"{lines} lines: more than a screen")
+        entry = f"{project['name']} {project['version']}"
+        if entry not in changelog:
+            yield Finding("CHANGELOG.md", 1, f"no entry `{entry}`")
