@@ -11,10 +11,10 @@ import torch
 import inductor_frontend
 import py_wrapper
 import wrapper_ir
-from compare import assert_same, clone_tree
+from tests.compare import assert_same, clone_tree
+from tests.zoo import ZOO, Case
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import call
-from zoo import ZOO, Case
 
 MODELS = sorted(ZOO)
 

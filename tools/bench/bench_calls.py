@@ -1,6 +1,6 @@
 """What a call of the emitted Python costs, against Inductor's Python wrapper, in one run.
 
-Usage: `python tools/bench/bench_calls.py [--write] [NAME ...]`. Prints a table of ratios; `--write` also writes
+Usage: `python -m tools.bench.bench_calls [--write] [NAME ...]`. Prints a table of ratios; `--write` also writes
 `docs/benchmarks/calls.md`, prediction first.
 
 Three comparisons for each model: the bare wrappers (flat arguments in a list, as `torch.compile` calls them), whole
@@ -11,22 +11,17 @@ signature against `torch.compile`'s. Both sides run the same kernels from the sa
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-sys.path[:0] = [str(Path(__file__).parents[2] / "tests"), str(Path(__file__).parent)]
+import torch
+from tabulate import tabulate
+from torch._inductor import compile_fx
 
 import inductor_frontend
 import py_wrapper
-import torch
-from tabulate import tabulate
-from timing import Ratio, compare, write_report
-from torch._inductor import compile_fx
-from zoo import ZOO, Case, gpt2
+from tests.zoo import ZOO, Case, gpt2
+from tools.bench.timing import Ratio, compare, write_report
 
 PREDICTION = """\
 Written before the first measurement. On the small MLP the wrapper is nearly all of the time: straight-line code that
@@ -105,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(tabulate(rows, headers))
     if options.write:
         table = tabulate(rows, headers, tablefmt="github")
-        text = f"# Cost of a call\n\n`python tools/bench/bench_calls.py --write` printed this table ({options.threads} thread).\n\n"
+        text = f"# Cost of a call\n\n`python -m tools.bench.bench_calls --write` printed this table ({options.threads} thread).\n\n"
         print(write_report("calls", f"{text}## Prediction\n\n{PREDICTION}\n\n## Outcome\n\n{table}\n"))
 
 
