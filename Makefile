@@ -20,6 +20,10 @@ HATCH := .hatch/bin/hatch
 READY := $(VENV)/.ready
 PACKAGES := $(sort $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml)))
 
+# pip speaks only when something is wrong
+export PIP_QUIET := 2
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
 # Two test workers on two cores: one thread each.
 PYTEST := OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest
 
@@ -34,13 +38,13 @@ $(HATCH):
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12) and "Python 3.11 or 3.12 is needed: make PYTHON=/path/to/python3.11")'
 	@echo "setup: installing hatch into .hatch"
 	@"$(PYTHON)" -m venv .hatch
-	@.hatch/bin/python -m pip install --quiet --disable-pip-version-check 'hatch>=1.16,<2'
+	@.hatch/bin/python -m pip install 'hatch>=1.16,<2'
 
 $(READY): pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES)) | $(HATCH)
-	@echo "setup: creating or updating $(VENV) (some minutes the first time)"
-	@$(HATCH) env create default
-	@# hatch leaves an installed member as it is: install again, for entry points and dependencies that changed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps $(addprefix -e ,$(PACKAGES))
+	@echo "setup: creating or updating $(VENV) with torch and all packages (some minutes the first time)"
+	@# `hatch run` creates the environment or brings its dependencies up to date. Installing the packages once more
+	@# registers entry points that changed, which hatch doesn't look at.
+	@$(HATCH) run python -m pip install --no-build-isolation --no-deps $(addprefix -e ,$(PACKAGES))
 	@$(BIN)/python -m pip check
 	@touch $@
 
