@@ -93,13 +93,20 @@ struct {
 struct Param {
   std::string name;
   const DTypeRow* dtype;
+};
+
+// What a launch reads of a parameter, packed.
+struct alignas(8) Slim {
+  caffe2::TypeMeta dtype;
   Kind kind;
   bool writes;
+  std::uint8_t itemsize;
 };
 
 struct Kernel {
   PyObject_HEAD
   Entry entry;
+  std::vector<Slim> slim;
   std::vector<Param> params;
   std::string name;
   std::string doc;
@@ -152,7 +159,8 @@ c10::TensorImpl* impl_of(PyObject* o) {
 [[noreturn]] [[gnu::cold]] void wrong_tensor(const Kernel& k, std::size_t i, const c10::TensorImpl* t) {
   fail("CPP404",
        place(k, i) + "expected a " + k.params[i].dtype->name + " tensor on cpu, got " +
-           dtype_name(c10::typeMetaToScalarType(t->dtype())) + " on " + t->device().str());
+           dtype_name(c10::typeMetaToScalarType(t->dtype())) + " on " + t->device().str() +
+           (t->key_set().has(c10::DispatchKey::CPU) || !t->is_cpu() ? "" : ", which is not dense"));
 }
 
 // isinstance is not enough for a subclass: Parameter's metaclass answers by attribute, and wrappers that dispatch
@@ -168,22 +176,32 @@ c10::TensorImpl* impl_of(PyObject* o) {
   return t;
 }
 
+[[gnu::noinline]] [[gnu::cold]] void no_memory(const Kernel& k, std::size_t i, const c10::TensorImpl* t) {
+  const void* data = t->data();  // throws with torch's own explanation for a tensor without plain memory
+  if (data == nullptr && t->numel() != 0) {
+    fail("CPP404", place(k, i) + "the tensor has no memory");
+  }
+}
+
 template <bool kCheck>
-void* address(const Kernel& k, std::size_t i, PyObject* o) {
-  const Param& param = k.params[i];
+void* address(const Kernel& k, const Slim& param, std::size_t i, PyObject* o) {
   const bool exact = Py_TYPE(o) == g.tensor || Py_TYPE(o) == g.parameter;
   c10::TensorImpl* t = exact ? impl_of(o) : subclass_impl(k, i, o);
   if constexpr (kCheck) {
-    if (!t->is_cpu() || t->dtype() != c10::scalarTypeToTypeMeta(param.dtype->type)) [[unlikely]] {
+    if (!t->key_set().has(c10::DispatchKey::CPU) || t->dtype() != param.dtype) [[unlikely]] {
       wrong_tensor(k, i, t);
     }
   }
-  try {
+  c10::StorageImpl* storage = t->unsafe_storage().unsafeGetStorageImpl();
+  char* base = nullptr;
+  if (storage != nullptr) [[likely]] {
     // Reading through the const accessor leaves copy-on-write storage shared.
-    return param.writes ? t->mutable_data() : const_cast<void*>(t->data());
-  } catch (const std::exception& e) {
-    fail("CPP404", place(k, i) + "the tensor has no plain memory: " + e.what());
+    base = static_cast<char*>(param.writes ? storage->mutable_data() : const_cast<void*>(storage->data()));
   }
+  if (base == nullptr) [[unlikely]] {
+    no_memory(k, i, t);
+  }
+  return base + t->storage_offset() * param.itemsize;
 }
 
 std::int64_t signed_value(const Kernel& k, std::size_t i, PyObject* o) {
@@ -251,12 +269,10 @@ double real(const Kernel& k, std::size_t i, PyObject* o) {
   return value;
 }
 
-template <bool kCheck>
-Slot convert(const Kernel& k, std::size_t i, PyObject* o) {
+[[gnu::noinline]] Slot scalar(const Kernel& k, Kind kind, std::size_t i, PyObject* o) {
   Slot slot{};
-  switch (k.params[i].kind) {
+  switch (kind) {
     case Kind::Pointer:
-      slot.p = address<kCheck>(k, i, o);
       break;
     case Kind::Signed:
       slot.i = integer(k, i, o, signed_value);
@@ -284,28 +300,42 @@ Slot convert(const Kernel& k, std::size_t i, PyObject* o) {
            std::to_string(count));
 }
 
+// An exception of torch's, while argument `i` was read, or of the kernel's own.
+[[gnu::cold]] PyObject* failed(const Kernel& k, std::size_t i, const std::exception& e) {
+  try {
+    if (i < k.params.size()) {
+      fail("CPP404", place(k, i) + "the tensor has no plain memory: " + e.what());
+    }
+    fail("CPP406", "kernel '" + k.name + "' failed: " + e.what());
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
 template <bool kCheck>
 PyObject* launch(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const Kernel& k = *reinterpret_cast<Kernel*>(self);
+  const Slim* const slim = k.slim.data();
+  const std::size_t n = k.slim.size();
+  std::size_t i = 0;
   try {
-    const std::size_t n = k.params.size();
     if (static_cast<std::size_t>(count) != n) [[unlikely]] {
       wrong_count(k, count);
     }
     Slot* slots = static_cast<Slot*>(alloca((n + 1) * sizeof(Slot)));
-    for (std::size_t i = 0; i < n; ++i) {
-      slots[i] = convert<kCheck>(k, i, args[i]);
+    for (; i < n; ++i) {
+      const Slim& param = slim[i];
+      if (param.kind == Kind::Pointer) [[likely]] {
+        slots[i].p = address<kCheck>(k, param, i, args[i]);
+      } else {
+        slots[i] = scalar(k, param.kind, i, args[i]);
+      }
     }
-    try {
-      k.entry(slots);
-    } catch (const std::exception& e) {
-      fail("CPP406", "kernel '" + k.name + "' failed: " + e.what());
-    }
+    k.entry(slots);
   } catch (const Error&) {
     return nullptr;
   } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
-    return nullptr;
+    return failed(k, i, e);
   }
   Py_RETURN_NONE;
 }
@@ -318,7 +348,7 @@ void kernel_dealloc(PyObject* self) {
 
 PyTypeObject KernelType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
-Param parse_param(PyObject* item) {
+void add_param(Kernel& k, PyObject* item) {
   const char* name = nullptr;
   const char* dtype = nullptr;
   int pointer = 0;
@@ -331,15 +361,9 @@ Param parse_param(PyObject* item) {
     PyErr_Format(PyExc_ValueError, "a %s cannot be passed as a %s", dtype, pointer ? "tensor" : "scalar");
     throw Error{};
   }
-  return Param{name, row, pointer ? Kind::Pointer : row->scalar, writes != 0};
-}
-
-std::vector<Param> parse_params(PyObject* tuple) {
-  std::vector<Param> params;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
-    params.push_back(parse_param(PyTuple_GET_ITEM(tuple, i)));
-  }
-  return params;
+  k.params.push_back({name, row});
+  k.slim.push_back({c10::scalarTypeToTypeMeta(row->type), pointer ? Kind::Pointer : row->scalar, writes != 0,
+                    static_cast<std::uint8_t>(row->bits / 8)});
 }
 
 // The library stays open for the life of the process: OpenMP's threads may still stand in its code.
@@ -361,30 +385,33 @@ PyObject* bind(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "ssssO!p", &path, &symbol, &name, &doc, &PyTuple_Type, &params, &check)) {
     return nullptr;
   }
+  PyObject* self = nullptr;
+  PyObject* result = nullptr;
   try {
-    std::vector<Param> parsed = parse_params(params);
     const Entry entry = open_entry(path, symbol);
-    PyObject* self = KernelType.tp_alloc(&KernelType, 0);
+    self = KernelType.tp_alloc(&KernelType, 0);
     if (self == nullptr) {
       return nullptr;
     }
-    Kernel* k = reinterpret_cast<Kernel*>(self);
-    new (&k->params) std::vector<Param>(std::move(parsed));
-    new (&k->name) std::string(name);
-    new (&k->doc) std::string(doc);
-    k->entry = entry;
+    Kernel& k = *reinterpret_cast<Kernel*>(self);
+    new (&k.slim) std::vector<Slim>();
+    new (&k.params) std::vector<Param>();
+    new (&k.name) std::string(name);
+    new (&k.doc) std::string(doc);
+    k.entry = entry;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(params); ++i) {
+      add_param(k, PyTuple_GET_ITEM(params, i));
+    }
     const auto function = check ? &launch<true> : &launch<false>;
-    k->method = {k->name.c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), METH_FASTCALL,
-                 k->doc.c_str()};
-    PyObject* result = PyCFunction_NewEx(&k->method, self, nullptr);
-    Py_DECREF(self);
-    return result;
+    k.method = {k.name.c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), METH_FASTCALL,
+                k.doc.c_str()};
+    result = PyCFunction_NewEx(&k.method, self, nullptr);
   } catch (const Error&) {
-    return nullptr;
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
-    return nullptr;
   }
+  Py_XDECREF(self);
+  return result;
 }
 
 // dtypes() -> names of the dtypes that tensors may have, in the table's order
