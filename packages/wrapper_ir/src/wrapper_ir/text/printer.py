@@ -1,0 +1,121 @@
+"""Programs, functions and single ops as text. Output depends on the program alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from wrapper_ir.ops import UNKNOWN, Op, Provenance
+from wrapper_ir.program import Function, Ownership, Param, Program, Target
+from wrapper_ir.quoting import plain_name, quote, value_name
+from wrapper_ir.text.printer_decls import (
+    constant_text,
+    extern_text,
+    kernel_text,
+    provenance_text,
+    symbol_text,
+    target_text,
+)
+from wrapper_ir.text.printer_ops import alloc_text, op_text
+from wrapper_ir.text.printer_types import TypePrinter
+
+__all__ = ["print_excerpt", "print_function", "print_op", "print_program"]
+
+_WIDTH = 110
+_VERSION = re.compile(r"\d+\.\d+", re.ASCII)
+
+
+def print_program(program: Program) -> str:
+    """The program as text, ending in a newline; `parse_program` reads it back."""
+    types = TypePrinter(program.target.device)
+    marks = _Marks()
+    version = program.schema_version
+    head = [f"wir {version if _VERSION.fullmatch(version) else quote(version)}", target_text(program.target)]
+    sections: list[Iterable[str]] = [
+        head,
+        map(symbol_text, program.symbols),
+        [constant_text(c, types) for c in program.constants],
+        map(extern_text, program.externs),
+    ]
+    sections += [[kernel_text(k)] for k in program.kernels]
+    sections += [_function_lines(f, types, marks) for f in program.functions]
+    sections.append(marks.table())
+    texts = ("\n".join(lines) for lines in sections)
+    return "\n\n".join(text for text in texts if text) + "\n"
+
+
+def print_function(function: Function, program: Program) -> str:
+    """One function as text, without provenance; `program` gives the target."""
+    return "\n".join(_function_lines(function, _types(program), None))
+
+
+def print_op(op: Op, program: Program | None = None) -> str:
+    """One op as a line, without provenance; `program` gives the target, whose device is left out."""
+    return op_text(op, _types(program))
+
+
+def print_excerpt(
+    function: Function, op_index: int, program: Program | None = None, *, around: int = 2
+) -> str:
+    """The op at `op_index` with its neighbours, `around` on each side, and a line of carets under it."""
+    types = _types(program)
+    first = max(0, op_index - around)
+    lines = [f"func @{value_name(function.name)}:"] + (["  ..."] if first else [])
+    for position in range(first, min(len(function.body), op_index + around + 1)):
+        line = op_text(function.body[position], types)
+        lines.append(f"  {line}")
+        if position == op_index:
+            lines.append(f"  {'^' * min(len(line), _WIDTH)}")
+    return "\n".join([*lines, *(["  ..."] if op_index + around + 1 < len(function.body) else [])])
+
+
+def _types(program: Program | None) -> TypePrinter:
+    return TypePrinter((Target() if program is None else program.target).device)
+
+
+class _Marks:
+    """Numbers provenances by first use."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Provenance, int] = {}
+
+    def mark(self, prov: Provenance) -> str:
+        """`  #3`, empty for an unknown provenance."""
+        if prov is UNKNOWN or prov == UNKNOWN:
+            return ""
+        return f"  #{self._numbers.setdefault(prov, len(self._numbers) + 1)}"
+
+    def table(self) -> Iterator[str]:
+        """The `provenance` section, from the marks given so far."""
+        if self._numbers:
+            yield "provenance"
+            for prov, number in self._numbers.items():
+                yield f"  {provenance_text(prov, number)}"
+
+
+def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None) -> Iterator[str]:
+    yield _header(function, types)
+    body = function.body
+    position = 0
+    while position < len(body):
+        op = body[position]
+        text = alloc_text(op, body[position + 1], types) if position + 1 < len(body) else None
+        position += 1 if text is None else 2
+        yield f"  {op_text(op, types) if text is None else text}{marks.mark(op.prov) if marks else ''}"
+    yield "}"
+
+
+def _header(function: Function, types: TypePrinter) -> str:
+    captures = ", ".join(map(plain_name, function.captures))
+    tail = f"{f' captures({captures})' if captures else ''} {{"
+    params = [_param(p, types) for p in function.params]
+    line = f"func @{value_name(function.name)}({', '.join(params)}){tail}"
+    if len(line) <= _WIDTH:
+        return line
+    rows = "".join(f"    {p},\n" for p in params)
+    return f"func @{value_name(function.name)}(\n{rows}){tail}"
+
+
+def _param(param: Param, types: TypePrinter) -> str:
+    owned = "owned " if param.ownership is Ownership.OWNED else ""
+    return f"%{value_name(param.value.name)}: {owned}{types.type(param.value.type)}"

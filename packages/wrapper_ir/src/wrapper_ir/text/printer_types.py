@@ -1,0 +1,133 @@
+"""Types, devices and call arguments as text."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from wrapper_ir.expr import Expr, print_expr
+from wrapper_ir.layout import is_contiguous
+from wrapper_ir.ops import Arg
+from wrapper_ir.quoting import plain_name, quote, value_name
+from wrapper_ir.types import (
+    Device,
+    DType,
+    Layout,
+    MemoryFormat,
+    MemorySpace,
+    OpaqueType,
+    ScalarType,
+    StorageType,
+    TensorType,
+    TupleType,
+    Type,
+)
+from wrapper_ir.values import Value
+
+__all__ = ["ARGUMENT_WORDS", "TypePrinter", "device_text", "space_text"]
+
+ARGUMENT_WORDS = frozenset({d.value for d in DType} | {"none"})
+"""Words that mean something of their own where an argument starts; symbols of these names get parentheses there."""
+
+_DEFAULT_SPACE = MemorySpace()
+
+
+def device_text(device: Device) -> str:
+    """`cpu`, `cuda:0`."""
+    kind = plain_name(device.type)
+    return kind if device.index is None else f"{kind}:{device.index}"
+
+
+def space_text(space: MemorySpace) -> str:
+    """Empty for the default space; `pinned`, `symmetric("group", 3)`."""
+    if space == _DEFAULT_SPACE:
+        return ""
+    if not space.group and not space.alloc_id:
+        return space.kind.value
+    return f"{space.kind.value}({quote(space.group)}, {space.alloc_id})"
+
+
+class TypePrinter:
+    """Prints types and arguments for one target; equal types are printed once."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._types: dict[Type, str] = {}
+
+    def at(self, device: Device) -> str:
+        """` @cuda:0`, empty for the target's own device."""
+        return "" if device == self._device else f" @{device_text(device)}"
+
+    def type(self, type: Type) -> str:
+        """The text of a type."""
+        text = self._types.get(type)
+        if text is None:
+            text = self._types[type] = self._type(type)
+        return text
+
+    def _type(self, type: Type) -> str:
+        match type:
+            case TensorType():
+                return self._tensor(type)
+            case StorageType(nbytes, device, space):
+                where = space_text(space)
+                return f"storage({print_expr(nbytes)}{', ' if where else ''}{where}){self.at(device)}"
+            case ScalarType(kind):
+                return kind.value
+            case TupleType():
+                return "results"
+            case OpaqueType(opaque, detail):
+                return f"{opaque.value}({quote(detail)})" if detail else opaque.value
+            case _:
+                assert_never(type)
+
+    def _tensor(self, type: TensorType) -> str:
+        text = f"{type.dtype.value}[{self.exprs(type.sizes)}]"
+        if not is_contiguous(type.sizes, type.strides):
+            text += f"{{{self.exprs(type.strides)}}}"
+        return text + self.at(type.device)
+
+    def exprs(self, items: tuple[Expr, ...]) -> str:
+        """Expressions, separated by commas."""
+        return ", ".join(map(print_expr, items))
+
+    def arg(self, arg: Arg) -> str:
+        """One argument of a call."""
+        if type(arg) is Value:
+            return f"%{value_name(arg.name)}"
+        if isinstance(arg, Expr):
+            text = print_expr(arg)
+            # a symbol may be called `f32`
+            return f"({text})" if not ARGUMENT_WORDS.isdisjoint(arg.free_symbols) else text
+        return self._other_arg(arg)
+
+    def _other_arg(self, arg: Arg) -> str:
+        match arg:
+            case tuple():
+                return f"[{self.args(arg)}]"
+            case None:
+                return "none"
+            case str():
+                return quote(arg)
+            case DType():
+                return arg.value
+            case Device():
+                return f"device({device_text(arg)})"
+            case MemoryFormat():
+                return f"memory_format({arg.value})"
+            case Layout():
+                return f"layout({arg.value})"
+            case Value() | Expr():
+                return self.arg(arg)
+            case _:
+                assert_never(arg)
+
+    def args(self, args: tuple[Arg, ...]) -> str:
+        """Arguments, separated by commas."""
+        return ", ".join(map(self.arg, args))
+
+    def call_args(self, args: tuple[Arg, ...], kwargs: tuple[tuple[str, Arg], ...]) -> str:
+        """Positional arguments, then `name=argument`."""
+        if not kwargs:
+            return self.args(args)
+        named = [f"{plain_name(name)}={self.arg(arg)}" for name, arg in kwargs]
+        return ", ".join([*map(self.arg, args), *named])
