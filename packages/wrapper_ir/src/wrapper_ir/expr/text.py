@@ -32,6 +32,7 @@ from wrapper_ir.expr.nodes import (
     TrueDiv,
     Where,
 )
+from wrapper_ir.quoting import value_name
 
 __all__ = ["INFIX_OPERATORS", "NAMED_FUNCTIONS", "print_expr"]
 
@@ -113,7 +114,7 @@ class _TextPrinter(InfixPrinter):
     def _atom(self, e: Expr) -> tuple[str, Level]:
         assert isinstance(e, SizeOf | StrideOf | OffsetOf | Item)
         dim = f", {e.dim}" if isinstance(e, SizeOf | StrideOf) else ""
-        return f"{NAMED_ATOMS[type(e)]}(%{e.value.name}{dim})", Level.ATOM
+        return f"{NAMED_ATOMS[type(e)]}(%{value_name(e.value.name)}{dim})", Level.ATOM
 
 
 _PRINTER = _TextPrinter()  # immutable after construction
