@@ -139,7 +139,6 @@ def test_a_wheel_imports_with_its_declared_dependencies(
 ) -> None:
     assert declared_siblings(requirements(wheels[package])) == ["wrapper_ir"]
     python = install(package, wheels, tmp_path / "env")
-    others = set(PACKAGES) - {package, "wrapper_ir"}
     assert json.loads(run([str(python), "-c", PROBE, package], tmp_path)) == {
         "siblings": [],
         "entry points": len(distribution(package).entry_points),
