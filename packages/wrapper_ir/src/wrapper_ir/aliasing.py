@@ -10,16 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wrapper_ir.effects import Effects, effects_of
-from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import CallExtern, Op, Unpack
+from wrapper_ir.index import FunctionSummary, ProgramIndex, ResultOrigin
+from wrapper_ir.ops import Arg, CallExtern, Op, Return, SetStorage, Unpack
 from wrapper_ir.program import Function, Ownership
-from wrapper_ir.schemas import OpSchema, parse_schema
+from wrapper_ir.schemas import ExternTag
 from wrapper_ir.types import StorageType, TensorType, TupleType
 from wrapper_ir.values import Value
 
-__all__ = ["Aliasing", "analyse_aliasing"]
+__all__ = ["Aliasing", "analyse_aliasing", "summarise"]
 
 Roots = tuple[Value, ...]
+Path = tuple[int | str, ...]
 NO_ROOTS: Roots = ()
 
 
@@ -30,25 +31,19 @@ class Aliasing:
     `roots[v]` are the roots of a storage or tensor value; the value itself is among them where it may have storage of
     its own. `uncertain` values may or may not alias: they are dropped, never freed. `ours` are the roots that this
     function must free or hand on: its allocations, fresh results and owned parameters, by position of the defining
-    op (-1 for parameters). `effects[i]` are the effects of the i-th op.
+    op (-1 for parameters). `escaped` are roots that another tensor took over (`set_storage`): their names are
+    dropped. `effects[i]` are the effects of the i-th op.
     """
 
     roots: dict[Value, Roots]
     uncertain: frozenset[Value]
     ours: dict[Value, int]
+    escaped: frozenset[Value]
     effects: tuple[Effects, ...]
 
 
 def _union(groups: Iterable[Roots]) -> Roots:
     return tuple(dict.fromkeys(root for group in groups for root in group))
-
-
-def _returns_alias(schema: OpSchema, path: tuple[int | str, ...]) -> bool:
-    """Whether the return at `path` shares storage with an argument."""
-    returns = schema.returns
-    if len(returns) > 1 and path and isinstance(path[0], int) and path[0] < len(returns):
-        return bool(returns[path[0]].alias)
-    return any(r.alias for r in returns)
 
 
 class _Pass:
@@ -57,8 +52,11 @@ class _Pass:
         self.roots: dict[Value, Roots] = {c.value: (c.value,) for c in index.constants.values()}
         self.ours: dict[Value, int] = {}
         self.uncertain: set[Value] = set()
-        self.calls: dict[Value, CallExtern] = {}
-        self.unpacked: dict[tuple[Value, tuple[int | str, ...]], Value] = {}
+        self.escaped: set[Value] = set()
+        self.calls: dict[Value, tuple[Value, Path]] = {}
+        """Nested results: the call's own result, and where in it this one is."""
+        self.targets: dict[Value, str] = {}
+        self.unpacked: dict[tuple[Value, Path], Value] = {}
         for param in function.params:
             if isinstance(param.value.type, TensorType):
                 self.roots[param.value] = (param.value,)
@@ -83,7 +81,10 @@ class _Pass:
         if effects.may_alias:
             self.may_alias(effects)
         if isinstance(op, CallExtern) and op.result is not None and isinstance(op.result.type, TupleType):
-            self.calls[op.result] = op
+            self.calls[op.result] = (op.result, ())
+            self.targets[op.result] = op.target
+        elif isinstance(op, SetStorage):
+            self.escaped.update(self.roots.get(op.source, NO_ROOTS))
 
     def may_alias(self, effects: Effects) -> None:
         sources: dict[Value, list[Value]] = {}
@@ -93,30 +94,83 @@ class _Pass:
             known = self.roots.get(result, (result,) if isinstance(result.type, TensorType) else NO_ROOTS)
             self.roots[result] = _union((known, *(self.roots.get(s, NO_ROOTS) for s in group)))
             self.uncertain.add(result)
-            self.ours.pop(result, None)
 
     def unpack(self, position: int, op: Unpack) -> None:
         """Elements of a nested result: the same path gives the same tensor; unaliased returns are fresh."""
+        base, prefix = self.calls.get(op.source, (op.source, ()))
+        path = (*prefix, *op.path)
+        if isinstance(op.result.type, TupleType):
+            self.calls[op.result] = (base, path)
+            return
         if not isinstance(op.result.type, TensorType):
             return
-        first = self.unpacked.setdefault((op.source, op.path), op.result)
-        call = self.calls.get(op.source)
-        extern = self.index.externs.get(call.target) if call is not None else None
+        first = self.unpacked.setdefault((base, path), op.result)
         if first is not op.result:
             self.roots[op.result] = self.roots.get(first, NO_ROOTS)
             if first in self.uncertain:
                 self.uncertain.add(op.result)
-        elif extern is not None and not _returns_alias(parse_schema(extern.schema), op.path):
+        elif self.is_fresh(base, path):
             self.own(op.result, position)
         else:
-            self.roots[op.result] = _union((self.roots.get(op.source, NO_ROOTS), (op.result,)))
+            self.roots[op.result] = _union((self.roots.get(base, NO_ROOTS), (op.result,)))
             self.uncertain.add(op.result)
+
+    def is_fresh(self, base: Value, path: Path) -> bool:
+        """Whether the element at `path` of a call's nested result has storage of its own."""
+        info = self.index.extern_info.get(self.targets.get(base, ""))
+        if info is None or ExternTag.MAY_ALIAS in info.extern.tags:
+            return False
+        returns = info.schema.returns
+        if len(returns) > 1 and path and isinstance(path[0], int) and 0 <= path[0] < len(returns):
+            return not returns[path[0]].alias
+        return not any(r.alias for r in returns)
 
 
 def analyse_aliasing(function: Function, index: ProgramIndex) -> Aliasing:
     """Runs the pass; linear in the number of ops."""
     state = _Pass(function, index)
-    effects = tuple(effects_of(op, index) for op in function.body)
+    effects = tuple([effects_of(op, index) for op in function.body])
     for position, (op, effect) in enumerate(zip(function.body, effects, strict=True)):
         state.step(position, op, effect)
-    return Aliasing(state.roots, frozenset(state.uncertain), state.ours, effects)
+    return Aliasing(state.roots, frozenset(state.uncertain), state.ours, frozenset(state.escaped), effects)
+
+
+def summarise(function: Function, index: ProgramIndex) -> FunctionSummary:
+    """What a call of `function` does, seen from its caller."""
+    found = analyse_aliasing(function, index)
+    position = {p.value: i for i, p in enumerate(function.params)}
+    reads: dict[Value, None] = {}
+    writes: dict[Value, None] = {}
+    classes: dict[str, None] = {}
+    for effects in found.effects:
+        for value in effects.reads:
+            reads.update(dict.fromkeys(found.roots.get(value, NO_ROOTS)))
+        for value in effects.writes:
+            writes.update(dict.fromkeys(found.roots.get(value, NO_ROOTS)))
+        classes.update(dict.fromkeys(c.value for c in effects.classes))
+    mutable = {c.value for c in index.program.constants if c.mutable}
+    constants = {c.value for c in index.program.constants}
+    last = function.body[-1] if function.body else None
+    returned = last.values if isinstance(last, Return) else ()
+    return FunctionSummary(
+        read_params=frozenset(position[v] for v in reads if v in position),
+        written_params=frozenset(position[v] for v in writes if v in position),
+        read_constants=tuple(v for v in reads if v in mutable),
+        written_constants=tuple(v for v in writes if v in constants),
+        classes=tuple(classes),
+        results=tuple(_origin(arg, found, position, constants) for arg in returned),
+    )
+
+
+def _origin(
+    arg: Arg, found: Aliasing, position: dict[Value, int], constants: set[Value]
+) -> ResultOrigin | None:
+    if not isinstance(arg, Value) or not isinstance(arg.type, TensorType):
+        return None
+    roots = found.roots.get(arg, NO_ROOTS)
+    return ResultOrigin(
+        params=tuple(position[r] for r in roots if r in position and r not in found.ours),
+        constants=tuple(r for r in roots if r in constants),
+        own=tuple(r for r in roots if r in found.ours or (r not in position and r not in constants)),
+        certain=arg not in found.uncertain and len(roots) == 1,
+    )

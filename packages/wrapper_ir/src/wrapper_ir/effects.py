@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import NamedTuple
 
 from wrapper_ir.atoms import atom_values, item_values
 from wrapper_ir.expr import Expr
-from wrapper_ir.index import FunctionSummary, ProgramIndex
+from wrapper_ir.index import FunctionSummary, ProgramIndex, ResultOrigin
 from wrapper_ir.ops import (
     AllocStorage,
     Arg,
@@ -47,8 +46,8 @@ from wrapper_ir.ops import (
     WhileLoop,
     ZeroMode,
 )
-from wrapper_ir.program import Function, Ownership
-from wrapper_ir.schemas import ExternTag, OpSchema, SchemaArg, parse_schema
+from wrapper_ir.program import Ownership
+from wrapper_ir.schemas import ExternTag, OpSchema
 from wrapper_ir.types import TensorType, TupleType
 from wrapper_ir.values import Value
 
@@ -115,8 +114,8 @@ def _tensors(args: Iterable[Arg]) -> tuple[Value, ...]:
 
 
 def _alloc(op: AllocStorage, index: ProgramIndex) -> Effects:
-    zeroed = (op.result,) if op.zero is not ZeroMode.NONE else ()
-    return Effects(fresh=(op.result,), writes=zeroed)
+    made = (op.result,)
+    return Effects((), made if op.zero is not ZeroMode.NONE else (), made)
 
 
 def _free(op: Free | Drop, index: ProgramIndex) -> Effects:
@@ -146,27 +145,19 @@ def _set_storage(op: SetStorage, index: ProgramIndex) -> Effects:
 
 def _view(op: View, index: ProgramIndex) -> Effects:
     moved = (op.source,) if op.mode is ViewMode.REUSE else ()
-    return Effects(aliases=((op.result, op.source),), moves=moved)
+    return Effects((), (), (), ((op.result, op.source),), (), moved)
 
 
 def _launch(op: Launch, index: ProgramIndex) -> Effects:
-    kernel = index.kernels.get(op.kernel)
-    if kernel is None:
-        tensors = _tensors(op.args)
-        return Effects(reads=tensors, writes=tensors)
-    reads, writes = [], []
-    for param, arg in zip(kernel.params, op.args, strict=False):
-        if isinstance(arg, Value):
-            if param.access.reads:
-                reads.append(arg)
-            if param.access.writes:
-                writes.append(arg)
-    return Effects(reads=tuple(reads), writes=tuple(writes))
-
-
-@lru_cache(maxsize=4096)
-def _by_name(schema: OpSchema) -> dict[str, SchemaArg]:
-    return {a.name: a for a in schema.args}
+    access = index.kernel_access.get(op.kernel)
+    args = op.args
+    if access is None or len(args) != len(index.kernels[op.kernel].params):
+        tensors = _tensors(args)
+        return Effects(tensors, tensors)
+    return Effects(
+        tuple([v for i in access.reads if isinstance(v := args[i], Value)]),
+        tuple([v for i in access.writes if isinstance(v := args[i], Value)]),
+    )
 
 
 _TAG_CLASS = {
@@ -178,20 +169,21 @@ _TAG_CLASS = {
 
 
 def _extern(op: CallExtern | CollectiveStart, index: ProgramIndex) -> Effects:
-    extern = index.externs.get(op.target)
-    if extern is None:
+    info = index.extern_info.get(op.target)
+    if info is None:
         tensors = _tensors((*op.args, *(v for _, v in op.kwargs)))
-        return Effects(reads=tensors, writes=tensors, classes=(EffectClass.EFFECT,))
-    schema = parse_schema(extern.schema)
-    named = _by_name(schema)
+        made = () if op.result is None else (op.result,)
+        return Effects(reads=tensors, writes=tensors, fresh=made, classes=(EffectClass.EFFECT,))
     reads: list[Value] = []
     writes: list[Value] = []
     sets: dict[str, list[Value]] = {}
-    bound = [*zip(schema.args, op.args, strict=False)]
+    named = info.named
+    bound = [*zip(info.schema.args, op.args, strict=False)]
     bound += [(named[k], v) for k, v in op.kwargs if k in named]
     for declared, arg in bound:
-        values = _values(arg, [])
-        if not values:
+        if isinstance(arg, Value):
+            values = [arg]
+        elif not isinstance(arg, tuple | Expr) or not (values := _values(arg, [])):
             continue
         if declared.written:
             writes += values
@@ -199,32 +191,38 @@ def _extern(op: CallExtern | CollectiveStart, index: ProgramIndex) -> Effects:
             reads += values
         if declared.alias:
             sets.setdefault(declared.alias, []).extend(values)
-    result_effects = _extern_result(op.result, schema, ExternTag.MAY_ALIAS in extern.tags, sets)
-    classes = tuple(_TAG_CLASS[t] for t in extern.tags if t in _TAG_CLASS)
+    tags = info.extern.tags
+    classes = tuple(_TAG_CLASS[t] for t in tags if t in _TAG_CLASS) if tags else ()
     if isinstance(op, CollectiveStart) and EffectClass.COLLECTIVE not in classes:
         classes = (*classes, EffectClass.COLLECTIVE)
-    return result_effects._replace(reads=tuple(reads), writes=tuple(writes), classes=classes)
+    may = ExternTag.MAY_ALIAS in tags
+    if may and not sets:
+        sets["*"] = list(reads)
+    fresh, aliases, may_alias = _extern_result(op.result, info.schema, may, sets)
+    return Effects(tuple(reads), tuple(writes), fresh, aliases, may_alias, (), (), classes)
 
 
 def _extern_result(
     result: Value | None, schema: OpSchema, may: bool, sets: dict[str, list[Value]]
-) -> Effects:
-    """Freshness and aliasing of a call's result, from the alias sets of the schema's returns."""
+) -> tuple[tuple[Value, ...], Pairs, Pairs]:
+    """(fresh, aliases, may_alias) of a call's result, from the alias sets of the schema's returns."""
     if result is None or not isinstance(result.type, TensorType | TupleType):
-        return NO_EFFECTS
+        return (), (), ()
     pairs: list[tuple[Value, Value]] = []
     fresh = False
     for ret in schema.returns:
-        if ret.alias == "*":
+        if ret.alias == "*" or (may and not ret.alias):
             pairs += [(result, v) for values in sets.values() for v in values]
             may = True
         elif ret.alias:
             pairs += [(result, v) for v in sets.get(ret.alias, ())]
         else:
             fresh = True
-    if isinstance(result.type, TupleType) or may or len({v for _, v in pairs}) > 1:
-        return Effects(fresh=(result,) if fresh and not pairs else (), may_alias=tuple(pairs))
-    return Effects(fresh=() if pairs else (result,), aliases=tuple(pairs))
+    if not pairs:
+        return (result,), (), ()
+    if fresh or may or isinstance(result.type, TupleType) or len({v for _, v in pairs}) > 1:
+        return (), (), tuple(pairs)
+    return (), tuple(pairs), ()
 
 
 def _unpack(op: Unpack, index: ProgramIndex) -> Effects:
@@ -245,61 +243,102 @@ def _finite(op: AssertFinite, index: ProgramIndex) -> Effects:
 
 
 def _call(op: Conditional | CallSubgraph, index: ProgramIndex) -> Effects:
-    """Calls may do with their arguments whatever their callees do: read, write (see `callee_writes`), own."""
+    """Calls may do with their arguments whatever their callees do: read, write, own, return."""
     names = (op.function,) if isinstance(op, CallSubgraph) else (op.true_fn, op.false_fn)
-    tensors = _tensors(op.args)
     predicate = _tensors((op.predicate,)) if isinstance(op, Conditional) else ()
-    moved, written = _callee_effects(names, op.args, index)
-    fresh = tuple(r for r in op.results if isinstance(r.type, TensorType))
-    kept = [t for t in tensors if t not in moved]
+    callees = [summary_of(name, index) for name in names]
+    fresh, aliases, may_alias = _call_results(op.results, op.args, callees)
     return Effects(
-        reads=(*predicate, *tensors),
-        writes=written,
-        moves=moved,
-        fresh=() if kept else fresh,
-        may_alias=tuple((r, t) for r in fresh for t in kept),
-        classes=_callee_classes(names, index),
+        reads=(*predicate, *_touched(op.args, callees, written=False)),
+        writes=_touched(op.args, callees, written=True),
+        fresh=fresh,
+        aliases=aliases,
+        may_alias=may_alias,
+        moves=_moved(op.args, names, index),
+        classes=_classes(callees),
     )
 
 
 def _while(op: WhileLoop, index: ProgramIndex) -> Effects:
+    """Carried values are also read by the loop itself, which clones them when it makes no trip."""
     args = (*op.carried, *op.captured)
-    moved, written = _callee_effects((op.body_fn,), args, index)
+    callees = [summary_of(name, index) for name in (op.cond_fn, op.body_fn)]
     return Effects(
-        reads=_tensors(args),
-        writes=written,
-        moves=moved,
+        reads=(*_tensors(op.carried), *_touched(args, callees, written=False)),
+        writes=_touched(args, callees, written=True),
         fresh=tuple(r for r in op.results if isinstance(r.type, TensorType)),
-        classes=_callee_classes((op.cond_fn, op.body_fn), index),
+        classes=_classes(callees),
     )
 
 
-def _callee_effects(
-    names: tuple[str, ...], args: tuple[Arg, ...], index: ProgramIndex
-) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
-    """(moved, written) tensor arguments of a call to any of the named functions."""
-    moved: list[Value] = []
-    written: list[Value] = []
+def _touched(args: tuple[Arg, ...], callees: list[FunctionSummary], *, written: bool) -> tuple[Value, ...]:
+    """Tensor arguments (and constants) that a call to any of the callees writes, or else reads."""
+    found: dict[Value, None] = {}
+    for callee in callees:
+        positions = callee.written_params if written else callee.read_params
+        for i, arg in enumerate(args):
+            if i in positions and isinstance(arg, Value):
+                found[arg] = None
+        found.update(dict.fromkeys(callee.written_constants if written else callee.read_constants))
+    return tuple(found)
+
+
+def _moved(args: tuple[Arg, ...], names: tuple[str, ...], index: ProgramIndex) -> tuple[Value, ...]:
+    moved: dict[Value, None] = {}
     for name in names:
         function = index.functions.get(name)
-        if function is None:
+        for param, arg in zip(function.params, args, strict=False) if function else ():
+            if param.ownership is Ownership.OWNED and isinstance(arg, Value):
+                moved[arg] = None
+    return tuple(moved)
+
+
+def _classes(callees: list[FunctionSummary]) -> tuple[EffectClass, ...]:
+    return tuple(dict.fromkeys(EffectClass(c) for callee in callees for c in callee.classes))
+
+
+def _call_results(
+    results: tuple[Value, ...], args: tuple[Arg, ...], callees: list[FunctionSummary]
+) -> tuple[tuple[Value, ...], Pairs, Pairs]:
+    """(fresh, aliases, may_alias) of a call's results, from where each callee's returned values come from."""
+    fresh: list[Value] = []
+    aliases: list[tuple[Value, Value]] = []
+    may_alias: list[tuple[Value, Value]] = []
+    for k, result in enumerate(results):
+        if not isinstance(result.type, TensorType):
             continue
-        touched = summary_of(name, index).written_params
-        for i, (param, arg) in enumerate(zip(function.params, args, strict=False)):
-            if not isinstance(arg, Value) or not isinstance(arg.type, TensorType):
-                continue
-            if param.ownership is Ownership.OWNED and arg not in moved:
-                moved.append(arg)
-            if i in touched and arg not in written:
-                written.append(arg)
-    return tuple(moved), tuple(written)
+        sources: dict[Value | None, None] = {}
+        certain = True
+        for callee in callees:
+            origin = callee.results[k] if k < len(callee.results) else None
+            certain = certain and origin is not None and origin.certain
+            sources.update(dict.fromkeys(_sources(origin or ResultOrigin(), k, callee, (results, args))))
+        known = [s for s in sources if s is not None]
+        if certain and len(sources) <= 1:
+            aliases += [(result, s) for s in known]
+            fresh += [] if known else [result]
+        else:
+            may_alias += [(result, s) for s in (known or [result])]
+    return tuple(fresh), tuple(aliases), tuple(may_alias)
 
 
-def _callee_classes(names: tuple[str, ...], index: ProgramIndex) -> tuple[EffectClass, ...]:
-    found: dict[EffectClass, None] = {}
-    for name in names:
-        found.update(dict.fromkeys(EffectClass(c) for c in summary_of(name, index).classes))
-    return tuple(found)
+def _sources(
+    origin: ResultOrigin,
+    k: int,
+    callee: FunctionSummary,
+    call: tuple[tuple[Value, ...], tuple[Arg, ...]],
+) -> list[Value | None]:
+    """The caller's values whose storage the callee's k-th result may have; None stands for its own."""
+    results, args = call
+    found: list[Value | None] = [
+        arg for i in origin.params if i < len(args) and isinstance(arg := args[i], Value)
+    ]
+    found += origin.constants
+    for root in origin.own:
+        before = (j for j, other in enumerate(callee.results[:k]) if other is not None and root in other.own)
+        first = next(before, None)
+        found.append(results[first] if first is not None and first < len(results) else None)
+    return found or [None]
 
 
 def summary_of(name: str, index: ProgramIndex) -> FunctionSummary:
@@ -311,32 +350,21 @@ def summary_of(name: str, index: ProgramIndex) -> FunctionSummary:
     index.summaries[name] = FunctionSummary()
     function = index.functions.get(name)
     if function is not None:
-        index.summaries[name] = _summarise(function, index)
+        # Imported here: a summary needs the aliasing of the callee, which needs the effects of its ops.
+        from wrapper_ir.aliasing import summarise
+
+        index.summaries[name] = summarise(function, index)
     return index.summaries[name]
 
 
-def _summarise(function: Function, index: ProgramIndex) -> FunctionSummary:
-    roots: dict[Value, frozenset[int]] = {p.value: frozenset((i,)) for i, p in enumerate(function.params)}
-    written: set[int] = set()
-    classes: dict[str, None] = {}
-    nothing: frozenset[int] = frozenset()
-    for op in function.body:
-        effects = effects_of(op, index)
-        for result, source in (*effects.aliases, *effects.may_alias):
-            if source in roots:
-                roots[result] = roots.get(result, nothing) | roots[source]
-        for value in effects.writes:
-            written |= roots.get(value, nothing)
-        classes.update(dict.fromkeys(c.value for c in effects.classes))
-    return FunctionSummary(frozenset(written), tuple(classes))
-
-
 def _return(op: Return, index: ProgramIndex) -> Effects:
+    """Moves what the function owns; borrowed parameters and constants stay where they are (see `aliasing`)."""
     return Effects(moves=_tensors(op.values))
 
 
 def _order(op: RecordEvent | WaitEvent | SyncEvent, index: ProgramIndex) -> Effects:
-    return Effects(classes=(EffectClass.ORDER,))
+    made = (op.result,) if isinstance(op, RecordEvent) else ()
+    return Effects(fresh=made, classes=(EffectClass.ORDER,))
 
 
 def _wait(op: Wait, index: ProgramIndex) -> Effects:

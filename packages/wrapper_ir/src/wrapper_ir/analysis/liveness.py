@@ -1,0 +1,99 @@
+"""Until when each storage and each name of a function is needed: one pass over the effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wrapper_ir.aliasing import NO_ROOTS, Aliasing, analyse_aliasing
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import CollectiveStart, Drop, Free, Op, Return, View, Wait
+from wrapper_ir.program import Function, Ownership
+from wrapper_ir.structure import operands, results
+from wrapper_ir.types import OpaqueType, TensorType, TupleType
+from wrapper_ir.values import Value
+
+__all__ = ["Liveness", "analyse_liveness", "moved_roots"]
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """The result of the analysis for one function; positions are indices of ops, -1 stands for the entry.
+
+    `storages` gives, for each root that the function must free, the last position at which any tensor of it is
+    used; roots that are moved (into a callee, or to the caller) are not in it. `names` gives the last use of each
+    name to drop: tensors over bytes that the function does not own or may not own, nested results, handles.
+    """
+
+    aliasing: Aliasing
+    storages: dict[Value, int]
+    names: dict[Value, int]
+
+
+def moved_roots(op: Op, position: int, aliasing: Aliasing) -> tuple[Value, ...]:
+    """Roots of ours that `op` hands to a callee or to the caller. A `reuse` moves nothing out of the function."""
+    effects = aliasing.effects[position]
+    if not effects.moves or isinstance(op, View):
+        return ()
+    found: dict[Value, None] = {}
+    for value in effects.moves:
+        for root in aliasing.roots.get(value, NO_ROOTS):
+            if root in aliasing.ours:
+                found[root] = None
+    return tuple(found)
+
+
+def _droppable(value: Value, aliasing: Aliasing, constants: set[Value]) -> bool:
+    """Whether `value` is a name that a `Drop` ends: its bytes, if any, are not surely this function's own."""
+    if isinstance(value.type, TupleType | OpaqueType):
+        return True
+    if not isinstance(value.type, TensorType):
+        return False
+    if value in aliasing.uncertain:
+        return True
+    roots = aliasing.roots.get(value, NO_ROOTS)
+    return not any(r in aliasing.ours and r not in aliasing.escaped for r in roots) and not any(
+        r in constants for r in roots
+    )
+
+
+def analyse_liveness(function: Function, index: ProgramIndex) -> Liveness:
+    """Runs the analysis; linear in the number of ops. `Free` and `Drop` do not count as uses."""
+    aliasing = analyse_aliasing(function, index)
+    constants = {c.value for c in index.program.constants}
+    roots = aliasing.roots
+    last = dict(aliasing.ours)
+    names: dict[Value, int] = {}
+    kept: set[Value] = set()
+    in_flight: dict[Value, tuple[Value, ...]] = {}
+    for param in function.params:
+        tensor = isinstance(param.value.type, TensorType)
+        if tensor and param.ownership is Ownership.BORROWED:
+            names[param.value] = -1
+    for position, op in enumerate(function.body):
+        if isinstance(op, Free | Drop):
+            continue
+        used = operands(op)
+        if isinstance(op, CollectiveStart):
+            in_flight[op.result] = used
+        elif isinstance(op, Wait):
+            used = (*used, *in_flight.get(op.source, ()))
+        for value in used:
+            if value in names:
+                names[value] = position
+            for root in roots.get(value, NO_ROOTS):
+                if root in last:
+                    last[root] = position
+        for value in results(op):
+            if value in constants:
+                continue
+            if _droppable(value, aliasing, constants):
+                names[value] = position
+            for root in roots.get(value, NO_ROOTS):
+                if root in last:
+                    last[root] = position
+        kept.update(moved_roots(op, position, aliasing))
+        if isinstance(op, Return):
+            kept.update(used)
+    storages = {r: p for r, p in last.items() if r not in kept and r not in aliasing.escaped}
+    escaped = {r: last[r] for r in last if r in aliasing.escaped and r not in kept}
+    return Liveness(aliasing, storages, {v: p for v, p in (names | escaped).items() if v not in kept})

@@ -1,0 +1,40 @@
+"""What a pass is: a frozen dataclass of options with a name, and one pure function from program to program."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from wrapper_ir.program import Program
+
+__all__ = ["Pass"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass(ABC):
+    """Base of all passes. Fields are the options; they are of type bool, int, str or an enum with str values, and
+    have defaults. The textual form is `name` or `name{option=value,flag=true}`."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def run(self, program: Program) -> Program:
+        """The transformed program; the argument is unchanged."""
+
+    @property
+    def spec(self) -> str:
+        """The textual form: options that differ from their defaults, in order of declaration."""
+        options = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)  # the pass's own fields, by name
+            if value != field.default:
+                options.append(f"{field.name.replace('_', '-')}={_text(value)}")
+        return f"{self.name}{{{','.join(options)}}}" if options else self.name
+
+
+def _text(value: object) -> str:
+    if isinstance(value, enum.Enum):
+        return str(value.value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,61 @@
+"""Ends every storage and name right after its last use, as the effects tell it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from wrapper_ir.analysis.liveness import analyse_liveness
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import Drop, Free, Op
+from wrapper_ir.passes.base import Pass
+from wrapper_ir.program import Function, Program
+
+__all__ = ["DeriveFrees", "derive_frees", "strip_frees"]
+
+
+@dataclasses.dataclass(frozen=True)
+class DeriveFrees(Pass):
+    """Removes every `free` and `drop` and derives them anew.
+
+    A storage is freed after the last use of any tensor of it; owned parameters too; not what is moved into a callee
+    or returned. Names over bytes that the function does not surely own (borrowed parameters and their views,
+    results that may alias, nested results, handles) are dropped after their last use. Constants stay.
+    """
+
+    name: ClassVar[str] = "derive-frees"
+
+    def run(self, program: Program) -> Program:
+        """The program with lifetimes ended at the earliest point."""
+        stripped = strip_frees(program)
+        index = ProgramIndex(stripped)
+        functions = tuple(_derive(f, index) for f in stripped.functions)
+        return dataclasses.replace(stripped, functions=functions)
+
+
+def derive_frees(program: Program) -> Program:
+    """`DeriveFrees` with its default options."""
+    return DeriveFrees().run(program)
+
+
+def strip_frees(program: Program) -> Program:
+    """The program without any `Free` or `Drop`."""
+    functions = tuple(
+        dataclasses.replace(f, body=tuple(op for op in f.body if not isinstance(op, Free | Drop)))
+        for f in program.functions
+    )
+    return dataclasses.replace(program, functions=functions)
+
+
+def _derive(function: Function, index: ProgramIndex) -> Function:
+    live = analyse_liveness(function, index)
+    after: dict[int, list[Op]] = {}
+    for value, position in live.names.items():
+        after.setdefault(position, []).append(Drop(value=value))
+    for value, position in live.storages.items():
+        after.setdefault(position, []).append(Free(storage=value))
+    body: list[Op] = after.get(-1, [])
+    for position, op in enumerate(function.body):
+        body.append(op)
+        body.extend(after.get(position, ()))
+    return dataclasses.replace(function, body=tuple(body))

@@ -1,0 +1,113 @@
+"""Pipelines of passes: their textual form, and running them with verification around every pass."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from wrapper_ir.errors import PassError, VerificationError
+from wrapper_ir.passes.base import Pass
+from wrapper_ir.passes.derive_frees import DeriveFrees
+from wrapper_ir.program import Program
+
+__all__ = ["PASSES", "describe_passes", "parse_pipeline", "print_pipeline", "run_pipeline"]
+
+_CLASSES: tuple[type[Pass], ...] = (DeriveFrees,)
+
+PASSES: Mapping[str, type[Pass]] = MappingProxyType({cls.name: cls for cls in _CLASSES})
+"""All passes by name."""
+
+_ITEM = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
+
+
+def parse_pipeline(text: str) -> tuple[Pass, ...]:
+    """The passes of a text such as `derive-frees,insert-finite-checks{outputs=true}`.
+
+    Raises PassError WIR801 (malformed text), WIR802 (unknown pass), WIR803 (unknown option or bad value).
+    """
+    found: list[Pass] = []
+    position = 0
+    while text[position:].strip():
+        m = _ITEM.match(text, position)
+        if m is None:
+            raise PassError(
+                "WIR801",
+                f"cannot read a pass at {text[position:]!r}",
+                hint="write name or name{option=value}",
+            )
+        found.append(_make(m[1], m[2] or ""))
+        position = m.end()
+    return tuple(found)
+
+
+def print_pipeline(passes: Iterable[Pass]) -> str:
+    """The textual form, which `parse_pipeline` reads back."""
+    return ",".join(p.spec for p in passes)
+
+
+def describe_passes() -> str:
+    """One line a pass: its name and options with their defaults, and what it does."""
+    lines = []
+    for cls in _CLASSES:
+        options = ",".join(_describe(f) for f in dataclasses.fields(cls))
+        title = f"{cls.name}{{{options}}}" if options else cls.name
+        summary = (cls.__doc__ or "").strip().splitlines()[0]
+        lines.append(f"{title:<44}{summary}")
+    return "\n".join(lines)
+
+
+def run_pipeline(program: Program, pipeline: str | Iterable[Pass], *, verify: bool = True) -> Program:
+    """Runs passes in order, verifying the program before the first and after each one (unless `verify` is false).
+
+    Raises VerificationError for an invalid input, PassError WIR804 naming the pass that broke a valid program.
+    """
+    # Imported here: the verifier is not needed to run a pass.
+    from wrapper_ir.verifier import verify as check
+
+    passes = parse_pipeline(pipeline) if isinstance(pipeline, str) else tuple(pipeline)
+    if verify:
+        check(program)
+    for step in passes:
+        program = step.run(program)
+        if verify:
+            try:
+                check(program)
+            except VerificationError as error:
+                raise PassError("WIR804", f"pass {step.spec} made the program invalid: {error}") from error
+    return program
+
+
+def _describe(field: dataclasses.Field[object]) -> str:
+    default = field.default.value if isinstance(field.default, enum.Enum) else field.default
+    return f"{field.name.replace('_', '-')}={str(default).lower()}"
+
+
+def _make(name: str, options: str) -> Pass:
+    cls = PASSES.get(name)
+    if cls is None:
+        raise PassError("WIR802", f"unknown pass {name!r}", hint=f"one of {', '.join(PASSES)}")
+    fields = {f.name: f.default for f in dataclasses.fields(cls)}
+    values: dict[str, object] = {}
+    for item in filter(None, (part.strip() for part in options.split(","))):
+        key, eq, text = (part.strip() for part in item.partition("="))
+        field = key.replace("-", "_")
+        if field not in fields or not eq:
+            known = ", ".join(f.replace("_", "-") for f in fields) or "none"
+            raise PassError("WIR803", f"pass {name} has no option {item!r}", hint=f"options: {known}")
+        values[field] = _value(name, key, text, fields[field])
+    return cls(**values)
+
+
+def _value(name: str, key: str, text: str, default: object) -> object:
+    """`text` as a value of the default's own type."""
+    try:
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[text]
+        if isinstance(default, int):
+            return int(text)
+        return type(default)(text) if isinstance(default, enum.Enum) else text
+    except (KeyError, ValueError) as error:
+        raise PassError("WIR803", f"pass {name}: bad value {text!r} for option {key}") from error
