@@ -129,7 +129,11 @@ def test_a_wheel_holds_the_package_and_its_papers(package: str, wheels: dict[str
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {package}
     source = ROOT / "packages" / package / "src"
-    written = {str(path.relative_to(source)) for path in source.rglob("*.py")}
+    written = {
+        str(path.relative_to(source))
+        for path in source.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
     assert written <= set(names)
 
 
