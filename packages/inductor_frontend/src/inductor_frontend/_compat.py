@@ -6,8 +6,10 @@ import math
 from typing import Any
 
 import sympy
+from torch._inductor import compile_fx
+from torch.utils import _pytree as pytree
 
-__all__ = ["spec_children", "symbol_hint", "symbol_range"]
+__all__ = ["is_namedtuple", "shape_env_from_inputs", "spec_children", "symbol_hint", "symbol_range"]
 
 # Upstream writes "no bound" as a huge integer or as an infinity.
 _UNBOUNDED = 2**62
@@ -44,3 +46,13 @@ def spec_children(spec: Any) -> list[Any]:
     """The children of a pytree spec (untyped: its class differs between versions)."""
     children = getattr(spec, "children", None)
     return list(children()) if callable(children) else list(spec.children_specs)
+
+
+def is_namedtuple(spec: Any) -> bool:
+    """Whether a pytree spec is a named tuple's: its class is its context."""
+    return spec.type is pytree.namedtuple  # type: ignore[attr-defined]  # how upstream itself refers to it
+
+
+def shape_env_from_inputs(inputs: Any) -> Any:
+    """The ShapeEnv that fake or symbolic inputs belong to; None for none. All untyped upstream."""
+    return compile_fx.shape_env_from_inputs(inputs)  # type: ignore[attr-defined]  # defined elsewhere since 2.12

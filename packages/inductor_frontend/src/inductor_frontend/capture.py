@@ -9,13 +9,11 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch._inductor.compile_fx import _recursive_joint_graph_passes
 from torch._guards import detect_fake_mode
+from torch._inductor.compile_fx import _recursive_joint_graph_passes
 from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
-from wrapper_ir.artifact import Artifact
-from wrapper_ir.program import Target
 
 from inductor_frontend.build import GraphProgram, build_program
 from inductor_frontend.constants import tensor_data
@@ -25,6 +23,8 @@ from inductor_frontend.finish import finish
 from inductor_frontend.isolation import capture_session
 from inductor_frontend.lowering import LoweringRequest, lower
 from inductor_frontend.options import CaptureOptions
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.program import Target
 
 __all__ = ["FRONTEND", "InductorFrontend", "capture"]
 
@@ -82,9 +82,7 @@ class InductorFrontend:
 
     name = "inductor"
 
-    def capture(
-        self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
-    ) -> Artifact:
+    def capture(self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> Artifact:
         """`capture` with static shapes and default options."""
         return capture(model, args, kwargs)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 
 import torch
-from wrapper_ir.artifact import TensorData
 
 from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError
+from wrapper_ir.artifact import TensorData
 
 __all__ = ["tensor_data"]
 
@@ -28,7 +28,8 @@ def tensor_data(name: str, tensor: torch.Tensor) -> TensorData:
     """
     if tensor.layout is not torch.strided or tensor.device.type != "cpu":
         raise ConversionError(
-            "FE306", f"constant {name} is a {tensor.layout} tensor on {tensor.device}; only strided CPU ones are stored"
+            "FE306",
+            f"constant {name} is a {tensor.layout} tensor on {tensor.device}; only strided CPU ones are stored",
         )
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.resolve_conj().resolve_neg()

@@ -6,11 +6,11 @@ from functools import cache
 
 import sympy
 import torch
+
+from inductor_frontend.errors import ConversionError
 from wrapper_ir.expr import Bool, Expr, Float, Int
 from wrapper_ir.ops import Arg
 from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat
-
-from inductor_frontend.errors import ConversionError
 
 __all__ = [
     "constant_int",

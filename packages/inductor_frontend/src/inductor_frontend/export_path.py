@@ -19,12 +19,20 @@ from torch.export.graph_signature import (
     OutputSpec,
     TokenArgument,
 )
-from wrapper_ir.signature import ConstantOutput, InputOutput, OutputBinding, ResultOutput, Signature, StaticInput
 
 from inductor_frontend.build import ConstantRole
 from inductor_frontend.convert import literal
 from inductor_frontend.errors import CaptureError
+from inductor_frontend.mutation import MutationWriter
 from inductor_frontend.trees import to_tree
+from wrapper_ir.signature import (
+    ConstantOutput,
+    InputOutput,
+    OutputBinding,
+    ResultOutput,
+    Signature,
+    StaticInput,
+)
 
 __all__ = ["ExportedGraph", "export_model", "prepare"]
 
@@ -138,7 +146,9 @@ class _Preparation:
     def _user_input(self, spec: InputSpec, leaf: int) -> None:
         arg = spec.arg
         if isinstance(arg, (CustomObjArgument, TokenArgument)):
-            raise CaptureError("FE102", f"input {arg.name} is a {type(arg).__name__}, which has no typed form")
+            raise CaptureError(
+                "FE102", f"input {arg.name} is a {type(arg).__name__}, which has no typed form"
+            )
         if isinstance(arg, ConstantArgument):
             self.statics.append(StaticInput(leaf=leaf, value=literal(arg.value)))
             node = self.placeholders[arg.name]
@@ -179,36 +189,30 @@ class _Preparation:
         """Writes mutations back in the graph; keeps as outputs what no input or literal already is."""
         output = self.gm.graph.output_node()
         values: Any = output.args[0]  # Any: nodes and literals
-        results: list[fx.Node] = []
-        bindings: list[OutputBinding] = []
-        written: dict[fx.Node, str] = {}
+        writes = MutationWriter(self.gm.graph, output)
         for spec, value in zip(specs, values, strict=True):
             if spec.kind in _MUTATIONS:
-                written[value] = self._write_back(spec, value, output)
-            elif spec.kind is OutputKind.USER_OUTPUT:
-                bindings.append(self._binding(value, written, results))
-            else:
-                raise CaptureError("FE102", f"output {spec.arg} is a {spec.kind.name}, which has no typed form")
+                assert spec.target is not None
+                writes.write(self.placeholders[self.targets.get(spec.target, spec.target)], value)
+        results: list[fx.Node] = []
+        bindings: list[OutputBinding] = []
+        for spec, value in zip(specs, values, strict=True):
+            if spec.kind is OutputKind.USER_OUTPUT:
+                bindings.append(self._binding(value, writes, results))
+            elif spec.kind not in _MUTATIONS:
+                raise CaptureError(
+                    "FE102", f"output {spec.arg} is a {spec.kind.name}, which has no typed form"
+                )
         output.args = (tuple(results),)
         output.meta["user_visible_output_idxs"] = list(range(len(results)))
         return bindings
 
-    def _write_back(self, spec: OutputSpec, value: fx.Node, output: fx.Node) -> str:
-        assert spec.target is not None
-        name = self.targets.get(spec.target, spec.target)
-        target = self.placeholders[name]
-        with self.gm.graph.inserting_before(output):
-            copy = self.gm.graph.call_function(torch.ops.aten.copy_.default, (target, value))
-        copy.meta.update({k: v for k, v in value.meta.items() if k in ("stack_trace", "nn_module_stack")})
-        copy.meta["val"] = target.meta["val"]
-        return name
-
-    def _binding(self, value: object, written: dict[fx.Node, str], results: list[fx.Node]) -> OutputBinding:
+    def _binding(self, value: object, writes: MutationWriter, results: list[fx.Node]) -> OutputBinding:
         if not isinstance(value, fx.Node):
             return ConstantOutput(value=literal(value))
-        name = written.get(value, value.name)
+        target = writes.target_of(value)
+        name = value.name if target is None else target.name
         if name in self.leaves:
             return InputOutput(leaf=self.leaves[name])
-        node = self.placeholders.get(name, value)
-        results.append(node)
+        results.append(writes.rebased(value))
         return ResultOutput(index=len(results) - 1)

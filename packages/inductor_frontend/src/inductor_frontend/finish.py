@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from wrapper_ir.program import Program
-
 from inductor_frontend.options import CaptureOptions
+from wrapper_ir.program import Program
 
 __all__ = ["finish"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch._dynamo.convert_frame import compile_lock
@@ -13,7 +14,7 @@ from torch._inductor import config as inductor_config
 
 from inductor_frontend.options import CaptureOptions
 
-__all__ = ["capture_session", "functorch_patches", "inductor_patches"]
+__all__ = ["capture_session", "functorch_patches", "inductor_patches", "known_options"]
 
 
 def inductor_patches(options: CaptureOptions) -> dict[str, object]:
@@ -44,8 +45,9 @@ def functorch_patches() -> dict[str, object]:
     return {"enable_autograd_cache": False, "enable_remote_autograd_cache": False}
 
 
-def _known(patches: dict[str, object], known: dict[str, object]) -> dict[str, object]:
+def known_options(patches: dict[str, object], module: Any) -> dict[str, object]:  # Any: a config module
     """The options that this version of torch has."""
+    known = module.get_config_copy()
     return {name: value for name, value in patches.items() if name in known}
 
 
@@ -57,9 +59,9 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
     """
     with ExitStack() as stack:
         stack.enter_context(compile_lock)
-        inductor = _known(inductor_patches(options), inductor_config.get_config_copy())
+        inductor = known_options(inductor_patches(options), inductor_config)
         stack.enter_context(inductor_config.patch(inductor))
-        functorch = _known(functorch_patches(), functorch_config.get_config_copy())
+        functorch = known_options(functorch_patches(), functorch_config)
         stack.enter_context(functorch_config.patch(functorch))
         stack.enter_context(preserve_rng_state())
         stack.enter_context(torch.no_grad())

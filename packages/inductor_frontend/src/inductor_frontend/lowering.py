@@ -14,7 +14,6 @@ from torch._inductor.compile_fx import (
     fake_tensor_prop,
     get_input_idxs_to_check,
     maybe_disable_comprehensive_padding,
-    shape_env_from_inputs,
 )
 from torch._inductor.debug import DebugContext
 from torch._inductor.decomposition import select_decomp_table
@@ -22,6 +21,7 @@ from torch._inductor.fx_passes.post_grad import view_to_reshape
 from torch._inductor.virtualized import V
 from torch.fx import GraphModule
 
+from inductor_frontend._compat import shape_env_from_inputs
 from inductor_frontend.hooks import RecordingGraph
 
 __all__ = ["LoweringRequest", "lower"]
@@ -49,7 +49,7 @@ def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) ->
     """
     gm, inputs = request.gm, request.inputs
     with ExitStack() as stack:
-        view_to_reshape(gm)
+        view_to_reshape(gm)  # type: ignore[no-untyped-call]  # upstream's
         stack.enter_context(torch.no_grad())
         fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)
         _recursive_record_original_output_strides(gm)

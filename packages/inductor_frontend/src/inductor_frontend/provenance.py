@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import torch
 from torch import fx
+
 from wrapper_ir.ops import UNKNOWN, Provenance
 
 __all__ = ["ProvenanceReader"]
@@ -18,7 +19,7 @@ _TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 def _short(path: str, root: str) -> str:
     """A path that does not depend on the machine, where there is one: below `root`, or below site-packages."""
-    head, marker, tail = path.rpartition(f"site-packages{os.sep}")
+    _, marker, tail = path.rpartition(f"site-packages{os.sep}")
     if marker:
         return tail
     return os.path.relpath(path, root) if path.startswith(root + os.sep) else path

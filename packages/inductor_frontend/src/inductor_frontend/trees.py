@@ -7,10 +7,10 @@ from collections import OrderedDict
 from typing import Any
 
 from torch.utils import _pytree as pytree
-from wrapper_ir.signature import TreeKind, TreeSpec
 
-from inductor_frontend._compat import spec_children
+from inductor_frontend._compat import is_namedtuple, spec_children
 from inductor_frontend.errors import CaptureError
+from wrapper_ir.signature import TreeKind, TreeSpec
 
 __all__ = ["to_tree"]
 
@@ -33,7 +33,7 @@ def to_tree(spec: pytree.TreeSpec) -> TreeSpec:
         return TreeSpec(
             kind=TreeKind.NAMEDTUPLE, children=children, keys=tuple(kind._fields), type_name=_name(kind)
         )
-    if spec.type is pytree.namedtuple:  # the container's class is its context
+    if is_namedtuple(spec):  # the container's class is its context
         cls = spec.context
         return TreeSpec(
             kind=TreeKind.NAMEDTUPLE, children=children, keys=tuple(cls._fields), type_name=_name(cls)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sympy
 import torch
 from torch._inductor import ir
-from wrapper_ir.expr import Bool, Float
-from wrapper_ir.ops import Arg
 
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.convert import to_device, to_dtype, to_layout, to_memory_format
 from inductor_frontend.errors import ConversionError
+from wrapper_ir.expr import Bool, Float
+from wrapper_ir.ops import Arg
 
 __all__ = ["to_arg"]
 
@@ -33,7 +33,9 @@ def to_arg(scope: Scope, value: object) -> Arg:
         case ir.NoneAsConstantBuffer():
             return None
         case ir.TorchBindObject() | ir.GeneratorState():
-            raise ConversionError("FE302", f"{value.get_name()} is a {type(value).__name__}, which is not captured")
+            raise ConversionError(
+                "FE302", f"{value.get_name()} is a {type(value).__name__}, which is not captured"
+            )
         case ir.IRNode():
             return scope.reference(value)
         case _:
@@ -54,5 +56,6 @@ def _atom(scope: Scope, value: object) -> Arg:
             return scope.expr(value)
         case _:
             raise ConversionError(
-                "FE302", f"an argument of type {type(value).__module__}.{type(value).__qualname__} has no typed form"
+                "FE302",
+                f"an argument of type {type(value).__module__}.{type(value).__qualname__} has no typed form",
             )

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch._inductor import ir
 from torch._ops import OpOverload
-from wrapper_ir.ops import Arg, Copy
-from wrapper_ir.types import TensorType, TupleType
-from wrapper_ir.values import Value
 
 from inductor_frontend.build.arguments import to_arg
 from inductor_frontend.build.results import check_result
 from inductor_frontend.build.schemas import extern_def, out_overload, overload_of
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.build.unbacked import define_unbacked
+from wrapper_ir.ops import Arg, Copy
+from wrapper_ir.types import TensorType, TupleType
+from wrapper_ir.values import Value
 
 __all__ = [
     "call_alloc",
@@ -103,7 +103,7 @@ def _result(scope: Scope, node: ir.ExternKernelAlloc) -> tuple[str, TensorType |
         return node.get_name(), None
     if isinstance(layout, ir.Layout):
         return node.get_name(), scope.layout_type(layout)
-    outputs = getattr(node, "outputs", ())  # set by upstream after construction
+    outputs: Sequence[object] = getattr(node, "outputs", ())  # set by upstream after construction
     only = outputs[0] if len(outputs) == 1 else None
     if isinstance(only, ir.MultiOutput) and not only.indices:
         return only.get_name(), scope.layout_type(only.get_layout())

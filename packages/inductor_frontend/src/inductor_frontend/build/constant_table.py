@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from wrapper_ir.builder import ProgramBuilder, tensor_type
-from wrapper_ir.program import Constant
-from wrapper_ir.values import Value
 
 from inductor_frontend.constants import tensor_data
 from inductor_frontend.convert import to_device, to_dtype
 from inductor_frontend.errors import ConversionError
+from wrapper_ir.builder import ProgramBuilder, tensor_type
+from wrapper_ir.program import Constant
+from wrapper_ir.values import Value
 
 __all__ = ["ConstantRole", "ConstantTable"]
 

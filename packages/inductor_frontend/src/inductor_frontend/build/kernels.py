@@ -8,6 +8,11 @@ from dataclasses import dataclass
 import sympy
 from torch._inductor.codegen.cpp_utils import DTYPE_TO_CPP
 from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+from inductor_frontend.build.scope import Scope
+from inductor_frontend.convert import to_dtype
+from inductor_frontend.errors import ConversionError, at_node
+from inductor_frontend.hooks.events import CallKernel, DefineKernel
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
 from wrapper_ir.layout import extent_bytes
@@ -15,16 +20,19 @@ from wrapper_ir.ops import Arg
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value
 
-from inductor_frontend.build.scope import Scope
-from inductor_frontend.convert import to_dtype
-from inductor_frontend.errors import ConversionError, at_node
-from inductor_frontend.hooks.events import CallKernel, DefineKernel
-
 __all__ = ["Kernels"]
 
-_ENTRY = re.compile(r'extern\s+"C"\s+(?:\w+\s+)*?void\s+(?:\w+\s+)*?(?P<entry>\w+)\s*\((?P<params>.*)\)', re.DOTALL)
+_ENTRY = re.compile(
+    r'extern\s+"C"\s+(?:\w+\s+)*?void\s+(?:\w+\s+)*?(?P<entry>\w+)\s*\((?P<params>.*)\)', re.DOTALL
+)
 _PARAM = re.compile(r"\s*(?P<const>const\s+)?(?P<type>[\w:<>]+)\s*(?P<pointer>\*)?\s*(?P<name>\w+)\s*")
-_SCALARS = {"int64_t": DType.I64, "long": DType.I64, "int32_t": DType.I32, "float": DType.F32, "double": DType.F64}
+_SCALARS = {
+    "int64_t": DType.I64,
+    "long": DType.I64,
+    "int32_t": DType.I32,
+    "float": DType.F32,
+    "double": DType.F64,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,8 @@ class Kernels:
         declared = self._declared(definition)
         if len(declared) != len(event.args):
             raise ConversionError(
-                "FE303", f"kernel {event.name} has {len(declared)} parameters, but is called with {len(event.args)}"
+                "FE303",
+                f"kernel {event.name} has {len(declared)} parameters, but is called with {len(event.args)}",
             )
         args = [self._argument(p, text, event) for p, text in zip(declared, event.args)]
         roots = [scope.root(a) if isinstance(a, Value) else None for a in args]
@@ -126,7 +135,9 @@ class Kernels:
         inplace = param.name.startswith("in_out")
         return Access.WRITE if arg in event.produced and not inplace else Access.READWRITE
 
-    def _kernel(self, definition: DefineKernel, declared: list[_Declared], uses: tuple[_Use, ...]) -> CppKernel:
+    def _kernel(
+        self, definition: DefineKernel, declared: list[_Declared], uses: tuple[_Use, ...]
+    ) -> CppKernel:
         """The typed kernel. One source called with other uses of its parameters becomes a second definition."""
         key = (definition.name, uses)
         found = self._made.get(key)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from torch._inductor import ir
 from torch._inductor.virtualized import V
+
+from inductor_frontend.build.scope import Scope
+from inductor_frontend.hooks.events import Alias, Allocate, Reuse
 from wrapper_ir.expr import Int, mul
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import ViewMode
 from wrapper_ir.types import MemoryKind, MemorySpace, TensorType
 
-from inductor_frontend.build.scope import Scope
-from inductor_frontend.hooks.events import Alias, Allocate, Reuse
-
 __all__ = ["alias", "allocate", "reuse"]
 
 
 def _type(scope: Scope, buffer: ir.Buffer) -> TensorType:
-    return scope.tensor_type(
-        buffer.get_dtype(), buffer.get_size(), buffer.get_stride(), buffer.get_device()
-    )
+    return scope.tensor_type(buffer.get_dtype(), buffer.get_size(), buffer.get_stride(), buffer.get_device())
 
 
 def allocate(scope: Scope, event: Allocate) -> None:
@@ -28,7 +26,7 @@ def allocate(scope: Scope, event: Allocate) -> None:
     if name in scope.graph.removed_buffers:
         return
     type = _type(scope, buffer)
-    scope.function.prov = scope.provenance.read(buffer.get_origins(), name)
+    scope.function.prov = scope.provenance.read(buffer.origins, name)
     nbytes = extent_bytes(type)
     if name in scope.graph.buffer_to_padded_size:
         elements = scope.expr(V.graph.get_allocation_storage_size(buffer))
@@ -43,7 +41,7 @@ def reuse(scope: Scope, event: Reuse) -> None:
     name = event.new.get_name()
     if name in scope.graph.removed_buffers:
         return
-    scope.function.prov = scope.provenance.read(event.new.get_origins(), name)
+    scope.function.prov = scope.provenance.read(event.new.origins, name)
     old = scope.value(event.old.get_name())
     scope.bind(name, scope.make_view(name, old, _type(scope, event.new), mode=ViewMode.REUSE))
 
@@ -53,7 +51,7 @@ def alias(scope: Scope, event: Alias) -> None:
     name = event.buffer.get_name()
     if name in scope.graph.removed_buffers:
         return
-    scope.function.prov = scope.provenance.read(event.buffer.get_origins(), name)
+    scope.function.prov = scope.provenance.read(event.buffer.origins, name)
     view = event.view
     base = scope.value(view.data.get_name())
     assert isinstance(base.type, TensorType)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from torch._inductor import ir
-from wrapper_ir.ops import ResizeStorage, SetStorage
 
 from inductor_frontend.build.calls import (
     call_alloc,
@@ -23,6 +22,7 @@ from inductor_frontend.build.scope import Scope
 from inductor_frontend.build.unbacked import assert_scalar, dynamic_scalar, select_offset, slice_size
 from inductor_frontend.errors import HookError, at_node
 from inductor_frontend.hooks.events import CallNode
+from wrapper_ir.ops import ResizeStorage, SetStorage
 
 __all__ = ["HANDLERS", "call_node", "handler_of"]
 
@@ -38,7 +38,7 @@ def _resize(scope: Scope, node: ir.ResizeStorageBytes) -> None:
 
 
 def _set_storage(scope: Scope, node: ir.SetSourceTensorKernel) -> None:
-    target, source = (scope.reference(x) for x in node.inputs)
+    target, source = (scope.reference(x) for x in node.inputs if isinstance(x, ir.IRNode))
     scope.function.append(SetStorage(target=target, source=source, prov=scope.function.prov))
     scope.bind(node.get_name(), target)
 

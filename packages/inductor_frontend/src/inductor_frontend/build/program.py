@@ -9,12 +9,6 @@ from typing import assert_never
 import sympy
 import torch
 from torch._inductor import ir
-from wrapper_ir.builder import ProgramBuilder
-from wrapper_ir.expr import SymKind
-from wrapper_ir.ops import UNKNOWN, Arg, AssertLayout, EnsureAligned
-from wrapper_ir.program import Ownership, Program, Target
-from wrapper_ir.types import ScalarType, TensorType
-from wrapper_ir.values import Value
 
 from inductor_frontend.build.arguments import to_arg
 from inductor_frontend.build.constant_table import ConstantRole, ConstantTable
@@ -26,8 +20,8 @@ from inductor_frontend.convert import to_device, to_dtype, to_expr
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import Event, RecordingGraph
 from inductor_frontend.hooks.events import (
-    AlignInput,
     Alias,
+    AlignInput,
     Allocate,
     CallKernel,
     CallNode,
@@ -38,6 +32,12 @@ from inductor_frontend.hooks.events import (
 )
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.provenance import ProvenanceReader
+from wrapper_ir.builder import ProgramBuilder
+from wrapper_ir.expr import SymKind
+from wrapper_ir.ops import UNKNOWN, Arg, AssertLayout, EnsureAligned
+from wrapper_ir.program import Ownership, Program, Target
+from wrapper_ir.types import ScalarType, TensorType
+from wrapper_ir.values import Value
 
 __all__ = ["GraphProgram", "build_program"]
 
@@ -164,5 +164,3 @@ def build_program(
     """Builds the program of a graph whose wrapper was recorded. `roles` names the graph inputs that are constants;
     `root` is the folder that source locations are shown relative to. Runs inside upstream's graph context."""
     return _Builder(graph, roles, options, root).run()
-
-

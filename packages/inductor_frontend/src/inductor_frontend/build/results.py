@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from torch._inductor import ir
-from wrapper_ir.ops import AssertLayout
-from wrapper_ir.types import TensorType
 
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.errors import ConversionError
+from wrapper_ir.ops import AssertLayout
+from wrapper_ir.types import TensorType
 
 __all__ = ["allocated_output", "check_result", "multi_output", "unpack_all"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch._inductor import ir
 from torch._ops import OpOverload
-from wrapper_ir.schemas import ExternDef, ExternTag
 
 from inductor_frontend.errors import ConversionError, at_node
+from wrapper_ir.schemas import ExternDef, ExternTag
 
 __all__ = ["extern_def", "out_overload", "overload_of"]
 

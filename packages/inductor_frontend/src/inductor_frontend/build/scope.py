@@ -7,11 +7,6 @@ from collections.abc import Sequence
 import sympy
 import torch
 from torch._inductor import ir
-from wrapper_ir.builder import FunctionBuilder, ProgramBuilder
-from wrapper_ir.expr import Expr, Int, mul
-from wrapper_ir.ops import ViewMode
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
 
 from inductor_frontend.build.constant_table import ConstantTable
 from inductor_frontend.build.symbols import Symbols
@@ -20,6 +15,11 @@ from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import RecordingGraph
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.provenance import ProvenanceReader
+from wrapper_ir.builder import FunctionBuilder, ProgramBuilder
+from wrapper_ir.expr import Expr, Int, mul
+from wrapper_ir.ops import ViewMode
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
 
 __all__ = ["Scope"]
 
@@ -103,7 +103,9 @@ class Scope:
             case ir.Buffer():
                 return self.value(node.get_name())
             case _:
-                raise ConversionError("FE307", f"a node of class {type(node).__name__} is not a tensor reference")
+                raise ConversionError(
+                    "FE307", f"a node of class {type(node).__name__} is not a tensor reference"
+                )
 
     def view(self, node: ir.ReinterpretView) -> Value:
         """The tensor that a view stands for; made once for each (source, layout)."""
@@ -113,7 +115,8 @@ class Scope:
             raise ConversionError("FE307", f"a view of {base.name}, which is no tensor")
         if base.type.dtype.itemsize != wanted.dtype.itemsize:
             raise ConversionError(
-                "FE307", f"a view of {base.name} changes the element size: {base.type.dtype} to {wanted.dtype}"
+                "FE307",
+                f"a view of {base.name} changes the element size: {base.type.dtype} to {wanted.dtype}",
             )
         offset = mul(self.expr(node.layout.offset), Int(base.type.dtype.itemsize))
         return self.view_as(base, wanted, offset)

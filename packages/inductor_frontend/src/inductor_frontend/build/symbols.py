@@ -5,15 +5,15 @@ from __future__ import annotations
 import sympy
 from torch._inductor import ir
 from torch.utils._sympy.symbol import SymT, symbol_is_type
-from wrapper_ir.builder import FunctionBuilder
-from wrapper_ir.expr import Expr, Item, SizeOf, StrideOf, Sym, SymKind
-from wrapper_ir.program import SymbolDef
-from wrapper_ir.values import Value
 
 from inductor_frontend._compat import symbol_hint, symbol_range
 from inductor_frontend.convert import to_expr
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import RecordingGraph
+from wrapper_ir.builder import FunctionBuilder
+from wrapper_ir.expr import Expr, Item, SizeOf, StrideOf, Sym, SymKind
+from wrapper_ir.program import SymbolDef
+from wrapper_ir.values import Value
 
 __all__ = ["Symbols"]
 

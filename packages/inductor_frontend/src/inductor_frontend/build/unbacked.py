@@ -13,6 +13,10 @@ from torch.fx.experimental.symbolic_shapes import (
     resolve_unbacked_bindings,
 )
 from torch.utils._pytree import SequenceKey
+
+from inductor_frontend.build.results import unpack_all
+from inductor_frontend.build.scope import Scope
+from inductor_frontend.errors import ConversionError
 from wrapper_ir.expr import (
     Expr,
     Int,
@@ -37,10 +41,6 @@ from wrapper_ir.expr import (
 from wrapper_ir.ops import AssertExpr
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.values import Value
-
-from inductor_frontend.build.results import unpack_all
-from inductor_frontend.build.scope import Scope
-from inductor_frontend.errors import ConversionError
 
 __all__ = ["assert_scalar", "define_unbacked", "dynamic_scalar", "select_offset", "slice_size"]
 

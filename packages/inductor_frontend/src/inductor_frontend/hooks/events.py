@@ -13,8 +13,8 @@ from torch import fx
 from torch._inductor import ir
 
 __all__ = [
-    "AlignInput",
     "Alias",
+    "AlignInput",
     "Allocate",
     "CallKernel",
     "CallNode",
@@ -98,6 +98,4 @@ class AlignInput:
     name: str
 
 
-Event = (
-    Allocate | Reuse | Alias | DefineKernel | CallKernel | CallNode | DefineSize | CheckInput | AlignInput
-)
+Event = Allocate | Reuse | Alias | DefineKernel | CallKernel | CallNode | DefineSize | CheckInput | AlignInput

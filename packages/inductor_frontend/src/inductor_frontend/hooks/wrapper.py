@@ -16,8 +16,8 @@ from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from inductor_frontend.errors import HookError
 from inductor_frontend.hooks.events import (
-    AlignInput,
     Alias,
+    AlignInput,
     Allocate,
     CallKernel,
     CheckInput,
@@ -43,7 +43,7 @@ class RecordingWrapper(PythonWrapperCodegen):
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # upstream's
 
     # --- text that upstream writes around the body: none of it is kept
 
@@ -69,7 +69,7 @@ class RecordingWrapper(PythonWrapperCodegen):
     def enter_context(self, ctx: object) -> None:
         """Line contexts belong to text."""
 
-    def generate(self, is_inference: bool) -> tuple[list[Event], None]:  # type: ignore[override]  # no text
+    def generate(self, is_inference: bool) -> tuple[list[Event], None]:
         """Upstream's last call; the events are complete."""
         return self.events, None
 
@@ -110,7 +110,9 @@ class RecordingWrapper(PythonWrapperCodegen):
 
     def codegen_free(self, buffer: Any) -> None:  # Any: buffers, workspaces, torchbind objects
         """Frees are derived later; the scheduler only needs to know that the buffer is gone."""
-        if not isinstance(buffer, (ir.InputBuffer, ir.TorchBindObject)) and self.can_reuse(buffer):
+        if isinstance(buffer, (ir.InputBuffer, ir.TorchBindObject)):
+            return
+        if self.can_reuse(buffer):  # type: ignore[no-untyped-call]  # upstream's
             self.freed.add(buffer.get_name())
 
     def codegen_inplace_reuse(self, input_buffer: ir.Buffer, output_buffer: ir.Buffer) -> None:
@@ -134,7 +136,9 @@ class RecordingWrapper(PythonWrapperCodegen):
         """Records a kernel definition."""
         if gpu or cpp_definition is None:
             raise HookError("FE202", f"kernel {kernel_name} is not a C++ CPU kernel")
-        self.events.append(DefineKernel(kernel_name, translation_unit(kernel_name, kernel_body), cpp_definition))
+        self.events.append(
+            DefineKernel(kernel_name, translation_unit(kernel_name, kernel_body), cpp_definition)
+        )
 
     def generate_kernel_call(  # noqa: PLR0913 - upstream's signature
         self,
@@ -152,7 +156,9 @@ class RecordingWrapper(PythonWrapperCodegen):
     ) -> None:
         """Records a kernel call."""
         if triton:
-            raise HookError("FE202", f"kernel {kernel_name} is a Triton kernel; only CPU kernels are captured")
+            raise HookError(
+                "FE202", f"kernel {kernel_name} is a Triton kernel; only CPU kernels are captured"
+            )
         nodes = kernel_nodes()
         origins = dict.fromkeys(o for n in nodes if n.node is not None for o in n.node.get_origins())
         produced = frozenset(name for n in nodes for name in n.get_buffer_names())

@@ -1,0 +1,63 @@
+"""Mutations of a functional graph as copies at its end, and outputs that alias what was mutated."""
+
+from __future__ import annotations
+
+import torch
+from torch import fx
+from torch._ops import OpOverload
+
+__all__ = ["MutationWriter"]
+
+
+class MutationWriter:
+    """Writes new values into inputs, before the graph's output, and moves outputs that are views of a new value onto
+    the input that now holds it: as in eager mode, they share memory with the input."""
+
+    def __init__(self, graph: fx.Graph, output: fx.Node) -> None:
+        self._graph = graph
+        self._output = output
+        self._copies: dict[fx.Node, fx.Node] = {}
+        self._targets: dict[fx.Node, fx.Node] = {}
+
+    def write(self, target: fx.Node, value: fx.Node) -> None:
+        """At the end of the graph, `target` gets `value`."""
+        with self._graph.inserting_before(self._output):
+            copy = self._graph.call_function(torch.ops.aten.copy_.default, (target, value))
+        copy.meta = {k: v for k, v in value.meta.items() if k in ("stack_trace", "nn_module_stack")}
+        copy.meta["val"] = target.meta["val"]
+        self._copies[value] = copy
+        self._targets[value] = target
+
+    def target_of(self, value: fx.Node) -> fx.Node | None:
+        """The input that holds `value` at the end; None where there is none."""
+        return self._targets.get(value)
+
+    def rebased(self, value: fx.Node) -> fx.Node:
+        """`value`, or the same view of the written input where `value` is a view of what was written to it."""
+        if value in self._copies:
+            return self._copies[value]
+        chain: list[fx.Node] = []
+        node = value
+        while _is_view(node) and isinstance(node.args[0], fx.Node):
+            chain.append(node)
+            node = node.args[0]
+            if node in self._copies:
+                return self._replay(chain, node)
+        return value
+
+    def _replay(self, chain: list[fx.Node], root: fx.Node) -> fx.Node:
+        """The views of `chain` (outermost first) once more, over the copy of `root`."""
+        current = self._copies[root]
+        for node in reversed(chain):
+            source, base = node.args[0], current
+
+            def remap(arg: fx.Node, source: object = source, base: fx.Node = base) -> fx.Node:
+                return base if arg is source else arg
+
+            with self._graph.inserting_before(self._output):
+                current = self._graph.node_copy(node, remap)
+        return current
+
+
+def _is_view(node: fx.Node) -> bool:
+    return node.op == "call_function" and isinstance(node.target, OpOverload) and node.target.is_view
