@@ -65,7 +65,8 @@ golden: $(READY) ## rewrite the golden files; read the difference before you com
 	@git --no-pager diff --stat
 
 bench: $(READY) ## speed, as ratios against Inductor in one run
-	@$(BIN)/python -m tools.bench $(ARGS)
+	@for bench in tools/bench/bench_*.py; do \
+	    echo "== $$bench"; $(BIN)/python -m "$$(echo "$${bench%.py}" | tr / .)" $(ARGS); done
 
 lint: $(READY) ## ruff, formatting, and this repository's own rules
 	@$(BIN)/ruff check .
