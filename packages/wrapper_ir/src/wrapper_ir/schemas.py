@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -46,14 +47,22 @@ class ExternDef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaArg:
-    """One argument of a schema; `alias` is its alias set (`a`), '' for none; `written` marks `!`."""
+    """One argument of a schema: the names of its alias sets (`a`, `*` for any), and whether it is written (`!`).
+
+    The sets are those before the call: of `Tensor(a -> *)` it is `a`.
+    """
 
     name: str
     type: str
-    alias: str = ""
+    aliases: frozenset[str] = frozenset()
     written: bool = False
     keyword_only: bool = False
     default: str | None = None
+
+    @property
+    def alias(self) -> str:
+        """The alias set, '' for none; `*` also where it may be one of several."""
+        return _one_set(self.aliases)
 
     @property
     def is_tensor(self) -> bool:
@@ -66,9 +75,20 @@ class SchemaReturn:
     """One return of a schema."""
 
     type: str
-    alias: str = ""
+    aliases: frozenset[str] = frozenset()
     written: bool = False
     name: str = ""
+
+    @property
+    def alias(self) -> str:
+        """The alias set, '' for none; `*` also where it may be one of several (`Tensor(a|b)`)."""
+        return _one_set(self.aliases)
+
+
+def _one_set(aliases: frozenset[str]) -> str:
+    if not aliases:
+        return ""
+    return next(iter(aliases)) if len(aliases) == 1 else "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,53 +107,87 @@ class OpSchema:
         raise SchemaError("WIR602", f"{self.name} has no argument {name!r}")
 
 
-_TYPE = re.compile(
-    r"""(?P<base>[A-Za-z_][\w.]*)                 # Tensor, int, __torch__.foo
-        (?P<generic>\([^()]*\))?                  # Tensor(a!), Dict(str, int), Tensor(a -> *)
-        (?P<rest>(?:\[\d*\]|\?|\([a-z*!|>\- ]*\))*)$""",
-    re.VERBOSE,
-)
+_NAME = re.compile(r"[A-Za-z_][\w.]*")  # Tensor, int, __torch__.foo
+_SUFFIX = re.compile(r"\[\d*\]|\?")
+_ALIAS = re.compile(r"\(([\w*|]*)(!?)(?: ?-> ?[\w*|]+)?\)")  # (a), (a!), (a|b), (a -> *)
+_CONTAINERS = frozenset({"Await", "Dict", "Future", "RRef"})
+"""Types whose first parentheses hold their element types, not an alias set."""
+
+
+def _unquoted(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
+    """(position, character, bracket depth behind it) from `start` on, leaving out quoted strings."""
+    depth, quote, escaped = 0, "", False
+    for i in range(start, len(text)):
+        c = text[i]
+        if quote:
+            quote = "" if c == quote and not escaped else quote
+            escaped = c == "\\" and not escaped
+        elif c in "\"'":
+            quote = c
+        else:
+            depth += (c in "([") - (c in ")]")
+            yield i, c, depth
+
+
+def _closing(text: str, start: int) -> int:
+    """Position of the bracket that closes the one at `start`; -1 where there is none."""
+    return next((i for i, _, depth in _unquoted(text, start) if depth == 0), -1)
 
 
 def _split(text: str) -> list[str]:
     """Splits at commas outside brackets and quotes."""
-    parts, depth, start, quote = [], 0, 0, ""
-    for i, c in enumerate(text):
-        if quote:
-            quote = "" if c == quote else quote
-        elif c in "\"'":
-            quote = c
-        elif c in "([":
-            depth += 1
-        elif c in ")]":
-            depth -= 1
-        elif c == "," and depth == 0:
+    parts, start = [], 0
+    for i, c, depth in _unquoted(text):
+        if c == "," and depth == 0:
             parts.append(text[start:i].strip())
             start = i + 1
     last = text[start:].strip()
     return [*parts, last] if last else parts
 
 
-def _parse_type(text: str, schema: str) -> tuple[str, str, bool]:
-    """(type without alias annotation, alias set, written)."""
-    m = _TYPE.match(text)
-    if m is None:
-        raise SchemaError("WIR601", f"cannot read type {text!r} in schema {schema!r}")
-    generic = m["generic"] or ""
-    alias, written = "", False
-    annotation = generic if re.fullmatch(r"\([a-z*]?(?:\|[a-z])*!?(?: ?-> ?[\w*|! ]+)?\)", generic) else ""
-    if annotation:
-        inner = annotation[1:-1]
-        written = "!" in inner
-        alias = inner.split("!")[0].split("->")[0].strip().split("|")[0]
-        generic = ""
-    # A list's own alias set: Tensor[](a!)
-    rest = m["rest"]
-    own = re.search(r"\(([a-z*])(!?)[^)]*\)", rest)
-    if own:
-        alias, written = own[1], written or own[2] == "!"
-        rest = rest[: own.start()] + rest[own.end() :]
-    return m["base"] + generic + rest, alias, written
+def _parse_type(text: str, schema: str) -> tuple[str, frozenset[str], bool]:
+    """(type without alias annotations, alias sets, written)."""
+    base, aliases, written = _parse_base_type(text, schema)
+    kept, at = [base], len(base)
+    while at < len(text):
+        suffix = _SUFFIX.match(text, at)
+        annotation = _ALIAS.match(text, at)
+        if suffix is not None:
+            kept.append(suffix[0])
+            at = suffix.end()
+        elif annotation is not None:
+            aliases |= frozenset(filter(None, annotation[1].split("|")))
+            written = written or bool(annotation[2])
+            at = annotation.end()
+        else:
+            raise _unreadable("type", text, schema)
+    return "".join(kept), aliases, written
+
+
+def _parse_base_type(text: str, schema: str) -> tuple[str, frozenset[str], bool]:
+    """The name in front, with element types; or a tuple of types, whose annotations are those of its elements."""
+    name = _NAME.match(text)
+    if name is not None and not (name[0] in _CONTAINERS and text.startswith("(", name.end())):
+        return name[0], frozenset(), False
+    start = text.find("(")
+    end = _closing(text, start) if start >= 0 else -1
+    if end < 0:
+        raise _unreadable("type", text, schema)
+    elements = [_parse_type(part, schema) for part in _split(text[start + 1 : end])]
+    if name is not None:
+        return text[: end + 1], frozenset(), False
+    aliases = frozenset[str]().union(*(aliases for _, aliases, _ in elements))
+    return text[: end + 1], aliases, any(written for _, _, written in elements)
+
+
+def _unreadable(what: str, text: str, schema: str) -> SchemaError:
+    if text == "...":
+        return SchemaError(
+            "WIR603",
+            f"{schema!r} takes or returns any number of values, so its effects are unknown",
+            hint="declare an overload with named arguments",
+        )
+    return SchemaError("WIR601", f"cannot read {what} {text!r} in schema {schema!r}")
 
 
 def _parse_args(text: str, schema: str) -> tuple[SchemaArg, ...]:
@@ -146,13 +200,13 @@ def _parse_args(text: str, schema: str) -> tuple[SchemaArg, ...]:
         declaration, eq, default = part.partition("=")
         type_text, _, name = declaration.strip().rpartition(" ")
         if not type_text or not name.isidentifier():
-            raise SchemaError("WIR601", f"cannot read argument {part!r} in schema {schema!r}")
-        kind, alias, written = _parse_type(type_text.strip(), schema)
+            raise _unreadable("argument", part, schema)
+        kind, aliases, written = _parse_type(type_text.strip(), schema)
         args.append(
             SchemaArg(
                 name=name,
                 type=kind,
-                alias=alias,
+                aliases=aliases,
                 written=written,
                 keyword_only=keyword_only,
                 default=default.strip() if eq else None,
@@ -172,23 +226,17 @@ def _parse_returns(text: str, schema: str) -> tuple[SchemaReturn, ...]:
         head, _, name = part.rpartition(" ")
         if not head or not name.isidentifier():
             head, name = part, ""
-        kind, alias, written = _parse_type(head.strip(), schema)
-        returns.append(SchemaReturn(type=kind, alias=alias, written=written, name=name))
+        kind, aliases, written = _parse_type(head.strip(), schema)
+        returns.append(SchemaReturn(type=kind, aliases=aliases, written=written, name=name))
     return tuple(returns)
-
-
-def _closing(text: str, start: int) -> int:
-    depth = 0
-    for i in range(start, len(text)):
-        depth += (text[i] == "(") - (text[i] == ")")
-        if depth == 0:
-            return i
-    return -1
 
 
 @lru_cache(maxsize=4096)
 def parse_schema(schema: str) -> OpSchema:
-    """Parses an operator schema string; raises SchemaError WIR601 naming the part that cannot be read."""
+    """Parses an operator schema string.
+
+    Raises SchemaError WIR601 naming the part that cannot be read, WIR603 for `...` (any number of values).
+    """
     start = schema.find("(")
     end = _closing(schema, start) if start > 0 else -1
     arrow = schema.find("->", end)

@@ -1,0 +1,218 @@
+"""Operator schemas: every schema that torch registers, against torch's own parser and torchgen's."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from torchgen.model import FunctionSchema  # type: ignore[import-untyped]  # published without types
+
+from wrapper_ir.errors import SchemaError
+from wrapper_ir.schemas import ExternDef, OpSchema, SchemaArg, SchemaReturn, parse_schema
+
+# Any, in this file: torch's FunctionSchema and its parts are pybind classes without type information.
+
+
+@cache
+def registered() -> tuple[Any, ...]:
+    """Every operator schema in this process, as torch parsed it."""
+    schemas: tuple[Any, ...] = tuple(torch._C._jit_get_all_schemas())
+    assert len(schemas) > 3000
+    return schemas
+
+
+@cache
+def parsed() -> tuple[tuple[OpSchema, Any], ...]:
+    """(ours, torch's) for every schema that names all its values."""
+    return tuple((parse_schema(str(s)), s) for s in registered() if "..." not in str(s))
+
+
+def alias_sets(part: Any) -> frozenset[str]:
+    """Names of the sets before the call, without torch's `alias::` in front."""
+    info = part.alias_info
+    return frozenset() if info is None else frozenset(s.rpartition(":")[2] for s in info.before_set)
+
+
+def is_written(part: Any) -> bool:
+    info = part.alias_info
+    return bool(info is not None and info.is_write)
+
+
+ELEMENT_SET = re.compile(r"Tensor\([^()]*\)\[\]")
+
+
+def annotates_elements(text: str, part: SchemaArg | SchemaReturn) -> bool:
+    """Whether this is a list with the set written at its elements, `Tensor(a)[]`."""
+    return part.type == "Tensor[]" and bool(ELEMENT_SET.search(text))
+
+
+def test_only_variadic_schemas_are_refused() -> None:
+    refused = {}
+    for schema in registered():
+        try:
+            parse_schema(str(schema))
+        except SchemaError as error:
+            refused[str(schema)] = error.code
+    assert refused == {str(s): "WIR603" for s in registered() if "..." in str(s)}
+
+
+def test_names_agree() -> None:
+    for ours, theirs in parsed():
+        overload = f".{theirs.overload_name}" if theirs.overload_name else ""
+        assert ours.name == theirs.name + overload
+        assert ExternDef(schema=str(theirs)).name == ours.name
+
+
+def test_arguments_agree() -> None:
+    for ours, theirs in parsed():
+        assert [(a.name, a.keyword_only, a.written, a.default is not None) for a in ours.args] == [
+            (a.name, a.kwarg_only, is_written(a), a.has_default_value()) for a in theirs.arguments
+        ], str(theirs)
+
+
+def test_returns_agree() -> None:
+    for ours, theirs in parsed():
+        assert [(r.name, r.written) for r in ours.returns] == [
+            (r.name, is_written(r)) for r in theirs.returns
+        ], str(theirs)
+
+
+def test_alias_sets_agree() -> None:
+    """Of lists too, whose sets torch keeps with the element and does not show: see the next test."""
+    seen = 0
+    for ours, theirs in parsed():
+        pairs: list[tuple[SchemaArg | SchemaReturn, Any]] = [
+            *zip(ours.args, theirs.arguments, strict=True),
+            *zip(ours.returns, theirs.returns, strict=True),
+        ]
+        for mine, part in pairs:
+            if not annotates_elements(str(theirs), mine):
+                assert mine.aliases == alias_sets(part), (str(theirs), mine.name)
+                seen += bool(mine.aliases)
+    assert seen > 3000
+
+
+def test_alias_sets_of_lists_agree_with_torchgen() -> None:
+    seen = 0
+    for ours, theirs in parsed():
+        text = str(theirs)
+        if not text.startswith("aten::") or not ELEMENT_SET.search(text):
+            continue
+        reference = FunctionSchema.parse(text.removeprefix("aten::"))
+        expected = {
+            a.name: frozenset(a.annotation.alias_set)
+            for a in reference.arguments.flat_all
+            if a.annotation is not None
+        }
+        assert {a.name: a.aliases for a in ours.args if a.aliases} == expected, text
+        assert [r.aliases for r in ours.returns] == [
+            frozenset(r.annotation.alias_set if r.annotation else ()) for r in reference.returns
+        ], text
+        seen += 1
+    assert seen > 100
+
+
+def test_tensors_are_told_from_the_rest() -> None:
+    """`is_tensor` is true exactly for arguments whose type torch prints with `Tensor` in a list or optional."""
+    holds_tensors = re.compile(r"((List|Optional)\[)*Tensor\b")
+    for ours, theirs in parsed():
+        for mine, part in zip(ours.args, theirs.arguments, strict=True):
+            assert mine.is_tensor == bool(holds_tensors.match(part.type.annotation_str)), (str(theirs), mine)
+
+
+def test_simple_defaults_are_the_values() -> None:
+    """Numbers, bools and None; strings are compared where they have no escapes."""
+    words = {"None": None, "True": True, "False": False}
+    seen = 0
+    for ours, theirs in parsed():
+        for mine, part in zip(ours.args, theirs.arguments, strict=True):
+            if mine.default is None or mine.type not in {"int", "SymInt", "float", "bool", "Tensor?", "int?"}:
+                continue
+            value = words[mine.default] if mine.default in words else float(mine.default)
+            assert value == part.default_value, (str(theirs), mine)
+            seen += 1
+    assert seen > 1000
+
+
+# --- single forms, for the reader and for the error codes ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Tensor x", SchemaArg(name="x", type="Tensor")),
+        ("Tensor(a!) x", SchemaArg(name="x", type="Tensor", aliases=frozenset("a"), written=True)),
+        ("Tensor(a -> *) x", SchemaArg(name="x", type="Tensor", aliases=frozenset("a"))),
+        ("Tensor(a!)[] x", SchemaArg(name="x", type="Tensor[]", aliases=frozenset("a"), written=True)),
+        ("Tensor(a|b)? x", SchemaArg(name="x", type="Tensor?", aliases=frozenset("ab"))),
+        ("Tensor[](a!) x", SchemaArg(name="x", type="Tensor[]", aliases=frozenset("a"), written=True)),
+        ("bool[3] x", SchemaArg(name="x", type="bool[3]")),
+        ("SymInt[1]? x=None", SchemaArg(name="x", type="SymInt[1]?", default="None")),
+        ("int[2] x=[1, 2]", SchemaArg(name="x", type="int[2]", default="[1, 2]")),
+        ('str x="a, (b"', SchemaArg(name="x", type="str", default='"a, (b"')),
+        (r'str x="\", \\"', SchemaArg(name="x", type="str", default=r'"\", \\"')),
+        ("Dict(str, t)(a!) x", SchemaArg(name="x", type="Dict(str, t)", aliases=frozenset("a"), written=True)),
+        ("Future(t) x", SchemaArg(name="x", type="Future(t)")),
+        ("(str, Tensor(a))[] x", SchemaArg(name="x", type="(str, Tensor(a))[]", aliases=frozenset("a"))),
+        ("__torch__.torch.classes.c10d.ProcessGroup x", SchemaArg(name="x", type="__torch__.torch.classes.c10d.ProcessGroup")),
+    ],
+)  # fmt: skip
+def test_one_argument(text: str, expected: SchemaArg) -> None:
+    schema = parse_schema(f"t::f({text}) -> ()")
+    assert schema.args == (expected,)
+    assert schema.argument("x") is schema.args[0]
+
+
+@pytest.mark.parametrize(
+    ("aliases", "alias"),
+    [(frozenset(), ""), (frozenset("a"), "a"), (frozenset("*"), "*"), (frozenset("ab"), "*")],
+)
+def test_alias_of_several_sets_is_any(aliases: frozenset[str], alias: str) -> None:
+    assert SchemaArg(name="x", type="Tensor", aliases=aliases).alias == alias
+    assert SchemaReturn(type="Tensor", aliases=aliases).alias == alias
+
+
+@pytest.mark.parametrize(
+    ("text", "returns"),
+    [
+        ("()", ()),
+        ("Tensor", (SchemaReturn(type="Tensor"),)),
+        ("Tensor(a!) out", (SchemaReturn(type="Tensor", aliases=frozenset("a"), written=True, name="out"),)),
+        ("(Tensor values, int)", (SchemaReturn(type="Tensor", name="values"), SchemaReturn(type="int"))),
+        ("Tensor(a)[]", (SchemaReturn(type="Tensor[]", aliases=frozenset("a")),)),
+    ],
+)
+def test_returns(text: str, returns: tuple[SchemaReturn, ...]) -> None:
+    assert parse_schema(f"t::f(Tensor(a) x) -> {text}").returns == returns
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "WIR601"),
+        ("aten::add", "WIR601"),
+        ("aten::add(Tensor self", "WIR601"),
+        ("aten::add(Tensor self)", "WIR601"),
+        ("(Tensor self) -> Tensor", "WIR601"),
+        ("aten::add(Tensor) -> Tensor", "WIR601"),
+        ("aten::add(Tensor 1x) -> Tensor", "WIR601"),
+        ("aten::add(Tensor{a} x) -> Tensor", "WIR601"),
+        ("aten::add(Dict(str x) -> Tensor", "WIR601"),
+        ("aten::add(3 x) -> Tensor", "WIR601"),
+        ("aten::add(Tensor x) -> Tensor!", "WIR601"),
+        ("aten::format(str self, ...) -> str", "WIR603"),
+        ("prim::f() -> ...", "WIR603"),
+    ],
+)
+def test_refusals(text: str, code: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        parse_schema(text)
+    assert caught.value.code == code
+
+
+def test_unknown_argument() -> None:
+    with pytest.raises(SchemaError, match=r"WIR602.*no argument 'z'"):
+        parse_schema("t::f(Tensor x) -> Tensor").argument("z")
