@@ -21,6 +21,8 @@ from wrapper_ir.expr.build import (
     truediv,
     where,
 )
+from wrapper_ir.expr.cpp import CPP_HELPERS, to_cpp
+from wrapper_ir.expr.evaluate import Number, compile_python, evaluate
 from wrapper_ir.expr.logic import (
     and_,
     convert,
@@ -69,9 +71,12 @@ from wrapper_ir.expr.nodes import (
     Where,
 )
 from wrapper_ir.expr.parse import ExprParser, Token, TokenStream, parse_expr
+from wrapper_ir.expr.python import LeafName, to_python
+from wrapper_ir.expr.rewrite import map_atoms, rebuild, substitute
 from wrapper_ir.expr.text import print_expr
 
 __all__ = [
+    "CPP_HELPERS",
     "NODE_TYPES",
     "Add",
     "And",
@@ -88,6 +93,7 @@ __all__ = [
     "FloorDiv",
     "Int",
     "Item",
+    "LeafName",
     "MathFn",
     "MathOp",
     "Max",
@@ -96,6 +102,7 @@ __all__ = [
     "Mul",
     "Node",
     "Not",
+    "Number",
     "OffsetOf",
     "Or",
     "Pow",
@@ -112,13 +119,16 @@ __all__ = [
     "as_expr",
     "as_int",
     "ceildiv",
+    "compile_python",
     "convert",
     "eq",
+    "evaluate",
     "floordiv",
     "ge",
     "gt",
     "le",
     "lt",
+    "map_atoms",
     "math_fn",
     "max_",
     "min_",
@@ -131,10 +141,14 @@ __all__ = [
     "parse_expr",
     "pow_",
     "print_expr",
+    "rebuild",
     "sub",
+    "substitute",
     "to_bool",
+    "to_cpp",
     "to_float",
     "to_int",
+    "to_python",
     "truediv",
     "where",
 ]

@@ -35,11 +35,12 @@ class Expr:
     comparison node (that is `eq(a, b)`). Operators take another node or a Python number and simplify.
     """
 
-    __slots__ = ("__weakref__", "_free", "_hash", "_key", "_order", "_values")
+    __slots__ = ("__weakref__", "_free", "_hash", "_key", "_kind", "_order", "_values")
     __match_args__: tuple[str, ...] = ()
 
     _key: tuple[object, ...]
     _hash: int
+    _kind: SymKind | None
     _free: frozenset[str] | None
     _values: frozenset[Value] | None
     _order: tuple[int, str, int] | None
@@ -47,6 +48,14 @@ class Expr:
     @property
     def kind(self) -> SymKind:
         """What the node evaluates to."""
+        kind = self._kind
+        if kind is None:
+            kind = self._infer_kind()
+            _set(self, "_kind", kind)
+        return kind
+
+    def _infer_kind(self) -> SymKind:
+        """The kind, from the operands' kinds; nodes that always have the same kind override `kind` instead."""
         raise NotImplementedError
 
     @property
@@ -180,6 +189,7 @@ def intern(cls: type[_E], key: tuple[object, ...], fields: tuple[object, ...]) -
         _set(node, name, field)
     _set(node, "_key", key)
     _set(node, "_hash", hash(key))
+    _set(node, "_kind", None)
     _set(node, "_free", None)
     _set(node, "_values", None)
     _set(node, "_order", None)

@@ -46,6 +46,9 @@ class InfixPrinter:
     logic_words: Mapping[type[Expr], str] = {And: " and ", Or: " or "}
     not_word = "not "
     not_level = Level.NOT
+    or_operand = Level.AND
+    least_int: int | None = None
+    """The least int of the target, whose negation it cannot write."""
 
     def __init__(self) -> None:
         self._table = self.table()
@@ -94,21 +97,22 @@ class InfixPrinter:
         return "".join(parts), Level.SUM
 
     def _next_term(self, parent: Add, e: Expr) -> str:
-        if isinstance(e, Int | Float) and math.copysign(1, e.value) < 0:
-            return f" - {self.arithmetic(parent, Int(-e.value) if isinstance(e, Int) else Float(-e.value), Level.ATOM)}"
-        if (
-            isinstance(e, Mul)
-            and isinstance(e.args[0], Int)
-            and e.args[0].value < 0
-            and e.kind is parent.kind
-        ):
-            scale, rest = -e.args[0].value, e.args[1:]
-            if scale != 1 or is_number(rest[0]):
-                return f" - {self._factors(e, (Int(scale), *rest))}"
-            if len(rest) > 1 or not isinstance(rest[0], Mul):
-                return f" - {self._factors(e, rest)}"
-            return f" - ({self.text(rest[0])})"
+        if isinstance(e, Int | Float) and e.value != self.least_int and math.copysign(1, e.value) < 0:
+            opposite = Int(-e.value) if isinstance(e, Int) else Float(-e.value)
+            return f" - {self.arithmetic(parent, opposite, Level.ATOM)}"
+        if isinstance(e, Mul) and e.kind is parent.kind:
+            first, *rest = e.args
+            if isinstance(first, Int) and first.value < 0 and first.value != self.least_int:
+                return f" - {self._scaled(e, -first.value, tuple(rest))}"
         return f" + {self.arithmetic(parent, e, Level.PRODUCT)}"
+
+    def _scaled(self, product: Mul, scale: int, rest: tuple[Expr, ...]) -> str:
+        """`scale*rest` after a minus sign; 1 is left out unless a number after it would take its place."""
+        if scale != 1 or is_number(rest[0]):
+            return self._factors(product, (Int(scale), *rest))
+        if len(rest) == 1 and isinstance(rest[0], Mul):
+            return f"({self.text(rest[0])})"
+        return self._factors(product, rest)
 
     def product(self, e: Expr) -> Rendered:
         """`2*a*b`, or `-a*b` where the first factor is -1."""
@@ -134,7 +138,7 @@ class InfixPrinter:
     def logic(self, e: Expr) -> Rendered:
         """`a and b`, `a or b`."""
         assert isinstance(e, And | Or)
-        own, operand = (Level.AND, Level.NOT) if isinstance(e, And) else (Level.OR, Level.AND)
+        own, operand = (Level.AND, Level.NOT) if isinstance(e, And) else (Level.OR, self.or_operand)
         return self.logic_words[type(e)].join(self.truth(arg, operand) for arg in e.args), own
 
     def negation(self, e: Expr) -> Rendered:

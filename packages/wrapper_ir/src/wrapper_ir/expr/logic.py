@@ -195,3 +195,14 @@ def math_fn(fn: MathOp, *operands: ExprLike) -> Expr:
             case _:
                 pass
     return MathFn(fn, args)
+
+
+COMPARE_WITH: dict[CmpOp, Callable[[ExprLike, ExprLike], Expr]] = {
+    CmpOp.EQ: eq,
+    CmpOp.NE: ne,
+    CmpOp.LT: lt,
+    CmpOp.LE: le,
+    CmpOp.GT: gt,
+    CmpOp.GE: ge,
+}
+"""The smart constructor of each comparison."""

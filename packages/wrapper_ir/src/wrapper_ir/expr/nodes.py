@@ -234,8 +234,7 @@ class Add(_Nary):
 
     __slots__ = ()
 
-    @property
-    def kind(self) -> SymKind:
+    def _infer_kind(self) -> SymKind:
         return _numeric_kind(*self.args)
 
 
@@ -244,8 +243,7 @@ class Mul(_Nary):
 
     __slots__ = ()
 
-    @property
-    def kind(self) -> SymKind:
+    def _infer_kind(self) -> SymKind:
         return _numeric_kind(*self.args)
 
 
@@ -254,8 +252,7 @@ class Min(_Nary):
 
     __slots__ = ()
 
-    @property
-    def kind(self) -> SymKind:
+    def _infer_kind(self) -> SymKind:
         return _join_kind(*self.args)
 
 
@@ -264,8 +261,7 @@ class Max(_Nary):
 
     __slots__ = ()
 
-    @property
-    def kind(self) -> SymKind:
+    def _infer_kind(self) -> SymKind:
         return _join_kind(*self.args)
 
 
@@ -294,8 +290,7 @@ class FloorDiv(_Binary):
 
     __slots__ = ()
 
-    @property
-    def kind(self) -> SymKind:
+    def _infer_kind(self) -> SymKind:
         return _numeric_kind(self.lhs, self.rhs)
 
 
@@ -304,8 +299,7 @@ class CeilDiv(_Binary):
 
     __slots__ = ()
 
-    @property
-    def kind(self) -> SymKind:
+    def _infer_kind(self) -> SymKind:
         return _numeric_kind(self.lhs, self.rhs)
 
 
@@ -314,8 +308,7 @@ class Mod(_Binary):
 
     __slots__ = ()
 
-    @property
-    def kind(self) -> SymKind:
+    def _infer_kind(self) -> SymKind:
         return _numeric_kind(self.lhs, self.rhs)
 
 
@@ -344,8 +337,7 @@ class Pow(Expr):
     def children(self) -> tuple[Expr, ...]:
         return (self.base, self.exp)
 
-    @property
-    def kind(self) -> SymKind:
+    def _infer_kind(self) -> SymKind:
         return _numeric_kind(self.base, self.exp)
 
 
@@ -365,8 +357,7 @@ class Where(Expr):
     def children(self) -> tuple[Expr, ...]:
         return (self.cond, self.lhs, self.rhs)
 
-    @property
-    def kind(self) -> SymKind:
+    def _infer_kind(self) -> SymKind:
         return _join_kind(self.lhs, self.rhs)
 
 
@@ -453,8 +444,7 @@ class MathFn(Expr):
     def children(self) -> tuple[Expr, ...]:
         return self.args
 
-    @property
-    def kind(self) -> SymKind:
+    def _infer_kind(self) -> SymKind:
         if self.fn is MathOp.ABS:
             return _numeric_kind(*self.args)
         return SymKind.INT if self.fn in _BITWISE else SymKind.FLOAT

@@ -1,0 +1,207 @@
+"""Properties of random expressions: text, evaluation, Python, rewriting, normal form."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr import (
+    NODE_TYPES,
+    Add,
+    And,
+    Bool,
+    CeilDiv,
+    Cmp,
+    CmpOp,
+    Convert,
+    ConvertOp,
+    Expr,
+    Float,
+    FloorDiv,
+    Int,
+    Item,
+    MathFn,
+    MathOp,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Number,
+    OffsetOf,
+    Or,
+    Pow,
+    SizeOf,
+    StrideOf,
+    Sym,
+    SymKind,
+    TrueDiv,
+    Where,
+    compile_python,
+    evaluate,
+    parse_expr,
+    print_expr,
+    rebuild,
+    substitute,
+    to_python,
+)
+from wrapper_ir.types import DType, TensorType
+from wrapper_ir.values import Value
+
+X = Value("x", TensorType(DType.F32, (Int(4),), (Int(1),)))
+KINDS = {"a": SymKind.INT, "b": SymKind.INT, "c": SymKind.INT, "f": SymKind.FLOAT, "p": SymKind.BOOL}
+SMALL = st.integers(-12, 12)
+ENVS = st.fixed_dictionaries({"a": SMALL, "b": SMALL, "c": SMALL, "f": st.floats(-8, 8), "p": st.booleans()})
+INT_LEAVES = st.one_of(
+    SMALL.map(Int), st.sampled_from([Sym("a"), Sym("b"), Sym("c")]), st.integers(-(2**70), 2**70).map(Int)
+)
+ATOMS = st.sampled_from([SizeOf(X, 0), StrideOf(X, 0), OffsetOf(X), Item(X)])
+FLOAT_LEAVES = st.one_of(st.floats().map(Float), st.just(Sym("f", SymKind.FLOAT)))
+BOOL_LEAVES = st.one_of(st.booleans().map(Bool), st.just(Sym("p", SymKind.BOOL)))
+
+
+def tuples(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[tuple[Expr, ...]]:
+    return st.lists(inner, min_size=2, max_size=4).map(tuple)
+
+
+def compound(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    """Any node over `inner`, built as it is."""
+    return st.one_of(
+        st.builds(Add, tuples(inner)),
+        st.builds(Mul, tuples(inner)),
+        st.builds(FloorDiv, inner, inner),
+        st.builds(CeilDiv, inner, inner),
+        st.builds(Mod, inner, inner),
+        st.builds(Min, tuples(inner)),
+        st.builds(Max, tuples(inner)),
+        st.builds(Where, inner, inner, inner),
+        st.builds(TrueDiv, inner, inner),
+        st.builds(Pow, inner, st.one_of(st.integers(0, 3).map(Int), inner)),
+        st.builds(Cmp, st.sampled_from(CmpOp), inner, inner),
+        st.builds(And, tuples(inner)),
+        st.builds(Or, tuples(inner)),
+        st.builds(Not, inner),
+        st.builds(Convert, st.sampled_from(ConvertOp), inner),
+        st.builds(lambda fn, x, y: MathFn(fn, (x, y)[: fn.arity]), st.sampled_from(MathOp), inner, inner),
+    )
+
+
+def int_compound(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    return st.one_of(
+        st.builds(Add, tuples(inner)),
+        st.builds(Mul, tuples(inner)),
+        st.builds(FloorDiv, inner, inner),
+        st.builds(CeilDiv, inner, inner),
+        st.builds(Mod, inner, inner),
+        st.builds(Min, tuples(inner)),
+        st.builds(Max, tuples(inner)),
+        st.builds(Where, st.builds(Cmp, st.sampled_from(CmpOp), inner, inner), inner, inner),
+        st.builds(Pow, inner, st.integers(0, 3).map(Int)),
+    )
+
+
+ANY = st.recursive(st.one_of(INT_LEAVES, FLOAT_LEAVES, BOOL_LEAVES, ATOMS), compound, max_leaves=12)
+CLOSED = st.recursive(st.one_of(INT_LEAVES, FLOAT_LEAVES, BOOL_LEAVES), compound, max_leaves=10)
+INTS = st.recursive(
+    st.one_of(SMALL.map(Int), st.sampled_from([Sym("a"), Sym("b"), Sym("c")])), int_compound, max_leaves=8
+)
+
+
+def outcome(e: Expr, env: dict[str, Number]) -> Number | None:
+    try:
+        return evaluate(e, env)
+    except ExpressionError as error:
+        if error.code != "WIR402":
+            raise
+        return None
+
+
+def same(a: Number, b: Number) -> bool:
+    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+
+
+@given(ANY)
+@settings(max_examples=600, deadline=None)
+def test_text_round_trip(e: Expr) -> None:
+    text = print_expr(e)
+    assert parse_expr(text, KINDS, {"x": X}) is e
+
+
+@given(ANY)
+@settings(max_examples=100, deadline=None)
+def test_copies_are_the_same_node(e: Expr) -> None:
+    assert pickle.loads(pickle.dumps(e)) is e
+    assert copy.deepcopy(e) is e
+
+
+@given(CLOSED, ENVS)
+@settings(max_examples=400, deadline=None)
+def test_python_source_agrees(e: Expr, env: dict[str, Number]) -> None:
+    expected = outcome(e, env)
+    if expected is None:
+        return
+    function = compile_python(e, tuple(KINDS))
+    assert same(function(*(env[name] for name in KINDS)), expected), to_python(e)
+
+
+@given(CLOSED, ENVS)
+@settings(max_examples=400, deadline=None)
+def test_simplification_keeps_the_value(e: Expr, env: dict[str, Number]) -> None:
+    expected = outcome(e, env)
+    if expected is None:
+        return
+    simple = simplified(e)
+    assert simple.kind is e.kind, f"{e} -> {simple}"
+    found = outcome(simple, env)
+    assert found is not None, f"{e} -> {simple}"
+    assert same(found, expected), f"{e} -> {simple}"
+
+
+def simplified(e: Expr) -> Expr:
+    return rebuild(e, tuple(map(simplified, e.children)))
+
+
+@given(INTS)
+@settings(max_examples=200, deadline=None)
+def test_simplification_is_stable(e: Expr) -> None:
+    once = simplified(e)
+    assert simplified(once) is once
+
+
+@given(INTS, INTS, ENVS)
+@settings(max_examples=200, deadline=None)
+def test_substitution_is_evaluation(e: Expr, value: Expr, env: dict[str, Number]) -> None:
+    inner = outcome(value, env)
+    replaced = outcome(substitute(e, {"a": value}), env)
+    plain = outcome(substitute(e, {Sym("a"): value}, simplify=False), env)
+    if inner is None:
+        return
+    expected = outcome(e, {**env, "a": inner})
+    if expected is not None:
+        assert replaced == expected
+    assert plain == expected
+
+
+@pytest.mark.parametrize("cls", NODE_TYPES, ids=lambda cls: cls.__name__)
+def test_every_node_is_generated(cls: type[Expr]) -> None:
+    """The strategies above must not fall behind the union of nodes."""
+    strategy = ATOMS if cls in (SizeOf, StrideOf, OffsetOf, Item) else CLOSED
+    seen: set[type[Expr]] = set()
+
+    @given(strategy)
+    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
+    def collect(e: Expr) -> None:
+        stack = [e]
+        while stack:
+            node = stack.pop()
+            seen.add(type(node))
+            stack.extend(node.children)
+
+    collect()
+    assert cls in seen
