@@ -14,9 +14,10 @@ from wrapper_ir.kernels import KernelDef
 from wrapper_ir.ops import Arg
 from wrapper_ir.program import Target
 from wrapper_ir.schemas import ExternDef
+from wrapper_ir.signature import TreeSpec
 from wrapper_ir.types import CPU, Device, StorageType, TensorType
 
-__all__ = ["Emitter", "Frontend", "KernelRuntime", "LoadedKernel", "Machine"]
+__all__ = ["Containers", "Emitter", "Frontend", "KernelRuntime", "LoadedKernel", "Machine"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -70,6 +71,18 @@ class KernelRuntime(Protocol):
         ...
 
 
+class Containers(Protocol):
+    """Containers of kind CUSTOM: classes that a library's users registered as structures."""
+
+    def flatten(self, spec: TreeSpec, container: object) -> Sequence[object]:
+        """The children, in the order of `spec.children`; raises TypeError for an object of another class."""
+        ...
+
+    def build(self, spec: TreeSpec, children: Sequence[object]) -> object:
+        """A container of the class and with the context that `spec` names."""
+        ...
+
+
 class Machine(Protocol[T]):
     """What the reference interpreter needs from a tensor library. Entry-point group `wrapper_ir.machines`.
 
@@ -88,6 +101,10 @@ class Machine(Protocol[T]):
 
     def storage_of(self, tensor: T) -> T:
         """The bytes of the whole storage under `tensor`, as a one-dimensional byte tensor."""
+        ...
+
+    def storage_key(self, tensor: T) -> int:
+        """A number that tells the storage under `tensor` from every other live one."""
         ...
 
     def view(
@@ -167,8 +184,27 @@ class Machine(Protocol[T]):
         """Whether no element is NaN or infinite."""
         ...
 
-    def launch(self, kernel: LoadedKernel, args: Sequence[T | int | float | bool]) -> None:
-        """Launches a loaded kernel."""
+    # Any: tensors of T and numbers, ordered as the kernel's parameters
+    def launch(self, kernel: LoadedKernel, args: Sequence[Any], grid: tuple[int, ...]) -> None:
+        """Launches a loaded kernel; `grid` is empty for host kernels. Raises NotSupportedError WIR912 for a grid that
+        the machine cannot launch."""
+        ...
+
+    def wait(self, tensor: T) -> T:
+        """Waits until the collective that makes `tensor` has finished; the finished tensor, over the same storage."""
+        ...
+
+    def data(self, tensor: T) -> TensorData:
+        """A contiguous copy of the tensor's elements, on the host."""
+        ...
+
+    def describe(self, tensor: T) -> str:
+        """The tensor's elements for a reader, shortened."""
+        ...
+
+    @property
+    def containers(self) -> Containers:
+        """The structures beyond tuples, lists and dicts that the library's users pass and return."""
         ...
 
     def synchronize(self, device: Device = CPU) -> None:

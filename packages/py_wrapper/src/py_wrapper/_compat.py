@@ -1,0 +1,41 @@
+"""Differences between the supported torch versions (2.11 to 2.13), and the private names that we rely on."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from wrapper_ir.runtime import PytreeContainers
+
+__all__ = ["bytes_tensor", "containers", "is_overload", "storage_key"]
+
+
+def bytes_tensor(buffer: memoryview) -> Tensor:
+    """The bytes as a `uint8` tensor over the same memory, also where the buffer is read-only (never write then)."""
+    if buffer.nbytes == 0:
+        return torch.empty(0, dtype=torch.uint8)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given buffer is not writable")
+        return torch.frombuffer(buffer.cast("B"), dtype=torch.uint8)
+
+
+def containers() -> PytreeContainers:
+    """The structures that users registered with torch."""
+    # Any: torch types its tables more narrowly than the protocol that describes them
+    tables: Any = pytree
+    return PytreeContainers(tables)
+
+
+def is_overload(found: object) -> bool:
+    """Whether something found under `torch.ops` can be called."""
+    return isinstance(found, torch._ops.OpOverload)
+
+
+def storage_key(tensor: Tensor) -> int:
+    """The address of the C++ storage object, unique while the storage lives."""
+    key: int = tensor.untyped_storage()._cdata
+    return key

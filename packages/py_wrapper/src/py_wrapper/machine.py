@@ -1,0 +1,253 @@
+"""The torch `Machine`: what the reference interpreter asks of a tensor library."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from py_wrapper._compat import bytes_tensor, containers, storage_key
+from py_wrapper.native import DTYPES, LAYOUTS, MEMORY_FORMATS, resolve, torch_device
+from wrapper_ir.artifact import TensorData
+from wrapper_ir.errors import ExecutionError, NotSupportedError
+from wrapper_ir.ops import Arg
+from wrapper_ir.protocols import Containers, LoadedKernel
+from wrapper_ir.schemas import ExternDef
+from wrapper_ir.types import (
+    CPU,
+    Device,
+    DType,
+    Layout,
+    MemoryFormat,
+    MemoryKind,
+    StorageType,
+    TensorType,
+)
+
+__all__ = ["TORCH_MACHINE", "TorchMachine"]
+
+_U8 = torch.uint8
+
+
+def _extent(sizes: Sequence[int], strides: Sequence[int]) -> int:
+    if 0 in sizes:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+
+
+class TorchMachine:
+    """Tensors are `torch.Tensor`, storages one-dimensional `uint8` tensors. Nothing is recorded for autograd."""
+
+    name = "torch"
+
+    # --- memory
+
+    def empty_storage(self, type: StorageType, nbytes: int, zero: bool) -> Tensor:
+        """See `Machine`; symmetric memory raises NotSupportedError WIR913."""
+        if type.space.kind is MemoryKind.SYMMETRIC:
+            raise NotSupportedError(
+                "WIR913",
+                f"symmetric memory of group {type.space.group!r} needs processes on GPUs",
+                hint="allocate in the default memory space",
+            )
+        make = torch.zeros if zero else torch.empty
+        pinned = type.space.kind is MemoryKind.PINNED and torch.cuda.is_available()
+        return make(nbytes, dtype=_U8, device=torch_device(type.device), pin_memory=pinned)
+
+    def fill_bytes(self, storage: Tensor, value: int) -> None:
+        """See `Machine`."""
+        with torch.no_grad():
+            storage.fill_(value)
+
+    def storage_of(self, tensor: Tensor) -> Tensor:
+        """See `Machine`."""
+        storage = tensor.untyped_storage()
+        with torch.no_grad():
+            return torch.empty(0, dtype=_U8, device=tensor.device).set_(storage, 0, (storage.nbytes(),), (1,))
+
+    def storage_key(self, tensor: Tensor) -> int:
+        """See `Machine`."""
+        return storage_key(tensor)
+
+    def view(
+        self, source: Tensor, type: TensorType, sizes: Sequence[int], strides: Sequence[int], offset: int
+    ) -> Tensor:
+        """See `Machine`; raises ExecutionError WIR924 for an offset that is no multiple of the item size, and torch's
+        own error for a view that leaves its storage."""
+        dtype = DTYPES[type.dtype]
+        start = source.storage_offset() * source.element_size() + offset
+        if start % type.dtype.itemsize:
+            raise ExecutionError("WIR924", f"byte offset {start} is no multiple of {type.dtype.itemsize}")
+        with torch.no_grad():
+            base = source.detach()
+            if base.dtype != dtype:
+                window = torch.empty(0, dtype=dtype, device=base.device)
+                return window.set_(base.untyped_storage(), start // type.dtype.itemsize, sizes, strides)
+            return base.as_strided(tuple(sizes), tuple(strides), start // type.dtype.itemsize)
+
+    def constant(self, data: TensorData, type: TensorType, mutable: bool) -> Tensor:
+        """See `Machine`; immutable constants share the data's memory. Raises ExecutionError WIR929 for too few bytes."""
+        sizes, strides = [_static(e) for e in type.sizes], [_static(e) for e in type.strides]
+        dtype = DTYPES[type.dtype]
+        need = _extent(sizes, strides) * type.dtype.itemsize
+        if data.nbytes < need:
+            raise ExecutionError("WIR929", f"a constant needs {need} bytes, but there are {data.nbytes}")
+        if need == 0:
+            return torch.empty_strided(sizes, strides, dtype=dtype, device=torch_device(type.device))
+        flat = bytes_tensor(data.buffer[:need])
+        if mutable or flat.data_ptr() % type.dtype.itemsize:
+            flat = flat.clone()
+        device = torch_device(type.device)
+        return flat.view(dtype).to(device).as_strided(sizes, strides)
+
+    def example(self, type: TensorType, sizes: Sequence[int], strides: Sequence[int], seed: int) -> Tensor:
+        """See `Machine`."""
+        generator = torch.Generator().manual_seed(seed)
+        dtype, count = DTYPES[type.dtype], max(_extent(sizes, strides), 1)
+        if type.dtype.is_floating or type.dtype.is_complex:
+            flat = torch.randn(count, generator=generator).to(dtype)
+        else:
+            flat = torch.randint(0, 2, (count,), generator=generator).to(dtype)
+        return flat.to(torch_device(type.device)).as_strided(tuple(sizes), tuple(strides))
+
+    def copy(self, dst: Tensor, src: Tensor, non_blocking: bool) -> None:
+        """See `Machine`."""
+        with torch.no_grad():
+            dst.copy_(src, non_blocking)
+
+    def align(self, tensor: Tensor, alignment: int) -> Tensor:
+        """See `Machine`. The copy relies on torch's allocators, which align to 64 bytes at least."""
+        return tensor if tensor.data_ptr() % alignment == 0 else self.clone(tensor)
+
+    def resize_storage(self, tensor: Tensor, nbytes: int) -> None:
+        """See `Machine`."""
+        tensor.untyped_storage().resize_(nbytes)
+
+    def set_storage(self, target: Tensor, source: Tensor) -> None:
+        """See `Machine`."""
+        with torch.no_grad():
+            target.set_(source)  # type: ignore[call-overload]  # the stubs know storages only
+
+    def clone(self, tensor: Tensor) -> Tensor:
+        """See `Machine`."""
+        with torch.no_grad():
+            out = torch.empty_strided(
+                tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device
+            )
+            return out.copy_(tensor)
+
+    def stack(self, tensors: Sequence[Tensor]) -> Tensor:
+        """See `Machine`."""
+        with torch.no_grad():
+            return torch.stack(tuple(tensors))
+
+    # --- calls
+
+    # Any: nested Python structures of tensors and numbers, as operators take and return them
+    def call_extern(self, extern: ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """See `Machine`; raises NotSupportedError WIR914 for an operator that torch does not know."""
+        with torch.no_grad():
+            return resolve(extern)(*args, **kwargs)
+
+    def native(self, arg: Arg) -> Any:
+        """See `Machine`."""
+        match arg:
+            case DType():
+                return DTYPES[arg]
+            case Device():
+                return torch_device(arg)
+            case MemoryFormat():
+                return MEMORY_FORMATS[arg]
+            case Layout():
+                return LAYOUTS[arg]
+            case _:
+                raise ExecutionError("WIR927", f"torch has no object for {arg!r}")
+
+    def launch(self, kernel: LoadedKernel, args: Sequence[Any], grid: tuple[int, ...]) -> None:
+        """See `Machine`; kernels with a grid are not launched yet."""
+        if grid:
+            raise NotSupportedError(
+                "WIR912", f"a launch with grid {grid} needs a GPU", hint="lower the program for the CPU"
+            )
+        kernel(*args)
+
+    def wait(self, tensor: Tensor) -> Tensor:
+        """See `Machine`."""
+        finished: Tensor = torch.ops._c10d_functional.wait_tensor(tensor)
+        return finished
+
+    def synchronize(self, device: Device = CPU) -> None:
+        """See `Machine`."""
+        if device.type != CPU.type:
+            torch.accelerator.synchronize()
+
+    # --- looking at tensors
+
+    def sizes(self, tensor: Tensor) -> tuple[int, ...]:
+        """See `Machine`."""
+        return tuple(tensor.size())
+
+    def strides(self, tensor: Tensor) -> tuple[int, ...]:
+        """See `Machine`."""
+        return tuple(tensor.stride())
+
+    def offset(self, tensor: Tensor) -> int:
+        """See `Machine`."""
+        return int(tensor.storage_offset())
+
+    def item(self, tensor: Tensor) -> int | float | bool:
+        """See `Machine`."""
+        return tensor.item()
+
+    def address(self, tensor: Tensor) -> int:
+        """See `Machine`."""
+        return tensor.data_ptr()
+
+    def layout_matches(
+        self, tensor: Tensor, type: TensorType, sizes: Sequence[int], strides: Sequence[int]
+    ) -> bool:
+        """See `Machine`. Strides of empty tensors are free as well, as in torch's own check."""
+        if tensor.dim() != len(sizes) or any(a != b for a, b in zip(tensor.size(), sizes)):
+            return False
+        if tensor.numel() == 0:
+            return True
+        return all(size == 1 or a == b for size, a, b in zip(sizes, tensor.stride(), strides))
+
+    def is_finite(self, tensor: Tensor) -> bool:
+        """See `Machine`."""
+        if not (tensor.is_floating_point() or tensor.is_complex()):
+            return True
+        return bool(torch.isfinite(tensor).all())
+
+    def data(self, tensor: Tensor) -> TensorData:
+        """See `Machine`."""
+        dense = tensor.detach().to("cpu").contiguous()
+        raw = ctypes.string_at(dense.data_ptr(), dense.numel() * dense.element_size())
+        return TensorData(_DTYPE_OF[tensor.dtype], memoryview(raw))
+
+    def describe(self, tensor: Tensor) -> str:
+        """See `Machine`."""
+        return repr(tensor.detach())
+
+    @property
+    def containers(self) -> Containers:
+        """See `Machine`."""
+        return containers()
+
+    def is_tensor(self, x: object) -> bool:
+        """See `Machine`."""
+        return isinstance(x, Tensor)
+
+
+_DTYPE_OF: Mapping[torch.dtype, DType] = {native: ours for ours, native in DTYPES.items()}
+
+
+def _static(e: Any) -> int:  # Any: an expression; constants have static layouts
+    return int(e.value)
+
+
+TORCH_MACHINE = TorchMachine()
+"""The entry point `wrapper_ir.machines: torch`."""

@@ -1,0 +1,10 @@
+"""The reference interpreter: the normative meaning of a program, on any tensor library that has a `Machine`.
+
+It is the oracle for every emitter and the engine for stepping through programs.
+"""
+
+from wrapper_ir.interp.engine import Step
+from wrapper_ir.interp.interpreter import Interpreter, bare_artifact, call, run, steps
+from wrapper_ir.interp.options import InterpOptions, MemoryReport
+
+__all__ = ["InterpOptions", "Interpreter", "MemoryReport", "Step", "bare_artifact", "call", "run", "steps"]

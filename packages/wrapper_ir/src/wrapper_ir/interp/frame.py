@@ -1,0 +1,210 @@
+"""One activation of a function: its values and symbols, and which storages it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from wrapper_ir.aliasing import Aliasing, analyse_aliasing
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.expr import Expr, Item, Number, OffsetOf, SizeOf, StrideOf, evaluate
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.interp.memory import MemoryMeter
+from wrapper_ir.interp.options import InterpOptions
+from wrapper_ir.ops import Arg
+from wrapper_ir.program import Function
+from wrapper_ir.protocols import LoadedKernel, Machine
+from wrapper_ir.types import StorageType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["Frame", "FunctionInfo", "Session"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class FunctionInfo:
+    """What the aliasing analysis says about one function, indexed for execution."""
+
+    function: Function
+    aliasing: Aliasing
+
+    @cached_property
+    def members(self) -> dict[Value, tuple[Value, ...]]:
+        """For each root, the values that may live in it."""
+        found: dict[Value, list[Value]] = {}
+        for value, roots in self.aliasing.roots.items():
+            for root in roots:
+                found.setdefault(root, []).append(value)
+        return {root: tuple(values) for root, values in found.items()}
+
+    @cached_property
+    def born(self) -> dict[int, tuple[Value, ...]]:
+        """For each position, the roots that the op there makes (-1: owned parameters)."""
+        found: dict[int, list[Value]] = {}
+        for root, position in self.aliasing.ours.items():
+            found.setdefault(position, []).append(root)
+        return {position: tuple(roots) for position, roots in found.items()}
+
+
+@dataclass(slots=True)
+class Session(Generic[T]):
+    """What all activations of one run share."""
+
+    artifact: Artifact
+    machine: Machine[T]
+    options: InterpOptions
+    index: ProgramIndex
+    constants: Mapping[Value, T]
+    kernels: Mapping[str, LoadedKernel]
+    infos: dict[str, FunctionInfo] = field(default_factory=dict)
+    meter: MemoryMeter = field(default_factory=MemoryMeter)
+    ops: int = 0
+
+    def info(self, name: str) -> FunctionInfo:
+        """The analysis of a function, made once."""
+        known = self.infos.get(name)
+        if known is None:
+            function = self.index.program.function(name)
+            known = FunctionInfo(function, analyse_aliasing(function, self.index))
+            self.infos[name] = known
+        return known
+
+
+class Frame(Generic[T]):
+    """An activation. `values` holds tensors, storages (as byte tensors), numbers, nested results and handles."""
+
+    def __init__(self, session: Session[T], info: FunctionInfo, depth: int) -> None:
+        self.session = session
+        self.machine: Machine[T] = session.machine
+        self.info = info
+        self.depth = depth
+        self.values: dict[Value, Any] = {}  # Any: see above
+        self.symbols: dict[str, Number] = {}
+        self.roots: dict[Value, int] = {}
+        """Storage keys of the live roots."""
+
+    # --- looking things up
+
+    def value(self, value: Value) -> Any:  # Any: see `values`
+        """What a value holds now; raises ExecutionError WIR923 for one that is not, or no longer, defined."""
+        found = self.values.get(value, self)
+        if found is self:
+            found = self.session.constants.get(value, self)
+        if found is self:
+            raise ExecutionError(
+                "WIR923",
+                f"%{value.name} has no value here: it is not defined yet, or was freed, dropped or moved",
+            )
+        return found
+
+    def number(self, expr: Expr) -> Number:
+        """The value of an expression."""
+        return evaluate(expr, self.symbols, self._atom)
+
+    def ints(self, exprs: Sequence[Expr]) -> list[int]:
+        """The values of integer expressions."""
+        return [int(self.number(e)) for e in exprs]
+
+    def _atom(self, atom: Expr) -> Number:
+        match atom:
+            case SizeOf(value, dim):
+                return self.machine.sizes(self.value(value))[dim]
+            case StrideOf(value, dim):
+                return self.machine.strides(self.value(value))[dim]
+            case OffsetOf(value):
+                return self.machine.offset(self.value(value))
+            case Item(value):
+                held = self.value(value)
+                return self.machine.item(held) if self.machine.is_tensor(held) else held
+            case _:
+                raise ExecutionError("WIR923", f"{atom} has no value here")
+
+    def argument(self, arg: Arg) -> Any:  # Any: nested structures of native things
+        """An argument of a call, native to the machine."""
+        if isinstance(arg, Value):
+            return self.value(arg)
+        if isinstance(arg, Expr):
+            return self.number(arg)
+        if isinstance(arg, tuple):
+            return [self.argument(item) for item in arg]
+        if arg is None or isinstance(arg, str):
+            return arg
+        return self.machine.native(arg)
+
+    # --- defining and ending
+
+    def bind(self, value: Value, held: object) -> None:
+        """Gives a value its content."""
+        self.values[value] = held
+
+    def bind_checked(self, value: Value, held: object) -> None:
+        """Binds the result of a library call after holding it against its declared type.
+
+        Layouts that mention symbols without a value (unbacked ones, defined from this very result) are not checked.
+        """
+        if isinstance(value.type, TensorType):
+            self._check_result(value, value.type, held)
+        self.bind(value, held)
+
+    def _check_result(self, value: Value, type: TensorType, held: Any) -> None:
+        if not self.machine.is_tensor(held):
+            raise ExecutionError("WIR927", f"%{value.name} is declared as a tensor but is {held!r}")
+        if not all(e.free_symbols <= self.symbols.keys() for e in (*type.sizes, *type.strides)):
+            return
+        sizes, strides = self.ints(type.sizes), self.ints(type.strides)
+        if not self.machine.layout_matches(held, type, sizes, strides):
+            raise ExecutionError(
+                "WIR927",
+                f"%{value.name} is declared with sizes {sizes} and strides {strides}, but has "
+                f"{list(self.machine.sizes(held))} and {list(self.machine.strides(held))}",
+            )
+
+    def born(self, position: int) -> None:
+        """Records the storages that the op at `position` made."""
+        for root in self.info.born.get(position, ()):
+            held = self.values.get(root)
+            if held is None:
+                continue
+            key = self.machine.storage_key(held)
+            self.roots[root] = key
+            if position >= 0:
+                self.session.meter.born(key, self.machine.sizes(self.machine.storage_of(held))[0])
+
+    def free(self, value: Value) -> None:
+        """Ends a storage: its bytes are poisoned if asked for, and no value of it can be used again."""
+        for root in self.info.aliasing.roots.get(value, (value,)):
+            key = self.roots.pop(root, None)
+            if key is None:
+                raise ExecutionError("WIR923", f"the storage of %{value.name} was freed or moved before")
+            held = [m for m in self._members(root) if m in self.values]
+            if held and self.session.options.poison is not None:
+                storage = self.machine.storage_of(self.values[held[0]])
+                self.machine.fill_bytes(storage, self.session.options.poison)
+            self.forget(root)
+            self.session.meter.ended(key)
+
+    def move(self, value: Value) -> None:
+        """Hands a storage on: no value of it can be used here again."""
+        for root in self.info.aliasing.roots.get(value, (value,)):
+            self.roots.pop(root, None)
+            self.forget(root)
+
+    def forget(self, root: Value) -> None:
+        """Makes all values of a storage unusable."""
+        for member in self._members(root):
+            self.values.pop(member, None)
+
+    def _members(self, root: Value) -> tuple[Value, ...]:
+        return self.info.members.get(root, (root,))
+
+    def is_storage(self, value: Value) -> bool:
+        """Whether a value is a storage (held as bytes), not a tensor."""
+        return isinstance(value.type, StorageType)
+
+
+Handler = Callable[[Any, "Frame[Any]"], None]
+"""Executes one op without control flow; Any: each handler takes its own op class, on any machine."""

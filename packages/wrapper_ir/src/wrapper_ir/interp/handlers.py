@@ -1,0 +1,245 @@
+"""What each op without control flow does, one function an op."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.expr import Expr
+from wrapper_ir.interp.debug import show_values
+from wrapper_ir.interp.frame import Frame, Handler
+from wrapper_ir.kernels import KernelDef, ParamKind
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.ops import (
+    AllocStorage,
+    AssertExpr,
+    AssertFinite,
+    AssertLayout,
+    CallExtern,
+    CollectiveStart,
+    Comment,
+    Copy,
+    DebugValue,
+    Define,
+    Drop,
+    EnsureAligned,
+    Free,
+    Launch,
+    OpBase,
+    RecordEvent,
+    ResizeStorage,
+    SetStorage,
+    SyncEvent,
+    Unpack,
+    View,
+    ViewMode,
+    Wait,
+    WaitEvent,
+    ZeroMode,
+)
+from wrapper_ir.types import StorageType, TensorType, TupleType
+from wrapper_ir.values import Value
+
+__all__ = ["HANDLERS"]
+
+AnyFrame = Frame[Any]  # Any: handlers work on every machine
+
+
+def _alloc(op: AllocStorage, frame: AnyFrame) -> None:
+    type = op.result.type
+    assert isinstance(type, StorageType)
+    nbytes = int(frame.number(type.nbytes))
+    if nbytes < 0:
+        raise ExecutionError("WIR924", f"%{op.result.name} would have {nbytes} bytes")
+    zero = op.zero is not ZeroMode.NONE
+    storage = frame.machine.empty_storage(type, nbytes, zero)
+    poison = frame.session.options.poison
+    if poison is not None and not zero:
+        frame.machine.fill_bytes(storage, poison)
+    frame.bind(op.result, storage)
+
+
+def _free(op: Free, frame: AnyFrame) -> None:
+    frame.free(op.storage)
+
+
+def _drop(op: Drop, frame: AnyFrame) -> None:
+    frame.value(op.value)
+    frame.values.pop(op.value, None)
+
+
+def _copy(op: Copy, frame: AnyFrame) -> None:
+    frame.machine.copy(frame.value(op.dst), frame.value(op.src), op.non_blocking)
+
+
+def _ensure_aligned(op: EnsureAligned, frame: AnyFrame) -> None:
+    frame.bind(op.result, frame.machine.align(frame.value(op.source), op.alignment))
+
+
+def _resize(op: ResizeStorage, frame: AnyFrame) -> None:
+    frame.machine.resize_storage(frame.value(op.target), int(frame.number(op.nbytes)))
+
+
+def _set_storage(op: SetStorage, frame: AnyFrame) -> None:
+    frame.machine.set_storage(frame.value(op.target), frame.value(op.source))
+
+
+def _view(op: View, frame: AnyFrame) -> None:
+    type = op.result.type
+    assert isinstance(type, TensorType)
+    offset = int(frame.number(op.offset))
+    result = frame.machine.view(
+        frame.value(op.source), type, frame.ints(type.sizes), frame.ints(type.strides), offset
+    )
+    if op.mode is ViewMode.REUSE:
+        _end_tensors(op.source, frame)
+    frame.bind(op.result, result)
+
+
+def _end_tensors(source: Value, frame: AnyFrame) -> None:
+    """Reuse ends the source and every tensor over its storage; the storage itself goes on."""
+    for root in frame.info.aliasing.roots.get(source, (source,)):
+        for member in frame.info.members.get(root, ()):
+            if member == source or not frame.is_storage(member):
+                frame.values.pop(member, None)
+
+
+def _launch(op: Launch, frame: AnyFrame) -> None:
+    kernel = frame.session.index.kernels.get(op.kernel)
+    if kernel is None or len(op.args) != len(kernel.params):
+        raise ExecutionError("WIR924", f"@{op.kernel} is unknown or takes another number of arguments")
+    args = [frame.argument(arg) for arg in op.args]
+    _check_extents(op, kernel, args, frame)
+    grid = tuple(frame.ints(op.grid))
+    frame.machine.launch(frame.session.kernels[op.kernel], args, grid)
+
+
+def _check_extents(op: Launch, kernel: KernelDef, args: list[Any], frame: AnyFrame) -> None:
+    """A kernel may touch only bytes that are there: nothing else stands between it and the process."""
+    pointers = [i for i, p in enumerate(kernel.params) if p.kind is ParamKind.POINTER]
+    extents: list[Expr | None] = [*op.extents] or [None] * len(pointers)
+    for position, extent in zip(pointers, extents):
+        value, held = op.args[position], args[position]
+        if not isinstance(value, Value) or not isinstance(value.type, TensorType):
+            continue
+        need = int(frame.number(extent_bytes(value.type) if extent is None else extent))
+        first = frame.machine.offset(held) * value.type.dtype.itemsize
+        have = frame.machine.sizes(frame.machine.storage_of(held))[0] - first
+        if need > have:
+            raise ExecutionError(
+                "WIR924", f"@{op.kernel} may touch {need} bytes of %{value.name}, of which {have} are there"
+            )
+
+
+def _call_library(
+    op: CallExtern | CollectiveStart, frame: AnyFrame
+) -> Any:  # Any: whatever the library returns
+    extern = frame.session.index.externs.get(op.target)
+    if extern is None:
+        raise ExecutionError("WIR927", f"the program declares no operator {op.target}")
+    args = [frame.argument(arg) for arg in op.args]
+    kwargs = {name: frame.argument(arg) for name, arg in op.kwargs}
+    return frame.machine.call_extern(extern, args, kwargs)
+
+
+def _call_extern(op: CallExtern, frame: AnyFrame) -> None:
+    result = _call_library(op, frame)
+    if op.result is None:
+        return
+    if isinstance(op.result.type, TupleType):
+        frame.bind(op.result, result)
+    else:
+        frame.bind_checked(op.result, result)
+
+
+def _unpack(op: Unpack, frame: AnyFrame) -> None:
+    held = frame.value(op.source)
+    for step in op.path:
+        try:
+            held = held[step]
+        except (LookupError, TypeError) as error:
+            raise ExecutionError("WIR927", f"%{op.source.name} has nothing at {list(op.path)}") from error
+    frame.bind_checked(op.result, held)
+
+
+def _define(op: Define, frame: AnyFrame) -> None:
+    frame.symbols[op.symbol] = frame.number(op.expr)
+
+
+def _assert_layout(op: AssertLayout, frame: AnyFrame) -> None:
+    machine, tensor = frame.machine, frame.value(op.tensor)
+    assert isinstance(op.tensor.type, TensorType)
+    sizes, strides = frame.ints(op.sizes), frame.ints(op.strides)
+    note = f" ({op.message})" if op.message else ""
+    if not machine.layout_matches(tensor, op.tensor.type, sizes, strides):
+        raise ExecutionError(
+            "WIR921",
+            f"%{op.tensor.name} has sizes {list(machine.sizes(tensor))} and strides "
+            f"{list(machine.strides(tensor))}, expected {sizes} and {strides}{note}",
+        )
+    if op.alignment and machine.address(tensor) % op.alignment:
+        raise ExecutionError(
+            "WIR921", f"the address of %{op.tensor.name} is no multiple of {op.alignment} bytes{note}"
+        )
+
+
+def _assert_expr(op: AssertExpr, frame: AnyFrame) -> None:
+    if not frame.number(op.condition):
+        values = {name: frame.symbols.get(name) for name in sorted(op.condition.free_symbols)}
+        shown = ", ".join(f"{name} = {value}" for name, value in values.items())
+        raise ExecutionError("WIR920", f"{op.message or 'assertion failed'}: {op.condition} with {shown}")
+
+
+def _assert_finite(op: AssertFinite, frame: AnyFrame) -> None:
+    if not frame.machine.is_finite(frame.value(op.tensor)):
+        note = f" ({op.message})" if op.message else ""
+        raise ExecutionError("WIR922", f"%{op.tensor.name} holds a NaN or an infinity{note}")
+
+
+def _in_order(op: RecordEvent | WaitEvent | SyncEvent | Comment, frame: AnyFrame) -> None:
+    """Nothing to do: the interpreter runs ops one after the other, whatever their stream."""
+
+
+def _collective(op: CollectiveStart, frame: AnyFrame) -> None:
+    frame.bind_checked(op.result, _call_library(op, frame))
+
+
+def _wait(op: Wait, frame: AnyFrame) -> None:
+    frame.bind(op.result, frame.machine.wait(frame.value(op.source)))
+
+
+def _debug(op: DebugValue, frame: AnyFrame) -> None:
+    held = {value.name: frame.value(value) for value in op.values}
+    hook = frame.session.options.debug
+    if hook is not None:
+        hook(op, held)
+    else:
+        show_values(op, held, frame.machine)
+
+
+# Control flow is in `engine`; a test compares both tables with OP_CLASSES.
+HANDLERS: Mapping[type[OpBase], Handler] = {
+    AllocStorage: _alloc,
+    Free: _free,
+    Drop: _drop,
+    Copy: _copy,
+    EnsureAligned: _ensure_aligned,
+    ResizeStorage: _resize,
+    SetStorage: _set_storage,
+    View: _view,
+    Launch: _launch,
+    CallExtern: _call_extern,
+    Unpack: _unpack,
+    Define: _define,
+    AssertLayout: _assert_layout,
+    AssertExpr: _assert_expr,
+    AssertFinite: _assert_finite,
+    RecordEvent: _in_order,
+    WaitEvent: _in_order,
+    SyncEvent: _in_order,
+    CollectiveStart: _collective,
+    Wait: _wait,
+    Comment: _in_order,
+    DebugValue: _debug,
+}

@@ -1,0 +1,159 @@
+"""The interpreter's public face: a loaded artifact that can be called or stepped through."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.interp.engine import Step, activate
+from wrapper_ir.interp.frame import FunctionInfo, Session
+from wrapper_ir.interp.memory import MemoryMeter
+from wrapper_ir.interp.options import InterpOptions, MemoryReport
+from wrapper_ir.ops import Launch
+from wrapper_ir.program import Constant, Program
+from wrapper_ir.protocols import Machine
+from wrapper_ir.runtime.binding import signature_call
+from wrapper_ir.runtime.kernels import load_kernels
+from wrapper_ir.signature import Signature, TreeKind, TreeSpec
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["Interpreter", "bare_artifact", "call", "run", "steps"]
+
+T = TypeVar("T")
+Results = tuple[Any, ...]  # Any: the machine's tensors, numbers, handles
+_NOTHING = TreeSpec(kind=TreeKind.TUPLE)
+
+
+def bare_artifact(program: Program) -> Artifact:
+    """A program as an artifact: no constants' data, and no signature beyond `main`'s own arguments."""
+    leaves = TreeSpec(
+        kind=TreeKind.TUPLE, children=tuple(TreeSpec(kind=TreeKind.LEAF) for _ in program.main.params)
+    )
+    inputs = TreeSpec(kind=TreeKind.TUPLE, children=(leaves, TreeSpec(kind=TreeKind.DICT)))
+    params = tuple(range(len(program.main.params)))
+    return Artifact(
+        program=program, signature=Signature(inputs=inputs, params=params, outputs=_NOTHING, bindings=())
+    )
+
+
+class Interpreter(Generic[T]):
+    """Executes one artifact's program with the meaning that the IR defines.
+
+    Mutable constants keep their content from call to call. Not for use by two threads at once.
+    """
+
+    def __init__(
+        self, program: Artifact | Program, machine: Machine[T], options: InterpOptions | None = None
+    ) -> None:
+        self.artifact = bare_artifact(program) if isinstance(program, Program) else program
+        self.machine: Machine[T] = machine
+        self.options = options or InterpOptions()
+        self._index = ProgramIndex(self.artifact.program)
+        self._constants = {c.value: self._constant(c) for c in self.artifact.program.constants}
+        self._kernels = load_kernels(
+            self._used_kernels(), self.artifact.program.target, self.options.find_runtime
+        )
+        self._infos: dict[str, FunctionInfo] = {}
+        self._meter = MemoryMeter()
+
+    def _used_kernels(self) -> Iterator[Any]:
+        launched = {
+            op.kernel for f in self.artifact.program.functions for op in f.body if isinstance(op, Launch)
+        }
+        return (k for k in self._index.kernels.values() if k.name in launched)
+
+    def _constant(self, constant: Constant) -> T:
+        data = self.artifact.constants.get(constant.value.name)
+        if data is None:
+            raise ExecutionError(
+                "WIR929",
+                f"there is no data for constant %{constant.value.name}",
+                hint="run the artifact, not its text",
+            )
+        assert isinstance(constant.value.type, TensorType)
+        return self.machine.constant(data, constant.value.type, constant.mutable)
+
+    @property
+    def constants(self) -> Mapping[Value, T]:
+        """The constants' tensors; mutable ones hold the program's state."""
+        return self._constants
+
+    @property
+    def memory(self) -> MemoryReport:
+        """What the last run made."""
+        return self._meter.report()
+
+    # Any: inputs are the machine's tensors, numbers and handles
+    def steps(self, args: list[Any]) -> Generator[Step[T], None, Results]:
+        """Runs `main` on flat arguments, yielding before every op, those of callees included.
+
+        Empties `args`. The generator returns the results. Raises ExecutionError (WIR92n).
+        """
+        self._meter = MemoryMeter()
+        session = Session(
+            artifact=self.artifact,
+            machine=self.machine,
+            options=self.options,
+            index=self._index,
+            constants=self._constants,
+            kernels=self._kernels,
+            infos=self._infos,
+            meter=self._meter,
+        )
+        held = list(args)
+        args.clear()
+        return (yield from activate(session, self.artifact.program.main.name, held, {}))
+
+    def boxed(self, args: list[Any]) -> Results:
+        """Runs `main` on flat arguments to the end; empties `args`."""
+        run = self.steps(args)
+        while True:
+            try:
+                next(run)
+            except StopIteration as done:
+                results: Results = done.value
+                return results
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls it like the model."""
+        machine = self.machine
+        bound = signature_call(
+            self.artifact.signature,
+            self.boxed,
+            lambda target, result: machine.copy(target, result, False),
+            machine.containers,
+            machine.native,
+        )
+        return bound(*args, **kwargs)
+
+
+def run(
+    program: Artifact | Program, args: list[Any], machine: Machine[T], options: InterpOptions | None = None
+) -> Results:
+    """Runs `main` once on flat arguments (a list, which is emptied); mutable constants start from their stored data.
+
+    Raises ExecutionError (WIR92n), PluginError for kernels without a runtime, NotSupportedError (WIR91n).
+    """
+    return Interpreter(program, machine, options).boxed(args)
+
+
+def steps(
+    program: Artifact | Program, args: list[Any], machine: Machine[T], options: InterpOptions | None = None
+) -> Generator[Step[T], None, Results]:
+    """`run`, op by op: yields a `Step` before every op."""
+    return Interpreter(program, machine, options).steps(args)
+
+
+def call(
+    artifact: Artifact,
+    machine: Machine[T],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None = None,
+    options: InterpOptions | None = None,
+) -> Any:  # Any: the model's own results
+    """Runs the artifact once on the model's own arguments, giving the model's own result structure."""
+    return Interpreter(artifact, machine, options)(*args, **(kwargs or {}))

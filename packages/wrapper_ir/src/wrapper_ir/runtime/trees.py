@@ -1,0 +1,177 @@
+"""Nested structures: flattening arguments and rebuilding results by a `TreeSpec`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.protocols import Containers
+from wrapper_ir.signature import TreeKind, TreeSpec
+
+__all__ = ["PytreeContainers", "class_of", "flatten", "tree_keys", "unflatten"]
+
+
+def class_of(type_name: str) -> Any:  # Any: a class that nothing is known about
+    """The class named `module:qualname`; imports its module. Raises ExecutionError WIR926."""
+    module, _, qualname = type_name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in qualname.split("."):
+            found = getattr(found, part)  # the parts of a qualified name
+    except (ImportError, AttributeError) as error:
+        raise ExecutionError(
+            "WIR926",
+            f"the container class {type_name!r} of the signature cannot be imported: {error}",
+            hint="install the package that defines it, or call the boxed form",
+        ) from error
+    return found
+
+
+def tree_keys(spec: TreeSpec) -> list[Any]:  # Any: JSON keys
+    """A dict's keys, in order."""
+    return [json.loads(key) for key in spec.keys]
+
+
+def flatten(spec: TreeSpec, tree: object, containers: Containers | None = None) -> list[object]:
+    """The leaves of `tree`, depth first; raises ExecutionError WIR926 where it does not have the structure `spec`."""
+    return list(_leaves(spec, tree, containers, "arguments"))
+
+
+def _leaves(spec: TreeSpec, tree: object, containers: Containers | None, place: str) -> Iterator[object]:
+    if spec.kind is TreeKind.LEAF:
+        yield tree
+        return
+    children = _children(spec, tree, containers, place)
+    if len(children) != len(spec.children):
+        raise _mismatch(place, f"{len(spec.children)} elements", f"{len(children)}")
+    names = spec.keys or [str(i) for i in range(len(children))]
+    for name, child_spec, child in zip(names, spec.children, children, strict=True):
+        yield from _leaves(child_spec, child, containers, f"{place}[{name}]")
+
+
+def _children(spec: TreeSpec, tree: object, containers: Containers | None, place: str) -> Sequence[object]:
+    match spec.kind:
+        case TreeKind.NONE:
+            if tree is not None:
+                raise _mismatch(place, "None", type(tree).__name__)
+            return ()
+        case TreeKind.TUPLE | TreeKind.LIST | TreeKind.NAMEDTUPLE:
+            if not isinstance(tree, list if spec.kind is TreeKind.LIST else tuple):
+                raise _mismatch(place, spec.kind.value, type(tree).__name__)
+            return tree
+        case TreeKind.DICT:
+            keys = tree_keys(spec)
+            if not isinstance(tree, Mapping):
+                raise _mismatch(place, "dict", type(tree).__name__)
+            if set(tree) != set(keys):
+                raise _mismatch(place, f"keys {keys}", f"{list(tree)}")
+            return [tree[key] for key in keys]
+        case TreeKind.CUSTOM:
+            if containers is None:
+                raise _mismatch(place, "no custom containers", spec.type_name)
+            try:
+                return containers.flatten(spec, tree)
+            except TypeError as error:
+                raise _mismatch(place, spec.type_name, str(error)) from error
+        case TreeKind.LEAF:
+            return (tree,)
+
+
+def _mismatch(place: str, want: str, got: str) -> ExecutionError:
+    return ExecutionError(
+        "WIR926",
+        f"{place}: expected {want}, got {got}",
+        hint="call it with the structure of arguments that it was captured with",
+    )
+
+
+def unflatten(spec: TreeSpec, leaves: Sequence[object], containers: Containers | None = None) -> object:
+    """The structure `spec` over `leaves`, depth first."""
+    iterator = iter(leaves)
+    return _build(spec, iterator, containers)
+
+
+def _build(spec: TreeSpec, leaves: Iterator[object], containers: Containers | None) -> object:
+    if spec.kind is TreeKind.LEAF:
+        return next(leaves)
+    children = [_build(child, leaves, containers) for child in spec.children]
+    match spec.kind:
+        case TreeKind.NONE:
+            return None
+        case TreeKind.TUPLE:
+            return tuple(children)
+        case TreeKind.LIST:
+            return children
+        case TreeKind.DICT:
+            return dict(zip(tree_keys(spec), children, strict=True))
+        case TreeKind.NAMEDTUPLE:
+            return class_of(spec.type_name)(*children)
+        case TreeKind.CUSTOM:
+            if containers is None:
+                raise _mismatch("results", "no custom containers", spec.type_name)
+            return containers.build(spec, children)
+
+
+class _SerialisedNode(Protocol):
+    from_dumpable_context: Callable[[Any], Any] | None
+    to_dumpable_context: Callable[[Any], Any] | None
+
+
+class _Node(Protocol):
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
+    unflatten_fn: Callable[[Any, Any], Any]
+
+
+class Pytree(Protocol):
+    """The two tables of `torch.utils._pytree` that are read here; the module is handed in by whoever has torch."""
+
+    SUPPORTED_NODES: dict[type[Any], Any]  # Any: torch's own node records
+    SUPPORTED_SERIALIZED_TYPES: dict[Any, Any]
+
+
+class PytreeContainers:
+    """Containers registered with `torch.utils._pytree`, which is passed as `pytree`."""
+
+    def __init__(self, pytree: Pytree) -> None:
+        self._pytree = pytree
+
+    def _node(self, spec: TreeSpec) -> tuple[type[Any], _Node]:
+        cls = class_of(spec.type_name)
+        node: _Node | None = self._pytree.SUPPORTED_NODES.get(cls)
+        if node is None:
+            raise ExecutionError(
+                "WIR926",
+                f"the class {spec.type_name!r} of the signature is not registered as a structure",
+                hint="register it with torch.utils._pytree.register_pytree_node before loading",
+            )
+        return cls, node
+
+    def flatten(self, spec: TreeSpec, container: object) -> Sequence[object]:
+        """See `Containers`."""
+        cls, node = self._node(spec)
+        if type(container) is not cls:
+            raise TypeError(f"got {type(container).__module__}:{type(container).__qualname__}")
+        return node.flatten_fn(container)[0]
+
+    def build(self, spec: TreeSpec, children: Sequence[object]) -> object:
+        """See `Containers`."""
+        return self.builder(spec)(children)
+
+    def builder(self, spec: TreeSpec) -> Callable[[Sequence[object]], Any]:
+        """A function from children to a container, with everything looked up beforehand."""
+        cls, node = self._node(spec)
+        context = self._context(cls, spec.context)
+        build = node.unflatten_fn
+        return lambda children: build(list(children), context)
+
+    def _context(self, cls: type[Any], text: str) -> object:
+        serialised: _SerialisedNode | None = self._pytree.SUPPORTED_SERIALIZED_TYPES.get(cls)
+        load = None if serialised is None else serialised.from_dumpable_context
+        try:
+            value: object = json.loads(text)
+        except ValueError:
+            value = text  # the class writes its context as a text of its own
+        return value if load is None else load(value)
