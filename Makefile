@@ -45,7 +45,7 @@ $(READY): pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES)) | $(HATCH)
 	@# `hatch run` creates the environment or brings its dependencies up to date. Installing the packages once more
 	@# registers entry points that changed, which hatch doesn't look at.
 	@$(HATCH) run python -m pip install --no-build-isolation --no-deps $(addprefix -e ,$(PACKAGES))
-	@$(BIN)/python -m pip check
+	@PIP_QUIET=0 $(BIN)/python -m pip check
 	@touch $@
 
 demo: $(READY) ## the main job: a sentence encoder, captured, stored, emitted as Python, compared with eager

@@ -54,11 +54,11 @@ def test_the_core_loads_no_tensor_library() -> None:
 
 
 def test_no_module_of_the_core_loads_a_tensor_library() -> None:
-    """Every module, the CLI's too (which may load click and nothing else heavy)."""
+    """Every module, the CLI's too, which may load click. sympy comes in when something is solved, not before."""
     modules = submodules("wrapper_ir")
     assert len(modules) > 20
     imports = "\n".join(f"import {name}" for name in modules if not name.endswith("__main__"))
-    assert loaded_after(imports) & ((HEAVY | SIBLINGS) - {"click", "sympy"}) == frozenset()
+    assert loaded_after(imports) & ((HEAVY | SIBLINGS) - {"click"}) == frozenset()
 
 
 @pytest.mark.parametrize("package", ["inductor_frontend", "py_wrapper", "cpp_wrapper"])
