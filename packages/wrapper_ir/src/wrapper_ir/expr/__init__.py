@@ -23,6 +23,7 @@ from wrapper_ir.expr.build import (
 )
 from wrapper_ir.expr.cpp import CPP_HELPERS, to_cpp
 from wrapper_ir.expr.evaluate import Number, compile_python, evaluate
+from wrapper_ir.expr.interval import Bound, Interval
 from wrapper_ir.expr.logic import (
     and_,
     convert,
@@ -70,8 +71,10 @@ from wrapper_ir.expr.nodes import (
     TrueDiv,
     Where,
 )
+from wrapper_ir.expr.normal import Monomial, Poly, expand
 from wrapper_ir.expr.parse import ExprParser, Token, TokenStream, parse_expr
 from wrapper_ir.expr.python import LeafName, to_python
+from wrapper_ir.expr.ranges import bounds, prove_eq, prove_le, prove_nonneg
 from wrapper_ir.expr.rewrite import map_atoms, rebuild, substitute
 from wrapper_ir.expr.text import print_expr
 
@@ -81,6 +84,7 @@ __all__ = [
     "Add",
     "And",
     "Bool",
+    "Bound",
     "CeilDiv",
     "Cmp",
     "CmpOp",
@@ -92,6 +96,7 @@ __all__ = [
     "Float",
     "FloorDiv",
     "Int",
+    "Interval",
     "Item",
     "LeafName",
     "MathFn",
@@ -99,12 +104,14 @@ __all__ = [
     "Max",
     "Min",
     "Mod",
+    "Monomial",
     "Mul",
     "Node",
     "Not",
     "Number",
     "OffsetOf",
     "Or",
+    "Poly",
     "Pow",
     "SizeOf",
     "StrideOf",
@@ -118,11 +125,13 @@ __all__ = [
     "and_",
     "as_expr",
     "as_int",
+    "bounds",
     "ceildiv",
     "compile_python",
     "convert",
     "eq",
     "evaluate",
+    "expand",
     "floordiv",
     "ge",
     "gt",
@@ -141,6 +150,9 @@ __all__ = [
     "parse_expr",
     "pow_",
     "print_expr",
+    "prove_eq",
+    "prove_le",
+    "prove_nonneg",
     "rebuild",
     "sub",
     "substitute",

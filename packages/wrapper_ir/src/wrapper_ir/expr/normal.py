@@ -1,0 +1,175 @@
+"""Polynomial normal form: an int expression as a sum of coefficients times products of opaque factors.
+
+Sums and products are multiplied out. `CeilDiv` and `Mod` are rewritten as floor divisions, and a floor
+division by a constant gives up every multiple of it, so that different spellings of one size meet.
+Everything else (floor divisions, minima, powers ...) is a factor, over operands in normal form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.nodes import Add, Bool, CeilDiv, FloorDiv, Int, Max, Min, Mod, Mul, Pow
+from wrapper_ir.expr.order import factor_key, term_key
+from wrapper_ir.expr.rewrite import rebuild
+
+__all__ = ["Monomial", "Poly", "expand"]
+
+Monomial = tuple[Expr, ...]
+"""Factors in order, repeated by their power; () is the constant."""
+
+_MAX_TERMS = 256
+_MAX_EXPONENT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Poly:
+    """Coefficients by monomial; no zeros. The same function of the factors has one Poly only."""
+
+    terms: Mapping[Monomial, int]
+
+    @property
+    def constant(self) -> int:
+        """The coefficient of the empty monomial."""
+        return self.terms.get((), 0)
+
+    def to_expr(self) -> Expr:
+        """The sum as an expression, terms in a fixed order, the constant last."""
+        order = sorted((m for m in self.terms if m), key=term_key)
+        parts = [_term(self.terms[m], m) for m in order]
+        if self.constant or not parts:
+            parts.append(Int(self.constant))
+        return parts[0] if len(parts) == 1 else Add(tuple(parts))
+
+
+def expand(e: Expr) -> Poly:
+    """The normal form of an int (or bool, as 0 and 1) expression; a float one is a factor as it is."""
+    return _expand(e)
+
+
+@lru_cache(maxsize=8192)
+def _expand(e: Expr) -> Poly:
+    match e:
+        case Int(value) | Bool(value):
+            return _poly({(): int(value)})
+        case _ if e.kind is SymKind.FLOAT or not e.children:
+            return _poly({(e,): 1})
+        case Add(args):
+            return add_polys(_expand(arg) for arg in args)
+        case Mul(args):
+            return _product([_expand(arg) for arg in args])
+        case Pow(base, Int(exp)) if 0 <= exp <= _MAX_EXPONENT:
+            return _product([_expand(base)] * exp)
+        case FloorDiv(lhs, rhs):
+            return _floordiv(_expand(lhs), _expand(rhs))
+        case CeilDiv(lhs, rhs):
+            return _ceildiv(_expand(lhs), _expand(rhs))
+        case Mod(lhs, rhs):
+            a, b = _expand(lhs), _expand(rhs)
+            return add_polys((a, scale_poly(_product([b, _floordiv(a, b)]), -1)))
+        case _:
+            return _factor(rebuild(e, tuple(map(_operand, e.children))))
+
+
+def _operand(e: Expr) -> Expr:
+    return e if e.kind is not SymKind.INT else _expand(e).to_expr()
+
+
+def _factor(e: Expr) -> Poly:
+    """A node that the smart constructors have just made: a factor unless they simplified it away."""
+    if isinstance(e, Min | Max):
+        return _poly({(type(e)(tuple(sorted(e.args, key=factor_key))),): 1})
+    if isinstance(e, Int | Bool | Add | Mul):
+        return _expand(e)
+    return _poly({(e,): 1})
+
+
+def _poly(terms: Mapping[Monomial, int]) -> Poly:
+    return Poly({monomial: scale for monomial, scale in terms.items() if scale})
+
+
+def _term(scale: int, monomial: Monomial) -> Expr:
+    if scale == 1 and (len(monomial) > 1 or monomial[0].kind is not SymKind.BOOL):
+        return monomial[0] if len(monomial) == 1 else Mul(monomial)
+    return Mul((Int(scale), *monomial))
+
+
+def add_polys(polys: Iterable[Poly]) -> Poly:
+    """The sum."""
+    total: dict[Monomial, int] = {}
+    for poly in polys:
+        for monomial, scale in poly.terms.items():
+            total[monomial] = total.get(monomial, 0) + scale
+    return _poly(total)
+
+
+def scale_poly(poly: Poly, scale: int) -> Poly:
+    """The product with a number."""
+    return _poly({monomial: scale * own for monomial, own in poly.terms.items()})
+
+
+def _product(polys: list[Poly]) -> Poly:
+    result = _poly({(): 1})
+    for poly in polys:
+        if len(result.terms) * len(poly.terms) > _MAX_TERMS:
+            # Too much to multiply out: keep this product as factors.
+            factors = [p.to_expr() for p in (result, poly)]
+            result = _poly({tuple(sorted(factors, key=factor_key)): 1})
+            continue
+        total: dict[Monomial, int] = {}
+        for left, left_scale in result.terms.items():
+            for right, right_scale in poly.terms.items():
+                monomial = tuple(sorted(left + right, key=factor_key)) if left and right else left or right
+                total[monomial] = total.get(monomial, 0) + left_scale * right_scale
+        result = _poly(total)
+    return result
+
+
+def _constant_of(poly: Poly) -> int | None:
+    return poly.constant if not poly.terms or (len(poly.terms) == 1 and () in poly.terms) else None
+
+
+def _floordiv(a: Poly, b: Poly) -> Poly:
+    divisor = _constant_of(b)
+    if divisor is None or divisor == 0:
+        return _poly({(FloorDiv(a.to_expr(), b.to_expr()),): 1})
+    if divisor < 0:
+        a, divisor = scale_poly(a, -1), -divisor
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for monomial, scale in a.terms.items():
+        # Towards zero for factors, which keeps signs and so bounds; down for the constant, which has to be
+        # within [0, divisor) for two spellings to meet.
+        quotient = scale // divisor if not monomial else int(math.copysign(abs(scale) // divisor, scale))
+        whole[monomial] = quotient
+        rest[monomial] = scale - quotient * divisor
+    return add_polys((_poly(whole), _proper_quotient(_poly(rest), divisor)))
+
+
+def _proper_quotient(rest: Poly, divisor: int) -> Poly:
+    """`rest // divisor` where no multiple of the divisor is left in `rest`, in lowest terms."""
+    scales = [scale for monomial, scale in rest.terms.items() if monomial]
+    if not scales:
+        return _poly({})
+    common = math.gcd(divisor, *scales)
+    reduced = _poly({monomial: scale // common for monomial, scale in rest.terms.items()})
+    divisor //= common
+    if divisor == 1:
+        return reduced
+    numerator = reduced.to_expr()
+    if isinstance(numerator, FloorDiv) and isinstance(numerator.rhs, Int) and numerator.rhs.value > 0:
+        return _floordiv(_expand(numerator.lhs), _poly({(): numerator.rhs.value * divisor}))
+    return _poly({(FloorDiv(numerator, Int(divisor)),): 1})
+
+
+def _ceildiv(a: Poly, b: Poly) -> Poly:
+    divisor = _constant_of(b)
+    if divisor is None or divisor == 0:
+        return scale_poly(_floordiv(scale_poly(a, -1), b), -1)
+    if divisor < 0:
+        a, divisor = scale_poly(a, -1), -divisor
+    return _floordiv(add_polys((a, _poly({(): divisor - 1}))), _poly({(): divisor}))

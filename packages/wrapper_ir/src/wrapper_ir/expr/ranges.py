@@ -1,0 +1,246 @@
+"""Bounds of expressions, and proofs of inequalities between sizes.
+
+`bounds` is interval arithmetic, node by node. `prove_nonneg` first writes its argument as a polynomial and
+shifts every factor to its bound: what is left is a sum of terms that are each >= 0 or have a known least
+value. Floor divisions are tried as factors with bounds of their own, and then as `(a - r)/b` with the
+remainder `r` in [0, b), which is what relates `a//b*b` to `a`. A proof that fails says nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+
+from wrapper_ir.expr.base import Expr, ExprLike, SymKind
+from wrapper_ir.expr.build import as_expr, sub
+from wrapper_ir.expr.interval import EVERYTHING, Interval
+from wrapper_ir.expr.node_bounds import node_bounds
+from wrapper_ir.expr.nodes import FloorDiv, Int, Max, Min, Mod, Where
+from wrapper_ir.expr.normal import Monomial, expand
+from wrapper_ir.expr.order import factor_key
+
+__all__ = ["bounds", "prove_eq", "prove_le", "prove_nonneg"]
+
+_Ranges = tuple[tuple[str, Interval], ...]
+_Terms = dict[Monomial, Fraction]
+
+_MAX_DEGREE = 6
+_MAX_TERMS = 512
+_MAX_CASES = 16
+_MAX_ELIMINATIONS = 8
+
+
+def bounds(e: ExprLike, ranges: Mapping[str, Interval]) -> Interval:
+    """An interval that holds every value of `e` while each symbol is within its range (none: any value)."""
+    node = as_expr(e)
+    return _bounds(node, _relevant(node, ranges))
+
+
+def prove_nonneg(e: ExprLike, ranges: Mapping[str, Interval]) -> bool:
+    """True if `e >= 0` follows from the ranges; False says nothing."""
+    node = as_expr(e)
+    if isinstance(node, Int):
+        return node.value >= 0
+    return _prove_nonneg(node, _relevant(node, ranges))
+
+
+def prove_le(lhs: ExprLike, rhs: ExprLike, ranges: Mapping[str, Interval]) -> bool:
+    """True if `lhs <= rhs` follows from the ranges; False says nothing."""
+    a, b = as_expr(lhs), as_expr(rhs)
+    if SymKind.FLOAT in (a.kind, b.kind):
+        below, above = bounds(a, ranges).hi, bounds(b, ranges).lo
+        return below is not None and above is not None and below <= above
+    return a is b or prove_nonneg(sub(b, a), ranges)
+
+
+def prove_eq(lhs: ExprLike, rhs: ExprLike) -> bool:
+    """True if both sides are equal for all values of their symbols; False says nothing."""
+    a, b = as_expr(lhs), as_expr(rhs)
+    if a is b or a == b:
+        return a.kind is not SymKind.FLOAT or bounds(a, {}).is_bounded  # NaN differs from itself
+    if a.kind is not SymKind.INT or b.kind is not SymKind.INT:
+        return False
+    if isinstance(a, Int) and isinstance(b, Int):
+        return False
+    difference = expand(sub(a, b))
+    return not difference.terms
+
+
+def _relevant(e: Expr, ranges: Mapping[str, Interval]) -> _Ranges:
+    """The ranges that `e` depends on, as a cache key."""
+    if not ranges:
+        return ()
+    return tuple((name, ranges[name]) for name in sorted(e.free_symbols) if name in ranges)
+
+
+@lru_cache(maxsize=16384)
+def _bounds(e: Expr, ranges: _Ranges) -> Interval:
+    table = dict(ranges)
+    done: dict[Expr, Interval] = {}
+
+    def visit(node: Expr) -> Interval:
+        found = done.get(node)
+        if found is None:
+            found = done[node] = node_bounds(node, visit, table)
+        return found
+
+    return visit(e)
+
+
+@lru_cache(maxsize=16384)
+def _prove_nonneg(e: Expr, ranges: _Ranges) -> bool:
+    low = _bounds(e, ranges).lo
+    if low is not None and low >= 0:
+        return True
+    if e.kind is SymKind.FLOAT:
+        return False
+    terms = {monomial: Fraction(scale) for monomial, scale in expand(e).terms.items()}
+    return _Prover(dict(ranges)).nonneg(terms)
+
+
+class _Prover:
+    """One proof: how many cases it may still look at, and the ranges it stands on."""
+
+    def __init__(self, ranges: Mapping[str, Interval]) -> None:
+        self._ranges = ranges
+        self._cases = _MAX_CASES
+
+    def nonneg(self, terms: _Terms) -> bool:
+        self._cases -= 1
+        if self._cases < 0:
+            return False
+        return self._least(terms) or self._least(_eliminate(terms)) or self._split(terms)
+
+    def _least(self, terms: _Terms) -> bool:
+        """True if the least value is above -1, which for an int is to say that it is not negative."""
+        shifted = self._shifted(terms)
+        if shifted is None:
+            return False
+        low = shifted.pop((), Fraction(0))
+        for monomial, scale in shifted.items():
+            ranges = [self._range_of(factor) for factor in monomial]
+            if scale == 0 or (scale > 0 and EVERYTHING not in ranges):
+                continue
+            if not all(interval.is_bounded for interval in ranges):
+                return False
+            low += scale * math.prod(map(_width, ranges))
+        return low > -1
+
+    def _shifted(self, terms: _Terms) -> _Terms | None:
+        """The same sum over `t >= 0`, each factor being `lo + t` or else `hi - t`; None where that is too long."""
+        total: _Terms = {}
+        for monomial, scale in terms.items():
+            if len(monomial) > _MAX_DEGREE or len(total) > _MAX_TERMS:
+                return None
+            partial: _Terms = {(): scale}
+            for factor in monomial:
+                partial = _times_shifted(partial, factor, self._range_of(factor))
+            _accumulate(total, partial)
+        return total
+
+    def _range_of(self, factor: Expr) -> Interval:
+        return bounds(factor, self._ranges)
+
+    def _split(self, terms: _Terms) -> bool:
+        """Minima, maxima and choices are one of their operands: prove what has to hold for all, or for one."""
+        node = next((f for m in terms for f in m if isinstance(f, Min | Max | Where)), None)
+        if node is None:
+            return False
+        operands = (node.lhs, node.rhs) if isinstance(node, Where) else node.args
+        cases = (_substitute(terms, node, operand) for operand in operands)
+        if self._any_operand_will_do(terms, node):
+            return any(map(self.nonneg, cases))
+        return all(map(self.nonneg, cases))
+
+    def _any_operand_will_do(self, terms: _Terms, node: Min | Max | Where) -> bool:
+        """True for `-k*min(a, b)`, which is at least `-k*a` and at least `-k*b`, and for `k*max(a, b)`, if k >= 0."""
+        found = [monomial for monomial in terms if node in monomial]
+        if isinstance(node, Where) or len(found) > 1 or found[0].count(node) > 1:
+            return False
+        others = [self._range_of(factor).lo for factor in found[0] if factor != node]
+        upwards = (terms[found[0]] < 0) == isinstance(node, Min)
+        return upwards and all(low is not None and low >= 0 for low in others)
+
+
+def _width(interval: Interval) -> Fraction:
+    assert interval.lo is not None
+    assert interval.hi is not None
+    return Fraction(interval.hi) - Fraction(interval.lo)
+
+
+def _accumulate(total: _Terms, more: _Terms, by: Fraction = Fraction(1)) -> None:
+    for monomial, scale in more.items():
+        total[monomial] = total.get(monomial, Fraction(0)) + by * scale
+
+
+def _times_shifted(terms: _Terms, factor: Expr, interval: Interval) -> _Terms:
+    """`terms * factor` where `factor` stands for the distance from its bound."""
+    base, sign = (interval.lo, 1) if interval.lo is not None else (interval.hi, -1)
+    if base is None:
+        base, sign = 0, 1  # no bound at all: the factor stands for itself
+    result: _Terms = {}
+    for monomial, scale in terms.items():
+        if base:
+            result[monomial] = result.get(monomial, Fraction(0)) + scale * Fraction(base)
+        longer = tuple(sorted((*monomial, factor), key=factor_key))
+        result[longer] = result.get(longer, Fraction(0)) + sign * scale
+    return result
+
+
+def _eliminate(terms: _Terms) -> _Terms:
+    """Write `a//b` as `(a - a % b)/b` where `b` is a number, and `b*(a//b)` as `a - a % b`."""
+    for _ in range(_MAX_ELIMINATIONS):
+        result: _Terms = {}
+        changed = False
+        for monomial, scale in terms.items():
+            quotient = next(
+                (f for f in monomial if isinstance(f, FloorDiv) and _divides(f.rhs, monomial)), None
+            )
+            if quotient is None:
+                _accumulate(result, {monomial: scale})
+                continue
+            changed = True
+            rest = list(monomial)
+            rest.remove(quotient)
+            if isinstance(quotient.rhs, Int):
+                scale /= quotient.rhs.value
+            else:
+                rest.remove(quotient.rhs)
+            numerator = _rational(quotient.lhs)
+            _accumulate(numerator, {(Mod(quotient.lhs, quotient.rhs),): Fraction(-1)})
+            _accumulate(result, _times(numerator, tuple(rest)), scale)
+        if not changed or len(result) > _MAX_TERMS:
+            return terms
+        terms = result
+    return terms
+
+
+def _divides(divisor: Expr, monomial: Monomial) -> bool:
+    return divisor.value > 0 if isinstance(divisor, Int) else divisor in monomial
+
+
+def _rational(e: Expr) -> _Terms:
+    return {monomial: Fraction(scale) for monomial, scale in expand(e).terms.items()}
+
+
+def _times(terms: _Terms, factors: Monomial) -> _Terms:
+    return {tuple(sorted((*monomial, *factors), key=factor_key)): scale for monomial, scale in terms.items()}
+
+
+def _substitute(terms: _Terms, node: Expr, operand: Expr) -> _Terms:
+    value = _rational(operand)
+    result: _Terms = {}
+    for monomial, scale in terms.items():
+        partial: _Terms = {(): scale}
+        for factor in monomial:
+            if factor != node:
+                partial = _times(partial, (factor,))
+                continue
+            longer: _Terms = {}
+            for own, own_scale in partial.items():
+                _accumulate(longer, _times(value, own), own_scale)
+            partial = longer
+        _accumulate(result, partial)
+    return {monomial: scale for monomial, scale in result.items() if scale}
