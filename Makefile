@@ -20,6 +20,9 @@ HATCH := .hatch/bin/hatch
 READY := $(VENV)/.ready
 PACKAGES := $(sort $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml)))
 
+# What hatch remembers about the environment stays in this folder, beside hatch itself.
+export HATCH_DATA_DIR := $(CURDIR)/.hatch/data
+
 # pip speaks only when something is wrong
 export PIP_QUIET := 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -42,6 +45,8 @@ $(HATCH):
 
 $(READY): pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES)) | $(HATCH)
 	@echo "setup: creating or updating $(VENV) with torch and all packages (some minutes the first time)"
+	@# never finished, or removed: forget what was installed
+	@[[ -e $@ ]] || rm -rf "$$HATCH_DATA_DIR"
 	@# `hatch run` creates the environment or brings its dependencies up to date. Installing the packages once more
 	@# registers entry points that changed, which hatch doesn't look at.
 	@$(HATCH) run python -m pip install --no-build-isolation --no-deps $(addprefix -e ,$(PACKAGES))
