@@ -60,49 +60,45 @@ class Builder:
         return self.ensure(members)
 
     def _build(self, store: Store, members: list[Member]) -> dict[str, Entry]:
+        """Builds kernels in shared units; those of a unit that the compiler refuses, each alone.
+
+        What can be built is in the cache afterwards even where a CompileError is raised for something else.
+        """
         if not members:
             return {}
         header = self._header(store)
+        units = groups(members, self.jobs)
+        built: dict[str, Entry] = {}
         with ThreadPoolExecutor(self.jobs) as pool:
-            built = pool.map(lambda unit: self._build_unit(store, unit, header), groups(members, self.jobs))
-            return {key: entry for entries in built for key, entry in entries.items()}
+            shared = list(pool.map(lambda unit: self._build_shared(store, unit, header), units))
+            refused = [member for unit, entries in zip(units, shared) if entries is None for member in unit]
+            alone = [pool.submit(self._build_alone, store, member) for member in refused]
+        for entries in (*shared, *(future.result() for future in alone)):
+            built |= entries or {}
+        return built
 
-    def _build_unit(self, store: Store, unit: list[Member], header: Path | None) -> dict[str, Entry]:
-        """Builds one shared unit; where the compiler refuses it, each kernel alone."""
+    def _build_shared(self, store: Store, unit: list[Member], header: Path | None) -> dict[str, Entry] | None:
+        """Builds one unit, with the precompiled header where its kernels read that; None: refused."""
         used = header if any(_COMMON_INCLUDE in leading_includes(m.kernel.source) for m in unit) else None
-        if len(unit) > 1:
-            with store.workspace() as work:
-                source = work / "kernels.cpp"
-                source.write_text(shared_unit(unit))
-                if (entries := self._unless_refused(store, unit, source, used)) is not None:
-                    return entries
-            used = None
-        return {
-            key: entry for member in unit for key, entry in self._build_alone(store, member, used).items()
-        }
+        if len(unit) == 1 and used is None:
+            return None
+        with store.workspace() as work:
+            source = work / "kernels.cpp"
+            source.write_text(shared_unit(unit) if len(unit) > 1 else single_unit(unit[0]))
+            try:
+                return self._compile(store, unit, source, used)
+            except CompileError as error:
+                if error.code != "CPP102":
+                    raise
+                if used is not None:
+                    # It may be damaged, and costs little to make again.
+                    _precompiled(used).unlink(missing_ok=True)
+                return None
 
-    def _build_alone(self, store: Store, member: Member, header: Path | None) -> dict[str, Entry]:
+    def _build_alone(self, store: Store, member: Member) -> dict[str, Entry]:
         source = store.refused_path(member.key)
         write_atomic(source, single_unit(member))
-        if (
-            header is not None
-            and (entries := self._unless_refused(store, [member], source, header)) is not None
-        ):
-            return entries
         return self._compile(store, [member], source, None)
-
-    def _unless_refused(
-        self, store: Store, unit: Sequence[Member], source: Path, header: Path | None
-    ) -> dict[str, Entry] | None:
-        try:
-            return self._compile(store, unit, source, header)
-        except CompileError as error:
-            if error.code != "CPP102":
-                raise
-            if header is not None:
-                # The header may be damaged: it is made again if all is well without it.
-                _precompiled(header).unlink(missing_ok=True)
-            return None
 
     def _compile(
         self, store: Store, unit: Sequence[Member], source: Path, header: Path | None

@@ -1,0 +1,110 @@
+"""Fixtures: private caches, a compiler that counts its runs, and kernels that compile in a moment."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cpp_wrapper.kernels.binding import load_launcher
+from cpp_wrapper.kernels.options import CppOptions
+from cpp_wrapper.kernels.runtime import CppKernelRuntime
+from cpp_wrapper.kernels.toolchain import find_toolchain
+from cpp_wrapper.settings import Settings
+from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.types import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A runtime with a cache and a compiler of its own."""
+
+    root: Path
+    settings: Settings
+
+    def runtime(self, options: CppOptions | None = None) -> CppKernelRuntime:
+        """A runtime on this cache."""
+        return CppKernelRuntime(options=options or CppOptions(), settings=self.settings)
+
+    def runs(self) -> list[str]:
+        """The compiler's command lines so far, less questions for its version."""
+        log = self.root / "runs.log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        return [line for line in lines if line != "-v"]
+
+    def kernel_runs(self) -> list[str]:
+        """Runs that were not for the launcher."""
+        return [line for line in self.runs() if "launcher.cpp" not in line]
+
+    def libraries(self) -> list[Path]:
+        """The cache's kernel libraries."""
+        entries = self.settings.cache_dir.glob("cpp/*/kernels/*.json")
+        names = {entry.parents[1] for entry in entries if '"launcher"' not in entry.read_text()}
+        return sorted(library for folder in names for library in folder.glob("libraries/*.so"))
+
+
+def make_bench(root: Path, cache: Path) -> Bench:
+    """A bench whose compiler is g++ behind a script that writes down its arguments."""
+    root.mkdir(parents=True, exist_ok=True)
+    script = root / "counting-g++"
+    script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> "{root}/runs.log"\nexec g++ "$@"\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    settings = Settings(cache_dir=cache, fallback_dir=root / "fallback", compiler=str(script), jobs=2)
+    return Bench(root, settings)
+
+
+@pytest.fixture(scope="session")
+def warm_launcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds only the launcher, so that tests with caches of their own need not build it again."""
+    bench = make_bench(tmp_path_factory.mktemp("warm"), tmp_path_factory.mktemp("warm-cache"))
+    load_launcher(find_toolchain(bench.settings.compiler), bench.settings, CppOptions())
+    return bench.settings.cache_dir
+
+
+@pytest.fixture
+def bench(tmp_path: Path, warm_launcher: Path) -> Bench:
+    """A runtime with an empty cache (but for the launcher)."""
+    cache = tmp_path / "cache"
+    shutil.copytree(warm_launcher, cache)
+    return make_bench(tmp_path, cache)
+
+
+@pytest.fixture(scope="session")
+def shared_bench(tmp_path_factory: pytest.TempPathFactory, warm_launcher: Path) -> Bench:
+    """A runtime on the cache of the whole test session."""
+    root = tmp_path_factory.mktemp("shared")
+    shutil.copytree(warm_launcher, root / "cache")
+    return make_bench(root, root / "cache")
+
+
+Scale = Callable[..., CppKernel]
+
+
+@pytest.fixture(scope="session")
+def scale() -> Scale:
+    """Makes kernels `out[i] = factor * in[i]` of different source text; no header is read, so they compile fast."""
+
+    def make(name: str, factor: int = 2, body: str = "") -> CppKernel:
+        return CppKernel(
+            name=name,
+            params=(
+                KernelParam(name="in0", kind=ParamKind.POINTER, dtype=DType.F32, access=Access.READ),
+                KernelParam(name="out0", kind=ParamKind.POINTER, dtype=DType.F32, access=Access.WRITE),
+                KernelParam(name="n", kind=ParamKind.SCALAR, dtype=DType.I64),
+            ),
+            source=f"""
+#include <cstdint>
+{body}
+extern "C" void kernel(const float* in0, float* out0, const int64_t n)
+{{
+    for (int64_t i = 0; i < n; ++i) out0[i] = in0[i] * {factor}.0f;
+}}
+""",
+            entry="kernel",
+        )
+
+    return make

@@ -1,0 +1,90 @@
+"""Translation units: what may share one, how kernels are spread, and the text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cpp_wrapper.errors import KernelError
+from cpp_wrapper.kernels.source import SCALAR_DTYPES, Member, check_kernel, groups, shared_unit, single_unit
+from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.types import DType
+
+KERNEL = CppKernel(
+    name="triple",
+    params=(
+        KernelParam(name="out0", kind=ParamKind.POINTER, dtype=DType.F32, access=Access.READWRITE),
+        KernelParam(name="n", kind=ParamKind.SCALAR, dtype=DType.I64),
+    ),
+    source='// head\n#include <cstdint>\n\nextern "C" void kernel(float* out0, int64_t n)\n{ *out0 *= 3; }\n',
+    entry="kernel",
+)
+
+
+def member(number: int, source: str = KERNEL.source) -> Member:
+    return Member(f"{number:064x}", replace(KERNEL, name=f"k{number}", source=source))
+
+
+def test_shared_unit_renames_entries_and_hoists_includes() -> None:
+    text = shared_unit([member(1), member(2)])
+    assert text.startswith("#include <cstdint>\n")
+    assert text.count("#define kernel wir_") == text.count("#undef kernel") == 2
+    first = member(1).symbol
+    assert f'namespace {first}_space {{\n#line 1 "k1.cpp"\n// head\n\n\nextern' in text, (
+        "line numbers must stay"
+    )
+    assert f"void {first}(const wrapper_ir_launch::Slot* slots)" in text
+
+
+def test_single_unit_keeps_the_source_as_it_is() -> None:
+    text = single_unit(member(7))
+    assert text.startswith(f'#line 1 "k7.cpp"\n{KERNEL.source}')
+    assert "#define" not in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#define N 4",
+        "#if 1",
+        "  #  undef N",
+        "#pragma once",
+        "#pragma GCC push_options",
+        "int x;\n#include <cmath>",
+    ],
+)
+def test_sources_with_preprocessor_state_stand_alone(line: str) -> None:
+    odd = member(1, f"#include <cstdint>\n{line}\n{KERNEL.source}")
+    units = groups([odd, member(2), member(3)], jobs=1)
+    assert sorted(len(unit) for unit in units) == [1, 2]
+    assert [odd] in units
+
+
+@pytest.mark.parametrize("line", ["#pragma omp parallel for", "    #pragma GCC ivdep", "#pragma unroll 4"])
+def test_loop_pragmas_do_no_harm(line: str) -> None:
+    assert len(groups([member(1, KERNEL.source + line), member(2)], jobs=4)) == 1
+
+
+def test_units_multiply_only_when_kernels_outweigh_the_headers() -> None:
+    small = [member(i) for i in range(50)]
+    assert len(groups(small, jobs=8)) == 1
+    padding = "// " + "x" * 30_000
+    large = [member(i, KERNEL.source + padding) for i in range(20)]
+    units = groups(large, jobs=3)
+    assert len(units) == 3
+    assert max(map(len, units)) - min(map(len, units)) <= 1
+    assert sorted(m.key for unit in units for m in unit) == [m.key for m in large]
+
+
+@pytest.mark.parametrize("entry", ["", "1k", "a b", "k;", "x\n"])
+def test_invalid_entry_is_refused(entry: str) -> None:
+    with pytest.raises(KernelError, match="CPP401"):
+        check_kernel(replace(KERNEL, entry=entry))
+
+
+@pytest.mark.parametrize("dtype", [d for d in DType if d not in SCALAR_DTYPES])
+def test_invalid_scalar_dtype_is_refused(dtype: DType) -> None:
+    params = (KernelParam(name="x", kind=ParamKind.SCALAR, dtype=dtype),)
+    with pytest.raises(KernelError, match=rf"CPP401.*'x' passes {dtype.value} by value"):
+        check_kernel(replace(KERNEL, params=params))
