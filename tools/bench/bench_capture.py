@@ -1,0 +1,112 @@
+"""How long it takes to get from a model to its first result, against `torch.compile`, in one run.
+
+Usage: `python -m tools.bench.bench_capture [--write] [NAME ...]`. Every measurement is a process of its own with empty
+caches (kernel caches, Inductor's caches), after torch and the model are loaded; sides alternate. "capture" is
+`inductor_frontend.capture` alone; "first result" adds emitting, compiling the kernels and one call, which is what
+`torch.compile` does before its first call returns. `--write` also writes `docs/benchmarks/capture.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from tools.bench.timing import write_report
+
+PREDICTION = """\
+Written before the first measurement. Capture does all that Inductor does before it compiles kernels, plus export in
+place of Dynamo, plus building, verifying and hashing the program: about 0.7 of `torch.compile`'s time to the first
+result. To the first result we add one compiler run for all kernels where Inductor starts one for each, so the ratio
+is at most 1.1, and below 1.0 where there are many kernels."""
+
+NAMES = ("mlp", "gpt2", "minilm")
+ROUNDS = 3
+
+
+def _ours(name: str) -> dict[str, float]:
+    import inductor_frontend
+    import py_wrapper
+    from tests.zoo import ZOO
+
+    case = ZOO[name]()
+    start = time.perf_counter()
+    artifact = inductor_frontend.capture(case.model, case.args, case.kwargs)
+    captured = time.perf_counter()
+    py_wrapper.compile(artifact)(*case.args, **(case.kwargs or {}))
+    return {"capture": captured - start, "first result": time.perf_counter() - start}
+
+
+def _theirs(name: str) -> dict[str, float]:
+    import torch
+
+    from tests.zoo import ZOO
+
+    case = ZOO[name]()
+    start = time.perf_counter()
+    with torch.no_grad():
+        torch.compile(case.model)(*case.args, **(case.kwargs or {}))
+    return {"first result": time.perf_counter() - start}
+
+
+def _run(side: str, name: str) -> dict[str, float]:
+    """One measurement in a fresh process with empty caches."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {
+            **os.environ,
+            "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
+            "WRAPPER_IR_CACHE_DIR": f"{folder}/wir",
+        }
+        env |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+        command = [sys.executable, "-m", "tools.bench.bench_capture", f"--side={side}", name]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return times
+
+
+def measure(name: str) -> list[tuple[str, str, str, str, str]]:
+    """Rows of the table for one model."""
+    ours, theirs = [], []
+    for _ in range(ROUNDS):
+        ours.append(_run("ours", name))
+        theirs.append(_run("theirs", name)["first result"])
+    want = statistics.median(theirs)
+    rows = []
+    for stage in ("capture", "first result"):
+        got = statistics.median(o[stage] for o in ours)
+        rows.append((name, stage, f"{got:.2f}", f"{want:.2f}", f"{got / want:.2f}"))
+    return rows
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures, prints, and with --write records."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--side", choices=("ours", "theirs"), help=argparse.SUPPRESS)
+    parser.add_argument("names", nargs="*", default=list(NAMES))
+    options = parser.parse_args(argv)
+    if options.side:
+        measured = (_ours if options.side == "ours" else _theirs)(options.names[0])
+        print(json.dumps(measured))
+        return
+    rows = [row for name in options.names for row in measure(name)]
+    headers = ("model", "until", "ours s", "torch.compile s", "ours / torch.compile")
+    print(tabulate(rows, headers))
+    if options.write:
+        table = tabulate(rows, headers, tablefmt="github")
+        head = "# Time from model to result\n\n`python -m tools.bench.bench_capture --write` printed this table.\n"
+        print(write_report("capture", f"{head}\n## Prediction\n\n{PREDICTION}\n\n## Outcome\n\n{table}\n"))
+
+
+if __name__ == "__main__":
+    main()
