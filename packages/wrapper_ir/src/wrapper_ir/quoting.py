@@ -6,7 +6,7 @@ import re
 
 from wrapper_ir.errors import ParseError
 
-__all__ = ["plain_name", "quote", "target_name", "unquote", "value_name"]
+__all__ = ["plain_name", "quote", "symbol_name", "target_name", "unquote", "value_name"]
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DOTTED = re.compile(r"[A-Za-z0-9_.]+")
@@ -60,8 +60,13 @@ def value_name(name: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """A name without sigil: an identifier stands bare."""
-    return name if _PLAIN.fullmatch(name) or name.isidentifier() else quote(name)
+    """A name without sigil: an ASCII identifier stands bare."""
+    return name if _PLAIN.fullmatch(name) else quote(name)
+
+
+def symbol_name(name: str) -> str:
+    """The name of a symbol: any identifier stands bare, as it does in expressions."""
+    return name if name.isidentifier() else quote(name)
 
 
 def target_name(name: str) -> str:

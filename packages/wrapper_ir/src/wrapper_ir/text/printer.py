@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from wrapper_ir.ops import UNKNOWN, Op, Provenance
 from wrapper_ir.program import Function, Ownership, Param, Program, Target
-from wrapper_ir.quoting import plain_name, quote, value_name
+from wrapper_ir.quoting import quote, symbol_name, value_name
 from wrapper_ir.text.printer_decls import (
     constant_text,
     extern_text,
@@ -106,7 +106,7 @@ def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None
 
 
 def _header(function: Function, types: TypePrinter) -> str:
-    captures = ", ".join(map(plain_name, function.captures))
+    captures = ", ".join(map(symbol_name, function.captures))
     tail = f"{f' captures({captures})' if captures else ''} {{"
     params = [_param(p, types) for p in function.params]
     line = f"func @{value_name(function.name)}({', '.join(params)}){tail}"

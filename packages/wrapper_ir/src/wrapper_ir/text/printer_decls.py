@@ -8,7 +8,7 @@ from typing import assert_never
 from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, KernelParam, ParamKind
 from wrapper_ir.ops import Provenance
 from wrapper_ir.program import Constant, SymbolDef, Target
-from wrapper_ir.quoting import plain_name, quote, value_name
+from wrapper_ir.quoting import plain_name, quote, symbol_name, value_name
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.text.printer_types import TypePrinter, device_text
 
@@ -34,7 +34,7 @@ def target_text(target: Target) -> str:
 def symbol_text(symbol: SymbolDef) -> str:
     """`symbol s0 : int backed [2, 1024] hint 8`."""
     text = (
-        f"symbol {plain_name(symbol.name)} : {symbol.kind.value} {'backed' if symbol.backed else 'unbacked'}"
+        f"symbol {symbol_name(symbol.name)} : {symbol.kind.value} {'backed' if symbol.backed else 'unbacked'}"
     )
     if symbol.lower is not None or symbol.upper is not None:
         text += f" [{_bound(symbol.lower)}, {_bound(symbol.upper)}]"
@@ -90,7 +90,7 @@ def block(source: str) -> str:
     if _FRAGILE.search(source):
         return quote(source)
     braces = 3
-    lines = {line for line in source.split("\n") if line.startswith("}}}")}
+    lines = {line.rstrip(" \t") for line in source.split("\n") if line.startswith("}}}")}
     while "}" * braces in lines:
         braces += 1
     return f"{'{' * braces}\n{source}\n{'}' * braces}"

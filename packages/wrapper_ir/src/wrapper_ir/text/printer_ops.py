@@ -39,7 +39,7 @@ from wrapper_ir.ops import (
     WhileLoop,
     ZeroMode,
 )
-from wrapper_ir.quoting import plain_name, quote, target_name, value_name
+from wrapper_ir.quoting import quote, symbol_name, target_name, value_name
 from wrapper_ir.text.printer_types import TypePrinter, space_text
 from wrapper_ir.types import MemorySpace, OpaqueKind, OpaqueType, StorageType, TensorType
 from wrapper_ir.values import Value
@@ -171,7 +171,7 @@ def _unpack(op: Unpack, types: TypePrinter) -> str:
 
 
 def _define(op: Define, types: TypePrinter) -> str:
-    return f"define {plain_name(op.symbol)} = {print_expr(op.expr)}"
+    return f"define {symbol_name(op.symbol)} = {print_expr(op.expr)}"
 
 
 def _assert_layout(op: AssertLayout, types: TypePrinter) -> str:

@@ -1,0 +1,169 @@
+"""Reads tokens one after the other; knows nothing of programs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Mapping
+from typing import NoReturn, TypeVar
+
+from wrapper_ir.errors import ParseError
+from wrapper_ir.quoting import unquote
+from wrapper_ir.text.lexer import Source, kind_of
+
+__all__ = ["Cursor"]
+
+T = TypeVar("T")
+
+MAX_DEPTH = 100
+"""Lists in arguments may nest this deep."""
+
+_SHOWN = 40
+
+
+class Cursor:
+    """A place `at` in a list of tokens, and the simple things that can stand there."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.tokens = source.tokens
+        self.at = 0
+
+    def fail(self, code: str, message: str, index: int | None = None, *, hint: str = "") -> NoReturn:
+        """Raises ParseError at the token `index` (default: the next one)."""
+        line, column = self.source.locate(self.at if index is None else index)
+        raise ParseError(code, message, line=line, column=column, hint=hint)
+
+    def unexpected(self, wanted: str) -> NoReturn:
+        """Raises ParseError WIR500: something else stands here."""
+        self.fail("WIR500", f"expected {wanted}, found {self.shown()}")
+
+    def shown(self) -> str:
+        """The next token for a message."""
+        token = self.tokens[self.at]
+        match kind_of(token):
+            case "EOF":
+                return "the end of the text"
+            case "NEWLINE":
+                return "the end of the line"
+            case "BLOCK":
+                return "a source block"
+            case _:
+                return f"`{token[:_SHOWN]}`" if len(token) <= _SHOWN else f"`{token[:_SHOWN]}...`"
+
+    def accept(self, token: str) -> bool:
+        """Consumes the next token if it is this one."""
+        if self.tokens[self.at] == token:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, token: str) -> None:
+        """Consumes this token; anything else is WIR500."""
+        if self.tokens[self.at] != token:
+            self.unexpected(f"`{token}`")
+        self.at += 1
+
+    def skip_lines(self) -> None:
+        """Skips line ends."""
+        while self.tokens[self.at] == "\n":
+            self.at += 1
+
+    def end_line(self) -> None:
+        """Expects the end of the line."""
+        if not self.accept("\n"):
+            self.unexpected("the end of the line")
+
+    def items(self, close: str, read: Callable[[], T]) -> tuple[T, ...]:
+        """Items separated by commas, and `close`; line ends may stand between them, a comma behind the last."""
+        out: list[T] = []
+        self.skip_lines()
+        while not self.accept(close):
+            out.append(read())
+            self.skip_lines()
+            if not self.accept(","):
+                if not self.accept(close):
+                    self.unexpected(f"`,` or `{close}`")
+                break
+            self.skip_lines()
+        return tuple(out)
+
+    def group(self, word: str, read: Callable[[], T]) -> tuple[T, ...]:
+        """`word(item, ...)`; nothing where the next token is not `word`."""
+        if self.tokens[self.at] != word or self.tokens[self.at + 1] != "(":
+            return ()
+        self.at += 2
+        return self.items(")", read)
+
+    def name(self, what: str) -> str:
+        """A bare or quoted name."""
+        token = self.tokens[self.at]
+        if kind_of(token) != "NAME":
+            return self.string(what)
+        self.at += 1
+        return token
+
+    def string(self, what: str = "a string") -> str:
+        """A quoted string."""
+        token = self.tokens[self.at]
+        if token[:1] != '"':
+            self.unexpected(what)
+        self.at += 1
+        return self._unquoted(token)
+
+    def optional_string(self) -> str:
+        """A quoted string, '' where there is none."""
+        return self.string() if self.tokens[self.at][:1] == '"' else ""
+
+    def sigil(self, sigil: str, what: str) -> str:
+        """The name behind `%` or `@`."""
+        token = self.tokens[self.at]
+        if token[:1] != sigil or len(token) < 2:
+            self.unexpected(what)
+        self.at += 1
+        return self._unquoted(token[1:]) if token[1] == '"' else token[1:]
+
+    def _unquoted(self, token: str) -> str:
+        try:
+            return unquote(token)
+        except ParseError as error:
+            self.fail(error.code, error.message, self.at - 1, hint=error.hint)
+
+    def integer(self, what: str = "an integer") -> int:
+        """A whole number, perhaps negative."""
+        sign = -1 if self.accept("-") else 1
+        token = self.tokens[self.at]
+        if not (token.isascii() and token.isdecimal()):
+            self.unexpected(what)
+        try:
+            number = int(token)
+        except ValueError:  # more digits than the interpreter converts
+            self.fail("WIR500", "this number has too many digits")
+        self.at += 1
+        return sign * number
+
+    def parenthesised_integer(self, word: str, default: int) -> int:
+        """`word(3)`, or the default where the next token is not `word`."""
+        if not self.accept(word):
+            return default
+        self.expect("(")
+        number = self.integer()
+        self.expect(")")
+        return number
+
+    def choice(self, table: Mapping[str, T], what: str) -> T:
+        """The entry of the word that stands here; an unknown word is WIR503."""
+        token = self.tokens[self.at]
+        found = table.get(token)
+        if found is None:
+            self.unknown(what, table)
+        self.at += 1
+        return found
+
+    def unknown(self, what: str, known: Collection[str], index: int | None = None) -> NoReturn:
+        """Raises WIR503 for an unknown word, with the nearest known one."""
+        token = self.tokens[self.at if index is None else index]
+        if kind_of(token) != "NAME":
+            self.unexpected(what)
+        near = difflib.get_close_matches(token[:_SHOWN], known, 1)
+        hint = f"did you mean `{near[0]}`?" if near else f"one of {', '.join(sorted(known))}"
+        self.fail("WIR503", f"unknown {what} `{token[:_SHOWN]}`", index, hint=hint)

@@ -1,0 +1,192 @@
+"""Reads a whole program from text."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from wrapper_ir.errors import ParseError
+from wrapper_ir.kernels import KernelDef
+from wrapper_ir.ops import UNKNOWN, Op, Provenance
+from wrapper_ir.program import (
+    SCHEMA_VERSION,
+    Constant,
+    Function,
+    Ownership,
+    Param,
+    Program,
+    SymbolDef,
+    Target,
+)
+from wrapper_ir.schemas import ExternDef
+from wrapper_ir.text.lexer import Source
+from wrapper_ir.text.parser_decls import (
+    read_constant,
+    read_extern,
+    read_kernel,
+    read_provenance,
+    read_symbol,
+    read_target,
+)
+from wrapper_ir.text.parser_ops import OpParser
+
+__all__ = ["parse_program"]
+
+_TABLE = "provenance"
+
+
+def parse_program(text: str) -> Program:
+    """The program that `text` spells; the inverse of `print_program`. Nothing is verified beyond what reading needs.
+
+    Raises ParseError with line, column and the line in question: WIR500 unexpected text, WIR501 another version,
+    WIR502 malformed string, WIR503 unknown word, WIR504 source block without end, WIR505 wrong number of results,
+    WIR506 defined twice, WIR507 unknown provenance mark, WIR550 to WIR553 expressions, undeclared symbols and
+    undefined values.
+    """
+    try:
+        return _ProgramParser(Source(text)).program()
+    except ParseError as error:
+        place = f"line {error.line}, column {error.column}: "
+        message = error.message.removeprefix(place) if error.line else error.message
+        if error.line:
+            message += "\n" + Source.excerpt_of(text, error.line, error.column)
+        raise ParseError(
+            error.code, message, line=error.line, column=error.column, hint=error.hint
+        ) from error.__cause__
+
+
+class _ProgramParser(OpParser):
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._functions: list[Function] = []
+        self._constants: list[Constant] = []
+        self._externs: list[ExternDef] = []
+        self._kernels: list[KernelDef] = []
+        self._marks: dict[str, Provenance] = {}
+        self._sections: dict[str, Callable[[], None]] = {
+            "symbol": self._symbol,
+            "const": lambda: self._constants.append(read_constant(self, mutable=False)),
+            "mutable": self._mutable,
+            "extern": lambda: self._externs.append(read_extern(self)),
+            "kernel": lambda: self._kernels.append(read_kernel(self)),
+            "func": self._function,
+            _TABLE: lambda: None,
+        }
+
+    def program(self) -> Program:
+        """The whole text."""
+        self._marks = self._table()
+        self.skip_lines()
+        self._version()
+        self.skip_lines()
+        target = Target()
+        if self.accept("target"):
+            target = read_target(self)
+            self.end_line()
+        self.device = target.device
+        self._declarations()
+        return Program(
+            target=target,
+            functions=tuple(self._functions),
+            symbols=tuple(self.symbols.values()),
+            constants=tuple(self._constants),
+            externs=tuple(self._externs),
+            kernels=tuple(self._kernels),
+        )
+
+    def _version(self) -> None:
+        if self.tokens[self.at] != "wir":
+            self.unexpected(f"`wir {SCHEMA_VERSION}` in the first line")
+        self.at += 1
+        start = self.at
+        version = self.string() if self.tokens[start][:1] == '"' else self.tokens[start]
+        if version != SCHEMA_VERSION:
+            self.fail("WIR501", f"this is text of version {version[:40]!r}, not {SCHEMA_VERSION}", start)
+        self.at = start + 1
+        self.end_line()
+
+    def _table(self) -> dict[str, Provenance]:
+        """The provenance table, read ahead because ops are made with their provenance."""
+        index = 0
+        while True:
+            try:
+                index = self.tokens.index(_TABLE, index + 1)
+            except ValueError:
+                return {}
+            if self.tokens[index - 1] == "\n" == self.tokens[index + 1]:
+                break
+        self.at = index + 1
+        table = read_provenance(self)
+        if self.tokens[self.at] != "":
+            self.unexpected("a provenance mark such as #1, or the end of the text")
+        del self.tokens[index:]
+        self.tokens += ["", ""]
+        self.at = 0
+        return table
+
+    def _declarations(self) -> None:
+        while True:
+            self.skip_lines()
+            if self.tokens[self.at] == "":
+                return
+            self.choice(self._sections, "declaration")()
+            self.end_line()
+
+    def _symbol(self) -> None:
+        symbol: SymbolDef = read_symbol(self)
+        self.declare_symbol(symbol)
+
+    def _mutable(self) -> None:
+        self.expect("const")
+        self._constants.append(read_constant(self, mutable=True))
+
+    def _function(self) -> None:
+        name = self.sigil("@", "a name such as @main")
+        outer = self.values
+        self.values = dict(outer)
+        self.expect("(")
+        params = self.items(")", self._param)
+        captures = self.group("captures", self._capture)
+        self.expect("{")
+        self.end_line()
+        body = self._body()
+        self.values = outer
+        self._functions.append(Function(name=name, params=params, captures=captures, body=body))
+
+    def _param(self) -> Param:
+        start = self.at
+        name = self.sigil("%", "a parameter such as %x")
+        self.expect(":")
+        ownership = Ownership.OWNED if self.accept("owned") else Ownership.BORROWED
+        return Param(value=self.define(name, self.type(), start), ownership=ownership)
+
+    def _capture(self) -> str:
+        start = self.at
+        name = self.name("a symbol")
+        if name not in self.symbols:
+            self.fail("WIR551", f"symbol {name} is not declared", start)
+        return name
+
+    def _body(self) -> tuple[Op, ...]:
+        body: list[Op] = []
+        tokens = self.tokens
+        while True:
+            self.skip_lines()
+            if self.accept("}"):
+                return tuple(body)
+            if tokens[self.at] == "":
+                self.unexpected("an op or `}`")
+            # the mark of an op that stands on one line is known before the op is made
+            prov = self._marks.get(tokens[tokens.index("\n", self.at) - 1], UNKNOWN)
+            ops = self.read_op(prov)
+            if tokens[self.at][:1] == "#":
+                ops = self._marked(ops)
+            self.end_line()
+            body += ops
+
+    def _marked(self, ops: tuple[Op, ...]) -> tuple[Op, ...]:
+        prov = self._marks.get(self.tokens[self.at])
+        if prov is None:
+            self.fail("WIR507", f"provenance {self.shown()} is not in the table")
+        self.at += 1
+        return ops if ops[0].prov is prov else tuple(dataclasses.replace(op, prov=prov) for op in ops)

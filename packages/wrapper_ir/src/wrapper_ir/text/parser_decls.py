@@ -1,0 +1,143 @@
+"""Reads everything in a program's text but function bodies: symbols, constants, operators, kernels, provenance."""
+
+from __future__ import annotations
+
+from wrapper_ir.expr import SymKind
+from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, KernelParam, ParamKind
+from wrapper_ir.ops import Provenance
+from wrapper_ir.program import Constant, SymbolDef, Target
+from wrapper_ir.schemas import ExternDef, ExternTag
+from wrapper_ir.text.lexer import BLOCK
+from wrapper_ir.text.parser_ops import OpParser
+from wrapper_ir.text.parser_types import DTYPES
+from wrapper_ir.values import Value
+
+__all__ = ["read_constant", "read_extern", "read_kernel", "read_provenance", "read_symbol", "read_target"]
+
+_KINDS = {k.value: k for k in SymKind}
+_BACKED = {"backed": 1, "unbacked": 0}
+_TAGS = {t.value: t for t in ExternTag}
+_ACCESS = {a.value: a for a in Access if a is not Access.NONE}
+_KERNEL_KINDS = {kind: kind for kind in (CppKernel.kind, ForeignKernel.kind)}
+_PROVENANCE_WORDS = ("nodes", "ops", "at", "modules", "upstream")
+
+
+def read_target(p: OpParser) -> Target:
+    """`target cuda:0 arch "sm_90"`, after its first word."""
+    device = p.device_name(p.name("a device"))
+    return Target(device=device, arch=p.string() if p.accept("arch") else "")
+
+
+def read_symbol(p: OpParser) -> SymbolDef:
+    """`symbol s0 : int backed [2, 1024] hint 8`, after its first word."""
+    start = p.at
+    name = p.name("a symbol")
+    if name in p.symbols:
+        p.fail("WIR506", f"symbol {name} is declared twice", start)
+    p.expect(":")
+    kind = p.choice(_KINDS, "kind of symbol")
+    backed = p.choice(_BACKED, "word: `backed` or `unbacked`")
+    lower = upper = None
+    if p.accept("["):
+        lower = _bound(p)
+        p.expect(",")
+        upper = _bound(p)
+        p.expect("]")
+    hint = _number(p) if p.accept("hint") else None
+    return SymbolDef(name=name, kind=kind, backed=bool(backed), lower=lower, upper=upper, hint=hint)
+
+
+def _bound(p: OpParser) -> int | None:
+    return None if p.accept("*") else p.integer("a bound or `*`")
+
+
+def _number(p: OpParser) -> int | float | bool:
+    if p.tokens[p.at] in ("true", "false"):
+        p.at += 1
+        return p.tokens[p.at - 1] == "true"
+    sign = p.accept("-")
+    token = p.tokens[p.at]
+    if not token.isdecimal():
+        try:
+            number = float(token)
+        except ValueError:
+            p.unexpected("a number")
+        p.at += 1
+        return -number if sign else number
+    return -p.integer() if sign else p.integer()
+
+
+def read_constant(p: OpParser, mutable: bool) -> Constant:
+    """`const %weight : f32[64, 64] sha256 "..."`, after its first word."""
+    start = p.at
+    name = p.sigil("%", "a value such as %w")
+    p.expect(":")
+    value: Value = p.define(name, p.type(), start)
+    return Constant(value=value, data_hash=p.string() if p.accept("sha256") else "", mutable=mutable)
+
+
+def read_extern(p: OpParser) -> ExternDef:
+    """`extern "aten::relu(Tensor self) -> Tensor" tags(random)`, after its first word."""
+    start = p.at
+    schema = p.string("an operator schema in quotes")
+    if "(" not in schema:
+        p.fail("WIR500", "this is no operator schema", start, hint='"namespace::name(...) -> ..."')
+    return ExternDef(schema=schema, tags=p.group("tags", lambda: p.choice(_TAGS, "tag")))
+
+
+def read_kernel(p: OpParser) -> KernelDef:
+    """`kernel cpp @k entry "kernel" (read f32* in_ptr0, i64 ks0) {{{...}}}`, after its first word."""
+    kind = p.choice(_KERNEL_KINDS, "kind of kernel")
+    name = p.sigil("@", "a name such as @k")
+    if kind == CppKernel.kind:
+        p.expect("entry")
+        entry = p.string()
+        isa = p.group("isa", p.string)
+        return CppKernel(name=name, entry=entry, isa=isa, params=_params(p), source=_source(p))
+    p.expect("runtime")
+    return ForeignKernel(name=name, runtime=p.string(), params=_params(p), payload=_source(p))
+
+
+def _params(p: OpParser) -> tuple[KernelParam, ...]:
+    p.expect("(")
+    return p.items(")", lambda: _param(p))
+
+
+def _param(p: OpParser) -> KernelParam:
+    access = _ACCESS.get(p.tokens[p.at], Access.NONE)
+    if access is not Access.NONE:
+        p.at += 1
+    dtype = p.choice(DTYPES, "element type")
+    kind = ParamKind.POINTER if p.accept("*") else ParamKind.SCALAR
+    name = p.name("a parameter name")
+    alias = p.group("may_alias", lambda: p.name("a parameter name"))
+    return KernelParam(name=name, kind=kind, dtype=dtype, access=access, may_alias=alias)
+
+
+def _source(p: OpParser) -> str:
+    token = p.tokens[p.at]
+    if token.startswith(BLOCK):
+        p.at += 1
+        return token[len(BLOCK) :]
+    return p.string("`{{{` and a source block")
+
+
+def read_provenance(p: OpParser) -> dict[str, Provenance]:
+    """The lines of the `provenance` table, by mark."""
+    table: dict[str, Provenance] = {}
+    p.skip_lines()
+    while p.tokens[p.at][:1] == "#":
+        mark = p.tokens[p.at]
+        if mark in table:
+            p.fail("WIR506", f"provenance {mark} is given twice")
+        p.at += 1
+        groups = [p.group(word, p.string) for word in _PROVENANCE_WORDS]
+        nodes, ops, locations, modules, upstream = groups
+        if len(upstream) > 1:
+            p.fail("WIR500", "upstream(...) holds one name")
+        table[mark] = Provenance(
+            nodes=nodes, ops=ops, locations=locations, modules=modules, upstream="".join(upstream)
+        )
+        p.end_line()
+        p.skip_lines()
+    return table

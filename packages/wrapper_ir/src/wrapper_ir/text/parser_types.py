@@ -1,0 +1,299 @@
+"""Reads expressions, types, devices, values and call arguments."""
+
+from __future__ import annotations
+
+import contextlib
+
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr import Expr, ExprParser, Int, Sym, SymKind
+from wrapper_ir.layout import contiguous_strides
+from wrapper_ir.ops import Arg
+from wrapper_ir.program import SymbolDef
+from wrapper_ir.text.cursor import MAX_DEPTH, Cursor
+from wrapper_ir.text.lexer import Source, kind_of
+from wrapper_ir.types import (
+    CPU,
+    Device,
+    DType,
+    Layout,
+    MemoryFormat,
+    MemoryKind,
+    MemorySpace,
+    OpaqueKind,
+    OpaqueType,
+    ScalarType,
+    StorageType,
+    TensorType,
+    TupleType,
+    Type,
+)
+from wrapper_ir.values import Value
+
+__all__ = ["DTYPES", "TypeParser"]
+
+DTYPES = {d.value: d for d in DType}
+_FORMATS = {f.value: f for f in MemoryFormat}
+_LAYOUTS = {x.value: x for x in Layout}
+_SPACES = {k.value: k for k in MemoryKind}
+_OPAQUE = {k.value: k for k in OpaqueKind}
+_SCALARS = {k.value: k for k in SymKind}
+_TYPE_WORDS = {*DTYPES, *_OPAQUE, *_SCALARS, "storage", "results"}
+_ENDS = frozenset((",", ")", "]", "}", "\n", ":"))
+"""Tokens that surely end an expression."""
+
+
+class _Token:
+    """A token as the expression parser wants it."""
+
+    __slots__ = ("index", "kind", "source", "text")
+
+    def __init__(self, source: Source, index: int, text: str) -> None:
+        self.source = source
+        self.index = index
+        self.kind = kind_of(text)
+        self.text = text
+
+    @property
+    def pos(self) -> int:
+        return self.index
+
+    @property
+    def line(self) -> int:
+        return self.source.locate(self.index)[0]
+
+    @property
+    def column(self) -> int:
+        return self.source.locate(self.index)[1]
+
+
+class _Stream:
+    """The cursor's tokens for the expression parser, which then leaves the cursor behind the expression."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._token = self._make()
+
+    def _make(self) -> _Token:
+        cursor = self._cursor
+        index, text = cursor.at, cursor.tokens[cursor.at]
+        if text[:2] == '%"':
+            text = f"%{cursor.sigil('%', 'a value')}"
+            cursor.at = index
+        return _Token(cursor.source, index, text)
+
+    def peek(self) -> _Token:
+        if self._token.index != self._cursor.at:
+            self._token = self._make()
+        return self._token
+
+    def next(self) -> _Token:
+        token = self.peek()
+        if token.kind != "EOF":
+            self._cursor.at += 1
+        return token
+
+
+class TypeParser(Cursor):
+    """A cursor that knows the declared symbols, the values in scope and the target's device."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.device: Device = CPU
+        self.symbols: dict[str, SymbolDef] = {}
+        self.values: dict[str, Value] = {}
+        self._kinds: dict[str, SymKind] = {}
+        self._simple: dict[str, Expr] = {}
+        self._types: dict[tuple[str, ...], Type] = {}
+        self._depth = 0
+        self._stream = _Stream(self)
+
+    def declare_symbol(self, symbol: SymbolDef) -> None:
+        """Makes a symbol known to expressions."""
+        self.symbols[symbol.name] = symbol
+        self._kinds[symbol.name] = symbol.kind
+        # no expression can hold a symbol called `min`; the verifier reports it
+        with contextlib.suppress(ExpressionError):
+            self._simple[symbol.name] = Sym(symbol.name, symbol.kind)
+
+    def expr(self) -> Expr:
+        """An expression."""
+        if self.tokens[self.at + 1] in _ENDS:
+            token = self.tokens[self.at]
+            e = self._simple.get(token)
+            if e is None and token.isdecimal() and token.isascii() and len(token) < 20:
+                e = self._simple[token] = Int(int(token))
+            if e is not None:
+                self.at += 1
+                return e
+        return ExprParser(self._stream, self._kinds, self.values).parse()
+
+    def exprs(self, opening: str, close: str) -> tuple[Expr, ...]:
+        """Expressions between brackets."""
+        self.expect(opening)
+        return self.items(close, self.expr)
+
+    def device_name(self, kind: str) -> Device:
+        """What follows the device type `kind`: an index or nothing."""
+        return Device(kind, self.integer("a device index") if self.accept(":") else None)
+
+    def device_suffix(self) -> Device:
+        """`@cuda:0`, or the target's device."""
+        if self.tokens[self.at][:1] != "@":
+            return self.device
+        return self.device_name(self.sigil("@", "a device such as @cuda:0"))
+
+    def space(self) -> MemorySpace:
+        """`pinned`, `symmetric("group", 3)`, or the default space."""
+        kind = _SPACES.get(self.tokens[self.at])
+        if kind is None:
+            return MemorySpace()
+        self.at += 1
+        if not self.accept("("):
+            return MemorySpace(kind)
+        group = self.string("a group name")
+        self.expect(",")
+        space = MemorySpace(kind, group, self.integer("an allocation id"))
+        self.expect(")")
+        return space
+
+    def type(self) -> Type:
+        """A type; those spelt alike are one object."""
+        token = self.tokens[self.at]
+        start = self.at
+        if token in DTYPES and self.tokens[start + 1] == "[":
+            return self._tensor(DTYPES[token], start)
+        if token not in _TYPE_WORDS:
+            self.unknown("type", _TYPE_WORDS)
+        self.at += 1
+        if token == "storage":
+            return self._storage()
+        if token == "results":
+            return TupleType()
+        if token in _SCALARS:
+            return ScalarType(_SCALARS[token])
+        if token in _OPAQUE:
+            return OpaqueType(_OPAQUE[token], self._detail())
+        return self.unexpected("`[` and the sizes of a tensor")
+
+    def _detail(self) -> str:
+        if not self.accept("("):
+            return ""
+        detail = self.string()
+        self.expect(")")
+        return detail
+
+    def _tensor(self, dtype: DType, start: int) -> Type:
+        key = self._tensor_key(start)
+        known = self._types.get(key)
+        if known is not None:
+            self.at = start + len(key)
+            return known
+        self.at = start + 1
+        sizes = self.exprs("[", "]")
+        strides = self.exprs("{", "}") if self.tokens[self.at] == "{" else contiguous_strides(sizes)
+        made = TensorType(dtype, sizes, strides, self.device_suffix())
+        if self.at == start + len(key) and not any(e.free_values for e in (*sizes, *strides)):
+            self._types[key] = made
+        return made
+
+    def _tensor_key(self, start: int) -> tuple[str, ...]:
+        """The tokens of a well-formed tensor type from `start` on."""
+        tokens = self.tokens
+        try:
+            end = tokens.index("]", start, start + 200) + 1
+            if tokens[end] == "{":
+                end = tokens.index("}", end, end + 200) + 1
+        except ValueError:
+            return ()
+        if tokens[end][:1] == "@":
+            end += 3 if tokens[end + 1] == ":" else 1
+        return tuple(tokens[start:end])
+
+    def _storage(self) -> StorageType:
+        self.expect("(")
+        nbytes = self.expr()
+        space = MemorySpace()
+        if self.accept(","):
+            if self.tokens[self.at] not in _SPACES:
+                self.unknown("memory space", _SPACES)
+            space = self.space()
+        self.expect(")")
+        return StorageType(nbytes, self.device_suffix(), space)
+
+    def value(self) -> Value:
+        """A value that is defined here; another one is WIR552."""
+        token = self.tokens[self.at]
+        found = self.values.get(token[1:]) if token[:1] == "%" else None
+        if found is not None:
+            self.at += 1
+            return found
+        start = self.at
+        name = self.sigil("%", "a value such as %x")
+        found = self.values.get(name)
+        if found is None:
+            self.fail("WIR552", f"value {self.tokens[start]} is not defined here", start)
+        return found
+
+    def arg(self) -> Arg:
+        """One argument of a call."""
+        token = self.tokens[self.at]
+        if token[:1] == "%" and len(token) > 1:
+            return self.value()
+        if token[:1] == '"':
+            return self.string()
+        if token == "[":
+            return self._list()
+        if token in DTYPES:
+            self.at += 1
+            return DTYPES[token]
+        if token == "none":
+            self.at += 1
+            return None
+        if self.tokens[self.at + 1] == "(" and token in ("device", "memory_format", "layout"):
+            return self._constant(token)
+        return self.expr()
+
+    def args(self) -> tuple[Arg, ...]:
+        """`(argument, ...)`."""
+        self.expect("(")
+        return self.items(")", self.arg)
+
+    def _list(self) -> Arg:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self.fail("WIR553", f"lists nest deeper than {MAX_DEPTH}")
+        self.at += 1
+        items = self.items("]", self.arg)
+        self._depth -= 1
+        return items
+
+    def _constant(self, word: str) -> Arg:
+        self.at += 2
+        constant: Arg
+        match word:
+            case "device":
+                constant = self.device_name(self.name("a device type"))
+            case "memory_format":
+                constant = self.choice(_FORMATS, "memory format")
+            case _:
+                constant = self.choice(_LAYOUTS, "layout")
+        self.expect(")")
+        return constant
+
+    def call_args(self) -> tuple[tuple[Arg, ...], tuple[tuple[str, Arg], ...]]:
+        """`(argument, ..., name=argument, ...)`."""
+        self.expect("(")
+        args: list[Arg] = []
+        kwargs: list[tuple[str, Arg]] = []
+        self.items(")", lambda: self._call_arg(args, kwargs))
+        return tuple(args), tuple(kwargs)
+
+    def _call_arg(self, args: list[Arg], kwargs: list[tuple[str, Arg]]) -> None:
+        if self.tokens[self.at + 1] == "=":
+            name = self.name("an argument name")
+            self.at += 1
+            kwargs.append((name, self.arg()))
+        elif kwargs:
+            self.fail("WIR500", "a positional argument stands behind a named one")
+        else:
+            args.append(self.arg())
