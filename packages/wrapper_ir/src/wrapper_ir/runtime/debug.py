@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, cast
 
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.ops import DebugMode
 from wrapper_ir.types import DType
 
-__all__ = ["DebugRecord", "report"]
+__all__ = ["DebugRecord", "debug_value", "report"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +59,57 @@ def _save(record: DebugRecord, data: TensorData, label: str) -> Path:
     _, chunks = write_safetensors({record.name: data})
     path.write_bytes(b"".join(chunks))
     return path
+
+
+class HostTensor(Protocol):
+    """The few things that are asked of a tensor here; its methods are the tensor library's."""
+
+    @property
+    def shape(self) -> Sequence[int]:
+        """Sizes in elements."""
+        ...
+
+    def stride(self) -> Sequence[int]:
+        """Strides in elements."""
+        ...
+
+    def cpu(self) -> HostTensor:
+        """The tensor in host memory."""
+        ...
+
+    def contiguous(self) -> HostTensor:
+        """The tensor in row-major order."""
+        ...
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        ...
+
+    def numel(self) -> int:
+        """Number of elements."""
+        ...
+
+
+def debug_value(name: str, value: HostTensor | object, mode: str, label: str, dtype: str = "") -> None:
+    """The `debug` op of emitted programs; `dtype` is '' for what is no tensor."""
+    if not dtype:
+        report(DebugRecord(name=name, describe=lambda: repr(value)), DebugMode(mode), label)
+        return
+    # cast: the emitter knows from the value's type that it is a tensor
+    tensor, kind = cast(HostTensor, value), DType(dtype)
+    record = DebugRecord(
+        name=name,
+        dtype=kind,
+        sizes=tuple(tensor.shape),
+        strides=tuple(tensor.stride()),
+        describe=lambda: repr(tensor),
+        data=lambda: _host_data(tensor, kind),
+    )
+    report(record, DebugMode(mode), label)
+
+
+def _host_data(tensor: HostTensor, dtype: DType) -> TensorData:
+    dense = tensor.cpu().contiguous()
+    return TensorData(
+        dtype, memoryview(ctypes.string_at(dense.data_ptr(), dense.numel() * dtype.itemsize))
+    )

@@ -11,7 +11,7 @@ from wrapper_ir.errors import ExecutionError
 from wrapper_ir.protocols import Containers
 from wrapper_ir.signature import TreeKind, TreeSpec
 
-__all__ = ["PytreeContainers", "class_of", "flatten", "tree_keys", "unflatten"]
+__all__ = ["PytreeContainers", "class_of", "custom_container", "flatten", "tree_keys", "unflatten"]
 
 
 def class_of(type_name: str) -> Any:  # Any: a class that nothing is known about
@@ -175,3 +175,12 @@ class PytreeContainers:
         except ValueError:
             value = text  # the class writes its context as a text of its own
         return value if load is None else load(value)
+
+
+def custom_container(
+    pytree: Pytree, type_name: str, context: str
+) -> tuple[Callable[[object], Sequence[object]], Callable[[Sequence[object]], Any]]:
+    """(children of a container, container from children) for a class registered with `torch.utils._pytree`."""
+    spec = TreeSpec(kind=TreeKind.CUSTOM, type_name=type_name, context=context)
+    containers = PytreeContainers(pytree)
+    return lambda container: containers.flatten(spec, container), containers.builder(spec)

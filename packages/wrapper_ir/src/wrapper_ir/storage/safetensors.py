@@ -14,7 +14,7 @@ from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import ArtifactError
 from wrapper_ir.types import DType
 
-__all__ = ["read_safetensors", "write_safetensors"]
+__all__ = ["read_names", "read_safetensors", "write_safetensors"]
 
 _TO_NAME: dict[DType, str] = {
     DType.F64: "F64", DType.F32: "F32", DType.F16: "F16", DType.BF16: "BF16",
@@ -80,6 +80,12 @@ def _header(data: memoryview) -> tuple[dict[str, object], memoryview]:
     if not isinstance(header, dict):
         raise ArtifactError("WIR707", "constants: the header is no object")
     return header, data[8 + length :]
+
+
+def read_names(data: memoryview) -> tuple[str, ...]:
+    """The names of the tensors in an entry, pads left out; raises ArtifactError WIR707."""
+    header, _ = _header(data)
+    return tuple(name for name in header if not name.startswith(("__pad__", "__metadata__")))
 
 
 def _range(name: str, entry: object, total: int) -> tuple[int, int]:

@@ -1,0 +1,77 @@
+"""What emitted programs raise: coded errors that show the line and the source op."""
+
+from __future__ import annotations
+
+import linecache
+from typing import NoReturn
+
+from wrapper_ir.errors import ExecutionError, WirError
+
+__all__ = ["expect_static", "explain", "fail_assertion", "fail_finite", "fail_layout"]
+
+_LOOK_BACK = 200
+
+
+def fail_assertion(message: str, condition: str) -> NoReturn:
+    """An `AssertExpr` does not hold; raises ExecutionError WIR920."""
+    raise ExecutionError("WIR920", f"{message or 'assertion failed'}: {condition}")
+
+
+def fail_layout(message: str) -> NoReturn:
+    """A tensor has another layout than promised; raises ExecutionError WIR921."""
+    raise ExecutionError("WIR921", message)
+
+
+def fail_finite(name: str, message: str) -> NoReturn:
+    """A tensor holds a NaN or an infinity; raises ExecutionError WIR922."""
+    raise ExecutionError("WIR922", f"{name} holds a NaN or an infinity" + (f" ({message})" if message else ""))
+
+
+def expect_static(name: str, got: object, want: object) -> None:
+    """Holds an input against the value that was captured; raises ExecutionError WIR926."""
+    if type(got) is not type(want) or got != want:
+        raise ExecutionError(
+            "WIR926",
+            f"input {name} was captured as {want!r} and cannot be {got!r}",
+            hint="capture again with this value, or make it an input tensor",
+        )
+
+
+class ExplainedError(ExecutionError):
+    """An execution error whose message shows a line of the emitted module."""
+
+
+def explain(error: Exception, file: str) -> WirError:
+    """`error` as an ExecutionError that shows the failing line of `file` and the source op in the comment above it.
+
+    Python's own assertions (layout checks) become WIR921, other foreign errors WIR927.
+    """
+    if isinstance(error, ExplainedError):
+        return error
+    if isinstance(error, WirError) and not isinstance(error, ExecutionError):
+        return error
+    code, message, hint = "WIR927", f"{type(error).__name__}: {error}", ""
+    if isinstance(error, WirError):
+        code, message, hint = error.code, error.message, error.hint
+    elif isinstance(error, AssertionError):
+        code, message = "WIR921", str(error)
+    line = _line_in(error, file)
+    return ExplainedError(code, message + (_place(file, line) if line else ""), hint=hint)
+
+
+def _line_in(error: Exception, file: str) -> int:
+    """The innermost line of `file` in the traceback, 0 where there is none."""
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _place(file: str, line: int) -> str:
+    text = linecache.getline(file, line).strip()
+    above = (linecache.getline(file, n).strip() for n in range(line - 1, max(0, line - _LOOK_BACK), -1))
+    comment = next((c for c in above if c.startswith(("#", "def "))), "")
+    source = f"\n  from {comment.lstrip('# ')}" if comment.startswith("#") else ""
+    return f"\n  at {file}:{line}\n    {text}{source}"

@@ -1,0 +1,88 @@
+"""What lies beside an emitted Python module: its kernels and its constants.
+
+As files: `kernels.json` with one source file a kernel, and `constants.safetensors`. A module that was compiled in
+memory gets the same things from its import specification (`ModuleSpec.loader_state`).
+"""
+
+from __future__ import annotations
+
+import mmap
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol, TypeVar
+
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.kernels import KernelDef
+from wrapper_ir.program import Target
+from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.registry import kernel_runtime
+from wrapper_ir.runtime.kernel_files import TABLE, read_kernels
+from wrapper_ir.runtime.kernels import FindRuntime, load_kernels
+
+__all__ = ["CONSTANTS", "ModuleContents", "open_parts"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+CONSTANTS = "constants.safetensors"
+_NOTHING: Mapping[str, memoryview] = MappingProxyType({})
+
+
+class FromBuffer(Protocol[T_co]):
+    """`torch.frombuffer`: a flat tensor over a buffer's memory."""
+
+    def __call__(self, buffer: memoryview, /, *, dtype: object) -> T_co:
+        """A tensor of this element type."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleContents:
+    """A module's parts in memory; constants are buffers by name."""
+
+    kernels: Sequence[KernelDef] = ()
+    target: Target = field(default_factory=Target)
+    constants: Mapping[str, memoryview] = field(default_factory=lambda: _NOTHING)
+    find_runtime: FindRuntime = kernel_runtime
+
+    def load_kernels(self) -> dict[str, LoadedKernel]:
+        """All kernels, ready to launch, by name; raises PluginError, and what their runtimes raise."""
+        return load_kernels(self.kernels, self.target, self.find_runtime)
+
+    def constant(self, name: str, frombuffer: Callable[..., T_co], dtype: object) -> T_co:
+        """A flat tensor over a constant's bytes; raises ExecutionError WIR929 where there are none."""
+        buffer = self.constants.get(name)
+        if buffer is None:
+            raise ExecutionError(
+                "WIR929", f"there is no data for constant {name!r}", hint=f"{CONSTANTS} lies beside the module"
+            )
+        with warnings.catch_warnings():
+            # Mapped files may be read-only; constants that the program writes are copied by the module.
+            warnings.filterwarnings("ignore", message="The given buffer is not writable")
+            return frombuffer(buffer, dtype=dtype)
+
+
+def open_parts(file: str, spec: ModuleSpec | None) -> ModuleContents:
+    """The parts of the module in `file`, whose `__spec__` is `spec`."""
+    state: object = None if spec is None else spec.loader_state
+    if isinstance(state, ModuleContents):
+        return state
+    folder = Path(file).parent
+    target, kernels = read_kernels(folder) if (folder / TABLE).exists() else (Target(), ())
+    return ModuleContents(kernels=kernels, target=target, constants=_map_constants(folder / CONSTANTS))
+
+
+def _map_constants(path: Path) -> Mapping[str, memoryview]:
+    """The constants of a safetensors file, mapped; writes to them stay in this process."""
+    if not path.exists():
+        return _NOTHING
+    from wrapper_ir.storage.safetensors import read_names, read_safetensors  # modules without weights need neither
+    from wrapper_ir.types import DType
+
+    with path.open("rb") as file:
+        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+    found = read_safetensors(data, dict.fromkeys(read_names(data), DType.U8))
+    return {name: tensor.buffer for name, tensor in found.items()}
