@@ -1,0 +1,264 @@
+"""Expressions and call arguments as JSON.
+
+An expression is an integer, a truth value, the name of a symbol, `{"float": 1.5}` (or `"nan"`, `"inf"`, `"-inf"`), or
+a list of a tag and its operands: `["add", "s0", 1]`, `["<", "s0", 8]`, `["size", "x", 0]`. An argument is an
+expression, null, or an object of one key: `{"value": "x"}`, `{"list": [...]}`, `{"str": "sum"}`, `{"dtype": "f32"}`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import assert_never
+
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr import (
+    Add,
+    And,
+    Bool,
+    CeilDiv,
+    Cmp,
+    CmpOp,
+    Convert,
+    ConvertOp,
+    Expr,
+    Float,
+    FloorDiv,
+    Int,
+    Item,
+    MathFn,
+    MathOp,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    OffsetOf,
+    Or,
+    Pow,
+    SizeOf,
+    StrideOf,
+    Sym,
+    SymKind,
+    TrueDiv,
+    Where,
+)
+from wrapper_ir.json_form.devices import decode_device, encode_device
+from wrapper_ir.json_form.reading import MAX_DEPTH, Json, each, fault, integer, member, members_of, string
+from wrapper_ir.ops import Arg
+from wrapper_ir.types import Device, DType, Layout, MemoryFormat
+from wrapper_ir.values import Value
+
+__all__ = ["ARG_KEYS", "EXPR_TAGS", "ArgDecoder", "encode_arg", "encode_expr", "encode_number"]
+
+Make = Callable[[list[Expr]], Expr]
+Nary = type[Add] | type[Mul] | type[Min] | type[Max] | type[And] | type[Or]
+Binary = type[FloorDiv] | type[CeilDiv] | type[Mod] | type[TrueDiv]
+
+_NARY: dict[str, Nary] = {"add": Add, "mul": Mul, "min": Min, "max": Max, "and": And, "or": Or}
+_BINARY: dict[str, Binary] = {"floordiv": FloorDiv, "ceildiv": CeilDiv, "mod": Mod, "truediv": TrueDiv}
+_VALUE_ATOMS: dict[str, type[OffsetOf] | type[Item]] = {"offset": OffsetOf, "item": Item}
+_DIM_ATOMS: dict[str, type[SizeOf] | type[StrideOf]] = {"size": SizeOf, "stride": StrideOf}
+_TAG_OF: dict[type[Expr], str] = {
+    cls: tag
+    for table in (_NARY, _BINARY, _VALUE_ATOMS, _DIM_ATOMS, {"pow": Pow, "where": Where, "not": Not})
+    for tag, cls in table.items()
+}
+
+
+def _nary(cls: Nary) -> Make:
+    return lambda a: cls(tuple(a))
+
+
+def _binary(cls: Binary) -> Make:
+    return lambda a: cls(a[0], a[1])
+
+
+def _compare(op: CmpOp) -> Make:
+    return lambda a: Cmp(op, a[0], a[1])
+
+
+def _convert(op: ConvertOp) -> Make:
+    return lambda a: Convert(op, a[0])
+
+
+def _math(fn: MathOp) -> Make:
+    return lambda a: MathFn(fn, tuple(a))
+
+
+def _makers() -> dict[str, tuple[int, Make]]:
+    """By tag: the number of operands (0: two or more) and what makes the node."""
+    table: dict[str, tuple[int, Make]] = {
+        "pow": (2, lambda a: Pow(a[0], a[1])),
+        "where": (3, lambda a: Where(a[0], a[1], a[2])),
+        "not": (1, lambda a: Not(a[0])),
+    }
+    table |= {tag: (0, _nary(cls)) for tag, cls in _NARY.items()}
+    table |= {tag: (2, _binary(cls)) for tag, cls in _BINARY.items()}
+    table |= {op.value: (2, _compare(op)) for op in CmpOp}
+    table |= {op.value: (1, _convert(op)) for op in ConvertOp}
+    table |= {fn.value: (fn.arity, _math(fn)) for fn in MathOp}
+    return table
+
+
+_MAKERS = _makers()
+EXPR_TAGS: Mapping[str, int] = {tag: count for tag, (count, _) in _MAKERS.items()}
+"""Number of operands by tag, 0 for two or more; atoms not included."""
+
+
+def encode_number(x: int | float | bool | None) -> Json:
+    """A number that keeps its kind."""
+    if not isinstance(x, float):
+        return x
+    return {"float": x if math.isfinite(x) else "nan" if math.isnan(x) else "inf" if x > 0 else "-inf"}
+
+
+def encode_expr(e: Expr) -> Json:
+    """The JSON of an expression."""
+    match e:
+        case Int(value) | Bool(value) | Float(value):
+            return encode_number(value)
+        case Sym(name):
+            return name
+        case Cmp(op, lhs, rhs):
+            return [op.value, encode_expr(lhs), encode_expr(rhs)]
+        case Convert(convert, arg):
+            return [convert.value, encode_expr(arg)]
+        case MathFn(fn, args):
+            return [fn.value, *map(encode_expr, args)]
+        case SizeOf(value, dim) | StrideOf(value, dim):
+            return [_TAG_OF[type(e)], value.name, dim]
+        case OffsetOf(value) | Item(value):
+            return [_TAG_OF[type(e)], value.name]
+        case _:
+            return [_TAG_OF[type(e)], *map(encode_expr, e.children)]
+
+
+ARG_KEYS = ("value", "list", "str", "dtype", "device", "memory_format", "layout", "float")
+"""Keys of the objects that stand for arguments; the last one is an expression."""
+
+
+def encode_arg(arg: Arg) -> Json:
+    """The JSON of a call's argument."""
+    match arg:
+        case Value():
+            return {"value": arg.name}
+        case Expr():
+            return encode_expr(arg)
+        case tuple():
+            return {"list": [encode_arg(item) for item in arg]}
+        case None:
+            return None
+        case str():
+            return {"str": arg}
+        case DType():
+            return {"dtype": arg.value}
+        case Device():
+            return {"device": encode_device(arg)}
+        case MemoryFormat():
+            return {"memory_format": arg.value}
+        case Layout():
+            return {"layout": arg.value}
+        case _:
+            assert_never(arg)
+
+
+class ArgDecoder:
+    """Reads expressions and arguments over the declared symbols and the values in scope."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, SymKind] = {}
+        self.values: dict[str, Value] = {}
+        self._depth = 0
+        self._constants: dict[str, Callable[[Json], Arg]] = {
+            "str": string,
+            "dtype": member(members_of(DType), "element type"),
+            "device": decode_device,
+            "memory_format": member(members_of(MemoryFormat), "memory format"),
+            "layout": member(members_of(Layout), "layout"),
+            "value": self.use,
+        }
+
+    def use(self, x: Json) -> Value:
+        """The value of this name; WIR552 where it is not defined."""
+        found = self.values.get(x) if isinstance(x, str) else None
+        return found if found is not None else fault(f"value {string(x)!r} is not defined here", "WIR552")
+
+    def expr(self, x: Json) -> Expr:
+        """An expression."""
+        if type(x) is int:
+            return Int(x)
+        if isinstance(x, bool):
+            return Bool(x)
+        if isinstance(x, str):
+            return self._symbol(x)
+        if isinstance(x, dict):
+            return self._float(x)
+        if not isinstance(x, list) or not x:
+            fault("expected an expression")
+        self._enter()
+        e = self._node(string(x[0]), x[1:])
+        self._depth -= 1
+        return e
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            fault(f"nests deeper than {MAX_DEPTH}", "WIR553")
+
+    def _symbol(self, name: str) -> Sym:
+        kind = self.kinds.get(name)
+        if kind is None:
+            fault(f"symbol {name!r} is not declared", "WIR551")
+        try:
+            return Sym(name, kind)
+        except ExpressionError as error:
+            fault(error.message, "WIR551")
+
+    def _float(self, x: dict[str, Json]) -> Float:
+        number = x.get("float")
+        if len(x) != 1 or number is None or isinstance(number, bool):
+            fault('expected an expression; a float is {"float": 1.5}')
+        if isinstance(number, float | int):
+            return Float(_finite(number))
+        if number not in ("nan", "inf", "-inf"):
+            fault('expected a number, "nan", "inf" or "-inf"')
+        return Float(float(string(number)))
+
+    def _node(self, tag: str, fields: list[Json]) -> Expr:
+        if tag in _DIM_ATOMS and len(fields) == 2:
+            dim = integer(fields[1])
+            return _DIM_ATOMS[tag](self.use(fields[0]), dim) if dim >= 0 else fault("a dimension is negative")
+        if tag in _VALUE_ATOMS and len(fields) == 1:
+            return _VALUE_ATOMS[tag](self.use(fields[0]))
+        count, make = _MAKERS.get(tag, (-1, None))
+        if make is None:
+            fault(f"unknown expression {tag[:40]!r} of {len(fields)} operands", "WIR522")
+        if len(fields) != count and (count or len(fields) < 2):
+            fault(f"{tag} takes {count or 'two or more'} operands, found {len(fields)}")
+        return make([self.expr(f) for f in fields])
+
+    def arg(self, x: Json) -> Arg:
+        """One argument."""
+        if x is None:
+            return None
+        if not isinstance(x, dict) or "float" in x:
+            return self.expr(x)
+        if len(x) != 1:
+            fault("an argument is an object of one key")
+        ((key, inner),) = x.items()
+        if key == "list":
+            self._enter()
+            items = each(inner, self.arg)
+            self._depth -= 1
+            return items
+        read = self._constants.get(key)
+        return read(inner) if read else fault(f"unknown argument {key[:40]!r}", "WIR522")
+
+
+def _finite(number: float | int) -> float:
+    try:
+        x = float(number)
+    except OverflowError:
+        x = math.inf
+    return x if math.isfinite(x) else fault("this number does not fit a float")

@@ -1,0 +1,180 @@
+"""Checked access to parsed JSON: every fault says where in the document it is."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import NoReturn, TypeAlias, TypeVar
+
+from wrapper_ir.errors import ParseError
+
+__all__ = [
+    "MAX_DEPTH",
+    "Fault",
+    "Json",
+    "dump",
+    "each",
+    "fault",
+    "field",
+    "integer",
+    "load",
+    "member",
+    "members_of",
+    "obj",
+    "only",
+    "string",
+    "strings",
+    "truth",
+]
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+T = TypeVar("T")
+E = TypeVar("E", bound=enum.Enum)
+
+MAX_DEPTH = 100
+"""Expressions, argument lists and structures may nest this deep."""
+
+
+class Fault(Exception):
+    """A fault on its way up; whoever knows the place adds it. Never leaves `wrapper_ir.json_form`."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.path: list[str | int] = []
+
+    def error(self) -> ParseError:
+        """The public error, with the path from the document's root."""
+        steps = (f".{p}" if isinstance(p, str) else f"[{p}]" for p in reversed(self.path))
+        return ParseError(self.code, f"at ${''.join(steps)}: {self.message}")
+
+
+def fault(message: str, code: str = "WIR521") -> NoReturn:
+    """Raises a Fault: the document has the wrong structure."""
+    raise Fault(code, message)
+
+
+def load(text: str, read: Callable[[dict[str, Json]], T]) -> T:
+    """`read` of the JSON object in `text`. Raises ParseError: WIR520 no JSON, and whatever `read` finds."""
+    try:
+        document: Json = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+        return read(obj(document))
+    except Fault as error:
+        raise error.error() from None
+    except json.JSONDecodeError as error:
+        raise ParseError(
+            "WIR520", f"this is no JSON: {error.msg}", line=error.lineno, column=error.colno
+        ) from error
+    except RecursionError as error:
+        raise ParseError("WIR553", "the document nests too deeply") from error
+    except ValueError as error:  # a number of too many digits
+        raise ParseError("WIR520", f"this is no JSON: {error}") from error
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        keys = [key for key, _ in pairs]
+        fault(f"key {next(k for k in keys if keys.count(k) > 1)!r} stands twice", "WIR520")
+    return made
+
+
+def _refuse(word: str) -> NoReturn:
+    fault(f"{word} is no JSON number", "WIR520")
+
+
+def dump(document: Json) -> str:
+    """Canonical JSON: keys sorted, no blanks, characters as they are.
+
+    Raises ParseError WIR523 where a string holds two lone surrogates that JSON would join to one character.
+    """
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        escaped = "".join(f"\\u{ord(c):04x}" if "\ud800" <= c <= "\udfff" else c for c in text)
+        if json.loads(escaped) != document:
+            raise ParseError("WIR523", "a string holds surrogates that JSON cannot keep apart") from None
+        return escaped
+    return text
+
+
+def obj(x: Json) -> dict[str, Json]:
+    """An object."""
+    return x if isinstance(x, dict) else fault(f"expected an object, found {_shown(x)}")
+
+
+def string(x: Json) -> str:
+    """A string."""
+    return x if isinstance(x, str) else fault(f"expected a string, found {_shown(x)}")
+
+
+def integer(x: Json) -> int:
+    """A whole number; true and 1.0 are none."""
+    return x if type(x) is int else fault(f"expected an integer, found {_shown(x)}")
+
+
+def truth(x: Json) -> bool:
+    """true or false."""
+    return x if isinstance(x, bool) else fault(f"expected true or false, found {_shown(x)}")
+
+
+def each(x: Json, read: Callable[[Json], T]) -> tuple[T, ...]:
+    """Every item of a list."""
+    if not isinstance(x, list):
+        fault(f"expected a list, found {_shown(x)}")
+    out: list[T] = []
+    try:
+        for item in x:
+            out.append(read(item))
+    except Fault as error:
+        error.path.append(len(out))
+        raise
+    return tuple(out)
+
+
+def strings(x: Json) -> tuple[str, ...]:
+    """A list of strings."""
+    return each(x, string)
+
+
+def field(x: Mapping[str, Json], name: str, read: Callable[[Json], T]) -> T:
+    """A field that must be there."""
+    if name not in x:
+        fault(f"field {name!r} is missing")
+    try:
+        return read(x[name])
+    except Fault as error:
+        error.path.append(name)
+        raise
+
+
+def only(x: Mapping[str, Json], names: Collection[str]) -> None:
+    """Refuses fields of other names."""
+    for name in x:
+        if name not in names:
+            fault(f"unknown field {name!r}")
+
+
+def members_of(cls: type[E]) -> dict[str, E]:
+    """An enumeration's members by their value."""
+    return {str(m.value): m for m in cls}
+
+
+def member(table: Mapping[str, T], what: str) -> Callable[[Json], T]:
+    """A reader of one of the words in `table`; another word is WIR522."""
+
+    def read(x: Json) -> T:
+        found = table.get(string(x))
+        return found if found is not None else fault(f"unknown {what} {_shown(x)}", "WIR522")
+
+    return read
+
+
+def _shown(x: Json) -> str:
+    if isinstance(x, dict | list):
+        return "an object" if isinstance(x, dict) else "a list"
+    text = json.dumps(x)
+    return text if len(text) <= 60 else f"{text[:60]}..."
