@@ -13,7 +13,16 @@ from typing import ClassVar
 
 from wrapper_ir.types import DType
 
-__all__ = ["Access", "CppKernel", "ForeignKernel", "KernelDef", "KernelParam", "ParamKind", "content_hash"]
+__all__ = [
+    "Access",
+    "CppKernel",
+    "ForeignKernel",
+    "KernelDef",
+    "KernelParam",
+    "ParamKind",
+    "content_hash",
+    "runtime_kind",
+]
 
 
 class ParamKind(enum.Enum):
@@ -98,14 +107,12 @@ def runtime_kind(kernel: KernelDef) -> str:
 
 def content_hash(kernel: KernelDef) -> str:
     """Sha256 (hex) over everything that decides what the kernel does; its name does not."""
-    params = ";".join(
-        f"{p.name}:{p.kind.value}:{p.dtype.value}:{p.access.value}:{','.join(p.may_alias)}"
-        for p in kernel.params
-    )
+    # repr of tuples of strings keeps the parts apart, whatever the names hold
+    params = repr([(p.name, p.kind.value, p.dtype.value, p.access.value, p.may_alias) for p in kernel.params])
     parts: tuple[str, ...]
     match kernel:
         case CppKernel():
-            parts = ("cpp", params, kernel.source, kernel.entry, ",".join(kernel.isa))
+            parts = ("cpp", params, kernel.source, kernel.entry, repr(kernel.isa))
         case ForeignKernel():
             parts = ("foreign", params, kernel.runtime, kernel.payload)
     digest = hashlib.sha256()

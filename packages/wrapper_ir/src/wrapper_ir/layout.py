@@ -37,7 +37,8 @@ def is_contiguous(sizes: Sequence[Expr], strides: Sequence[Expr]) -> bool:
 def extent_elements(sizes: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
     """1 + the largest element offset that the layout reaches; 0 where a size is constant 0.
 
-    A symbolic size counts as at least 1. For row-major layouts this is the number of elements.
+    A symbolic size is taken to be at least 1. Where it turns out to be 0, the result is still right for dense
+    layouts (row-major ones and their permutations: it is the number of elements); with padded strides it is not.
     """
     if _ZERO in sizes:
         return _ZERO

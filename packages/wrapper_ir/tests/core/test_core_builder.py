@@ -1,0 +1,173 @@
+"""The builder: names, declarations, the op sequences of its methods, and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from packages.wrapper_ir.tests.core.op_samples import KERNEL, PROV, W
+
+from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
+from wrapper_ir.errors import BuildError
+from wrapper_ir.expr import Int, SizeOf, Sym, mul
+from wrapper_ir.ops import (
+    UNKNOWN,
+    AllocPurpose,
+    AllocStorage,
+    CallExtern,
+    Define,
+    Launch,
+    Return,
+    Unpack,
+    View,
+    ViewMode,
+    ZeroMode,
+)
+from wrapper_ir.program import Constant, Ownership, Param, SymbolDef, Target
+from wrapper_ir.schemas import ExternDef
+from wrapper_ir.structure import results
+from wrapper_ir.types import CPU, Device, DType, MemoryKind, MemorySpace, StorageType, TensorType, TupleType
+
+F8 = tensor_type(DType.F32, [8])
+RELU = ExternDef(schema="aten::relu(Tensor self) -> Tensor")
+TOPK = ExternDef(schema="aten::topk(Tensor self, SymInt k) -> (Tensor values, Tensor indices)")
+
+
+def started() -> tuple[ProgramBuilder, FunctionBuilder]:
+    program = ProgramBuilder()
+    return program, program.function("main")
+
+
+def test_tensor_types() -> None:
+    s0 = Sym("s0")
+    assert tensor_type(DType.F32, [s0, 4]) == TensorType(DType.F32, (s0, Int(4)), (Int(4), Int(1)), CPU)
+    strided = tensor_type(DType.U8, [4, 4], [1, s0], Device("cuda", 1))
+    assert strided == TensorType(DType.U8, (Int(4), Int(4)), (Int(1), s0), Device("cuda", 1))
+
+
+def test_names_are_unique_in_the_function_and_apart_from_constants() -> None:
+    program, f = started()
+    program.constant(Constant(value=W))
+    names = [f.param("x", F8).name, f.value("x", F8).name, f.value("x_1", F8).name, f.value("x", F8).name]
+    assert names == ["x", "x_1", "x_1_1", "x_2"]
+    assert f.value("w", F8).name == "w_1"
+    assert program.function("other").param("x", F8).name == "x"
+
+
+def test_alloc_is_a_storage_and_a_view_of_it() -> None:
+    _, f = started()
+    y = f.alloc("y", tensor_type(DType.F32, [Sym("s0"), 4]))
+    alloc, view = f.ops
+    assert isinstance(alloc, AllocStorage)
+    assert alloc.result.name == "y.s"
+    assert alloc.result.type == StorageType(mul(16, Sym("s0")))
+    assert view == View(source=alloc.result, result=y)
+    f.alloc("z", F8, nbytes=64)
+    assert results(f.ops[2])[0].type == StorageType(Int(64))
+
+
+def test_alloc_follows_the_device_of_its_type() -> None:
+    _, f = started()
+    f.alloc("y", tensor_type(DType.F32, [8], device=Device("cuda", 0)))
+    assert results(f.ops[0])[0].type == StorageType(Int(32), Device("cuda", 0))
+
+
+def test_alloc_storage_takes_all_its_options() -> None:
+    _, f = started()
+    pinned = MemorySpace(kind=MemoryKind.PINNED)
+    s = f.alloc_storage("ws", 64, space=pinned, purpose=AllocPurpose.WORKSPACE, zero=ZeroMode.ONCE, stream=2)
+    assert s.type == StorageType(Int(64), CPU, pinned)
+    assert f.ops == [AllocStorage(result=s, purpose=AllocPurpose.WORKSPACE, zero=ZeroMode.ONCE, stream=2)]
+
+
+def test_each_method_appends_its_op() -> None:
+    program, f = started()
+    x = f.param("x", F8)
+    v = f.view("v", x, tensor_type(DType.F32, [4]), offset=16, mode=ViewMode.REUSE)
+    f.launch(KERNEL, (x, v), grid=(2,), extents=(32, 16), stream=1)
+    assert f.call(RELU, (x,)) is None
+    t = f.call(TOPK, (x, Int(5)), name="t", type=TupleType())
+    assert t is not None
+    y = f.unpack("y", t, (0,), F8)
+    f.define("s0", SizeOf(x, 0))
+    f.ret((y,))
+    assert f.ops == [
+        View(source=x, result=v, offset=Int(16), mode=ViewMode.REUSE),
+        Launch(kernel="k", args=(x, v), grid=(Int(2),), extents=(Int(32), Int(16)), stream=1),
+        CallExtern(target="aten::relu", args=(x,)),
+        CallExtern(target="aten::topk", args=(x, Int(5)), result=t),
+        Unpack(source=t, path=(0,), result=y),
+        Define(symbol="s0", expr=SizeOf(x, 0)),
+        Return(values=(y,)),
+    ]
+    done = program.finish()
+    assert done.kernels == (KERNEL,)
+    assert done.externs == (RELU, TOPK)
+
+
+def test_provenance_is_given_to_the_ops_that_follow() -> None:
+    _, f = started()
+    x = f.param("x", F8)
+    f.prov = PROV
+    f.alloc("y", F8)
+    f.prov = UNKNOWN
+    f.ret((x,))
+    assert [op.prov for op in f.ops] == [PROV, PROV, UNKNOWN]
+
+
+def test_a_whole_program() -> None:
+    target = Target(device=Device("cuda", 0), arch="sm_90")
+    program = ProgramBuilder(target)
+    s0 = program.symbol(SymbolDef(name="s0", lower=1))
+    w = program.constant(Constant(value=W))
+    main, sub = program.function("main"), program.function("sub")
+    x = main.param("x", F8, Ownership.OWNED)
+    main.ret((x, w))
+    sub.capture("s0")
+    sub.capture("s0")
+    sub.ret(())
+    done = program.finish()
+    assert done.target == target
+    assert done.symbols == (s0,)
+    assert done.constants == (Constant(value=W),)
+    assert [f.name for f in done.functions] == ["main", "sub"]
+    assert done.main.params == (Param(value=x, ownership=Ownership.OWNED),)
+    assert done.functions[1].captures == ("s0",)
+
+
+def test_declaring_again_is_fine_when_nothing_differs() -> None:
+    program, f = started()
+    for _ in range(2):
+        program.symbol(SymbolDef(name="s0"))
+        program.constant(Constant(value=W))
+        program.extern(RELU)
+        program.kernel(KERNEL)
+    f.ret(())
+    done = program.finish()
+    assert (len(done.symbols), len(done.constants), len(done.externs), len(done.kernels)) == (1, 1, 1, 1)
+
+
+def test_two_definitions_of_one_name_are_refused() -> None:
+    program, _ = started()
+    program.symbol(SymbolDef(name="s0"))
+    program.constant(Constant(value=W))
+    program.extern(RELU)
+    program.kernel(KERNEL)
+    for again in (
+        lambda: program.symbol(SymbolDef(name="s0", hint=3)),
+        lambda: program.constant(Constant(value=W, mutable=True)),
+        lambda: program.extern(ExternDef(schema="aten::relu(Tensor(a) self) -> Tensor(a)")),
+        lambda: program.kernel(dataclasses.replace(KERNEL, entry="other")),
+        lambda: program.function("main"),
+    ):
+        with pytest.raises(BuildError) as caught:
+            again()
+        assert caught.value.code == "WIR306"
+
+
+def test_a_function_must_return() -> None:
+    program, f = started()
+    f.param("x", F8)
+    with pytest.raises(BuildError) as caught:
+        program.finish()
+    assert caught.value.code == "WIR301"

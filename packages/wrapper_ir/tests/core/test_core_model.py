@@ -1,0 +1,220 @@
+"""Values, programs and their parts as immutable data; kernel identity; look-ups that fail with a code."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import enum
+import pickle
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import pytest
+from packages.wrapper_ir.tests.core.op_samples import INDEX, KERNEL, PROGRAM, W, X, tensor
+
+from wrapper_ir.errors import BuildError
+from wrapper_ir.expr import Int, Sym
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, content_hash, runtime_kind
+from wrapper_ir.ops import Comment, Return
+from wrapper_ir.program import Function, Param, Program
+from wrapper_ir.signature import TreeKind, TreeSpec
+from wrapper_ir.types import DType, StorageType, TensorType
+from wrapper_ir.values import Value
+
+MODULES = ("types", "kernels", "schemas", "program", "signature", "artifact", "errors")
+
+
+def data_classes(module: ModuleType) -> list[type]:
+    return [
+        c
+        for c in vars(module).values()
+        if isinstance(c, type) and c.__module__ == module.__name__ and dataclasses.is_dataclass(c)
+    ]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_model_is_frozen_and_slotted(name: str) -> None:
+    classes = data_classes(import_module(f"wrapper_ir.{name}"))
+    assert classes
+    for cls in classes:
+        # the parameters of the decorator are kept under this name
+        assert cls.__dataclass_params__.frozen, cls  # type: ignore[attr-defined]  # not in the stubs
+        assert "__slots__" in vars(cls), cls
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_model_holds_only_immutable_containers(name: str) -> None:
+    """Fields are annotated with tuples, frozensets and read-only mappings, never with list, dict or set."""
+    for cls in data_classes(import_module(f"wrapper_ir.{name}")):
+        for field in dataclasses.fields(cls):
+            assert not str(field.type).startswith(("list", "dict", "set")), (cls, field.name)
+
+
+def test_values_are_immutable_and_equal_by_name_and_type() -> None:
+    x = tensor("x", 8)
+    for name in ("name", "type", "other"):
+        with pytest.raises(AttributeError, match="immutable"):
+            setattr(x, name, "y")
+    assert x == X
+    assert x is not X
+    assert hash(x) == hash(X)
+    assert x != tensor("y", 8)
+    assert x != tensor("x", 9)
+    assert x != tensor("x", 8, dtype=DType.I32)
+    assert Value("x", StorageType(Int(32))) != x
+    assert x.__eq__("x") is NotImplemented
+    assert {x: 1}[X] == 1
+
+
+def test_values_can_be_copied_and_sent_to_a_process() -> None:
+    for twin in (copy.copy(X), copy.deepcopy(X), pickle.loads(pickle.dumps(X))):
+        assert twin == X
+        assert hash(twin) == hash(X)
+
+
+def test_programs_are_equal_by_content() -> None:
+    twin = pickle.loads(pickle.dumps(PROGRAM))
+    assert twin == PROGRAM
+    assert hash(twin) == hash(PROGRAM)
+    assert dataclasses.replace(PROGRAM, symbols=()) != PROGRAM
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        PROGRAM.functions = ()  # type: ignore[misc]  # the point of the test
+
+
+def test_changing_a_program_leaves_the_old_one() -> None:
+    main = PROGRAM.main
+    body = (Comment(text="new"), *main.body)
+    changed = dataclasses.replace(
+        PROGRAM, functions=(dataclasses.replace(main, body=body), *PROGRAM.functions[1:])
+    )
+    assert len(PROGRAM.main.body) == 1
+    assert changed.main.body == body
+
+
+def test_look_ups_find_and_refuse() -> None:
+    assert PROGRAM.function("owner").name == "owner"
+    assert PROGRAM.kernel("k") is KERNEL
+    assert PROGRAM.extern("aten::relu").name == "aten::relu"
+    empty = Program(functions=())
+    for look, code in (
+        (lambda: empty.main, "WIR302"),
+        (lambda: empty.function("f"), "WIR303"),
+        (lambda: empty.kernel("k"), "WIR304"),
+        (lambda: empty.extern("aten::relu"), "WIR305"),
+        (lambda: Function(name="f", params=(), body=()).returns, "WIR301"),
+        (lambda: Function(name="f", params=(), body=(Comment(text="x"),)).returns, "WIR301"),
+    ):
+        with pytest.raises(BuildError) as caught:
+            look()
+        assert caught.value.code == code
+    assert Function(name="f", params=(), body=(Return(values=()),)).returns.values == ()
+
+
+def test_index_tables_hold_every_definition_by_name() -> None:
+    assert set(INDEX.functions) == {f.name for f in PROGRAM.functions}
+    assert set(INDEX.kernels) == {"k"}
+    assert set(INDEX.externs) == {e.name for e in PROGRAM.externs}
+    assert set(INDEX.constants) == {W.name}
+    assert set(INDEX.symbols) == {"s0"}
+
+
+def test_of_two_definitions_the_first_is_indexed() -> None:
+    first = Function(name="f", params=(), body=(Return(values=()),))
+    second = Function(name="f", params=(Param(value=X),), body=(Return(values=(X,)),))
+    assert ProgramIndex(Program(functions=(first, second))).functions["f"] is first
+
+
+def test_tree_specs_count_their_leaves() -> None:
+    leaf = TreeSpec(kind=TreeKind.LEAF)
+    pair = TreeSpec(kind=TreeKind.TUPLE, children=(leaf, leaf))
+    tree = TreeSpec(
+        kind=TreeKind.DICT, children=(pair, leaf, TreeSpec(kind=TreeKind.NONE)), keys=('"a"', '"b"', '"c"')
+    )
+    assert (leaf.num_leaves, pair.num_leaves, tree.num_leaves) == (1, 2, 3)
+    assert TreeSpec(kind=TreeKind.LIST).num_leaves == 0
+
+
+# --- kernel identity ---------------------------------------------------------------------------------------------
+
+FOREIGN = ForeignKernel(name="f", params=KERNEL.params, runtime="fpga", payload="AAAA")
+
+
+def other(value: object) -> Any:  # Any: goes into a field whose type only its name tells
+    """A different value of the same kind."""
+    match value:
+        case str():
+            return value + "x"
+        case Access():
+            return Access.READ if value is not Access.READ else Access.WRITE
+        case DType():
+            return DType.F64 if value is not DType.F64 else DType.F32
+        case tuple():
+            return (*value, "x")
+        case enum.Enum():
+            return next(m for m in type(value) if m is not value)
+        case _:
+            raise AssertionError(f"no other value of {value!r}")
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, FOREIGN], ids=["cpp", "foreign"])
+def test_the_hash_covers_all_fields_but_the_name(kernel: KernelDef) -> None:
+    known = content_hash(kernel)
+    assert len(known) == 64
+    assert content_hash(dataclasses.replace(kernel)) == known
+    for field in dataclasses.fields(kernel):
+        if field.name == "params":
+            continue
+        changes: dict[str, Any] = {field.name: other(getattr(kernel, field.name))}
+        changed = dataclasses.replace(kernel, **changes)
+        assert (content_hash(changed) == known) == (field.name == "name"), field.name
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, FOREIGN], ids=["cpp", "foreign"])
+def test_the_hash_covers_every_field_of_every_parameter(kernel: KernelDef) -> None:
+    seen = {content_hash(kernel), content_hash(dataclasses.replace(kernel, params=kernel.params[:-1]))}
+    changes = 0
+    for i, param in enumerate(kernel.params):
+        for field in dataclasses.fields(param):
+            new = dataclasses.replace(param, **{field.name: other(getattr(param, field.name))})
+            params = (*kernel.params[:i], new, *kernel.params[i + 1 :])
+            seen.add(content_hash(dataclasses.replace(kernel, params=params)))
+            changes += 1
+    seen.add(content_hash(dataclasses.replace(kernel, params=kernel.params[::-1])))
+    assert len(seen) == changes + 3
+
+
+def test_the_hash_keeps_parts_and_kinds_apart() -> None:
+    a = CppKernel(name="k", params=(), source="ab", entry="c")
+    b = CppKernel(name="k", params=(), source="a", entry="bc")
+    c = ForeignKernel(name="k", params=(), runtime="ab", payload="c")
+    d = dataclasses.replace(a, isa=("avx2", "fma"))
+    e = dataclasses.replace(a, isa=("avx2,fma",))
+    assert len({content_hash(k) for k in (a, b, c, d, e)}) == 5
+
+
+def test_runtime_kinds() -> None:
+    assert runtime_kind(KERNEL) == "cpp"
+    assert runtime_kind(FOREIGN) == "fpga"
+
+
+@pytest.mark.parametrize(
+    ("access", "reads", "writes"),
+    [
+        (Access.NONE, False, False),
+        (Access.READ, True, False),
+        (Access.WRITE, False, True),
+        (Access.READWRITE, True, True),
+    ],
+)
+def test_access(access: Access, reads: bool, writes: bool) -> None:
+    assert (access.reads, access.writes) == (reads, writes)
+
+
+def test_symbolic_types_compare_by_structure() -> None:
+    """Expressions are interned, so types built twice are equal and hash alike."""
+    one = TensorType(DType.F32, (Sym("s0") * 2,), (Int(1),))
+    two = TensorType(DType.F32, (2 * Sym("s0"),), (Int(1),))
+    assert one == two
+    assert hash(one) == hash(two)

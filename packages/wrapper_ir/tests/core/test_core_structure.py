@@ -1,0 +1,211 @@
+"""The ops as data, and the structural access to them: nothing here is written per op but the samples."""
+
+from __future__ import annotations
+
+import dataclasses
+import pkgutil
+import typing
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packages.wrapper_ir.tests.core.op_samples import PROV, SAMPLES, W, X, Y, Z, tensor
+
+import wrapper_ir.ops
+import wrapper_ir.ops.base
+from wrapper_ir.expr import Expr, Int, SizeOf, Sym, mul
+from wrapper_ir.ops import OP_CLASSES, UNKNOWN, Arg, CallExtern, Op, OpBase, Role, View
+from wrapper_ir.structure import exprs, field_roles, map_values, operands, results
+from wrapper_ir.types import CPU, DType, Layout, MemoryFormat
+from wrapper_ir.values import Value
+
+T = TypeVar("T")
+FAMILIES = [m.name for m in pkgutil.iter_modules(wrapper_ir.ops.__path__) if m.name != "base"]
+
+
+def ids(op: Op) -> str:
+    return type(op).__name__
+
+
+# --- the closed world --------------------------------------------------------------------------------------------
+
+
+def test_the_union_holds_every_op_class() -> None:
+    for family in FAMILIES:
+        import_module(f"wrapper_ir.ops.{family}")
+    # by name: a class with slots is made anew by @dataclass, and its first version lives on
+    assert {c.__qualname__ for c in OP_CLASSES} == {c.__qualname__ for c in OpBase.__subclasses__()}
+    assert len(OP_CLASSES) == len(set(OP_CLASSES))
+
+
+def test_every_op_is_exported() -> None:
+    assert {cls.__name__ for cls in OP_CLASSES} <= set(wrapper_ir.ops.__all__)
+    for family in FAMILIES:
+        module = import_module(f"wrapper_ir.ops.{family}")
+        defined = {c.__name__ for c in OP_CLASSES if c.__module__ == module.__name__}
+        assert defined <= set(module.__all__)
+
+
+def test_there_is_one_sample_of_every_op() -> None:
+    assert [type(op) for op in SAMPLES] == list(OP_CLASSES)
+
+
+@pytest.mark.parametrize("op", SAMPLES, ids=ids)
+def test_samples_leave_no_field_at_its_default(op: Op) -> None:
+    for field in dataclasses.fields(op):
+        assert getattr(op, field.name) != field.default, field.name
+    assert op.prov == PROV
+    assert op.prov != UNKNOWN
+
+
+@pytest.mark.parametrize("op", SAMPLES, ids=ids)
+def test_ops_are_plain_data(op: Op) -> None:
+    """Frozen, with slots, hashable, equal by content, and without a method of their own."""
+    assert not hasattr(op, "__dict__")
+    for field in dataclasses.fields(op):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(op, field.name, getattr(op, field.name))
+    assert dataclasses.replace(op) == op
+    assert hash(dataclasses.replace(op)) == hash(op)
+    assert dataclasses.replace(op, prov=UNKNOWN) != op
+    own = {n for n, x in vars(type(op)).items() if callable(x) or isinstance(x, property)}
+    assert {n for n in own if not n.startswith("__")} == set()
+
+
+@pytest.mark.parametrize("cls", OP_CLASSES, ids=lambda c: c.__name__)
+def test_docstrings_show_the_text_form(cls: type[OpBase]) -> None:
+    doc = cls.__doc__ or ""
+    assert "Text: `" in doc
+    assert doc.count("`") % 2 == 0
+
+
+# --- roles -------------------------------------------------------------------------------------------------------
+
+
+def expected_role(hint: object) -> str:
+    """The role of a field from its resolved annotation: the `Role` in `Annotated`, or whether it can hold an Expr."""
+    for extra in getattr(hint, "__metadata__", ()):
+        if isinstance(extra, Role):
+            return extra.value
+    mentioned = set(leaf_types(hint))
+    assert Value not in mentioned, f"{hint} holds values but has no role"
+    return "expr" if Expr in mentioned else "attr"
+
+
+def leaf_types(hint: object) -> Iterator[object]:
+    inner = typing.get_args(hint)
+    if inner:
+        for part in inner:
+            yield from leaf_types(part)
+    else:
+        yield hint
+
+
+@pytest.mark.parametrize("cls", OP_CLASSES, ids=lambda c: c.__name__)
+def test_every_annotation_has_the_role_it_says(cls: type[OpBase]) -> None:
+    hints = typing.get_type_hints(cls, localns=vars(wrapper_ir.ops.base), include_extras=True)
+    expected: dict[str, list[str]] = {"def": [], "use": [], "arg": [], "expr": [], "attr": []}
+    for field in dataclasses.fields(cls):
+        if field.name != "prov":
+            expected[expected_role(hints[field.name])].append(field.name)
+    roles = field_roles(cls)
+    assert [list(roles.defs), list(roles.uses), list(roles.args), list(roles.exprs), list(roles.attrs)] == [
+        *expected.values()
+    ]
+
+
+# --- results, operands, expressions ------------------------------------------------------------------------------
+
+
+def found_in(x: object, cls: type[T]) -> list[T]:
+    """All instances of `cls` in a field, the values of atoms included."""
+    if isinstance(x, cls):
+        return [x]
+    if isinstance(x, tuple):
+        return [hit for item in x for hit in found_in(item, cls)]
+    if isinstance(x, Expr):
+        return [v for v in sorted(x.free_values, key=lambda v: v.name) if isinstance(v, cls)]
+    return []
+
+
+@pytest.mark.parametrize("op", SAMPLES, ids=ids)
+def test_every_value_is_a_result_or_an_operand(op: Op) -> None:
+    """Whatever the roles say, a walk over all fields must find the same values."""
+    everywhere = [v for f in dataclasses.fields(op) for v in found_in(getattr(op, f.name), Value)]
+    assert sorted([*results(op), *operands(op)], key=repr) == sorted(everywhere, key=repr)
+
+
+@pytest.mark.parametrize("op", SAMPLES, ids=ids)
+def test_every_expression_is_found(op: Op) -> None:
+    everywhere = [e for f in dataclasses.fields(op) for e in found_in(getattr(op, f.name), Expr)]
+    assert sorted(map(str, exprs(op))) == sorted(map(str, everywhere))
+
+
+def test_operands_keep_order_and_repetitions() -> None:
+    op = CallExtern(target="t::f", args=(X, (Y, X), None, "x"), kwargs=(("out", Z), ("k", Int(1))))
+    assert operands(op) == (X, Y, X, Z)
+    assert results(op) == ()
+    assert exprs(op) == (Int(1),)
+
+
+def test_types_are_not_operands() -> None:
+    """Sizes in a result's type are not evaluated by the op."""
+    made = tensor("v", Sym("s0"))
+    op = View(source=X, result=made, offset=mul(Sym("s0"), 4))
+    assert exprs(op) == (mul(Sym("s0"), 4),)
+
+
+# --- rebuilding --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", SAMPLES, ids=ids)
+def test_mapping_to_itself_changes_nothing(op: Op) -> None:
+    assert map_values(op, lambda v: v) == op
+    assert map_values(op, lambda v: v, lambda v: v) == op
+
+
+@pytest.mark.parametrize("op", SAMPLES, ids=ids)
+def test_renaming_reaches_every_value_and_nothing_else(op: Op) -> None:
+    def use(v: Value) -> Value:
+        return Value(v.name + "_used", v.type)
+
+    def define(v: Value) -> Value:
+        return Value(v.name + "_made", v.type)
+
+    def back(v: Value) -> Value:
+        return Value(v.name.removesuffix("_used").removesuffix("_made"), v.type)
+
+    renamed = map_values(op, use, define)
+    assert operands(renamed) == tuple(map(use, operands(op)))
+    assert results(renamed) == tuple(map(define, results(op)))
+    for name in field_roles(type(op)).attrs:
+        assert getattr(renamed, name) == getattr(op, name)
+    assert renamed.prov == op.prov
+    assert map_values(renamed, back, back) == op
+    assert results(map_values(op, use)) == results(op)
+
+
+def arguments() -> st.SearchStrategy[Arg]:
+    """Call arguments of any nesting."""
+    leaves: st.SearchStrategy[Arg] = st.one_of(
+        st.sampled_from((X, Y, W)),
+        st.integers(-3, 3).map(Int),
+        st.sampled_from((SizeOf(X, 0), mul(Sym("s0"), 4))),
+        st.text(max_size=3),
+        st.sampled_from((DType.F32, CPU, MemoryFormat.PRESERVE, Layout.STRIDED)),
+        st.none(),
+    )
+    return st.recursive(leaves, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=8)
+
+
+@given(st.lists(arguments(), max_size=4), st.lists(arguments(), max_size=2))
+def test_nested_arguments_survive_renaming(args: list[Arg], values: list[Arg]) -> None:
+    op = CallExtern(target="t::f", args=tuple(args), kwargs=tuple((f"k{i}", v) for i, v in enumerate(values)))
+    swap = {X: Y, Y: W, W: X}
+    back = {b: a for a, b in swap.items()}
+    mapped = map_values(op, swap.__getitem__)
+    assert operands(mapped) == tuple(swap[v] for v in operands(op))
+    assert map_values(mapped, back.__getitem__) == op
