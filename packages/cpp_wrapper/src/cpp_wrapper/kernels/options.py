@@ -17,12 +17,12 @@ class CppOptions:
     `opt_level`: 0 to 3, as in `-O3`.
     `debug_info`: keep line tables, so that a profiler or debugger shows the kernel's own lines.
     `precompile_after`: once the cache has built this many libraries with the same flags, precompile their common
-    header (about 150 MB on disk); 0: at once; None: never.
+    header (about 150 MB on disk; see `docs/benchmarks/cpp_build.md`); 0: at once; None: never.
     `timeout`: seconds that one compiler run may take.
     """
 
     check_args: bool = True
     opt_level: int = 3
     debug_info: bool = False
-    precompile_after: int | None = 5
+    precompile_after: int | None = 4
     timeout: float = 600.0
