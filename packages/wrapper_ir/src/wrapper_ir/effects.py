@@ -173,7 +173,9 @@ def _extern(op: CallExtern | CollectiveStart, index: ProgramIndex) -> Effects:
     if info is None:
         tensors = _tensors((*op.args, *(v for _, v in op.kwargs)))
         made = () if op.result is None else (op.result,)
-        return Effects(reads=tensors, writes=tensors, fresh=made, classes=(EffectClass.EFFECT,))
+        shared = tuple((r, t) for r in made for t in tensors)
+        own = () if shared else made
+        return Effects(tensors, tensors, own, may_alias=shared, classes=(EffectClass.EFFECT,))
     reads: list[Value] = []
     writes: list[Value] = []
     sets: dict[str, list[Value]] = {}
@@ -215,7 +217,7 @@ def _extern_result(
             pairs += [(result, v) for values in sets.values() for v in values]
             may = True
         elif ret.alias:
-            pairs += [(result, v) for v in sets.get(ret.alias, ())]
+            pairs += [(result, v) for v in (*sets.get(ret.alias, ()), *sets.get("*", ()))]
         else:
             fresh = True
     if not pairs:
