@@ -77,7 +77,8 @@ class Kernels:
         self._scope = scope
         self._defined: dict[str, DefineKernel] = {}
         self._pointer_types = _pointer_types()
-        self._isa = tuple(str(pick_vec_isa()).split())
+        chosen = pick_vec_isa()  # false where upstream found none and wrote scalar code
+        self._isa = tuple(str(chosen).split()) if chosen else ()
         self._made: dict[tuple[str, tuple[_Use, ...]], CppKernel] = {}
 
     def define(self, event: DefineKernel) -> None:
