@@ -6,16 +6,25 @@ import math
 from typing import Any
 
 import sympy
+from torch._higher_order_ops import effects
 from torch._inductor import compile_fx
 from torch.utils import _pytree as pytree
 
-__all__ = ["is_namedtuple", "shape_env_from_inputs", "spec_children", "symbol_hint", "symbol_range"]
+__all__ = [
+    "is_effectful",
+    "is_namedtuple",
+    "shape_env_from_inputs",
+    "spec_children",
+    "symbol_hint",
+    "symbol_range",
+]
 
 # Upstream writes "no bound" as a huge integer or as an infinity.
 _UNBOUNDED = 2**62
 
 
-def _bound(value: object) -> int | None:
+def bound(value: object) -> int | None:
+    """A bound of a range as an int; None where it is open."""
     if isinstance(value, (sympy.Integer, int)):
         number = int(value)
         return number if abs(number) < _UNBOUNDED else None
@@ -27,7 +36,7 @@ def _bound(value: object) -> int | None:
 def symbol_range(shape_env: Any, symbol: sympy.Symbol) -> tuple[int | None, int | None]:
     """Inclusive bounds of a symbol; None where it is unbounded. `shape_env`: torch's ShapeEnv (untyped)."""
     found = shape_env.var_to_range.get(symbol)
-    return (None, None) if found is None else (_bound(found.lower), _bound(found.upper))
+    return (None, None) if found is None else (bound(found.lower), bound(found.upper))
 
 
 def symbol_hint(shape_env: Any, symbol: sympy.Symbol) -> int | float | None:
@@ -56,3 +65,11 @@ def is_namedtuple(spec: Any) -> bool:
 def shape_env_from_inputs(inputs: Any) -> Any:
     """The ShapeEnv that fake or symbolic inputs belong to; None for none. All untyped upstream."""
     return compile_fx.shape_env_from_inputs(inputs)  # type: ignore[attr-defined]  # defined elsewhere since 2.12
+
+
+def is_effectful(overload: Any) -> bool:
+    """Whether upstream orders calls of this operator with an effect token."""
+    find = getattr(effects, "_get_effect", None)
+    if find is not None:
+        return find(overload) is not None
+    return bool(effects.has_effects(overload, (), {}))  # before 2.12 it took the arguments

@@ -14,7 +14,7 @@ from torch._inductor.utils import set_tracing_context_output_strides
 from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import SymExprPrinter, free_unbacked_symbols
 
-from inductor_frontend.build import GraphProgram, build_program
+from inductor_frontend.build import BuildContext, GraphProgram, build_program
 from inductor_frontend.constants import tensor_data
 from inductor_frontend.errors import BackendError, CaptureError
 from inductor_frontend.finish import finish
@@ -102,11 +102,11 @@ def _inner_compile(
             is_backward=kwargs.get("is_backward", False),
             graph_id=kwargs.get("graph_id"),
         )
-        root = os.getcwd()
+        context = BuildContext(options=options.capture, root=os.getcwd())
 
         def translate(graph: RecordingGraph) -> GraphProgram:
             set_tracing_context_output_strides(inputs, _Strides(_output_strides(graph)))  # type: ignore[arg-type]  # reads one attribute
-            return build_program(graph, {}, options.capture, root)
+            return build_program(graph, context)
 
         built = lower(request, translate)
         artifact = _artifact(built, options)

@@ -15,9 +15,9 @@ from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 
-from inductor_frontend.build import GraphProgram, build_program
+from inductor_frontend.build import BuildContext, GraphProgram, build_program
 from inductor_frontend.constants import tensor_data
-from inductor_frontend.errors import CaptureError
+from inductor_frontend.errors import CaptureError, upstream_step
 from inductor_frontend.export_path import ExportedGraph, export_model, prepare
 from inductor_frontend.finish import finish
 from inductor_frontend.isolation import capture_session
@@ -55,7 +55,7 @@ def capture(
     names = tuple(inputs[p] for p in built.positions)
     return Artifact(
         program=finish(built.program, options),
-        signature=graph.signature(names),
+        signature=graph.signature(names, built.shared),
         constants={name: tensor_data(name, tensor) for name, tensor in built.constants.items()},
         metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),
     )
@@ -66,15 +66,15 @@ def _lower(graph: ExportedGraph, options: CaptureOptions) -> GraphProgram:
     inputs = [n.meta["val"] for n in placeholders]
     values = [n.meta.get("val") for n in graph.gm.graph.nodes]
     fake_mode = detect_fake_mode(values) or FakeTensorMode(allow_non_fake_inputs=True)
-    with V.set_fake_mode(fake_mode):
+    with V.set_fake_mode(fake_mode), upstream_step("FE104", "upstream's joint passes fail"):
         gm = _recursive_joint_graph_passes(graph.gm, input_device=torch.device("cpu"))
     request = LoweringRequest(
         gm=gm,
         inputs=inputs,
         static_inputs=[i for i, n in enumerate(placeholders) if n.name in graph.roles],
     )
-    root = os.getcwd()
-    return lower(request, lambda lowered: build_program(lowered, graph.roles, options, root))
+    context = BuildContext(roles=graph.roles, bounds=graph.bounds, options=options, root=os.getcwd())
+    return lower(request, lambda lowered: build_program(lowered, context))
 
 
 class InductorFrontend:

@@ -5,6 +5,7 @@
 | FE101 | the model could not be exported |
 | FE102 | an input or output of the model has a type that has no place in a signature |
 | FE103 | an option value is not understood |
+| FE104 | upstream refused to lower the graph |
 | FE201 | upstream wrote a wrapper line that has no typed form here |
 | FE202 | upstream called a wrapper hook that capture does not support |
 | FE203 | an upstream node class is not known to capture |
@@ -20,9 +21,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from wrapper_ir.errors import WirError
 
-__all__ = ["BackendError", "CaptureError", "ConversionError", "HookError", "at_node"]
+__all__ = ["BackendError", "CaptureError", "ConversionError", "HookError", "at_node", "upstream_step"]
 
 
 class CaptureError(WirError):
@@ -46,3 +50,19 @@ def at_node(upstream: str, source: str) -> str:
     parts = [f"upstream {upstream}" if upstream else "", f"from {source}" if source else ""]
     text = ", ".join(p for p in parts if p)
     return f" ({text})" if text else ""
+
+
+@contextmanager
+def upstream_step(code: str, what: str, hint: str = "") -> Iterator[None]:
+    """Errors of ours pass, also out of the exceptions that upstream wraps them in; all others become `code`."""
+    try:
+        yield
+    except WirError:
+        raise
+    except Exception as error:
+        own = error.__cause__ or error.__context__
+        while own is not None and not isinstance(own, WirError):
+            own = own.__cause__ or own.__context__
+        if own is not None:
+            raise own from error
+        raise CaptureError(code, f"{what}: {error}", hint=hint) from error

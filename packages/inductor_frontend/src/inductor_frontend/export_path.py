@@ -20,13 +20,15 @@ from torch.export.graph_signature import (
     TokenArgument,
 )
 
+from inductor_frontend._compat import bound
 from inductor_frontend.build import ConstantRole
 from inductor_frontend.convert import literal
-from inductor_frontend.errors import CaptureError
+from inductor_frontend.errors import CaptureError, upstream_step
 from inductor_frontend.mutation import MutationWriter
 from inductor_frontend.trees import to_tree
 from wrapper_ir.signature import (
     ConstantOutput,
+    InputAlias,
     InputOutput,
     OutputBinding,
     ResultOutput,
@@ -36,13 +38,15 @@ from wrapper_ir.signature import (
 
 __all__ = ["ExportedGraph", "export_model", "prepare"]
 
+_EXPORT_HINT = "make the model exportable, or compile it with torch.compile(backend='wrapper_ir')"
+
 
 @dataclass(frozen=True, slots=True)
 class ExportedGraph:
     """A functional graph that writes its mutations back with copies.
 
     `roles` are the inputs that are constants, `leaves` the input leaf of every other input, both by input name;
-    `bindings` say what each output leaf is; `ranges` are the bounds that the user promised for symbols.
+    `bindings` say what each output leaf is.
     """
 
     gm: fx.GraphModule
@@ -52,18 +56,29 @@ class ExportedGraph:
     statics: tuple[StaticInput, ...]
     program: ExportedProgram
 
-    def signature(self, inputs: tuple[str, ...]) -> Signature:
-        """The calling convention, with `main`'s parameters being the graph inputs `inputs`."""
+    @property
+    def bounds(self) -> dict[str, tuple[int | None, int | None]]:
+        """Inclusive ranges that the caller promised for symbolic sizes, by symbol name; None is open."""
+        constraints = self.program.range_constraints
+        return {str(s): (bound(r.lower), bound(r.upper)) for s, r in constraints.items()}
+
+    def signature(self, inputs: tuple[str, ...], shared: tuple[int | None, ...]) -> Signature:
+        """The calling convention, with `main`'s parameters being the graph inputs `inputs`; `shared` gives for each
+        result the parameter whose storage it shares."""
         spec = self.program.call_spec
         assert spec.in_spec is not None
         assert spec.out_spec is not None
+        params = tuple(self.leaves[name] for name in inputs)
         return Signature(
             inputs=to_tree(spec.in_spec),
-            params=tuple(self.leaves[name] for name in inputs),
+            params=params,
             outputs=to_tree(spec.out_spec),
             bindings=self.bindings,
             names=tuple(s.arg.name for s in _user_inputs(self.program)),
             statics=self.statics,
+            aliases=tuple(
+                InputAlias(result=i, leaf=params[p]) for i, p in enumerate(shared) if p is not None
+            ),
         )
 
 
@@ -85,19 +100,14 @@ def export_model(
     if isinstance(model, ExportedProgram):
         return model
     module = model if isinstance(model, torch.nn.Module) else _FunctionModule(model)
-    try:
+    with upstream_step("FE101", f"torch.export cannot trace {type(module).__name__}", _EXPORT_HINT):
         return torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=False)
-    except Exception as error:
-        raise CaptureError(
-            "FE101",
-            f"torch.export cannot trace {type(module).__name__}: {error}",
-            hint="make the model exportable, or compile it with torch.compile(backend='wrapper_ir')",
-        ) from error
 
 
 def prepare(exported: ExportedProgram) -> ExportedGraph:
     """Decomposes to upstream's operators and turns the lifted graph into one that we can lower."""
-    exported = exported.run_decompositions(dict(select_decomp_table()))
+    with upstream_step("FE101", "the exported program cannot be decomposed", _EXPORT_HINT):
+        exported = exported.run_decompositions(dict(select_decomp_table()))
     return _Preparation(exported).run()
 
 
@@ -159,7 +169,10 @@ class _Preparation:
 
     def _constant_input(self, spec: InputSpec, mutable: bool) -> None:
         name = spec.arg.name
-        if spec.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN) or spec.target is None:
+        if spec.kind is InputKind.TOKEN:
+            self._make_token(name)
+            return
+        if spec.kind is InputKind.CUSTOM_OBJ or spec.target is None:
             raise CaptureError("FE102", f"input {name} is a {spec.kind.name}, which has no typed form")
         tensor = self.exported.state_dict.get(spec.target)
         if tensor is None:
@@ -171,6 +184,20 @@ class _Preparation:
             self._inline(name, tensor)
         else:
             self.roles[name] = ConstantRole(spec.target, tensor.detach(), mutable)
+
+    def _make_token(self, name: str) -> None:
+        """Effect tokens order effectful operators inside the graph; the caller has none to give."""
+        node = self.placeholders[name]
+        with self.gm.graph.inserting_after(node):
+            token = self.gm.graph.call_function(torch.ops.prims._make_token.default, ())
+        token.meta = dict(node.meta)
+        node.replace_all_uses_with(token)
+        self.gm.graph.erase_node(node)
+
+    def _sink_tokens(self, tokens: list[fx.Node], output: fx.Node) -> None:
+        if tokens:
+            with self.gm.graph.inserting_before(output):
+                self.gm.graph.call_function(torch.ops.prims._sink_tokens.default, (tokens,))
 
     def _inline(self, name: str, tensor: torch.Tensor) -> None:
         """Turns a literal tensor into an attribute, so that upstream may fold it into kernels."""
@@ -196,13 +223,17 @@ class _Preparation:
                 writes.write(self.placeholders[self.targets.get(spec.target, spec.target)], value)
         results: list[fx.Node] = []
         bindings: list[OutputBinding] = []
+        tokens: list[fx.Node] = []
         for spec, value in zip(specs, values, strict=True):
             if spec.kind is OutputKind.USER_OUTPUT:
                 bindings.append(self._binding(value, writes, results))
+            elif spec.kind is OutputKind.TOKEN:
+                tokens.append(value)
             elif spec.kind not in _MUTATIONS:
                 raise CaptureError(
                     "FE102", f"output {spec.arg} is a {spec.kind.name}, which has no typed form"
                 )
+        self._sink_tokens(tokens, output)
         output.args = (tuple(results),)
         output.meta["user_visible_output_idxs"] = list(range(len(results)))
         return bindings

@@ -22,6 +22,7 @@ from torch._inductor.virtualized import V
 from torch.fx import GraphModule
 
 from inductor_frontend._compat import shape_env_from_inputs
+from inductor_frontend.errors import upstream_step
 from inductor_frontend.hooks import RecordingGraph
 
 __all__ = ["LoweringRequest", "lower"]
@@ -45,23 +46,25 @@ class LoweringRequest:
 def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) -> T:
     """Post-grad passes, lowering and scheduling; then `translate(graph)`, still inside upstream's context.
 
-    The graph module is changed by upstream's passes.
+    The graph module is changed by upstream's passes. Raises HookError, and CaptureError FE104 for upstream's own
+    refusals, besides what `translate` raises.
     """
     gm, inputs = request.gm, request.inputs
     with ExitStack() as stack:
-        view_to_reshape(gm)  # type: ignore[no-untyped-call]  # upstream's
         stack.enter_context(torch.no_grad())
-        fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)
-        _recursive_record_original_output_strides(gm)
-        stack.enter_context(V.set_fake_mode(fake_mode))
-        _recursive_post_grad_passes(gm, is_inference=request.is_inference)
-        stack.enter_context(maybe_disable_comprehensive_padding(inputs))
-        stack.enter_context(DebugContext())
-        graph = _graph(request)
-        stack.enter_context(V.set_graph_handler(graph))
-        stack.enter_context(V.set_extern_kernel_nodes([]))
-        graph.run(*inputs)
-        graph.codegen()
+        with upstream_step("FE104", "upstream cannot lower the graph"):
+            view_to_reshape(gm)  # type: ignore[no-untyped-call]  # upstream's
+            fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)
+            _recursive_record_original_output_strides(gm)
+            stack.enter_context(V.set_fake_mode(fake_mode))
+            _recursive_post_grad_passes(gm, is_inference=request.is_inference)
+            stack.enter_context(maybe_disable_comprehensive_padding(inputs))
+            stack.enter_context(DebugContext())
+            graph = _graph(request)
+            stack.enter_context(V.set_graph_handler(graph))
+            stack.enter_context(V.set_extern_kernel_nodes([]))
+            graph.run(*inputs)
+            graph.codegen()
         return translate(graph)
 
 

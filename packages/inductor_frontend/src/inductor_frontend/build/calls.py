@@ -102,11 +102,11 @@ def _result(scope: Scope, node: ir.ExternKernelAlloc) -> tuple[str, TensorType |
     if isinstance(layout, ir.NoneLayout):
         return node.get_name(), None
     if isinstance(layout, ir.Layout):
-        return node.get_name(), scope.layout_type(layout)
+        return node.get_name(), scope.result_type(layout)
     outputs: Sequence[object] = getattr(node, "outputs", ())  # set by upstream after construction
     only = outputs[0] if len(outputs) == 1 else None
     if isinstance(only, ir.MultiOutput) and not only.indices:
-        return only.get_name(), scope.layout_type(only.get_layout())
+        return only.get_name(), scope.result_type(only.get_layout())
     return node.get_name(), TupleType()
 
 

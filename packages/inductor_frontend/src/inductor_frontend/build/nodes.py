@@ -20,7 +20,7 @@ from inductor_frontend.build.calls import (
 from inductor_frontend.build.results import allocated_output, multi_output
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.build.unbacked import assert_scalar, dynamic_scalar, select_offset, slice_size
-from inductor_frontend.errors import HookError, at_node
+from inductor_frontend.errors import ConversionError, HookError, at_node
 from inductor_frontend.hooks.events import CallNode
 from wrapper_ir.ops import ResizeStorage, SetStorage
 
@@ -63,7 +63,7 @@ HANDLERS: dict[type[ir.ExternKernel], Handler] = {
     ir.AssertScalar: assert_scalar,
 }
 
-_REFUSED: tuple[type[ir.ExternKernel], ...] = (ir._CollectiveKernel, ir.EffectfulKernel)
+_REFUSED: tuple[type[ir.ExternKernel], ...] = (ir._CollectiveKernel,)
 
 
 def handler_of(cls: type[ir.ExternKernel]) -> Handler | None:
@@ -80,15 +80,18 @@ def handler_of(cls: type[ir.ExternKernel]) -> Handler | None:
 
 
 def call_node(scope: Scope, event: CallNode) -> None:
-    """Translates one extern node; raises HookError FE203 for unknown classes."""
+    """Translates one extern node; raises HookError FE203 for unknown classes, and ConversionError with the place."""
     node = event.node
     scope.function.prov = scope.provenance.read(node.get_origins(), node.get_name() or "")
     handler = handler_of(type(node))
+    place = at_node(node.get_name() or "", ", ".join(str(o.target) for o in node.get_origins()))
     if handler is None:
-        source = ", ".join(str(o.target) for o in node.get_origins())
         raise HookError(
             "FE203",
-            f"extern node class {type(node).__name__} is not captured{at_node(node.get_name() or '', source)}",
+            f"extern node class {type(node).__name__} is not captured{place}",
             hint="keep this operator outside the captured part, or write it in terms of supported operators",
         )
-    handler(scope, node)
+    try:
+        handler(scope, node)
+    except ConversionError as error:
+        raise ConversionError(error.code, error.message + place, hint=error.hint) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 import sympy
@@ -16,7 +16,6 @@ from inductor_frontend.build.kernels import Kernels
 from inductor_frontend.build.memory import alias, allocate, reuse
 from inductor_frontend.build.nodes import call_node
 from inductor_frontend.build.scope import Scope
-from inductor_frontend.convert import to_device, to_dtype, to_expr
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import Event, RecordingGraph
 from inductor_frontend.hooks.events import (
@@ -33,8 +32,8 @@ from inductor_frontend.hooks.events import (
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.provenance import ProvenanceReader
 from wrapper_ir.builder import ProgramBuilder
-from wrapper_ir.expr import SymKind
-from wrapper_ir.ops import UNKNOWN, Arg, AssertLayout, EnsureAligned
+from wrapper_ir.expr import SymKind, ge, le
+from wrapper_ir.ops import UNKNOWN, AssertExpr, AssertLayout, EnsureAligned
 from wrapper_ir.program import Ownership, Program, Target
 from wrapper_ir.types import ScalarType, TensorType
 from wrapper_ir.values import Value
@@ -42,31 +41,47 @@ from wrapper_ir.values import Value
 __all__ = ["GraphProgram", "build_program"]
 
 _ALIGNMENT = 16
+_DEFAULT_LOWER = 2
 
 
 @dataclass(frozen=True, slots=True)
 class GraphProgram:
-    """A program and what belongs to it: its constants' tensors by name, and for each parameter of `main` the
-    position of the graph input that it is."""
+    """A program and what belongs to it: its constants' tensors by name, for each parameter of `main` the position of
+    the graph input that it is, and for each result the parameter (by its position) whose storage it shares."""
 
     program: Program
     constants: Mapping[str, torch.Tensor]
     positions: tuple[int, ...]
+    shared: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildContext:
+    """What a program is built with besides its graph.
+
+    `roles` are the graph inputs that are constants, by name; `bounds` the inclusive ranges that the caller promised
+    for symbols (None: open); `root` the folder that source locations are shown relative to.
+    """
+
+    roles: Mapping[str, ConstantRole] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+    options: CaptureOptions = field(default_factory=CaptureOptions)
+    root: str = ""
 
 
 class _Builder:
-    def __init__(
-        self, graph: RecordingGraph, roles: Mapping[str, ConstantRole], options: CaptureOptions, root: str
-    ) -> None:
+    def __init__(self, graph: RecordingGraph, context: BuildContext) -> None:
         self.builder = ProgramBuilder(Target())
         self.graph = graph
-        self.roles = roles
+        self.context = context
+        self.roles = context.roles
         literals = {
             name: ConstantRole(name, tensor, name in graph.mutated_buffers)
             for name, tensor in graph.constants.items()
         }
-        self.constants = ConstantTable(self.builder, {**roles, **literals})
-        self.scope = Scope(graph, self.builder, options, ProvenanceReader(root), self.constants)
+        self.constants = ConstantTable(self.builder, {**self.roles, **literals})
+        provenance = ProvenanceReader(context.root)
+        self.scope = Scope(graph, self.builder, context.options, provenance, self.constants)
         self.kernels = Kernels(self.scope)
 
     def run(self) -> GraphProgram:
@@ -75,8 +90,13 @@ class _Builder:
         for event in self.graph.recording.events:
             self._event(event)
         self.scope.function.prov = UNKNOWN
-        self.scope.function.ret(self._output(x) for x in self.graph.graph_outputs)
-        return GraphProgram(self.builder.finish(), self.constants.tensors, positions)
+        results = tuple(to_arg(self.scope, x) for x in self.graph.graph_outputs)
+        self.scope.function.ret(results)
+        program = self.builder.finish()
+        params = {p.value: i for i, p in enumerate(program.main.params)}
+        roots = (self.scope.root(x) if isinstance(x, Value) else None for x in results)
+        shared = tuple(None if r is None else params.get(r) for r in roots)
+        return GraphProgram(program, self.constants.tensors, positions, shared)
 
     # --- inputs and constants
 
@@ -92,7 +112,21 @@ class _Builder:
                 scope.bind(name, params[name])
                 positions.append(position)
         scope.symbols.define_from_inputs(params)
+        self._check_bounds()
         return tuple(positions)
+
+    def _check_bounds(self) -> None:
+        """Checks of promised ranges. Sizes 0 and 1 are let through where the promise is upstream's default of 2."""
+        for name, (lower, upper) in self.context.bounds.items():
+            symbol = self.scope.symbols.known(name)
+            if symbol is None or not self.scope.options.scalar_asserts:
+                continue
+            expr = self.scope.expr(symbol)
+            conditions = [ge(expr, lower)] if lower is not None and lower > _DEFAULT_LOWER else []
+            conditions += [le(expr, upper)] if upper is not None else []
+            for condition in conditions:
+                message = f"input size out of range: expected {condition}"
+                self.scope.function.append(AssertExpr(condition=condition, message=message))
 
     def _ownership(self, name: str) -> Ownership:
         donated = isinstance(self.graph.graph_inputs_original.get(name), ir.DonatedBuffer)
@@ -100,10 +134,7 @@ class _Builder:
 
     def _param_type(self, name: str, node: object) -> TensorType | ScalarType:
         if isinstance(node, ir.TensorBox):
-            layout = self.graph.graph_inputs_original[name].get_layout()
-            # Symbols of a parameter's type are defined after the parameter, from it or another one.
-            sizes, strides = (tuple(to_expr(x) for x in xs) for xs in (layout.size, layout.stride))
-            return TensorType(to_dtype(layout.dtype), sizes, strides, to_device(layout.device))
+            return self.scope.result_type(self.graph.graph_inputs_original[name].get_layout())
         if isinstance(node, (sympy.logic.boolalg.Boolean, bool)):
             return ScalarType(SymKind.BOOL)
         if isinstance(node, sympy.Expr):
@@ -152,15 +183,7 @@ class _Builder:
         self.scope.function.append(EnsureAligned(source=source, result=result, alignment=_ALIGNMENT))
         self.scope.bind(event.name, result)
 
-    # --- outputs
 
-    def _output(self, node: object) -> Arg:
-        return to_arg(self.scope, node)
-
-
-def build_program(
-    graph: RecordingGraph, roles: Mapping[str, ConstantRole], options: CaptureOptions, root: str
-) -> GraphProgram:
-    """Builds the program of a graph whose wrapper was recorded. `roles` names the graph inputs that are constants;
-    `root` is the folder that source locations are shown relative to. Runs inside upstream's graph context."""
-    return _Builder(graph, roles, options, root).run()
+def build_program(graph: RecordingGraph, context: BuildContext) -> GraphProgram:
+    """Builds the program of a graph whose wrapper was recorded. Runs inside upstream's graph context."""
+    return _Builder(graph, context).run()

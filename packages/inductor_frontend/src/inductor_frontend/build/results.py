@@ -17,25 +17,30 @@ _ALIGNMENT = 16
 
 
 def multi_output(scope: Scope, node: ir.MultiOutput) -> None:
-    """One result of a call with several; nothing to do where it is bound already."""
-    name = node.get_name()
-    if scope.find(name) is None:
-        if isinstance(node, ir.OpaqueMultiOutput):
-            raise ConversionError("FE302", f"result {name} is an opaque object, which is not captured")
-        source = scope.value(node.input_name(0))
-        path = tuple(key for _, key in node.indices)
-        scope.bind(name, scope.function.unpack(name, source, path, scope.layout_type(node.get_layout())))
+    """One result of a call with several; nothing to take out where it is bound already."""
+    _bind_output(scope, node)
     if not node.skip_size_stride_alignment_checks:
         check_result(scope, node)
 
 
+def _bind_output(scope: Scope, node: ir.MultiOutput) -> None:
+    name = node.get_name()
+    if scope.find(name) is not None:
+        return
+    if isinstance(node, ir.OpaqueMultiOutput):
+        raise ConversionError("FE302", f"result {name} is an opaque object, which is not captured")
+    source = scope.value(node.input_name(0))
+    path = tuple(key for _, key in node.indices)
+    scope.bind(name, scope.function.unpack(name, source, path, scope.result_type(node.get_layout())))
+
+
 def unpack_all(scope: Scope, outputs: Any) -> None:  # Any: upstream nests nodes in lists and tuples
-    """Unpacks every result of a call at once, where symbols are read from them."""
+    """Takes every result of a call out at once, unchecked: symbols are read from them next."""
     if isinstance(outputs, (list, tuple)):
         for item in outputs:
             unpack_all(scope, item)
-    elif isinstance(outputs, ir.MultiOutput) and scope.find(outputs.get_name()) is None:
-        multi_output(scope, outputs)
+    elif isinstance(outputs, ir.MultiOutput):
+        _bind_output(scope, outputs)
 
 
 def check_result(scope: Scope, node: ir.ExternKernel) -> None:

@@ -6,7 +6,8 @@ import torch
 from torch._inductor import ir
 from torch._ops import OpOverload
 
-from inductor_frontend.errors import ConversionError, at_node
+from inductor_frontend._compat import is_effectful
+from inductor_frontend.errors import ConversionError
 from wrapper_ir.schemas import ExternDef, ExternTag
 
 __all__ = ["extern_def", "out_overload", "overload_of"]
@@ -30,7 +31,7 @@ def overload_of(node: ir.ExternKernel) -> OpOverload:
     name = getattr(node, "python_kernel_name", None)  # not all node classes set it
     raise ConversionError(
         "FE301",
-        f"{name or type(node).__name__} is no operator with a schema{at_node(node.get_name(), _source(node))}",
+        f"{name or type(node).__name__} is no operator with a schema",
         hint="higher-order operators and Python functions cannot be called from a captured program",
     )
 
@@ -46,9 +47,7 @@ def out_overload(node: ir.ExternKernel) -> tuple[OpOverload, str]:
             overload = candidate
             outs = [a.name for a in overload._schema.arguments if a.is_out]
     if len(outs) != 1:
-        raise ConversionError(
-            "FE301", f"{overload} has {len(outs)} out arguments{at_node(node.get_name(), _source(node))}"
-        )
+        raise ConversionError("FE301", f"{overload} has {len(outs)} out arguments")
     return overload, outs[0]
 
 
@@ -60,10 +59,8 @@ def extern_def(overload: OpOverload) -> ExternDef:
         tags.append(ExternTag.RANDOM)
     if schema.name in _MAYBE_VIEW:
         tags.append(ExternTag.MAY_ALIAS)
+    if is_effectful(overload):
+        tags.append(ExternTag.EFFECTFUL)
     if overload.namespace in _COLLECTIVES:
         tags.append(ExternTag.COLLECTIVE)
     return ExternDef(schema=str(schema), tags=tuple(tags))
-
-
-def _source(node: ir.ExternKernel) -> str:
-    return ", ".join(str(o.target) for o in node.get_origins())

@@ -10,7 +10,7 @@ from torch._inductor import ir
 
 from inductor_frontend.build.constant_table import ConstantTable
 from inductor_frontend.build.symbols import Symbols
-from inductor_frontend.convert import to_device, to_dtype
+from inductor_frontend.convert import to_device, to_dtype, to_expr
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import RecordingGraph
 from inductor_frontend.options import CaptureOptions
@@ -90,6 +90,11 @@ class Scope:
     def layout_type(self, layout: ir.Layout) -> TensorType:
         """The tensor type of an upstream layout."""
         return self.tensor_type(layout.dtype, layout.size, layout.stride, layout.device)
+
+    def result_type(self, layout: ir.Layout) -> TensorType:
+        """The type of a parameter or of a call's result: its symbols may be defined afterwards, from itself."""
+        sizes, strides = (tuple(to_expr(x) for x in xs) for xs in (layout.size, layout.stride))
+        return TensorType(to_dtype(layout.dtype), sizes, strides, to_device(layout.device))
 
     # --- references
 
