@@ -1,0 +1,90 @@
+"""Markdown for dataclasses and enums, from their docstrings, annotations and defaults."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import inspect
+import textwrap
+from collections.abc import Iterable
+from importlib import import_module
+
+__all__ = ["attribute_docs", "class_section", "defined_classes", "docstring", "table"]
+
+
+def docstring(x: object) -> str:
+    """The docstring without its indentation; raises ValueError where there is none."""
+    doc = inspect.getdoc(x)
+    if not doc:
+        raise ValueError(f"{x!r} has no docstring")
+    return doc
+
+
+def attribute_docs(cls: type) -> dict[str, str]:
+    """The strings written under attributes, which Python itself does not keep."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found: dict[str, str] = {}
+    for statement, following in zip(body.body, body.body[1:], strict=False):
+        match statement, following:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[name] = inspect.cleandoc(text)
+            case _:
+                pass
+    return found
+
+
+def defined_classes(module: str) -> list[type]:
+    """Public dataclasses and enums that `module` defines, in the order of its source."""
+    loaded = import_module(module)
+    found = [
+        c
+        for name in loaded.__all__
+        if isinstance(c := getattr(loaded, name), type)  # by the module's own list
+        and c.__module__ == module
+        and (dataclasses.is_dataclass(c) or issubclass(c, enum.Enum))
+    ]
+    return sorted(found, key=lambda c: inspect.getsourcelines(c)[1])
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    """A Markdown table; empty columns are left out."""
+    head = list(header)
+    body = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    kept = [i for i in range(len(head)) if any(row[i] for row in body)]
+    lines = [[head[i] for i in kept], ["---" for _ in kept], *([row[i] for i in kept] for row in body)]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def class_section(cls: type, level: int) -> list[str]:
+    """A heading, the docstring, and a table of members or fields."""
+    lines = [f"{'#' * level} {cls.__name__}", "", docstring(cls), ""]
+    if issubclass(cls, enum.Enum):
+        docs = attribute_docs(cls)
+        rows = [(f"`{member.value}`", docs.get(name, "")) for name, member in cls.__members__.items()]
+        if any(doc for _, doc in rows):
+            return [*lines, *table(("value", "meaning"), rows), ""]
+        return [*lines, f"Values: {', '.join(value for value, _ in rows)}.", ""]
+    return [*lines, *field_table(cls), ""]
+
+
+def field_table(cls: type) -> list[str]:
+    """Name, annotation, default and meaning of every field."""
+    docs = attribute_docs(cls)
+    rows = [
+        (f"`{f.name}`", f"`{f.type}`", default_text(f), docs.get(f.name, ""))
+        for f in dataclasses.fields(cls)  # the caller gives dataclasses
+    ]
+    return table(("field", "type", "default", "meaning"), rows) if rows else []
+
+
+def default_text(field: dataclasses.Field[object]) -> str:
+    """The default as a reader would write it, '' for required fields."""
+    if field.default is not dataclasses.MISSING:
+        value = field.default
+        return f"`{value.name if isinstance(value, enum.Enum) else repr(value)}`"
+    return "empty" if field.default_factory is not dataclasses.MISSING else ""

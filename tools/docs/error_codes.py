@@ -1,0 +1,104 @@
+"""The page of error codes: the verifier's rules, and every other code with the messages that come with it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from tools.docs.classes import docstring, table
+from wrapper_ir.verifier.rules import RULES
+
+__all__ = ["RaiseSite", "error_codes", "raise_sites"]
+
+_ROOT = Path(__file__).resolve().parents[2]
+_CODE = re.compile(r"(WIR|PY|FE|CPP)\d{3}")
+_HEAD = """# Error codes
+
+Written by `make docs` from the sources; not edited by hand.
+
+Every error is an exception with `code`, `message` and `hint`. A code never changes its meaning. The verifier collects
+`Diagnostic` values first: `wrapper_ir.check(program)` returns them all, `wrapper_ir.verify(program)` raises.
+"""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RaiseSite:
+    """One call in the sources with a code as a literal argument; `message` has `…` where values go."""
+
+    code: str
+    message: str
+
+
+def error_codes() -> str:
+    """The page's text; deterministic."""
+    lines = [*_HEAD.splitlines(), "", *classes(), "## The verifier's rules", ""]
+    lines += table(
+        ("code", "check", "broken when"), ((f"`{r.code}`", r.check, r.meaning) for r in RULES.values())
+    )
+    lines += [""]
+    for package in sorted((_ROOT / "packages").iterdir()):
+        sites = sorted({s for s in raise_sites(package / "src") if s.code not in RULES})
+        own = own_table(package.name)
+        if own or sites:
+            lines += [f"## {package.name}", ""]
+            lines += [*own, ""] if own else [*messages(sites), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def classes() -> list[str]:
+    """The exception classes of wrapper_ir, from which those of other packages derive."""
+    module = import_module("wrapper_ir.errors")
+    found = [
+        c for n in module.__all__ if isinstance(c := getattr(module, n), type) and issubclass(c, Exception)
+    ]
+    rows = ((f"`{c.__name__}`", docstring(c).replace("\n", " ")) for c in found)
+    return [*table(("class", "raised when"), rows), ""]
+
+
+def own_table(package: str) -> list[str]:
+    """The table that a package keeps in the docstring of its `errors` module, if it keeps one."""
+    doc = docstring(import_module(f"{package}.errors"))
+    return [line for line in doc.splitlines() if line.startswith("|")]
+
+
+def messages(sites: list[RaiseSite]) -> list[str]:
+    """One row a code, with all its messages."""
+    by_code: dict[str, list[str]] = {}
+    for site in sites:
+        known = by_code.setdefault(site.code, [])
+        if site.message:
+            known.append(site.message)
+    rows = ((f"`{code}`", " / ".join(found)) for code, found in by_code.items())
+    return table(("code", "message"), rows)
+
+
+def raise_sites(source: Path) -> Iterator[RaiseSite]:
+    """Every call under `source` that has a code among its first arguments."""
+    for path in sorted(source.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                yield from _site(node)
+
+
+def _site(call: ast.Call) -> Iterator[RaiseSite]:
+    for i, arg in enumerate(call.args):
+        match arg:
+            case ast.Constant(value=str(code)) if _CODE.fullmatch(code):
+                following = call.args[i + 1 :]
+                yield RaiseSite(code, _message(following[0]) if following else "")
+
+
+def _message(node: ast.expr) -> str:
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(_message(part) for part in parts)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _message(left) + _message(right)
+        case _:
+            return "…"

@@ -1,0 +1,138 @@
+"""The IR reference: everything in it comes from docstrings, annotations and defaults of the model's classes."""
+
+from __future__ import annotations
+
+import dataclasses
+import pkgutil
+from importlib import import_module
+
+import wrapper_ir.ops
+from tools.docs.classes import class_section, default_text, defined_classes, docstring, table
+from wrapper_ir.effects import EffectClass, Effects
+from wrapper_ir.expr import NODE_TYPES, CmpOp, ConvertOp, MathOp
+from wrapper_ir.ops import OP_CLASSES, OpBase, Provenance
+from wrapper_ir.structure import field_roles
+from wrapper_ir.types import DType
+
+__all__ = ["ir_reference"]
+
+_HEAD = """# IR reference
+
+Written by `make docs` from the docstrings of `packages/wrapper_ir`; edit those, not this page.
+
+[Concepts](concepts.md) tells the story; this page is for looking things up. A program in text form is, in this order,
+a version and a target, then symbols, constants, operators, kernels, functions, and a table of provenance:
+"""
+
+_ROLE_WORDS = {
+    "defs": "result",
+    "uses": "operand",
+    "args": "arguments",
+    "exprs": "expression",
+    "attrs": "data",
+}
+
+
+def ir_reference() -> str:
+    """The page's text; deterministic."""
+    lines = _HEAD.splitlines()
+    lines += ["", *contents(), ""]
+    lines += ["## Program", "", *module_section("wrapper_ir.program")]
+    lines += ["## Types", "", docstring(import_module("wrapper_ir.types")), "", *types()]
+    lines += ["## Ops", "", docstring(wrapper_ir.ops), "", *ops()]
+    lines += ["## Effects", "", docstring(import_module("wrapper_ir.effects")), "", *effects()]
+    lines += ["## Expressions", "", docstring(import_module("wrapper_ir.expr.nodes")), "", *expressions()]
+    lines += ["## Kernels", "", docstring(import_module("wrapper_ir.kernels")), ""]
+    lines += module_section("wrapper_ir.kernels")
+    lines += ["## Operators", "", docstring(import_module("wrapper_ir.schemas")), ""]
+    lines += module_section("wrapper_ir.schemas")
+    lines += ["## Signature", "", docstring(import_module("wrapper_ir.signature")), ""]
+    lines += module_section("wrapper_ir.signature")
+    lines += ["## Artifact", "", docstring(import_module("wrapper_ir.artifact")), ""]
+    lines += module_section("wrapper_ir.artifact")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def families() -> list[str]:
+    """Modules of ops, in the order in which the union names their first op."""
+    order = list(dict.fromkeys(cls.__module__ for cls in OP_CLASSES))
+    listed = {f"wrapper_ir.ops.{m.name}" for m in pkgutil.iter_modules(wrapper_ir.ops.__path__)}
+    assert set(order) == listed - {"wrapper_ir.ops.base"}
+    return order
+
+
+def contents() -> list[str]:
+    """The op families with links."""
+    rows = []
+    for family in families():
+        names = [c.__name__ for c in OP_CLASSES if c.__module__ == family]
+        rows.append((family.rpartition(".")[2], ", ".join(f"[{n}](#{n.lower()})" for n in names)))
+    return table(("family", "ops"), rows)
+
+
+def module_section(module: str) -> list[str]:
+    """All public classes of a module."""
+    return [line for cls in defined_classes(module) for line in class_section(cls, 3)]
+
+
+def types() -> list[str]:
+    """The type classes, and dtypes with their sizes."""
+    dtypes = table(
+        ("dtype", "torch", "bytes"), ((f"`{d.value}`", f"`{d.torch_name}`", str(d.itemsize)) for d in DType)
+    )
+    lines = ["### DType", "", docstring(DType), "", *dtypes, ""]
+    for cls in defined_classes("wrapper_ir.types"):
+        if cls is not DType:
+            lines += class_section(cls, 3)
+    return lines
+
+
+def ops() -> list[str]:
+    """Every op by family, with the classes that its fields use."""
+    lines: list[str] = []
+    for family in families():
+        lines += [f"### {family.rpartition('.')[2]}", "", docstring(import_module(family)), ""]
+        for cls in defined_classes(family):
+            lines += op_section(cls) if issubclass(cls, OpBase) else class_section(cls, 4)
+    return [*lines, "Every op also has `prov`:", "", *class_section(Provenance, 4)]
+
+
+def op_section(cls: type[OpBase]) -> list[str]:
+    """An op: its docstring, and its fields with their roles."""
+    found = field_roles(cls)
+    word = {
+        name: words
+        for role, words in _ROLE_WORDS.items()
+        for name in getattr(found, role)  # FieldRoles has exactly these fields
+    }
+    rows = [
+        (f"`{f.name}`", word[f.name], f"`{f.type}`", default_text(f))
+        for f in dataclasses.fields(cls)
+        if f.name != "prov"
+    ]
+    return [
+        f"#### {cls.__name__}",
+        "",
+        docstring(cls),
+        "",
+        *table(("field", "role", "type", "default"), rows),
+        "",
+    ]
+
+
+def effects() -> list[str]:
+    """What an op's effects consist of."""
+    from tools.docs.classes import attribute_docs
+
+    docs = attribute_docs(Effects)
+    rows = [(f"`{name}`", docs.get(name, "")) for name in Effects._fields]
+    return [*table(("part", "meaning"), rows), "", *class_section(EffectClass, 3)]
+
+
+def expressions() -> list[str]:
+    """Nodes with their text, and the operators that some of them carry."""
+    rows = [(f"`{cls.__name__}`", docstring(cls).replace("\n", " ")) for cls in NODE_TYPES]
+    lines = [*table(("node", "meaning and text"), rows), ""]
+    for cls in (CmpOp, ConvertOp, MathOp):
+        lines += class_section(cls, 3)
+    return lines

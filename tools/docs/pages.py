@@ -1,0 +1,30 @@
+"""The table of generated pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from tools.docs.error_codes import error_codes
+from tools.docs.ir_reference import ir_reference
+
+__all__ = ["PAGES", "is_stale", "page_path"]
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+PAGES: Mapping[str, Callable[[], str]] = MappingProxyType(
+    {"docs/errors.md": error_codes, "docs/ir-reference.md": ir_reference}
+)
+"""Path from the repository's root -> what makes the page's text."""
+
+
+def page_path(page: str) -> Path:
+    """Where the page is on disk."""
+    return _ROOT / page
+
+
+def is_stale(page: str) -> bool:
+    """Whether the file is missing or differs from what would be written now."""
+    path = page_path(page)
+    return not path.is_file() or path.read_text(encoding="utf-8") != PAGES[page]()
