@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 _MAX_POWER_BITS = 4096
+_MAX_FACTORS = 4
 
 
 def as_expr(value: ExprLike) -> Expr:
@@ -319,13 +320,15 @@ def truediv(lhs: ExprLike, rhs: ExprLike) -> Expr:
 
 
 def pow_(base: ExprLike, exp: ExprLike) -> Expr:
-    """The power; int powers need an exponent >= 0."""
+    """The power; int powers need an exponent >= 0. Small ones are products, the one spelling of `x*x`."""
     a, b = as_expr(base), as_expr(exp)
     if a.kind is SymKind.INT and isinstance(b, Int):
         if b.value == 0:
             return Int(1)
         if b.value == 1:
             return a
+        if not isinstance(a, Int) and 1 < b.value <= _MAX_FACTORS:
+            return mul(*[a] * b.value)
         if isinstance(a, Int) and b.value > 1 and a.value.bit_length() * b.value <= _MAX_POWER_BITS:
             return Int(a.value**b.value)
     if isinstance(a, Float) and isinstance(b, Float | Int) and a.value > 0:

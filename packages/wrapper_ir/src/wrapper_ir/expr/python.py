@@ -151,12 +151,13 @@ class _PythonPrinter(InfixPrinter):
     def _math(self, e: Expr) -> tuple[str, Level]:
         assert isinstance(e, MathFn)
         if e.fn in _BITWISE:
-            return (
-                f"({self.at(e.args[0], Level.SUM)} {_BITWISE[e.fn]} {self.at(e.args[1], Level.SUM)})",
-                Level.ATOM,
-            )
+            lhs, rhs = (self._int(arg, Level.SUM) for arg in e.args)
+            return f"({lhs} {_BITWISE[e.fn]} {rhs})", Level.ATOM
         if e.fn is MathOp.ROUND_TO:
             # `round` of an int to a negative number of digits would compute a power of ten.
-            return f"round(float({self.text(e.args[0])}), {self.text(e.args[1])})", Level.ATOM
+            return f"round(float({self.text(e.args[0])}), {self._int(e.args[1], Level.TERNARY)})", Level.ATOM
         function = "abs" if e.fn is MathOp.ABS else f"math.{e.fn.value}"
         return f"{function}({', '.join(map(self.text, e.args))})", Level.ATOM
+
+    def _int(self, e: Expr, level: Level) -> str:
+        return f"int({self.text(e)})" if e.kind is SymKind.FLOAT else self.at(e, level)

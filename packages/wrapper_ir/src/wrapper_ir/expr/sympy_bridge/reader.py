@@ -1,0 +1,275 @@
+"""Sympy objects to expressions, by the names of their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any, TypeAlias
+
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.build import (
+    add,
+    as_expr,
+    ceildiv,
+    floordiv,
+    max_,
+    min_,
+    mod,
+    mul,
+    pow_,
+    truediv,
+    where,
+)
+from wrapper_ir.expr.logic import convert, math_fn, to_float
+from wrapper_ir.expr.nodes import (
+    And,
+    Bool,
+    Cmp,
+    CmpOp,
+    ConvertOp,
+    Float,
+    Int,
+    MathFn,
+    MathOp,
+    Not,
+    Or,
+    Sym,
+)
+
+__all__ = ["CLASSES", "FromSympy", "fraction"]
+
+SympyExpr: TypeAlias = Any
+"""Any sympy object; sympy publishes no types."""
+
+Handler: TypeAlias = Callable[["FromSympy", SympyExpr], Expr]
+
+
+def fraction(expr: SympyExpr) -> tuple[SympyExpr, SympyExpr]:
+    """Numerator and denominator, after bringing terms together; every factor is looked at.
+
+    A rational number is split, a power with a negative exponent (or one that carries a minus sign, such as
+    `2**(-n)`) goes below, and what is no product counts as its only factor.
+    """
+    import sympy
+
+    numerator = denominator = sympy.Integer(1)
+    for factor in sympy.Mul.make_args(sympy.together(expr)):
+        if factor.is_Rational:
+            numerator *= factor.p
+            denominator *= factor.q
+        elif factor.is_Pow and factor.exp.could_extract_minus_sign():
+            denominator *= sympy.Pow(factor.base, -factor.exp)
+        else:
+            numerator *= factor
+    return numerator, denominator
+
+
+class FromSympy:
+    """One conversion: how symbols are read, and what has been converted already."""
+
+    def __init__(self, kind_of: Callable[[SympyExpr], SymKind] | None, leaves: Mapping[str, Expr]) -> None:
+        self._kind_of = kind_of or _kind_by_assumptions
+        self._leaves = leaves
+
+    def convert(self, expr: SympyExpr) -> Expr:
+        """The expression for `expr`; raises ExpressionError WIR406."""
+        if isinstance(expr, bool | int | float):
+            return as_expr(expr)
+        for cls in type(expr).__mro__:
+            handler = CLASSES.get(cls.__name__)
+            if handler is not None:
+                return handler(self, expr)
+        name = type(expr).__name__
+        raise ExpressionError(
+            "WIR406",
+            f"sympy class {name} has no counterpart (in {expr})",
+            hint="define its value as a symbol first",
+        )
+
+    def all(self, expr: SympyExpr) -> list[Expr]:
+        """The converted arguments of `expr`."""
+        return [self.convert(arg) for arg in expr.args]
+
+    def symbol(self, expr: SympyExpr) -> Expr:
+        """A symbol, or the leaf of that name."""
+        leaf = self._leaves.get(expr.name)
+        return Sym(expr.name, self._kind_of(expr)) if leaf is None else leaf
+
+    def sum(self, expr: SympyExpr) -> Expr:
+        """Terms that add up to an int may be fractions one by one, so they are brought together."""
+        if any(map(_is_fraction, expr.args)):
+            return self._divided(expr)
+        return add(*self.all(expr))
+
+    def product(self, expr: SympyExpr) -> Expr:
+        """A product, or a quotient written as one."""
+        return self._divided(expr) if _is_fraction(expr) else mul(*self.all(expr))
+
+    def power(self, expr: SympyExpr) -> Expr:
+        """A power; negative exponents are divisions."""
+        if _is_fraction(expr):
+            return self._divided(expr)
+        return pow_(self.convert(expr.base), self.convert(expr.exp))
+
+    def _divided(self, expr: SympyExpr) -> Expr:
+        numerator, denominator = map(self.convert, fraction(expr))
+        if SymKind.FLOAT in (numerator.kind, denominator.kind):
+            return truediv(numerator, denominator)
+        return floordiv(numerator, denominator)
+
+    def rounded(self, expr: SympyExpr) -> Expr:
+        """`floor(a/b)` and `ceiling(a/b)` of ints are int divisions."""
+        up = type(expr).__name__ == "ceiling"
+        numerator, denominator = map(self.convert, fraction(expr.args[0]))
+        if SymKind.FLOAT not in (numerator.kind, denominator.kind):
+            return ceildiv(numerator, denominator) if up else floordiv(numerator, denominator)
+        inner = numerator if denominator == Int(1) else truediv(numerator, denominator)
+        return convert(ConvertOp.CEIL if up else ConvertOp.FLOOR, inner)
+
+    def compare(self, op: CmpOp, expr: SympyExpr) -> Expr:
+        """A comparison, kept as it is; sides over a number are multiplied by it."""
+        if not any(_has_fraction(side) for side in expr.args):
+            return Cmp(op, *self.all(expr))
+        (a, below_a), (b, below_b) = (fraction(side) for side in expr.args)
+        if not (below_a.is_Integer and below_b.is_Integer):
+            return Cmp(op, *self.all(expr))
+        return Cmp(op, mul(self.convert(a), int(below_b)), mul(self.convert(b), int(below_a)))
+
+    def piecewise(self, expr: SympyExpr) -> Expr:
+        """Nested choices; the last condition has to be true."""
+        *cases, (otherwise, last) = ((case.expr, self.convert(case.cond)) for case in expr.args)
+        if last != Bool(True):
+            raise ExpressionError("WIR406", f"sympy class Piecewise without a last case (in {expr})")
+        result = self.convert(otherwise)
+        for value, condition in reversed(cases):
+            result = where(condition, self.convert(value), result)
+        return result
+
+
+def _kind_by_assumptions(symbol: SympyExpr) -> SymKind:
+    return SymKind.INT if symbol.is_integer else SymKind.FLOAT
+
+
+def _is_fraction(expr: SympyExpr) -> bool:
+    """True for a term with a denominator of its own."""
+    if expr.is_Mul:
+        return any(map(_is_fraction, expr.args))
+    if expr.is_Pow:
+        return bool(expr.exp.could_extract_minus_sign())
+    return bool(expr.is_Rational and not expr.is_Integer)
+
+
+def _has_fraction(expr: SympyExpr) -> bool:
+    return (
+        any(map(_is_fraction, expr.args)) if getattr(expr, "is_Add", False) else _is_fraction(expr)
+    )  # booleans
+
+
+def _call(make: Callable[..., Expr]) -> Handler:
+    return lambda to, expr: make(*to.all(expr))
+
+
+def _constant(e: Expr) -> Handler:
+    return lambda to, expr: e
+
+
+def _compare(op: CmpOp) -> Handler:
+    return lambda to, expr: to.compare(op, expr)
+
+
+def _joined(cls: type[And] | type[Or]) -> Handler:
+    def join(to: FromSympy, expr: SympyExpr) -> Expr:
+        args = to.all(expr)
+        return cls(tuple(args)) if len(args) > 1 else args[0]
+
+    return join
+
+
+def _math(op: MathOp) -> Handler:
+    return lambda to, expr: math_fn(op, *to.all(expr))
+
+
+def _rational(to: FromSympy, expr: SympyExpr) -> Expr:
+    return truediv(int(expr.p), int(expr.q))
+
+
+def _log(to: FromSympy, expr: SympyExpr) -> Expr:
+    value, *base = to.all(expr)
+    logarithm = MathFn(MathOp.LOG, (value,))
+    return truediv(logarithm, MathFn(MathOp.LOG, (base[0],))) if base else logarithm
+
+
+def _no_int(to: FromSympy, expr: SympyExpr) -> Expr:
+    raise ExpressionError("WIR406", f"sympy class {type(expr).__name__} is no number of the IR")
+
+
+_FUNCTIONS: dict[str, Handler] = {
+    "FloorDiv": _call(floordiv),
+    "CleanDiv": _call(floordiv),
+    "CeilDiv": _call(ceildiv),
+    "ModularIndexing": _call(lambda base, divisor, modulus: mod(floordiv(base, divisor), modulus)),
+    "Mod": _call(mod),
+    "PythonMod": _call(mod),
+    "Where": _call(where),
+    "ITE": _call(where),
+    "Max": _call(max_),
+    "Min": _call(min_),
+    "Identity": _call(as_expr),
+    "LShift": _call(lambda value, shift: mul(value, pow_(2, shift))),
+    "RShift": _call(lambda value, shift: floordiv(value, pow_(2, shift))),
+    "PowByNatural": _call(pow_),
+    "FloatPow": _call(lambda base, exp: pow_(to_float(base), exp)),
+    "IntTrueDiv": _call(truediv),
+    "FloatTrueDiv": _call(truediv),
+    "TruncToInt": _call(lambda value: convert(ConvertOp.TO_INT, value)),
+    "TruncToFloat": _call(lambda value: to_float(convert(ConvertOp.TO_INT, value))),
+    "FloorToInt": _call(lambda value: convert(ConvertOp.FLOOR, value)),
+    "CeilToInt": _call(lambda value: convert(ConvertOp.CEIL, value)),
+    "RoundToInt": _call(lambda value: convert(ConvertOp.ROUND, value)),
+    "RoundDecimal": _math(MathOp.ROUND_TO),
+    "ToFloat": _call(to_float),
+    "Abs": _math(MathOp.ABS),
+    "OpaqueUnaryFn_abs": _math(MathOp.ABS),
+    "BitwiseFn_bitwise_and": _math(MathOp.BIT_AND),
+    "BitwiseFn_bitwise_or": _math(MathOp.BIT_OR),
+    "BitwiseFn_bitwise_xor": _math(MathOp.BIT_XOR),
+    "floor": lambda to, expr: to.rounded(expr),
+    "ceiling": lambda to, expr: to.rounded(expr),
+}
+
+_UNARY_MATH = [op for op in MathOp if op.arity == 1 and op is not MathOp.ABS]
+
+CLASSES: Mapping[str, Handler] = {
+    "Integer": lambda to, expr: Int(int(expr)),
+    "Rational": _rational,
+    "Float": lambda to, expr: Float(float(expr)),
+    "NaN": _constant(Float(float("nan"))),
+    "Infinity": _constant(Float(float("inf"))),
+    "NegativeInfinity": _constant(Float(float("-inf"))),
+    "IntInfinity": _no_int,
+    "NegativeIntInfinity": _no_int,
+    "NumberSymbol": lambda to, expr: Float(float(expr)),
+    "BooleanTrue": _constant(Bool(True)),
+    "BooleanFalse": _constant(Bool(False)),
+    "Symbol": lambda to, expr: to.symbol(expr),
+    "Add": lambda to, expr: to.sum(expr),
+    "Mul": lambda to, expr: to.product(expr),
+    "Pow": lambda to, expr: to.power(expr),
+    "Piecewise": lambda to, expr: to.piecewise(expr),
+    "Equality": _compare(CmpOp.EQ),
+    "Unequality": _compare(CmpOp.NE),
+    "StrictLessThan": _compare(CmpOp.LT),
+    "LessThan": _compare(CmpOp.LE),
+    "StrictGreaterThan": _compare(CmpOp.GT),
+    "GreaterThan": _compare(CmpOp.GE),
+    "And": _joined(And),
+    "Or": _joined(Or),
+    "Not": _call(Not),
+    "Xor": lambda to, expr: reduce(lambda a, b: Cmp(CmpOp.NE, a, b), to.all(expr)),
+    **_FUNCTIONS,
+    **{f"OpaqueUnaryFn_{op.value}": _math(op) for op in _UNARY_MATH},
+    **{op.value: _math(op) for op in _UNARY_MATH},
+    "log": _log,
+}
+"""What each sympy class means, by name; the classes of torch.utils._sympy.functions among them."""

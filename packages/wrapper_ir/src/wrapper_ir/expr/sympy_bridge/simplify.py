@@ -1,0 +1,74 @@
+"""Simplification of int arithmetic by sympy."""
+
+from __future__ import annotations
+
+import random
+
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr.base import Expr, ExprLike, SymKind
+from wrapper_ir.expr.build import as_expr
+from wrapper_ir.expr.evaluate import Number, evaluate
+from wrapper_ir.expr.nodes import Convert, MathFn, Where
+from wrapper_ir.expr.rewrite import rebuild
+from wrapper_ir.expr.sympy_bridge.convert import from_sympy
+from wrapper_ir.expr.sympy_bridge.writer import ToSympy
+
+__all__ = ["simplify"]
+
+_SAMPLES = 12
+
+
+def simplify(e: ExprLike) -> Expr:
+    """`e` with its int arithmetic simplified by sympy; floats and logic keep their shape.
+
+    The result is compared with `e` on a few points, and dropped where they differ or nothing is gained.
+    """
+    node = as_expr(e)
+    if not node.free_symbols | node.free_values:
+        return node
+    inner = rebuild(node, tuple(map(simplify, node.children))) if _is_leaf(node) else node
+    if inner.kind is not SymKind.INT or _is_leaf(inner):
+        return inner
+    import sympy
+
+    leaves: dict[str, Expr] = {}
+    try:
+        found = from_sympy(sympy.simplify(ToSympy(leaves, _opaque).convert(inner)), leaves=leaves)
+    except (ExpressionError, ArithmeticError, ValueError, TypeError, NotImplementedError):
+        return inner  # sympy could not, or answered in terms that are not ours
+    return found if found.kind is node.kind and _agree(node, found) else inner
+
+
+def _is_leaf(e: Expr) -> bool:
+    """What sympy would treat as exact although it rounds, or would treat as total although it chooses."""
+    return e.kind is not SymKind.INT or isinstance(e, Convert | MathFn | Where)
+
+
+def _opaque(e: Expr) -> Expr | None:
+    """In the place of nodes that sympy must not look into: the node over simplified operands."""
+    if not _is_leaf(e) or not e.children:
+        return None
+    return rebuild(e, tuple(map(simplify, e.children)))
+
+
+def _agree(e: Expr, other: Expr) -> bool:
+    """Sympy assumes that denominators are not zero, hence only points where `e` has a value count."""
+    names = sorted(e.free_symbols | other.free_symbols)
+    rng = random.Random(0)  # the same points every time
+    for _ in range(_SAMPLES):
+        env = {name: rng.randint(-9, 40) for name in names}
+        numbers: dict[Expr, Number] = {}
+
+        def atom(node: Expr, numbers: dict[Expr, Number] = numbers) -> Number:
+            return numbers.setdefault(node, rng.randint(0, 40))
+
+        try:
+            expected = evaluate(e, env, atom)
+        except ExpressionError:
+            continue
+        try:
+            if evaluate(other, env, atom) != expected:
+                return False
+        except ExpressionError:
+            return False
+    return True

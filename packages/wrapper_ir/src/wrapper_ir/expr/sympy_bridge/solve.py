@@ -1,0 +1,78 @@
+"""Equations in one unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr.base import Expr, ExprLike, SymKind
+from wrapper_ir.expr.build import as_expr, floordiv, sub
+from wrapper_ir.expr.nodes import Sym
+from wrapper_ir.expr.normal import Monomial, Poly, expand
+from wrapper_ir.expr.sympy_bridge.convert import from_sympy, to_sympy
+from wrapper_ir.expr.text import print_expr
+
+__all__ = ["solve"]
+
+
+def solve(lhs: ExprLike, rhs: ExprLike, unknown: str | Collection[str]) -> Expr:
+    """The value of the only unknown for which `lhs == rhs`, rounded down.
+
+    `unknown` names the symbols that have no value yet; exactly one of them may occur. Whether the rounded
+    value does solve the equation depends on the other symbols: check `lhs == rhs` where the program runs.
+    Raises ExpressionError WIR407 for no or several unknowns, and where there is not one solution.
+    """
+    candidates = {unknown} if isinstance(unknown, str) else set(unknown)
+    a, b = as_expr(lhs), as_expr(rhs)
+    found = sorted(candidates & (a.free_symbols | b.free_symbols))
+    equation = f"{print_expr(a)} == {print_expr(b)}"
+    if len(found) != 1:
+        names = " and ".join(found) if found else "nothing"
+        raise ExpressionError(
+            "WIR407", f"{equation} cannot be solved for {names}", hint="define all symbols but one first"
+        )
+    solution = _solve_linear(expand(sub(a, b)), found[0])
+    return _solve_by_sympy(a, b, found[0], equation) if solution is None else solution
+
+
+def _solve_linear(difference: Poly, name: str) -> Expr | None:
+    """The solution of `slope*x + rest == 0`; None where the unknown occurs in any other way."""
+    slope: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for monomial, scale in difference.terms.items():
+        inside = [factor for factor in monomial if name in factor.free_symbols]
+        if not inside:
+            rest[monomial] = -scale
+        elif len(inside) == 1 and isinstance(inside[0], Sym) and inside[0].kind is SymKind.INT:
+            others = list(monomial)
+            others.remove(inside[0])
+            slope[tuple(others)] = scale
+        else:
+            return None
+    if not slope:
+        return None
+    if all(scale < 0 for scale in slope.values()):
+        slope = {monomial: -scale for monomial, scale in slope.items()}
+        rest = {monomial: -scale for monomial, scale in rest.items()}
+    return floordiv(Poly(rest).to_expr(), Poly(slope).to_expr())
+
+
+def _solve_by_sympy(a: Expr, b: Expr, name: str, equation: str) -> Expr:
+    import sympy
+
+    leaves: dict[str, Expr] = {}
+    try:
+        equal = to_sympy(a, leaves) - to_sympy(b, leaves)
+        # Sizes: knowing that they are positive rules out the other root of a square.
+        sizes = {
+            symbol: sympy.Symbol(symbol.name, integer=True, positive=True) for symbol in equal.free_symbols
+        }
+        equal = equal.subs({symbol: size for symbol, size in sizes.items() if symbol.is_integer})
+        size = sympy.Symbol(name, integer=True, positive=True)
+        solutions = sympy.solve(equal, size)
+        if len(solutions) == 1:
+            return from_sympy(sympy.floor(solutions[0]), leaves=leaves)
+        found = f"{len(solutions)} solutions"
+    except (NotImplementedError, ArithmeticError, ValueError, TypeError) as error:
+        found = str(error)
+    raise ExpressionError("WIR407", f"{equation} has no single solution for {name} ({found})")
