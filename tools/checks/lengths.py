@@ -16,7 +16,11 @@ FILE_LIMIT = 400
 FUNCTION_LIMIT = 60
 
 # path, or path::function -> why it may be longer
-_ALLOWED: dict[str, str] = {}
+_CORE = "packages/wrapper_ir/src/wrapper_ir"
+_ALLOWED = {
+    f"{_CORE}/expr/nodes.py": "one closed union, a few lines a node; sealed, so it can't be spread over files",
+    f"{_CORE}/effects.py": "what every op does is said in one place, a few lines an op",
+}
 
 
 def find_long(source: Source) -> Iterator[Finding]:
