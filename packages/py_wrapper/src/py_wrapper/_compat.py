@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from wrapper_ir.runtime import PytreeContainers
 
-__all__ = ["bytes_tensor", "containers", "is_overload", "storage_key"]
+__all__ = ["FAST_IMPORTS", "bytes_tensor", "containers", "is_overload", "storage_key"]
 
 
 def bytes_tensor(buffer: memoryview) -> Tensor:
@@ -39,3 +40,17 @@ def storage_key(tensor: Tensor) -> int:
     """The address of the C++ storage object, unique while the storage lives."""
     key: int = tensor.untyped_storage()._cdata
     return key
+
+
+FAST_IMPORTS: Mapping[str, str] = {
+    # Entry points of torch's own compiled code, two to four times as fast as their public counterparts;
+    # present and alike in torch 2.11 to 2.13.
+    "empty_cpu": "empty_cpu = torch._C._dynamo.guards._empty_strided_cpu",
+    "empty_pinned": (
+        "empty_pinned = torch._C._dynamo.guards._empty_strided_cpu_pinned if torch.cuda.is_available() else "
+        "torch._C._dynamo.guards._empty_strided_cpu"
+    ),
+    "reinterpret": "reinterpret = torch._C._dynamo.guards._reinterpret_tensor",
+    "assert_size_stride": "assert_size_stride = torch._C._dynamo.guards.assert_size_stride",
+}
+"""Assignments for emitted modules, by the name that they define."""

@@ -5,9 +5,17 @@ What the target cannot do is wrapper_ir's NotSupportedError (WIR91n), what fails
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from wrapper_ir.errors import WirError
 
-__all__ = ["EmitError", "PyWrapperError"]
+__all__ = ["CacheError", "EmitError", "PyWrapperError"]
+
+
+class _Place(Protocol):
+    def place(self) -> str:
+        """The op in its surroundings."""
+        ...
 
 
 class PyWrapperError(WirError):
@@ -15,4 +23,12 @@ class PyWrapperError(WirError):
 
 
 class EmitError(PyWrapperError):
-    """A program cannot be written as Python: PY101 a malformed op, PY102 an output folder, PY103 the cache folder."""
+    """A program cannot be written as Python: it is not valid (PY101), or its signature does not fit it (PY102)."""
+
+    def __init__(self, code: str, message: str, scope: _Place | None = None) -> None:
+        text = message if scope is None else f"{message}\n{scope.place()}"
+        super().__init__(code, text, hint="wrapper_ir.verify says what is wrong with a program")
+
+
+class CacheError(PyWrapperError):
+    """Files cannot be written: of the cache (PY201), or of an output folder (PY202)."""

@@ -197,8 +197,17 @@ def _assert_finite(op: AssertFinite, frame: AnyFrame) -> None:
         raise ExecutionError("WIR922", f"%{op.tensor.name} holds a NaN or an infinity{note}")
 
 
-def _in_order(op: RecordEvent | WaitEvent | SyncEvent | Comment, frame: AnyFrame) -> None:
-    """Nothing to do: the interpreter runs ops one after the other, whatever their stream."""
+def _record_event(op: RecordEvent, frame: AnyFrame) -> None:
+    """Ops run one after the other, whatever their stream: an event has happened once it is there."""
+    frame.bind(op.result, op)
+
+
+def _wait_event(op: WaitEvent | SyncEvent, frame: AnyFrame) -> None:
+    frame.value(op.event)
+
+
+def _comment(op: Comment, frame: AnyFrame) -> None:
+    """Nothing to do."""
 
 
 def _collective(op: CollectiveStart, frame: AnyFrame) -> None:
@@ -235,11 +244,11 @@ HANDLERS: Mapping[type[OpBase], Handler] = {
     AssertLayout: _assert_layout,
     AssertExpr: _assert_expr,
     AssertFinite: _assert_finite,
-    RecordEvent: _in_order,
-    WaitEvent: _in_order,
-    SyncEvent: _in_order,
+    RecordEvent: _record_event,
+    WaitEvent: _wait_event,
+    SyncEvent: _wait_event,
     CollectiveStart: _collective,
     Wait: _wait,
-    Comment: _in_order,
+    Comment: _comment,
     DebugValue: _debug,
 }

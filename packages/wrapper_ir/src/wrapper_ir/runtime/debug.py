@@ -110,6 +110,4 @@ def debug_value(name: str, value: HostTensor | object, mode: str, label: str, dt
 
 def _host_data(tensor: HostTensor, dtype: DType) -> TensorData:
     dense = tensor.cpu().contiguous()
-    return TensorData(
-        dtype, memoryview(ctypes.string_at(dense.data_ptr(), dense.numel() * dtype.itemsize))
-    )
+    return TensorData(dtype, memoryview(ctypes.string_at(dense.data_ptr(), dense.numel() * dtype.itemsize)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Mapping
 from typing import NoReturn
 
 from wrapper_ir.errors import ExecutionError, WirError
 
-__all__ = ["expect_static", "explain", "fail_assertion", "fail_finite", "fail_layout"]
+__all__ = ["expect_keys", "expect_static", "explain", "fail_assertion", "fail_finite", "fail_layout"]
 
 _LOOK_BACK = 200
 
@@ -24,7 +25,9 @@ def fail_layout(message: str) -> NoReturn:
 
 def fail_finite(name: str, message: str) -> NoReturn:
     """A tensor holds a NaN or an infinity; raises ExecutionError WIR922."""
-    raise ExecutionError("WIR922", f"{name} holds a NaN or an infinity" + (f" ({message})" if message else ""))
+    raise ExecutionError(
+        "WIR922", f"{name} holds a NaN or an infinity" + (f" ({message})" if message else "")
+    )
 
 
 def expect_static(name: str, got: object, want: object) -> None:
@@ -34,6 +37,14 @@ def expect_static(name: str, got: object, want: object) -> None:
             "WIR926",
             f"input {name} was captured as {want!r} and cannot be {got!r}",
             hint="capture again with this value, or make it an input tensor",
+        )
+
+
+def expect_keys(name: str, got: Mapping[object, object], want: tuple[object, ...]) -> None:
+    """Holds a dict's keys against those that were captured; raises ExecutionError WIR926."""
+    if set(got) != set(want):
+        raise ExecutionError(
+            "WIR926", f"input {name} was captured with keys {list(want)} and has {list(got)}"
         )
 
 

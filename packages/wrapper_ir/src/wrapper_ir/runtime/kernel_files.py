@@ -55,9 +55,7 @@ def kernel_table(kernels: Sequence[KernelDef], target: Target) -> str:
 
 
 def _head(kernel: KernelDef) -> dict[str, object]:
-    params = [
-        [p.name, p.kind.value, p.dtype.value, p.access.value, list(p.may_alias)] for p in kernel.params
-    ]
+    params = [[p.name, p.kind.value, p.dtype.value, p.access.value, list(p.may_alias)] for p in kernel.params]
     head: dict[str, object] = {"name": kernel.name, "kind": kernel.kind, "params": params}
     match kernel:
         case CppKernel():

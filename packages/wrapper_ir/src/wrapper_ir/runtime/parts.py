@@ -57,7 +57,9 @@ class ModuleContents:
         buffer = self.constants.get(name)
         if buffer is None:
             raise ExecutionError(
-                "WIR929", f"there is no data for constant {name!r}", hint=f"{CONSTANTS} lies beside the module"
+                "WIR929",
+                f"there is no data for constant {name!r}",
+                hint=f"{CONSTANTS} lies beside the module",
             )
         with warnings.catch_warnings():
             # Mapped files may be read-only; constants that the program writes are copied by the module.
@@ -79,7 +81,10 @@ def _map_constants(path: Path) -> Mapping[str, memoryview]:
     """The constants of a safetensors file, mapped; writes to them stay in this process."""
     if not path.exists():
         return _NOTHING
-    from wrapper_ir.storage.safetensors import read_names, read_safetensors  # modules without weights need neither
+    from wrapper_ir.storage.safetensors import (  # modules without weights need neither
+        read_names,
+        read_safetensors,
+    )
     from wrapper_ir.types import DType
 
     with path.open("rb") as file:

@@ -1,0 +1,92 @@
+"""Writes ops that run kernels, operators and collectives, and that take their results apart."""
+
+from __future__ import annotations
+
+from py_wrapper.emit.helpers import Helper
+from py_wrapper.emit.scope import FunctionScope
+from py_wrapper.errors import EmitError
+from wrapper_ir.ops import AssertLayout, CallExtern, CollectiveStart, Drop, Launch, Unpack, Wait
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["call_extern", "collective", "launch", "unpack", "wait"]
+
+
+def launch(op: Launch, scope: FunctionScope) -> None:
+    """A loaded kernel is a callable over its ordered arguments."""
+    scope.check_stream(op.stream)
+    if op.grid:
+        raise scope.not_supported(
+            "WIR912", f"a launch of @{op.kernel} with a grid needs a GPU", "lower the program for the CPU"
+        )
+    kernel = scope.module.kernel_names.get(op.kernel)
+    if kernel is None:
+        raise EmitError("PY101", f"the program has no kernel @{op.kernel}", scope)
+    scope.out.items(f"{kernel}(", [scope.arg(arg) for arg in op.args], ")")
+
+
+def _call(op: CallExtern | CollectiveStart, scope: FunctionScope) -> None:
+    scope.check_stream(op.stream)
+    callee = scope.module.extern_names.get(op.target)
+    if callee is None:
+        raise EmitError("PY101", f"the program declares no operator {op.target}", scope)
+    args = [scope.arg(arg) for arg in op.args]
+    # A keyword that Python reserves (`from`) can only be passed in a dict.
+    args += [f"{name}={scope.arg(arg)}" for name, arg in op.kwargs if name.isidentifier() and name != "from"]
+    odd = [(name, arg) for name, arg in op.kwargs if not name.isidentifier() or name == "from"]
+    if odd:
+        args.append("**{" + ", ".join(f"{name!r}: {scope.arg(arg)}" for name, arg in odd) + "}")
+    head = "" if op.result is None else f"{scope.bind(op.result)} = "
+    scope.out.items(f"{head}{callee}(", args, ")")
+    if op.result is not None:
+        _check_result(op.result, scope)
+
+
+def call_extern(op: CallExtern, scope: FunctionScope) -> None:
+    """A call with the arguments in structure, as the operator's schema has them."""
+    _call(op, scope)
+
+
+def collective(op: CollectiveStart, scope: FunctionScope) -> None:
+    """Functional collectives are operators whose result must be waited for."""
+    _call(op, scope)
+
+
+def wait(op: Wait, scope: FunctionScope) -> None:
+    """torch waits in an operator of its own."""
+    source = scope.name(op.source)
+    scope.out.line(f"{scope.bind(op.result)} = torch.ops._c10d_functional.wait_tensor({source})")
+
+
+def unpack(op: Unpack, scope: FunctionScope) -> None:
+    """Indexing; an empty path is the result itself."""
+    path = "".join(f"[{step!r}]" for step in op.path)
+    source = scope.name(op.source)
+    scope.out.line(f"{scope.bind(op.result)} = {source}{path}")
+    _check_result(op.result, scope)
+
+
+def _check_result(value: Value, scope: FunctionScope) -> None:
+    """Holds what an operator allocated against its declared layout, where the symbols in it have values.
+
+    Nothing else stands between a wrong declaration and a kernel that writes where it should not.
+    """
+    type = value.type
+    if not isinstance(type, TensorType) or not scope.module.options.check_results:
+        return
+    if not scope.known((*type.sizes, *type.strides)) or _asserted_next(value, scope):
+        return
+    check = scope.module.helper(Helper.ASSERT_LAYOUT)
+    scope.out.line(f"{check}({scope.name(value)}, {scope.shape(type.sizes)}, {scope.shape(type.strides)})")
+
+
+def _asserted_next(value: Value, scope: FunctionScope) -> bool:
+    """Whether the program checks this very layout before anybody uses the value."""
+    body = scope.function.body
+    for op in body[scope.position + 1 : scope.position + 20]:
+        if isinstance(op, AssertLayout) and op.tensor == value:
+            type = value.type
+            return isinstance(type, TensorType) and (op.sizes, op.strides) == (type.sizes, type.strides)
+        if not isinstance(op, AssertLayout | Unpack | Drop):
+            return False
+    return False

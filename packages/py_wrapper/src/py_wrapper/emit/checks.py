@@ -1,0 +1,111 @@
+"""Writes symbols, run-time checks, events and what is for readers only."""
+
+from __future__ import annotations
+
+from py_wrapper.emit.helpers import Helper
+from py_wrapper.emit.scope import FunctionScope
+from wrapper_ir.ops import (
+    AssertExpr,
+    AssertFinite,
+    AssertLayout,
+    Comment,
+    DebugValue,
+    Define,
+    RecordEvent,
+    SyncEvent,
+    WaitEvent,
+)
+from wrapper_ir.types import CPU, TensorType
+
+__all__ = [
+    "assert_expr",
+    "assert_finite",
+    "assert_layout",
+    "comment",
+    "debug_value",
+    "define",
+    "record_event",
+    "sync_event",
+    "wait_event",
+]
+
+
+def define(op: Define, scope: FunctionScope) -> None:
+    """A symbol is a Python number, computed once."""
+    text = scope.expr(op.expr)
+    scope.out.line(f"{scope.define(op.symbol)} = {text}")
+
+
+def assert_layout(op: AssertLayout, scope: FunctionScope) -> None:
+    """Sizes and strides are checked in C; constants have the layout that they were loaded with."""
+    if scope.module.global_name(scope.function, op.tensor):
+        return
+    name = scope.name(op.tensor)
+    check = scope.module.helper(Helper.ASSERT_LAYOUT)
+    args = [name, scope.shape(op.sizes), scope.shape(op.strides)]
+    if op.message:
+        args.append(repr(op.message))
+    scope.out.items(f"{check}(", args, ")")
+    if op.alignment:
+        with scope.out.block(f"if {name}.data_ptr() % {op.alignment}:"):
+            fail = scope.module.runtime("fail_layout")
+            note = f"{name} is not aligned to {op.alignment} bytes" + (
+                f" ({op.message})" if op.message else ""
+            )
+            scope.out.line(f"{fail}({note!r})")
+
+
+def assert_expr(op: AssertExpr, scope: FunctionScope) -> None:
+    """Not an `assert` statement, which `python -O` leaves out."""
+    with scope.out.block(f"if not ({scope.expr(op.condition)}):"):
+        fail = scope.module.runtime("fail_assertion")
+        scope.out.line(f"{fail}({op.message!r}, {str(op.condition)!r})")
+
+
+def assert_finite(op: AssertFinite, scope: FunctionScope) -> None:
+    """Integers pass without being looked at."""
+    type = op.tensor.type
+    if isinstance(type, TensorType) and not (type.dtype.is_floating or type.dtype.is_complex):
+        return
+    scope.module.runtime("fail_finite")
+    check = scope.module.helper(Helper.FINITE)
+    scope.out.line(f"{check}({scope.name(op.tensor)}, {op.tensor.name!r}, {op.message!r})")
+
+
+def record_event(op: RecordEvent, scope: FunctionScope) -> None:
+    """The host does one thing after the other: its events have always happened."""
+    _on_host(op, scope)
+    scope.out.line(f"{scope.bind(op.result)} = None  # an event; on the CPU it has happened already")
+
+
+def wait_event(op: WaitEvent, scope: FunctionScope) -> None:
+    """Nothing to wait for."""
+    _on_host(op, scope)
+    scope.out.line(f"# wait for {scope.name(op.event)}: it has happened already")
+
+
+def sync_event(op: SyncEvent, scope: FunctionScope) -> None:
+    """Nothing to wait for: an event that is recorded on a device was refused there."""
+    scope.out.line(f"# synchronise with {scope.name(op.event)}: it has happened already")
+
+
+def _on_host(op: RecordEvent | WaitEvent, scope: FunctionScope) -> None:
+    if op.device.type != CPU.type or op.stream:
+        raise scope.not_supported(
+            "WIR911",
+            f"an event on stream {op.stream} of {op.device} needs a GPU",
+            "lower the program for the CPU",
+        )
+
+
+def comment(op: Comment, scope: FunctionScope) -> None:
+    """A comment."""
+    scope.out.comment(op.text)
+
+
+def debug_value(op: DebugValue, scope: FunctionScope) -> None:
+    """Values are shown by the runtime."""
+    show = scope.module.runtime("debug_value")
+    for value in op.values:
+        dtype = f", {value.type.dtype.value!r}" if isinstance(value.type, TensorType) else ""
+        scope.out.line(f"{show}({value.name!r}, {scope.name(value)}, {op.mode.value!r}, {op.label!r}{dtype})")

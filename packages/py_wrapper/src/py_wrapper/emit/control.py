@@ -1,0 +1,152 @@
+"""Writes control flow: functions are called with a list of arguments, which they empty, and their captured symbols."""
+
+from __future__ import annotations
+
+from py_wrapper.emit.helpers import Helper
+from py_wrapper.emit.scope import FunctionScope
+from py_wrapper.emit.writer import tuple_text
+from py_wrapper.errors import EmitError
+from wrapper_ir.aliasing import analyse_aliasing
+from wrapper_ir.ops import Arg, CallSubgraph, Conditional, Return, WhileLoop
+from wrapper_ir.program import Function, Ownership
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["call_subgraph", "conditional", "return_", "while_loop"]
+
+
+def _function(name: str, scope: FunctionScope) -> Function:
+    function = scope.module.index.functions.get(name)
+    if function is None:
+        raise EmitError("PY101", f"the program has no function @{name}", scope)
+    return function
+
+
+def _moved(function: Function, args: tuple[Arg, ...]) -> list[Value]:
+    return [
+        arg
+        for param, arg in zip(function.params, args)
+        if param.ownership is Ownership.OWNED and isinstance(arg, Value)
+    ]
+
+
+def _boxed_args(function: Function, args: tuple[Arg, ...], scope: FunctionScope) -> str:
+    """The list of arguments. Where some are moved, it gets a variable, so that nothing here keeps them alive."""
+    text = f"[{', '.join(scope.arg(arg) for arg in args)}]"
+    moved = _moved(function, args)
+    if not moved:
+        return text
+    box = scope.names("moved")
+    scope.out.line(f"{box} = {text}")
+    scope.forget(dict.fromkeys(m for value in moved for m in scope.storage_members(value)))
+    return box
+
+
+def _captured(function: Function, scope: FunctionScope) -> str:
+    for symbol in function.captures:
+        if symbol not in scope.defined:
+            raise EmitError("PY101", f"@{function.name} captures {symbol}, which is not defined here", scope)
+    return "".join(f", {scope.defined[symbol]}" for symbol in function.captures)
+
+
+def _call_text(function: Function, box: str, scope: FunctionScope) -> str:
+    return f"{scope.module.function_names[function.name]}({box}{_captured(function, scope)})"
+
+
+def _targets(names: list[str]) -> str:
+    return f"{', '.join(names)}{',' if len(names) == 1 else ''} = " if names else ""
+
+
+def call_subgraph(op: CallSubgraph, scope: FunctionScope) -> None:
+    """A call."""
+    function = _function(op.function, scope)
+    box = _boxed_args(function, op.args, scope)
+    names = [scope.bind(result) for result in op.results]
+    scope.out.line(f"{_targets(names)}{_call_text(function, box, scope)}")
+
+
+def conditional(op: Conditional, scope: FunctionScope) -> None:
+    """`if` over two calls; the predicate is read before its tensor may be moved."""
+    true_fn, false_fn = _function(op.true_fn, scope), _function(op.false_fn, scope)
+    predicate = scope.arg(op.predicate)
+    if isinstance(op.predicate, Value) and isinstance(op.predicate.type, TensorType):
+        predicate = f"{predicate}.item()"
+    if _moved(true_fn, op.args):
+        taken = scope.names("taken")
+        scope.out.line(f"{taken} = {predicate}")
+        predicate = taken
+    box = _boxed_args(true_fn, op.args, scope)
+    head = _targets([scope.bind(result) for result in op.results])
+    with scope.out.block(f"if {predicate}:"):
+        scope.out.line(f"{head}{_call_text(true_fn, box, scope)}")
+    with scope.out.block("else:"):
+        scope.out.line(f"{head}{_call_text(false_fn, box, scope)}")
+
+
+def while_loop(op: WhileLoop, scope: FunctionScope) -> None:
+    """`while` over calls. What a trip carried is released when the next one has been made."""
+    cond, body = _function(op.cond_fn, scope), _function(op.body_fn, scope)
+    initial = [scope.arg(arg) for arg in op.carried]
+    captured = [scope.arg(arg) for arg in op.captured]
+    results = [scope.bind(result) for result in op.results]
+    box = f"[{', '.join([*results, *captured])}]"
+    if results:
+        scope.out.line(f"{', '.join(results)} = {', '.join(initial)}")
+    trips = scope.names("trips") if op.stacked else ""
+    if trips:
+        scope.out.line(f"{trips} = []")
+    with scope.out.block(f"while {_call_text(cond, box, scope)}[0]:"):
+        scope.out.line(f"{_targets(results)}{_call_text(body, box, scope)}")
+        if trips:
+            scope.out.line(
+                f"{trips}.append({tuple_text([_cloned(r, n, scope) for r, n in zip(op.results, results)])})"
+            )
+    if trips:
+        stack = scope.module.helper(Helper.STACK)
+        scope.out.line(f"{_targets(results)}{stack}({trips} or [{tuple_text(results)}])")
+        scope.out.line(f"del {trips}")
+    else:
+        _make_fresh(op, body, results, initial, scope)
+
+
+def _cloned(result: Value, name: str, scope: FunctionScope) -> str:
+    return f"{name}.clone()" if isinstance(result.type, TensorType) else name
+
+
+def _make_fresh(
+    op: WhileLoop, body: Function, results: list[str], initial: list[str], scope: FunctionScope
+) -> None:
+    """Results have storages of their own, also where no trip was made."""
+    surely = _fresh_returns(body, scope)
+    for position, (value, name) in enumerate(zip(op.results, results)):
+        if not isinstance(value.type, TensorType):
+            continue
+        clone = scope.module.helper(Helper.CLONE)
+        if surely[position]:
+            with scope.out.block(f"if {name} is {initial[position]}:  # no trip was made"):
+                scope.out.line(f"{name} = {clone}({name})")
+        else:
+            scope.out.line(f"{name} = {clone}({name})")
+
+
+def _fresh_returns(function: Function, scope: FunctionScope) -> list[bool]:
+    """For each result of a function, whether it surely has a storage that it shares with nothing."""
+    aliasing = analyse_aliasing(function, scope.module.index)
+    taken: set[Value] = set()
+    fresh: list[bool] = []
+    for value in function.returns.values:
+        if not isinstance(value, Value):
+            fresh.append(True)
+            continue
+        roots = aliasing.roots.get(value, ())
+        own = bool(roots) and value not in aliasing.uncertain
+        own = own and all(root in aliasing.ours and root not in taken for root in roots)
+        taken.update(roots)
+        fresh.append(own)
+    return fresh
+
+
+def return_(op: Return, scope: FunctionScope) -> None:
+    """Results in a tuple."""
+    texts = [scope.arg(value) for value in op.values]
+    scope.out.items("return (", texts, ",)" if len(texts) == 1 else ")")

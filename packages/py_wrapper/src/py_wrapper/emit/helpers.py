@@ -1,0 +1,80 @@
+"""Small functions and imports that an emitted module starts with, where it needs them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+from py_wrapper._compat import FAST_IMPORTS
+
+__all__ = ["HELPERS", "Helper"]
+
+
+class Helper(enum.Enum):
+    """What a module may need; the value is its name there."""
+
+    EMPTY = "empty_cpu"
+    EMPTY_PINNED = "empty_pinned"
+    REINTERPRET = "reinterpret"
+    ASSERT_LAYOUT = "assert_size_stride"
+    WINDOW = "window"
+    CLONE = "clone_strided"
+    POISON = "poisoned"
+    STACK = "stack_trips"
+    FINITE = "check_finite"
+    EXAMPLE = "example"
+
+
+_WINDOW = '''
+def window(source, dtype, sizes, strides, offset):
+    """A tensor over the storage of `source`, `offset` bytes behind its first element."""
+    start = source.storage_offset() * source.element_size() + offset
+    empty = torch.empty(0, dtype=dtype, device=source.device)
+    return empty.set_(source.untyped_storage(), start // dtype.itemsize, sizes, strides)
+'''
+_CLONE = '''
+def clone_strided(x):
+    """A copy with a storage of its own and the same strides."""
+    return torch.empty_strided(x.size(), x.stride(), dtype=x.dtype, device=x.device).copy_(x)
+'''
+_POISON = '''
+def poisoned(x):
+    """Fills the whole storage under `x` with the byte {poison:#04x}."""
+    x.untyped_storage().fill_({poison})
+    return x
+'''
+_STACK = '''
+def stack_trips(trips):
+    """Each carried value of all trips, stacked along a new first dimension; numbers are the last trip's."""
+    return [torch.stack(c) if isinstance(c[0], torch.Tensor) else c[-1] for c in zip(*trips)]
+'''
+_FINITE = '''
+def check_finite(x, name, message):
+    """Stops where a floating-point tensor holds a NaN or an infinity."""
+    if (x.is_floating_point() or x.is_complex()) and not torch.isfinite(x).all():
+        fail_finite(name, message)
+'''
+_EXAMPLE = '''
+def example(sizes, strides, dtype, generator):
+    """A tensor with reproducible contents: normal floats, integers 0 and 1 (safe as indices)."""
+    count = 1 + sum((n - 1) * s for n, s in zip(sizes, strides))
+    if dtype.is_floating_point or dtype.is_complex:
+        flat = torch.randn(max(count, 1), generator=generator)
+    else:
+        flat = torch.randint(0, 2, (max(count, 1),), generator=generator)
+    return flat.to(dtype).as_strided(sizes, strides)
+'''
+
+HELPERS: Mapping[Helper, str] = {
+    Helper.EMPTY: FAST_IMPORTS["empty_cpu"],
+    Helper.EMPTY_PINNED: FAST_IMPORTS["empty_pinned"],
+    Helper.REINTERPRET: FAST_IMPORTS["reinterpret"],
+    Helper.ASSERT_LAYOUT: FAST_IMPORTS["assert_size_stride"],
+    Helper.WINDOW: _WINDOW,
+    Helper.CLONE: _CLONE,
+    Helper.POISON: _POISON,
+    Helper.STACK: _STACK,
+    Helper.FINITE: _FINITE,
+    Helper.EXAMPLE: _EXAMPLE,
+}
+"""The text that defines each helper: one line, or a function."""

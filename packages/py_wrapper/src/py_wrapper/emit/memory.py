@@ -1,0 +1,211 @@
+"""Writes ops that make, end, fill and view storage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from py_wrapper.emit.helpers import Helper
+from py_wrapper.emit.module import ModuleScope
+from py_wrapper.emit.scope import FunctionScope
+from py_wrapper.emit.writer import tuple_text
+from py_wrapper.errors import EmitError
+from wrapper_ir.expr import Expr, Int, Mul, floordiv
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.ops import (
+    AllocStorage,
+    Copy,
+    Drop,
+    EnsureAligned,
+    Free,
+    ResizeStorage,
+    SetStorage,
+    View,
+    ViewMode,
+    ZeroMode,
+)
+from wrapper_ir.types import Device, DType, MemoryKind, StorageType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = [
+    "alloc",
+    "constant_view",
+    "copy",
+    "drop",
+    "ensure_aligned",
+    "free",
+    "resize_storage",
+    "set_storage",
+    "view",
+]
+
+_ZERO = Int(0)
+_ONE = Int(1)
+
+
+def alloc(op: AllocStorage, scope: FunctionScope) -> None:
+    """A storage with one view of all of it becomes a tensor of that type; any other one a flat tensor."""
+    scope.check_stream(op.stream)
+    type = _storage_type(op.result)
+    sole = scope.sole_view(op.result)
+    if sole is not None and _is_whole(sole, type):
+        scope.pending[op.result] = op
+        return
+    dtype = _base_dtype(op.result, type, scope)
+    scope.base_dtypes[op.result] = dtype
+    count = _divided(type.nbytes, dtype.itemsize)
+    assert count is not None
+    text = _empty((count,), (_ONE,), dtype, type, scope)
+    scope.out.line(f"{scope.bind(op.result)} = {_filled(text, op, scope)}")
+
+
+def _storage_type(value: Value) -> StorageType:
+    assert isinstance(value.type, StorageType)
+    return value.type
+
+
+def _tensor_type(value: Value) -> TensorType:
+    assert isinstance(value.type, TensorType)
+    return value.type
+
+
+def _is_whole(op: View, storage: StorageType) -> bool:
+    type = op.result.type
+    return (
+        op.offset == _ZERO
+        and isinstance(type, TensorType)
+        and type.device == storage.device
+        and extent_bytes(type) == storage.nbytes
+    )
+
+
+def _base_dtype(storage: Value, type: StorageType, scope: FunctionScope) -> DType:
+    """The views' element type where they agree and it divides everything, else bytes."""
+    views = [op for op in scope.users.get(storage, ()) if isinstance(op, View)]
+    dtypes = {_tensor_type(op.result).dtype for op in views}
+    if len(dtypes) != 1:
+        return DType.U8
+    dtype = dtypes.pop()
+    parts = [type.nbytes, *(op.offset for op in views)]
+    return dtype if all(_divided(e, dtype.itemsize) is not None for e in parts) else DType.U8
+
+
+def _divided(e: Expr, by: int) -> Expr | None:
+    """`e / by` where `by` surely divides it."""
+    if by == 1:
+        return e
+    if isinstance(e, Int):
+        return Int(e.value // by) if e.value % by == 0 else None
+    if isinstance(e, Mul) and any(isinstance(f, Int) and f.value % by == 0 for f in e.args):
+        return floordiv(e, Int(by))
+    return None
+
+
+def _empty(
+    sizes: Sequence[Expr], strides: Sequence[Expr], dtype: DType, type: StorageType, scope: FunctionScope
+) -> str:
+    args = f"{scope.shape(sizes)}, {scope.shape(strides)}"
+    torch_dtype = f"torch.{dtype.torch_name}"
+    if type.space.kind is MemoryKind.SYMMETRIC:
+        raise scope.not_supported(
+            "WIR913",
+            f"symmetric memory of group {type.space.group!r} needs processes on GPUs",
+            "allocate in the default memory space",
+        )
+    if type.device != Device("cpu"):
+        return f"torch.empty_strided({args}, dtype={torch_dtype}, device={str(type.device)!r})"
+    helper = Helper.EMPTY_PINNED if type.space.kind is MemoryKind.PINNED else Helper.EMPTY
+    return f"{scope.module.helper(helper)}({args}, {torch_dtype})"
+
+
+def _filled(text: str, op: AllocStorage, scope: FunctionScope) -> str:
+    if op.zero is not ZeroMode.NONE:
+        return f"{text}.zero_()"
+    if scope.module.options.poison is not None:
+        return f"{scope.module.helper(Helper.POISON)}({text})"
+    return text
+
+
+def view(op: View, scope: FunctionScope) -> None:
+    """A window; with `reuse`, the variables of the storage's other tensors end."""
+    if scope.module.global_name(scope.function, op.result):
+        return
+    type = _tensor_type(op.result)
+    pending = scope.pending.pop(op.source, None)
+    if pending is not None:
+        text = _empty(type.sizes, type.strides, type.dtype, _storage_type(op.source), scope)
+        scope.out.line(f"{scope.bind(op.result)} = {_filled(text, pending, scope)}")
+        return
+    text = _window(op, type, scope)
+    ended: list[Value] = []
+    if op.mode is ViewMode.REUSE:
+        ended = [m for m in scope.storage_members(op.source) if isinstance(m.type, TensorType)]
+    note = "  # reuse" if op.mode is ViewMode.REUSE else ""
+    scope.out.line(f"{scope.bind(op.result)} = {text}{note}")
+    scope.forget(ended)
+
+
+def _window(op: View, type: TensorType, scope: FunctionScope) -> str:
+    source, name = op.source, scope.name(op.source)
+    if isinstance(source.type, TensorType):
+        dtype = source.type.dtype
+        if op.offset == _ZERO and source.type == type:
+            return name
+    else:
+        dtype = scope.base_dtypes[source]
+    offset = _divided(op.offset, dtype.itemsize)
+    if dtype is type.dtype and offset is not None:
+        layout = f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}, {scope.expr(offset)}"
+        return f"{scope.module.helper(Helper.REINTERPRET)}({name}, {layout})"
+    layout = f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}, {scope.expr(op.offset)}"
+    return f"{scope.module.helper(Helper.WINDOW)}({name}, torch.{type.dtype.torch_name}, {layout})"
+
+
+def constant_view(op: View, source: str, scope: ModuleScope) -> str:
+    """A view of a constant, whose layout is made of ints."""
+    type, given = _tensor_type(op.result), _tensor_type(op.source)
+    layout = ", ".join(tuple_text([str(e) for e in part]) for part in (type.sizes, type.strides))
+    offset = _divided(op.offset, type.dtype.itemsize)
+    if given.dtype is type.dtype and offset is not None:
+        return f"{scope.helper(Helper.REINTERPRET)}({source}, {layout}, {offset})"
+    return f"{scope.helper(Helper.WINDOW)}({source}, torch.{type.dtype.torch_name}, {layout}, {op.offset})"
+
+
+def free(op: Free, scope: FunctionScope) -> None:
+    """Ends every variable of the storage, so that its memory is released here."""
+    scope.pending.pop(op.storage, None)
+    members = scope.storage_members(op.storage)
+    if scope.module.options.poison is not None and members:
+        scope.out.line(f"{scope.module.helper(Helper.POISON)}({scope.name(members[0])})")
+    scope.forget(members)
+
+
+def drop(op: Drop, scope: FunctionScope) -> None:
+    """Ends one variable."""
+    scope.forget([op.value])
+
+
+def copy(op: Copy, scope: FunctionScope) -> None:
+    """`copy_` broadcasts and converts as the op does."""
+    scope.check_stream(op.stream)
+    flag = ", non_blocking=True" if op.non_blocking else ""
+    scope.out.line(f"{scope.name(op.dst)}.copy_({scope.name(op.src)}{flag})")
+
+
+def ensure_aligned(op: EnsureAligned, scope: FunctionScope) -> None:
+    """The copy relies on torch's allocators, which align to 64 bytes at least."""
+    source = scope.name(op.source)
+    clone = scope.module.helper(Helper.CLONE)
+    text = f"{source} if {source}.data_ptr() % {op.alignment} == 0 else {clone}({source})"
+    scope.out.line(f"{scope.bind(op.result)} = {text}")
+
+
+def resize_storage(op: ResizeStorage, scope: FunctionScope) -> None:
+    """Resizes the storage in place."""
+    scope.out.line(f"{scope.name(op.target)}.untyped_storage().resize_({scope.expr(op.nbytes)})")
+
+
+def set_storage(op: SetStorage, scope: FunctionScope) -> None:
+    """Makes the target a view of the source, for every holder."""
+    if op.target == op.source:
+        raise EmitError("PY101", "a tensor cannot be set to itself", scope)
+    scope.out.line(f"{scope.name(op.target)}.set_({scope.name(op.source)})")

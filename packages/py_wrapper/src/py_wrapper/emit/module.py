@@ -1,0 +1,112 @@
+"""What all functions of an emitted module share: global names, helpers, constants and kernels."""
+
+from __future__ import annotations
+
+from py_wrapper.emit.fast_calls import FAST_CALLS
+from py_wrapper.emit.helpers import Helper
+from py_wrapper.emit.names import Namer
+from py_wrapper.native import overload_path
+from py_wrapper.options import PyOptions
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import Launch, ResizeStorage, SetStorage, View, ViewMode
+from wrapper_ir.program import Function, Program
+from wrapper_ir.signature import TreeSpec
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["ModuleScope"]
+
+_OWN = ("boxed", "forward", "example_inputs", "parts", "kernels", "run_script", "open_parts", "explain")
+_RUNTIME = (
+    "class_of", "custom_container", "debug_value", "expect_keys", "expect_static", "fail_assertion", "fail_finite",
+    "fail_layout",
+)  # fmt: skip
+
+
+class ModuleScope:
+    """Names of everything global, and a record of what the functions turned out to need."""
+
+    def __init__(self, program: Program, options: PyOptions) -> None:
+        self.program = program
+        self.options = options
+        self.index = ProgramIndex(program)
+        self.names = Namer((*_OWN, *_RUNTIME, *(h.value for h in Helper)))
+        self.helpers: dict[Helper, None] = {}
+        self.runtime_names: dict[str, None] = {}
+        self.containers: dict[TreeSpec, tuple[str, str]] = {}
+        self.classes: dict[str, str] = {}
+        self.function_names = {f.name: self.names(f.name) for f in program.functions}
+        launched = {op.kernel for f in program.functions for op in f.body if isinstance(op, Launch)}
+        self.kernel_names = {k.name: self.names(k.name) for k in program.kernels if k.name in launched}
+        self.extern_globals: dict[str, str] = {}
+        self.extern_names = {e.name: self._extern_name(e.name) for e in program.externs}
+        self.constant_names = {c.value: self.names(c.value.name) for c in program.constants}
+        self.hoisted: dict[tuple[str, Value], str] = {}
+        """Global names of views of constants, by function and value."""
+        self.hoisted_views: dict[tuple[str, TensorType, Expr], tuple[str, View]] = {}
+        for function in program.functions:
+            self._hoist_views(function)
+
+    def _extern_name(self, name: str) -> str:
+        fast = FAST_CALLS.get(name)
+        if fast is not None:
+            return fast
+        _, operator, overload = overload_path(name)
+        wish = operator if overload == "default" else f"{operator}_{overload}"
+        found = self.extern_globals[name] = self.names(wish)
+        return found
+
+    # --- views of constants, made once when the module is loaded
+
+    def _hoist_views(self, function: Function) -> None:
+        restless = {op.target for op in function.body if isinstance(op, ResizeStorage | SetStorage)}
+        for op in function.body:
+            type = op.result.type if isinstance(op, View) else None
+            if not isinstance(op, View) or not isinstance(type, TensorType) or not _is_static(op, type):
+                continue
+            source = self.constant_names.get(op.source) or self.hoisted.get((function.name, op.source))
+            if source is None or op.source in restless or op.result in restless:
+                continue
+            key = (source, type, op.offset)
+            if key not in self.hoisted_views:
+                self.hoisted_views[key] = (self.names(op.result.name), op)
+            self.hoisted[function.name, op.result] = self.hoisted_views[key][0]
+
+    def global_name(self, function: Function, value: Value) -> str | None:
+        """The name of a constant, or of a view of one."""
+        return self.constant_names.get(value) or self.hoisted.get((function.name, value))
+
+    # --- what functions ask for
+
+    def helper(self, helper: Helper) -> str:
+        """The name of a helper, which the module then defines."""
+        self.helpers[helper] = None
+        return helper.value
+
+    def runtime(self, name: str) -> str:
+        """The name of a function of `wrapper_ir.runtime`, which the module then imports."""
+        self.runtime_names[name] = None
+        return name
+
+    def container(self, spec: TreeSpec) -> tuple[str, str]:
+        """Names of the functions that take apart and build a custom container."""
+        key = TreeSpec(kind=spec.kind, type_name=spec.type_name, context=spec.context)
+        if key not in self.containers:
+            stem = spec.type_name.rpartition(":")[2].rpartition(".")[2]
+            self.runtime("custom_container")
+            self.containers[key] = (self.names(f"flatten_{stem}"), self.names(f"build_{stem}"))
+        return self.containers[key]
+
+    def class_name(self, type_name: str) -> str:
+        """The name of an imported class."""
+        if type_name not in self.classes:
+            self.runtime("class_of")
+            self.classes[type_name] = self.names(type_name.rpartition(":")[2].rpartition(".")[2])
+        return self.classes[type_name]
+
+
+def _is_static(op: View, type: TensorType) -> bool:
+    return op.mode is ViewMode.ALIAS and all(
+        isinstance(e, Int) for e in (*type.sizes, *type.strides, op.offset)
+    )

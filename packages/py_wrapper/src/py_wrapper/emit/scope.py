@@ -1,0 +1,192 @@
+"""What an op needs to know to be written: names, what is bound, and where lines go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from py_wrapper.emit.names import Namer
+from py_wrapper.emit.writer import Writer, tuple_text
+from py_wrapper.errors import EmitError
+from wrapper_ir.aliasing import Aliasing, analyse_aliasing
+from wrapper_ir.errors import NotSupportedError
+from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, to_python
+from wrapper_ir.ops import AllocStorage, Arg, Free, Op, View
+from wrapper_ir.program import Function
+from wrapper_ir.structure import operands
+from wrapper_ir.types import Device, DType, Layout, MemoryFormat, ScalarType
+from wrapper_ir.values import Value
+
+if TYPE_CHECKING:
+    from py_wrapper.emit.module import ModuleScope
+
+__all__ = ["FunctionScope"]
+
+
+class FunctionScope:
+    """The state of writing one function.
+
+    `bound` are the values that have a live Python variable; `defined` the symbols that have a value.
+    """
+
+    def __init__(self, module: ModuleScope, function: Function, out: Writer) -> None:
+        self.module = module
+        self.function = function
+        self.out = out
+        self.names = Namer(module.names.taken)
+        self.bound: dict[Value, str] = {}
+        self.defined: dict[str, str] = {}
+        self.position = 0
+        self.pending: dict[Value, AllocStorage] = {}
+        """Storages that are allocated as the one tensor that is made of them, where that is made."""
+        self.base_dtypes: dict[Value, DType] = {}
+        """Element types of the variables that hold other storages."""
+
+    @property
+    def op(self) -> Op:
+        """The op that is being written."""
+        return self.function.body[self.position]
+
+    # --- facts
+
+    @cached_property
+    def aliasing(self) -> Aliasing:
+        """Which storages each value may live in."""
+        return analyse_aliasing(self.function, self.module.index)
+
+    @cached_property
+    def members(self) -> dict[Value, list[Value]]:
+        """For each root, the values that may live in it."""
+        found: dict[Value, list[Value]] = {}
+        for value, roots in self.aliasing.roots.items():
+            for root in roots:
+                found.setdefault(root, []).append(value)
+        return found
+
+    @cached_property
+    def users(self) -> dict[Value, list[Op]]:
+        """The ops that use each storage value, in order."""
+        found: dict[Value, list[Op]] = {
+            op.result: [] for op in self.function.body if isinstance(op, AllocStorage)
+        }
+        for op in self.function.body:
+            for value in operands(op):
+                if value in found:
+                    found[value].append(op)
+        return found
+
+    def sole_view(self, storage: Value) -> View | None:
+        """The view that a storage is made for, if nothing else but a free uses the storage itself."""
+        views = [op for op in self.users.get(storage, ()) if not isinstance(op, Free)]
+        return views[0] if len(views) == 1 and isinstance(views[0], View) else None
+
+    # --- names
+
+    def bind(self, value: Value) -> str:
+        """A Python variable for a value that is defined now."""
+        name = self.names(value.name)
+        self.bound[value] = name
+        return name
+
+    def name(self, value: Value) -> str:
+        """The variable that holds a value; raises EmitError PY101 for one that is not, or no longer, defined."""
+        name = self.bound.get(value) or self.module.global_name(self.function, value)
+        if name is None:
+            raise EmitError(
+                "PY101", f"%{value.name} is not defined here, or was freed, dropped or moved", self
+            )
+        return name
+
+    def define(self, symbol: str) -> str:
+        """A Python variable for a symbol."""
+        name = self.defined.get(symbol)
+        if name is None:
+            name = self.defined[symbol] = self.names(symbol)
+        return name
+
+    def forget(self, values: Iterable[Value]) -> None:
+        """Ends variables with one `del`."""
+        names = [self.bound.pop(value) for value in values if value in self.bound]
+        if names:
+            self.out.items("del ", names, "") if len(names) < 8 else self.out.items("del (", names, ")")
+
+    def storage_members(self, value: Value) -> list[Value]:
+        """All values with a variable that live in the storage of `value`."""
+        roots = self.aliasing.roots.get(value, (value,))
+        return [m for root in roots for m in self.members.get(root, [root]) if m in self.bound]
+
+    # --- texts
+
+    def expr(self, e: Expr) -> str:
+        """Python text of an expression."""
+        return to_python(e, self._leaf)
+
+    def _leaf(self, e: Expr) -> str:
+        match e:
+            case Sym(name):
+                found = self.defined.get(name)
+                if found is None:
+                    raise EmitError("PY101", f"symbol {name} is not defined here", self)
+                return found
+            case SizeOf(value, dim):
+                return f"{self.name(value)}.shape[{dim}]"
+            case StrideOf(value, dim):
+                return f"{self.name(value)}.stride({dim})"
+            case OffsetOf(value):
+                return f"{self.name(value)}.storage_offset()"
+            case Item(value):
+                held = self.name(value)
+                return held if isinstance(value.type, ScalarType) else f"{held}.item()"
+            case _:
+                raise EmitError("PY101", f"{e} has no Python text", self)
+
+    def shape(self, exprs: Sequence[Expr]) -> str:
+        """A tuple of sizes or strides."""
+        return tuple_text([self.expr(e) for e in exprs])
+
+    def known(self, exprs: Iterable[Expr]) -> bool:
+        """Whether all symbols in these expressions have a value."""
+        return all(symbol in self.defined for e in exprs for symbol in e.free_symbols)
+
+    def arg(self, arg: Arg) -> str:
+        """Python text of an argument."""
+        match arg:
+            case Value():
+                return self.name(arg)
+            case Expr():
+                return self.expr(arg)
+            case tuple():
+                return f"[{', '.join(self.arg(item) for item in arg)}]"
+            case None | str():
+                return repr(arg)
+            case DType():
+                return f"torch.{arg.torch_name}"
+            case Device():
+                return f"torch.device({str(arg)!r})"
+            case MemoryFormat() | Layout():
+                return f"torch.{arg.value}"
+            case _:
+                raise EmitError("PY101", f"{arg!r} has no Python text", self)
+
+    def not_supported(self, code: str, what: str, hint: str) -> NotSupportedError:
+        """An error that names the op and its place."""
+        return NotSupportedError(code, f"{what}\n{self.place()}", hint=hint)
+
+    def check_stream(self, stream: int) -> None:
+        """Raises NotSupportedError WIR910 for any but the current stream."""
+        if stream:
+            raise self.not_supported(
+                "WIR910",
+                f"stream {stream} needs a GPU",
+                "lower the program for the CPU, or put it on stream 0",
+            )
+
+    def place(self) -> str:
+        """The op in its surroundings."""
+        from wrapper_ir.text import print_excerpt
+
+        prov = self.op.prov
+        source = ", ".join((*prov.nodes, *prov.ops, *prov.locations))
+        excerpt = print_excerpt(self.function, self.position, self.module.program)
+        return excerpt + (f"\nfrom {source}" if source else "")

@@ -1,0 +1,70 @@
+"""How each op is written: one function a class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from py_wrapper.emit import calls, checks, control, memory
+from py_wrapper.emit.scope import FunctionScope
+from wrapper_ir.ops import (
+    AllocStorage,
+    AssertExpr,
+    AssertFinite,
+    AssertLayout,
+    CallExtern,
+    CallSubgraph,
+    CollectiveStart,
+    Comment,
+    Conditional,
+    Copy,
+    DebugValue,
+    Define,
+    Drop,
+    EnsureAligned,
+    Free,
+    Launch,
+    OpBase,
+    RecordEvent,
+    ResizeStorage,
+    Return,
+    SetStorage,
+    SyncEvent,
+    Unpack,
+    View,
+    Wait,
+    WaitEvent,
+    WhileLoop,
+)
+
+__all__ = ["WRITERS"]
+
+# Any: each function takes its own op class. A test compares the keys with OP_CLASSES.
+WRITERS: Mapping[type[OpBase], Callable[[Any, FunctionScope], None]] = {
+    AllocStorage: memory.alloc,
+    Free: memory.free,
+    Drop: memory.drop,
+    Copy: memory.copy,
+    EnsureAligned: memory.ensure_aligned,
+    ResizeStorage: memory.resize_storage,
+    SetStorage: memory.set_storage,
+    View: memory.view,
+    Launch: calls.launch,
+    CallExtern: calls.call_extern,
+    Unpack: calls.unpack,
+    Define: checks.define,
+    AssertLayout: checks.assert_layout,
+    AssertExpr: checks.assert_expr,
+    AssertFinite: checks.assert_finite,
+    Conditional: control.conditional,
+    WhileLoop: control.while_loop,
+    CallSubgraph: control.call_subgraph,
+    Return: control.return_,
+    RecordEvent: checks.record_event,
+    WaitEvent: checks.wait_event,
+    SyncEvent: checks.sync_event,
+    CollectiveStart: calls.collective,
+    Wait: calls.wait,
+    Comment: checks.comment,
+    DebugValue: checks.debug_value,
+}

@@ -1,0 +1,75 @@
+"""Lines of Python with indentation; long calls are broken."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+__all__ = ["WIDTH", "Writer", "tuple_text"]
+
+WIDTH = 110
+
+
+def tuple_text(items: Sequence[str]) -> str:
+    """A tuple display: `(a, b)`, `(a,)`, `()`."""
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+
+class Writer:
+    """Collects lines."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._depth = 0
+
+    def line(self, text: str = "") -> None:
+        """One line; '' is an empty one, two of which never follow each other inside a block."""
+        self._lines.append("    " * self._depth + text if text else "")
+
+    def gap(self) -> None:
+        """An empty line, unless there is one already or a block has just begun."""
+        if self._lines and self._lines[-1] and not self._lines[-1].endswith(":"):
+            self.line()
+
+    def comment(self, text: str) -> None:
+        """A comment, broken where it is too long."""
+        width = WIDTH - 4 * self._depth - 2
+        for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False):
+            self.line(f"# {line}")
+
+    def items(self, head: str, items: Sequence[str], tail: str) -> None:
+        """`head` + comma-separated items + `tail`, broken over lines where that is too long."""
+        text = f"{head}{', '.join(items)}{tail}"
+        if len(text) + 4 * self._depth <= WIDTH or not items:
+            self.line(text)
+            return
+        self.line(head)
+        self._depth += 1
+        row = ""
+        for item in items:
+            if row and len(row) + len(item) + 4 * self._depth > WIDTH - 2:
+                self.line(row.rstrip())
+                row = ""
+            row += f"{item}, "
+        self.line(row.rstrip())
+        self._depth -= 1
+        self.line(tail)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """An indented block under `head`."""
+        self.line(head)
+        with self.block_body():
+            yield
+
+    @contextmanager
+    def block_body(self) -> Iterator[None]:
+        """The indented part of a block whose head is written."""
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self._lines) + "\n"

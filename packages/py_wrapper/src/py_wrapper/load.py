@@ -1,0 +1,101 @@
+"""From an emitted module to a callable.
+
+The module is written to a content-addressed folder first, so that debuggers, profilers and tracebacks find its source
+under a name that stays the same from run to run. Constants stay in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.machinery
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+from py_wrapper.emit.program import EmittedModule
+from py_wrapper.errors import CacheError
+from py_wrapper.options import PyOptions
+from py_wrapper.settings import read_settings
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.runtime import ModuleContents
+
+__all__ = ["CompiledModule", "load_module", "place_in_cache", "write_files"]
+
+
+class CompiledModule(Protocol):
+    """A callable with the model's own signature."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # Any: the model's own
+        """Calls it like the model."""
+        ...
+
+    @property
+    def boxed(self) -> Any:  # Any: a function, `boxed(list) -> tuple`
+        """The flat calling convention; empties its list."""
+        ...
+
+
+def place_in_cache(emitted: EmittedModule, options: PyOptions) -> Path:
+    """The module's file in the cache, written unless it is there; raises CacheError PY201."""
+    digest = hashlib.sha256(emitted.source.encode())
+    for name in sorted(emitted.files):
+        digest.update(f"\0{name}\0{emitted.files[name]}".encode())
+    root = options.cache_folder or read_settings().cache
+    folder = root / digest.hexdigest()[:2] / digest.hexdigest()[:32]
+    path = folder / f"{emitted.name}.py"
+    try:
+        if not path.exists():
+            write_files(folder, emitted)
+    except OSError as error:
+        raise CacheError(
+            "PY201",
+            f"the module cannot be written to {folder}: {error}",
+            hint="set PY_WRAPPER_CACHE_DIR to a folder that can be written",
+        ) from error
+    return path
+
+
+def write_files(folder: Path, emitted: EmittedModule) -> list[Path]:
+    """Writes the module and its kernels, each file atomically, the module last; returns the files, the module first."""
+    written = [_write(folder / name, text) for name, text in emitted.files.items()]
+    return [_write(folder / f"{emitted.name}.py", emitted.source), *written]
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path
+
+
+def load_module(emitted: EmittedModule, artifact: Artifact, options: PyOptions) -> ModuleType:
+    """Executes the module, with the artifact's constants as they are in memory.
+
+    It is not entered into `sys.modules`: every load is a module of its own, with its own state.
+    """
+    path = place_in_cache(emitted, options)
+    contents = ModuleContents(
+        kernels=emitted.kernels,
+        target=artifact.program.target,
+        constants=_buffers(artifact),
+        find_runtime=options.find_runtime,
+    )
+    spec = importlib.machinery.ModuleSpec(emitted.name, None, origin=str(path), loader_state=contents)
+    module = ModuleType(emitted.name)
+    module.__spec__ = spec
+    module.__file__ = str(path)
+    exec(compile(emitted.source, str(path), "exec"), module.__dict__)
+    return module
+
+
+def _buffers(artifact: Artifact) -> Mapping[str, memoryview]:
+    return {name: data.buffer.cast("B") for name, data in artifact.constants.items()}

@@ -1,0 +1,29 @@
+"""What a caller may choose about emitted Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from wrapper_ir.registry import kernel_runtime
+from wrapper_ir.runtime import FindRuntime
+
+__all__ = ["PyOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PyOptions:
+    """`name` is the module's name (and its file's, in a folder).
+
+    `comments` writes source ops above the lines that compute them. `check_results` holds the layouts of results that
+    operators allocate against their declared types. `poison` fills uninitialised and freed storages with this byte,
+    for tests. `cache_folder` is where `compile` puts modules (None: as `settings` say). `find_runtime` finds the
+    runtimes of kernels for `compile`.
+    """
+
+    name: str = "program"
+    comments: bool = True
+    check_results: bool = True
+    poison: int | None = None
+    cache_folder: Path | None = None
+    find_runtime: FindRuntime = kernel_runtime
