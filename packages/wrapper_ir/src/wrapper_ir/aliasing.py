@@ -31,8 +31,8 @@ class Aliasing:
     `roots[v]` are the roots of a storage or tensor value; the value itself is among them where it may have storage of
     its own. `uncertain` values may or may not alias: they are dropped, never freed. `ours` are the roots that this
     function must free or hand on: its allocations, fresh results and owned parameters, by position of the defining
-    op (-1 for parameters). `escaped` are roots that another tensor took over (`set_storage`): their names are
-    dropped. `effects[i]` are the effects of the i-th op.
+    op (-1 for parameters). `escaped` are roots touched by `set_storage`, which another tensor may hold or have
+    let go of: their names are dropped. `effects[i]` are the effects of the i-th op.
     """
 
     roots: dict[Value, Roots]
@@ -84,7 +84,7 @@ class _Pass:
             self.calls[op.result] = (op.result, ())
             self.targets[op.result] = op.target
         elif isinstance(op, SetStorage):
-            self.escaped.update(self.roots.get(op.source, NO_ROOTS))
+            self.escaped.update(self.roots.get(op.source, NO_ROOTS), self.roots.get(op.target, NO_ROOTS))
 
     def may_alias(self, effects: Effects) -> None:
         sources: dict[Value, list[Value]] = {}

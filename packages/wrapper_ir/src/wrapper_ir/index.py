@@ -51,11 +51,30 @@ class KernelAccess:
 
 @dataclass(frozen=True, slots=True)
 class ExternInfo:
-    """A declared operator with its schema parsed."""
+    """A declared operator with its schema parsed, and what calls ask of it again and again."""
 
     extern: ExternDef
     schema: OpSchema
     named: dict[str, SchemaArg]
+    positional: int
+    """How many arguments may be given by position."""
+    required: tuple[str, ...]
+    """Names of arguments without default."""
+    outs: frozenset[str]
+    """Names of keyword-only arguments that are written."""
+
+    @staticmethod
+    def of(extern: ExternDef) -> ExternInfo:
+        """Parses the schema; raises SchemaError."""
+        schema = parse_schema(extern.schema)
+        return ExternInfo(
+            extern=extern,
+            schema=schema,
+            named={a.name: a for a in schema.args},
+            positional=sum(not a.keyword_only for a in schema.args),
+            required=tuple(a.name for a in schema.args if a.default is None),
+            outs=frozenset(a.name for a in schema.args if a.keyword_only and a.written),
+        )
 
 
 @dataclass(frozen=True)
@@ -91,10 +110,9 @@ class ProgramIndex:
         found = {}
         for name, extern in self.externs.items():
             try:
-                schema = parse_schema(extern.schema)
+                found[name] = ExternInfo.of(extern)
             except SchemaError:
                 continue
-            found[name] = ExternInfo(extern, schema, {a.name: a for a in schema.args})
         return found
 
     @cached_property

@@ -1,0 +1,24 @@
+"""The named checks, one a file, in the order in which they run."""
+
+from wrapper_ir.verifier.checks.calls import Calls
+from wrapper_ir.verifier.checks.collectives import Collectives
+from wrapper_ir.verifier.checks.definitions import Definitions
+from wrapper_ir.verifier.checks.externs import Externs, check_externs
+from wrapper_ir.verifier.checks.initialised import Initialised
+from wrapper_ir.verifier.checks.kernels import Kernels, check_kernels
+from wrapper_ir.verifier.checks.layout import LayoutCheck
+from wrapper_ir.verifier.checks.lifetimes import Lifetimes
+from wrapper_ir.verifier.checks.pools import Pools
+from wrapper_ir.verifier.checks.program import check_program
+from wrapper_ir.verifier.checks.streams import Streams
+from wrapper_ir.verifier.checks.structure import Structure, check_calls
+from wrapper_ir.verifier.checks.symbols import Symbols
+from wrapper_ir.verifier.checks.types import Types
+
+__all__ = ["FIRST", "SECOND", "check_calls", "check_externs", "check_kernels", "check_program"]
+
+FIRST = (Structure, Definitions, Types, Symbols)
+"""Checks that nothing is assumed for."""
+
+SECOND = (LayoutCheck, Lifetimes, Initialised, Kernels, Externs, Calls, Streams, Collectives, Pools)
+"""Checks that need the aliasing of a function whose definitions are in order."""

@@ -1,0 +1,193 @@
+"""Calls of the program's own functions: arguments, ownership, results, predicates, loops."""
+
+from __future__ import annotations
+
+from wrapper_ir.effects import summary_of
+from wrapper_ir.expr import Expr, Int, Sym, SymKind
+from wrapper_ir.layout import numel
+from wrapper_ir.ops import (
+    AllocPurpose,
+    AllocStorage,
+    Arg,
+    CallSubgraph,
+    Conditional,
+    ResizeStorage,
+    Return,
+    SetStorage,
+    WhileLoop,
+)
+from wrapper_ir.program import Function, Ownership
+from wrapper_ir.types import ScalarType, TensorType, Type
+from wrapper_ir.values import Value
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
+
+__all__ = ["Calls"]
+
+
+class Calls(Check):
+    """WIR120 to WIR128."""
+
+    name = "calls"
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        super().__init__(facts)
+        self.functions = facts.index.functions
+        self.pools: set[Value] = set()
+
+    def handlers(self) -> Handlers:
+        return {
+            CallSubgraph: self.call,
+            Conditional: self.conditional,
+            WhileLoop: self.loop,
+            AllocStorage: self.alloc,
+            ResizeStorage: self.change,
+            SetStorage: self.change,
+        }
+
+    def call(self, position: int, op: CallSubgraph) -> None:
+        function = self.functions[op.function]
+        self.arguments(position, function, op.args)
+        self.results(position, function, op.results)
+
+    def conditional(self, position: int, op: Conditional) -> None:
+        self.predicate(position, op.predicate)
+        branches = [self.functions[op.true_fn], self.functions[op.false_fn]]
+        for branch in branches:
+            self.arguments(position, branch, op.args)
+            self.results(position, branch, op.results)
+        first, second = ([p.ownership for p in b.params] for b in branches)
+        if first != second:
+            self.report("WIR123", f"@{op.true_fn} and @{op.false_fn} own different parameters", position)
+
+    def loop(self, position: int, op: WhileLoop) -> None:
+        cond, body = self.functions[op.cond_fn], self.functions[op.body_fn]
+        for function in (cond, body):
+            self.arguments(position, function, (*op.carried, *op.captured))
+            if any(p.ownership is Ownership.OWNED for p in function.params):
+                self.report("WIR125", f"@{function.name} owns a parameter", position)
+        tested = _returned(cond)
+        if len(tested) != 1:
+            self.report("WIR124", f"@{cond.name} must return one condition", position)
+        else:
+            self.predicate(position, tested[0])
+        produced = _returned(body)
+        if not len(op.carried) == len(produced) == len(op.results):
+            numbers = f"{len(op.carried)}, {len(produced)} and {len(op.results)}"
+            self.report("WIR127", f"carried values, body results, results: {numbers}", position)
+            return
+        self.fresh(position, body)
+        for carried, made, result in zip(op.carried, produced, op.results):
+            self.carry(position, carried, made, result, op.stacked)
+
+    def fresh(self, position: int, body: Function) -> None:
+        """A loop frees what a trip made after the next one: nobody else may hold it."""
+        seen: set[Value] = set()
+        for origin in summary_of(body.name, self.facts.index).results:
+            if origin is None:
+                continue
+            if origin.params or origin.constants or not origin.certain or seen & set(origin.own):
+                self.report("WIR126", f"@{body.name} returns a tensor that something else may hold", position)
+            seen.update(origin.own)
+
+    def carry(self, position: int, carried: Arg, made: Arg, result: Value, stacked: bool) -> None:
+        before, after, out = _type_of(carried), _type_of(made), result.type
+        same = _alike(before, after)
+        if same and stacked and isinstance(out, TensorType) and isinstance(before, TensorType):
+            same = (out.dtype, out.device, len(out.sizes)) == (
+                before.dtype,
+                before.device,
+                len(before.sizes) + 1,
+            )
+            same = same and all(_same_number(x, y) for x, y in zip(out.sizes[1:], before.sizes))
+        elif same:
+            same = _alike(before, out)
+        if not same:
+            self.report("WIR127", f"%{result.name}: carried, made and resulting types differ", position)
+
+    def predicate(self, position: int, arg: Arg) -> None:
+        type = arg.type if isinstance(arg, Value) else None
+        if isinstance(type, TensorType):
+            count = numel(type.sizes)
+            good = not isinstance(count, Int) or count.value == 1
+        else:
+            good = isinstance(_type_of(arg), ScalarType) and _type_of(arg) == ScalarType(SymKind.BOOL)
+        if not good:
+            self.report("WIR124", "the predicate is neither a bool nor a tensor of one element", position)
+
+    def arguments(self, position: int, function: Function, args: tuple[Arg, ...]) -> None:
+        if len(args) != len(function.params):
+            message = f"@{function.name} has {len(function.params)} parameters, given {len(args)}"
+            self.report("WIR120", message, position)
+            return
+        bound: dict[str, Expr] = {}
+        for param, arg in zip(function.params, args):
+            given = _type_of(arg)
+            if given is None or not self.accepts(function, param.value.type, given, bound):
+                self.report(
+                    "WIR121", f"@{function.name}: %{param.value.name} is given another type", position
+                )
+
+    def accepts(self, function: Function, wanted: Type, given: Type, bound: dict[str, Expr]) -> bool:
+        if not isinstance(wanted, TensorType) or not isinstance(given, TensorType):
+            return wanted == given
+        if (wanted.dtype, wanted.device, len(wanted.sizes)) != (given.dtype, given.device, len(given.sizes)):
+            return False
+        pairs = [*zip(wanted.sizes, given.sizes), *zip(wanted.strides, given.strides)]
+        return all(self.binds(function, w, g, bound) for w, g in pairs)
+
+    def binds(self, function: Function, wanted: Expr, given: Expr, bound: dict[str, Expr]) -> bool:
+        """A parameter's size is the argument's: symbols that the callee defines take the argument's value."""
+        if wanted is given:
+            return True
+        if isinstance(wanted, Sym) and wanted.name not in function.captures:
+            return self.facts.proofs.equal(bound.setdefault(wanted.name, given), given)
+        if wanted.free_symbols <= set(function.captures):
+            return self.facts.proofs.equal(wanted, given)
+        return True
+
+    def results(self, position: int, function: Function, results: tuple[Value, ...]) -> None:
+        returned = _returned(function)
+        if len(returned) != len(results):
+            self.report(
+                "WIR122", f"@{function.name} returns {len(returned)} values, not {len(results)}", position
+            )
+            return
+        for value, result in zip(returned, results):
+            if not _alike(_type_of(value), result.type):
+                self.report("WIR122", f"%{result.name} is not what @{function.name} returns", position)
+
+    def alloc(self, position: int, op: AllocStorage) -> None:
+        if op.purpose is AllocPurpose.POOL:
+            self.pools.add(op.result)
+
+    def change(self, position: int, op: ResizeStorage | SetStorage) -> None:
+        values = (op.target,) if isinstance(op, ResizeStorage) else (op.target, op.source)
+        roots = {r for v in values for r in self.facts.aliasing.roots.get(v, ())}
+        main = self.facts.index.program.functions[0]
+        if self.facts.function is not main or roots & self.pools:
+            self.report("WIR128", "storages change in main only, and planned ones never", position)
+
+
+def _returned(function: Function) -> tuple[Arg, ...]:
+    last = function.body[-1] if function.body else None
+    return last.values if isinstance(last, Return) else ()
+
+
+def _type_of(arg: Arg) -> Type | None:
+    if isinstance(arg, Value):
+        return arg.type
+    return ScalarType(arg.kind) if isinstance(arg, Expr) else None
+
+
+def _alike(a: Type | None, b: Type | None) -> bool:
+    """Equal but for symbols, which have other names in other functions."""
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return a == b and a is not None
+    if (a.dtype, a.device, len(a.sizes)) != (b.dtype, b.device, len(b.sizes)):
+        return False
+    pairs = [*zip(a.sizes, b.sizes), *zip(a.strides, b.strides)]
+    return all(_same_number(x, y) for x, y in pairs)
+
+
+def _same_number(a: Expr, b: Expr) -> bool:
+    return not (isinstance(a, Int) and isinstance(b, Int)) or a.value == b.value

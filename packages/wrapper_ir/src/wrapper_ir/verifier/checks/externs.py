@@ -1,0 +1,152 @@
+"""Calls of library operators fit the operators' schemas, and elements are taken out where they are."""
+
+from __future__ import annotations
+
+from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.errors import SchemaError
+from wrapper_ir.index import ExternInfo, ProgramIndex
+from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Unpack
+from wrapper_ir.schemas import SchemaArg, parse_schema
+from wrapper_ir.types import TensorType, TupleType
+from wrapper_ir.values import Value
+from wrapper_ir.verifier.checks.fitting import fits, result_kinds
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
+from wrapper_ir.verifier.findings import Findings
+
+__all__ = ["Externs", "check_externs"]
+
+Path = tuple[int | str, ...]
+
+
+def check_externs(index: ProgramIndex, findings: Findings) -> None:
+    """WIR111 for all declared operators."""
+    for extern in index.program.externs:
+        try:
+            parse_schema(extern.schema)
+        except SchemaError as error:
+            findings.add("WIR111", error.message)
+
+
+class Externs(Check):
+    """WIR110 to WIR118."""
+
+    name = "externs"
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        super().__init__(facts)
+        self.known = facts.index.extern_info
+        self.made: dict[str, tuple[ExternInfo, Path]] = {}
+        """Nested results by name: the operator, and the path already taken."""
+
+    def handlers(self) -> Handlers:
+        return {CallExtern: self.call, CollectiveStart: self.call, Unpack: self.unpack}
+
+    def call(self, position: int, op: CallExtern | CollectiveStart) -> None:
+        info = self.known.get(op.target)
+        if info is None:
+            if op.target not in self.facts.index.externs:
+                self.report("WIR110", f"operator {op.target} is not declared", position)
+            return
+        self.arguments(position, op, info)
+        if op.result is not None:
+            self.result(position, op.result, info)
+        self.outs(position, op, info)
+
+    def arguments(self, position: int, op: CallExtern | CollectiveStart, info: ExternInfo) -> None:
+        declared, args = info.schema.args, op.args
+        positional = info.positional
+        if len(args) > positional:
+            self.report("WIR112", f"{op.target} takes {positional} arguments by position", position)
+        for arg, expected in zip(args, declared):
+            if not fits(arg, expected.type):
+                self.misfit(position, op.target, expected)
+        given = {a.name for a in declared[: len(args)]}
+        for name, arg in op.kwargs:
+            named = info.named.get(name)
+            if named is None or name in given:
+                what = "twice" if name in given else "but has none such"
+                self.report("WIR112", f"{op.target} is given {name!r} {what}", position)
+            elif not fits(arg, named.type):
+                self.misfit(position, op.target, named)
+            given.add(name)
+        for required in info.required:
+            if required not in given:
+                self.report("WIR113", f"{op.target} needs {required!r}", position)
+
+    def misfit(self, position: int, target: str, declared: SchemaArg) -> None:
+        self.report("WIR114", f"{target}: argument {declared.name!r} must be {declared.type}", position)
+
+    def result(self, position: int, value: Value, info: ExternInfo) -> None:
+        returns = info.schema.returns
+        if isinstance(value.type, TupleType):
+            self.made[value.name] = (info, ())
+            one = len(returns) == 1 and result_kinds(returns[0].type) is not None
+            if not returns or (one and not returns[0].type.endswith("?")):
+                self.report("WIR115", f"{info.schema.name} has no nested result", position)
+            return
+        kinds = result_kinds(returns[0].type) if len(returns) == 1 else ()
+        if kinds is not None and not isinstance(value.type, kinds):
+            self.report("WIR115", f"%{value.name} is not what {info.schema.name} returns", position)
+
+    def outs(self, position: int, op: CallExtern | CollectiveStart, info: ExternInfo) -> None:
+        """Out arguments are written before all reads are done."""
+        if not info.outs:
+            return
+        roots = self.facts.aliasing.roots
+        read = {r: v for v in self.facts.aliasing.effects[position].reads for r in roots.get(v, NO_ROOTS)}
+        outs = [arg for name, arg in op.kwargs if name in info.outs]
+        seen: set[Value] = set()
+        for value in (v for arg in outs for v in _flat(arg)):
+            for root in roots.get(value, NO_ROOTS):
+                other = read.get(root)
+                if root in seen or (other is not None and self.facts.overlap(value, other)):
+                    self.report("WIR118", f"out argument %{value.name} shares bytes with another", position)
+                seen.add(root)
+
+    def unpack(self, position: int, op: Unpack) -> None:
+        made = self.made.get(op.source.name)
+        if made is None:
+            return
+        info, prefix = made
+        path = (*prefix, *op.path)
+        nested = isinstance(op.result.type, TupleType)
+        if nested:
+            self.made[op.result.name] = (info, path)
+        returns = info.schema.returns
+        if len(returns) > 1:
+            if not path:
+                if not nested:
+                    self.report("WIR116", f"{info.schema.name} returns {len(returns)} values", position)
+                return
+            first, rest = path[0], path[1:]
+            if not isinstance(first, int) or not 0 <= first < len(returns):
+                self.report("WIR116", f"{info.schema.name} has no result {first!r}", position)
+                return
+        else:
+            first, rest = 0, path
+        self.element(position, op.result, returns[first].type, rest)
+
+    def element(self, position: int, value: Value, declared: str, path: Path) -> None:
+        """`value` is what stands at `path` in a result of schema type `declared`."""
+        for step in path:
+            inner = declared.removesuffix("?")
+            if not inner.endswith("]"):
+                if result_kinds(inner) is not None:
+                    self.report("WIR116", f"{declared} holds nothing at {step!r}", position)
+                return
+            if not isinstance(step, int) or step < 0:
+                self.report("WIR116", f"{declared} is indexed by {step!r}", position)
+                return
+            declared = inner[: inner.rindex("[")]
+        kinds = result_kinds(declared)
+        listed = declared.removesuffix("?").endswith("]")
+        if kinds is not None and not isinstance(value.type, kinds):
+            self.report("WIR117", f"%{value.name} is taken out of a {declared}", position)
+        elif listed and isinstance(value.type, TensorType):
+            self.report("WIR117", f"%{value.name} is a whole {declared}", position)
+
+
+def _flat(arg: Arg) -> list[Value]:
+    if isinstance(arg, Value):
+        return [arg]
+    return [v for item in arg for v in _flat(item)] if isinstance(arg, tuple) else []

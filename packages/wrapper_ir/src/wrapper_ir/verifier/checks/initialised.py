@@ -1,0 +1,81 @@
+"""Reads see a write, and immutable constants see none.
+
+A storage that an op made without zeroing holds nothing until an op writes it. A write counts for the bytes of the
+tensor that it goes through, where these are known; a read is fine when any byte of it has been written.
+"""
+
+from __future__ import annotations
+
+from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.effects import EffectClass
+from wrapper_ir.ops import AllocStorage, Op, ZeroMode
+from wrapper_ir.values import Value
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
+
+__all__ = ["Initialised"]
+
+_Window = tuple[int, int]
+
+
+class Initialised(Check):
+    """WIR080, WIR081."""
+
+    name = "initialised"
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        super().__init__(facts)
+        self.effects = facts.aliasing.effects
+        self.roots = facts.aliasing.roots
+        self.empty: dict[Value, list[_Window]] = {}
+        """Storages not wholly written: the parts that are."""
+        self.immutable = {c.value for c in facts.index.program.constants if not c.mutable}
+
+    def every(self) -> Handler:
+        return self.op
+
+    def handlers(self) -> Handlers:
+        return {AllocStorage: self.alloc}
+
+    def alloc(self, position: int, op: AllocStorage) -> None:
+        if op.zero is ZeroMode.NONE:
+            self.empty[op.result] = []
+
+    def op(self, position: int, op: Op) -> None:
+        effects = self.effects[position]
+        if effects.reads and self.empty and EffectClass.RANDOM not in effects.classes:
+            for value in effects.reads:
+                self.read(position, value)
+        for value in effects.writes:
+            for root in self.roots.get(value, NO_ROOTS):
+                if root in self.immutable:
+                    self.report("WIR081", f"%{value.name} may be constant %{root.name}", position)
+                elif root in self.empty:
+                    self.write(value, root)
+
+    def read(self, position: int, value: Value) -> None:
+        roots = self.roots.get(value, NO_ROOTS)
+        if len(roots) != 1 or roots[0] not in self.empty:
+            return
+        root = roots[0]
+        if self.facts.types(value.type).extent == 0:
+            return
+        window = self.window(value, root)
+        parts = self.empty[root]
+        if not parts or (window and not any(lo < window[1] and window[0] < hi for lo, hi in parts)):
+            self.report("WIR080", f"%{value.name} is read, but nothing has written it", position)
+            del self.empty[root]
+
+    def write(self, value: Value, root: Value) -> None:
+        window = self.window(value, root)
+        if window is None or window == (0, self.facts.capacity(root)):
+            del self.empty[root]
+        else:
+            self.empty[root].append(window)
+
+    def window(self, value: Value, root: Value) -> _Window | None:
+        """Bytes of the root that the tensor spans; None where they are not known as numbers."""
+        base, start = self.facts.place(value)
+        if base is not root and base != root:
+            return None
+        size = self.facts.types(value.type).extent
+        return (start, start + size) if isinstance(start, int) and isinstance(size, int) else None

@@ -1,0 +1,155 @@
+"""Launches fit their kernels: arguments, dtypes, extents, devices, and which arguments may share bytes."""
+
+from __future__ import annotations
+
+from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.expr import Expr, Float, Int, SymKind
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.kernels import Access, CppKernel, KernelDef, KernelParam, ParamKind
+from wrapper_ir.ops import Launch
+from wrapper_ir.types import Device, ScalarType, TensorType
+from wrapper_ir.values import Value
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
+from wrapper_ir.verifier.findings import Findings
+
+__all__ = ["Kernels", "check_kernel"]
+
+_MAX_GRID = 3
+
+
+def check_kernel(kernel: KernelDef, findings: Findings) -> None:
+    """WIR109: what a definition says about itself."""
+
+    def bad(message: str) -> None:
+        findings.add("WIR109", f"@{kernel.name}: {message}")
+
+    names = [p.name for p in kernel.params]
+    if len(set(names)) != len(names):
+        bad("two parameters have one name")
+    for param in kernel.params:
+        pointer = param.kind is ParamKind.POINTER
+        if pointer == (param.access is Access.NONE):
+            bad(f"parameter {param.name} is a {param.kind.value} with access {param.access.value}")
+        for other in param.may_alias:
+            if other not in names:
+                bad(f"{param.name} may alias {other}, which is no parameter")
+    if isinstance(kernel, CppKernel) and not kernel.entry.isidentifier():
+        bad(f"{kernel.entry!r} is no entry point")
+
+
+class Kernels(Check):
+    """WIR100 to WIR108."""
+
+    name = "kernels"
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        super().__init__(facts)
+        self.kernels = facts.index.kernels
+        self.access = facts.index.kernel_access
+        self.roots = facts.aliasing.roots
+
+    def handlers(self) -> Handlers:
+        return {Launch: self.launch}
+
+    def launch(self, position: int, op: Launch) -> None:
+        kernel = self.kernels.get(op.kernel)
+        if kernel is None:
+            self.report("WIR100", f"there is no kernel @{op.kernel}", position)
+            return
+        params, args = kernel.params, op.args
+        if len(params) != len(args):
+            self.report("WIR101", f"@{op.kernel} has {len(params)} parameters, given {len(args)}", position)
+            return
+        device: Device | None = None
+        fits = True
+        for param, arg in zip(params, args):
+            if param.kind is ParamKind.SCALAR:
+                fits = self.scalar(position, param, arg) and fits
+                continue
+            type = arg.type if isinstance(arg, Value) else None
+            if not isinstance(type, TensorType):
+                self.report("WIR102", f"{param.name} is a pointer, and needs a tensor", position)
+                fits = False
+                continue
+            if type.dtype is not param.dtype:
+                self.report(
+                    "WIR103", f"{param.name} is {param.dtype.value}*, given {type.dtype.value}", position
+                )
+            if device is None:
+                device = type.device
+            elif type.device is not device and type.device != device:
+                self.report("WIR108", f"{param.name} is on {type.device}, others on {device}", position)
+        if device is not None and isinstance(kernel, CppKernel) and device.type != "cpu":
+            self.report("WIR108", f"@{op.kernel} runs on the host, its tensors are on {device}", position)
+        if fits:
+            self.sharing(position, op, params)
+            self.extents(position, op, kernel)
+
+    def scalar(self, position: int, param: KernelParam, arg: object) -> bool:
+        if isinstance(arg, Value) and isinstance(arg.type, ScalarType):
+            kind = arg.type.kind
+        elif isinstance(arg, Expr):
+            kind = arg.kind
+        else:
+            self.report("WIR102", f"{param.name} is a number", position)
+            return False
+        floating = param.dtype.is_floating
+        if (kind is SymKind.FLOAT) != floating and not (floating and isinstance(arg, Int | Float)):
+            self.report("WIR104", f"{param.name} is {param.dtype.value}, given a {kind}", position)
+        return True
+
+    def sharing(self, position: int, op: Launch, params: tuple[KernelParam, ...]) -> None:
+        """Pairs of arguments over one storage where the kernel writes through one of them."""
+        seen: dict[Value, list[int]] = {}
+        for i, arg in enumerate(op.args):
+            if not isinstance(arg, Value):
+                continue
+            for root in self.roots.get(arg, NO_ROOTS):
+                before = seen.get(root)
+                if before is None:
+                    seen[root] = [i]
+                    continue
+                for j in before:
+                    self.pair(position, op, (params[j], params[i]), (j, i))
+                before.append(i)
+
+    def pair(
+        self, position: int, op: Launch, params: tuple[KernelParam, KernelParam], at: tuple[int, int]
+    ) -> None:
+        a, b = params
+        if not (a.access.writes or b.access.writes) or b.name in a.may_alias or a.name in b.may_alias:
+            return
+        x, y = op.args[at[0]], op.args[at[1]]
+        assert isinstance(x, Value)  # by `sharing`
+        assert isinstance(y, Value)
+        if self.facts.overlap(x, y):
+            self.report("WIR105", f"{a.name} (%{x.name}) and {b.name} (%{y.name}) share bytes", position)
+
+    def extents(self, position: int, op: Launch, kernel: KernelDef) -> None:
+        if op.grid and (isinstance(kernel, CppKernel) or len(op.grid) > _MAX_GRID):
+            self.report("WIR106", f"@{op.kernel} takes no grid of {len(op.grid)} dimensions", position)
+        if not op.extents:
+            return
+        pointers = [i for i, p in enumerate(kernel.params) if p.kind is ParamKind.POINTER]
+        if len(pointers) != len(op.extents):
+            self.report("WIR106", f"{len(pointers)} pointers, but {len(op.extents)} extents", position)
+            return
+        for i, extent in zip(pointers, op.extents):
+            arg = op.args[i]
+            assert isinstance(arg, Value)  # by `launch`
+            root, start = self.facts.place(arg)
+            capacity = self.facts.capacity(root)
+            need = extent.value if isinstance(extent, Int) else extent
+            le = self.facts.proofs.le
+            if not le(0, need) or not le(start + need, capacity):
+                self.report(
+                    "WIR107",
+                    f"@{op.kernel} may touch {need} bytes of %{arg.name}, which starts at {start} of {capacity}",
+                    position,
+                )
+
+
+def check_kernels(index: ProgramIndex, findings: Findings) -> None:
+    """WIR109 for all kernels."""
+    for kernel in index.program.kernels:
+        check_kernel(kernel, findings)

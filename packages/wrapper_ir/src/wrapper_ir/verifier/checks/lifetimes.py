@@ -1,0 +1,175 @@
+"""Nothing is used after its end, everything of ours ends exactly once, and nothing else is ended."""
+
+from __future__ import annotations
+
+from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.ops import (
+    CallExtern,
+    CallSubgraph,
+    Conditional,
+    Drop,
+    Free,
+    Op,
+    RecordEvent,
+    Return,
+    Unpack,
+    View,
+    ViewMode,
+)
+from wrapper_ir.types import OpaqueType, StorageType, TensorType, TupleType
+from wrapper_ir.values import Value
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
+
+__all__ = ["Lifetimes"]
+
+_VERBS = {"WIR060": "freed", "WIR062": "moved"}
+
+
+class Lifetimes(Check):
+    """WIR060 to WIR070."""
+
+    name = "lifetimes"
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        super().__init__(facts)
+        self.roots = facts.aliasing.roots
+        self.ours = facts.aliasing.ours
+        self.uncertain = facts.aliasing.uncertain
+        self.escaped = facts.aliasing.escaped
+        self.constants = {c.value for c in facts.index.program.constants}
+        self.dead: dict[Value, tuple[str, int]] = {}
+        """Roots that ended: by which rule a use is refused, and where they did."""
+        self.dropped: dict[str, int] = {}
+        self.reused: dict[Value, int] = {}
+        """Position of a root's last reuse: tensors defined before it are dead."""
+        self.handed: set[Value] = set()
+        """Roots that the return moves to the caller."""
+
+    def every(self) -> Handler:
+        return self.op
+
+    def handlers(self) -> Handlers:
+        return {
+            Free: self.free,
+            Drop: self.drop,
+            View: self.view,
+            Return: self.ret,
+            Conditional: self.call,
+            CallSubgraph: self.call,
+        }
+
+    def op(self, position: int, op: Op) -> None:
+        if op.__class__ is Free:
+            return
+        dead, dropped, roots, reused = self.dead, self.dropped, self.roots, self.reused
+        for value in self.facts.scanned[position][0]:
+            if value.name in dropped:
+                self.report("WIR061", f"%{value.name} was dropped by op {dropped[value.name]}", position)
+            for root in roots.get(value, NO_ROOTS):
+                if root in dead:
+                    code, end = dead[root]
+                    self.report(code, f"%{value.name}: its storage was {_VERBS[code]} by op {end}", position)
+                elif root in reused:
+                    self.after_reuse(position, value, root)
+
+    def after_reuse(self, position: int, value: Value, root: Value) -> None:
+        end = self.reused[root]
+        if isinstance(value.type, TensorType) and self.facts.positions[value.name] < end:
+            self.report("WIR062", f"%{value.name}: its storage was reused by op {end}", position)
+
+    def free(self, position: int, op: Free) -> None:
+        value = op.storage
+        if value in self.dead:
+            code, end = self.dead[value]
+            if code == "WIR060":
+                self.report("WIR063", f"%{value.name} was freed by op {end} already", position)
+            else:
+                self.report("WIR062", f"%{value.name} was moved by op {end}", position)
+        elif value in self.ours and value not in self.uncertain and value not in self.escaped:
+            self.dead[value] = ("WIR060", position)
+        elif value in self.constants or (self.roots.get(value) == (value,) and value not in self.ours):
+            self.report("WIR064", f"%{value.name} is not the function's to free", position)
+        else:
+            self.report("WIR065", f"%{value.name} is no storage of its own; free or drop its root", position)
+
+    def drop(self, position: int, op: Drop) -> None:
+        value = op.value
+        if value in self.constants:
+            self.report("WIR064", f"%{value.name} is a constant, which never ends", position)
+        elif isinstance(value.type, StorageType) and value not in self.escaped:
+            self.report("WIR070", f"%{value.name} is a storage: free it", position)
+        elif value in self.ours and value not in self.uncertain and value not in self.escaped:
+            self.report("WIR070", f"%{value.name} has a storage of the function's own: free it", position)
+        self.dropped[value.name] = position
+
+    def view(self, position: int, op: View) -> None:
+        if op.mode is not ViewMode.REUSE:
+            return
+        source = op.source
+        root = self.own_root(source)
+        if root is None:
+            self.report(
+                "WIR068", f"%{source.name} has no storage that is surely the function's own", position
+            )
+            return
+        self.reused[root] = position
+        if isinstance(source.type, StorageType):
+            self.dropped[source.name] = position
+
+    def own_root(self, value: Value) -> Value | None:
+        """The one root of `value` where it is surely ours, else None."""
+        roots = self.roots.get(value, NO_ROOTS)
+        if (
+            len(roots) != 1
+            or value in self.uncertain
+            or roots[0] not in self.ours
+            or roots[0] in self.escaped
+        ):
+            return None
+        return roots[0]
+
+    def call(self, position: int, op: Conditional | CallSubgraph) -> None:
+        moves = self.facts.aliasing.effects[position].moves
+        for value in moves:
+            if not isinstance(value.type, TensorType):
+                continue
+            root = self.own_root(value)
+            if root is None:
+                self.report(
+                    "WIR069", f"%{value.name} cannot be moved: its storage is not surely ours", position
+                )
+                continue
+            sharing = [v for v in self.facts.scanned[position][0] if root in self.roots.get(v, NO_ROOTS)]
+            if len(sharing) > 1:
+                names = ", ".join(f"%{v.name}" for v in sharing)
+                self.report("WIR069", f"{names} share the storage that is moved", position)
+            self.dead[root] = ("WIR062", position)
+
+    def ret(self, position: int, op: Return) -> None:
+        for value in self.facts.scanned[position][0]:
+            self.handed.update(r for r in self.roots.get(value, NO_ROOTS) if r in self.ours)
+            self.dropped.setdefault(value.name, position)
+
+    def finish(self) -> None:
+        for root, position in self.ours.items():
+            if root in self.dead or root in self.handed:
+                continue
+            if root in self.escaped:
+                if root.name not in self.dropped:
+                    self.report(
+                        "WIR067", f"%{root.name} escapes by set_storage and is never dropped", position
+                    )
+            elif root not in self.uncertain:
+                self.report("WIR066", f"%{root.name} is neither freed, moved nor returned", position)
+        self.undropped()
+
+    def undropped(self) -> None:
+        for position, op in enumerate(self.facts.function.body):
+            if not isinstance(op, CallExtern | Unpack | RecordEvent | Conditional | CallSubgraph):
+                continue
+            for value in self.facts.results[position]:
+                may_own = value in self.uncertain and value in self.roots.get(value, NO_ROOTS)
+                if (
+                    isinstance(value.type, TupleType | OpaqueType) or may_own
+                ) and value.name not in self.dropped:
+                    self.report("WIR067", f"%{value.name} is never dropped", position)

@@ -1,0 +1,58 @@
+"""What stands around functions: names, symbols, constants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.program import Constant, SymbolDef
+from wrapper_ir.types import TensorType
+from wrapper_ir.verifier.findings import Findings
+from wrapper_ir.verifier.typeinfo import TypeTable
+
+__all__ = ["check_program"]
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def check_program(index: ProgramIndex, types: TypeTable, findings: Findings) -> None:
+    """WIR002 to WIR009."""
+    program = index.program
+    _unique("WIR002", "function @", (f.name for f in program.functions), findings)
+    _unique("WIR003", "kernel @", (k.name for k in program.kernels), findings)
+    _unique("WIR004", "operator ", (e.schema.partition("(")[0].strip() for e in program.externs), findings)
+    _unique("WIR005", "symbol ", (s.name for s in program.symbols), findings)
+    _unique("WIR006", "constant %", (c.value.name for c in program.constants), findings)
+    if not program.functions:
+        findings.add("WIR007", "a program starts with its main function")
+    for symbol in program.symbols:
+        _check_symbol(symbol, findings)
+    for constant in program.constants:
+        _check_constant(constant, types, findings)
+
+
+def _unique(code: str, what: str, names: Iterable[str], findings: Findings) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            findings.add(code, f"{what}{name} is declared twice")
+        seen.add(name)
+
+
+def _check_symbol(symbol: SymbolDef, findings: Findings) -> None:
+    low, high, hint = symbol.lower, symbol.upper, symbol.hint
+    if low is not None and high is not None and low > high:
+        findings.add("WIR008", f"{symbol.name}: no number is in [{low}, {high}]")
+    elif hint is not None and ((low is not None and hint < low) or (high is not None and hint > high)):
+        findings.add("WIR008", f"{symbol.name}: hint {hint} is outside its range")
+
+
+def _check_constant(constant: Constant, types: TypeTable, findings: Findings) -> None:
+    name, type = constant.value.name, constant.value.type
+    if not isinstance(type, TensorType) or types(type).exprs:
+        findings.add("WIR009", f"%{name} must be a tensor of fixed sizes")
+    elif constant.data_hash and not _SHA256.fullmatch(constant.data_hash):
+        findings.add("WIR009", f"%{name}: {constant.data_hash!r} is no sha256")
+    for code, message in types(type).problems:
+        findings.add(code, f"%{name}: {message}")

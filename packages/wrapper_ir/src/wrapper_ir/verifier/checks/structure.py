@@ -1,0 +1,88 @@
+"""Functions end in one return, and what they call exists and does not lead back to them."""
+
+from __future__ import annotations
+
+from wrapper_ir.expr import Expr
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import CallSubgraph, Conditional, Op, Return, WhileLoop
+from wrapper_ir.program import Function
+from wrapper_ir.values import Value
+from wrapper_ir.verifier.facts import Check, Handlers
+from wrapper_ir.verifier.findings import Findings
+
+__all__ = ["Structure", "callees", "check_calls"]
+
+
+def callees(op: Op) -> tuple[str, ...]:
+    """Names of the functions that `op` calls."""
+    match op:
+        case Conditional():
+            return (op.true_fn, op.false_fn)
+        case WhileLoop():
+            return (op.cond_fn, op.body_fn)
+        case CallSubgraph():
+            return (op.function,)
+        case _:
+            return ()
+
+
+class Structure(Check):
+    """WIR020, WIR021, WIR025."""
+
+    name = "structure"
+
+    def handlers(self) -> Handlers:
+        return {Return: self.ret}
+
+    def ret(self, position: int, op: Return) -> None:
+        if position != len(self.facts.function.body) - 1:
+            self.report("WIR021", "only the last op may return", position)
+        for value in op.values:
+            if value is not None and not isinstance(value, Value | Expr):
+                self.report("WIR025", f"{value!r} cannot be returned", position)
+
+    def finish(self) -> None:
+        body = self.facts.function.body
+        if not body or not isinstance(body[-1], Return):
+            self.report("WIR020", "the last op is no return", len(body) - 1)
+
+
+def check_calls(index: ProgramIndex, findings: Findings) -> None:
+    """WIR022 to WIR024: the call graph, which everything about effects of calls stands on."""
+    graph: dict[str, dict[str, int]] = {}
+    main = index.program.functions[0]
+    for function in index.program.functions:
+        called = graph.setdefault(function.name, {})
+        for position, op in enumerate(function.body):
+            for name in callees(op):
+                called.setdefault(name, position)
+                if name not in index.functions:
+                    findings.add("WIR022", f"there is no function @{name}", function, position)
+                elif name == main.name:
+                    findings.add("WIR024", "main cannot be called", function, position)
+    if main.captures:
+        findings.add("WIR024", "main has no caller to capture symbols from", main)
+    _check_recursion(index.functions, graph, findings)
+
+
+def _check_recursion(
+    functions: dict[str, Function], graph: dict[str, dict[str, int]], findings: Findings
+) -> None:
+    """Depth first without recursion of our own; state 1 is on the path, 2 done."""
+    state: dict[str, int] = {}
+    for start in graph:
+        stack = [(start, iter(graph[start].items()))] if start not in state else []
+        state.setdefault(start, 1)
+        while stack:
+            name, rest = stack[-1]
+            callee, position = next(rest, ("", -1))
+            if position < 0:
+                state[name] = 2
+                stack.pop()
+            elif state.get(callee) == 1:
+                findings.add(
+                    "WIR023", f"@{name} calls @{callee}, which leads back here", functions[name], position
+                )
+            elif callee not in state and callee in graph:
+                state[callee] = 1
+                stack.append((callee, iter(graph[callee].items())))

@@ -1,0 +1,194 @@
+"""Symbols are declared, defined once and before their uses; expressions are of the right kind and look at values
+in `define` only."""
+
+from __future__ import annotations
+
+from wrapper_ir.expr import Expr, Int, Item, OffsetOf, SizeOf, StrideOf, Sym, SymKind
+from wrapper_ir.layout import numel
+from wrapper_ir.ops import (
+    AllocStorage,
+    AssertExpr,
+    AssertLayout,
+    CallSubgraph,
+    Conditional,
+    Define,
+    Launch,
+    Op,
+    ResizeStorage,
+    View,
+    WhileLoop,
+)
+from wrapper_ir.types import ScalarType, TensorType
+from wrapper_ir.values import Value
+from wrapper_ir.verifier.checks.structure import callees
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
+
+__all__ = ["Symbols"]
+
+_EVALUATED = (AllocStorage, View)
+"""Ops that evaluate their result's type; other ops' results may bring symbols that are defined from them."""
+
+
+class Symbols(Check):
+    """WIR030 to WIR036."""
+
+    name = "symbols"
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        super().__init__(facts)
+        self.declared = facts.index.symbols
+        self.defined: set[str] = set()
+        self.pending: dict[str, int] = {}
+        """Symbols that a result's type mentions and that are still to be defined from it; by position."""
+        self.known: set[Expr] = set()
+        for name in facts.function.captures:
+            if name in self.defined:
+                self.report("WIR032", f"{name} is captured twice")
+            elif name not in self.declared:
+                self.report("WIR030", f"{name} is captured, but not declared")
+            self.defined.add(name)
+        for param in facts.function.params:
+            for e in facts.types(param.value.type).exprs:
+                self.inspect(-1, e)
+
+    def every(self) -> Handler:
+        return self.op
+
+    def handlers(self) -> Handlers:
+        call = self.call
+        return {
+            Define: self.define,
+            View: self.view,
+            Launch: self.launch,
+            AssertExpr: self.condition,
+            AssertLayout: self.layout,
+            ResizeStorage: self.resize,
+            Conditional: call,
+            WhileLoop: call,
+            CallSubgraph: call,
+        }
+
+    def op(self, position: int, op: Op) -> None:
+        exprs = self.facts.scanned[position][1]
+        if exprs and not isinstance(op, Define):
+            for e in exprs:
+                if e.free_values:
+                    self.report("WIR033", "only define may look at values", position)
+                self.use(position, e)
+        for value in self.facts.results[position]:
+            found = self.facts.types(value.type).exprs
+            if found:
+                self.result(position, op, found)
+
+    def result(self, position: int, op: Op, found: tuple[Expr, ...]) -> None:
+        evaluated = isinstance(op, _EVALUATED)
+        for e in found:
+            if e.free_values:
+                self.report("WIR033", "a type may not look at values", position)
+            if evaluated:
+                self.use(position, e)
+                continue
+            self.inspect(position, e)
+            for name in e.free_symbols - self.defined:
+                self.pending.setdefault(name, position)
+
+    def use(self, position: int, e: Expr) -> None:
+        self.inspect(position, e)
+        if not e.free_symbols <= self.defined:
+            for name in sorted(e.free_symbols - self.defined):
+                self.report("WIR031", f"{name} is used before it is defined", position)
+
+    def inspect(self, position: int, e: Expr) -> None:
+        """Names and kinds of all symbols in `e`; once an expression."""
+        if e in self.known:
+            return
+        self.known.add(e)
+        stack = [e]
+        while stack:
+            node = stack.pop()
+            stack.extend(node.children)
+            if isinstance(node, Sym):
+                symbol = self.declared.get(node.name)
+                if symbol is None:
+                    self.report("WIR030", f"{node.name} is not declared", position)
+                elif symbol.kind is not node.kind:
+                    self.report(
+                        "WIR034", f"{node.name} is declared as {symbol.kind}, used as {node.kind}", position
+                    )
+
+    def define(self, position: int, op: Define) -> None:
+        name, e = op.symbol, op.expr
+        symbol = self.declared.get(name)
+        if symbol is None:
+            self.report("WIR030", f"{name} is not declared", position)
+        elif symbol.kind is not e.kind:
+            self.report("WIR034", f"{name} is declared as {symbol.kind}, its value is {e.kind}", position)
+        if name in self.defined:
+            self.report("WIR032", f"{name} is defined already", position)
+        self.use(position, e)
+        self.atoms(position, e)
+        if name in self.pending:
+            del self.pending[name]
+            if not any(name in t.free_symbols for v in e.free_values for t in self.facts.types(v.type).exprs):
+                self.report(
+                    "WIR031", f"{name} must be defined from the result whose type mentions it", position
+                )
+        self.defined.add(name)
+
+    def atoms(self, position: int, e: Expr) -> None:
+        stack = [e] if e.free_values else []
+        while stack:
+            node = stack.pop()
+            if isinstance(node, SizeOf | StrideOf):
+                type = node.value.type
+                if not isinstance(type, TensorType) or not 0 <= node.dim < len(type.sizes):
+                    self.report("WIR036", f"%{node.value.name} has no dimension {node.dim}", position)
+            elif isinstance(node, OffsetOf) and not isinstance(node.value.type, TensorType):
+                self.report("WIR036", f"%{node.value.name} is no tensor, so has no offset", position)
+            elif isinstance(node, Item) and not _has_item(node.value):
+                self.report("WIR036", f"%{node.value.name} is no number and no tensor of one", position)
+            stack.extend(node.children)
+
+    def view(self, position: int, op: View) -> None:
+        if op.offset.__class__ is not Int:
+            self.ints(position, (op.offset,))
+
+    def launch(self, position: int, op: Launch) -> None:
+        if op.extents or op.grid:
+            self.ints(position, (*op.extents, *op.grid))
+
+    def condition(self, position: int, op: AssertExpr) -> None:
+        if op.condition.kind is not SymKind.BOOL:
+            self.report("WIR034", "an asserted condition must be a bool", position)
+
+    def layout(self, position: int, op: AssertLayout) -> None:
+        self.ints(position, (*op.sizes, *op.strides))
+
+    def resize(self, position: int, op: ResizeStorage) -> None:
+        self.ints(position, (op.nbytes,))
+
+    def ints(self, position: int, exprs: tuple[Expr, ...]) -> None:
+        for e in exprs:
+            if e.kind is not SymKind.INT:
+                self.report("WIR034", f"an int is needed here, not a {e.kind}", position)
+
+    def call(self, position: int, op: Conditional | WhileLoop | CallSubgraph) -> None:
+        for name in callees(op):
+            function = self.facts.index.functions.get(name)
+            for symbol in function.captures if function is not None else ():
+                if symbol not in self.defined:
+                    self.report("WIR035", f"@{name} captures {symbol}, which is not defined here", position)
+
+    def finish(self) -> None:
+        for name, position in self.pending.items():
+            self.report("WIR031", f"the type of a result mentions {name}, which is never defined", position)
+
+
+def _has_item(value: Value) -> bool:
+    type = value.type
+    if isinstance(type, ScalarType):
+        return True
+    if not isinstance(type, TensorType) or type.dtype.is_complex:
+        return False
+    count = numel(type.sizes)
+    return not isinstance(count, Int) or count.value == 1

@@ -1,0 +1,73 @@
+"""Types make sense by themselves: as many strides as sizes, nothing negative."""
+
+from __future__ import annotations
+
+from wrapper_ir.ops import (
+    AllocStorage,
+    AssertLayout,
+    CallExtern,
+    CollectiveStart,
+    Copy,
+    EnsureAligned,
+    Launch,
+    Op,
+    RecordEvent,
+    WaitEvent,
+)
+from wrapper_ir.types import StorageType, TensorType, Type
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
+
+__all__ = ["Types"]
+
+
+class Types(Check):
+    """WIR040 to WIR044, and WIR034 for sizes that are no ints."""
+
+    name = "types"
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        super().__init__(facts)
+        for param in facts.function.params:
+            self.type(-1, param.value.name, param.value.type)
+
+    def every(self) -> Handler:
+        return self.op
+
+    def op(self, position: int, op: Op) -> None:
+        for value in self.facts.results[position]:
+            info = self.facts.types(value.type)
+            if info.problems or info.exprs:
+                self.type(position, value.name, value.type)
+
+    def type(self, position: int, name: str, type: Type) -> None:
+        info = self.facts.types(type)
+        for code, message in info.problems:
+            self.report(code, f"%{name}: {message}", position)
+        if info.problems or not info.exprs:
+            return
+        negative = self.facts.proofs.negative
+        if isinstance(type, StorageType) and negative(type.nbytes):
+            self.report("WIR043", f"%{name}: the number of bytes is negative", position)
+        elif isinstance(type, TensorType):
+            if any(negative(e) for e in type.sizes):
+                self.report("WIR041", f"%{name}: a size is negative", position)
+            if any(negative(e) for e in type.strides):
+                self.report("WIR042", f"%{name}: a stride is negative", position)
+
+    def handlers(self) -> Handlers:
+        stream, aligned = self.stream, self.aligned
+        streamed = (AllocStorage, Copy, Launch, CallExtern, CollectiveStart, RecordEvent, WaitEvent)
+        return dict.fromkeys(streamed, stream) | dict.fromkeys((EnsureAligned, AssertLayout), aligned)
+
+    def stream(
+        self,
+        position: int,
+        op: AllocStorage | Copy | Launch | CallExtern | CollectiveStart | RecordEvent | WaitEvent,
+    ) -> None:
+        if op.stream < 0:
+            self.report("WIR044", f"there is no stream {op.stream}", position)
+
+    def aligned(self, position: int, op: EnsureAligned | AssertLayout) -> None:
+        n = op.alignment
+        if n < 0 or n & (n - 1) or (n == 0 and isinstance(op, EnsureAligned)):
+            self.report("WIR044", f"{n} is no alignment", position)

@@ -1,0 +1,80 @@
+"""Collects what checks report and turns it into diagnostics with their surroundings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wrapper_ir.errors import Diagnostic
+from wrapper_ir.program import Function, Program
+from wrapper_ir.verifier.rules import RULES
+
+__all__ = ["Finding", "Findings"]
+
+_LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One broken rule and its place; `position` is the op's index, -1 for the function or the program."""
+
+    code: str
+    message: str
+    function: Function | None = None
+    position: int = -1
+
+
+class Findings:
+    """All findings of one verification, at most a fixed number; repeated ones are kept once."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._found: dict[tuple[str, str, int, str], Finding] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, code: str, message: str, function: Function | None = None, position: int = -1) -> None:
+        """Records a finding."""
+        if len(self._found) < _LIMIT:
+            name = "" if function is None else function.name
+            self._found.setdefault(
+                (name, code, position, message), Finding(code, message, function, position)
+            )
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The findings in order of their discovery, with the op in its surroundings."""
+        return tuple(self._render(f) for f in self._found.values())
+
+    def _render(self, finding: Finding) -> Diagnostic:
+        function, position = finding.function, finding.position
+        context = source = ""
+        if function is not None and 0 <= position < len(function.body):
+            context = _excerpt(function, position, self._program)
+            source = _source(function, position)
+        return Diagnostic(
+            code=finding.code,
+            check=RULES[finding.code].check,
+            message=finding.message,
+            function="" if function is None else function.name,
+            op_index=position,
+            context=context,
+            source=source,
+        )
+
+
+def _excerpt(function: Function, position: int, program: Program) -> str:
+    # Imported here: only broken programs need the printer.
+    from wrapper_ir.text import print_excerpt
+
+    try:
+        return print_excerpt(function, position, program)
+    except Exception as error:  # the op may hold anything, and its report must still come out
+        return f"(cannot be printed: {type(error).__name__}: {error})"
+
+
+def _source(function: Function, position: int) -> str:
+    try:
+        prov = function.body[position].prov
+        return ", ".join((*prov.nodes, *prov.ops, *prov.locations))
+    except (AttributeError, TypeError):  # as above
+        return ""

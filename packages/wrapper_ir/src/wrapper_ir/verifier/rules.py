@@ -1,0 +1,142 @@
+"""The rules of a valid program: every code that the verifier can report, by the check that reports it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+__all__ = ["RULES", "Rule"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: its stable code, the check that holds it, and what is wrong when it is broken."""
+
+    code: str
+    check: str
+    meaning: str
+
+
+_RULES = {
+    "program": {
+        "WIR001": "the program holds something that no program may hold (a field of another type); nothing else of that function is checked",
+        "WIR002": "two functions have one name",
+        "WIR003": "two kernels have one name",
+        "WIR004": "two operators are declared under one name",
+        "WIR005": "two symbols have one name",
+        "WIR006": "two constants have one name",
+        "WIR007": "the program has no function",
+        "WIR008": "a symbol's range is empty, or its hint lies outside",
+        "WIR009": "a constant is not a tensor, or its hash is not a sha256 in hex",
+    },
+    "definitions": {
+        "WIR010": "a value is used before anything defines it",
+        "WIR011": "a value is defined twice in its function, or hides a constant",
+        "WIR012": "a value is used with a type other than the one it was defined with",
+        "WIR013": "an operand is of a kind that the op does not take (a storage where a tensor is needed, ...)",
+        "WIR014": "a result or parameter is of a kind that the op does not make",
+    },
+    "structure": {
+        "WIR020": "a function does not end in a return",
+        "WIR021": "a return stands before the end",
+        "WIR022": "a called function does not exist",
+        "WIR023": "a function calls itself, directly or through others",
+        "WIR024": "main is called, or captures symbols",
+        "WIR025": "a returned value is neither a value, an expression nor none",
+    },
+    "symbols": {
+        "WIR030": "a symbol is not declared",
+        "WIR031": "a symbol is used before it is defined",
+        "WIR032": "a symbol is defined twice in a function",
+        "WIR033": "an expression outside `define` looks at a value",
+        "WIR034": "an expression is of the wrong kind (int, float, bool)",
+        "WIR035": "a captured symbol is not defined where the function is called",
+        "WIR036": "an expression looks at something that is not there: a dimension out of range, a size of a storage, the item of a tensor with several elements",
+    },
+    "types": {
+        "WIR040": "sizes and strides differ in number",
+        "WIR041": "a size is negative",
+        "WIR042": "a stride is negative",
+        "WIR043": "a storage has a negative number of bytes",
+        "WIR044": "an alignment is not a power of two, or a stream is negative",
+    },
+    "layout": {
+        "WIR050": "a view reaches outside its storage",
+        "WIR051": "a view's offset is no multiple of its item size",
+        "WIR052": "a view is on another device than its source",
+        "WIR053": "an aligned copy has another layout than its source",
+        "WIR054": "a copy's source cannot be broadcast to its destination",
+        "WIR055": "an op writes a tensor whose elements overlap each other",
+        "WIR056": "a copy's source and destination overlap",
+        "WIR057": "an asserted layout has another rank than the tensor",
+    },
+    "lifetimes": {
+        "WIR060": "a tensor is used after its storage was freed",
+        "WIR061": "a value is used after it was dropped",
+        "WIR062": "a value is used after its storage was reused or moved",
+        "WIR063": "a storage is freed twice",
+        "WIR064": "something is freed or dropped that is not the function's: a borrowed parameter, a constant",
+        "WIR065": "something is freed that is no storage of its own: a view, a result that may alias",
+        "WIR066": "a storage is neither freed, moved nor returned",
+        "WIR067": "a result that may alias, a nested result or a handle is never dropped",
+        "WIR068": "a storage is reused that is not the function's own",
+        "WIR069": "a value is moved that is not the function's own, or that another argument shares",
+        "WIR070": "a storage of the function's own is dropped instead of freed",
+    },
+    "initialised": {
+        "WIR080": "bytes are read that nothing has written",
+        "WIR081": "an immutable constant is written",
+    },
+    "kernels": {
+        "WIR100": "a launched kernel does not exist",
+        "WIR101": "a launch has another number of arguments than the kernel has parameters",
+        "WIR102": "a pointer parameter is given a number, or a scalar parameter a tensor",
+        "WIR103": "a pointer parameter is given a tensor of another dtype",
+        "WIR104": "a scalar parameter is given an expression of another kind",
+        "WIR105": "two arguments share bytes that the kernel writes, and their parameters may not alias",
+        "WIR106": "a launch gives another number of extents than the kernel has pointers, or a malformed grid",
+        "WIR107": "an extent is larger than the storage behind its argument",
+        "WIR108": "the arguments of a launch are on several devices, or not where the kernel runs",
+        "WIR109": "a kernel's definition contradicts itself",
+    },
+    "externs": {
+        "WIR110": "a called operator is not declared",
+        "WIR111": "an operator's schema cannot be read",
+        "WIR112": "a call has too many arguments, or one that the schema does not name, or one twice",
+        "WIR113": "a call leaves out an argument without default",
+        "WIR114": "an argument does not fit its type in the schema",
+        "WIR115": "a result does not fit the returns of the schema",
+        "WIR116": "a path leads nowhere in a nested result",
+        "WIR117": "an element of a nested result is taken as another kind of value than it is",
+        "WIR118": "an out argument shares bytes with an argument that is read",
+    },
+    "calls": {
+        "WIR120": "a call has another number of arguments than the function has parameters",
+        "WIR121": "an argument's type is not the parameter's",
+        "WIR122": "a call's results differ from what the function returns, in number, kind, dtype, rank or device",
+        "WIR123": "the branches of a conditional own different parameters",
+        "WIR124": "a predicate is neither a boolean expression nor a tensor of one element",
+        "WIR125": "a function of a loop owns a parameter",
+        "WIR126": "the body of a loop returns a tensor that is not fresh",
+        "WIR127": "a loop's carried values, body results and results differ",
+        "WIR128": "an op that changes a storage's size or owner stands outside main, or touches planned storage",
+    },
+    "streams": {
+        "WIR130": "a tensor is used on one stream while another may still write or read it",
+    },
+    "collectives": {
+        "WIR140": "the result of a collective is used before it was waited for",
+        "WIR141": "a collective is waited for twice, or something is waited for that is no collective",
+        "WIR142": "a collective is never waited for",
+        "WIR143": "an argument of a collective in flight is written, freed or moved",
+    },
+    "pools": {
+        "WIR150": "two tensors planned into one pool overlap while both are needed",
+    },
+}
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {code: Rule(code, check, meaning) for check, rules in _RULES.items() for code, meaning in rules.items()}
+)
+"""All rules by code."""

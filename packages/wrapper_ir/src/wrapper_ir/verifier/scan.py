@@ -1,0 +1,83 @@
+"""Operands and expressions of an op in one look, made for speed: constants are skipped at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+from wrapper_ir.expr import Bool, Expr, Float, Int
+from wrapper_ir.ops import OP_CLASSES, Op, OpBase
+from wrapper_ir.structure import field_roles
+from wrapper_ir.values import Value
+
+__all__ = ["Scanned", "scan", "scan_types"]
+
+Scanned = tuple[list[Value], list[Expr]]
+"""Operands with repetitions (values under atoms included), and the expressions that are no constants."""
+
+_CONSTANTS = (Int, Float, Bool)
+# Any: each getter returns the field's own type
+_Getters = tuple[Callable[[OpBase], Any], ...]
+
+
+def _getters(names: tuple[str, ...]) -> _Getters:
+    return tuple(attrgetter(name) for name in names)
+
+
+_PLAN: dict[type[OpBase], tuple[_Getters, _Getters]] = {
+    cls: (_getters(roles.uses), _getters((*roles.args, *roles.exprs)))
+    for cls in OP_CLASSES
+    for roles in (field_roles(cls),)
+}
+
+
+def scan(op: Op) -> Scanned:
+    """Operands and expressions of `op`, in order of its fields."""
+    values: list[Value] = []
+    found: list[Expr] = []
+    uses, nested = _PLAN[type(op)]
+    for get in uses:
+        x = get(op)
+        if isinstance(x, tuple):
+            values += x
+        else:
+            values.append(x)
+    for get in nested:
+        _collect(get(op), values, found)
+    return values, found
+
+
+def _collect(x: object, values: list[Value], found: list[Expr]) -> None:
+    kind = type(x)
+    if kind is tuple:
+        for item in x:  # type: ignore[attr-defined]  # a tuple, by the line above, made so for speed
+            if type(item) is Value:
+                values.append(item)
+            elif type(item) not in _CONSTANTS:
+                _collect(item, values, found)
+    elif kind is Value:
+        values.append(x)  # type: ignore[arg-type]  # as above
+    elif kind not in _CONSTANTS and isinstance(x, Expr):
+        found.append(x)
+        if x.free_values:
+            values += sorted(x.free_values, key=_name)
+
+
+def _name(value: Value) -> str:
+    return value.name
+
+
+def scan_types(op: Op) -> list[Value]:
+    """The results of `op`."""
+    out: list[Value] = []
+    for get in _DEFS[type(op)]:
+        x = get(op)
+        if isinstance(x, tuple):
+            out += x
+        elif x is not None:
+            out.append(x)
+    return out
+
+
+_DEFS: dict[type[OpBase], _Getters] = {cls: _getters(field_roles(cls).defs) for cls in OP_CLASSES}

@@ -1,0 +1,89 @@
+"""What a type says about itself, computed once a type object: its symbols, its extent, what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from wrapper_ir.expr import Expr, Int, SymKind
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.types import StorageType, TensorType, Type
+
+__all__ = ["TypeInfo", "TypeTable"]
+
+Extent = int | Expr
+
+
+class TypeInfo(NamedTuple):
+    """Facts about one type. `extent` is in bytes: a storage's size, a tensor's span from its first element; 0 for
+    other types. `exprs` are its expressions that are no constants. `problems` are (code, message)."""
+
+    extent: Extent
+    exprs: tuple[Expr, ...] = ()
+    problems: tuple[tuple[str, str], ...] = ()
+
+
+_NOTHING = TypeInfo(0)
+
+
+class TypeTable:
+    """Facts by type object. The table keeps the types alive, so that their ids stay theirs."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Type, TypeInfo]] = {}
+
+    def __call__(self, type: Type) -> TypeInfo:
+        known = self._known.get(id(type))
+        if known is None:
+            known = self._known[id(type)] = (type, _inspect(type))
+        return known[1]
+
+
+def _inspect(type: Type) -> TypeInfo:
+    if isinstance(type, TensorType):
+        return _inspect_tensor(type)
+    if not isinstance(type, StorageType):
+        return _NOTHING
+    nbytes = type.nbytes
+    if isinstance(nbytes, Int):
+        if nbytes.value < 0:
+            return TypeInfo(0, (), (("WIR043", f"a storage of {nbytes.value} bytes"),))
+        return TypeInfo(nbytes.value)
+    problems = () if nbytes.kind is SymKind.INT else (("WIR034", "a storage's size is not an int"),)
+    return TypeInfo(nbytes, (nbytes,), problems)
+
+
+def _inspect_tensor(type: TensorType) -> TypeInfo:
+    sizes, strides = type.sizes, type.strides
+    if len(sizes) != len(strides):
+        problem = ("WIR040", f"{len(sizes)} sizes, but {len(strides)} strides")
+        return TypeInfo(0, _symbolic((*sizes, *strides)), (problem,))
+    itemsize = type.dtype.itemsize
+    reach, empty = itemsize, False
+    for size, stride in zip(sizes, strides):
+        if size.__class__ is not Int or stride.__class__ is not Int:
+            return _inspect_symbolic(type)
+        n, step = size.value, stride.value
+        if n < 0 or step < 0:
+            return _inspect_symbolic(type)
+        empty = empty or n == 0
+        reach += (n - 1) * step * itemsize
+    return TypeInfo(0 if empty else reach)
+
+
+def _symbolic(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    return tuple(dict.fromkeys(e for e in exprs if not isinstance(e, Int)))
+
+
+def _inspect_symbolic(type: TensorType) -> TypeInfo:
+    problems = []
+    for code, what, exprs in (("WIR041", "size", type.sizes), ("WIR042", "stride", type.strides)):
+        for e in exprs:
+            if isinstance(e, Int) and e.value < 0:
+                problems.append((code, f"{what} {e.value} is negative"))
+            elif e.kind is not SymKind.INT:
+                problems.append(("WIR034", f"a {what} is not an int"))
+    exprs = _symbolic((*type.sizes, *type.strides))
+    if problems:
+        return TypeInfo(0, exprs, tuple(problems))
+    extent = extent_bytes(type)
+    return TypeInfo(extent.value if isinstance(extent, Int) else extent, exprs)
