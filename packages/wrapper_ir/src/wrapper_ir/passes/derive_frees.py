@@ -6,6 +6,7 @@ import dataclasses
 from typing import ClassVar
 
 from wrapper_ir.analysis.liveness import analyse_liveness
+from wrapper_ir.collection import paused_collection
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import Drop, Free, Op
 from wrapper_ir.passes.base import Pass
@@ -29,7 +30,8 @@ class DeriveFrees(Pass):
         """The program with lifetimes ended at the earliest point."""
         stripped = strip_frees(program)
         index = ProgramIndex(stripped)
-        functions = tuple(_derive(f, index) for f in stripped.functions)
+        with paused_collection():
+            functions = tuple([_derive(f, index) for f in stripped.functions])
         return dataclasses.replace(stripped, functions=functions)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import Diagnostic, VerificationError
 from wrapper_ir.program import Program
 from wrapper_ir.verifier.rules import RULES, Rule
@@ -12,7 +13,8 @@ __all__ = ["RULES", "Rule", "check", "verify"]
 
 def check(program: Program) -> tuple[Diagnostic, ...]:
     """All findings about `program`, empty for a valid one; never raises, whatever the object holds."""
-    return check_all(program).diagnostics()
+    with paused_collection():
+        return check_all(program).diagnostics()
 
 
 def verify(program: Program) -> None:

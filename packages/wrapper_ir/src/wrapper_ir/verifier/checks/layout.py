@@ -37,10 +37,8 @@ class LayoutCheck(Check):
 
     def view(self, position: int, op: View) -> None:
         source, result = op.source, op.result
-        if isinstance(source.type, StorageType) or source in self.uncertain:
-            root, start = source, 0
-        else:
-            root, start = self.facts.place(source)
+        own_root = isinstance(source.type, StorageType) or source in self.uncertain
+        root, start = (source, 0) if own_root else self.facts.place(source)
         assert isinstance(result.type, TensorType)  # by the definitions check
         assert isinstance(source.type, StorageType | TensorType)
         if result.type.device != source.type.device:
@@ -48,8 +46,8 @@ class LayoutCheck(Check):
                 "WIR052", f"%{result.name} is on {result.type.device}, not on {source.type.device}", position
             )
         offset: Size = op.offset.value if isinstance(op.offset, Int) else op.offset
-        first: Size = start + offset if start.__class__ is not int or start else offset
-        if first.__class__ is Int:
+        first = start + offset if start.__class__ is not int or start else offset
+        if isinstance(first, Int):
             first = first.value
         self.places[result.name] = (root, first)
         extent = self.types(result.type).extent
