@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from keyword import iskeyword
+
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
+from py_wrapper.emit.writer import quoted
 from py_wrapper.errors import EmitError
 from wrapper_ir.ops import AssertLayout, CallExtern, CollectiveStart, Drop, Launch, Unpack, Wait
 from wrapper_ir.types import TensorType
@@ -30,12 +33,14 @@ def _call(op: CallExtern | CollectiveStart, scope: FunctionScope) -> None:
     callee = scope.module.extern_names.get(op.target)
     if callee is None:
         raise EmitError("PY101", f"the program declares no operator {op.target}", scope)
+    defaults = scope.module.defaults(op.target)
+    kwargs = [(name, arg) for name, arg in op.kwargs if name not in defaults or defaults[name] != str(arg)]
     args = [scope.arg(arg) for arg in op.args]
+    args += [f"{name}={scope.arg(arg)}" for name, arg in kwargs if not iskeyword(name)]
     # A keyword that Python reserves (`from`) can only be passed in a dict.
-    args += [f"{name}={scope.arg(arg)}" for name, arg in op.kwargs if name.isidentifier() and name != "from"]
-    odd = [(name, arg) for name, arg in op.kwargs if not name.isidentifier() or name == "from"]
+    odd = [f"{quoted(name)}: {scope.arg(arg)}" for name, arg in kwargs if iskeyword(name)]
     if odd:
-        args.append("**{" + ", ".join(f"{name!r}: {scope.arg(arg)}" for name, arg in odd) + "}")
+        args.append("**{" + ", ".join(odd) + "}")
     head = "" if op.result is None else f"{scope.bind(op.result)} = "
     scope.out.items(f"{head}{callee}(", args, ")")
     if op.result is not None:
@@ -60,7 +65,7 @@ def wait(op: Wait, scope: FunctionScope) -> None:
 
 def unpack(op: Unpack, scope: FunctionScope) -> None:
     """Indexing; an empty path is the result itself."""
-    path = "".join(f"[{step!r}]" for step in op.path)
+    path = "".join(f"[{quoted(step) if isinstance(step, str) else step}]" for step in op.path)
     source = scope.name(op.source)
     scope.out.line(f"{scope.bind(op.result)} = {source}{path}")
     _check_result(op.result, scope)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
+from py_wrapper.emit.writer import quoted
 from wrapper_ir.ops import (
     AssertExpr,
     AssertFinite,
@@ -44,7 +45,7 @@ def assert_layout(op: AssertLayout, scope: FunctionScope) -> None:
     check = scope.module.helper(Helper.ASSERT_LAYOUT)
     args = [name, scope.shape(op.sizes), scope.shape(op.strides)]
     if op.message:
-        args.append(repr(op.message))
+        args.append(quoted(op.message))
     scope.out.items(f"{check}(", args, ")")
     if op.alignment:
         with scope.out.block(f"if {name}.data_ptr() % {op.alignment}:"):
@@ -52,14 +53,14 @@ def assert_layout(op: AssertLayout, scope: FunctionScope) -> None:
             note = f"{name} is not aligned to {op.alignment} bytes" + (
                 f" ({op.message})" if op.message else ""
             )
-            scope.out.line(f"{fail}({note!r})")
+            scope.out.line(f"{fail}({quoted(note)})")
 
 
 def assert_expr(op: AssertExpr, scope: FunctionScope) -> None:
     """Not an `assert` statement, which `python -O` leaves out."""
     with scope.out.block(f"if not ({scope.expr(op.condition)}):"):
         fail = scope.module.runtime("fail_assertion")
-        scope.out.line(f"{fail}({op.message!r}, {str(op.condition)!r})")
+        scope.out.line(f"{fail}({quoted(op.message)}, {quoted(str(op.condition))})")
 
 
 def assert_finite(op: AssertFinite, scope: FunctionScope) -> None:
@@ -69,7 +70,7 @@ def assert_finite(op: AssertFinite, scope: FunctionScope) -> None:
         return
     scope.module.runtime("fail_finite")
     check = scope.module.helper(Helper.FINITE)
-    scope.out.line(f"{check}({scope.name(op.tensor)}, {op.tensor.name!r}, {op.message!r})")
+    scope.out.line(f"{check}({scope.name(op.tensor)}, {quoted(op.tensor.name)}, {quoted(op.message)})")
 
 
 def record_event(op: RecordEvent, scope: FunctionScope) -> None:
@@ -107,5 +108,7 @@ def debug_value(op: DebugValue, scope: FunctionScope) -> None:
     """Values are shown by the runtime."""
     show = scope.module.runtime("debug_value")
     for value in op.values:
-        dtype = f", {value.type.dtype.value!r}" if isinstance(value.type, TensorType) else ""
-        scope.out.line(f"{show}({value.name!r}, {scope.name(value)}, {op.mode.value!r}, {op.label!r}{dtype})")
+        dtype = f", {quoted(value.type.dtype.value)}" if isinstance(value.type, TensorType) else ""
+        scope.out.line(
+            f"{show}({quoted(value.name)}, {scope.name(value)}, {quoted(op.mode.value)}, {quoted(op.label)}{dtype})"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.names import Namer
-from py_wrapper.emit.writer import Writer, tuple_text
+from py_wrapper.emit.writer import Writer, quoted, tuple_text
 from wrapper_ir.expr import SymKind, to_python
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.types import ScalarType, TensorType, Type
@@ -52,7 +52,7 @@ def _example(type: Type, spelling: dict[str, str], scope: ModuleScope) -> str:
                 for part in (type.sizes, type.strides)
             )
             text = f"{scope.helper(Helper.EXAMPLE)}({sizes}, {strides}, torch.{type.dtype.torch_name}, generator)"
-            return text if type.device.type == "cpu" else f"{text}.to({str(type.device)!r})"
+            return text if type.device.type == "cpu" else f"{text}.to({quoted(str(type.device))})"
         case ScalarType(kind=kind):
             return _SCALARS[kind]
         case _:

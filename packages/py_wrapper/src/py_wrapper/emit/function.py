@@ -21,7 +21,7 @@ def write_function(scope: FunctionScope, name: str, doc: str) -> None:
         out.line(f'"""{doc}"""')
         _take_arguments(function, scope)
         last = _end_of_work(scope)
-        previous: Provenance = UNKNOWN
+        previous = ""
         for position, op in enumerate(function.body):
             if last <= position < len(function.body) - 1:
                 continue  # returning ends all variables
@@ -53,16 +53,15 @@ def _end_of_work(scope: FunctionScope) -> int:
     return end
 
 
-def _announce(op: Op, previous: Provenance, scope: FunctionScope) -> Provenance:
+def _announce(op: Op, previous: str, scope: FunctionScope) -> str:
     """A comment with the source op, where it is another one than before."""
-    prov = op.prov
-    if isinstance(op, _SILENT) or prov == previous or not scope.module.options.comments:
+    if isinstance(op, _SILENT) or op.prov == UNKNOWN or not scope.module.options.comments:
         return previous
-    text = source_comment(prov)
-    if text:
+    text = source_comment(op.prov)
+    if text and text != previous:
         scope.out.gap()
         scope.out.comment(text)
-    return prov
+    return text
 
 
 def source_comment(prov: Provenance) -> str:

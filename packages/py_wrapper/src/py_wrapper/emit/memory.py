@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.scope import FunctionScope
-from py_wrapper.emit.writer import tuple_text
+from py_wrapper.emit.writer import quoted, tuple_text
 from py_wrapper.errors import EmitError
 from wrapper_ir.expr import Expr, Int, Mul, floordiv
 from wrapper_ir.layout import extent_bytes
@@ -112,7 +112,7 @@ def _empty(
             "allocate in the default memory space",
         )
     if type.device != Device("cpu"):
-        return f"torch.empty_strided({args}, dtype={torch_dtype}, device={str(type.device)!r})"
+        return f"torch.empty_strided({args}, dtype={torch_dtype}, device={quoted(str(type.device))})"
     helper = Helper.EMPTY_PINNED if type.space.kind is MemoryKind.PINNED else Helper.EMPTY
     return f"{scope.module.helper(helper)}({args}, {torch_dtype})"
 
@@ -136,12 +136,13 @@ def view(op: View, scope: FunctionScope) -> None:
         scope.out.line(f"{scope.bind(op.result)} = {_filled(text, pending, scope)}")
         return
     text = _window(op, type, scope)
-    ended: list[Value] = []
-    if op.mode is ViewMode.REUSE:
-        ended = [m for m in scope.storage_members(op.source) if isinstance(m.type, TensorType)]
-    note = "  # reuse" if op.mode is ViewMode.REUSE else ""
-    scope.out.line(f"{scope.bind(op.result)} = {text}{note}")
-    scope.forget(ended)
+    if op.mode is ViewMode.ALIAS:
+        scope.out.line(f"{scope.bind(op.result)} = {text}")
+        return
+    ended = [m for m in scope.storage_members(op.source) if isinstance(m.type, TensorType)]
+    head = f"{scope.bind(op.result)} = {text}"
+    names = scope.unbind(ended)
+    scope.out.line(f"{head}; del {', '.join(names)}  # reuse" if names else f"{head}  # reuse")
 
 
 def _window(op: View, type: TensorType, scope: FunctionScope) -> str:

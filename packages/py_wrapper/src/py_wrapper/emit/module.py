@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from py_wrapper.emit.fast_calls import FAST_CALLS
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.names import Namer
@@ -11,6 +13,7 @@ from wrapper_ir.expr import Expr, Int
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import Launch, ResizeStorage, SetStorage, View, ViewMode
 from wrapper_ir.program import Function, Program
+from wrapper_ir.schemas import parse_schema
 from wrapper_ir.signature import TreeSpec
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
@@ -33,6 +36,7 @@ class ModuleScope:
         self.index = ProgramIndex(program)
         self.names = Namer((*_OWN, *_RUNTIME, *(h.value for h in Helper)))
         self.helpers: dict[Helper, None] = {}
+        self._defaults: dict[str, dict[str, str]] = {}
         self.runtime_names: dict[str, None] = {}
         self.containers: dict[TreeSpec, tuple[str, str]] = {}
         self.classes: dict[str, str] = {}
@@ -78,6 +82,16 @@ class ModuleScope:
         return self.constant_names.get(value) or self.hoisted.get((function.name, value))
 
     # --- what functions ask for
+
+    def defaults(self, target: str) -> Mapping[str, str]:
+        """The numbers that an operator takes where an argument is left out, as text, by argument."""
+        known = self._defaults.get(target)
+        if known is None:
+            extern = self.index.externs.get(target)
+            args = parse_schema(extern.schema).args if extern is not None else ()
+            known = {a.name: a.default for a in args if a.default is not None and a.default[:1].isdigit()}
+            self._defaults[target] = known
+        return known
 
     def helper(self, helper: Helper) -> str:
         """The name of a helper, which the module then defines."""

@@ -14,7 +14,7 @@ from py_wrapper.emit.memory import constant_view
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.signature import write_forward
-from py_wrapper.emit.writer import Writer
+from py_wrapper.emit.writer import Writer, quoted, tuple_text
 from py_wrapper.native import overload_path
 from py_wrapper.options import PyOptions
 from wrapper_ir.artifact import Artifact
@@ -118,11 +118,11 @@ def _write_prologue(
     for name, path in scope.extern_globals.items():
         out.line(f"{path} = torch.ops.{'.'.join(overload_path(name))}")
     for type_name, name in scope.classes.items():
-        out.line(f"{name} = class_of({type_name!r})")
+        out.line(f"{name} = class_of({quoted(type_name)})")
     for spec, (flatten, build) in scope.containers.items():
         out.items(
             f"{flatten}, {build} = custom_container(",
-            ["torch.utils._pytree", repr(spec.type_name), repr(spec.context)],
+            ["torch.utils._pytree", quoted(spec.type_name), quoted(spec.context)],
             ")",
         )
     _write_parts(artifact, scope, kernels, views, out)
@@ -163,7 +163,7 @@ def _write_parts(
         out.gap()
         out.line("kernels = parts.load_kernels()")
         for name, variable in scope.kernel_names.items():
-            out.line(f"{variable} = kernels[{name!r}]")
+            out.line(f"{variable} = kernels[{quoted(name)}]")
     if scope.constant_names:
         out.gap()
         for constant in artifact.program.constants:
@@ -177,16 +177,14 @@ def _write_constant(constant: Constant, name: str, out: Writer) -> None:
     assert isinstance(type, TensorType)
     sizes, strides = (_ints(part) for part in (type.sizes, type.strides))
     dtype = f"torch.{type.dtype.torch_name}"
-    to = f".to({str(type.device)!r})" if type.device.type != "cpu" else ""
+    to = f".to({quoted(str(type.device))})" if type.device.type != "cpu" else ""
     if 0 in [int(str(e)) for e in type.sizes]:
         out.line(f"{name} = torch.empty_strided({sizes}, {strides}, dtype={dtype}){to}")
         return
     own = ".clone()" if constant.mutable else ""
-    load = f"parts.constant({constant.value.name!r}, torch.frombuffer, {dtype}){own}{to}"
+    load = f"parts.constant({quoted(constant.value.name)}, torch.frombuffer, {dtype}){own}{to}"
     out.line(f"{name} = {load}.as_strided({sizes}, {strides})")
 
 
 def _ints(exprs: Sequence[Any]) -> str:  # Any: expressions; constants have static layouts
-    from py_wrapper.emit.writer import tuple_text
-
     return tuple_text([str(e) for e in exprs])

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from py_wrapper.emit.names import Namer
-from py_wrapper.emit.writer import Writer, tuple_text
+from py_wrapper.emit.writer import Writer, quoted, tuple_text
 from py_wrapper.errors import EmitError
 from wrapper_ir.aliasing import Aliasing, analyse_aliasing
 from wrapper_ir.errors import NotSupportedError
@@ -107,9 +107,14 @@ class FunctionScope:
 
     def forget(self, values: Iterable[Value]) -> None:
         """Ends variables with one `del`."""
-        names = [self.bound.pop(value) for value in values if value in self.bound]
+        names = self.unbind(values)
         if names:
-            self.out.items("del ", names, "") if len(names) < 8 else self.out.items("del (", names, ")")
+            long = len(names) > 8
+            self.out.items("del (" if long else "del ", names, ")" if long else "")
+
+    def unbind(self, values: Iterable[Value]) -> list[str]:
+        """The variables of these values, which are no longer theirs; the caller deletes them."""
+        return [self.bound.pop(value) for value in values if value in self.bound]
 
     def storage_members(self, value: Value) -> list[Value]:
         """All values with a variable that live in the storage of `value`."""
@@ -158,12 +163,14 @@ class FunctionScope:
                 return self.expr(arg)
             case tuple():
                 return f"[{', '.join(self.arg(item) for item in arg)}]"
-            case None | str():
-                return repr(arg)
+            case None:
+                return "None"
+            case str():
+                return quoted(arg)
             case DType():
                 return f"torch.{arg.torch_name}"
             case Device():
-                return f"torch.device({str(arg)!r})"
+                return f"torch.device({quoted(str(arg))})"
             case MemoryFormat() | Layout():
                 return f"torch.{arg.value}"
             case _:

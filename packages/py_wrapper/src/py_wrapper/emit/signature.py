@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.names import Namer
-from py_wrapper.emit.writer import Writer, tuple_text
+from py_wrapper.emit.writer import Writer, quoted, tuple_text
 from py_wrapper.errors import EmitError
 from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.ops import Arg
@@ -105,14 +105,14 @@ class _Forward:
         targets = f"{', '.join(children)}{',' if len(children) == 1 else ''}"
         match spec.kind:
             case TreeKind.NONE:
-                self.out.line(f"{self.scope.runtime('expect_static')}({name!r}, {name}, None)")
+                self.out.line(f"{self.scope.runtime('expect_static')}({quoted(name)}, {name}, None)")
             case TreeKind.TUPLE | TreeKind.LIST | TreeKind.NAMEDTUPLE:
                 self.out.line(f"{targets or '()'} = {name}")
             case TreeKind.DICT:
                 keys = tree_keys(spec)
                 expect = self.scope.runtime("expect_keys")
-                values = ", ".join(f"{name}[{key!r}]" for key in keys)
-                self.out.line(f"{expect}({name!r}, {name}, {tuple_text([repr(k) for k in keys])})")
+                values = ", ".join(f"{name}[{_key(key)}]" for key in keys)
+                self.out.line(f"{expect}({quoted(name)}, {name}, {tuple_text([_key(k) for k in keys])})")
                 if children:
                     self.out.line(f"{targets} = {values}{',' if len(children) == 1 else ''}")
             case TreeKind.CUSTOM:
@@ -126,9 +126,9 @@ class _Forward:
         expect = self.scope.runtime("expect_static")
         if text in ("None", "True", "False"):
             with self.out.block(f"if {name} is not {text}:"):
-                self.out.line(f"{expect}({name!r}, {name}, {text})")
+                self.out.line(f"{expect}({quoted(name)}, {name}, {text})")
         else:
-            self.out.line(f"{expect}({name!r}, {name}, {text})")
+            self.out.line(f"{expect}({quoted(name)}, {name}, {text})")
 
     # --- results
 
@@ -163,7 +163,7 @@ class _Forward:
                 return f"[{', '.join(children)}]"
             case TreeKind.DICT:
                 pairs = zip(tree_keys(spec), children, strict=True)
-                return "{" + ", ".join(f"{key!r}: {child}" for key, child in pairs) + "}"
+                return "{" + ", ".join(f"{_key(key)}: {child}" for key, child in pairs) + "}"
             case TreeKind.NAMEDTUPLE:
                 return f"{self.scope.class_name(spec.type_name)}({', '.join(children)})"
             case TreeKind.CUSTOM:
@@ -171,21 +171,29 @@ class _Forward:
                 return f"{build}({tuple_text(children)})"
 
 
+def _key(key: object) -> str:
+    return quoted(key) if isinstance(key, str) else repr(key)
+
+
 def literal_text(value: Arg) -> str:
     """Python text of a literal; raises EmitError PY102 for what is none."""
     match value:
-        case None | str():
-            return repr(value)
+        case None:
+            return "None"
+        case str():
+            return quoted(value)
         case Int() | Bool():
             return repr(value.value)
         case Float():
-            return f"float({str(value.value)!r})" if value.value - value.value != 0 else repr(value.value)
+            return (
+                f"float({quoted(str(value.value))})" if value.value - value.value != 0 else repr(value.value)
+            )
         case tuple():
             return f"[{', '.join(literal_text(item) for item in value)}]"
         case DType():
             return f"torch.{value.torch_name}"
         case Device():
-            return f"torch.device({str(value)!r})"
+            return f"torch.device({quoted(str(value))})"
         case MemoryFormat() | Layout():
             return f"torch.{value.value}"
         case _:

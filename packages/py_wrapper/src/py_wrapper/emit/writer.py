@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["WIDTH", "Writer", "tuple_text"]
+__all__ = ["WIDTH", "Writer", "quoted", "tuple_text"]
 
 WIDTH = 110
 
@@ -14,6 +14,12 @@ WIDTH = 110
 def tuple_text(items: Sequence[str]) -> str:
     """A tuple display: `(a, b)`, `(a,)`, `()`."""
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+
+def quoted(text: str) -> str:
+    """A string literal, in double quotes where that needs no more escapes."""
+    literal = repr(text)
+    return f'"{literal[1:-1]}"' if literal[0] == "'" and '"' not in text else literal
 
 
 class Writer:
