@@ -192,6 +192,8 @@ def test_atoms_hold_the_value() -> None:
         ("-" * 5000 + "a", "WIR553", None),
         ("not " * 5000 + "a", "WIR553", None),
         ("a**" * 5000 + "a", "WIR553", None),
+        ("a" + "//a" * 5000, "WIR553", None),
+        ("a" + "//a*a" * 5000, "WIR553", None),
         ("min(a, " * 5000 + "a" + ")" * 5000, "WIR553", None),
     ],
 )

@@ -157,14 +157,18 @@ class ExprParser:
         # The operands of the sum, product, conjunction or disjunction being read, and which of them it is.
         run: list[Expr] = []
         joined: type[Add] | type[Mul] | type[And] | type[Or] | None = None
+        outer = self._depth
         while True:
             token = self._tokens.peek()
             level = _LEVELS.get(token.text, -1) if token.kind in ("OP", "NAME") else -1
             if level < minimum:
+                self._depth = outer
                 return (joined(tuple(run)) if joined else left), bare
             self._tokens.next()
             right, right_bare = self._climb(level + 1)
             cls = _NARY.get(token.text)
+            if cls is None or cls is not joined:
+                self._deepen()  # `a // b // c` nests to the left
             if cls is not None:
                 if token.text == "-":
                     right = _negated(right, right_bare)
@@ -273,12 +277,15 @@ class ExprParser:
         return _DIM_ATOMS[name.text](value, int(dim.text))
 
     def _nested(self, read: Callable[[], Expr]) -> Expr:
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise _too_deep(self._tokens.peek())
+        self._deepen()
         e = read()
         self._depth -= 1
         return e
+
+    def _deepen(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise _too_deep(self._tokens.peek())
 
     def _accept(self, text: str) -> bool:
         token = self._tokens.peek()
