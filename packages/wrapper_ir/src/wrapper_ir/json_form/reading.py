@@ -32,7 +32,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 T = TypeVar("T")
 E = TypeVar("E", bound=enum.Enum)
 
-MAX_DEPTH = 100
+MAX_DEPTH = 200
 """Expressions, argument lists and structures may nest this deep."""
 
 

@@ -1,0 +1,284 @@
+"""The JSON Schemas (draft 2020-12) of programs and signatures, made from the tables that encode and decode.
+
+The files in `wrapper_ir/schema` are written from here; a test compares them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Mapping
+
+from wrapper_ir.expr import SymKind
+from wrapper_ir.json_form.exprs import EXPR_TAGS
+from wrapper_ir.json_form.ops import OP_TAGS, op_fields
+from wrapper_ir.json_form.program import FORMAT
+from wrapper_ir.json_form.reading import Json
+from wrapper_ir.json_form.signature import SIGNATURE_FORMAT
+from wrapper_ir.kernels import Access, ParamKind
+from wrapper_ir.program import SCHEMA_VERSION, Ownership
+from wrapper_ir.schemas import ExternTag
+from wrapper_ir.signature import TreeKind
+from wrapper_ir.types import DType, Layout, MemoryFormat, MemoryKind, OpaqueKind
+
+__all__ = ["SCHEMAS", "program_schema", "signature_schema"]
+
+Schema = dict[str, Json]
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_STRING: Schema = {"type": "string"}
+_INTEGER: Schema = {"type": "integer"}
+_INDEX: Schema = {"type": "integer", "minimum": 0}
+_TRUTH: Schema = {"type": "boolean"}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _words(words: Iterable[str]) -> Schema:
+    listed: list[Json] = [*sorted(words)]
+    return {"enum": listed}
+
+
+def _enum(cls: type[enum.Enum]) -> Schema:
+    return _words(str(m.value) for m in cls)
+
+
+def _record(fields: Mapping[str, Schema], optional: Iterable[str] = ()) -> Schema:
+    """An object of these fields and no others."""
+    required: list[Json] = [*sorted(set(fields) - set(optional))]
+    return {
+        "type": "object",
+        "properties": dict(fields),
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def _one(name: str, schema: Schema) -> Schema:
+    return _record({name: schema})
+
+
+def _any(*schemas: Schema) -> Schema:
+    return {"anyOf": list(schemas)}
+
+
+def _tagged(tags: Iterable[str], *fields: Schema) -> Schema:
+    """A list of a tag and exactly these fields."""
+    items: list[Json] = [_words(tags), *fields]
+    return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
+
+
+def _expr() -> Schema:
+    by_count: dict[int, list[str]] = {}
+    for tag, count in EXPR_TAGS.items():
+        by_count.setdefault(count, []).append(tag)
+    nodes: list[Schema] = []
+    for count, tags in sorted(by_count.items()):
+        if count:
+            nodes.append(_tagged(tags, *[_ref("expr")] * count))
+        else:
+            first: list[Json] = [_words(tags)]
+            nodes.append({"type": "array", "prefixItems": first, "items": _ref("expr"), "minItems": 3})
+    atoms = [_tagged(("size", "stride"), _STRING, _INDEX), _tagged(("offset", "item"), _STRING)]
+    return _any(_INTEGER, _TRUTH, _STRING, _ref("float"), *nodes, *atoms)
+
+
+def _arg() -> Schema:
+    return _any(
+        {"type": "null"},
+        _ref("expr"),
+        _one("value", _STRING),
+        _one("list", _array(_ref("arg"))),
+        _one("str", _STRING),
+        _one("dtype", _ref("dtype")),
+        _one("device", _ref("device")),
+        _one("memory_format", _enum(MemoryFormat)),
+        _one("layout", _enum(Layout)),
+    )
+
+
+def _type() -> Schema:
+    space = _record({"kind": _enum(MemoryKind), "group": _STRING, "alloc_id": _INTEGER})
+    exprs = _array(_ref("expr"))
+    return _any(
+        _record(
+            {
+                "kind": {"const": "tensor"},
+                "dtype": _ref("dtype"),
+                "sizes": exprs,
+                "strides": exprs,
+                "device": _ref("device"),
+            }
+        ),
+        _record(
+            {"kind": {"const": "storage"}, "nbytes": _ref("expr"), "device": _ref("device"), "space": space}
+        ),
+        _record({"kind": {"const": "scalar"}, "scalar": _enum(SymKind)}),
+        _record({"kind": {"const": "results"}}),
+        _record({"kind": {"const": "opaque"}, "opaque": _enum(OpaqueKind), "detail": _STRING}),
+    )
+
+
+def _ops() -> dict[str, Schema]:
+    """A definition for each op, and `op`, which chooses among them by the tag."""
+    found: dict[str, Schema] = {}
+    choices: list[Json] = []
+    for cls, tag in OP_TAGS.items():
+        fields: dict[str, Schema] = {"op": {"const": tag}, "prov": _INDEX}
+        optional = ["prov"]
+        for name, default, codec in op_fields(cls):
+            fields[name] = codec.schema
+            if default is not dataclasses.MISSING:
+                optional.append(name)
+        found[f"op_{tag}"] = _record(fields, optional)
+        is_tag: Schema = {"properties": {"op": {"const": tag}}, "required": ["op"]}
+        choices.append({"if": is_tag, "then": _ref(f"op_{tag}")})
+    found["op"] = {
+        "type": "object",
+        "properties": {"op": _words(OP_TAGS.values())},
+        "required": ["op"],
+        "allOf": choices,
+    }
+    return found
+
+
+def _kernel() -> Schema:
+    common: dict[str, Schema] = {"name": _STRING, "params": _array(_ref("kernel_param"))}
+    return _any(
+        _record(
+            {
+                **common,
+                "kind": {"const": "cpp"},
+                "source": _STRING,
+                "entry": _STRING,
+                "isa": _array(_STRING),
+            }
+        ),
+        _record({**common, "kind": {"const": "foreign"}, "runtime": _STRING, "payload": _STRING}),
+    )
+
+
+def _kernel_param() -> Schema:
+    return _record(
+        {
+            "name": _STRING,
+            "kind": _enum(ParamKind),
+            "dtype": _ref("dtype"),
+            "access": _enum(Access),
+            "may_alias": _array(_STRING),
+        }
+    )
+
+
+def _symbol() -> Schema:
+    bound = _any({"type": "null"}, _INTEGER)
+    return _record(
+        {
+            "name": _STRING,
+            "kind": _enum(SymKind),
+            "backed": _TRUTH,
+            "lower": bound,
+            "upper": bound,
+            "hint": _any({"type": "null"}, _INTEGER, _TRUTH, _ref("float")),
+        }
+    )
+
+
+def _function() -> Schema:
+    param = _record({"value": _ref("result"), "ownership": _enum(Ownership)})
+    return _record(
+        {
+            "name": _STRING,
+            "params": _array(param),
+            "captures": _array(_STRING),
+            "body": _array(_ref("op")),
+        }
+    )
+
+
+def _provenance() -> Schema:
+    lists = ("nodes", "ops", "locations", "modules")
+    return _record({**{name: _array(_STRING) for name in lists}, "upstream": _STRING})
+
+
+def _common() -> dict[str, Schema]:
+    return {
+        "expr": _expr(),
+        "arg": _arg(),
+        "float": _one("float", _any({"type": "number"}, {"enum": ["-inf", "inf", "nan"]})),
+        "dtype": _enum(DType),
+        "device": _record({"type": _STRING, "index": _any({"type": "null"}, _INTEGER)}),
+    }
+
+
+def program_schema() -> Schema:
+    """The schema of `to_json`."""
+    definitions: dict[str, Schema] = {
+        **_common(),
+        **_ops(),
+        "type": _type(),
+        "result": _record({"name": _STRING, "type": _INDEX}),
+        "symbol": _symbol(),
+        "kernel": _kernel(),
+        "kernel_param": _kernel_param(),
+        "function": _function(),
+        "provenance": _provenance(),
+    }
+    extern = _record({"schema": _STRING, "tags": _array(_enum(ExternTag))})
+    constant = _record({"value": _ref("result"), "sha256": _STRING, "mutable": _TRUTH})
+    top = _record(
+        {
+            "format": {"const": FORMAT},
+            "version": {"const": SCHEMA_VERSION},
+            "target": _record({"device": _ref("device"), "arch": _STRING}),
+            "symbols": _array(_ref("symbol")),
+            "constants": _array(constant),
+            "externs": _array(extern),
+            "kernels": _array(_ref("kernel")),
+            "functions": _array(_ref("function")),
+            "types": _array(_ref("type")),
+            "provenance": _array(_ref("provenance")),
+        }
+    )
+    return {"$schema": _DRAFT, "title": "Wrapper IR program", **top, "$defs": dict(definitions)}
+
+
+def signature_schema() -> Schema:
+    """The schema of `signature_to_json`."""
+    tree = _record(
+        {
+            "kind": _enum(TreeKind),
+            "children": _array(_ref("tree")),
+            "keys": _array(_STRING),
+            "type_name": _STRING,
+            "context": _STRING,
+        }
+    )
+    pair = _record({"result": _INDEX, "leaf": _INDEX})
+    binding = _any(_one("result", _INDEX), _one("input", _INDEX), _one("constant", _ref("arg")))
+    top = _record(
+        {
+            "format": {"const": SIGNATURE_FORMAT},
+            "version": {"const": SCHEMA_VERSION},
+            "inputs": _ref("tree"),
+            "params": _array(_INDEX),
+            "outputs": _ref("tree"),
+            "bindings": _array(binding),
+            "names": _array(_STRING),
+            "statics": _array(_record({"leaf": _INDEX, "value": _ref("arg")})),
+            "write_backs": _array(pair),
+            "aliases": _array(pair),
+        }
+    )
+    definitions: dict[str, Schema] = {**_common(), "tree": tree}
+    return {"$schema": _DRAFT, "title": "Wrapper IR signature", **top, "$defs": dict(definitions)}
+
+
+SCHEMAS = {"program.schema.json": program_schema, "signature.schema.json": signature_schema}
+"""The shipped files and what makes them."""
