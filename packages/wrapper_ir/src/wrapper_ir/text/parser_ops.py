@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wrapper_ir.expr import Int
-from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import (
     UNKNOWN,
     AllocPurpose,
@@ -180,8 +179,7 @@ def _alloc(p: OpParser) -> tuple[Op, ...]:
     purpose, zero, stream = _alloc_options(p)
     if len(type_.sizes) != len(type_.strides):
         p.fail("WIR500", f"{len(type_.sizes)} sizes, but {len(type_.strides)} strides", start)
-    made = StorageType(extent_bytes(type_), type_.device)
-    storage = p.define(f"{name}.s", made, start - 3)
+    storage = p.define(f"{name}.s", p.storage_of(type_), start - 3)
     result = p.result(type_)
     return (
         AllocStorage(result=storage, purpose=purpose, zero=zero, stream=stream, prov=p.prov),

@@ -6,7 +6,7 @@ import contextlib
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, ExprParser, Int, Sym, SymKind
-from wrapper_ir.layout import contiguous_strides
+from wrapper_ir.layout import contiguous_strides, extent_bytes
 from wrapper_ir.ops import Arg
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.text.cursor import MAX_DEPTH, Cursor
@@ -104,6 +104,7 @@ class TypeParser(Cursor):
         self._kinds: dict[str, SymKind] = {}
         self._simple: dict[str, Expr] = {}
         self._types: dict[tuple[str, ...], Type] = {}
+        self._storages: dict[TensorType, StorageType] = {}
         self._depth = 0
         self._stream = _Stream(self)
 
@@ -208,6 +209,13 @@ class TypeParser(Cursor):
         if tokens[end][:1] == "@":
             end += 3 if tokens[end + 1] == ":" else 1
         return tuple(tokens[start:end])
+
+    def storage_of(self, type: TensorType) -> StorageType:
+        """The storage that a tensor of this type fills."""
+        found = self._storages.get(type)
+        if found is None:
+            found = self._storages[type] = StorageType(extent_bytes(type), type.device)
+        return found
 
     def _storage(self) -> StorageType:
         self.expect("(")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wrapper_ir.expr import Int, print_expr
-from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import (
     AllocPurpose,
     AllocStorage,
@@ -71,7 +70,7 @@ def alloc_text(storage: Op, view: Op, types: TypePrinter) -> str | None:
         and made.device == type_.device
         and made.space == _DEFAULT_SPACE
         and len(type_.sizes) == len(type_.strides)
-        and made.nbytes == extent_bytes(type_)
+        and made.nbytes == types.extent(type_)
     )
     if not fits:
         return None

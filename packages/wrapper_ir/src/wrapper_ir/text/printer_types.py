@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from wrapper_ir.expr import Expr, print_expr
-from wrapper_ir.layout import is_contiguous
+from wrapper_ir.layout import extent_bytes, is_contiguous
 from wrapper_ir.ops import Arg
 from wrapper_ir.quoting import plain_name, quote, value_name
 from wrapper_ir.types import (
@@ -52,6 +52,7 @@ class TypePrinter:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._types: dict[Type, str] = {}
+        self._extents: dict[TensorType, Expr] = {}
 
     def at(self, device: Device) -> str:
         """` @cuda:0`, empty for the target's own device."""
@@ -63,6 +64,13 @@ class TypePrinter:
         if text is None:
             text = self._types[type] = self._type(type)
         return text
+
+    def extent(self, type: TensorType) -> Expr:
+        """`extent_bytes`, worked out once for equal types."""
+        found = self._extents.get(type)
+        if found is None:
+            found = self._extents[type] = extent_bytes(type)
+        return found
 
     def _type(self, type: Type) -> str:
         match type:
