@@ -18,6 +18,8 @@ class Pass(ABC):
     have defaults. The textual form is `name` or `name{option=value,flag=true}`."""
 
     name: ClassVar[str]
+    repairs: ClassVar[frozenset[str]] = frozenset()
+    """Codes of verifier rules that the input may break, because the pass mends them."""
 
     @abstractmethod
     def run(self, program: Program) -> Program:

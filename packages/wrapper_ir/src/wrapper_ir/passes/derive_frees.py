@@ -25,6 +25,10 @@ class DeriveFrees(Pass):
     """
 
     name: ClassVar[str] = "derive-frees"
+    # all that wrong, missing or doubled frees and drops can break
+    repairs: ClassVar[frozenset[str]] = frozenset(
+        {"WIR060", "WIR061", "WIR063", "WIR064", "WIR065", "WIR066", "WIR067", "WIR070"}
+    )
 
     def run(self, program: Program) -> Program:
         """The program with lifetimes ended at the earliest point."""
