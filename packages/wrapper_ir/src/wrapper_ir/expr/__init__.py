@@ -72,11 +72,12 @@ from wrapper_ir.expr.nodes import (
     Where,
 )
 from wrapper_ir.expr.normal import Monomial, Poly, expand
-from wrapper_ir.expr.parse import ExprParser, Token, TokenStream, parse_expr
+from wrapper_ir.expr.parse import ExprParser, parse_expr
 from wrapper_ir.expr.python import LeafName, to_python
 from wrapper_ir.expr.ranges import bounds, prove_eq, prove_le, prove_nonneg
 from wrapper_ir.expr.rewrite import map_atoms, rebuild, substitute
 from wrapper_ir.expr.text import print_expr
+from wrapper_ir.expr.tokens import Token, TokenStream
 
 __all__ = [
     "CPP_HELPERS",

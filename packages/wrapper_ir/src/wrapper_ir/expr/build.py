@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.base import Expr, ExprLike, SymKind
@@ -48,6 +49,7 @@ __all__ = [
 
 _MAX_POWER_BITS = 4096
 _MAX_FACTORS = 4
+_CACHED = 4096
 
 
 def as_expr(value: ExprLike) -> Expr:
@@ -76,9 +78,15 @@ def add(*operands: ExprLike) -> Expr:
         left, right = map(as_int, operands)
         if left is not None and right is not None:
             return Int(left + right)
-    args = [as_expr(operand) for operand in operands]
+    return _add(tuple(map(as_expr, operands)))
+
+
+# Layouts repeat a few sums, products and quotients all over a program, hence the (bounded) caches. They
+# stand behind `as_expr`, because 1, 1.0 and True would be one key.
+@lru_cache(maxsize=_CACHED)
+def _add(args: tuple[Expr, ...]) -> Expr:
     if any(arg.kind is SymKind.FLOAT for arg in args):
-        return _fold_floats(Add, args)
+        return _fold_floats(Add, list(args))
     terms: dict[tuple[Expr, ...], int] = {}
     for arg in args:
         _collect(arg, 1, terms)
@@ -101,7 +109,11 @@ def mul(*operands: ExprLike) -> Expr:
         left, right = map(as_int, operands)
         if left is not None and right is not None:
             return Int(left * right)
-    args = [as_expr(operand) for operand in operands]
+    return _mul(tuple(map(as_expr, operands)))
+
+
+@lru_cache(maxsize=_CACHED)
+def _mul(args: tuple[Expr, ...]) -> Expr:
     if any(arg.kind is SymKind.FLOAT for arg in args):
         return _fold_floats(Mul, [arg for arg in args if arg != Int(1)] or [Int(1)])
     coefficient, factors = _factors_of(args)
@@ -212,7 +224,11 @@ def _cancel(e: Expr, divisor: int, *, up: bool) -> tuple[Expr, int]:
 
 def floordiv(lhs: ExprLike, rhs: ExprLike) -> Expr:
     """`lhs // rhs`, rounded towards minus infinity."""
-    a, b = as_expr(lhs), as_expr(rhs)
+    return _floordiv(as_expr(lhs), as_expr(rhs))
+
+
+@lru_cache(maxsize=_CACHED)
+def _floordiv(a: Expr, b: Expr) -> Expr:
     if not isinstance(b, Int) or b.value == 0 or not _is_int(a):
         return FloorDiv(a, b)
     divisor = b.value
@@ -233,7 +249,11 @@ def floordiv(lhs: ExprLike, rhs: ExprLike) -> Expr:
 
 def ceildiv(lhs: ExprLike, rhs: ExprLike) -> Expr:
     """`lhs / rhs` rounded towards plus infinity."""
-    a, b = as_expr(lhs), as_expr(rhs)
+    return _ceildiv(as_expr(lhs), as_expr(rhs))
+
+
+@lru_cache(maxsize=_CACHED)
+def _ceildiv(a: Expr, b: Expr) -> Expr:
     if not isinstance(b, Int) or b.value == 0 or not _is_int(a):
         return CeilDiv(a, b)
     divisor = b.value
@@ -254,7 +274,11 @@ def ceildiv(lhs: ExprLike, rhs: ExprLike) -> Expr:
 
 def mod(lhs: ExprLike, rhs: ExprLike) -> Expr:
     """`lhs % rhs` with the sign of `rhs`."""
-    a, b = as_expr(lhs), as_expr(rhs)
+    return _mod(as_expr(lhs), as_expr(rhs))
+
+
+@lru_cache(maxsize=_CACHED)
+def _mod(a: Expr, b: Expr) -> Expr:
     if not isinstance(b, Int) or b.value == 0 or not _is_int(a):
         return Mod(a, b)
     if isinstance(a, Int):

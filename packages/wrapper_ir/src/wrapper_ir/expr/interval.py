@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import product
@@ -18,12 +19,16 @@ _MAX_BITS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """All numbers from `lo` to `hi`, both included; None is unbounded. Raises WIR405 where `lo > hi`."""
+    """All numbers from `lo` to `hi`, both included; None, or an infinity, is unbounded. Raises WIR405 where `lo > hi`."""
 
     lo: Bound = None
     hi: Bound = None
 
     def __post_init__(self) -> None:
+        if self.lo == -math.inf:
+            object.__setattr__(self, "lo", None)
+        if self.hi == math.inf:
+            object.__setattr__(self, "hi", None)
         if self.lo is not None and self.hi is not None and not self.lo <= self.hi:
             raise ExpressionError("WIR405", f"interval from {self.lo} to {self.hi} is empty")
 

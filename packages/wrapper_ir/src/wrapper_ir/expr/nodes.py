@@ -5,15 +5,12 @@ Captured assertions and the text parser rely on that; everybody else uses the fu
 
 from __future__ import annotations
 
-import enum
-import keyword
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.base import Expr, SymKind, intern
-
-if TYPE_CHECKING:
-    from wrapper_ir.values import Value
+from wrapper_ir.expr.leaves import Bool, Float, Int, Item, OffsetOf, SizeOf, StrideOf, Sym
+from wrapper_ir.expr.operators import BITWISE, CmpOp, ConvertOp, MathOp
 
 __all__ = [
     "NODE_TYPES",
@@ -48,73 +45,6 @@ __all__ = [
 ]
 
 
-class CmpOp(enum.Enum):
-    """Comparison operators; the value is the text form."""
-
-    EQ = "=="
-    NE = "!="
-    LT = "<"
-    LE = "<="
-    GT = ">"
-    GE = ">="
-
-
-class ConvertOp(enum.Enum):
-    """Conversions between kinds. `to_int` truncates; `round` goes to the nearest, halves to even."""
-
-    TO_INT = "to_int"
-    TO_FLOAT = "to_float"
-    TO_BOOL = "to_bool"
-    FLOOR = "floor"
-    CEIL = "ceil"
-    ROUND = "round"
-
-
-class MathOp(enum.Enum):
-    """Functions of floats (`abs` keeps its kind), and the bitwise operations on ints."""
-
-    ABS = "abs"
-    SQRT = "sqrt"
-    EXP = "exp"
-    LOG = "log"
-    LOG2 = "log2"
-    SIN = "sin"
-    COS = "cos"
-    TAN = "tan"
-    SINH = "sinh"
-    COSH = "cosh"
-    TANH = "tanh"
-    ASIN = "asin"
-    ACOS = "acos"
-    ATAN = "atan"
-    ASINH = "asinh"
-    ROUND_TO = "round_to"
-    BIT_AND = "bit_and"
-    BIT_OR = "bit_or"
-    BIT_XOR = "bit_xor"
-
-    @property
-    def arity(self) -> int:
-        """Number of arguments."""
-        return 2 if self in _BINARY_MATH else 1
-
-
-_BITWISE = frozenset({MathOp.BIT_AND, MathOp.BIT_OR, MathOp.BIT_XOR})
-_BINARY_MATH = _BITWISE | {MathOp.ROUND_TO}
-
-RESERVED_NAMES = frozenset(
-    {"min", "max", "where", "ceildiv", "size", "stride", "offset", "item", "true", "false", "inf", "nan"}
-    | {op.value for op in ConvertOp}
-    | {op.value for op in MathOp}
-    | set(keyword.kwlist)
-)
-"""Names that a symbol cannot have, because the text form gives them a meaning."""
-
-
-_SMALL_LIMIT = 4096
-_SMALL_INTS: dict[int, Int] = {}  # keeps the few common constants alive; bounded, so it cannot leak
-
-
 def _numeric_kind(*operands: Expr) -> SymKind:
     return SymKind.FLOAT if any(o.kind is SymKind.FLOAT for o in operands) else SymKind.INT
 
@@ -122,82 +52,6 @@ def _numeric_kind(*operands: Expr) -> SymKind:
 def _join_kind(*operands: Expr) -> SymKind:
     kinds = {operand.kind for operand in operands}
     return kinds.pop() if len(kinds) == 1 else _numeric_kind(*operands)
-
-
-class Int(Expr):
-    """An integer constant of any size. Text: `-3`."""
-
-    __slots__ = ("value",)
-    __match_args__ = ("value",)
-    value: int
-
-    def __new__(cls, value: int) -> Int:  # nothing subclasses it, and the cache holds Int
-        small = _SMALL_INTS.get(value)
-        if small is not None:
-            return small
-        value = int(value)
-        node = intern(Int, (Int, value), (value,))
-        if -_SMALL_LIMIT <= value <= _SMALL_LIMIT:
-            _SMALL_INTS[value] = node
-        return node
-
-    @property
-    def kind(self) -> SymKind:
-        return SymKind.INT
-
-
-class Float(Expr):
-    """A float64 constant; all NaNs are one node, `0.0` and `-0.0` are two. Text: `2.0`, `inf`, `nan`."""
-
-    __slots__ = ("value",)
-    __match_args__ = ("value",)
-    value: float
-
-    def __new__(cls, value: float) -> Self:
-        value = float(value)
-        return intern(cls, (cls, value.hex()), (value,))
-
-    @property
-    def kind(self) -> SymKind:
-        return SymKind.FLOAT
-
-
-class Bool(Expr):
-    """A truth constant. Text: `true`, `false`."""
-
-    __slots__ = ("value",)
-    __match_args__ = ("value",)
-    value: bool
-
-    def __new__(cls, value: bool) -> Self:
-        value = bool(value)
-        return intern(cls, (cls, value), (value,))
-
-    @property
-    def kind(self) -> SymKind:
-        return SymKind.BOOL
-
-
-class Sym(Expr):
-    """A symbol of the program. Its kind is part of its identity, not of its text. Text: `s0`."""
-
-    __slots__ = ("kind", "name")
-    __match_args__ = ("name", "kind")
-    name: str
-    kind: SymKind
-
-    def __new__(cls, name: str, kind: SymKind = SymKind.INT) -> Self:
-        if not name.isidentifier() or name in RESERVED_NAMES:
-            raise ExpressionError(
-                "WIR401",
-                f"{name!r} cannot name a symbol",
-                hint="use an identifier that is no keyword or function",
-            )
-        return intern(cls, (cls, name, kind), (name, kind))
-
-    @property
-    def free_symbols(self) -> frozenset[str]:
-        return frozenset((self.name,))
 
 
 class _Nary(Expr):
@@ -447,76 +301,7 @@ class MathFn(Expr):
     def _infer_kind(self) -> SymKind:
         if self.fn is MathOp.ABS:
             return _numeric_kind(*self.args)
-        return SymKind.INT if self.fn in _BITWISE else SymKind.FLOAT
-
-
-class _Atom(Expr):
-    __slots__ = ("value",)
-    __match_args__ = ("value",)
-    value: Value
-
-    @property
-    def free_values(self) -> frozenset[Value]:
-        return frozenset((self.value,))
-
-    @property
-    def kind(self) -> SymKind:
-        return SymKind.INT
-
-
-class _DimAtom(_Atom):
-    __slots__ = ("dim",)
-    __match_args__ = ("value", "dim")
-    dim: int
-
-    def __new__(cls, value: Value, dim: int) -> Self:
-        return intern(cls, (cls, value, dim), (value, dim))
-
-
-class _ValueAtom(_Atom):
-    __slots__ = ()
-
-    def __new__(cls, value: Value) -> Self:
-        return intern(cls, (cls, value), (value,))
-
-
-class SizeOf(_DimAtom):
-    """A tensor's size in one dimension, in elements, read when the program runs. Text: `size(%x, 0)`."""
-
-    __slots__ = ()
-
-
-class StrideOf(_DimAtom):
-    """A tensor's stride in one dimension, in elements. Text: `stride(%x, 0)`."""
-
-    __slots__ = ()
-
-
-class OffsetOf(_ValueAtom):
-    """A tensor's offset in its storage, in elements. Text: `offset(%x)`."""
-
-    __slots__ = ()
-
-
-class Item(_ValueAtom):
-    """The only element of a tensor, or a scalar value, on the host. Text: `item(%x)`."""
-
-    __slots__ = ()
-
-    @property
-    def kind(self) -> SymKind:
-        # Imported here because types are made of expressions.
-        from wrapper_ir.types import DType, ScalarType, TensorType
-
-        match self.value.type:
-            case ScalarType(kind):
-                return kind
-            case TensorType(DType.BOOL):
-                return SymKind.BOOL
-            case TensorType(dtype) if dtype.is_floating:
-                return SymKind.FLOAT
-            case _:
-                return SymKind.INT
+        return SymKind.INT if self.fn in BITWISE else SymKind.FLOAT
 
 
 Node = (

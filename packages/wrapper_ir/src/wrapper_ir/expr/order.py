@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from hashlib import blake2b
+from zlib import crc32
 
 from wrapper_ir.expr.base import Expr
 from wrapper_ir.expr.nodes import Bool, Float, Int, Mul, Sym
@@ -40,11 +40,9 @@ def _compute(e: Expr) -> tuple[int, str, int]:
             rank, text = 2, "*".join(factor_key(arg)[1] for arg in args)
         case _:
             rank, text = 3, f"{type(e).__name__}({', '.join(map(_field_text, e._key[1:]))})"
-    # The digest separates long expressions that start alike; blake2 rather than hash(), which is salted.
-    digest = blake2b(type(e).__name__.encode(), digest_size=8)
-    for field in e._key[1:]:
-        digest.update(_field_bytes(field))
-    return rank, text[:_TEXT_LIMIT], int.from_bytes(digest.digest(), "big")
+    # The checksum separates long expressions that start alike; not hash(), which differs between processes.
+    data = b"".join(map(_field_bytes, e._key[1:]))
+    return rank, text[:_TEXT_LIMIT], crc32(type(e).__name__.encode() + data)
 
 
 def _natural(text: str) -> str:
@@ -61,7 +59,7 @@ def _field_text(field: object) -> str:
 
 def _field_bytes(field: object) -> bytes:
     if isinstance(field, Expr):
-        return factor_key(field)[2].to_bytes(8, "big")
+        return factor_key(field)[2].to_bytes(4, "big")
     if isinstance(field, tuple):
         return b"(" + b"".join(_field_bytes(item) for item in field) + b")"
     return _leaf_text(field).encode() + b";"

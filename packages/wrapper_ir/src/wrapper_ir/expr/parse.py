@@ -14,10 +14,8 @@ operands, and parentheses always make a node of their own:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from wrapper_ir.errors import ExpressionError, ParseError
 from wrapper_ir.expr.base import Expr, SymKind
@@ -51,37 +49,15 @@ from wrapper_ir.expr.nodes import (
     TrueDiv,
     Where,
 )
+from wrapper_ir.expr.tokens import Lexer, Token, TokenStream, syntax_error
 
 if TYPE_CHECKING:
     from wrapper_ir.values import Value
 
-__all__ = ["ExprParser", "Token", "TokenStream", "parse_expr"]
+__all__ = ["ExprParser", "parse_expr"]
 
 MAX_DEPTH = 100
 """Parentheses, calls and signs may nest this deep; it keeps hostile text from exhausting the stack."""
-
-
-class Token(Protocol):
-    """A token: `kind` is NAME, NUMBER, VALUE, OP or EOF; `pos` means something to the stream alone."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def pos(self) -> int: ...
-
-
-class TokenStream(Protocol):
-    """What the parser needs. `and`, `or`, `not` and functions are NAMEs; `//`, `**`, `<=` ... one OP each."""
-
-    def peek(self) -> Token:
-        """The next token, again and again; at the end one of kind EOF."""
-        ...
-
-    def next(self) -> Token:
-        """The next token, consumed."""
-        ...
 
 
 _LEVELS: dict[str, Level] = {
@@ -125,11 +101,11 @@ def parse_expr(
     `symbol_kinds` declares the symbols and `values` the values (by name, without `%`) that may occur.
     Raises ParseError WIR550 (syntax), WIR551 (symbol), WIR552 (value), WIR553 (nested too deep).
     """
-    tokens = _Lexer(text)
+    tokens = Lexer(text)
     parser = ExprParser(tokens, symbol_kinds or {}, values or {})
     e = parser.parse()
     if tokens.peek().kind != "EOF":
-        raise _error("WIR550", f"unexpected {tokens.peek().text!r} after the expression", tokens.peek())
+        raise syntax_error("WIR550", f"unexpected {tokens.peek().text!r} after the expression", tokens.peek())
     return e
 
 
@@ -188,7 +164,7 @@ class ExprParser:
         if make is not None:
             return make(left, right)
         if isinstance(left, Cmp) and left_bare:
-            raise _error("WIR550", "comparisons do not chain", token, hint="write `a < b and b < c`")
+            raise syntax_error("WIR550", "comparisons do not chain", token, hint="write `a < b and b < c`")
         return Cmp(CmpOp(token.text), left, right)
 
     def _prefix(self, minimum: int) -> tuple[Expr, bool]:
@@ -198,7 +174,7 @@ class ExprParser:
             return self._nested(self._signed), True
         if token.text == "not" and token.kind == "NAME":
             if minimum > Level.NOT:
-                raise _error("WIR550", "`not` needs parentheses here", token)
+                raise syntax_error("WIR550", "`not` needs parentheses here", token)
             self._tokens.next()
             return self._nested(lambda: Not(self._climb(Level.NOT)[0])), True
         return self._power()
@@ -236,18 +212,18 @@ class ExprParser:
                 return self._symbol(token), True
             case _:
                 found = repr(token.text) if token.text else "the end"
-                raise _error("WIR550", f"expected an expression, found {found}", token)
+                raise syntax_error("WIR550", f"expected an expression, found {found}", token)
 
     def _symbol(self, token: Token) -> Expr:
         kind = self._symbol_kinds.get(token.text)
         if kind is None:
-            raise _error(
+            raise syntax_error(
                 "WIR551", f"symbol {token.text} is not declared", token, hint="declare it, or check its name"
             )
         try:
             return Sym(token.text, kind)
         except ExpressionError as error:
-            raise _error("WIR551", error.message, token) from error
+            raise syntax_error("WIR551", error.message, token) from error
 
     def _call(self, name: Token) -> Expr:
         self._expect("(")
@@ -264,16 +240,16 @@ class ExprParser:
     def _value_atom(self, name: Token) -> Expr:
         token = self._tokens.next()
         if token.kind != "VALUE":
-            raise _error("WIR550", f"{name.text} takes a value such as %x, found {token.text!r}", token)
+            raise syntax_error("WIR550", f"{name.text} takes a value such as %x, found {token.text!r}", token)
         value = self._values.get(token.text.removeprefix("%"))
         if value is None:
-            raise _error("WIR552", f"value {token.text} is not defined here", token)
+            raise syntax_error("WIR552", f"value {token.text} is not defined here", token)
         if name.text in _VALUE_ATOMS:
             return _VALUE_ATOMS[name.text](value)
         self._expect(",")
         dim = self._tokens.next()
         if dim.kind != "NUMBER" or not dim.text.isdecimal():
-            raise _error("WIR550", f"{name.text} takes a dimension number, found {dim.text!r}", dim)
+            raise syntax_error("WIR550", f"{name.text} takes a dimension number, found {dim.text!r}", dim)
         return _DIM_ATOMS[name.text](value, int(dim.text))
 
     def _nested(self, read: Callable[[], Expr]) -> Expr:
@@ -298,14 +274,14 @@ class ExprParser:
         token = self._tokens.peek()
         if not self._accept(text):
             found = repr(token.text) if token.text else "the end"
-            raise _error("WIR550", f"expected {text!r}, found {found}", token)
+            raise syntax_error("WIR550", f"expected {text!r}, found {found}", token)
 
 
 def _number(token: Token) -> Int | Float:
     try:
         return Int(int(token.text)) if token.text.isdecimal() else Float(float(token.text))
     except ValueError as error:
-        raise _error("WIR550", f"{token.text!r} is no number", token) from error
+        raise syntax_error("WIR550", f"{token.text!r} is no number", token) from error
 
 
 def _is_negative(e: Int | Float) -> bool:
@@ -345,71 +321,12 @@ def _function(name: Token, args: tuple[Expr, ...]) -> Expr:
             case text, _ if text in _MATH:
                 return MathFn(_MATH[text], args)
             case text, _:
-                raise _error("WIR550", f"no function {text} of {len(args)} arguments", name)
+                raise syntax_error("WIR550", f"no function {text} of {len(args)} arguments", name)
     except ExpressionError as error:
-        raise _error("WIR550", error.message, name) from error
-
-
-def _error(code: str, message: str, token: Token, *, hint: str = "") -> ParseError:
-    """Tokens that know their line and column (a program's do) say them; else the offset is the column."""
-    line = getattr(token, "line", 1)  # optional, hence not in the Protocol
-    column = getattr(token, "column", token.pos + 1)  # as above
-    return ParseError(code, message, line=line, column=column, hint=hint)
+        raise syntax_error("WIR550", error.message, name) from error
 
 
 def _too_deep(token: Token) -> ParseError:
-    return _error(
+    return syntax_error(
         "WIR553", f"expression nests deeper than {MAX_DEPTH}", token, hint="define a part of it first"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    pos: int
-
-
-_TOKEN = re.compile(
-    r"""\s*(?:
-    (?P<NUMBER>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)
-  | (?P<NAME>[^\W\d]\w*)
-  | (?P<VALUE>%[\w.]+)
-  | (?P<OP>//|\*\*|==|!=|<=|>=|[-+*/%<>(),])
-  | (?P<EOF>$)
-    )""",
-    re.VERBOSE,
-)
-
-
-class _Lexer:
-    """Tokens of one expression; `%x` is a value where an operand may stand, else a remainder and a name."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._pos = 0
-        self._last = ""
-        self._token = self._scan()
-
-    def peek(self) -> _Token:
-        return self._token
-
-    def next(self) -> _Token:
-        token = self._token
-        self._token = self._scan()
-        return token
-
-    def _scan(self) -> _Token:
-        match = _TOKEN.match(self._text, self._pos)
-        if match is None or match.lastgroup is None:
-            place = _Token("OP", self._text[self._pos : self._pos + 1], self._pos)
-            raise _error(
-                "WIR550", f"unexpected character in {self._text[self._pos : self._pos + 20]!r}", place
-            )
-        kind, text = match.lastgroup, match[match.lastgroup]
-        if kind == "VALUE" and self._last not in ("", "(", ","):
-            kind, text = "OP", "%"
-        start = match.start(match.lastgroup)
-        self._pos = start + len(text)
-        self._last = text
-        return _Token(kind, text, start)

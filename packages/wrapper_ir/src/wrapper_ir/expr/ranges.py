@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import lru_cache
 
 from wrapper_ir.expr.base import Expr, ExprLike, SymKind
@@ -24,7 +23,7 @@ from wrapper_ir.expr.order import factor_key
 __all__ = ["bounds", "prove_eq", "prove_le", "prove_nonneg"]
 
 _Ranges = tuple[tuple[str, Interval], ...]
-_Terms = dict[Monomial, Fraction]
+_Terms = dict[Monomial, int]
 
 _MAX_DEGREE = 6
 _MAX_TERMS = 512
@@ -96,8 +95,7 @@ def _prove_nonneg(e: Expr, ranges: _Ranges) -> bool:
         return True
     if e.kind is SymKind.FLOAT:
         return False
-    terms = {monomial: Fraction(scale) for monomial, scale in expand(e).terms.items()}
-    return _Prover(dict(ranges)).nonneg(terms)
+    return _Prover(dict(ranges)).nonneg(dict(expand(e).terms))
 
 
 class _Prover:
@@ -111,14 +109,18 @@ class _Prover:
         self._cases -= 1
         if self._cases < 0:
             return False
-        return self._least(terms) or self._least(_eliminate(terms)) or self._split(terms)
+        return self._above(terms, -1) or self._eliminated(terms) or self._split(terms)
 
-    def _least(self, terms: _Terms) -> bool:
-        """True if the least value is above -1, which for an int is to say that it is not negative."""
+    def _eliminated(self, terms: _Terms) -> bool:
+        by_remainders, times = _eliminate(terms)
+        return by_remainders is not terms and self._above(by_remainders, -times)
+
+    def _above(self, terms: _Terms, limit: int) -> bool:
+        """True if the least value is above `limit`; above -1 is not negative, since the value is an int."""
         shifted = self._shifted(terms)
         if shifted is None:
             return False
-        low = shifted.pop((), Fraction(0))
+        low: int | float = shifted.pop((), 0)
         for monomial, scale in shifted.items():
             ranges = [self._range_of(factor) for factor in monomial]
             if scale == 0 or (scale > 0 and EVERYTHING not in ranges):
@@ -126,7 +128,7 @@ class _Prover:
             if not all(interval.is_bounded for interval in ranges):
                 return False
             low += scale * math.prod(map(_width, ranges))
-        return low > -1
+        return low > limit
 
     def _shifted(self, terms: _Terms) -> _Terms | None:
         """The same sum over `t >= 0`, each factor being `lo + t` or else `hi - t`; None where that is too long."""
@@ -164,15 +166,15 @@ class _Prover:
         return upwards and all(low is not None and low >= 0 for low in others)
 
 
-def _width(interval: Interval) -> Fraction:
+def _width(interval: Interval) -> int | float:
     assert interval.lo is not None
     assert interval.hi is not None
-    return Fraction(interval.hi) - Fraction(interval.lo)
+    return interval.hi - interval.lo
 
 
-def _accumulate(total: _Terms, more: _Terms, by: Fraction = Fraction(1)) -> None:
+def _accumulate(total: _Terms, more: _Terms, by: int = 1) -> None:
     for monomial, scale in more.items():
-        total[monomial] = total.get(monomial, Fraction(0)) + by * scale
+        total[monomial] = total.get(monomial, 0) + by * scale
 
 
 def _times_shifted(terms: _Terms, factor: Expr, interval: Interval) -> _Terms:
@@ -183,46 +185,53 @@ def _times_shifted(terms: _Terms, factor: Expr, interval: Interval) -> _Terms:
     result: _Terms = {}
     for monomial, scale in terms.items():
         if base:
-            result[monomial] = result.get(monomial, Fraction(0)) + scale * Fraction(base)
+            result[monomial] = result.get(monomial, 0) + scale * int(base)
         longer = tuple(sorted((*monomial, factor), key=factor_key))
-        result[longer] = result.get(longer, Fraction(0)) + sign * scale
+        result[longer] = result.get(longer, 0) + sign * scale
     return result
 
 
-def _eliminate(terms: _Terms) -> _Terms:
-    """Write `a//b` as `(a - a % b)/b` where `b` is a number, and `b*(a//b)` as `a - a % b`."""
+def _eliminate(terms: _Terms) -> tuple[_Terms, int]:
+    """Write `a//b` as `(a - a % b)/b` where `b` is a number, and `b*(a//b)` as `a - a % b`.
+
+    Returns a multiple of the sum, and which; the same terms where there is nothing to eliminate.
+    """
+    times = 1
     for _ in range(_MAX_ELIMINATIONS):
+        quotients = {monomial: _quotient_in(monomial) for monomial in terms}
+        divisors = [q.rhs.value for q in quotients.values() if q is not None and isinstance(q.rhs, Int)]
+        if not any(quotients.values()):
+            return terms, times
+        common = math.lcm(*divisors)
         result: _Terms = {}
-        changed = False
         for monomial, scale in terms.items():
-            quotient = next(
-                (f for f in monomial if isinstance(f, FloorDiv) and _divides(f.rhs, monomial)), None
-            )
+            quotient = quotients[monomial]
             if quotient is None:
-                _accumulate(result, {monomial: scale})
+                _accumulate(result, {monomial: scale}, common)
                 continue
-            changed = True
             rest = list(monomial)
             rest.remove(quotient)
+            by = common
             if isinstance(quotient.rhs, Int):
-                scale /= quotient.rhs.value
+                by //= quotient.rhs.value
             else:
                 rest.remove(quotient.rhs)
-            numerator = _rational(quotient.lhs)
-            _accumulate(numerator, {(Mod(quotient.lhs, quotient.rhs),): Fraction(-1)})
-            _accumulate(result, _times(numerator, tuple(rest)), scale)
-        if not changed or len(result) > _MAX_TERMS:
-            return terms
-        terms = result
-    return terms
+            numerator = dict(expand(quotient.lhs).terms)
+            _accumulate(numerator, {(Mod(quotient.lhs, quotient.rhs),): -1})
+            _accumulate(result, _times(numerator, tuple(rest)), scale * by)
+        if len(result) > _MAX_TERMS:
+            return terms, times
+        terms, times = result, times * common
+    return terms, times
+
+
+def _quotient_in(monomial: Monomial) -> FloorDiv | None:
+    """A floor division among the factors, by a number or by another factor."""
+    return next((f for f in monomial if isinstance(f, FloorDiv) and _divides(f.rhs, monomial)), None)
 
 
 def _divides(divisor: Expr, monomial: Monomial) -> bool:
     return divisor.value > 0 if isinstance(divisor, Int) else divisor in monomial
-
-
-def _rational(e: Expr) -> _Terms:
-    return {monomial: Fraction(scale) for monomial, scale in expand(e).terms.items()}
 
 
 def _times(terms: _Terms, factors: Monomial) -> _Terms:
@@ -230,7 +239,7 @@ def _times(terms: _Terms, factors: Monomial) -> _Terms:
 
 
 def _substitute(terms: _Terms, node: Expr, operand: Expr) -> _Terms:
-    value = _rational(operand)
+    value = dict(expand(operand).terms)
     result: _Terms = {}
     for monomial, scale in terms.items():
         partial: _Terms = {(): scale}
