@@ -1,0 +1,284 @@
+"""Nodes, their kinds, and what the smart constructors make of them."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import typing
+import weakref
+
+import pytest
+
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr import (
+    NODE_TYPES,
+    Add,
+    Bool,
+    Cmp,
+    CmpOp,
+    Expr,
+    Float,
+    FloorDiv,
+    Int,
+    Item,
+    MathFn,
+    MathOp,
+    Mul,
+    Node,
+    SizeOf,
+    Sym,
+    SymKind,
+    Where,
+    add,
+    and_,
+    as_expr,
+    eq,
+    lt,
+    map_atoms,
+    math_fn,
+    min_,
+    mul,
+    not_,
+    or_,
+    parse_expr,
+    print_expr,
+    rebuild,
+    sub,
+    substitute,
+    where,
+)
+from wrapper_ir.expr.cpp import _CppPrinter
+from wrapper_ir.expr.evaluate import _STRICT
+from wrapper_ir.expr.infix import InfixPrinter
+from wrapper_ir.expr.python import _PythonPrinter, symbol_name
+from wrapper_ir.expr.text import _TextPrinter
+from wrapper_ir.types import DType, ScalarType, TensorType
+from wrapper_ir.values import Value
+
+KINDS = {**dict.fromkeys(("a", "b", "c"), SymKind.INT), "f": SymKind.FLOAT, "p": SymKind.BOOL}
+a, b, f, p = Sym("a"), Sym("b"), Sym("f", SymKind.FLOAT), Sym("p", SymKind.BOOL)
+X = Value("x", TensorType(DType.F32, (Int(4),), (Int(1),)))
+
+
+def test_node_types_are_the_union() -> None:
+    assert typing.get_args(Node) == NODE_TYPES
+
+
+@pytest.mark.parametrize("printer", [_TextPrinter(), _PythonPrinter(symbol_name), _CppPrinter(symbol_name)])
+def test_printers_know_every_node(printer: InfixPrinter) -> None:
+    assert set(printer.table()) == set(NODE_TYPES)
+
+
+def test_evaluation_knows_every_node() -> None:
+    lazy = {"Int", "Float", "Bool", "Sym", "SizeOf", "StrideOf", "OffsetOf", "Item", "And", "Or", "Where"}
+    assert {cls.__name__ for cls in _STRICT} | lazy == {cls.__name__ for cls in NODE_TYPES}
+
+
+def test_equal_nodes_are_one_object() -> None:
+    assert Add((a, Int(1))) is Add((Sym("a"), Int(1)))
+    assert Float(float("nan")) is Float(-float("nan"))
+    assert Float(0.0) is not Float(-0.0)
+    assert Int(1) != Float(1.0) != Bool(True) != Int(1)
+    assert Sym("a") != Sym("a", SymKind.FLOAT)
+    assert hash(Int(10**30)) == hash(Int(10**30))
+
+
+def test_nodes_are_freed() -> None:
+    node = weakref.ref(Add((Sym("only_here"), Int(123456789))))
+    gc.collect()
+    assert node() is None
+
+
+def test_nodes_cannot_change() -> None:
+    node: typing.Any = Int(1)  # to try what the types forbid
+    with pytest.raises(AttributeError):
+        node.value = 2
+    with pytest.raises(AttributeError):
+        del node.value
+    with pytest.raises(AttributeError):
+        node.other = 2
+    assert pickle.loads(pickle.dumps(SizeOf(X, 0))) is SizeOf(X, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("a + 1", SymKind.INT),
+        ("a + f", SymKind.FLOAT),
+        ("p + p", SymKind.INT),
+        ("a / b", SymKind.FLOAT),
+        ("a**2", SymKind.INT),
+        ("a < b", SymKind.BOOL),
+        ("where(p, a, f)", SymKind.FLOAT),
+        ("where(p, p, true)", SymKind.BOOL),
+        ("min(a, p)", SymKind.INT),
+        ("floor(f)", SymKind.INT),
+        ("to_bool(a)", SymKind.BOOL),
+        ("abs(f)", SymKind.FLOAT),
+        ("abs(a)", SymKind.INT),
+        ("bit_or(a, 1)", SymKind.INT),
+        ("sqrt(a)", SymKind.FLOAT),
+    ],
+)
+def test_kinds(text: str, kind: SymKind) -> None:
+    assert parse_expr(text, KINDS).kind is kind
+
+
+def test_kinds_of_items() -> None:
+    types = {SymKind.FLOAT: DType.BF16, SymKind.INT: DType.U8, SymKind.BOOL: DType.BOOL}
+    for kind, dtype in types.items():
+        assert Item(Value("x", TensorType(dtype, (), ()))).kind is kind
+        assert Item(Value("y", ScalarType(kind))).kind is kind
+
+
+def test_free_symbols_and_values() -> None:
+    e = where(lt(a, b), SizeOf(X, 0) + a, Item(X))
+    assert e.free_symbols == {"a", "b"}
+    assert e.free_values == {X}
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a b", "min", "true", "inf", "and", "lambda", "a.b", "%x"])
+def test_bad_symbol_names(name: str) -> None:
+    with pytest.raises(ExpressionError, match="WIR401"):
+        Sym(name)
+
+
+def test_malformed_nodes() -> None:
+    with pytest.raises(ExpressionError, match="WIR401"):
+        Add((a,))
+    with pytest.raises(ExpressionError, match="WIR401"):
+        MathFn(MathOp.SQRT, (a, b))
+    with pytest.raises(ExpressionError, match="WIR401"):
+        as_expr(typing.cast(int, "a"))  # to try what the types forbid
+    with pytest.raises(ExpressionError, match="WIR401"):
+        min_()
+
+
+SIMPLIFIED = [
+    (a + 0, "a"),
+    (a * 1, "a"),
+    (a * 0, "0"),
+    (a - a, "0"),
+    (a + a, "2*a"),
+    (b + a + 1 + a, "2*a + b + 1"),
+    (3 - a, "-a + 3"),
+    (-a, "-a"),
+    (2 * (a + 3), "2*a + 6"),
+    (b * a * 4, "4*a*b"),
+    ((a + 1) * (b + 1), "(a + 1)*(b + 1)"),
+    (a * b + a + 1, "a*b + a + 1"),
+    (a // 1, "a"),
+    (a // -1, "-a"),
+    (a * 8 // 8, "a"),
+    ((a * 8 + 3) // 8, "a"),
+    ((a * 6 + 3) // 4, "(3*a + 1)//2"),
+    (a // 2 // 3, "a//6"),
+    (a * b // b, "a*b//b"),
+    (a // 0, "a//0"),
+    (7 // as_expr(-2), "-4"),
+    (7 % as_expr(-2), "-1"),
+    ((a * 8 + b) % 8, "b % 8"),
+    (a % 16 % 4, "a % 4"),
+    (a % 1, "0"),
+    (a * f, "a*f"),
+    (f * 1, "f"),
+    (f + 0, "f + 0"),
+    (as_expr(1.5) + 2, "3.5"),
+    (min_(a, 3, b, 5, a), "min(a, b, 3)"),
+    (min_(a), "a"),
+    (where(True, a, b), "a"),
+    (where(p, a, a), "a"),
+    (where(True, a, f), "where(true, a, f)"),
+    (eq(a + 1, a + 1), "true"),
+    (eq(f, f), "f == f"),
+    (lt(a, a + 1), "true"),
+    (and_(), "true"),
+    (and_(p, True, p), "p"),
+    (and_(lt(a, b), False, p), "a < b and false"),
+    (or_(p, or_(lt(a, b), False)), "p or a < b"),
+    (or_(True, p), "true"),
+    (not_(lt(a, b)), "a >= b"),
+    (not_(lt(f, 1.0)), "not f < 1.0"),
+    (not_(not_(p)), "p"),
+    (math_fn(MathOp.BIT_XOR, 6, 3), "5"),
+    (math_fn(MathOp.ABS, -6), "6"),
+]
+
+
+@pytest.mark.parametrize(("e", "text"), SIMPLIFIED, ids=[text for _, text in SIMPLIFIED])
+def test_smart_constructors(e: Expr, text: str) -> None:
+    assert print_expr(e) == text
+
+
+def test_plain_constructors_do_not_simplify() -> None:
+    assert print_expr(Add((a, Int(0)))) == "a + 0"
+    assert print_expr(Cmp(CmpOp.LT, a, a)) == "a < a"
+    assert print_expr(FloorDiv(Mul((a, Int(1))), Int(1))) == "a*1//1"
+
+
+def test_order_is_natural() -> None:
+    symbols = [Sym(f"s{i}") for i in (10, 2, 33, 1)]
+    assert print_expr(add(*symbols)) == "s1 + s2 + s10 + s33"
+
+
+def test_order_does_not_depend_on_the_process() -> None:
+    code = """
+from wrapper_ir.expr import *
+a, b = Sym("a"), Sym("b")
+parts = [a//b, b//a, min_(a, b), max_(a, b), a % b, where(lt(a, b), a, 1), a, b, a*b, ceildiv(a, b)]
+print(add(*parts), mul(*parts), min_(*parts))
+"""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(found) == 1
+
+
+def test_substitute() -> None:
+    e = parse_expr("(a + 1)//2 + b", KINDS)
+    assert print_expr(substitute(e, {"a": Int(5)})) == "b + 3"
+    assert print_expr(substitute(e, {"a": Int(5)}, simplify=False)) == "(5 + 1)//2 + b"
+    assert print_expr(substitute(e, {"a": b, "b": a})) == "a + (b + 1)//2"
+    assert print_expr(substitute(e, {parse_expr("a + 1", KINDS): b * 2})) == "2*b"
+    assert substitute(e, {"z": a}) is e
+    assert substitute(e, {}) is e
+
+
+def test_map_atoms() -> None:
+    e = where(lt(SizeOf(X, 0), 4), SizeOf(X, 0) * 2, a)
+    assert print_expr(map_atoms(e, lambda atom: Sym("n"))) == "where(n < 4, 2*n, a)"
+    assert print_expr(map_atoms(e, lambda atom: Int(2))) == "4"
+    assert map_atoms(a, lambda atom: Int(2)) is a
+
+
+def test_rebuild_plain_keeps_everything() -> None:
+    for text in (
+        "a + 0",
+        "a*1",
+        "a//1",
+        "min(a, a)",
+        "where(true, a, b)",
+        "not not p",
+        "to_int(a)",
+        "a < a",
+        "abs(-1)",
+    ):
+        e = parse_expr(text, KINDS)
+        assert rebuild(e, e.children, simplify=False) is e
+
+
+def test_bools_count_as_numbers() -> None:
+    assert add(p, 0).kind is SymKind.INT
+    assert mul(p).kind is SymKind.INT
+    assert sub(p, p) is Int(0)
+    assert isinstance(where(p, a, b), Where)
