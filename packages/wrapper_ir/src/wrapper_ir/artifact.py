@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from wrapper_ir.ops import Return
 from wrapper_ir.program import Program
-from wrapper_ir.signature import Signature
+from wrapper_ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
 from wrapper_ir.types import DType
 
-__all__ = ["Artifact", "TensorData"]
+__all__ = ["Artifact", "TensorData", "bare_artifact"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,3 +55,21 @@ class Artifact:
     constants: Mapping[str, TensorData] = field(default_factory=lambda: _NOTHING)
     tuning: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def bare_artifact(program: Program, constants: Mapping[str, TensorData] = _NOTHING) -> Artifact:
+    """A program that no model stands behind, as an artifact: a call takes `main`'s parameters one by one and returns
+    `main`'s results as a tuple. `constants` holds the data of its constants by name."""
+    last = program.main.body[-1] if program.main.body else None
+    names = tuple(p.value.name for p in program.main.params)
+    count = len(last.values) if isinstance(last, Return) else 0
+    leaf = TreeSpec(kind=TreeKind.LEAF)
+    arguments = TreeSpec(kind=TreeKind.TUPLE, children=(leaf,) * len(names))
+    signature = Signature(
+        inputs=TreeSpec(kind=TreeKind.TUPLE, children=(arguments, TreeSpec(kind=TreeKind.DICT))),
+        params=tuple(range(len(names))),
+        outputs=TreeSpec(kind=TreeKind.TUPLE, children=(leaf,) * count),
+        bindings=tuple(ResultOutput(index=i) for i in range(count)),
+        names=names,
+    )
+    return Artifact(program=program, signature=signature, constants=constants)

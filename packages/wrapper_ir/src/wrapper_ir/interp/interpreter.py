@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from wrapper_ir.artifact import Artifact
+from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.interp.engine import Step, activate
@@ -17,27 +17,13 @@ from wrapper_ir.program import Constant, Program
 from wrapper_ir.protocols import Machine
 from wrapper_ir.runtime.binding import signature_call
 from wrapper_ir.runtime.kernels import load_kernels
-from wrapper_ir.signature import Signature, TreeKind, TreeSpec
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["Interpreter", "bare_artifact", "call", "run", "steps"]
+__all__ = ["Interpreter", "call", "run", "steps"]
 
 T = TypeVar("T")
 Results = tuple[Any, ...]  # Any: the machine's tensors, numbers, handles
-_NOTHING = TreeSpec(kind=TreeKind.TUPLE)
-
-
-def bare_artifact(program: Program) -> Artifact:
-    """A program as an artifact: no constants' data, and no signature beyond `main`'s own arguments."""
-    leaves = TreeSpec(
-        kind=TreeKind.TUPLE, children=tuple(TreeSpec(kind=TreeKind.LEAF) for _ in program.main.params)
-    )
-    inputs = TreeSpec(kind=TreeKind.TUPLE, children=(leaves, TreeSpec(kind=TreeKind.DICT)))
-    params = tuple(range(len(program.main.params)))
-    return Artifact(
-        program=program, signature=Signature(inputs=inputs, params=params, outputs=_NOTHING, bindings=())
-    )
 
 
 class Interpreter(Generic[T]):
