@@ -69,7 +69,4 @@ def shape_env_from_inputs(inputs: Any) -> Any:
 
 def is_effectful(overload: Any) -> bool:
     """Whether upstream orders calls of this operator with an effect token."""
-    find = getattr(effects, "_get_effect", None)
-    if find is not None:
-        return find(overload) is not None
-    return bool(effects.has_effects(overload, (), {}))  # before 2.12 it took the arguments
+    return bool(effects.has_effects(overload))

@@ -133,8 +133,7 @@ class Kernels:
             return Access.NONE
         if param.constant:
             return Access.READ
-        inplace = param.name.startswith("in_out")
-        return Access.WRITE if arg in event.produced and not inplace else Access.READWRITE
+        return Access.WRITE if arg in event.produced else Access.READWRITE
 
     def _kernel(
         self, definition: DefineKernel, declared: list[_Declared], uses: tuple[_Use, ...]

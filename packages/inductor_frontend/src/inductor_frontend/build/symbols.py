@@ -12,7 +12,9 @@ from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import RecordingGraph
 from wrapper_ir.builder import FunctionBuilder
 from wrapper_ir.expr import Expr, Item, SizeOf, StrideOf, Sym, SymKind
+from wrapper_ir.ops import AssertLayout
 from wrapper_ir.program import SymbolDef
+from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["Symbols"]
@@ -109,27 +111,38 @@ class Symbols:
                 if isinstance(stride, sympy.Symbol):
                     self.define(stride, StrideOf(value, dim))
         for value, node in tensors:
-            for dim, size in enumerate(node.get_size()):
-                self._solve(size, SizeOf(value, dim))
-            for dim, stride in enumerate(node.get_stride()):
-                self._solve(stride, StrideOf(value, dim))
+            solved = [self._solve(x, SizeOf(value, i)) for i, x in enumerate(node.get_size())]
+            solved += [self._solve(x, StrideOf(value, i)) for i, x in enumerate(node.get_stride())]
+            if any(solved):
+                self._check(value)
 
-    def _solve(self, expr: object, atom: Expr) -> None:
-        """Defines the one symbol of a compound size that nothing has defined yet."""
+    def _solve(self, expr: object, atom: Expr) -> bool:
+        """Defines the one symbol of a compound size that nothing has defined yet; whether it did."""
         if not isinstance(expr, sympy.Expr) or isinstance(expr, sympy.Symbol):
-            return
-        unknown = [s for s in expr.free_symbols if s.name not in self._defined]
+            return False
+        unknown = {s.name: s for s in expr.free_symbols if s.name not in self._defined}
         if not unknown:
-            return
+            return False
         if len(unknown) > 1:
-            raise ConversionError("FE304", f"input size {expr} has {len(unknown)} unknown symbols")
-        from wrapper_ir.expr.solve import solve
+            raise ConversionError(
+                "FE304", f"input size {expr} has several unknown symbols: {sorted(unknown)}"
+            )
+        from wrapper_ir.expr.sympy_bridge import solve  # few programs need it
 
-        symbol = unknown[0]
         converted = to_expr(expr)
-        for name in sorted(converted.free_symbols - {symbol.name}):
+        for name in sorted(converted.free_symbols - unknown.keys()):
             self._require(name)
-        self.define(symbol, solve(converted, atom, symbol.name))
+        ((name, symbol),) = unknown.items()
+        self.define(symbol, solve(converted, atom, name))
+        return True
+
+    def _check(self, value: Value) -> None:
+        """A solution is rounded down: only this check tells that it was one."""
+        assert isinstance(value.type, TensorType)
+        check = AssertLayout(
+            tensor=value, sizes=value.type.sizes, strides=value.type.strides, message="input"
+        )
+        self._function.append(check)
 
     def sym(self, symbol: sympy.Symbol) -> Expr:
         """The expression node of a symbol."""

@@ -61,7 +61,7 @@ class DefineKernel:
 @dataclass(frozen=True, slots=True)
 class CallKernel:
     """A kernel call. `args` are buffer names or size expressions in text form, in the order of the parameters;
-    `produced` are the buffers that nodes of this kernel define; `origins` the source nodes."""
+    `produced` are the buffers whose whole content this kernel makes; `origins` the source nodes."""
 
     name: str
     args: tuple[str, ...]

@@ -161,10 +161,22 @@ class RecordingWrapper(PythonWrapperCodegen):
             )
         nodes = kernel_nodes()
         origins = dict.fromkeys(o for n in nodes if n.node is not None for o in n.node.get_origins())
-        produced = frozenset(name for n in nodes for name in n.get_buffer_names())
+        produced = frozenset(self._made_here(name for n in nodes for name in n.get_buffer_names()))
         self.events.append(
             CallKernel(kernel_name, tuple(str(a) for a in call_args), produced, tuple(origins))
         )
+
+    def _made_here(self, names: Iterable[str]) -> set[str]:
+        """Buffers whose whole content a kernel makes. In-place ones are, where what they replace is as well."""
+        defined = set(names)
+        made = set()
+        for name in defined:
+            oldest = name
+            while oldest in defined and oldest in self.reuses:
+                oldest = self.reuses[oldest]
+            if oldest in defined:
+                made.add(name)
+        return made
 
     # --- sizes and checks
 
