@@ -4,7 +4,7 @@ their arguments."""
 from __future__ import annotations
 
 from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.ops import CollectiveStart, Free, Op, Wait
+from wrapper_ir.ops import CollectiveStart, Drop, Free, Op, Wait
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
@@ -34,7 +34,7 @@ class Collectives(Check):
         if not self.in_flight:
             return
         for value in self.facts.scanned[position][0]:
-            if value.name in self.in_flight and not isinstance(op, Wait):
+            if value.name in self.in_flight and not isinstance(op, Wait | Free | Drop):
                 self.report("WIR140", f"%{value.name} is in flight", position)
         effects = self.facts.aliasing.effects[position]
         touched = (*effects.writes, *effects.moves, *(effects.ends if isinstance(op, Free) else ()))

@@ -80,9 +80,8 @@ class Externs(Check):
         returns = info.schema.returns
         if isinstance(value.type, TupleType):
             self.made[value.name] = (info, ())
-            one = len(returns) == 1 and result_kinds(returns[0].type) is not None
-            if not returns or (one and not returns[0].type.endswith("?")):
-                self.report("WIR115", f"{info.schema.name} has no nested result", position)
+            if not returns:
+                self.report("WIR115", f"{info.schema.name} returns nothing", position)
             return
         kinds = result_kinds(returns[0].type) if len(returns) == 1 else ()
         if kinds is not None and not isinstance(value.type, kinds):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.effects import EffectClass
-from wrapper_ir.ops import AllocStorage, Op, ZeroMode
+from wrapper_ir.kernels import Access
+from wrapper_ir.ops import AllocStorage, Launch, Op, ZeroMode
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
@@ -43,14 +44,31 @@ class Initialised(Check):
     def op(self, position: int, op: Op) -> None:
         effects = self.effects[position]
         if effects.reads and self.empty and EffectClass.RANDOM not in effects.classes:
+            partners = self.partners(op) if isinstance(op, Launch) else ()
             for value in effects.reads:
-                self.read(position, value)
+                if value not in partners:
+                    self.read(position, value)
         for value in effects.writes:
             for root in self.roots.get(value, NO_ROOTS):
                 if root in self.immutable:
                     self.report("WIR081", f"%{value.name} may be constant %{root.name}", position)
                 elif root in self.empty:
                     self.write(value, root)
+
+    def partners(self, op: Launch) -> tuple[Value, ...]:
+        """Arguments read through a parameter that may share storage with one that the kernel writes: such a kernel
+        reads what it has itself written (a concatenation whose parts it has just filled)."""
+        kernel = self.facts.index.kernels.get(op.kernel)
+        if kernel is None:
+            return ()
+        written = {p.name for p in kernel.params if p.access.writes}
+        return tuple(
+            arg
+            for param, arg in zip(kernel.params, op.args)
+            if isinstance(arg, Value)
+            and param.access is Access.READ
+            and not written.isdisjoint(param.may_alias)
+        )
 
     def read(self, position: int, value: Value) -> None:
         roots = self.roots.get(value, NO_ROOTS)

@@ -8,6 +8,7 @@ from wrapper_ir.ops import (
     CallSubgraph,
     Conditional,
     Drop,
+    EnsureAligned,
     Free,
     Op,
     RecordEvent,
@@ -100,6 +101,7 @@ class Lifetimes(Check):
             self.report("WIR070", f"%{value.name} is a storage: free it", position)
         elif value in self.ours and value not in self.uncertain and value not in self.escaped:
             self.report("WIR070", f"%{value.name} has a storage of the function's own: free it", position)
+            self.handed.add(value)
         self.dropped[value.name] = position
 
     def view(self, position: int, op: View) -> None:
@@ -165,7 +167,9 @@ class Lifetimes(Check):
 
     def undropped(self) -> None:
         for position, op in enumerate(self.facts.function.body):
-            if not isinstance(op, CallExtern | Unpack | RecordEvent | Conditional | CallSubgraph):
+            if not isinstance(
+                op, CallExtern | Unpack | RecordEvent | EnsureAligned | Conditional | CallSubgraph
+            ):
                 continue
             for value in self.facts.results[position]:
                 may_own = value in self.uncertain and value in self.roots.get(value, NO_ROOTS)

@@ -1,0 +1,154 @@
+"""Every rule has a program that breaks it: a text file where text can say it, else built by hand.
+
+The first line of a file names the code that the verifier must report first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from wrapper_ir import check, parse_program, verify
+from wrapper_ir.errors import VerificationError
+from wrapper_ir.expr import Sym
+from wrapper_ir.ops import Drop, EnsureAligned, Launch, Op
+from wrapper_ir.program import Constant, Param, Program
+from wrapper_ir.types import DType, TensorType
+from wrapper_ir.values import Value
+from wrapper_ir.verifier import RULES
+
+FOLDER = Path(__file__).parent / "invalid"
+FILES = sorted(FOLDER.glob("*.wir"))
+_CODE = re.compile(r"# (WIR\d{3})")
+
+VALID = """wir 0.1
+target cpu
+
+symbol s0 : int backed [2, 8]
+const %w : f32[8]
+kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
+}}}
+
+func @main(%x: f32[8]) {
+  %a = alloc f32[8]
+  launch @k(%x, %a)
+  %b = ensure_aligned %a, 16
+  drop %b
+  return %a
+}
+"""
+
+
+def _code(path: Path) -> str:
+    found = _CODE.match(path.read_text(encoding="utf-8"))
+    assert found is not None, f"{path.name} must start with its code"
+    return found[1]
+
+
+def _with_op(program: Program, position: int, op: Op) -> Program:
+    main = program.main
+    body = (*main.body[:position], op, *main.body[position + 1 :])
+    return dataclasses.replace(program, functions=(dataclasses.replace(main, body=body),))
+
+
+def _undefined(p: Program) -> Program:
+    launch = p.main.body[2]
+    assert isinstance(launch, Launch)
+    ghost = Value("ghost", p.main.params[0].value.type)
+    return _with_op(p, 2, dataclasses.replace(launch, args=(ghost, launch.args[1])))
+
+
+def _defined_twice(p: Program) -> Program:
+    return _with_op(p, 2, p.main.body[1])
+
+
+def _another_type(p: Program) -> Program:
+    launch, x = p.main.body[2], p.main.params[0].value
+    assert isinstance(launch, Launch)
+    assert isinstance(x.type, TensorType)
+    changed = Value("x", dataclasses.replace(x.type, dtype=DType.I32))
+    return _with_op(p, 2, dataclasses.replace(launch, args=(changed, launch.args[1])))
+
+
+def _undeclared(p: Program) -> Program:
+    x = p.main.params[0].value
+    assert isinstance(x.type, TensorType)
+    param = Param(value=Value("x", dataclasses.replace(x.type, sizes=(Sym("s9"),))))
+    return dataclasses.replace(p, functions=(dataclasses.replace(p.main, params=(param,)),))
+
+
+def _not_the_same_layout(p: Program) -> Program:
+    aligned, drop = p.main.body[3], p.main.body[4]
+    assert isinstance(aligned, EnsureAligned)
+    assert isinstance(drop, Drop)
+    assert isinstance(aligned.result.type, TensorType)
+    other = Value("b", dataclasses.replace(aligned.result.type, dtype=DType.I32))
+    changed = _with_op(p, 3, dataclasses.replace(aligned, result=other))
+    return _with_op(changed, 4, dataclasses.replace(drop, value=other))
+
+
+def _no_tuple(p: Program) -> Program:
+    launch = p.main.body[2]
+    assert isinstance(launch, Launch)
+    return _with_op(p, 2, dataclasses.replace(launch, args=7))  # type: ignore[arg-type]  # that is the point
+
+
+BUILT = {
+    "WIR001": _no_tuple,
+    "WIR005": lambda p: dataclasses.replace(p, symbols=p.symbols * 2),
+    "WIR006": lambda p: dataclasses.replace(p, constants=p.constants * 2),
+    "WIR007": lambda p: dataclasses.replace(p, functions=()),
+    "WIR010": _undefined,
+    "WIR011": _defined_twice,
+    "WIR012": _another_type,
+    "WIR030": _undeclared,
+    "WIR053": _not_the_same_layout,
+}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem.removeprefix("invalid_"))
+def test_file_is_refused_with_its_code(path: Path) -> None:
+    found = check(parse_program(path.read_text(encoding="utf-8")))
+    assert [d.code for d in found][:1] == [_code(path)], "\n".join(map(str, found))
+    assert found[0].check == RULES[found[0].code].check
+
+
+@pytest.mark.parametrize("code", BUILT)
+def test_built_program_is_refused_with_its_code(code: str) -> None:
+    valid = parse_program(VALID)
+    assert check(valid) == ()
+    found = check(BUILT[code](valid))
+    assert [d.code for d in found][:1] == [code], "\n".join(map(str, found))
+
+
+def test_every_rule_has_a_case() -> None:
+    assert {_code(p) for p in FILES} | BUILT.keys() == RULES.keys()
+    assert len(FILES) >= 40
+
+
+def test_constant_and_value_of_one_name() -> None:
+    valid = parse_program(VALID)
+    hidden = Constant(value=Value("a", valid.constants[0].value.type))
+    found = check(dataclasses.replace(valid, constants=(*valid.constants, hidden)))
+    assert found[0].code == "WIR011"
+
+
+def test_error_shows_the_op_in_its_surroundings_and_its_source() -> None:
+    text = VALID.replace("  launch @k(%x, %a)", "  launch @k(%x)  #1")
+    text += '\nprovenance\n  #1 nodes("relu_3") ops("aten.relu.default") at("model.py:12")\n'
+    with pytest.raises(VerificationError) as caught:
+        verify(parse_program(text))
+    found = caught.value.diagnostics[0]
+    assert caught.value.code == found.code == "WIR101"
+    assert (found.function, found.op_index) == ("main", 2)
+    assert found.source == "relu_3, aten.relu.default, model.py:12"
+    assert "launch @k(%x)\n  ^^^" in found.context
+    assert "%b = ensure_aligned" in found.context
+
+
+def test_every_finding_is_reported_at_once() -> None:
+    text = VALID.replace("  drop %b\n", "").replace("return %a", "return")
+    assert [d.code for d in check(parse_program(text))] == ["WIR066", "WIR067"]
