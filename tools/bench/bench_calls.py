@@ -11,15 +11,18 @@ signature against `torch.compile`'s. Both sides run the same kernels from the sa
 from __future__ import annotations
 
 import argparse
+import unittest.mock as mock
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from tabulate import tabulate
 from torch._inductor import compile_fx
+from torch._inductor import config as inductor_config
 
 import inductor_frontend
 import py_wrapper
+from inductor_frontend import backend
 from tests.zoo import ZOO, Case, gpt2
 from tools.bench.timing import Ratio, compare, write_report
 
@@ -37,44 +40,55 @@ CASES: dict[str, Callable[[], Case]] = {
 Boxed = Callable[[list[Any]], Any]
 
 
+def _last_call(run: Callable[[], object], owner: Any, name: str) -> tuple[Boxed, list[Any]]:
+    """The boxed callable that `owner.name(...)` made last, and the flat arguments that `run` gave it."""
+    seen: list[tuple[Boxed, list[Any]]] = []
+    make = getattr(owner, name)  # the two compilers' own functions, by name
+
+    def spy(*args: Any, **kwargs: Any) -> Boxed:
+        compiled = make(*args, **kwargs)
+
+        def boxed(flat: list[Any]) -> Any:
+            seen.append((compiled, list(flat)))
+            return compiled(flat)
+
+        boxed._boxed_call = True  # type: ignore[attr-defined]  # how torch marks a boxed callable
+        return boxed
+
+    # a cached graph would be served without calling the compiler
+    with mock.patch.object(owner, name, spy), inductor_config.patch(force_disable_caches=True):
+        run()
+    return seen[-1]
+
+
 def _boxed_calls(case: Case) -> tuple[Boxed, Boxed, list[Any]]:
     """(ours, Inductor's, flat arguments): both compiled callables as `torch.compile` calls them."""
-    calls: dict[str, tuple[Boxed, list[Any]]] = {}
+    args, kwargs = case.args, dict(case.kwargs or {})
+    torch._dynamo.reset()
+    ours, flat = _last_call(
+        lambda: torch.compile(case.model, backend="wrapper_ir")(*args, **kwargs), backend, "_boxed"
+    )
+    torch._dynamo.reset()
 
-    def spy(name: str, compiler: Callable[..., Any]) -> Callable[..., Any]:
-        def compile(graph: Any, inputs: Any, **kwargs: Any) -> Any:
-            compiled = compiler(graph, inputs, **kwargs)
+    def stock(graph: Any, inputs: Any) -> Any:  # looks the inner compiler up when it runs, under the spy
+        return compile_fx.compile_fx(graph, inputs, inner_compile=compile_fx.compile_fx_inner)
 
-            def run(args: list[Any]) -> Any:
-                calls[name] = (compiled, list(args))
-                return compiled(args)
-
-            run._boxed_call = True  # type: ignore[attr-defined]  # how torch marks a boxed callable
-            return run
-
-        return compile
-
-    for name, inner in (("theirs", compile_fx.compile_fx_inner), ("ours", inductor_frontend.inner_compile)):
-        torch._dynamo.reset()
-        run = torch.compile(
-            case.model,
-            backend=lambda g, i, f=inner, n=name: compile_fx.compile_fx(g, i, inner_compile=spy(n, f)),
-        )
-        with torch.no_grad():
-            run(*case.args, **(case.kwargs or {}))
-    return calls["ours"][0], calls["theirs"][0], calls["ours"][1]
+    theirs, _ = _last_call(
+        lambda: torch.compile(case.model, backend=stock)(*args, **kwargs), compile_fx, "compile_fx_inner"
+    )
+    return ours, theirs, flat
 
 
 def measure(case: Case) -> dict[str, Ratio]:
     """The three comparisons of one model."""
     kwargs = dict(case.kwargs or {})
-    ours, theirs, flat = _boxed_calls(case)
     with torch.no_grad():
+        ours, theirs, flat = _boxed_calls(case)
         bare = compare(lambda: ours(list(flat)), lambda: theirs(list(flat)))
         torch._dynamo.reset()
         stock = torch.compile(case.model)
-        backend = torch.compile(case.model, backend="wrapper_ir")
-        compiled = compare(lambda: backend(*case.args, **kwargs), lambda: stock(*case.args, **kwargs))
+        through = torch.compile(case.model, backend="wrapper_ir")
+        compiled = compare(lambda: through(*case.args, **kwargs), lambda: stock(*case.args, **kwargs))
         ahead = py_wrapper.compile(inductor_frontend.capture(case.model, case.args, kwargs))
         artifact = compare(lambda: ahead(*case.args, **kwargs), lambda: stock(*case.args, **kwargs))
     return {"bare wrapper": bare, "under torch.compile": compiled, "artifact, own signature": artifact}
