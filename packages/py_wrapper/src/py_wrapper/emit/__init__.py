@@ -4,7 +4,8 @@
 | -------------- | ----------------------------------------------------------------------- |
 | `program.py`   | the whole module                                                        |
 | `header.py`    | its docstring, with the table of source ops and kernels                 |
-| `helpers.py`   | imports and small functions that it needs                               |
+| `prologue.py`  | what is done once, when the module is loaded                            |
+| `helpers.py`   | small functions that it may need                                        |
 | `function.py`  | one function of the program, with comments naming the source ops        |
 | `table.py`     | which function writes which op                                          |
 | `memory.py`, `calls.py`, `checks.py`, `control.py` | ops, by family                      |

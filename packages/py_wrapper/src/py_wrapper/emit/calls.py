@@ -8,7 +8,7 @@ from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import quoted
 from py_wrapper.errors import EmitError
-from wrapper_ir.ops import AssertLayout, CallExtern, CollectiveStart, Drop, Launch, Unpack, Wait
+from wrapper_ir.ops import AssertLayout, CallExtern, CollectiveStart, Drop, Free, Launch, Unpack, Wait
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
@@ -92,6 +92,6 @@ def _asserted_next(value: Value, scope: FunctionScope) -> bool:
         if isinstance(op, AssertLayout) and op.tensor == value:
             type = value.type
             return isinstance(type, TensorType) and (op.sizes, op.strides) == (type.sizes, type.strides)
-        if not isinstance(op, AssertLayout | Unpack | Drop):
+        if not isinstance(op, AssertLayout | Unpack | Drop | Free):
             return False
     return False

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.table import WRITERS
-from py_wrapper.emit.writer import tuple_text
-from wrapper_ir.ops import UNKNOWN, Comment, Drop, Free, Op, Provenance, Return
+from py_wrapper.emit.writer import WIDTH, tuple_text
+from wrapper_ir.ops import UNKNOWN, AllocStorage, Comment, Drop, Free, Op, Provenance, Return, View
 from wrapper_ir.program import Function
 
 __all__ = ["source_comment", "write_function"]
 
 _SILENT = (Free, Drop, Return, Comment)
+_LOOK_AHEAD = 20
 
 
 def write_function(scope: FunctionScope, name: str, doc: str) -> None:
@@ -26,7 +29,7 @@ def write_function(scope: FunctionScope, name: str, doc: str) -> None:
             if last <= position < len(function.body) - 1:
                 continue  # returning ends all variables
             scope.position = position
-            previous = _announce(op, previous, scope)
+            previous = _announce(position, previous, scope)
             WRITERS[type(op)](op, scope)
 
 
@@ -53,9 +56,10 @@ def _end_of_work(scope: FunctionScope) -> int:
     return end
 
 
-def _announce(op: Op, previous: str, scope: FunctionScope) -> str:
-    """A comment with the source op, where it is another one than before."""
-    if isinstance(op, _SILENT) or op.prov == UNKNOWN or not scope.module.options.comments:
+def _announce(position: int, previous: str, scope: FunctionScope) -> str:
+    """A comment with the source op, above everything that is done for it."""
+    op = _work(position, scope)
+    if op is None or op.prov == UNKNOWN or not scope.module.options.comments:
         return previous
     text = source_comment(op.prov)
     if text and text != previous:
@@ -64,9 +68,36 @@ def _announce(op: Op, previous: str, scope: FunctionScope) -> str:
     return text
 
 
+def _work(position: int, scope: FunctionScope) -> Op | None:
+    """The op that buffers and views at `position` are made for: the next one that computes."""
+    body = scope.function.body
+    for op in body[position : position + _LOOK_AHEAD]:
+        if isinstance(op, AllocStorage | View):
+            continue
+        return None if isinstance(op, _SILENT) else op
+    return None
+
+
 def source_comment(prov: Provenance) -> str:
-    """`relu, linear_1: aten.relu.default (mlp.py:12, in layers.0)`."""
-    what = ": ".join(part for part in (", ".join(prov.nodes), ", ".join(prov.ops)) if part)
-    modules = [f"in {', '.join(prov.modules)}"] if prov.modules else []
-    where = ", ".join([*prov.locations, *modules])
-    return f"{what} ({where})" if what and where else what or where
+    """`addmm: addmm, t, relu (linear.py:134 in layers.0)`, in one line where possible.
+
+    The first node, location and module are those of the op that is computed; others were fused into it. The module's
+    docstring has the full names.
+    """
+    where = " in ".join([*(posixpath.basename(p) for p in prov.locations[:1]), *prov.modules[:1]])
+    tail = f" ({where})" if where else ""
+    head = f"{prov.nodes[0]}: " if prov.nodes else ""
+    short = tuple(dict.fromkeys(name.removeprefix("aten.").removesuffix(".default") for name in prov.ops))
+    ops = _fitting(short, WIDTH - 6 - len(tail) - len(head))
+    return " ".join(f"{head if ops else head.rstrip(': ')}{ops}{tail}".split())
+
+
+def _fitting(names: tuple[str, ...], room: int) -> str:
+    """As many of the names as there is room for, one at least."""
+    text = names[0] if names else ""
+    for number, name in enumerate(names[1:], 1):
+        more = ", ..." if number + 1 < len(names) else ""
+        if len(text) + len(name) + len(more) + 2 > room:
+            return f"{text}, ..."
+        text = f"{text}, {name}"
+    return text

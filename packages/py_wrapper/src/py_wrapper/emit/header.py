@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from py_wrapper.emit.module import ModuleScope
-from py_wrapper.emit.writer import Writer
+from py_wrapper.emit.writer import WIDTH, Writer
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import KernelDef
-from wrapper_ir.ops import CallExtern, CollectiveStart, Launch, Provenance
+from wrapper_ir.ops import CallExtern, CollectiveStart, Launch
 from wrapper_ir.runtime.kernel_files import kernel_file_names
 
 __all__ = ["write_header"]
-
-_MAX_SOURCES = 6
 
 
 def write_header(artifact: Artifact, scope: ModuleScope, kernels: Sequence[KernelDef], out: Writer) -> None:
@@ -32,10 +31,11 @@ def write_header(artifact: Artifact, scope: ModuleScope, kernels: Sequence[Kerne
     if rows:
         out.line()
         out.line("Where the source ops are computed:")
+    for where, sources in rows:
         out.line()
-        widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
-        for first, second, third in rows:
-            out.line(f"    {first:<{widths[0]}}  {second:<{widths[1]}}  {third}".rstrip())
+        out.line(f"    {where}")
+        for line in textwrap.wrap(sources, WIDTH - 8, break_long_words=False, break_on_hyphens=False):
+            out.line(f"        {line}")
     out.line('"""')
     out.line()
 
@@ -51,26 +51,20 @@ def _safe(text: str) -> str:
     return text.replace("\\", "/").replace('"""', "'''")
 
 
-def _rows(
-    artifact: Artifact, scope: ModuleScope, kernels: Sequence[KernelDef]
-) -> Iterable[tuple[str, str, str]]:
-    """(variable, file, source ops) of each kernel and operator, in order of first use."""
+def _rows(artifact: Artifact, scope: ModuleScope, kernels: Sequence[KernelDef]) -> Iterator[tuple[str, str]]:
+    """(name and place, source ops) of each kernel and operator, in order of first use."""
     files = kernel_file_names(kernels)
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    found: dict[str, dict[str, None]] = {}
     for function in artifact.program.functions:
         for op in function.body:
             match op:
                 case Launch():
-                    key = (scope.kernel_names.get(op.kernel, op.kernel), files.get(op.kernel, ""))
+                    name = scope.kernel_names.get(op.kernel, op.kernel)
+                    where = f"{name}  ({files.get(op.kernel, 'no file')})"
                 case CallExtern() | CollectiveStart():
-                    key = (scope.extern_names.get(op.target, op.target), f"torch {op.target}")
+                    where = f"{scope.extern_names.get(op.target, op.target)}  ({op.target})"
                 case _:
                     continue
-            found.setdefault(key, {}).update(dict.fromkeys(_sources(op.prov)))
-    for (name, place), sources in found.items():
-        shown = list(sources)[:_MAX_SOURCES] + (["..."] if len(sources) > _MAX_SOURCES else [])
-        yield _safe(name), _safe(place), _safe(", ".join(shown))
-
-
-def _sources(prov: Provenance) -> tuple[str, ...]:
-    return prov.ops or prov.nodes
+            found.setdefault(_safe(where), {}).update(dict.fromkeys(op.prov.ops or op.prov.nodes))
+    for where, sources in found.items():
+        yield where, _safe(", ".join(sources))

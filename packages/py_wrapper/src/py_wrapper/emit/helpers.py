@@ -23,6 +23,7 @@ class Helper(enum.Enum):
     STACK = "stack_trips"
     FINITE = "check_finite"
     EXAMPLE = "example"
+    CONSTANT = "constant"
 
 
 _WINDOW = '''
@@ -39,9 +40,15 @@ def clone_strided(x):
 '''
 _POISON = '''
 def poisoned(x):
-    """Fills the whole storage under `x` with the byte {poison:#04x}."""
+    """Fills the whole storage under `x` with the byte {hex}."""
     x.untyped_storage().fill_({poison})
     return x
+'''
+_CONSTANT = '''
+def constant(name, dtype, sizes, strides, mutable=False, device="cpu"):
+    """A tensor over the bytes of a constant; one that the program writes has bytes of its own."""
+    flat = parts.constant(name, torch.frombuffer, dtype)
+    return (flat.clone() if mutable else flat).to(device).as_strided(sizes, strides)
 '''
 _STACK = '''
 def stack_trips(trips):
@@ -76,5 +83,6 @@ HELPERS: Mapping[Helper, str] = {
     Helper.STACK: _STACK,
     Helper.FINITE: _FINITE,
     Helper.EXAMPLE: _EXAMPLE,
+    Helper.CONSTANT: _CONSTANT,
 }
 """The text that defines each helper: one line, or a function."""

@@ -13,6 +13,7 @@ from wrapper_ir.expr import Expr, Int
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import Launch, ResizeStorage, SetStorage, View, ViewMode
 from wrapper_ir.program import Function, Program
+from wrapper_ir.runtime.kernel_files import short_name
 from wrapper_ir.schemas import parse_schema
 from wrapper_ir.signature import TreeSpec
 from wrapper_ir.types import TensorType
@@ -42,7 +43,9 @@ class ModuleScope:
         self.classes: dict[str, str] = {}
         self.function_names = {f.name: self.names(f.name) for f in program.functions}
         launched = {op.kernel for f in program.functions for op in f.body if isinstance(op, Launch)}
-        self.kernel_names = {k.name: self.names(k.name) for k in program.kernels if k.name in launched}
+        self.kernel_names = {
+            k.name: self.names(short_name(k.name)) for k in program.kernels if k.name in launched
+        }
         self.extern_globals: dict[str, str] = {}
         self.extern_names = {e.name: self._extern_name(e.name) for e in program.externs}
         self.constant_names = {c.value: self.names(c.value.name) for c in program.constants}

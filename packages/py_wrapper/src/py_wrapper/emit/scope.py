@@ -109,8 +109,7 @@ class FunctionScope:
         """Ends variables with one `del`."""
         names = self.unbind(values)
         if names:
-            long = len(names) > 8
-            self.out.items("del (" if long else "del ", names, ")" if long else "")
+            self.out.delete(names)
 
     def unbind(self, values: Iterable[Value]) -> list[str]:
         """The variables of these values, which are no longer theirs; the caller deletes them."""

@@ -136,7 +136,8 @@ class _Forward:
         results = len(self.scope.program.main.returns.values)
         names = [self.names(f"out{i}") for i in range(results)]
         args = [self.leaves[leaf] for leaf in self.signature.params]
-        self.out.items(f"{tuple_text(names)} = boxed([" if names else "boxed([", args, "])")
+        targets = f"{', '.join(names)}{',' if len(names) == 1 else ''} = " if names else ""
+        self.out.items(f"{targets}boxed([", args, "])")
         for back in self.signature.write_backs:
             self.out.line(f"{self.leaves[back.leaf]}.copy_({names[back.result]})")
         outputs: list[str] = []

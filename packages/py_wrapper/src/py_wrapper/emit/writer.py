@@ -38,11 +38,28 @@ class Writer:
         if self._lines and self._lines[-1] and not self._lines[-1].endswith(":"):
             self.line()
 
+    def paragraph(self, text: str) -> None:
+        """Lines at the top level, after two empty ones."""
+        self.line()
+        self.line()
+        for line in text.strip("\n").splitlines():
+            self.line(line)
+
     def comment(self, text: str) -> None:
         """A comment, broken where it is too long."""
         width = WIDTH - 4 * self._depth - 2
         for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False):
             self.line(f"# {line}")
+
+    def delete(self, names: Sequence[str]) -> None:
+        """`del a, b`, joined to a `del` just before it."""
+        previous = self._lines[-1] if self._lines else ""
+        start = "    " * self._depth + "del "
+        room = WIDTH - len(previous) - 2
+        if previous.startswith(start) and len(", ".join(names)) <= room:
+            self._lines[-1] = f"{previous}, {', '.join(names)}"
+            return
+        self.items("del (" if len(names) > 8 else "del ", names, ")" if len(names) > 8 else "")
 
     def items(self, head: str, items: Sequence[str], tail: str) -> None:
         """`head` + comma-separated items + `tail`, broken over lines where that is too long."""

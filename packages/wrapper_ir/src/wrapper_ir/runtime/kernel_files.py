@@ -12,10 +12,28 @@ from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, Kern
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device, DType
 
-__all__ = ["FOLDER", "TABLE", "kernel_file_names", "kernel_source", "kernel_table", "read_kernels"]
+__all__ = [
+    "FOLDER",
+    "TABLE",
+    "kernel_file_names",
+    "kernel_source",
+    "kernel_table",
+    "read_kernels",
+    "short_name",
+]
 
 TABLE = "kernels.json"
 FOLDER = "kernels"
+_MAX_NAME = 60
+
+
+def short_name(name: str) -> str:
+    """A kernel's name with its middle left out where it is very long; the number at its end is kept."""
+    if len(name) <= _MAX_NAME:
+        return name
+    stem, _, number = name.rpartition("_")
+    kept = stem[: _MAX_NAME - 10].rpartition("_")[0] or stem[: _MAX_NAME - 15]
+    return f"{kept}_etc_{number[-9:]}"
 
 
 def kernel_source(kernel: KernelDef) -> str:
@@ -32,7 +50,9 @@ def kernel_file_names(kernels: Sequence[KernelDef]) -> dict[str, str]:
     names: dict[str, str] = {}
     taken: set[str] = set()
     for kernel in kernels:
-        stem = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in kernel.name)[:120]
+        stem = "".join(
+            c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in short_name(kernel.name)
+        )
         suffix = ".cpp" if isinstance(kernel, CppKernel) else ".txt"
         name, number = f"{stem}{suffix}", 0
         while name.lower() in taken:

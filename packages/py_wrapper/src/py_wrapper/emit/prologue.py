@@ -1,0 +1,93 @@
+"""Writes what stands between a module's docstring and its functions: imports, helpers, kernels, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from py_wrapper.emit.helpers import HELPERS, Helper
+from py_wrapper.emit.memory import constant_view
+from py_wrapper.emit.module import ModuleScope
+from py_wrapper.emit.writer import Writer, quoted, tuple_text
+from py_wrapper.native import overload_path
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.kernels import KernelDef
+from wrapper_ir.program import Constant
+from wrapper_ir.types import TensorType
+
+__all__ = ["write_prologue"]
+
+
+def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: bool, out: Writer) -> None:
+    """Everything that is done once, when the module is loaded."""
+    constants = [_constant(c, scope) for c in scope.program.constants]
+    views = [
+        f"{name} = {constant_view(op, source, scope)}"
+        for (source, _, _), (name, op) in scope.hoisted_views.items()
+    ]
+    needed = {helper: text for helper, text in HELPERS.items() if helper in scope.helpers}
+    _write_imports(scope, uses_math, out)
+    for text in needed.values():
+        if not text.startswith("\n"):
+            out.line(text)
+    _write_lookups(scope, out)
+    for text in needed.values():
+        if text.startswith("\n"):
+            poison = scope.options.poison or 0
+            out.paragraph(text.replace("{hex}", f"{poison:#04x}").replace("{poison}", str(poison)))
+    if kernels or constants:
+        out.line()
+        out.gap()
+        out.line("parts = open_parts(__file__, __spec__)  # what lies beside this file")
+    if kernels:
+        out.line("kernels = parts.load_kernels()")
+        for name, variable in scope.kernel_names.items():
+            out.line(f"{variable} = kernels[{quoted(name)}]")
+    for head, args in constants:
+        out.items(f"{head}(", args, ")")
+    for view in views:
+        out.line(view)
+
+
+def _write_imports(scope: ModuleScope, uses_math: bool, out: Writer) -> None:
+    if uses_math:
+        out.line("import math")
+        out.line()
+    out.line("import torch")
+    names = sorted({"explain", "open_parts", *scope.runtime_names})
+    if len(names) < 5:
+        out.items("from wrapper_ir.runtime import ", names, "")
+    else:
+        with out.block("from wrapper_ir.runtime import ("):
+            for name in names:
+                out.line(f"{name},")
+        out.line(")")
+    out.line()
+
+
+def _write_lookups(scope: ModuleScope, out: Writer) -> None:
+    for name, variable in scope.extern_globals.items():
+        out.line(f"{variable} = torch.ops.{'.'.join(overload_path(name))}")
+    for type_name, variable in scope.classes.items():
+        out.line(f"{variable} = class_of({quoted(type_name)})")
+    for spec, (flatten, build) in scope.containers.items():
+        args = ["torch.utils._pytree", quoted(spec.type_name), quoted(spec.context)]
+        out.items(f"{flatten}, {build} = custom_container(", args, ")")
+
+
+def _constant(constant: Constant, scope: ModuleScope) -> tuple[str, list[str]]:
+    """(`name = function`, arguments) that make a constant's tensor."""
+    type, name = constant.value.type, scope.constant_names[constant.value]
+    assert isinstance(type, TensorType)
+    dtype = f"torch.{type.dtype.torch_name}"
+    if Int(0) in type.sizes:
+        return f"{name} = torch.empty_strided", [_ints(type.sizes), _ints(type.strides), f"dtype={dtype}"]
+    args = [quoted(constant.value.name), dtype, _ints(type.sizes), _ints(type.strides)]
+    if constant.mutable:
+        args.append("mutable=True")
+    if type.device.type != "cpu":
+        args.append(f"device={quoted(str(type.device))}")
+    return f"{name} = {scope.helper(Helper.CONSTANT)}", args
+
+
+def _ints(exprs: Sequence[Expr]) -> str:
+    return tuple_text([str(e) for e in exprs])
