@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from importlib import import_module
@@ -19,6 +20,7 @@ from wrapper_ir.interp import Interpreter
 from wrapper_ir.ops import OP_CLASSES, Op
 from wrapper_ir.protocols import Emitter
 from wrapper_ir.registry import emitter
+from wrapper_ir.testing import RandomOptions, random_artifact
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "tiny_emitter"
 HEAD = """wir 0.1
@@ -246,3 +248,34 @@ def test_a_captured_model_runs(tiny: Emitter[str]) -> None:
     x = torch.randn(11, 8)
     with torch.no_grad():
         torch.testing.assert_close(tiny.compile(art)(x), model(x))
+
+
+def random_inputs(seed: int) -> list[Any]:
+    """Flat arguments of a random program."""
+    g = torch.Generator().manual_seed(seed)
+    return [
+        torch.randn(5, 8, generator=g),
+        torch.randn(4, 4, generator=g),
+        3,
+        torch.randn(16, generator=g),
+        torch.tensor(True),
+    ]
+
+
+def test_random_programs_compute_the_same_or_are_refused(tiny: Emitter[str]) -> None:
+    compared = 0
+    for seed in range(100):
+        art = random_artifact(random.Random(seed), 4, RandomOptions(executable=True))
+        try:
+            call = tiny.compile(art)
+        except NotSupportedError as error:
+            assert error.code == "TINY101"
+            continue
+        want = Interpreter(art, py_wrapper.TORCH_MACHINE)(*random_inputs(seed))
+        for a, b in zip(call(*random_inputs(seed)), want, strict=True):
+            if isinstance(b, torch.Tensor):
+                assert torch.equal(a.nan_to_num(), b.nan_to_num()), seed
+            else:
+                assert a == b or (a != a and b != b), seed
+        compared += 1
+    assert compared > 20
