@@ -30,7 +30,10 @@ pointers, Python numbers for scalars)."""
 class Frontend(Protocol):
     """Makes artifacts out of something. Entry-point group `wrapper_ir.frontends`."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The name of its entry point."""
+        ...
 
     # Any: models and arguments are the frontend's own world.
     def capture(self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> Artifact:
@@ -41,7 +44,10 @@ class Frontend(Protocol):
 class Emitter(Protocol[T_co]):
     """Turns artifacts into code of one target. Entry-point group `wrapper_ir.emitters`."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The name of its entry point."""
+        ...
 
     def emit(self, artifact: Artifact) -> T_co:
         """The code, as the target's own type (source text, a graph module, a library)."""
@@ -60,7 +66,10 @@ class Emitter(Protocol[T_co]):
 class KernelRuntime(Protocol):
     """Loads kernels of one kind. Entry-point group `wrapper_ir.kernel_runtimes`."""
 
-    kind: str
+    @property
+    def kind(self) -> str:
+        """The kind of kernels that it loads, which is the name of its entry point."""
+        ...
 
     def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
         """Compiles (or finds in a cache) and loads one kernel."""
@@ -89,7 +98,10 @@ class Machine(Protocol[T]):
     `T` is the library's tensor. A storage is represented by a one-dimensional `T` of bytes.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The name of its entry point."""
+        ...
 
     def empty_storage(self, type: StorageType, nbytes: int, zero: bool) -> T:
         """New storage of `nbytes` bytes on the type's device and space."""

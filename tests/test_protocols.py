@@ -1,0 +1,73 @@
+"""Every plug-in is what its protocol says: mypy checks the assignments below, the tests what is registered."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import pytest
+from torch import Tensor
+
+import cpp_wrapper
+import inductor_frontend
+import py_wrapper
+from wrapper_ir import protocols, registry
+from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, Machine
+
+# Static: an implementation that drifts from its protocol fails `make types` here.
+FRONTEND: Frontend = inductor_frontend.FRONTEND
+EMITTER: Emitter[object] = py_wrapper.EMITTER
+MACHINE: Machine[Tensor] = py_wrapper.TORCH_MACHINE
+RUNTIME: KernelRuntime = cpp_wrapper.KERNEL_RUNTIME
+
+PLUGINS: list[tuple[str, Callable[[str], object], type, str]] = [
+    ("frontends", registry.frontend, Frontend, "inductor"),
+    ("emitters", registry.emitter, Emitter, "python"),
+    ("machines", registry.machine, Machine, "torch"),
+    ("kernel_runtimes", registry.kernel_runtime, KernelRuntime, "cpp"),
+]
+
+
+def members(protocol: type) -> set[str]:
+    """Attributes and methods that a protocol asks for."""
+    return {
+        name for name in {*vars(protocol), *inspect.get_annotations(protocol)} if not name.startswith("_")
+    }
+
+
+@pytest.mark.parametrize(("group", "find", "protocol", "name"), PLUGINS, ids=[p[0] for p in PLUGINS])
+def test_registered_plugins_have_every_member(
+    group: str, find: Callable[[str], object], protocol: type, name: str
+) -> None:
+    assert name in registry.plugin_names(group)
+    for installed in registry.plugin_names(group):
+        plugin = find(installed)
+        missing = {m for m in members(protocol) if not hasattr(plugin, m)}
+        assert missing == set(), installed
+        given: object = getattr(plugin, "kind" if protocol is KernelRuntime else "name")  # of the protocol
+        assert given == installed
+
+
+@pytest.mark.parametrize(("group", "find", "protocol", "name"), PLUGINS, ids=[p[0] for p in PLUGINS])
+def test_methods_take_what_the_protocol_says(
+    group: str, find: Callable[[str], object], protocol: type, name: str
+) -> None:
+    """Same parameter names in the same order; an implementation may add ones with defaults."""
+    plugin = find(name)
+    for member in sorted(members(protocol)):
+        wanted: object = vars(protocol).get(member)
+        if not inspect.isfunction(wanted):
+            continue
+        expected = [p for p in inspect.signature(wanted).parameters if p != "self"]
+        method: Callable[..., Any] = getattr(plugin, member)  # of the protocol
+        given = inspect.signature(method).parameters
+        assert list(given)[: len(expected)] == expected, member
+        for extra in list(given.values())[len(expected) :]:
+            assert extra.default is not inspect.Parameter.empty, member
+
+
+def test_the_registry_knows_every_protocol() -> None:
+    plugged = {p for p in vars(protocols).values() if inspect.isclass(p) and Protocol in p.__bases__}
+    generic = {p for p in (Emitter, Machine) if p.__name__ in protocols.__all__}
+    assert plugged | generic == {p[2] for p in PLUGINS} | {protocols.Containers}
