@@ -1,5 +1,16 @@
-"""Analyses of programs: liveness, statistics."""
+"""Analyses of programs: liveness, memory, statistics."""
 
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
+from wrapper_ir.analysis.memory import MemoryUse, memory_use
+from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.analysis.stats import ProgramStats, program_stats
 
-__all__ = ["Liveness", "analyse_liveness"]
+__all__ = [
+    "Liveness",
+    "MemoryUse",
+    "ProgramStats",
+    "Sizes",
+    "analyse_liveness",
+    "memory_use",
+    "program_stats",
+]

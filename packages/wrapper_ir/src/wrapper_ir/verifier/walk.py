@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wrapper_ir.aliasing import analyse_aliasing
-from wrapper_ir.expr import Expr, SizeOf, StrideOf
+from wrapper_ir.analysis.sizes import declared_size
 from wrapper_ir.expr.rewrite import map_atoms
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import AssertExpr, Define, OpBase
 from wrapper_ir.program import Function, Program
-from wrapper_ir.types import TensorType
 from wrapper_ir.verifier.checks import (
     FIRST,
     SECOND,
@@ -105,18 +104,9 @@ class _Assumptions(Check):
         return {Define: self.define, AssertExpr: self.assume}
 
     def define(self, position: int, op: Define) -> None:
-        expr = map_atoms(op.expr, _declared_size)
+        expr = map_atoms(op.expr, declared_size)
         if not expr.free_values:
             self.facts.proofs.define(op.symbol, expr)
 
     def assume(self, position: int, op: AssertExpr) -> None:
         self.facts.proofs.assume(op.condition)
-
-
-def _declared_size(atom: Expr) -> Expr:
-    """A size that the value's type tells."""
-    if isinstance(atom, SizeOf) and isinstance(atom.value.type, TensorType):
-        return atom.value.type.sizes[atom.dim]
-    if isinstance(atom, StrideOf) and isinstance(atom.value.type, TensorType):
-        return atom.value.type.strides[atom.dim]
-    return atom

@@ -1,0 +1,61 @@
+"""Numbers for symbolic sizes: hints, and what follows from them by the program's own definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr import Expr, SizeOf, StrideOf
+from wrapper_ir.expr.evaluate import Number, evaluate
+from wrapper_ir.expr.rewrite import map_atoms
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.ops import Define
+from wrapper_ir.program import Program
+from wrapper_ir.types import StorageType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["Sizes", "declared_size"]
+
+
+def declared_size(atom: Expr) -> Expr:
+    """The size or stride that the value's type tells, for atoms that ask for one; other atoms as they are."""
+    if isinstance(atom, SizeOf | StrideOf) and isinstance(atom.value.type, TensorType):
+        dims = atom.value.type.sizes if isinstance(atom, SizeOf) else atom.value.type.strides
+        if 0 <= atom.dim < len(dims):
+            return dims[atom.dim]
+    return atom
+
+
+class Sizes:
+    """Bytes of values under one assignment of the symbols. `given` comes before the hints of declarations; a symbol
+    with neither gets the value of its definition, or else its lower bound (0 where there is none)."""
+
+    def __init__(self, program: Program, given: Mapping[str, int] | None = None) -> None:
+        self.assumed: set[str] = set()
+        """Symbols for which nothing was known."""
+        self._env: dict[str, Number] = {s.name: s.hint for s in program.symbols if s.hint is not None}
+        self._env.update(given or {})
+        for function in program.functions:
+            for op in function.body:
+                if isinstance(op, Define) and op.symbol not in self._env:
+                    self._define(op)
+        for symbol in program.symbols:
+            if symbol.name not in self._env:
+                self.assumed.add(symbol.name)
+                self._env[symbol.name] = symbol.lower or 0
+
+    def _define(self, op: Define) -> None:
+        try:
+            self._env[op.symbol] = evaluate(map_atoms(op.expr, declared_size), self._env)
+        except ExpressionError:
+            return  # read from memory when the program runs
+
+    def number(self, e: Expr) -> int:
+        """The value of an int expression."""
+        return int(evaluate(e, self._env))
+
+    def bytes_of(self, value: Value) -> int:
+        """Bytes of a storage, or that a tensor spans; 0 for other values."""
+        if isinstance(value.type, StorageType):
+            return self.number(value.type.nbytes)
+        return self.number(extent_bytes(value.type)) if isinstance(value.type, TensorType) else 0

@@ -1,0 +1,75 @@
+"""Numbers about a program: what it is made of, and what it needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from wrapper_ir.analysis.memory import MemoryUse, memory_use
+from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.kernels import runtime_kind
+from wrapper_ir.program import Program
+
+__all__ = ["ProgramStats", "program_stats"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStats:
+    """Statistics of a program. Bytes are those of one call of `main` under the hints; constants are apart."""
+
+    ops: dict[str, int]
+    """Number of ops by class, the most frequent first."""
+    kernels: dict[str, int]
+    """Number of kernel definitions by kind."""
+    functions: int
+    constants: int
+    constant_bytes: int
+    memory: MemoryUse
+    assumed: tuple[str, ...]
+    """Symbols without hint, which were taken at their lower bound."""
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """(name, value) for display."""
+        yield "functions", str(self.functions)
+        yield "ops", str(sum(self.ops.values()))
+        for name, count in self.ops.items():
+            yield f"  {name}", str(count)
+        yield "kernels", str(sum(self.kernels.values()))
+        for name, count in self.kernels.items():
+            yield f"  {name}", str(count)
+        yield "constants", f"{self.constants} ({_bytes(self.constant_bytes)})"
+        yield "bytes allocated", _bytes(self.memory.allocated)
+        yield "peak live bytes", _bytes(self.memory.peak)
+        yield "lower bound of any plan", _bytes(self.memory.lower_bound)
+        if self.assumed:
+            yield "symbols without hint", ", ".join(self.assumed)
+
+
+def program_stats(program: Program, hints: Mapping[str, int] | None = None) -> ProgramStats:
+    """Statistics of a valid program; `hints` gives symbols values, before those of their declarations.
+
+    Raises ExpressionError where a size has no value under the hints (a division by zero).
+    """
+    index = ProgramIndex(program)
+    sizes = Sizes(program, hints)
+    ops = Counter(type(op).__name__ for f in program.functions for op in f.body)
+    kernels = Counter(runtime_kind(k) for k in program.kernels)
+    return ProgramStats(
+        ops=dict(ops.most_common()),
+        kernels=dict(kernels.most_common()),
+        functions=len(program.functions),
+        constants=len(program.constants),
+        constant_bytes=sum(sizes.bytes_of(c.value) for c in program.constants),
+        memory=memory_use(program.main, index, sizes),
+        assumed=tuple(sorted(sizes.assumed)),
+    )
+
+
+def _bytes(n: int) -> str:
+    """A number of bytes, exact and readable."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if n >= size:
+            return f"{n} ({n / size:.2f} {unit})"
+    return str(n)
