@@ -10,6 +10,9 @@ import textwrap
 from collections.abc import Iterable
 from importlib import import_module
 
+from wrapper_ir.expr import Expr
+from wrapper_ir.types import Device
+
 __all__ = ["attribute_docs", "class_section", "defined_classes", "docstring", "table"]
 
 
@@ -84,7 +87,14 @@ def field_table(cls: type) -> list[str]:
 
 def default_text(field: dataclasses.Field[object]) -> str:
     """The default as a reader would write it, '' for required fields."""
-    if field.default is not dataclasses.MISSING:
-        value = field.default
-        return f"`{value.name if isinstance(value, enum.Enum) else repr(value)}`"
-    return "empty" if field.default_factory is not dataclasses.MISSING else ""
+    if field.default_factory is not dataclasses.MISSING:
+        return "empty"
+    value = field.default
+    if value is dataclasses.MISSING:
+        return ""
+    if isinstance(value, enum.Enum):
+        return f"`{value.name}`"
+    if isinstance(value, Expr | Device):
+        return f"`{value}`"
+    made_empty = dataclasses.is_dataclass(value) and not isinstance(value, type) and value == type(value)()
+    return f"`{type(value).__name__}()`" if made_empty else f"`{value!r}`"

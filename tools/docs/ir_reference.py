@@ -7,7 +7,7 @@ import pkgutil
 from importlib import import_module
 
 import wrapper_ir.ops
-from tools.docs.classes import class_section, default_text, defined_classes, docstring, table
+from tools.docs.classes import attribute_docs, class_section, default_text, defined_classes, docstring, table
 from wrapper_ir.effects import EffectClass, Effects
 from wrapper_ir.expr import NODE_TYPES, CmpOp, ConvertOp, MathOp
 from wrapper_ir.ops import OP_CLASSES, OpBase, Provenance
@@ -20,8 +20,9 @@ _HEAD = """# IR reference
 
 Written by `make docs` from the docstrings of `packages/wrapper_ir`; edit those, not this page.
 
-[Concepts](concepts.md) tells the story; this page is for looking things up. A program in text form is, in this order,
-a version and a target, then symbols, constants, operators, kernels, functions, and a table of provenance:
+[Concepts](concepts.md) tells the story; this page is for looking things up. Roles of fields: a *result* is a value
+that the op defines, an *operand* one that it uses, *arguments* may hold both values and expressions in any nesting,
+an *expression* is evaluated when the op runs, and *data* is everything else.
 """
 
 _ROLE_WORDS = {
@@ -122,8 +123,6 @@ def op_section(cls: type[OpBase]) -> list[str]:
 
 def effects() -> list[str]:
     """What an op's effects consist of."""
-    from tools.docs.classes import attribute_docs
-
     docs = attribute_docs(Effects)
     rows = [(f"`{name}`", docs.get(name, "")) for name in Effects._fields]
     return [*table(("part", "meaning"), rows), "", *class_section(EffectClass, 3)]

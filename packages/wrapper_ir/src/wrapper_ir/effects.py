@@ -58,9 +58,13 @@ class EffectClass(enum.Enum):
     """Effects beyond memory. An op with one is never removed; ops that share one keep their order."""
 
     RANDOM = "random"
+    """Draws random numbers."""
     EFFECT = "effect"
+    """Does something that only the operator itself knows."""
     HOST_IO = "host_io"
+    """Reads or writes files, consoles, sockets."""
     COLLECTIVE = "collective"
+    """Communicates with other processes."""
     ORDER = "order"
     """Stream and event order."""
     CHECK = "check"
@@ -90,6 +94,7 @@ class Effects(NamedTuple):
     ends: tuple[Value, ...] = ()
     """Operands whose storage (Free) or name (Drop) ends."""
     classes: tuple[EffectClass, ...] = ()
+    """Effects beyond memory."""
 
 
 NO_EFFECTS = Effects()

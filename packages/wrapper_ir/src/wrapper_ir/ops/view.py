@@ -24,9 +24,9 @@ class ViewMode(enum.Enum):
 class View(OpBase):
     """A tensor over `source`'s storage; the result's type gives dtype, sizes, strides.
 
-    `offset` is in bytes, from the start of the storage when `source` is a storage, from the source tensor's
-    first element when it is a tensor; always a multiple of the result's item size. `REUSE` moves the storage: the source name, and every other tensor of the
-    same storage, is dead after it (content is kept, as in-place kernels need).
+    `offset` is in bytes, from the start of the storage when `source` is a storage, from the source tensor's first
+    element when it is a tensor; always a multiple of the result's item size. `REUSE` moves the storage: the source
+    name, and every other tensor of the same storage, is dead after it (content is kept, as in-place kernels need).
     Text: `%v = view %buf0 + 128 : f32[4, 8]{1, 4}`, `%buf1 = reuse %buf0 : f32[32]`.
     """
 
