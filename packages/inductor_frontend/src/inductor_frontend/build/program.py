@@ -135,7 +135,7 @@ class _Builder:
     def _param_type(self, name: str, node: object) -> TensorType | ScalarType:
         if isinstance(node, ir.TensorBox):
             return self.scope.result_type(self.graph.graph_inputs_original[name].get_layout())
-        if isinstance(node, (sympy.logic.boolalg.Boolean, bool)):
+        if isinstance(node, (sympy.logic.boolalg.BooleanAtom, bool)):
             return ScalarType(SymKind.BOOL)
         if isinstance(node, sympy.Expr):
             return ScalarType(SymKind.INT if node.is_integer else SymKind.FLOAT)
