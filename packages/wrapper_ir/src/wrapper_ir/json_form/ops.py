@@ -30,6 +30,7 @@ from wrapper_ir.ops import (
     AllocPurpose,
     Arg,
     DebugMode,
+    Define,
     Op,
     OpBase,
     Provenance,
@@ -109,6 +110,8 @@ class OpDecoder(ArgDecoder):
         if len(found) != len(o) - 1:
             fault(f"unknown field {next(k for k in o if k not in found and k != 'op')!r}")
         made: Op = cls(**found)
+        if isinstance(made, Define) and made.symbol not in self.kinds:
+            fault(f"symbol {made.symbol!r} is not declared", "WIR551")
         return made
 
 

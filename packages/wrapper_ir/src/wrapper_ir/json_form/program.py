@@ -208,7 +208,9 @@ def _number(x: Json) -> int | float | bool | None:
     if x is None:
         return None
     e = ArgDecoder().expr(x)
-    return e.value if isinstance(e, Int | Float | Bool) else fault("expected a number")
+    if not isinstance(e, Int | Float | Bool) or e.value != e.value:
+        fault("expected a number")
+    return e.value
 
 
 def _decode_constant(x: Json, d: OpDecoder) -> Constant:

@@ -79,9 +79,11 @@ class Cursor:
         self.skip_lines()
         while not self.accept(close):
             out.append(read())
+            behind = self.at
             self.skip_lines()
             if not self.accept(","):
                 if not self.accept(close):
+                    self.at = behind
                     self.unexpected(f"`,` or `{close}`")
                 break
             self.skip_lines()

@@ -67,6 +67,7 @@ class Source:
     def __init__(self, text: str) -> None:
         """Raises ParseError WIR504 for a source block without end."""
         self.text = text if text.endswith("\n") else f"{text}\n"
+        self._given = len(text)
         self.tokens: list[str] = []
         self._segments: list[_Segment] = []
         for start, end, block in self._split():
@@ -111,7 +112,7 @@ class Source:
             if number == index:
                 position = match.start(1)
                 break
-        return self._place(position)
+        return self._place(min(position, self._given))
 
     def _place(self, position: int) -> tuple[int, int]:
         return self.text.count("\n", 0, position) + 1, position - self.text.rfind("\n", 0, position)

@@ -7,7 +7,7 @@ from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, Kern
 from wrapper_ir.ops import Provenance
 from wrapper_ir.program import Constant, SymbolDef, Target
 from wrapper_ir.schemas import ExternDef, ExternTag
-from wrapper_ir.text.lexer import BLOCK
+from wrapper_ir.text.lexer import BLOCK, kind_of
 from wrapper_ir.text.parser_ops import OpParser
 from wrapper_ir.text.parser_types import DTYPES
 from wrapper_ir.values import Value
@@ -58,12 +58,10 @@ def _number(p: OpParser) -> int | float | bool:
     sign = p.accept("-")
     token = p.tokens[p.at]
     if not token.isdecimal():
-        try:
-            number = float(token)
-        except ValueError:
+        if kind_of(token) != "NUMBER" and token != "inf":
             p.unexpected("a number")
         p.at += 1
-        return -number if sign else number
+        return -float(token) if sign else float(token)
     return -p.integer() if sign else p.integer()
 
 

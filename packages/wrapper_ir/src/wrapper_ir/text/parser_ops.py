@@ -188,10 +188,16 @@ def _alloc(p: OpParser) -> tuple[Op, ...]:
 
 
 def _alloc_storage(p: OpParser) -> Op:
-    nbytes = p.expr()
-    made = StorageType(nbytes, p.device_suffix(), p.space())
+    made = _storage_type(p)
     purpose, zero, stream = _alloc_options(p)
     return AllocStorage(result=p.result(made), purpose=purpose, zero=zero, stream=stream, prov=p.prov)
+
+
+def _storage_type(p: OpParser) -> Type:
+    if p.accept(":"):  # another kind of type, which the verifier refuses
+        return p.type()
+    nbytes = p.expr()
+    return StorageType(nbytes, p.device_suffix(), p.space())
 
 
 def _free(p: OpParser) -> Op:

@@ -47,10 +47,10 @@ class _Token:
 
     __slots__ = ("index", "kind", "source", "text")
 
-    def __init__(self, source: Source, index: int, text: str) -> None:
+    def __init__(self, source: Source, index: int, kind: str, text: str) -> None:
         self.source = source
         self.index = index
-        self.kind = kind_of(text)
+        self.kind = kind
         self.text = text
 
     @property
@@ -77,9 +77,10 @@ class _Stream:
         cursor = self._cursor
         index, text = cursor.at, cursor.tokens[cursor.at]
         if text[:2] == '%"':
-            text = f"%{cursor.sigil('%', 'a value')}"
+            name = cursor.sigil("%", "a value")
             cursor.at = index
-        return _Token(cursor.source, index, text)
+            return _Token(cursor.source, index, "VALUE", f"%{name}")
+        return _Token(cursor.source, index, kind_of(text), text)
 
     def peek(self) -> _Token:
         if self._token.index != self._cursor.at:
@@ -135,7 +136,10 @@ class TypeParser(Cursor):
 
     def device_name(self, kind: str) -> Device:
         """What follows the device type `kind`: an index or nothing."""
-        return Device(kind, self.integer("a device index") if self.accept(":") else None)
+        if self.tokens[self.at] != ":" or kind_of(self.tokens[self.at + 1]) == "NAME":
+            return Device(kind)  # the colon of a type, if any
+        self.at += 1
+        return Device(kind, self.integer("a device index"))
 
     def device_suffix(self) -> Device:
         """`@cuda:0`, or the target's device."""
