@@ -1,0 +1,379 @@
+"""Hypothesis strategies of programs that need not be valid: every field of every op takes any value that has a text.
+
+What they respect is what the forms rely on: names are unique where they are looked up, values are defined before they
+are used, symbols are declared.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from wrapper_ir.expr import (
+    Add,
+    And,
+    Bool,
+    CeilDiv,
+    Cmp,
+    CmpOp,
+    Convert,
+    ConvertOp,
+    Expr,
+    Float,
+    FloorDiv,
+    Int,
+    Item,
+    MathFn,
+    MathOp,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    OffsetOf,
+    Or,
+    Pow,
+    SizeOf,
+    StrideOf,
+    Sym,
+    SymKind,
+    TrueDiv,
+    Where,
+)
+from wrapper_ir.expr.operators import RESERVED_NAMES
+from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, KernelParam, ParamKind
+from wrapper_ir.layout import contiguous_strides, extent_bytes
+from wrapper_ir.ops import (
+    OP_CLASSES,
+    AllocPurpose,
+    AllocStorage,
+    Arg,
+    DebugMode,
+    Op,
+    OpBase,
+    Provenance,
+    View,
+    ViewMode,
+    ZeroMode,
+)
+from wrapper_ir.program import Constant, Function, Ownership, Param, Program, SymbolDef, Target
+from wrapper_ir.schemas import ExternDef, ExternTag
+from wrapper_ir.types import (
+    Device,
+    DType,
+    Layout,
+    MemoryFormat,
+    MemoryKind,
+    MemorySpace,
+    OpaqueKind,
+    OpaqueType,
+    ScalarType,
+    StorageType,
+    TensorType,
+    TupleType,
+    Type,
+)
+from wrapper_ir.values import Value
+
+Draw = Callable[..., Any]  # Any: what a strategy of any type draws
+
+strings = st.text(max_size=8) | st.sampled_from(["", "}}}", '"', "\\", "\n", "a b", "#1", "\ud800"])
+names = st.sampled_from(["x", "buf0", "a.b", "0", "then", "none", "f32"]) | strings
+symbol_names = st.sampled_from(
+    [
+        "s0",
+        "u0",
+        "none",
+        "f32",
+        "device",
+        "then",
+        "zero",
+        "stream",
+        "pinned",
+        "ab\u0301",
+        "größe",
+        "provenance",
+    ]
+)
+ints = st.integers(-3, 40) | st.integers()
+devices = st.builds(
+    Device, st.sampled_from(["cpu", "cuda", "odd type", "größe", ""]), st.none() | st.integers(-1, 9)
+)
+provenances = st.builds(
+    Provenance,
+    **dict.fromkeys(("nodes", "ops", "locations", "modules"), st.lists(strings, max_size=2).map(tuple)),
+    upstream=strings,
+)
+spaces = st.builds(MemorySpace, st.sampled_from(MemoryKind), strings, ints)
+
+
+# Strategies are made once, which is what makes them fast: symbols and values are placeholders that a scope replaces.
+_PLACES = tuple(Sym(f"place{n}") for n in range(4))
+_VALUES = tuple(Value(f"place{n}", TupleType()) for n in range(4))
+
+
+def _nodes(e: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    many = st.lists(e, min_size=2, max_size=3).map(tuple)
+    unary = [f for f in MathOp if f.arity == 1]
+    binary = [f for f in MathOp if f.arity == 2]
+    return st.one_of(
+        *(st.builds(cls, many) for cls in (Add, Mul, Min, Max, And, Or)),
+        *(st.builds(cls, e, e) for cls in (FloorDiv, CeilDiv, Mod, TrueDiv, Pow)),
+        st.builds(Where, e, e, e),
+        st.builds(Cmp, st.sampled_from(CmpOp), e, e),
+        st.builds(Not, e),
+        st.builds(Convert, st.sampled_from(ConvertOp), e),
+        st.builds(MathFn, st.sampled_from(unary), st.tuples(e)),
+        st.builds(MathFn, st.sampled_from(binary), st.tuples(e, e)),
+    )
+
+
+_values = st.sampled_from(_VALUES)
+_dims = st.integers(0, 3)
+_leaves = st.one_of(
+    st.builds(Int, ints),
+    st.builds(Float, st.floats()),
+    st.builds(Bool, st.booleans()),
+    st.sampled_from(_PLACES),
+)
+_atoms = st.one_of(
+    *(st.builds(cls, _values, _dims) for cls in (SizeOf, StrideOf)),
+    *(st.builds(cls, _values) for cls in (OffsetOf, Item)),
+)
+_sizes = st.recursive(_leaves, _nodes, max_leaves=6)
+_exprs = st.recursive(_leaves | _atoms, _nodes, max_leaves=6)
+_expr_lists = st.lists(_exprs, max_size=3).map(tuple)
+_size_lists = st.lists(_sizes, max_size=3).map(tuple)
+_tensors = st.builds(TensorType, st.sampled_from(DType), _size_lists, st.just(()) | _size_lists, devices)
+_other_types = st.one_of(
+    st.builds(ScalarType, st.sampled_from(SymKind)),
+    st.just(TupleType()),
+    st.builds(OpaqueType, st.sampled_from(OpaqueKind), strings),
+)
+_storages = st.builds(StorageType, _sizes, devices, spaces)
+_args: st.SearchStrategy[Arg] = st.recursive(
+    st.one_of(
+        st.none(), strings, st.sampled_from([*DType, *MemoryFormat, *Layout]), devices, _exprs, _values
+    ),
+    lambda a: st.lists(a, max_size=3).map(tuple),
+    max_leaves=5,
+)
+
+
+class _Scope:
+    """What one function's ops may mention; defines values under unique names."""
+
+    def __init__(self, draw: Draw, symbols: dict[str, SymKind], outer: list[Value]) -> None:
+        self.draw = draw
+        self.symbols = symbols
+        self.values = list(outer)
+        self.usable = [Sym(n, k) for n, k in symbols.items() if n.isidentifier() and n not in RESERVED_NAMES]
+
+    def define(self, type: Type, wish: str | None = None) -> Value:
+        taken = {v.name for v in self.values}
+        name = self.draw(names) if wish is None else wish
+        while name in taken:
+            name += "_"
+        value = Value(name, type)
+        self.values.append(value)
+        return value
+
+    def bind(self, x: Any) -> Any:  # Any: whatever a strategy of a field makes
+        """`x` with placeholders replaced by symbols and values of this scope."""
+        match x:
+            case tuple():
+                return tuple(self.bind(item) for item in x)
+            case Value():
+                return self.values[int(x.name[-1]) % len(self.values)] if self.values else None
+            case Sym(name):
+                return self.usable[int(name[-1]) % len(self.usable)] if self.usable else Int(1)
+            case SizeOf() | StrideOf() | OffsetOf() | Item() if not self.values:
+                return Int(0)
+            case Expr():
+                return type(x)(*(self.bind(getattr(x, name)) for name in x.__match_args__))  # its own fields
+            case _:
+                return x
+
+    def tensor(self) -> TensorType:
+        """A tensor type, contiguous where the strategy gives no strides."""
+        drawn: TensorType = self.draw(_tensors)
+        sizes = self.bind(drawn.sizes)
+        strides = self.bind(drawn.strides) or contiguous_strides(sizes)
+        return TensorType(drawn.dtype, sizes, strides, drawn.device)
+
+    def storage(self) -> StorageType:
+        drawn: StorageType = self.draw(_storages)
+        return StorageType(self.bind(drawn.nbytes), drawn.device, drawn.space)
+
+    def any_type(self) -> Type:
+        match self.draw(st.integers(0, 2)):
+            case 0:
+                return self.tensor()
+            case 1:
+                return self.storage()
+            case _:
+                found: Type = self.draw(_other_types)
+                return found
+
+    def field(self, annotation: str) -> Any:  # Any: the field's own type
+        """A value for a field of this annotation; None where there is none (no operand, no symbol)."""
+        if annotation == "symbol":
+            return self.draw(st.sampled_from(sorted(self.symbols))) if self.symbols else None
+        bound = self.bind(self.draw(_FIELDS[annotation]))
+        return tuple(v for v in bound if v is not None) if annotation == "Uses" else bound
+
+    def ops(self) -> tuple[Op, ...]:
+        """An op, or an allocation with its view."""
+        cls = self.draw(st.sampled_from([*OP_CLASSES, AllocStorage]))
+        prov = self.draw(st.just(Provenance()) | provenances)
+        if cls is AllocStorage:
+            return self.alloc(prov)
+        return self.op(cls, prov)
+
+    def op(self, cls: type[OpBase], prov: Provenance) -> tuple[Op, ...]:
+        found: dict[str, Any] = {"prov": prov}  # Any: fields of any type
+        defining: list[tuple[str, str]] = []
+        for field in dataclasses.fields(cls):
+            annotation = str(field.type)
+            if annotation in ("Def", "OptionalDef", "Defs"):
+                defining.append((field.name, annotation))
+            elif field.name != "prov":
+                found[field.name] = self.field("symbol" if field.name == "symbol" else annotation)
+                if found[field.name] is None and annotation in ("Use", "str"):
+                    return ()
+        for name, annotation in defining:
+            count = {"Def": 1, "OptionalDef": self.draw(st.integers(0, 1))}.get(annotation)
+            made = [
+                self.define(self.any_type())
+                for _ in range(self.draw(st.integers(0, 2)) if count is None else count)
+            ]
+            found[name] = tuple(made) if annotation == "Defs" else made[0] if made else None
+        make: type[Any] = cls  # Any: its fields are known here only by their annotations
+        op: Op = make(**found)
+        return (op,)
+
+    def alloc(self, prov: Provenance) -> tuple[Op, ...]:
+        """Mostly such that the one-line form fits, with a fault now and then."""
+        draw = self.draw
+        type_ = self.tensor()
+        name = draw(names)
+        while name in {v.name for v in self.values}:
+            name += "_"
+        fits = draw(st.booleans()) and len(type_.sizes) == len(type_.strides)
+        made: Type = StorageType(extent_bytes(type_), type_.device) if fits else self.storage()
+        storage = self.define(made, f"{name}.s")
+        alloc = AllocStorage(
+            result=storage,
+            purpose=draw(st.sampled_from(AllocPurpose)),
+            zero=draw(st.sampled_from(ZeroMode)),
+            stream=draw(st.integers(-1, 2)),
+            prov=prov,
+        )
+        view = View(
+            source=storage,
+            result=self.define(type_, name),
+            mode=draw(st.sampled_from(ViewMode)),
+            offset=self.bind(draw(st.just(Int(0)) | _sizes)),
+            prov=draw(st.just(prov) | provenances),
+        )
+        return (alloc, view)
+
+
+_FIELDS: dict[str, st.SearchStrategy[Any]] = {  # Any: each of its field's type
+    "Use": _values,
+    "Uses": st.lists(_values, max_size=3).map(tuple),
+    "SingleArg": _args,
+    "Args": st.lists(_args, max_size=3).map(tuple),
+    "Kwargs": st.lists(st.tuples(names, _args), max_size=2).map(tuple),
+    "Expr": _exprs,
+    "tuple[Expr, ...]": _expr_lists,
+    "tuple[int | str, ...]": st.lists(ints | strings, max_size=3).map(tuple),
+    "str": names | st.sampled_from(["aten::add.out", "a::b::c"]),
+    "int": ints,
+    "bool": st.booleans(),
+    "Device": devices,
+    "AllocPurpose": st.sampled_from(AllocPurpose),
+    "ZeroMode": st.sampled_from(ZeroMode),
+    "ViewMode": st.sampled_from(ViewMode),
+    "DebugMode": st.sampled_from(DebugMode),
+}
+
+_hints = st.none() | ints | st.booleans() | st.floats(allow_nan=False)
+_params = st.builds(
+    KernelParam,
+    name=names,
+    kind=st.sampled_from(ParamKind),
+    dtype=st.sampled_from(DType),
+    access=st.sampled_from(Access),
+    may_alias=st.lists(names, max_size=2).map(tuple),
+)
+_sources = strings | st.lists(
+    st.sampled_from(["int x;", "}}}", "}}}}", "}}} ", "  }}}", "{{{", "#1", '"', "\t// é", "provenance"])
+).map("\n".join)
+kernels: st.SearchStrategy[KernelDef] = st.builds(
+    CppKernel,
+    name=names,
+    params=st.lists(_params, max_size=3).map(tuple),
+    source=_sources,
+    entry=strings,
+    isa=st.lists(strings, max_size=2).map(tuple),
+) | st.builds(
+    ForeignKernel,
+    name=names,
+    params=st.lists(_params, max_size=3).map(tuple),
+    runtime=strings,
+    payload=_sources,
+)
+externs = st.builds(
+    ExternDef,
+    schema=strings.map(lambda s: f"{s}(Tensor self) -> Tensor"),
+    tags=st.lists(st.sampled_from(ExternTag), max_size=2).map(tuple),
+)
+
+
+@st.composite
+def programs(draw: Draw) -> Program:
+    """Programs that have a text and a JSON form, valid or not."""
+    declared = draw(
+        st.lists(
+            st.builds(
+                SymbolDef,
+                name=symbol_names | strings,
+                kind=st.sampled_from(SymKind),
+                backed=st.booleans(),
+                lower=st.none() | ints,
+                upper=st.none() | ints,
+                hint=_hints,
+            ),
+            max_size=3,
+            unique_by=lambda s: s.name,
+        )
+    )
+    symbols = {s.name: s.kind for s in declared}
+    outer = _Scope(draw, symbols, [])
+    constants = [
+        Constant(value=outer.define(outer.any_type()), data_hash=draw(strings), mutable=draw(st.booleans()))
+        for _ in range(draw(st.integers(0, 2)))
+    ]
+    return Program(
+        target=draw(st.builds(Target, device=devices, arch=strings)),
+        symbols=tuple(declared),
+        constants=tuple(constants),
+        externs=tuple(draw(st.lists(externs, max_size=2))),
+        kernels=tuple(draw(st.lists(kernels, max_size=2))),
+        functions=tuple(_function(draw, outer) for _ in range(draw(st.integers(0, 2)))),
+    )
+
+
+def _function(draw: Draw, outer: _Scope) -> Function:
+    scope = _Scope(draw, outer.symbols, outer.values)
+    params = tuple(
+        Param(value=scope.define(scope.any_type()), ownership=draw(st.sampled_from(Ownership)))
+        for _ in range(draw(st.integers(0, 2)))
+    )
+    captures = draw(st.lists(st.sampled_from(sorted(outer.symbols)), max_size=2)) if outer.symbols else []
+    body = tuple(op for _ in range(draw(st.integers(0, 4))) for op in scope.ops())
+    return Function(name=draw(names), params=params, captures=tuple(captures), body=body)

@@ -1,0 +1,64 @@
+"""`parse_program(print_program(p)) == p`, and JSON likewise, for valid programs and for any that have a form."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from packages.wrapper_ir.tests.text.form_strategies import programs
+
+from wrapper_ir import Program, from_json, parse_program, print_program, to_json
+from wrapper_ir.ops import OP_CLASSES
+from wrapper_ir.testing import RandomOptions, random_program
+
+SEEDS = st.integers(0, 2**32)
+
+
+def _round_trip(program: Program) -> None:
+    text = print_program(program)
+    assert parse_program(text) == program
+    assert print_program(parse_program(text)) == text
+    document = to_json(program)
+    assert from_json(document) == program
+    assert to_json(from_json(document)) == document
+
+
+def _valid(seed: int, executable: bool) -> Program:
+    rng = random.Random(seed)
+    return random_program(rng, rng.randrange(40), RandomOptions(executable=executable))
+
+
+@given(SEEDS, st.booleans())
+@example(0, True)
+def test_valid_programs(seed: int, executable: bool) -> None:
+    _round_trip(_valid(seed, executable))
+
+
+@given(programs())
+def test_any_programs(program: Program) -> None:
+    _round_trip(program)
+
+
+@pytest.mark.conformance
+@settings(max_examples=10_000)
+@given(SEEDS, st.booleans())
+def test_many_valid_programs(seed: int, executable: bool) -> None:
+    _round_trip(_valid(seed, executable))
+
+
+@pytest.mark.conformance
+@settings(max_examples=10_000)
+@given(programs())
+def test_many_programs(program: Program) -> None:
+    _round_trip(program)
+
+
+def test_generator_uses_every_op() -> None:
+    found = {type(op) for seed in range(60) for f in _valid(seed, False).functions for op in f.body}
+    assert found == set(OP_CLASSES)
+
+
+def test_generator_is_deterministic() -> None:
+    assert _valid(7, False) == _valid(7, False)
