@@ -152,7 +152,7 @@ def _window(op: View, type: TensorType, scope: FunctionScope) -> str:
         if op.offset == _ZERO and source.type == type:
             return name
     else:
-        dtype = scope.base_dtypes[source]
+        dtype = scope.base_dtypes.get(source, DType.U8)  # a storage parameter is a tensor of bytes
     offset = _divided(op.offset, dtype.itemsize)
     if dtype is type.dtype and offset is not None:
         layout = f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}, {scope.expr(offset)}"

@@ -1,0 +1,484 @@
+"""Small programs as text, with inputs and what they must compute; together they hold every op of the IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from py_wrapper import TORCH_MACHINE
+from wrapper_ir import parse_program
+from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.kernels import ForeignKernel, KernelDef
+from wrapper_ir.program import Program, Target
+from wrapper_ir.protocols import KernelRuntime, LoadedKernel
+
+__all__ = ["CASES", "Case", "artifact_of", "find_runtime"]
+
+
+# --- a kernel runtime whose kernels are Python functions
+
+
+def _double(source: Tensor, target: Tensor, count: int) -> None:
+    """target = 2 * source over the first `count` elements in memory order."""
+    flat_in = source.as_strided((count,), (1,))
+    target.as_strided((count,), (1,)).copy_(flat_in * 2)
+
+
+def _increment(x: Tensor) -> None:
+    x.add_(1)
+
+
+FUNCTIONS: Mapping[str, LoadedKernel] = {"double": _double, "increment": _increment}
+
+
+class PythonKernels:
+    """The runtime `pytest-kernels`: the payload names a function."""
+
+    kind = "pytest-kernels"
+
+    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+        assert isinstance(kernel, ForeignKernel)
+        return FUNCTIONS[kernel.payload.strip()]
+
+    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+        return {k.name: self.load(k, target) for k in kernels}
+
+
+def find_runtime(kind: str) -> KernelRuntime:
+    """Finds the runtime of these tests only."""
+    assert kind == PythonKernels.kind
+    return PythonKernels()
+
+
+# --- cases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """`expected` gets clones of the inputs, and returns the results; `after` looks at the inputs after a call."""
+
+    name: str
+    text: str
+    inputs: Callable[[], list[Any]]
+    expected: Callable[..., tuple[Any, ...]]
+    after: Callable[..., tuple[Any, ...]] | None = None
+    constants: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def program(self) -> Program:
+        return parse_program(HEADER + self.text)
+
+
+HEADER = """wir 0.1
+target cpu
+
+symbol s0 : int backed [2, 1024] hint 8
+symbol s1 : int backed [2, 1024] hint 4
+symbol u0 : int unbacked [0, *]
+symbol u1 : float unbacked
+
+"""
+
+KERNELS = """
+kernel foreign @double runtime "pytest-kernels" (read f32* source, write f32* target, i64 count) {{{
+double
+}}}
+kernel foreign @increment runtime "pytest-kernels" (readwrite f32* x) {{{
+increment
+}}}
+"""
+MM = 'extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"\n'
+RELU = 'extern "aten::relu(Tensor self) -> Tensor"\n'
+TOPK = (
+    'extern "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) '
+    '-> (Tensor values, Tensor indices)"\n'
+)
+ADD = 'extern "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"\n'
+
+
+def artifact_of(case: Case) -> Artifact:
+    """The case's program with its constants."""
+    program, data = case.program, {}
+    for constant in program.constants:
+        data[constant.value.name] = TORCH_MACHINE.data(case.constants[constant.value.name])
+    return bare_artifact(program, data)
+
+
+def _x(*sizes: int) -> Tensor:
+    generator = torch.Generator().manual_seed(sum(sizes) + len(sizes))
+    return torch.randn(sizes, generator=generator)
+
+
+def _loop_inputs(start: int) -> list[Tensor]:
+    return [torch.tensor(start), _x(4), _x(4) + 1]
+
+
+def _loop(trips: int, stacked: bool, i: Tensor, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    pairs = [(i, x)]
+    for _ in range(trips):
+        pairs.append((pairs[-1][0] * 2, pairs[-1][1] + w))
+    if not stacked:
+        return pairs[-1]
+    rows = pairs[1:] or pairs
+    return torch.stack([r[0] for r in rows]), torch.stack([r[1] for r in rows])
+
+
+CASES: tuple[Case, ...] = (
+    Case(
+        name="mlp",
+        text=MM
+        + KERNELS
+        + """
+func @main(%x: f32[s0, 8], %w: f32[8, 4]) {
+  define s0 = size(%x, 0)  #1
+  assert_layout %x [s0, 8] [8, 1] "input"  #1
+  assert_layout %w [8, 4] [4, 1] align(4)
+  assert s0 <= 1024 "batch too large"
+  %buf0 = alloc f32[s0, 4]  #1
+  call aten::mm.out(%x, %w, out=%buf0)  #1
+  %buf1 = alloc f32[s0, 4]  #2
+  launch @double(%buf0, %buf1, s0*4)  #2
+  free %buf0.s
+  %buf2 = reuse %buf1 : f32[s0, 4]  #3
+  launch @increment(%buf2)  #3
+  return %buf2, s0*2, none
+}
+
+provenance
+  #1 nodes("mm") ops("aten.mm.default") at("model.py:10") modules("layers.0")
+  #2 nodes("mul") ops("aten.mul.Tensor") at("model.py:11") modules("layers.0")
+  #3 nodes("add") ops("aten.add.Tensor") at("model.py:12") modules("layers.1")
+""",
+        inputs=lambda: [_x(5, 8), _x(8, 4)],
+        expected=lambda x, w: (x @ w * 2 + 1, 10, None),
+    ),
+    Case(
+        name="storages",
+        text=KERNELS
+        + """
+func @main(%x: f32[4, 8]) {
+  comment "one storage, three tensors of two types"
+  %pool = alloc_storage 512 pool zero(call)
+  %a = view %pool : f32[4, 8]
+  %b = view %pool + 128 : f32[8, 4]{1, 8}
+  %i = view %pool + 256 : i64[4]
+  %i2 = view %i + 8 : i32[2]
+  launch @double(%x, %a, 32)
+  %t = view %a : f32[8, 4]{1, 8}
+  copy %b, %t
+  %r = alloc f32[8, 4]
+  copy %r, %b
+  %j = alloc i32[2]
+  copy %j, %i2
+  free %pool
+  return %r, %j
+}
+""",
+        inputs=lambda: [_x(4, 8)],
+        expected=lambda x: ((x * 2).t().contiguous(), torch.zeros(2, dtype=torch.int32)),
+    ),
+    Case(
+        name="pool_of_one_dtype",
+        text=KERNELS
+        + """
+func @main(%x: f32[s0, 8]) {
+  define s0 = size(%x, 0)
+  %pool = alloc_storage s0*64 pool
+  %a = view %pool : f32[s0, 8]
+  %b = view %pool + s0*32 : f32[s0, 8]
+  launch @double(%x, %a, s0*8)
+  launch @double(%a, %b, s0*8)
+  %r = alloc f32[s0, 8]
+  copy %r, %b
+  free %pool
+  return %r
+}
+""",
+        inputs=lambda: [_x(3, 8)],
+        expected=lambda x: (x * 4,),
+    ),
+    Case(
+        name="results",
+        text=TOPK
+        + RELU
+        + """
+func @main(%x: f32[4, 8], %n: int) {
+  define s0 = item(%n)
+  %t = call aten::topk(%x, s0, largest=true) : results
+  %values = unpack %t[0] : f32[4, 3]
+  %indices = unpack %t[1] : i64[4, 3]
+  drop %t
+  %y = call aten::relu(%values) : f32[4, 3]
+  free %values
+  return %y, %indices
+}
+""",
+        inputs=lambda: [_x(4, 8), 3],
+        expected=lambda x, n: (torch.relu(torch.topk(x, n)[0]), torch.topk(x, n)[1]),
+    ),
+    Case(
+        name="unpack_whole",
+        text=RELU
+        + """
+func @main(%x: f32[4]) {
+  %t = call aten::relu(%x) : results
+  %y = unpack %t : f32[4]
+  drop %t
+  return %y
+}
+""",
+        inputs=lambda: [_x(4)],
+        expected=lambda x: (torch.relu(x),),
+    ),
+    Case(
+        name="nested_arguments",
+        text="""
+extern "aten::cat(Tensor[] tensors, int dim=0) -> Tensor"
+extern "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"
+extern "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
+extern "aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)" tags(may_alias)
+
+func @main(%x: f32[2, 3], %i: i64[2]) {
+  %c = call aten::cat([%x, %x], dim=1) : f32[2, 6]
+  %d = call aten::index.Tensor(%c, [none, %i]) : f32[2, 2]
+  free %c
+  %e = call aten::full([2, 2], 1.5, dtype=f64, layout=layout(strided), device=device(cpu), pin_memory=false) : f64[2, 2]
+  %f = call aten::contiguous(%d, memory_format=memory_format(contiguous_format)) : f32[2, 2]
+  %g = alloc f64[2, 2]
+  copy %g, %f
+  drop %f
+  free %d
+  return %g, %e
+}
+""",
+        inputs=lambda: [_x(2, 3), torch.tensor([5, 1])],
+        expected=lambda x, i: (
+            torch.cat([x, x], 1)[:, i].double(),
+            torch.full((2, 2), 1.5, dtype=torch.float64),
+        ),
+    ),
+    Case(
+        name="symbols",
+        text=ADD
+        + """
+extern "aten::nonzero(Tensor self) -> Tensor"
+
+func @main(%x: f32[s0, s1]{s1, 1}, %p: f32[]) {
+  define s0 = size(%x, 0)
+  define s1 = stride(%x, 0) + offset(%x)
+  define u1 = item(%p)
+  %n = call aten::nonzero(%x) : i64[u0, 2]{1, u0}
+  define u0 = size(%n, 0)
+  assert u0 <= s0*s1 and u1 < 10.0 "count"
+  free %n
+  return s0, s1, u0, u1*2.0, where(s0 == 4, 1, 0)
+}
+""",
+        inputs=lambda: [_x(4, 6), torch.tensor(2.5)],
+        expected=lambda x, p: (4, 6, 24, 5.0, 1),
+    ),
+    Case(
+        name="aligned",
+        text=KERNELS
+        + """
+func @main(%x: f32[8]) {
+  %x.a = ensure_aligned %x, 16
+  %buf0 = alloc f32[8]
+  launch @double(%x.a, %buf0, 8)
+  drop %x.a
+  return %buf0
+}
+""",
+        inputs=lambda: [_x(9)[1:]],
+        expected=lambda x: (x * 2,),
+    ),
+    Case(
+        name="checks",
+        text=RELU
+        + """
+func @main(%x: f32[8], %i: i64[2]) {
+  assert_finite %x "argument 0"
+  assert_finite %i
+  %y = call aten::relu(%x) : f32[8]
+  assert_layout %y [8] [1] align(4) "aten::relu"
+  debug names %y "after relu"
+  debug print %y
+  return %y
+}
+""",
+        inputs=lambda: [_x(8), torch.tensor([1, 2])],
+        expected=lambda x, i: (torch.relu(x),),
+    ),
+    Case(
+        name="mutation",
+        text=KERNELS
+        + """
+mutable const %state : f32[4]
+const %weight : f32[2, 2]
+
+func @main(%x: f32[4], %d: owned f32[4]) {
+  %w = view %weight : f32[2, 2]{1, 2}
+  %flat = alloc f32[2, 2]
+  copy %flat, %w
+  launch @increment(%state)
+  copy %x, %state non_blocking
+  free %d
+  %r = alloc f32[4]
+  copy %r, %state
+  return %flat, %r
+}
+""",
+        inputs=lambda: [_x(4), _x(4)],
+        expected=lambda x, d: (torch.tensor([[1.0, 3.0], [2.0, 4.0]]), torch.ones(4)),
+        after=lambda x: (torch.ones(4),),
+        constants={"state": torch.zeros(4), "weight": torch.tensor([[1.0, 2.0], [3.0, 4.0]])},
+    ),
+    Case(
+        name="storage_changes",
+        text="""
+func @main(%x: f32[4], %y: f32[4]) {
+  resize_storage %x, 32
+  resize_storage %x, 16
+  set_storage %x, %y
+  return
+}
+""",
+        inputs=lambda: [_x(4), _x(4) + 1],
+        expected=lambda x, y: (),
+        after=lambda x, y: (y, y),
+    ),
+    Case(
+        name="cond",
+        text=RELU
+        + KERNELS
+        + """
+func @main(%p: bool[], %x: f32[s0, 4], %d: owned f32[8]) {
+  define s0 = size(%x, 0)
+  %r = cond %p then @double_it else @relu_it (%x, s0) : f32[s0, 4]
+  %q = cond s0 > 3 then @take else @keep (%d) : f32[8]
+  %k = call_subgraph @double_it(%r, s0) : f32[s0, 4]
+  return %r, %q, %k
+}
+
+func @double_it(%x: f32[s0, 4], %n: int) captures(s0) {
+  %buf0 = alloc f32[s0, 4]
+  launch @double(%x, %buf0, s0*4)
+  return %buf0
+}
+
+func @relu_it(%x: f32[s0, 4], %n: int) captures(s0) {
+  %y = call aten::relu(%x) : f32[s0, 4]
+  return %y
+}
+
+func @take(%d: owned f32[8]) {
+  %e = reuse %d : f32[8]
+  launch @increment(%e)
+  return %e
+}
+
+func @keep(%d: owned f32[8]) {
+  %y = call aten::relu(%d) : f32[8]
+  free %d
+  return %y
+}
+""",
+        inputs=lambda: [torch.tensor(True), _x(5, 4), _x(8)],
+        expected=lambda p, x, d: (x * 2, d + 1, x * 4),
+    ),
+    Case(
+        name="cond_false",
+        text=RELU
+        + """
+func @main(%p: bool[], %x: f32[4]) {
+  %r = cond %p then @same else @relu_it (%x) : f32[4]
+  return %r
+}
+
+func @same(%x: f32[4]) {
+  %y = alloc f32[4]
+  copy %y, %x
+  return %y
+}
+
+func @relu_it(%x: f32[4]) {
+  %y = call aten::relu(%x) : f32[4]
+  return %y
+}
+""",
+        inputs=lambda: [torch.tensor(False), _x(4)],
+        expected=lambda p, x: (torch.relu(x),),
+    ),
+    *(
+        Case(
+            name=f"while_{trips}{'_stacked' if stacked else ''}",
+            text=ADD
+            + """
+extern "aten::lt.Scalar(Tensor self, Scalar other) -> Tensor"
+
+func @main(%i: i64[], %x: f32[4], %w: f32[4]) {
+  %j, %y = while @test do @body carried(%i, %x) captured(%w)STACKED : i64LEAD[], f32LEAD[4]
+DEFINE  return %j, %y
+}
+
+func @test(%i: i64[], %x: f32[4], %w: f32[4]) {
+  %go = call aten::lt.Scalar(%i, 3) : bool[]
+  return %go
+}
+
+func @body(%i: i64[], %x: f32[4], %w: f32[4]) {
+  %one = alloc i64[]
+  copy %one, %i
+  %j = call aten::add.Tensor(%one, %one) : i64[]
+  free %one.s
+  %y = call aten::add.Tensor(%x, %w) : f32[4]
+  return %j, %y
+}
+""".replace("STACKED", " stacked" if stacked else "")
+            .replace("DEFINE", "  define u0 = size(%j, 0)\n" if stacked else "")
+            .replace("i64LEAD[]", "i64[u0]" if stacked else "i64[]")
+            .replace("f32LEAD[4]", "f32[u0, 4]" if stacked else "f32[4]"),
+            inputs=partial(_loop_inputs, start),
+            expected=partial(_loop, trips, stacked),
+        )
+        for trips, start in ((0, 5), (1, 2), (2, 1))
+        for stacked in (False, True)
+    ),
+    Case(
+        name="events",
+        text="""
+func @main(%x: f32[4]) {
+  %e = record_event
+  wait_event %e
+  sync_event %e
+  drop %e
+  %y = alloc f32[4]
+  copy %y, %x
+  return %y
+}
+""",
+        inputs=lambda: [_x(4)],
+        expected=lambda x: (x,),
+    ),
+    Case(
+        name="odd_names",
+        text=RELU
+        + """
+func @main(%"class": f32[4], %"torch": f32[4], %"a.b": f32[4], %a_b: f32[4], %"2x": f32[4]) {
+  %args = call aten::relu(%"class") : f32[4]
+  %main = call aten::relu(%"torch") : f32[4]
+  %relu = call aten::relu(%"a.b") : f32[4]
+  %boxed = call aten::relu(%a_b) : f32[4]
+  %len = call aten::relu(%"2x") : f32[4]
+  return %args, %main, %relu, %boxed, %len
+}
+""",
+        inputs=lambda: [_x(4) + i for i in range(5)],
+        expected=lambda *xs: tuple(torch.relu(x) for x in xs),
+    ),
+)
