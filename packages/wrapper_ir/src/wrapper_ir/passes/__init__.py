@@ -1,13 +1,24 @@
 """Passes: pure functions from program to program, with options and a textual form."""
 
 from wrapper_ir.passes.base import Pass
+from wrapper_ir.passes.dead_ops import EliminateDeadOps
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees, strip_frees
+from wrapper_ir.passes.finite_checks import InsertFiniteChecks
 from wrapper_ir.passes.pipeline import PASSES, describe_passes, parse_pipeline, print_pipeline, run_pipeline
+from wrapper_ir.passes.strip import StripAsserts, StripDebug
+from wrapper_ir.passes.translation import Difference, check_translation, compare
 
 __all__ = [
     "PASSES",
     "DeriveFrees",
+    "Difference",
+    "EliminateDeadOps",
+    "InsertFiniteChecks",
     "Pass",
+    "StripAsserts",
+    "StripDebug",
+    "check_translation",
+    "compare",
     "derive_frees",
     "describe_passes",
     "parse_pipeline",

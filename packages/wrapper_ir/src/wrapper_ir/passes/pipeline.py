@@ -10,12 +10,22 @@ from types import MappingProxyType
 
 from wrapper_ir.errors import PassError, VerificationError
 from wrapper_ir.passes.base import Pass
+from wrapper_ir.passes.dead_ops import EliminateDeadOps
 from wrapper_ir.passes.derive_frees import DeriveFrees
+from wrapper_ir.passes.finite_checks import InsertFiniteChecks
+from wrapper_ir.passes.strip import StripAsserts, StripDebug
+from wrapper_ir.passes.translation import check_translation
 from wrapper_ir.program import Program
 
 __all__ = ["PASSES", "describe_passes", "parse_pipeline", "print_pipeline", "run_pipeline"]
 
-_CLASSES: tuple[type[Pass], ...] = (DeriveFrees,)
+_CLASSES: tuple[type[Pass], ...] = (
+    DeriveFrees,
+    EliminateDeadOps,
+    InsertFiniteChecks,
+    StripAsserts,
+    StripDebug,
+)
 
 PASSES: Mapping[str, type[Pass]] = MappingProxyType({cls.name: cls for cls in _CLASSES})
 """All passes by name."""
@@ -60,10 +70,12 @@ def describe_passes() -> str:
 
 
 def run_pipeline(program: Program, pipeline: str | Iterable[Pass], *, verify: bool = True) -> Program:
-    """Runs passes in order, verifying the program before the first and after each one (unless `verify` is false).
+    """Runs passes in order. Unless `verify` is false, the program is verified before the first and after each one,
+    and each pass's result is held against its input (see `wrapper_ir.passes.translation`).
 
     What a pass `repairs` may be wrong in its input, if that is the first one's.
-    Raises VerificationError for an invalid input, PassError WIR804 naming the pass that broke a valid program.
+    Raises VerificationError for an invalid input, PassError WIR804 naming the pass that broke a valid program, and
+    WIR805 naming the pass that changed what the program does.
     """
     # Imported here: the verifier is not needed to run a pass.
     from wrapper_ir.verifier import check
@@ -75,11 +87,14 @@ def run_pipeline(program: Program, pipeline: str | Iterable[Pass], *, verify: bo
         if found:
             raise VerificationError(found)
     for step in passes:
-        program = step.run(program)
-        found = check(program) if verify else ()
+        result = step.run(program)
+        found = check(result) if verify else ()
         if found:
             error = VerificationError(found)
             raise PassError("WIR804", f"pass {step.spec} made the program invalid: {error}") from error
+        if verify:
+            check_translation(program, result, step.spec)
+        program = result
     return program
 
 

@@ -1,0 +1,32 @@
+"""Where in its storage each tensor of a function starts."""
+
+from __future__ import annotations
+
+from wrapper_ir.aliasing import Aliasing
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.ops import View
+from wrapper_ir.program import Function
+from wrapper_ir.types import StorageType
+from wrapper_ir.values import Value
+
+__all__ = ["Place", "tensor_places"]
+
+Place = tuple[Value, Expr]
+"""A root and a byte offset from its start (for a tensor root: from its first element)."""
+
+
+def tensor_places(function: Function, aliasing: Aliasing) -> dict[Value, Place]:
+    """Places of all views of certain storages; other tensors are roots, or their place is not known."""
+    zero = Int(0)
+    places: dict[Value, Place] = {root: (root, zero) for roots in aliasing.roots.values() for root in roots}
+    for op in function.body:
+        if not isinstance(op, View) or op.source in aliasing.uncertain:
+            continue
+        root, start = (
+            (op.source, zero)
+            if isinstance(op.source.type, StorageType)
+            else places.get(op.source, (None, zero))
+        )
+        if root is not None:
+            places[op.result] = (root, start + op.offset)
+    return places

@@ -1,0 +1,155 @@
+"""Removes ops whose results and writes nobody sees."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from wrapper_ir.aliasing import NO_ROOTS, Aliasing, analyse_aliasing
+from wrapper_ir.collection import paused_collection
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import (
+    CallExtern,
+    CallSubgraph,
+    CollectiveStart,
+    Comment,
+    Conditional,
+    Define,
+    Launch,
+    Op,
+    Return,
+    WhileLoop,
+)
+from wrapper_ir.passes.base import Pass
+from wrapper_ir.passes.derive_frees import derive_frees, strip_frees
+from wrapper_ir.program import Function, Ownership, Program
+from wrapper_ir.structure import exprs, operands, results
+from wrapper_ir.types import StorageType, TensorType, Type
+from wrapper_ir.values import Value
+
+__all__ = ["EliminateDeadOps"]
+
+
+@dataclasses.dataclass(frozen=True)
+class EliminateDeadOps(Pass):
+    """Removes ops without effect on results, arguments, constants or the world, and derives lifetimes anew.
+
+    Kept are ops with effects beyond memory (random state, checks, host input and output, order, collectives), writes
+    to parameters and constants, and comments. With `definitions`, functions, kernels and operators that nothing
+    refers to any more go too.
+    """
+
+    name: ClassVar[str] = "eliminate-dead-ops"
+    definitions: bool = True
+
+    def run(self, program: Program) -> Program:
+        """The smaller program; one backward pass over each function."""
+        stripped = strip_frees(program)
+        index = ProgramIndex(stripped)
+        with paused_collection():
+            functions = tuple([_live_part(f, index) for f in stripped.functions])
+        smaller = dataclasses.replace(stripped, functions=functions)
+        return derive_frees(_prune(smaller) if self.definitions else smaller)
+
+
+class _Needs:
+    """What later live ops of a function need: values by name, contents of storages, symbols."""
+
+    def __init__(self, function: Function, index: ProgramIndex, aliasing: Aliasing) -> None:
+        self.index = index
+        self.roots = aliasing.roots
+        self.values: set[Value] = set()
+        self.symbols: set[str] = set()
+        # The caller sees what is written to its own arguments and to constants.
+        self.contents: set[Value] = {c.value for c in index.program.constants}
+        self.contents |= {p.value for p in function.params if p.ownership is Ownership.BORROWED}
+        self.contents |= aliasing.escaped
+
+    def holds(self, op: Op, written: tuple[Value, ...]) -> bool:
+        """Whether `op` makes something that is needed."""
+        if isinstance(op, Define):
+            return op.symbol in self.symbols
+        if any(r in self.values for r in results(op)):
+            return True
+        return any(root in self.contents for v in written for root in self.roots.get(v, NO_ROOTS))
+
+    def add(self, op: Op, read: tuple[Value, ...]) -> None:
+        """`op` stays: so does what it uses."""
+        self.values.update(operands(op))
+        for value in (*read, *(operands(op) if isinstance(op, Return) else ())):
+            self.contents.update(self.roots.get(value, NO_ROOTS))
+        for e in exprs(op):
+            self.symbols |= e.free_symbols
+        for value in results(op):
+            self.symbols |= _symbols(value.type)
+        for name in _callees(op):
+            function = self.index.functions.get(name)
+            self.symbols.update(function.captures if function is not None else ())
+
+
+def _symbols(type: Type) -> frozenset[str]:
+    found = frozenset[str]()
+    if isinstance(type, TensorType):
+        return found.union(*(e.free_symbols for e in (*type.sizes, *type.strides)))
+    return type.nbytes.free_symbols if isinstance(type, StorageType) else found
+
+
+def _callees(op: Op) -> tuple[str, ...]:
+    match op:
+        case Conditional():
+            return (op.true_fn, op.false_fn)
+        case WhileLoop():
+            return (op.cond_fn, op.body_fn)
+        case CallSubgraph():
+            return (op.function,)
+        case _:
+            return ()
+
+
+def _binds(op: Define) -> Value | None:
+    """The value whose type mentions the symbol and that alone defines it; such a define lives as long as the value."""
+    values = op.expr.free_values
+    value = next(iter(values)) if len(values) == 1 else None
+    return value if value is not None and op.symbol in _symbols(value.type) else None
+
+
+def _live_part(function: Function, index: ProgramIndex) -> Function:
+    aliasing = analyse_aliasing(function, index)
+    needs = _Needs(function, index, aliasing)
+    kept: dict[int, Op] = {}
+    binders: dict[Value, dict[int, Op]] = {}
+    for position in range(len(function.body) - 1, -1, -1):
+        op, effects = function.body[position], aliasing.effects[position]
+        if effects.classes or isinstance(op, Return | Comment) or needs.holds(op, effects.writes):
+            needs.add(op, effects.reads)
+            kept[position] = op
+            for value in results(op):
+                kept |= binders.get(value, {})
+        elif isinstance(op, Define) and (bound := _binds(op)) is not None:
+            binders.setdefault(bound, {})[position] = op
+    return dataclasses.replace(function, body=tuple(kept[position] for position in sorted(kept)))
+
+
+def _prune(program: Program) -> Program:
+    """Without definitions that nothing refers to; constants stay, since their data stands elsewhere."""
+    reached = {program.main.name: program.main} if program.functions else {}
+    pending = list(reached.values())
+    index = ProgramIndex(program)
+    kernels: set[str] = set()
+    targets: set[str] = set()
+    while pending:
+        for op in pending.pop().body:
+            if isinstance(op, Launch):
+                kernels.add(op.kernel)
+            elif isinstance(op, CallExtern | CollectiveStart):
+                targets.add(op.target)
+            for name in _callees(op):
+                if name in index.functions and name not in reached:
+                    reached[name] = index.functions[name]
+                    pending.append(reached[name])
+    return dataclasses.replace(
+        program,
+        functions=tuple(f for f in program.functions if f.name in reached),
+        kernels=tuple(k for k in program.kernels if k.name in kernels),
+        externs=tuple(e for e in program.externs if e.name in targets),
+    )

@@ -1,0 +1,242 @@
+"""Translation validation: does a transformed program do what the original did?
+
+Both programs are run symbolically. Every write gives its bytes a number that stands for how they came about: the op,
+its attributes and the numbers of everything it read. Two programs agree when their observable numbers do: what they
+return, what they leave in arguments and constants, and every effect beyond memory, in order. Then each read that
+matters saw the same last write. Names, storages, offsets, lifetimes and dead ops make no difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable
+from typing import Any
+
+from wrapper_ir.aliasing import NO_ROOTS, analyse_aliasing
+from wrapper_ir.analysis.places import tensor_places
+from wrapper_ir.effects import EffectClass, Effects
+from wrapper_ir.errors import PassError
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.expr.rewrite import map_atoms
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.ops import (
+    AllocStorage,
+    Comment,
+    DebugValue,
+    Define,
+    Drop,
+    Free,
+    Op,
+    Return,
+    Unpack,
+    View,
+    Wait,
+)
+from wrapper_ir.program import Function, Program
+from wrapper_ir.structure import field_roles, results
+from wrapper_ir.types import StorageType, TensorType, TupleType
+from wrapper_ir.values import Value
+
+__all__ = ["Difference", "check_translation", "compare"]
+
+Number = int
+_SILENT = frozenset({EffectClass.CHECK})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Difference:
+    """The first observable thing that differs in a function."""
+
+    function: str
+    what: str
+
+
+def check_translation(before: Program, after: Program, name: str) -> None:
+    """Raises PassError WIR805 naming the pass where the programs differ in what they do.
+
+    Checks and debug ops may come and go; everything else that can be observed has to be the same.
+    """
+    difference = compare(before, after)
+    if difference is not None:
+        raise PassError("WIR805", f"pass {name} changed what @{difference.function} does: {difference.what}")
+
+
+def compare(before: Program, after: Program) -> Difference | None:
+    """The first difference between two valid programs, None where they do the same."""
+    numbers: dict[Hashable, Number] = {}
+    old, new = ProgramIndex(before), ProgramIndex(after)
+    for name, function in new.functions.items():
+        original = old.functions.get(name)
+        if original is None:
+            return Difference(name, "it is new")
+        first = _Run(original, old, numbers).observe()
+        second = _Run(function, new, numbers).observe()
+        if first != second:
+            return Difference(name, _describe(first, second))
+    return None
+
+
+def _describe(first: list[tuple[str, Number]], second: list[tuple[str, Number]]) -> str:
+    for (what, a), (other, b) in zip(first, second):
+        if what != other:
+            return f"{what} before, {other} after"
+        if a != b:
+            return f"{what} sees or does something else"
+    return f"{len(first)} observable things before, {len(second)} after"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Part:
+    """Bytes [start, start + size) of a storage, and how they came about."""
+
+    start: Expr
+    size: Expr
+    number: Number
+
+
+class _Run:
+    """One function, run symbolically. Equal keys get equal numbers, in both programs."""
+
+    def __init__(self, function: Function, index: ProgramIndex, numbers: dict[Hashable, Number]) -> None:
+        self.function = function
+        self.index = index
+        self.numbers = numbers
+        self.aliasing = analyse_aliasing(function, index)
+        self.places = tensor_places(function, self.aliasing)
+        self.contents: dict[Value, list[_Part]] = {}
+        self.handles: dict[Value, Number] = {}
+        """Numbers of values that are no tensors."""
+        self.symbols: dict[str, Number] = {}
+        self.seen: list[tuple[str, Number]] = []
+
+    def number(self, *key: Hashable) -> Number:
+        return self.numbers.setdefault(key, len(self.numbers))
+
+    def observe(self) -> list[tuple[str, Number]]:
+        """All that can be observed, in order."""
+        inputs = [(f"parameter {i}", p.value) for i, p in enumerate(self.function.params)]
+        inputs += [(f"constant %{c.value.name}", c.value) for c in self.index.program.constants if c.mutable]
+        fixed = [
+            (f"constant %{c.value.name}", c.value) for c in self.index.program.constants if not c.mutable
+        ]
+        for what, value in (*inputs, *fixed):
+            self.begin(value, self.number("input", what))
+        for position, op in enumerate(self.function.body):
+            self.step(op, self.aliasing.effects[position])
+        for what, value in inputs:
+            if isinstance(value.type, TensorType) and value not in self.aliasing.ours:
+                self.seen.append((f"the final content of {what}", self.read(value)))
+        return self.seen
+
+    def begin(self, value: Value, number: Number) -> None:
+        """A value that comes with content."""
+        if isinstance(value.type, TensorType):
+            self.contents[value] = [_Part(Int(0), extent_bytes(value.type), number)]
+        else:
+            self.handles[value] = number
+
+    def step(self, op: Op, effects: Effects) -> None:
+        if isinstance(op, Free | Drop | Comment | DebugValue | View):
+            return
+        if isinstance(op, AllocStorage):
+            self.alloc(op)
+            return
+        sees = self.sign(op, effects)
+        if isinstance(op, Define):
+            self.symbols[op.symbol] = sees
+        elif isinstance(op, Return):
+            self.seen.append(("the return", sees))
+        elif set(effects.classes) - _SILENT:
+            self.seen.append((f"{type(op).__name__} ({effects.classes[0].value})", sees))
+        for k, value in enumerate(effects.writes):
+            self.write(value, self.number("write", sees, k))
+        if isinstance(op, Unpack | Wait) and not isinstance(op.result.type, TensorType):
+            self.handles[op.result] = sees
+            return
+        for k, value in enumerate(results(op)):
+            if value in self.aliasing.ours or not isinstance(value.type, TensorType):
+                self.begin(value, self.number("result", sees, k))
+            elif value in self.aliasing.uncertain:
+                self.contents.setdefault(value, []).append(
+                    _Part(Int(0), extent_bytes(value.type), self.number("result", sees, k))
+                )
+
+    def alloc(self, op: AllocStorage) -> None:
+        assert isinstance(op.result.type, StorageType)
+        zero = self.number("zero", op.zero)
+        parts = [_Part(Int(0), op.result.type.nbytes, zero)] if op.zero.value != "none" else []
+        self.contents[op.result] = parts
+
+    def sign(self, op: Op, effects: Effects) -> Number:
+        """What an op is and sees: its attributes, and for each operand what it reads there."""
+        roles = field_roles(type(op))
+        read = set(effects.reads) | ({*effects.moves} if isinstance(op, Return) else set())
+        fields: list[Hashable] = [type(op).__name__]
+        # Any: fields by name, each of its own type
+        held: list[Any] = [getattr(op, n) for n in (*roles.uses, *roles.args, *roles.exprs)]
+        fields += [self.key(x, read) for x in held]
+        fields += [getattr(op, n) for n in roles.attrs if n != "message"]
+        fields += [self.type_key(v) for v in results(op)]
+        return self.number(*fields)
+
+    def key(self, x: object, read: set[Value]) -> Hashable:
+        if isinstance(x, tuple):
+            return tuple(self.key(item, read) for item in x)
+        if isinstance(x, Value):
+            return self.operand(x, x in read)
+        return self.expr_key(x, read) if isinstance(x, Expr) else x
+
+    def operand(self, value: Value, content: bool) -> Hashable:
+        if isinstance(value.type, TensorType):
+            return (self.type_key(value), self.read(value) if content else None)
+        return self.handles.get(value)
+
+    def expr_key(self, e: Expr, read: set[Value]) -> Hashable:
+        """The expression with its values numbered, and the numbers of its symbols."""
+        symbols = tuple((s, self.symbols.get(s)) for s in sorted(e.free_symbols))
+        if not e.free_values:
+            return (e, symbols)
+        seen = tuple(self.operand(v, v in read) for v in sorted(e.free_values, key=lambda v: v.name))
+        return (map_atoms(e, lambda _: Int(0), simplify=False), seen, symbols)
+
+    def type_key(self, value: Value) -> Hashable:
+        type = value.type
+        return None if isinstance(type, TupleType) else type
+
+    def read(self, value: Value) -> Number:
+        """How the bytes under a tensor came about."""
+        found: list[Hashable] = []
+        place = self.places.get(value)
+        size = extent_bytes(value.type) if isinstance(value.type, TensorType) else Int(0)
+        for root in self.aliasing.roots.get(value, NO_ROOTS):
+            start = place[1] if place is not None and place[0] == root else None
+            for part in self.contents.get(root, ()):
+                if start is None:
+                    found.append((part.size, part.number))
+                elif _overlap(part.start, part.size, start, size):
+                    found.append((part.start - start, part.size, part.number))
+        return self.number("content", tuple(found))
+
+    def write(self, value: Value, number: Number) -> None:
+        place = self.places.get(value)
+        for root in self.aliasing.roots.get(value, NO_ROOTS):
+            parts = self.contents.setdefault(root, [])
+            known = place is not None and place[0] == root and isinstance(value.type, TensorType)
+            start = place[1] if known and place is not None else Int(0)
+            size = extent_bytes(value.type) if isinstance(value.type, TensorType) else Int(0)
+            if known:
+                parts[:] = [p for p in parts if not _covers(start, size, p.start, p.size)]
+            parts.append(_Part(start, size, number))
+
+
+def _overlap(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
+    """Whether [a, a + n) and [b, b + m) may share bytes."""
+    ends = (a + n - b, b + m - a)
+    return not any(isinstance(e, Int) and e.value <= 0 for e in ends)
+
+
+def _covers(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
+    """Whether [a, a + n) surely contains [b, b + m)."""
+    before, behind = b - a, (a + n) - (b + m)
+    return all(isinstance(e, Int) and e.value >= 0 for e in (before, behind))

@@ -1,0 +1,132 @@
+"""Lifetimes: text in, text out."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from wrapper_ir import check, parse_program, print_program
+from wrapper_ir.passes import derive_frees, strip_frees
+from wrapper_ir.testing import RandomOptions, random_program
+
+HEAD = """wir 0.1
+target cpu
+
+extern "aten::relu(Tensor self) -> Tensor"
+extern "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)" tags(may_alias)
+extern "aten::topk(Tensor self, SymInt k) -> (Tensor values, Tensor indices)"
+extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
+
+kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
+
+}}}
+
+"""
+
+CASES = {
+    "after the last use of any tensor of the storage": """func @main(%x: f32[8]) {
+  %a = alloc f32[8]
+  launch @k(%x, %a)
++ drop %x
+  %v = view %a : f32[4]
+  assert_finite %a
+  assert_finite %v
++ free %a.s
+  comment "later"
+  return
+}""",
+    "a result that is never used, at once": """func @main(%x: f32[8]) {
+  %y = call aten::relu(%x) : f32[8]
++ drop %x
++ free %y
+  comment "later"
+  return
+}""",
+    "owned parameters too, constants never, returned storage neither": """func @main(%x: owned f32[8], %y: owned f32[8]) {
++ free %y
+  %z = view %x : f32[2, 4]
+  return %z
+}""",
+    "a reuse is no end": """func @main(%x: f32[8]) {
+  %a = alloc f32[8]
+  launch @k(%x, %a)
++ drop %x
+  %b = reuse %a : f32[8]
+  assert_finite %b
++ free %a.s
+  return
+}""",
+    "a move into a callee is": """func @main(%x: f32[8]) {
+  %a = alloc f32[8]
+  launch @k(%x, %a)
++ drop %x
+  call_subgraph @take(%a)
+  return
+}
+
+func @take(%p: owned f32[8]) {
++ free %p
+  return
+}""",
+    "what may alias is dropped, and holds its storage until then": """func @main(%x: owned f32[8]) {
+  %y = call aten::reshape(%x, [2, 4]) : f32[2, 4]
+  assert_finite %x
+  assert_finite %y
++ drop %y
++ free %x
+  return
+}""",
+    "nothing is freed that a returned value may hold": """func @main(%x: owned f32[8]) {
+  %y = call aten::reshape(%x, [2, 4]) : f32[2, 4]
+  return %y
+}""",
+    "nested results are dropped, their elements freed": """func @main(%x: f32[8]) {
+  %t = call aten::topk(%x, 2) : results
++ drop %x
+  %v = unpack %t[0] : f32[2]
+  %w = unpack %t[0] : f32[2]
++ drop %t
+  assert_finite %v
+  assert_finite %w
++ free %v
+  return
+}""",
+    "a collective holds its arguments until it was waited for": """func @main(%x: owned f32[8]) {
+  %h = collective _c10d_functional::all_reduce(%x, "sum", "0") group("0") : f32[8]
+  comment "in flight"
+  %y = wait %h : f32[8]
++ free %x
+  return %y
+}""",
+    "a branch that returns its argument": """func @main(%p: bool[], %x: f32[8]) {
+  %y = cond %p then @same else @same (%x) : f32[8]
++ drop %p
++ drop %x
+  assert_finite %y
++ drop %y
+  return
+}
+
+func @same(%x: f32[8]) {
+  return %x
+}""",
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.replace(" ", "-").replace(",", ""))
+def test_frees(case: str) -> None:
+    expected = HEAD + CASES[case].replace("\n+ ", "\n  ") + "\n"
+    bare = HEAD + "\n".join(line for line in CASES[case].split("\n") if not line.startswith("+ ")) + "\n"
+    derived = derive_frees(parse_program(bare))
+    assert print_program(derived) == expected
+    assert check(derived) == ()
+    assert derive_frees(derived) == derived
+    assert print_program(strip_frees(derived)) == bare
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_are_valid_and_derived_once_is_derived_always(seed: int) -> None:
+    program = random_program(random.Random(seed), 15, RandomOptions(executable=seed % 2 == 0))
+    assert check(program) == ()
+    assert derive_frees(program) == program

@@ -1,0 +1,152 @@
+"""Translation validation sees what a wrong pass would do, and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import pytest
+
+from wrapper_ir import check, parse_program
+from wrapper_ir.errors import PassError
+from wrapper_ir.ops import Launch
+from wrapper_ir.passes import Pass, compare, derive_frees, run_pipeline
+from wrapper_ir.program import Program
+
+HEAD = """wir 0.1
+target cpu
+
+mutable const %state : f32[8]
+extern "aten::rand_like(Tensor self) -> Tensor" tags(random)
+kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
+}}}
+kernel cpp @add entry "add" (read f32* a, read f32* b, write f32* dst) {{{
+}}}
+kernel cpp @inplace entry "inplace" (readwrite f32* dst) {{{
+}}}
+
+"""
+
+
+def _program(body: str, params: str = "%x: f32[8], %y: f32[8]") -> Program:
+    program = derive_frees(parse_program(f"{HEAD}func @main({params}) {{\n{body}\n}}\n"))
+    assert check(program) == ()
+    return program
+
+
+BASE = """
+  %a = alloc f32[8]
+  %b = alloc f32[8]
+  %c = alloc f32[8]
+  launch @k(%x, %a)
+  launch @k(%y, %b)
+  launch @add(%a, %b, %c)
+  return %c
+"""
+
+SAME = {
+    "independent ops in another order": """
+  %b = alloc f32[8]
+  %a = alloc f32[8]
+  launch @k(%y, %b)
+  launch @k(%x, %a)
+  %c = alloc f32[8]
+  launch @add(%a, %b, %c)
+  return %c
+""",
+    "other names, and a dead op": """
+  %p = alloc f32[8]
+  %dead = alloc f32[8]
+  %q = alloc f32[8]
+  launch @k(%x, %p)
+  launch @k(%p, %dead)
+  launch @k(%y, %q)
+  %r = alloc f32[8]
+  launch @add(%p, %q, %r)
+  return %r
+""",
+    "one pool": """
+  %pool = alloc_storage 64 pool
+  %a = view %pool + 32 : f32[8]
+  %b = view %pool : f32[8]
+  %c = alloc f32[8]
+  launch @k(%x, %a)
+  launch @k(%y, %b)
+  launch @add(%a, %b, %c)
+  return %c
+""",
+    "storage used twice": """
+  %t = alloc f32[8]
+  %b = alloc f32[8]
+  launch @k(%y, %t)
+  launch @k(%x, %t)
+  %a = reuse %t : f32[8]
+  launch @k(%y, %b)
+  %c = alloc f32[8]
+  launch @add(%a, %b, %c)
+  return %c
+""",
+}
+
+OTHER = {
+    "operands exchanged": BASE.replace("@add(%a, %b, %c)", "@add(%b, %a, %c)"),
+    "written once more": BASE.replace("  return", "  launch @inplace(%c)\n  return"),
+    "written too early": """
+  %a = alloc f32[8]
+  %b = alloc f32[8]
+  %c = alloc f32[8]
+  launch @k(%x, %a)
+  launch @k(%x, %b)
+  launch @add(%a, %b, %c)
+  launch @k(%y, %b)
+  return %c
+""",
+    "another result": BASE.replace("return %c", "return %a"),
+    "an argument written": BASE.replace("  return", "  launch @k(%a, %y)\n  return"),
+    "state written": BASE.replace("  return", "  launch @k(%a, %state)\n  return"),
+    "random state moved": BASE.replace("  return", "  %r = call aten::rand_like(%c) : f32[8]\n  return"),
+    "another window": BASE.replace("return %c", "%v = view %c : f32[4]\n  return %v"),
+}
+
+
+@pytest.mark.parametrize("case", SAME, ids=lambda c: c.replace(" ", "-"))
+def test_same(case: str) -> None:
+    assert compare(_program(BASE), _program(SAME[case])) is None
+
+
+@pytest.mark.parametrize("case", OTHER, ids=lambda c: c.replace(" ", "-"))
+def test_other(case: str) -> None:
+    difference = compare(_program(BASE), _program(OTHER[case]))
+    assert difference is not None
+    assert difference.function == "main"
+
+
+@dataclasses.dataclass(frozen=True)
+class _SwapOperands(Pass):
+    name: ClassVar[str] = "swap-operands"
+
+    def run(self, program: Program) -> Program:
+        main = program.main
+        body = tuple(
+            dataclasses.replace(op, args=(op.args[1], op.args[0], *op.args[2:]))
+            if isinstance(op, Launch) and op.kernel == "add"
+            else op
+            for op in main.body
+        )
+        return dataclasses.replace(program, functions=(dataclasses.replace(main, body=body),))
+
+
+@dataclasses.dataclass(frozen=True)
+class _DropReturn(Pass):
+    name: ClassVar[str] = "drop-return"
+
+    def run(self, program: Program) -> Program:
+        main = dataclasses.replace(program.main, body=program.main.body[:-1])
+        return dataclasses.replace(program, functions=(main,))
+
+
+@pytest.mark.parametrize(("step", "code"), [(_SwapOperands(), "WIR805"), (_DropReturn(), "WIR804")])
+def test_pipeline_names_the_pass_that_broke_the_program(step: Pass, code: str) -> None:
+    with pytest.raises(PassError, match=step.name) as caught:
+        run_pipeline(_program(BASE), (step,))
+    assert caught.value.code == code
