@@ -82,9 +82,11 @@ class InductorFrontend:
 
     name = "inductor"
 
-    def capture(self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> Artifact:
-        """`capture` with static shapes and default options."""
-        return capture(model, args, kwargs)
+    def capture(
+        self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Artifact:
+        """`capture` with its own keyword options, such as `dynamic_shapes`."""
+        return capture(model, args, kwargs, **options)
 
 
 FRONTEND = InductorFrontend()

@@ -35,9 +35,11 @@ class Frontend(Protocol):
         """The name of its entry point."""
         ...
 
-    # Any: models and arguments are the frontend's own world.
-    def capture(self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> Artifact:
-        """Captures `model` called with these example arguments."""
+    # Any: models, arguments and options are the frontend's own world.
+    def capture(
+        self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Artifact:
+        """Captures `model` called with these example arguments; `options` are the frontend's own keywords."""
         ...
 
 
