@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
@@ -156,7 +157,49 @@ def test_files_that_are_named_exist(page: Path) -> None:
         assert (ROOT / path).exists(), f"{page.name}: {path}"
 
 
+def layers() -> dict[str, int]:
+    """Module or folder of the core -> its line in the table of `docs/architecture.md`."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = text[text.index("## Layers of the core") : text.index("## Entry points")]
+    rows = [line.split("|")[2] for line in section.splitlines() if line.startswith("| ")][2:]
+    return {
+        name.rstrip("/").removesuffix(".py"): i
+        for i, row in enumerate(rows)
+        for name in re.findall(r"`([\w./]+)`", row)
+    }
+
+
+def test_the_core_is_layered_as_written() -> None:
+    """Imports at the top of a module go to the same line of the table or to one above it."""
+    order = layers()
+    core = ROOT / "packages" / "wrapper_ir" / "src" / "wrapper_ir"
+    units = {p.stem if p.is_file() else p.name for p in core.iterdir() if p.suffix in ("", ".py")}
+    assert set(order) == {u for u in units if not u.startswith("__")} - {"schema"}
+    for path in core.rglob("*.py"):
+        unit = path.relative_to(core).parts[0].removesuffix(".py")
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+            if unit != "__init__" and isinstance(statement, ast.ImportFrom):
+                _, _, imported = (statement.module or "").partition("wrapper_ir.")
+                used = imported.split(".")[0]
+                assert not used or order[used] <= order[unit], f"{path}:{statement.lineno}"
+
+
 def test_the_index_names_every_page() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
         assert page.name == "index.md" or f"({page.name})" in index
+
+
+def test_the_table_of_proofs_names_every_test_file() -> None:
+    """By file or by folder; and each row's marker is that of its command."""
+    text = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    rows = re.findall(r"\| (\w+) \| `make (\w+) TESTS=([\w./]+)` \|", text)
+    assert rows
+    assert all(run_by == command for run_by, command, _ in rows)
+    named = [ROOT / path for _, _, path in rows]
+    files = [*ROOT.glob("packages/*/tests/**/test_*.py"), *ROOT.glob("tests/**/test_*.py")]
+    missing = [f for f in files if not any(f == n or n in f.parents for n in named)]
+    assert [str(f.relative_to(ROOT)) for f in missing] == []
+    conformance = {f for f in files if "pytest.mark.conformance" in f.read_text(encoding="utf-8")}
+    long = [ROOT / path for _, command, path in rows if command == "conformance"]
+    assert [f.name for f in conformance if not any(f == n or n in f.parents for n in long)] == []
