@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 import torch
@@ -198,6 +198,7 @@ def test_the_list_is_complete(tiny: Emitter[str]) -> None:
         used |= {type(op) for op in artifact(body).program.main.body}
     launched = {cls for cls in OP_CLASSES if cls.__name__ in ("Launch", "Free")}
     assert {cls.__name__ for cls in refused} == set(REFUSED)
+    assert refused == set(get_args(module().Refused))
     assert refused.isdisjoint(used)
     assert refused | used | launched == set(OP_CLASSES)
 

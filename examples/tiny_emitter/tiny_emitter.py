@@ -37,7 +37,6 @@ from wrapper_ir.ops import (
     Free,
     Launch,
     Op,
-    OpBase,
     RecordEvent,
     ResizeStorage,
     Return,
@@ -59,7 +58,21 @@ from wrapper_ir.values import Value
 
 __all__ = ["EMITTER", "REFUSED", "TinyEmitter"]
 
-REFUSED: Mapping[type[OpBase], str] = MappingProxyType(
+Refused = (
+    Conditional
+    | WhileLoop
+    | CallSubgraph
+    | RecordEvent
+    | WaitEvent
+    | SyncEvent
+    | CollectiveStart
+    | Wait
+    | EnsureAligned
+    | ResizeStorage
+    | SetStorage
+    | DebugValue
+)
+REFUSED: Mapping[type[Refused], str] = MappingProxyType(
     {
         Conditional: "it writes one function",
         WhileLoop: "it writes one function",
@@ -190,6 +203,8 @@ class FunctionWriter:
 
     def line(self, op: Op) -> str:
         """One op as one line of Python."""
+        if isinstance(op, Refused):
+            raise refusal(op)
         match op:
             case AllocStorage(result=result, zero=zero):
                 assert isinstance(result.type, StorageType)  # the verifier's rule WIR014
@@ -233,21 +248,6 @@ class FunctionWriter:
                 return f"# {text!r}"
             case Return(values=values):
                 return f"return ({''.join(self.arg(v) + ', ' for v in values)})"
-            case (
-                Conditional()
-                | WhileLoop()
-                | CallSubgraph()
-                | RecordEvent()
-                | WaitEvent()
-                | SyncEvent()
-                | CollectiveStart()
-                | Wait()
-                | EnsureAligned()
-                | ResizeStorage()
-                | SetStorage()
-                | DebugValue()
-            ):
-                raise refusal(op)
             case _:
                 assert_never(op)
 
@@ -260,7 +260,7 @@ class FunctionWriter:
         return call if op.result is None else f"{self.define(op.result)} = {call}"
 
 
-def refusal(op: Op) -> NotSupportedError:
+def refusal(op: Refused) -> NotSupportedError:
     """The error for an op that is not written: what, where it came from, why, and the way out."""
     place = ", ".join((*op.prov.ops, *op.prov.locations)) or "no source is recorded"
     return NotSupportedError(
