@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 __all__ = ["RULES", "Rule"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Rule:
     """One rule: its stable code, the check that holds it, and what is wrong when it is broken."""
 
@@ -89,54 +89,59 @@ _RULES = {
         "WIR081": "an immutable constant is written",
     },
     "kernels": {
-        "WIR100": "a launched kernel does not exist",
-        "WIR101": "a launch has another number of arguments than the kernel has parameters",
-        "WIR102": "a pointer parameter is given a number, or a scalar parameter a tensor",
-        "WIR103": "a pointer parameter is given a tensor of another dtype",
-        "WIR104": "a scalar parameter is given an expression of another kind",
-        "WIR105": "two arguments share bytes that the kernel writes, and their parameters may not alias",
-        "WIR106": "a launch gives another number of extents than the kernel has pointers, or a malformed grid",
-        "WIR107": "an extent is larger than the storage behind its argument",
-        "WIR108": "the arguments of a launch are on several devices, or not where the kernel runs",
-        "WIR109": "a kernel's definition contradicts itself",
+        "WIR082": "a launched kernel does not exist",
+        "WIR083": "a launch has another number of arguments than the kernel has parameters",
+        "WIR084": "a pointer parameter is given a number, or a scalar parameter a tensor",
+        "WIR085": "a pointer parameter is given a tensor of another dtype",
+        "WIR086": "a scalar parameter is given an expression of another kind",
+        "WIR087": "two arguments share bytes that the kernel writes, and their parameters may not alias",
+        "WIR088": "a launch gives another number of extents than the kernel has pointers, or a malformed grid",
+        "WIR089": "an extent is larger than the storage behind its argument",
+        "WIR090": "the arguments of a launch are on several devices, or not where the kernel runs",
+        "WIR091": "a kernel's definition contradicts itself",
     },
     "externs": {
-        "WIR110": "a called operator is not declared",
-        "WIR111": "an operator's schema cannot be read",
-        "WIR112": "a call has too many arguments, or one that the schema does not name, or one twice",
-        "WIR113": "a call leaves out an argument without default",
-        "WIR114": "an argument does not fit its type in the schema",
-        "WIR115": "a result does not fit the returns of the schema",
-        "WIR116": "a path leads nowhere in a nested result",
-        "WIR117": "an element of a nested result is taken as another kind of value than it is",
-        "WIR118": "an out argument shares bytes with an argument that is read",
+        "WIR071": "a called operator is not declared",
+        "WIR072": "an operator's schema cannot be read",
+        "WIR073": "a call has too many arguments, or one that the schema does not name, or one twice",
+        "WIR074": "a call leaves out an argument without default",
+        "WIR075": "an argument does not fit its type in the schema",
+        "WIR076": "a result does not fit the returns of the schema",
+        "WIR077": "a path leads nowhere in a nested result",
+        "WIR078": "an element of a nested result is taken as another kind of value than it is",
+        "WIR079": "an out argument shares bytes with an argument that is read",
     },
     "calls": {
-        "WIR120": "a call has another number of arguments than the function has parameters",
-        "WIR121": "an argument's type is not the parameter's",
-        "WIR122": "a call's results differ from what the function returns, in number, kind, dtype, rank or device",
-        "WIR123": "the branches of a conditional own different parameters",
-        "WIR124": "a predicate is neither a boolean expression nor a tensor of one element",
-        "WIR125": "a function of a loop owns a parameter",
-        "WIR126": "the body of a loop returns a tensor that is not fresh",
-        "WIR127": "a loop's carried values, body results and results differ",
-        "WIR128": "an op that changes a storage's size or owner stands outside main, or touches planned storage",
+        "WIR092": "a call has another number of arguments than the function has parameters",
+        "WIR093": "an argument's type is not the parameter's",
+        "WIR094": "a call's results differ from what the function returns, in number, kind, dtype, rank or device",
+        "WIR095": "the branches of a conditional own different parameters",
+        "WIR096": "a predicate is neither a boolean expression nor a tensor of one element",
+        "WIR097": "a function of a loop owns a parameter",
+        "WIR098": "the body of a loop returns a tensor that is not fresh",
+        "WIR099": "a loop's carried values, body results and results differ",
+        "WIR029": "an op that changes a storage's size or owner stands outside main, or touches planned storage",
     },
     "streams": {
-        "WIR130": "a tensor is used on one stream while another may still write or read it",
+        "WIR045": "a tensor is used on one stream while another may still write or read it",
     },
     "collectives": {
-        "WIR140": "the result of a collective is used before it was waited for",
-        "WIR141": "a collective is waited for twice, or something is waited for that is no collective",
-        "WIR142": "a collective is never waited for",
-        "WIR143": "an argument of a collective in flight is written, freed or moved",
+        "WIR046": "the result of a collective is used before it was waited for",
+        "WIR047": "a collective is waited for twice, or something is waited for that is no collective",
+        "WIR048": "a collective is never waited for",
+        "WIR049": "an argument of a collective in flight is written, freed or moved",
     },
     "pools": {
-        "WIR150": "two tensors planned into one pool overlap while both are needed",
+        "WIR059": "two tensors planned into one pool overlap while both are needed",
     },
 }
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {code: Rule(code, check, meaning) for check, rules in _RULES.items() for code, meaning in rules.items()}
-)
-"""All rules by code."""
+
+def _flat() -> Iterator[tuple[str, str, str]]:
+    for check, rules in _RULES.items():
+        for code, meaning in rules.items():
+            yield code, check, meaning
+
+
+RULES: Mapping[str, Rule] = MappingProxyType({r.code: r for r in sorted(Rule(*rule) for rule in _flat())})
+"""All rules, in order of their codes (WIR001 to WIR099)."""

@@ -25,7 +25,7 @@ __all__ = ["Calls"]
 
 
 class Calls(Check):
-    """WIR120 to WIR128."""
+    """WIR092 to WIR099, and WIR029."""
 
     name = "calls"
 
@@ -57,23 +57,23 @@ class Calls(Check):
             self.results(position, branch, op.results)
         first, second = ([p.ownership for p in b.params] for b in branches)
         if first != second:
-            self.report("WIR123", f"@{op.true_fn} and @{op.false_fn} own different parameters", position)
+            self.report("WIR095", f"@{op.true_fn} and @{op.false_fn} own different parameters", position)
 
     def loop(self, position: int, op: WhileLoop) -> None:
         cond, body = self.functions[op.cond_fn], self.functions[op.body_fn]
         for function in (cond, body):
             self.arguments(position, function, (*op.carried, *op.captured))
             if any(p.ownership is Ownership.OWNED for p in function.params):
-                self.report("WIR125", f"@{function.name} owns a parameter", position)
+                self.report("WIR097", f"@{function.name} owns a parameter", position)
         tested = _returned(cond)
         if len(tested) != 1:
-            self.report("WIR124", f"@{cond.name} must return one condition", position)
+            self.report("WIR096", f"@{cond.name} must return one condition", position)
         else:
             self.predicate(position, tested[0])
         produced = _returned(body)
         if not len(op.carried) == len(produced) == len(op.results):
             numbers = f"{len(op.carried)}, {len(produced)} and {len(op.results)}"
-            self.report("WIR127", f"carried values, body results, results: {numbers}", position)
+            self.report("WIR099", f"carried values, body results, results: {numbers}", position)
             return
         self.fresh(position, body)
         for carried, made, result in zip(op.carried, produced, op.results):
@@ -86,7 +86,7 @@ class Calls(Check):
             if origin is None:
                 continue
             if origin.params or origin.constants or not origin.certain or seen & set(origin.own):
-                self.report("WIR126", f"@{body.name} returns a tensor that something else may hold", position)
+                self.report("WIR098", f"@{body.name} returns a tensor that something else may hold", position)
             seen.update(origin.own)
 
     def carry(self, position: int, carried: Arg, made: Arg, result: Value, stacked: bool) -> None:
@@ -102,7 +102,7 @@ class Calls(Check):
         elif same:
             same = _alike(before, out)
         if not same:
-            self.report("WIR127", f"%{result.name}: carried, made and resulting types differ", position)
+            self.report("WIR099", f"%{result.name}: carried, made and resulting types differ", position)
 
     def predicate(self, position: int, arg: Arg) -> None:
         type = arg.type if isinstance(arg, Value) else None
@@ -112,19 +112,19 @@ class Calls(Check):
         else:
             good = isinstance(_type_of(arg), ScalarType) and _type_of(arg) == ScalarType(SymKind.BOOL)
         if not good:
-            self.report("WIR124", "the predicate is neither a bool nor a tensor of one element", position)
+            self.report("WIR096", "the predicate is neither a bool nor a tensor of one element", position)
 
     def arguments(self, position: int, function: Function, args: tuple[Arg, ...]) -> None:
         if len(args) != len(function.params):
             message = f"@{function.name} has {len(function.params)} parameters, given {len(args)}"
-            self.report("WIR120", message, position)
+            self.report("WIR092", message, position)
             return
         bound: dict[str, Expr] = {}
         for param, arg in zip(function.params, args):
             given = _type_of(arg)
             if given is None or not self.accepts(function, param.value.type, given, bound):
                 self.report(
-                    "WIR121", f"@{function.name}: %{param.value.name} is given another type", position
+                    "WIR093", f"@{function.name}: %{param.value.name} is given another type", position
                 )
 
     def accepts(self, function: Function, wanted: Type, given: Type, bound: dict[str, Expr]) -> bool:
@@ -149,12 +149,12 @@ class Calls(Check):
         returned = _returned(function)
         if len(returned) != len(results):
             self.report(
-                "WIR122", f"@{function.name} returns {len(returned)} values, not {len(results)}", position
+                "WIR094", f"@{function.name} returns {len(returned)} values, not {len(results)}", position
             )
             return
         for value, result in zip(returned, results):
             if not _alike(_type_of(value), result.type):
-                self.report("WIR122", f"%{result.name} is not what @{function.name} returns", position)
+                self.report("WIR094", f"%{result.name} is not what @{function.name} returns", position)
 
     def alloc(self, position: int, op: AllocStorage) -> None:
         if op.purpose is AllocPurpose.POOL:
@@ -165,7 +165,7 @@ class Calls(Check):
         roots = {r for v in values for r in self.facts.aliasing.roots.get(v, ())}
         main = self.facts.index.program.functions[0]
         if self.facts.function is not main or roots & self.pools:
-            self.report("WIR128", "storages change in main only, and planned ones never", position)
+            self.report("WIR029", "storages change in main only, and planned ones never", position)
 
 
 def _returned(function: Function) -> tuple[Arg, ...]:

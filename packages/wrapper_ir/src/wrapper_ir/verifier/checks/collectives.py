@@ -12,7 +12,7 @@ __all__ = ["Collectives"]
 
 
 class Collectives(Check):
-    """WIR140 to WIR143."""
+    """WIR046 to WIR049."""
 
     name = "collectives"
 
@@ -35,7 +35,7 @@ class Collectives(Check):
             return
         for value in self.facts.scanned[position][0]:
             if value.name in self.in_flight and not isinstance(op, Wait | Free | Drop):
-                self.report("WIR140", f"%{value.name} is in flight", position)
+                self.report("WIR046", f"%{value.name} is in flight", position)
         effects = self.facts.aliasing.effects[position]
         touched = (*effects.writes, *effects.moves, *(effects.ends if isinstance(op, Free) else ()))
         done = op.source.name if isinstance(op, Wait) else ""
@@ -43,7 +43,7 @@ class Collectives(Check):
             for root in self.roots.get(value, NO_ROOTS):
                 users = [name for name, held in self.in_flight.items() if root in held and name != done]
                 if users:
-                    self.report("WIR143", f"%{value.name} is an argument of %{users[0]}, in flight", position)
+                    self.report("WIR049", f"%{value.name} is an argument of %{users[0]}, in flight", position)
 
     def start(self, position: int, op: CollectiveStart) -> None:
         used = self.facts.scanned[position][0]
@@ -53,9 +53,9 @@ class Collectives(Check):
     def wait(self, position: int, op: Wait) -> None:
         if op.source.name not in self.in_flight:
             what = "was waited for already" if op.source.name in self.started else "is no collective"
-            self.report("WIR141", f"%{op.source.name} {what}", position)
+            self.report("WIR047", f"%{op.source.name} {what}", position)
         self.in_flight.pop(op.source.name, None)
 
     def finish(self) -> None:
         for name in self.in_flight:
-            self.report("WIR142", f"%{name} is never waited for", self.started[name])
+            self.report("WIR048", f"%{name} is never waited for", self.started[name])

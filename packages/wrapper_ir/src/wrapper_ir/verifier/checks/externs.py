@@ -19,16 +19,16 @@ Path = tuple[int | str, ...]
 
 
 def check_externs(index: ProgramIndex, findings: Findings) -> None:
-    """WIR111 for all declared operators."""
+    """WIR072 for all declared operators."""
     for extern in index.program.externs:
         try:
             parse_schema(extern.schema)
         except SchemaError as error:
-            findings.add("WIR111", error.message)
+            findings.add("WIR072", error.message)
 
 
 class Externs(Check):
-    """WIR110 to WIR118."""
+    """WIR071 to WIR079."""
 
     name = "externs"
 
@@ -45,7 +45,7 @@ class Externs(Check):
         info = self.known.get(op.target)
         if info is None:
             if op.target not in self.facts.index.externs:
-                self.report("WIR110", f"operator {op.target} is not declared", position)
+                self.report("WIR071", f"operator {op.target} is not declared", position)
             return
         self.arguments(position, op, info)
         if op.result is not None:
@@ -56,7 +56,7 @@ class Externs(Check):
         declared, args = info.schema.args, op.args
         positional = info.positional
         if len(args) > positional:
-            self.report("WIR112", f"{op.target} takes {positional} arguments by position", position)
+            self.report("WIR073", f"{op.target} takes {positional} arguments by position", position)
         for arg, expected in zip(args, declared):
             if not fits(arg, expected.type):
                 self.misfit(position, op.target, expected)
@@ -65,27 +65,27 @@ class Externs(Check):
             named = info.named.get(name)
             if named is None or name in given:
                 what = "twice" if name in given else "but has none such"
-                self.report("WIR112", f"{op.target} is given {name!r} {what}", position)
+                self.report("WIR073", f"{op.target} is given {name!r} {what}", position)
             elif not fits(arg, named.type):
                 self.misfit(position, op.target, named)
             given.add(name)
         for required in info.required:
             if required not in given:
-                self.report("WIR113", f"{op.target} needs {required!r}", position)
+                self.report("WIR074", f"{op.target} needs {required!r}", position)
 
     def misfit(self, position: int, target: str, declared: SchemaArg) -> None:
-        self.report("WIR114", f"{target}: argument {declared.name!r} must be {declared.type}", position)
+        self.report("WIR075", f"{target}: argument {declared.name!r} must be {declared.type}", position)
 
     def result(self, position: int, value: Value, info: ExternInfo) -> None:
         returns = info.schema.returns
         if isinstance(value.type, TupleType):
             self.made[value.name] = (info, ())
             if not returns:
-                self.report("WIR115", f"{info.schema.name} returns nothing", position)
+                self.report("WIR076", f"{info.schema.name} returns nothing", position)
             return
         kinds = result_kinds(returns[0].type) if len(returns) == 1 else ()
         if kinds is not None and not isinstance(value.type, kinds):
-            self.report("WIR115", f"%{value.name} is not what {info.schema.name} returns", position)
+            self.report("WIR076", f"%{value.name} is not what {info.schema.name} returns", position)
 
     def outs(self, position: int, op: CallExtern | CollectiveStart, info: ExternInfo) -> None:
         """Out arguments are written before all reads are done."""
@@ -99,7 +99,7 @@ class Externs(Check):
             for root in roots.get(value, NO_ROOTS):
                 other = read.get(root)
                 if root in seen or (other is not None and self.facts.overlap(value, other)):
-                    self.report("WIR118", f"out argument %{value.name} shares bytes with another", position)
+                    self.report("WIR079", f"out argument %{value.name} shares bytes with another", position)
                 seen.add(root)
 
     def unpack(self, position: int, op: Unpack) -> None:
@@ -115,11 +115,11 @@ class Externs(Check):
         if len(returns) > 1:
             if not path:
                 if not nested:
-                    self.report("WIR116", f"{info.schema.name} returns {len(returns)} values", position)
+                    self.report("WIR077", f"{info.schema.name} returns {len(returns)} values", position)
                 return
             first, rest = path[0], path[1:]
             if not isinstance(first, int) or not 0 <= first < len(returns):
-                self.report("WIR116", f"{info.schema.name} has no result {first!r}", position)
+                self.report("WIR077", f"{info.schema.name} has no result {first!r}", position)
                 return
         else:
             first, rest = 0, path
@@ -131,18 +131,18 @@ class Externs(Check):
             inner = declared.removesuffix("?")
             if not inner.endswith("]"):
                 if result_kinds(inner) is not None:
-                    self.report("WIR116", f"{declared} holds nothing at {step!r}", position)
+                    self.report("WIR077", f"{declared} holds nothing at {step!r}", position)
                 return
             if not isinstance(step, int) or step < 0:
-                self.report("WIR116", f"{declared} is indexed by {step!r}", position)
+                self.report("WIR077", f"{declared} is indexed by {step!r}", position)
                 return
             declared = inner[: inner.rindex("[")]
         kinds = result_kinds(declared)
         listed = declared.removesuffix("?").endswith("]")
         if kinds is not None and not isinstance(value.type, kinds):
-            self.report("WIR117", f"%{value.name} is taken out of a {declared}", position)
+            self.report("WIR078", f"%{value.name} is taken out of a {declared}", position)
         elif listed and isinstance(value.type, TensorType):
-            self.report("WIR117", f"%{value.name} is a whole {declared}", position)
+            self.report("WIR078", f"%{value.name} is a whole {declared}", position)
 
 
 def _flat(arg: Arg) -> list[Value]:

@@ -18,10 +18,10 @@ _MAX_GRID = 3
 
 
 def check_kernel(kernel: KernelDef, findings: Findings) -> None:
-    """WIR109: what a definition says about itself."""
+    """WIR091: what a definition says about itself."""
 
     def bad(message: str) -> None:
-        findings.add("WIR109", f"@{kernel.name}: {message}")
+        findings.add("WIR091", f"@{kernel.name}: {message}")
 
     names = [p.name for p in kernel.params]
     if len(set(names)) != len(names):
@@ -38,7 +38,7 @@ def check_kernel(kernel: KernelDef, findings: Findings) -> None:
 
 
 class Kernels(Check):
-    """WIR100 to WIR108."""
+    """WIR082 to WIR090."""
 
     name = "kernels"
 
@@ -54,11 +54,11 @@ class Kernels(Check):
     def launch(self, position: int, op: Launch) -> None:
         kernel = self.kernels.get(op.kernel)
         if kernel is None:
-            self.report("WIR100", f"there is no kernel @{op.kernel}", position)
+            self.report("WIR082", f"there is no kernel @{op.kernel}", position)
             return
         params, args = kernel.params, op.args
         if len(params) != len(args):
-            self.report("WIR101", f"@{op.kernel} has {len(params)} parameters, given {len(args)}", position)
+            self.report("WIR083", f"@{op.kernel} has {len(params)} parameters, given {len(args)}", position)
             return
         device: Device | None = None
         fits = True
@@ -68,19 +68,19 @@ class Kernels(Check):
                 continue
             type = arg.type if isinstance(arg, Value) else None
             if not isinstance(type, TensorType):
-                self.report("WIR102", f"{param.name} is a pointer, and needs a tensor", position)
+                self.report("WIR084", f"{param.name} is a pointer, and needs a tensor", position)
                 fits = False
                 continue
             if type.dtype is not param.dtype:
                 self.report(
-                    "WIR103", f"{param.name} is {param.dtype.value}*, given {type.dtype.value}", position
+                    "WIR085", f"{param.name} is {param.dtype.value}*, given {type.dtype.value}", position
                 )
             if device is None:
                 device = type.device
             elif type.device is not device and type.device != device:
-                self.report("WIR108", f"{param.name} is on {type.device}, others on {device}", position)
+                self.report("WIR090", f"{param.name} is on {type.device}, others on {device}", position)
         if device is not None and isinstance(kernel, CppKernel) and device.type != "cpu":
-            self.report("WIR108", f"@{op.kernel} runs on the host, its tensors are on {device}", position)
+            self.report("WIR090", f"@{op.kernel} runs on the host, its tensors are on {device}", position)
         if fits:
             self.sharing(position, op, params)
             self.extents(position, op, kernel)
@@ -91,11 +91,11 @@ class Kernels(Check):
         elif isinstance(arg, Expr):
             kind = arg.kind
         else:
-            self.report("WIR102", f"{param.name} is a number", position)
+            self.report("WIR084", f"{param.name} is a number", position)
             return False
         floating = param.dtype.is_floating
         if (kind is SymKind.FLOAT) != floating and not (floating and isinstance(arg, Int | Float)):
-            self.report("WIR104", f"{param.name} is {param.dtype.value}, given a {kind}", position)
+            self.report("WIR086", f"{param.name} is {param.dtype.value}, given a {kind}", position)
         return True
 
     def sharing(self, position: int, op: Launch, params: tuple[KernelParam, ...]) -> None:
@@ -123,16 +123,16 @@ class Kernels(Check):
         assert isinstance(x, Value)  # by `sharing`
         assert isinstance(y, Value)
         if self.facts.overlap(x, y):
-            self.report("WIR105", f"{a.name} (%{x.name}) and {b.name} (%{y.name}) share bytes", position)
+            self.report("WIR087", f"{a.name} (%{x.name}) and {b.name} (%{y.name}) share bytes", position)
 
     def extents(self, position: int, op: Launch, kernel: KernelDef) -> None:
         if op.grid and (isinstance(kernel, CppKernel) or len(op.grid) > _MAX_GRID):
-            self.report("WIR106", f"@{op.kernel} takes no grid of {len(op.grid)} dimensions", position)
+            self.report("WIR088", f"@{op.kernel} takes no grid of {len(op.grid)} dimensions", position)
         if not op.extents:
             return
         pointers = [i for i, p in enumerate(kernel.params) if p.kind is ParamKind.POINTER]
         if len(pointers) != len(op.extents):
-            self.report("WIR106", f"{len(pointers)} pointers, but {len(op.extents)} extents", position)
+            self.report("WIR088", f"{len(pointers)} pointers, but {len(op.extents)} extents", position)
             return
         for i, extent in zip(pointers, op.extents):
             arg = op.args[i]
@@ -143,13 +143,13 @@ class Kernels(Check):
             le = self.facts.proofs.le
             if not le(0, need) or not le(start + need, capacity):
                 self.report(
-                    "WIR107",
+                    "WIR089",
                     f"@{op.kernel} may touch {need} bytes of %{arg.name}, which starts at {start} of {capacity}",
                     position,
                 )
 
 
 def check_kernels(index: ProgramIndex, findings: Findings) -> None:
-    """WIR109 for all kernels."""
+    """WIR091 for all kernels."""
     for kernel in index.program.kernels:
         check_kernel(kernel, findings)

@@ -24,7 +24,7 @@ class _Slot:
 
 
 class Pools(Check):
-    """WIR150."""
+    """WIR059."""
 
     name = "pools"
 
@@ -75,7 +75,7 @@ class Pools(Check):
         for other in live:
             if other is not slot and self.facts.overlap(slot.tensor, other.tensor):
                 self.report(
-                    "WIR150",
+                    "WIR059",
                     f"%{value.name} is written over %{other.tensor.name}, which op {other.last} still needs",
                     position,
                 )

@@ -25,7 +25,7 @@ def _timeline(device: Device, stream: int) -> Timeline:
 
 
 class Streams(Check):
-    """WIR130."""
+    """WIR045."""
 
     name = "streams"
 
@@ -91,7 +91,7 @@ class Streams(Check):
         if last is None or last[0] in (timeline, HOST) or known.get(last[0], -1) >= last[1]:
             return
         where = f"stream {last[0][1]} of {last[0][0]}"
-        self.report("WIR130", f"%{value.name} is still used on {where} since op {last[1]}", position)
+        self.report("WIR045", f"%{value.name} is still used on {where} since op {last[1]}", position)
 
     def timeline(self, position: int, op: Op) -> Timeline:
         """Where the op's work happens: on its stream of the first device that is not the host."""
