@@ -1,0 +1,278 @@
+"""The JSON form: golden, canonical, described by its schema, refused with a path."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from packages.wrapper_ir.tests.text.form_context import GOLDEN, every_op, program_of
+from packages.wrapper_ir.tests.text.form_strategies import programs
+
+from wrapper_ir import Program, from_json, parse_program, to_json
+from wrapper_ir.errors import ParseError
+from wrapper_ir.expr import NODE_TYPES, Float, Int
+from wrapper_ir.json_form import signature_from_json, signature_to_json
+from wrapper_ir.json_form.ops import FIELD_CODECS, OP_TAGS
+from wrapper_ir.json_form.schema import SCHEMAS, program_schema, signature_schema
+from wrapper_ir.ops import OP_CLASSES, Arg
+from wrapper_ir.signature import (
+    ConstantOutput,
+    InputAlias,
+    InputOutput,
+    ResultOutput,
+    Signature,
+    StaticInput,
+    TreeKind,
+    TreeSpec,
+    WriteBack,
+)
+from wrapper_ir.testing import random_artifact, random_program
+from wrapper_ir.types import CPU, DType
+
+Json = Any  # Any: a parsed document
+
+PROGRAMS = Draft202012Validator(program_schema())
+SIGNATURES = Draft202012Validator(signature_schema())
+
+
+def test_golden_program(update_golden: bool) -> None:
+    document = json.loads(to_json(parse_program(every_op())))
+    path = GOLDEN / "every_op.json"
+    if update_golden:
+        path.write_text(
+            json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+    golden = path.read_text(encoding="utf-8")
+    assert json.loads(golden) == document
+    assert from_json(golden) == parse_program(every_op())
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_shipped_schemas(name: str, update_golden: bool) -> None:
+    text = json.dumps(SCHEMAS[name](), indent=2, sort_keys=True) + "\n"
+    path = files("wrapper_ir") / "schema" / name
+    if update_golden:
+        (GOLDEN.parents[2] / "src" / "wrapper_ir" / "schema" / name).write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text
+    Draft202012Validator.check_schema(json.loads(text))
+
+
+def test_tables_are_complete() -> None:
+    assert set(OP_TAGS) == set(OP_CLASSES)
+    assert len(set(OP_TAGS.values())) == len(OP_CLASSES)
+    used = {str(f.type) for cls in OP_CLASSES for f in dataclasses.fields(cls) if f.name != "prov"}
+    assert used == set(FIELD_CODECS)
+
+
+def test_golden_fits_the_schema() -> None:
+    PROGRAMS.validate(json.loads(to_json(parse_program(every_op()))))
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32))
+def test_valid_programs_fit_the_schema(seed: int) -> None:
+    PROGRAMS.validate(json.loads(to_json(random_program(random.Random(seed), 10))))
+
+
+@settings(max_examples=60)
+@given(programs())
+def test_any_programs_fit_the_schema(program: Program) -> None:
+    PROGRAMS.validate(json.loads(to_json(program)))
+
+
+def test_canonical() -> None:
+    text = to_json(parse_program(every_op()))
+    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert to_json(from_json(json.dumps(json.loads(text), indent=3))) == text
+
+
+def test_every_expression_node_survives() -> None:
+    lines = """define s0 = where(a < b and not (a == 3 or b >= 4), min(a, b, 3), max(a, -2))
+define s0 = to_int(a*b//3 + ceildiv(a, 2) % 5 - 2**b) / 1.5 + sqrt(floor(c))
+define s0 = size(%x, 0) + stride(%x, 1) - offset(%x) + item(%x)
+define s0 = bit_and(abs(a), round_to(b, 2)) + where(true, nan, -inf)
+define s0 = -0.0"""
+    program = program_of(lines)
+    tags = [type(e).__name__ for op in program.main.body for e in _nodes(op.expr)]  # type: ignore[union-attr]  # all are Define
+    assert {cls.__name__ for cls in NODE_TYPES} == set(tags)
+    assert from_json(to_json(program)) == program
+
+
+def _nodes(e: Any) -> list[Any]:  # Any: expressions
+    return [e, *(n for child in e.children for n in _nodes(child))]
+
+
+def test_surrogates() -> None:
+    lone = program_of('comment "\\ud800"')
+    assert from_json(to_json(lone)) == lone
+    to_json(lone).encode()
+    pair = program_of('comment "\\ud800\\udc00"')
+    with pytest.raises(ParseError, match="WIR523"):
+        to_json(pair)
+
+
+def _changed(change: Callable[[Json], None]) -> str:
+    document = json.loads(to_json(parse_program(every_op())))
+    change(document)
+    return json.dumps(document)
+
+
+def _op(tag: str, change: Callable[[Json], None]) -> Callable[[Json], None]:
+    """A change of the first op with this tag."""
+    return lambda d: change(next(op for op in d["functions"][0]["body"] if op["op"] == tag))
+
+
+def _set(key: str, value: Json) -> Callable[[Json], None]:
+    return lambda d: d.__setitem__(key, value)
+
+
+REFUSED = [
+    (_set("format", "zip"), "WIR521", "$"),
+    (_set("version", "0.2"), "WIR501", "$"),
+    (_set("extra", 1), "WIR521", "$"),
+    (lambda d: d.pop("types"), "WIR521", "$"),
+    (_set("functions", {}), "WIR521", "$.functions"),
+    (_set("target", {"device": {"type": "cpu"}, "arch": ""}), "WIR521", "$.target.device"),
+    (lambda d: d["symbols"].append(d["symbols"][0]), "WIR506", "$.symbols[7]"),
+    (lambda d: d["symbols"][0].update(lower=1.0), "WIR521", "$.symbols[0].lower"),
+    (lambda d: d["symbols"][0].update(hint="x"), "WIR551", "$.symbols[0].hint"),
+    (lambda d: d["symbols"][0].update(hint={"float": "nan"}), "WIR521", "$.symbols[0].hint"),
+    (lambda d: d["constants"].append(d["constants"][0]), "WIR506", "$.constants[2].value"),
+    (lambda d: d["constants"][0]["value"].update(type=-1), "WIR521", "$.constants[0].value.type"),
+    (lambda d: d["constants"][0]["value"].update(type=True), "WIR521", "$.constants[0].value.type"),
+    (lambda d: d["externs"][0].update(schema="relu"), "WIR521", "$.externs[0]"),
+    (lambda d: d["externs"][1].update(tags=["randm"]), "WIR522", "$.externs[1].tags[0]"),
+    (lambda d: d["kernels"][0].update(kind="cuda"), "WIR522", "$.kernels[0]"),
+    (lambda d: d["kernels"][0]["params"][0].update(dtype="f31"), "WIR522", "$.kernels[0].params[0].dtype"),
+    (lambda d: d["types"][0].update(kind="array"), "WIR522", "$.types[0]"),
+    (lambda d: d["types"][0].update(sizes=["s9"]), "WIR551", "$.types[0].sizes[0]"),
+    (lambda d: d["types"][0].update(sizes=[["item", "x"]]), "WIR552", "$.types[0].sizes[0]"),
+    (lambda d: d["types"][0].update(sizes=[["add", 1]]), "WIR521", "$.types[0].sizes[0]"),
+    (lambda d: d["types"][0].update(sizes=[["mod", 1, 2, 3]]), "WIR521", "$.types[0].sizes[0]"),
+    (lambda d: d["types"][0].update(sizes=[["plus", 1, 2]]), "WIR522", "$.types[0].sizes[0]"),
+    (lambda d: d["types"][0].update(sizes=[[]]), "WIR521", "$.types[0].sizes[0]"),
+    (lambda d: d["types"][0].update(sizes=[{"float": 10**400}]), "WIR521", "$.types[0].sizes[0]"),
+    (lambda d: d["types"][0].update(sizes=[{"float": True}]), "WIR521", "$.types[0].sizes[0]"),
+    (lambda d: d["types"][0].update(sizes=[None]), "WIR521", "$.types[0].sizes[0]"),
+    (lambda d: d["functions"][1].update(captures=["s9"]), "WIR551", "$.functions[1].captures[0]"),
+    (_op("launch", _set("op", "lunch")), "WIR522", "$.functions[0].body[23].op"),
+    (_op("launch", _set("prov", 99)), "WIR507", "$.functions[0].body[23].prov"),
+    (_op("launch", _set("grid", 3)), "WIR521", "$.functions[0].body[23].grid"),
+    (_op("launch", _set("extra", 3)), "WIR521", "$.functions[0].body[23]"),
+    (_op("launch", _set("args", [{"value": "y"}])), "WIR552", "$.functions[0].body[23].args[0]"),
+    (_op("launch", _set("args", [{"value": "x", "str": ""}])), "WIR521", "$.functions[0].body[23].args[0]"),
+    (_op("launch", _set("args", [{"tensor": "x"}])), "WIR522", "$.functions[0].body[23].args[0]"),
+    (_op("launch", _set("args", [{"dtype": "f31"}])), "WIR522", "$.functions[0].body[23].args[0]"),
+    (_op("launch", lambda op: op.pop("kernel")), "WIR521", "$.functions[0].body[23]"),
+    (_op("view", _set("source", "nothing")), "WIR552", "$.functions[0].body[8].source"),
+    (_op("view", _set("source", "a")), "WIR552", "$.functions[0].body[8].source"),
+    (_op("define", _set("symbol", "s9")), "WIR551", "$.functions[0].body[0]"),
+    (_op("unpack", _set("path", [1.5])), "WIR521", "$.functions[0].body[29].path[0]"),
+]
+
+
+@pytest.mark.parametrize(("change", "code", "place"), REFUSED)
+def test_refused_documents(change: Callable[[Json], None], code: str, place: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        from_json(_changed(change))
+    assert caught.value.code == code
+    assert caught.value.message.startswith(f"at {place}: "), caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "WIR520"),
+        ("nul", "WIR520"),
+        ("[]", "WIR521"),
+        ("{}", "WIR521"),
+        ('{"a": 1, "a": 1}', "WIR520"),
+        ('{"a": NaN}', "WIR520"),
+        ('{"a": ' + "9" * 5000 + "}", "WIR520"),
+        ('{"a":' * 5000, "WIR553"),
+        ("[" * 100_000, "WIR553"),
+    ],
+)
+def test_refused_texts(text: str, code: str) -> None:
+    for read in (from_json, signature_from_json):
+        with pytest.raises(ParseError) as caught:
+            read(text)
+        assert caught.value.code == code
+
+
+@pytest.mark.parametrize("count", [190, 250])
+def test_deep_expressions(count: int) -> None:
+    deep: Json = 1
+    for _ in range(count):
+        deep = ["add", 1, deep]
+    text = _changed(lambda d: d["types"][0].update(sizes=[deep]))
+    if count < 200:
+        assert from_json(to_json(from_json(text))) == from_json(text)
+        return
+    with pytest.raises(ParseError, match="WIR553"):
+        from_json(text)
+
+
+LEAF = TreeSpec(kind=TreeKind.LEAF)
+NESTED: Arg = (Int(1), Float(float("nan")), (None, "x", DType.F32, CPU))
+SIGNATURE = Signature(
+    inputs=TreeSpec(
+        kind=TreeKind.TUPLE,
+        children=(
+            TreeSpec(kind=TreeKind.LIST, children=(LEAF, LEAF)),
+            TreeSpec(kind=TreeKind.DICT, children=(LEAF,), keys=('"größe"',)),
+            TreeSpec(kind=TreeKind.NONE),
+        ),
+    ),
+    params=(1, 0),
+    outputs=TreeSpec(
+        kind=TreeKind.CUSTOM, children=(LEAF, LEAF, LEAF), type_name="module:Class", context='{"a": 1}'
+    ),
+    bindings=(ResultOutput(index=1), InputOutput(leaf=0), ConstantOutput(value=NESTED)),
+    names=("x", "y"),
+    statics=(StaticInput(leaf=2, value="mode"),),
+    write_backs=(WriteBack(result=0, leaf=1),),
+    aliases=(InputAlias(result=1, leaf=0),),
+)
+
+
+def test_signatures_survive() -> None:
+    text = signature_to_json(SIGNATURE)
+    assert signature_from_json(text) == SIGNATURE
+    assert signature_to_json(signature_from_json(text)) == text
+    SIGNATURES.validate(json.loads(text))
+
+
+def test_signatures_of_random_artifacts_survive() -> None:
+    for seed in range(20):
+        signature = random_artifact(random.Random(seed), 3).signature
+        assert signature_from_json(signature_to_json(signature)) == signature
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (_set("format", "zip"), "$"),
+        (_set("extra", 1), "$"),
+        (_set("params", [1.5]), "$.params[0]"),
+        (_set("bindings", [{"result": 1, "input": 2}]), "$.bindings[0]"),
+        (_set("statics", [{"leaf": 0, "value": {"value": "x"}}]), "$.statics[0].value"),
+        (lambda d: d["inputs"].update(kind="set"), "$.inputs.kind"),
+        (lambda d: d["inputs"]["children"][0].pop("keys"), "$.inputs.children[0]"),
+        (lambda d: d["aliases"][0].pop("leaf"), "$.aliases[0]"),
+    ],
+)
+def test_refused_signatures(change: Callable[[Json], None], place: str) -> None:
+    document = json.loads(signature_to_json(SIGNATURE))
+    change(document)
+    with pytest.raises(ParseError) as caught:
+        signature_from_json(json.dumps(document))
+    assert caught.value.message.startswith(f"at {place}: "), caught.value.message
