@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from py_wrapper.emit.program import EmittedModule
 from py_wrapper.errors import CacheError
+from py_wrapper.native import resolve
 from py_wrapper.options import PyOptions
 from py_wrapper.settings import read_settings
 from wrapper_ir.artifact import Artifact
@@ -82,6 +83,8 @@ def load_module(emitted: EmittedModule, artifact: Artifact, options: PyOptions) 
 
     It is not entered into `sys.modules`: every load is a module of its own, with its own state.
     """
+    for extern in emitted.externs:
+        resolve(extern)  # raises NotSupportedError before anything else happens
     path = place_in_cache(emitted, options)
     contents = ModuleContents(
         kernels=emitted.kernels,

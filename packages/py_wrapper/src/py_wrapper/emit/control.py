@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
-from py_wrapper.emit.writer import tuple_text
+from py_wrapper.emit.writer import targets, tuple_text
 from py_wrapper.errors import EmitError
 from wrapper_ir.aliasing import analyse_aliasing
 from wrapper_ir.ops import Arg, CallSubgraph, Conditional, Return, WhileLoop
@@ -53,16 +53,12 @@ def _call_text(function: Function, box: str, scope: FunctionScope) -> str:
     return f"{scope.module.function_names[function.name]}({box}{_captured(function, scope)})"
 
 
-def _targets(names: list[str]) -> str:
-    return f"{', '.join(names)}{',' if len(names) == 1 else ''} = " if names else ""
-
-
 def call_subgraph(op: CallSubgraph, scope: FunctionScope) -> None:
     """A call."""
     function = _function(op.function, scope)
     box = _boxed_args(function, op.args, scope)
     names = [scope.bind(result) for result in op.results]
-    scope.out.line(f"{_targets(names)}{_call_text(function, box, scope)}")
+    scope.out.line(f"{targets(names)}{_call_text(function, box, scope)}")
 
 
 def conditional(op: Conditional, scope: FunctionScope) -> None:
@@ -76,7 +72,7 @@ def conditional(op: Conditional, scope: FunctionScope) -> None:
         scope.out.line(f"{taken} = {predicate}")
         predicate = taken
     box = _boxed_args(true_fn, op.args, scope)
-    head = _targets([scope.bind(result) for result in op.results])
+    head = targets([scope.bind(result) for result in op.results])
     with scope.out.block(f"if {predicate}:"):
         scope.out.line(f"{head}{_call_text(true_fn, box, scope)}")
     with scope.out.block("else:"):
@@ -96,14 +92,14 @@ def while_loop(op: WhileLoop, scope: FunctionScope) -> None:
     if trips:
         scope.out.line(f"{trips} = []")
     with scope.out.block(f"while {_call_text(cond, box, scope)}[0]:"):
-        scope.out.line(f"{_targets(results)}{_call_text(body, box, scope)}")
+        scope.out.line(f"{targets(results)}{_call_text(body, box, scope)}")
         if trips:
             scope.out.line(
                 f"{trips}.append({tuple_text([_cloned(r, n, scope) for r, n in zip(op.results, results)])})"
             )
     if trips:
         stack = scope.module.helper(Helper.STACK)
-        scope.out.line(f"{_targets(results)}{stack}({trips} or [{tuple_text(results)}])")
+        scope.out.line(f"{targets(results)}{stack}({trips} or [{tuple_text(results)}])")
         scope.out.line(f"del {trips}")
     else:
         _make_fresh(op, body, results, initial, scope)

@@ -31,8 +31,10 @@ def write_header(artifact: Artifact, scope: ModuleScope, kernels: Sequence[Kerne
     if rows:
         out.line()
         out.line("Where the source ops are computed:")
-    for where, sources in rows:
         out.line()
+    for number, (where, sources) in enumerate(rows):
+        if number and (sources or rows[number - 1][1]):
+            out.line()
         out.line(f"    {where}")
         for line in textwrap.wrap(sources, WIDTH - 8, break_long_words=False, break_on_hyphens=False):
             out.line(f"        {line}")

@@ -11,7 +11,7 @@ from py_wrapper.native import overload_path
 from py_wrapper.options import PyOptions
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import Launch, ResizeStorage, SetStorage, View, ViewMode
+from wrapper_ir.ops import CallExtern, CollectiveStart, Launch, ResizeStorage, SetStorage, View, ViewMode
 from wrapper_ir.program import Function, Program
 from wrapper_ir.runtime.kernel_files import short_name
 from wrapper_ir.schemas import parse_schema
@@ -47,7 +47,13 @@ class ModuleScope:
             k.name: self.names(short_name(k.name)) for k in program.kernels if k.name in launched
         }
         self.extern_globals: dict[str, str] = {}
-        self.extern_names = {e.name: self._extern_name(e.name) for e in program.externs}
+        called = {
+            op.target
+            for f in program.functions
+            for op in f.body
+            if isinstance(op, CallExtern | CollectiveStart)
+        }
+        self.extern_names = {e.name: self._extern_name(e.name) for e in program.externs if e.name in called}
         self.constant_names = {c.value: self.names(c.value.name) for c in program.constants}
         self.hoisted: dict[tuple[str, Value], str] = {}
         """Global names of views of constants, by function and value."""

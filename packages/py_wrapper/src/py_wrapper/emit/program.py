@@ -18,6 +18,7 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.program import Function
 from wrapper_ir.runtime.kernel_files import TABLE, kernel_file_names, kernel_source, kernel_table
+from wrapper_ir.schemas import ExternDef
 
 __all__ = ["EmittedModule", "emit_module"]
 
@@ -30,6 +31,8 @@ class EmittedModule:
     source: str
     files: Mapping[str, str]
     kernels: Sequence[KernelDef]
+    externs: Sequence[ExternDef] = ()
+    """The operators that it calls."""
 
     def __str__(self) -> str:
         return self.source
@@ -78,11 +81,16 @@ def emit_module(artifact: Artifact, options: PyOptions) -> EmittedModule:
     write_header(artifact, scope, kernels, head)
     write_prologue(scope, kernels, "math." in body.text(), head)
     body.paragraph(_SCRIPT)
+    externs = tuple(e for e in artifact.program.externs if e.name in scope.extern_names)
     files = {kernel_file_names(kernels)[k.name]: kernel_source(k) for k in kernels}
     if kernels:
         files[TABLE] = kernel_table(kernels, artifact.program.target)
     return EmittedModule(
-        name=options.name, source=head.text() + body.text(), files=files, kernels=tuple(kernels)
+        name=options.name,
+        source=head.text() + body.text(),
+        files=files,
+        kernels=tuple(kernels),
+        externs=externs,
     )
 
 

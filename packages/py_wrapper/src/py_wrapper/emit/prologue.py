@@ -35,8 +35,9 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: 
             poison = scope.options.poison or 0
             out.paragraph(text.replace("{hex}", f"{poison:#04x}").replace("{poison}", str(poison)))
     if kernels or constants:
-        out.line()
         out.gap()
+        if any(text.startswith("\n") for text in needed.values()):
+            out.line()
         out.line("parts = open_parts(__file__, __spec__)  # what lies beside this file")
     if kernels:
         out.line("kernels = parts.load_kernels()")

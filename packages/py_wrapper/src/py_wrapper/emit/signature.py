@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.names import Namer
-from py_wrapper.emit.writer import Writer, quoted, tuple_text
+from py_wrapper.emit.writer import Writer, quoted, targets, tuple_text
 from py_wrapper.errors import EmitError
 from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.ops import Arg
@@ -102,22 +102,22 @@ class _Forward:
             self.leaves.append(name)
             return
         children = [self.names(f"{name}_{i}") for i in range(len(spec.children))]
-        targets = f"{', '.join(children)}{',' if len(children) == 1 else ''}"
+        left = targets(children) or "() = "
         match spec.kind:
             case TreeKind.NONE:
                 self.out.line(f"{self.scope.runtime('expect_static')}({quoted(name)}, {name}, None)")
             case TreeKind.TUPLE | TreeKind.LIST | TreeKind.NAMEDTUPLE:
-                self.out.line(f"{targets or '()'} = {name}")
+                self.out.line(f"{left}{name}")
             case TreeKind.DICT:
                 keys = tree_keys(spec)
                 expect = self.scope.runtime("expect_keys")
                 values = ", ".join(f"{name}[{_key(key)}]" for key in keys)
                 self.out.line(f"{expect}({quoted(name)}, {name}, {tuple_text([_key(k) for k in keys])})")
                 if children:
-                    self.out.line(f"{targets} = {values}{',' if len(children) == 1 else ''}")
+                    self.out.line(f"{left}{values}{',' if len(children) == 1 else ''}")
             case TreeKind.CUSTOM:
                 flatten, _ = self.scope.container(spec)
-                self.out.line(f"{targets or '()'} = {flatten}({name})")
+                self.out.line(f"{left}{flatten}({name})")
         for child, child_spec in zip(children, spec.children, strict=True):
             self._take_apart(child, child_spec)
 
@@ -136,8 +136,7 @@ class _Forward:
         results = len(self.scope.program.main.returns.values)
         names = [self.names(f"out{i}") for i in range(results)]
         args = [self.leaves[leaf] for leaf in self.signature.params]
-        targets = f"{', '.join(names)}{',' if len(names) == 1 else ''} = " if names else ""
-        self.out.items(f"{targets}boxed([", args, "])")
+        self.out.items(f"{targets(names)}boxed([", args, "])")
         for back in self.signature.write_backs:
             self.out.line(f"{self.leaves[back.leaf]}.copy_({names[back.result]})")
         outputs: list[str] = []

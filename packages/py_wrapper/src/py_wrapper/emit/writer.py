@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["WIDTH", "Writer", "quoted", "tuple_text"]
+__all__ = ["WIDTH", "Writer", "quoted", "targets", "tuple_text"]
 
 WIDTH = 110
 
@@ -14,6 +14,13 @@ WIDTH = 110
 def tuple_text(items: Sequence[str]) -> str:
     """A tuple display: `(a, b)`, `(a,)`, `()`."""
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+
+def targets(names: Sequence[str]) -> str:
+    """The left side of an assignment: `a, b = `, `(a,) = `, and nothing where there is nothing to assign."""
+    if not names:
+        return ""
+    return f"({names[0]},) = " if len(names) == 1 else f"{', '.join(names)} = "
 
 
 def quoted(text: str) -> str:

@@ -74,7 +74,9 @@ def _line_in(error: Exception, file: str) -> int:
     """The innermost line of `file` in the traceback, 0 where there is none."""
     line, trace = 0, error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
+        code = trace.tb_frame.f_code
+        # Functions of the program take `args`; small helpers of the module do not, and say nothing about the op.
+        if code.co_filename == file and code.co_varnames[:1] == ("args",):
             line = trace.tb_lineno
         trace = trace.tb_next
     return line

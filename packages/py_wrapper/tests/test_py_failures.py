@@ -1,0 +1,86 @@
+"""Run-time errors of emitted programs: coded, with the line and the source op."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from packages.py_wrapper.tests.py_programs import CASES, artifact_of, find_runtime
+
+import py_wrapper
+from py_wrapper import TORCH_MACHINE, PyOptions
+from wrapper_ir import parse_program
+from wrapper_ir.artifact import bare_artifact
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.interp import InterpOptions, run
+
+MLP = next(c for c in CASES if c.name == "mlp")
+PROGRAMS = {
+    "assertion": (
+        "WIR920",
+        'define s0 = size(%x, 0)\n  assert s0 <= 3 "too many"',
+        "too many: s0 <= 3",
+    ),
+    "layout": ("WIR921", 'assert_layout %x [5] [1] "input"', "input"),
+    "alignment": ("WIR921", "assert_layout %x [4] [1] align(4096)", "4096"),
+    "finite": ("WIR922", 'assert_finite %x "argument 0"', "argument 0"),
+    "operator": ("WIR927", "%y = call aten::mm(%x, %x) : f32[4]", "must be a matrix"),
+}
+HEAD = """wir 0.1
+target cpu
+symbol s0 : int backed hint 4
+extern "aten::mm(Tensor self, Tensor mat2) -> Tensor"
+extern "aten::relu(Tensor self) -> Tensor"
+"""
+
+
+def failure(engine: str, line: str) -> ExecutionError:
+    program = parse_program(
+        f"{HEAD}func @main(%x: f32[4]) {{\n  {line}  #1\n  return\n}}\n"
+        'provenance\n  #1 nodes("relu") ops("aten.relu.default") at("m.py:3")\n'
+    )
+    x = torch.tensor([1.0, 2.0, 3.0, float("nan"), 5.0])[:4]
+    x = torch.cat([x, x]).reshape(2, 4)[1] if "align" in line else x
+    args: list[Any] = [x]
+    boxed = py_wrapper.compile(bare_artifact(program)).boxed  # type: ignore[attr-defined]  # the Emitter contract
+    call = boxed if engine == "python" else partial(run, program, machine=TORCH_MACHINE)
+    with pytest.raises(ExecutionError) as caught:
+        call(args=args)
+    return caught.value
+
+
+@pytest.mark.parametrize("engine", ["python", "interpreter"])
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_coded_and_placed(name: str, engine: str) -> None:
+    code, line, part = PROGRAMS[name]
+    error = failure(engine, line)
+    assert error.code == code
+    message = str(error)
+    assert part in message
+    assert "relu" in message, "the source op is named"
+    assert ("program.py:" in message) if engine == "python" else ("^^^" in message)
+
+
+@pytest.mark.parametrize("engine", ["python", "interpreter"])
+def test_results_are_held_against_their_declaration(engine: str) -> None:
+    error = failure(engine, "%y = call aten::relu(%x) : f32[8]\n  drop %y")
+    assert error.code in ("WIR921", "WIR927")
+
+
+def test_a_failing_call_leaves_grad_mode_as_it_was() -> None:
+    f = py_wrapper.compile(artifact_of(MLP), PyOptions(find_runtime=find_runtime))
+    with pytest.raises(ExecutionError):
+        f(torch.randn(3, 7), torch.randn(8, 4))
+    assert torch.is_grad_enabled()
+
+
+def test_poison_makes_a_missing_write_visible() -> None:
+    program = parse_program(f"{HEAD}func @main() {{\n  %y = alloc f32[2]\n  return %y\n}}\n")
+    want = torch.full((8,), 0x7B, dtype=torch.uint8).view(torch.float32)
+    (a,) = run(program, [], TORCH_MACHINE, InterpOptions(poison=0x7B))
+    f = py_wrapper.compile(bare_artifact(program), PyOptions(poison=0x7B))
+    (b,) = f.boxed([])  # type: ignore[attr-defined]  # the Emitter contract
+    assert torch.equal(a, want)
+    assert torch.equal(b, want)

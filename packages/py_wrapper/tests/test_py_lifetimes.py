@@ -1,0 +1,123 @@
+"""`free` releases memory at that very point, in emitted Python and in the interpreter."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import pytest
+import torch
+
+import py_wrapper
+from py_wrapper import TORCH_MACHINE, PyOptions
+from tests.compare import peak_bytes
+from wrapper_ir import parse_program
+from wrapper_ir.artifact import bare_artifact
+from wrapper_ir.interp import InterpOptions, Interpreter
+from wrapper_ir.kernels import KernelDef
+from wrapper_ir.program import Program, Target
+from wrapper_ir.protocols import KernelRuntime, LoadedKernel
+
+SIZE = 1 << 18  # bytes of f32[65536]
+CHAIN = parse_program("""wir 0.1
+target cpu
+extern "aten::relu(Tensor self) -> Tensor"
+func @main(%x: owned f32[65536]) {
+  %a = call aten::relu(%x) : f32[65536]
+  free %x
+  %b = call aten::relu(%a) : f32[65536]
+  %v = view %b : f32[256, 256]
+  free %a
+  %c = call aten::relu(%v) : f32[256, 256]
+  free %b
+  return %c
+}
+""")
+
+
+def boxed_of(engine: str, program: Program) -> Any:
+    if engine == "python":
+        return py_wrapper.compile(bare_artifact(program)).boxed  # type: ignore[attr-defined]  # Emitter contract
+    return Interpreter(program, TORCH_MACHINE).boxed
+
+
+@pytest.mark.parametrize("engine", ["python", "interpreter"])
+def test_peak_of_a_chain(engine: str) -> None:
+    """Two buffers at a time, because each op's input is released right after it."""
+    boxed = boxed_of(engine, CHAIN)
+    boxed([torch.randn(65536)])
+    assert peak_bytes(lambda: boxed([torch.randn(65536)])) < 2 * SIZE + 4096
+
+
+@pytest.mark.parametrize("engine", ["python", "interpreter"])
+def test_owned_arguments_end_inside_the_call(engine: str) -> None:
+    seen: list[bool] = []
+
+    class Runtime:
+        kind = "watch"
+
+        def load_all(self, kernels: list[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+            return {k.name: lambda x: seen.append(gone()) for k in kernels}
+
+    program = parse_program("""wir 0.1
+target cpu
+kernel foreign @watch runtime "watch" (read f32* x) {{{
+}}}
+func @main(%d: owned f32[4], %x: f32[4]) {
+  %v = view %d : f32[2, 2]
+  launch @watch(%x)
+  free %d
+  launch @watch(%x)
+  return
+}
+""")
+    runtime: Any = Runtime()  # Any: the part of the protocol that is used
+
+    def find(kind: str) -> KernelRuntime:
+        found: KernelRuntime = runtime
+        return found
+
+    donated = torch.randn(4)
+    reference = weakref.ref(donated)
+
+    def gone() -> bool:
+        return reference() is None
+
+    args = [donated, torch.randn(4)]
+    del donated
+    if engine == "python":
+        f = py_wrapper.compile(bare_artifact(program), PyOptions(find_runtime=find))
+        f.boxed(args)  # type: ignore[attr-defined]  # the Emitter contract
+    else:
+        Interpreter(program, TORCH_MACHINE, InterpOptions(find_runtime=find)).boxed(args)
+    assert seen == [False, True]
+
+
+def test_moved_arguments_end_in_the_callee() -> None:
+    program = parse_program("""wir 0.1
+target cpu
+extern "aten::relu(Tensor self) -> Tensor"
+func @main(%p: bool[]) {
+  %a = alloc f32[65536]
+  %r = cond %p then @consume else @consume (%a) : f32[65536]
+  return %r
+}
+func @consume(%a: owned f32[65536]) {
+  %b = call aten::relu(%a) : f32[65536]
+  free %a
+  %c = call aten::relu(%b) : f32[65536]
+  free %b
+  return %c
+}
+""")
+    boxed = boxed_of("python", program)
+    boxed([torch.tensor(True)])
+    assert peak_bytes(lambda: boxed([torch.tensor(True)])) < 2 * SIZE + 4096
+
+
+def test_the_interpreter_counts() -> None:
+    interpreter = Interpreter(CHAIN, TORCH_MACHINE)
+    interpreter.boxed([torch.randn(65536)])
+    report = interpreter.memory
+    assert (report.storages, report.total_bytes) == (3, 3 * SIZE)
+    assert (report.peak_bytes, report.live_bytes) == (2 * SIZE, SIZE)

@@ -1,0 +1,264 @@
+"""The model's own arguments and results, in emitted Python and in the interpreter."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+import py_wrapper
+from py_wrapper import TORCH_MACHINE
+from py_wrapper.errors import EmitError
+from wrapper_ir import parse_program
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import ExecutionError, WirError
+from wrapper_ir.expr import Bool, Float, Int
+from wrapper_ir.interp import Interpreter
+from wrapper_ir.signature import (
+    ConstantOutput,
+    InputOutput,
+    ResultOutput,
+    Signature,
+    StaticInput,
+    TreeKind,
+    TreeSpec,
+    WriteBack,
+)
+
+LEAF = TreeSpec(kind=TreeKind.LEAF)
+PROGRAM = parse_program("""wir 0.1
+target cpu
+extern "aten::relu(Tensor self) -> Tensor"
+extern "aten::neg(Tensor self) -> Tensor"
+func @main(%x: f32[2], %y: f32[2]) {
+  %a = call aten::relu(%x) : f32[2]
+  %b = call aten::neg(%y) : f32[2]
+  return %a, %b
+}
+""")
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+class Box:
+    """A container that only its registration makes one."""
+
+    def __init__(self, items: list[Any], label: str) -> None:
+        self.items, self.label = items, label
+
+
+pytree.register_pytree_node(
+    Box,
+    lambda b: (b.items, b.label),
+    lambda items, label: Box(list(items), label),
+    serialized_type_name="tests.Box",
+)
+
+
+def tree(kind: TreeKind, *children: TreeSpec, keys: tuple[object, ...] = (), **more: Any) -> TreeSpec:
+    return TreeSpec(kind=kind, children=children, keys=tuple(json.dumps(k) for k in keys), **more)
+
+
+def inputs(*args: TreeSpec, **kwargs: TreeSpec) -> TreeSpec:
+    return tree(
+        TreeKind.TUPLE,
+        tree(TreeKind.TUPLE, *args),
+        tree(TreeKind.DICT, *kwargs.values(), keys=tuple(kwargs)),
+    )
+
+
+BOTH = tree(TreeKind.TUPLE, LEAF, LEAF)
+RESULTS = (ResultOutput(index=0), ResultOutput(index=1))
+BOX = f"{Box.__module__}:Box"
+X, Y = torch.tensor([-1.0, 2.0]), torch.tensor([3.0, -4.0])
+A, B = torch.relu(X), -Y
+
+
+def engines(signature: Signature) -> list[Callable[..., Any]]:
+    artifact = Artifact(program=PROGRAM, signature=signature)
+    return [py_wrapper.compile(artifact), Interpreter(artifact, TORCH_MACHINE)]
+
+
+def make(ins: TreeSpec, outs: TreeSpec = BOTH, **more: Any) -> Signature:
+    return Signature(inputs=ins, params=(0, 1), outputs=outs, **({"bindings": RESULTS} | more))
+
+
+def assert_both(signature: Signature, check: Callable[[Callable[..., Any]], None]) -> None:
+    for engine in engines(signature):
+        check(engine)
+
+
+def same(got: Any, want: Any) -> None:
+    torch.testing.assert_close(got, want)
+    assert type(got) is type(want)
+
+
+def test_positional() -> None:
+    assert_both(make(inputs(LEAF, LEAF), names=("x", "y")), lambda f: same(f(X, Y), (A, B)))
+
+
+def test_keywords_in_any_order() -> None:
+    assert_both(make(inputs(x=LEAF, y=LEAF)), lambda f: same(f(y=Y, x=X), (A, B)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "value"),
+    [
+        (tree(TreeKind.LIST, LEAF, LEAF), [X, Y]),
+        (tree(TreeKind.TUPLE, LEAF, tree(TreeKind.TUPLE, LEAF)), (X, (Y,))),
+        (tree(TreeKind.DICT, LEAF, LEAF, keys=("a", 2)), {2: Y, "a": X}),
+        (
+            TreeSpec(
+                kind=TreeKind.NAMEDTUPLE,
+                children=(LEAF, LEAF),
+                keys=("left", "right"),
+                type_name=f"{Pair.__module__}:Pair",
+            ),
+            Pair(X, Y),
+        ),
+        (tree(TreeKind.CUSTOM, LEAF, LEAF, type_name=BOX, context='"lid"'), Box([X, Y], "lid")),
+    ],
+    ids=["list", "tuple", "dict", "namedtuple", "custom"],
+)
+def test_nested_inputs(spec: TreeSpec, value: Any) -> None:
+    assert_both(make(inputs(spec)), lambda f: same(f(value), (A, B)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        (tree(TreeKind.LIST, LEAF, LEAF), [A, B]),
+        (tree(TreeKind.DICT, LEAF, LEAF, keys=("a", "b")), {"a": A, "b": B}),
+        (
+            TreeSpec(
+                kind=TreeKind.NAMEDTUPLE,
+                children=(LEAF, LEAF),
+                keys=("left", "right"),
+                type_name=f"{Pair.__module__}:Pair",
+            ),
+            Pair(A, B),
+        ),
+        (
+            tree(
+                TreeKind.CUSTOM,
+                LEAF,
+                LEAF,
+                keys=("p", "q"),
+                type_name="collections:OrderedDict",
+                context='["p", "q"]',
+            ),
+            OrderedDict(p=A, q=B),
+        ),
+    ],
+    ids=["list", "dict", "namedtuple", "ordered"],
+)
+def test_nested_outputs(spec: TreeSpec, want: Any) -> None:
+    assert_both(make(inputs(LEAF, LEAF), spec), lambda f: same(f(X, Y), want))
+
+
+def test_custom_output() -> None:
+    def check(f: Callable[..., Any]) -> None:
+        got = f(X, Y)
+        assert type(got) is Box
+        assert got.label == "lid"
+        same(got.items, [A, B])
+
+    assert_both(
+        make(inputs(LEAF, LEAF), tree(TreeKind.CUSTOM, LEAF, LEAF, type_name=BOX, context='"lid"')), check
+    )
+
+
+def test_outputs_that_are_inputs_or_literals() -> None:
+    values = (None, Int(3), Bool(True), Float(float("inf")), "text", (Int(1), Int(2)))
+    outs = tree(TreeKind.TUPLE, LEAF, *(LEAF for _ in values))
+    bindings = (InputOutput(leaf=1), *(ConstantOutput(value=v) for v in values))
+
+    def check(f: Callable[..., Any]) -> None:
+        got = f(X, Y)
+        assert got[0] is Y
+        assert got[1:] == (None, 3, True, float("inf"), "text", [1, 2])
+
+    assert_both(make(inputs(LEAF, LEAF), outs, bindings=bindings), check)
+
+
+def test_write_back() -> None:
+    signature = make(
+        inputs(LEAF, LEAF), LEAF, bindings=RESULTS[1:], write_backs=(WriteBack(result=0, leaf=0),)
+    )
+
+    def check(f: Callable[..., Any]) -> None:
+        x = X.clone()
+        same(f(x, Y), B)
+        same(x, A)
+
+    assert_both(signature, check)
+
+
+def test_static_inputs() -> None:
+    """A static input has its captured value as the default in Python, and refuses any other."""
+    signature = make(
+        inputs(LEAF, LEAF, flag=LEAF, mask=LEAF, scale=LEAF),
+        names=("x", "y", "flag", "mask", "scale"),
+        statics=(
+            StaticInput(leaf=2, value=Bool(True)),
+            StaticInput(leaf=3, value=None),
+            StaticInput(leaf=4, value=Int(2)),
+        ),
+    )
+
+    def check(f: Callable[..., Any]) -> None:
+        same(f(X, Y, flag=True, mask=None, scale=2), (A, B))
+        for wrong in ({"flag": False}, {"mask": X}, {"scale": 2.0}):
+            with pytest.raises(ExecutionError, match="WIR926"):
+                f(X, Y, **({"flag": True, "mask": None, "scale": 2} | wrong))
+
+    assert_both(signature, check)
+    same(engines(signature)[0](X, Y), (A, B))
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        ((X,), {}),
+        ((X, Y, Y), {}),
+        ((X, {"a": Y}), {}),
+        ((X, {"a": Y, "b": Y}), {}),
+        ((X, {"a": Y}), {"z": Y}),
+    ],
+)
+def test_wrong_structure_is_refused(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    spec = inputs(LEAF, tree(TreeKind.DICT, LEAF, keys=("a",)))
+    for engine in engines(make(spec)):
+        if (len(args), len(kwargs)) == (2, 0) and set(args[1]) == {"a"}:
+            same(engine(*args), (A, B))
+        else:
+            with pytest.raises((WirError, TypeError)):
+                engine(*args, **kwargs)
+
+
+def test_a_keyword_that_python_cannot_spell_is_refused() -> None:
+    with pytest.raises(EmitError, match="PY102"):
+        py_wrapper.emit(Artifact(program=PROGRAM, signature=make(inputs(**{"not a name": LEAF, "y": LEAF}))))
+
+
+def test_grad_and_autocast_do_not_apply() -> None:
+    f = engines(make(inputs(LEAF, LEAF)))[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = f(X.clone().requires_grad_(), Y)
+    assert not out[0].requires_grad
+    assert torch.is_grad_enabled()
+
+
+def test_the_callable_has_a_boxed_form() -> None:
+    for engine in engines(make(inputs(LEAF, LEAF))):
+        args = [X, Y]
+        same(engine.boxed(args), (A, B))  # type: ignore[attr-defined]  # the Emitter contract
+        assert args == []
