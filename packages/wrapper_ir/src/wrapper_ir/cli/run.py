@@ -22,12 +22,12 @@ Number = int | float | bool
 
 
 def symbol_values(program: Program, given: Mapping[str, Number]) -> dict[str, Number]:
-    """A value for every symbol: the given one, its hint, its lower bound, or 2; raises ExecutionError WIR929 for a
+    """A value for every symbol: the given one, its hint, its lower bound, or 2; raises ExecutionError WIR925 for a
     given symbol that the program does not declare."""
     if unknown := sorted(set(given) - {s.name for s in program.symbols}):
         known = ", ".join(s.name for s in program.symbols) or "none"
         raise ExecutionError(
-            "WIR929", f"the program has no symbol {', '.join(unknown)}", hint=f"it declares: {known}"
+            "WIR925", f"the program has no symbol {', '.join(unknown)}", hint=f"it declares: {known}"
         )
     values: dict[str, Number] = {}
     for symbol in program.symbols:
