@@ -1,0 +1,136 @@
+"""The effects of ops and the aliasing that follows, held against what random programs really do in torch.
+
+Every program is stepped through. Around each op of `main`, the bytes of all live storages and the storage behind each
+value are compared with what `effects_of` and `analyse_aliasing` say.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import pytest
+import torch
+from torch import Tensor
+
+import py_wrapper
+from wrapper_ir.aliasing import Aliasing, analyse_aliasing
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.interp import InterpOptions, Interpreter, Step
+from wrapper_ir.ops import Op
+from wrapper_ir.testing import RandomOptions, random_artifact
+from wrapper_ir.values import Value
+
+MACHINE = py_wrapper.TORCH_MACHINE
+
+
+def flat_inputs(seed: int) -> list[object]:
+    g = torch.Generator().manual_seed(seed)
+    return [
+        torch.randn(5, 8, generator=g),
+        torch.randn(4, 4, generator=g),
+        3,
+        torch.randn(16, generator=g),
+        torch.tensor(True),
+    ]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state before an op: tensors by value (kept alive, so that no address is used twice), bytes by storage."""
+
+    op: Op
+    tensors: dict[Value, Tensor]
+    bytes: dict[int, Tensor] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = {self.key(v): MACHINE.storage_of(t).clone() for v, t in self.tensors.items()}
+        object.__setattr__(self, "bytes", found)
+
+    def key(self, value: Value) -> int:
+        return MACHINE.storage_key(self.tensors[value])
+
+    def nbytes(self, value: Value) -> int:
+        return self.bytes[self.key(value)].numel()
+
+    def changed_since(self, before: Snapshot) -> set[int]:
+        """Storages that are in both and hold other bytes."""
+        return {
+            key
+            for key, now in self.bytes.items()
+            if key in before.bytes and not torch.equal(now, before.bytes[key])
+        }
+
+
+def snapshots(artifact: Artifact, seed: int) -> Iterator[Snapshot]:
+    """One before each op of `main`."""
+    interpreter = Interpreter(artifact, MACHINE, InterpOptions(debug=lambda op, values: None))
+    for step in interpreter.steps(flat_inputs(seed)):
+        if step.depth == 0:
+            yield Snapshot(step.op, live_tensors(step, interpreter))
+
+
+def live_tensors(step: Step[Tensor], interpreter: Interpreter[Tensor]) -> dict[Value, Tensor]:
+    held = {**interpreter.constants, **step.values}
+    return {v: t for v, t in held.items() if isinstance(t, Tensor)}
+
+
+def check_op(before: Snapshot, after: Snapshot, position: int, aliasing: Aliasing) -> None:
+    """What one op did, against its effects."""
+    effects = aliasing.effects[position]
+    allowed = {before.key(v) for v in effects.writes if v in before.tensors}
+    assert after.changed_since(before) <= allowed, f"{before.op} writes more than it says"
+    for value in effects.fresh:
+        if value in after.tensors and after.nbytes(value):
+            assert after.key(value) not in before.bytes, f"{before.op}: %{value.name} is not fresh"
+    for result, source in effects.aliases:
+        if result in after.tensors and source in before.tensors and after.nbytes(result):
+            assert after.key(result) == before.key(source), f"{before.op}: %{result.name} is no alias"
+
+
+def check_roots(now: Snapshot, aliasing: Aliasing) -> int:
+    """Tensors that share storage have a root in common; sure ones with the same root share. Counts sharing pairs."""
+    live = [v for v in now.tensors if now.nbytes(v) and v in aliasing.roots]
+    sharing = 0
+    for a, b in combinations(live, 2):
+        common = set(aliasing.roots[a]) & set(aliasing.roots[b])
+        if now.key(a) == now.key(b):
+            assert common, f"%{a.name} and %{b.name} share storage behind the analysis"
+            sharing += 1
+        elif common:
+            assert {a, b} & aliasing.uncertain, f"%{a.name} and %{b.name} share nothing"
+    return sharing
+
+
+def check_program(seed: int, size: int) -> tuple[int, set[type[Op]]]:
+    """(pairs that share storage, op classes seen)."""
+    artifact = random_artifact(random.Random(seed), size, RandomOptions(executable=True))
+    main = artifact.program.main
+    aliasing = analyse_aliasing(main, ProgramIndex(artifact.program))
+    sharing, seen, previous = 0, set[type[Op]](), None
+    for position, now in enumerate(snapshots(artifact, seed)):
+        seen.add(type(now.op))
+        if previous is not None:
+            check_op(previous, now, position - 1, aliasing)
+        sharing += check_roots(now, aliasing)
+        previous = now
+    return sharing, seen
+
+
+def test_random_programs_do_what_their_effects_say() -> None:
+    sharing, seen = 0, set[type[Op]]()
+    for seed in range(60):
+        more, classes = check_program(seed, 12)
+        sharing += more
+        seen |= classes
+    assert sharing > 1000
+    assert len(seen) >= 20
+
+
+@pytest.mark.conformance
+def test_many_random_programs_do_what_their_effects_say() -> None:
+    for seed in range(1000, 4000):
+        check_program(seed, 16)
