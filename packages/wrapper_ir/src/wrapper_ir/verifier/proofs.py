@@ -91,6 +91,21 @@ class Proofs:
         """Whether two sizes are equal, as far as can be known."""
         return a is b or (self.le(a, b) and self.le(b, a))
 
+    def differ(self, a: Expr, b: Expr) -> bool:
+        """Whether two sizes are surely different: as numbers, or under the hints, for which every relation between
+        sizes holds that the program was captured with."""
+        if a is b:
+            return False
+        if isinstance(a, Int) and isinstance(b, Int):
+            return a.value != b.value
+        a, b = self._reduce(a), self._reduce(b)
+        symbols = {s: self._index.symbols.get(s) for s in a.free_symbols | b.free_symbols}
+        hints = {s: d.hint for s, d in symbols.items() if d is not None and d.hint is not None}
+        try:
+            return len(hints) == len(symbols) and evaluate(a, hints) != evaluate(b, hints)
+        except ExpressionError:
+            return False
+
     def _le(self, a: Expr, b: Expr) -> bool:
         try:
             if prove_le(a, b, self._ranges):

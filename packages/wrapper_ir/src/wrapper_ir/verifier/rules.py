@@ -71,6 +71,9 @@ _RULES = {
         "WIR056": "a copy's source and destination overlap",
         "WIR057": "an asserted layout has another rank than the tensor",
     },
+    "shapes": {
+        "WIR058": "the sizes of a matrix product's arguments and output do not fit",
+    },
     "lifetimes": {
         "WIR060": "a tensor is used after its storage was freed",
         "WIR061": "a value is used after it was dropped",

@@ -102,8 +102,8 @@ class LayoutCheck(Check):
             self.report("WIR056", f"%{op.dst.name} and %{op.src.name} share bytes", position)
 
     def broadcasts(self, a: Expr, b: Expr) -> bool:
-        """Sizes that are not provably equal are left to the run unless both are numbers."""
-        return a is b or a == _ONE or not (isinstance(a, Int) and isinstance(b, Int))
+        """Sizes that are not surely different are left to the run."""
+        return a is b or a == _ONE or not self.facts.proofs.differ(a, b)
 
     def call(self, position: int, op: CallExtern) -> None:
         for value in self.facts.aliasing.effects[position].writes:

@@ -1,0 +1,76 @@
+"""The sizes of matrix products fit each other.
+
+Only for operators that are given their output: the library would resize an output of the wrong size, behind the back
+of everyone who holds a tensor of its storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from wrapper_ir.expr import Expr
+from wrapper_ir.ops import Arg, CallExtern
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+from wrapper_ir.verifier.facts import Check, Handlers
+
+__all__ = ["Shapes"]
+
+Sizes = tuple[Expr, ...]
+Pairs = list[tuple[Expr, Expr]] | None
+"""Sizes that have to be equal; None where the ranks do not fit."""
+
+
+def _product(a: Sizes, b: Sizes, out: Sizes) -> Pairs:
+    """[..., n, k] x [..., k, m] = [..., n, m], all of rank 2 or 3."""
+    if not len(a) == len(b) == len(out) or len(a) not in (2, 3):
+        return None
+    inner = [(a[-1], b[-2]), (a[-2], out[-2]), (b[-1], out[-1])]
+    return inner + ([(a[0], b[0]), (a[0], out[0])] if len(a) == 3 else [])
+
+
+def _matmul(args: tuple[Sizes, ...], out: Sizes) -> Pairs:
+    return _product(args[0], args[1], out) if len(args) == 2 else None
+
+
+def _add_matmul(args: tuple[Sizes, ...], out: Sizes) -> Pairs:
+    return _product(args[1], args[2], out) if len(args) == 3 and len(args[0]) <= len(out) else None
+
+
+_RULES: Mapping[str, Callable[[tuple[Sizes, ...], Sizes], Pairs]] = MappingProxyType(
+    {
+        "aten::mm.out": _matmul,
+        "aten::bmm.out": _matmul,
+        "aten::_int_mm.out": _matmul,
+        "aten::addmm.out": _add_matmul,
+        "aten::baddbmm.out": _add_matmul,
+    }
+)
+
+
+class Shapes(Check):
+    """WIR058."""
+
+    name = "shapes"
+
+    def handlers(self) -> Handlers:
+        return {CallExtern: self.call}
+
+    def call(self, position: int, op: CallExtern) -> None:
+        rule = _RULES.get(op.target)
+        if rule is None:
+            return
+        sizes = [_sizes(arg) for arg in op.args]
+        outs = [_sizes(arg) for name, arg in op.kwargs if name == "out"]
+        given = tuple(s for s in sizes if s is not None)
+        out = outs[0] if outs else None
+        if out is None or None in sizes:
+            return
+        pairs = rule(given, out)
+        if pairs is None or any(self.facts.proofs.differ(a, b) for a, b in pairs):
+            self.report("WIR058", f"{op.target}: the sizes of arguments and output do not fit", position)
+
+
+def _sizes(arg: Arg) -> Sizes | None:
+    return arg.type.sizes if isinstance(arg, Value) and isinstance(arg.type, TensorType) else None
