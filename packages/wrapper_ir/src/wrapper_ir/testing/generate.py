@@ -18,7 +18,8 @@ from wrapper_ir.signature import OutputBinding, ResultOutput, Signature, TreeKin
 from wrapper_ir.testing.calls import CALL_STEPS
 from wrapper_ir.testing.numbers import random_float, random_int
 from wrapper_ir.testing.odd import odd_source
-from wrapper_ir.testing.steps import ACCELERATOR_STEPS, STEPS, fill
+from wrapper_ir.testing.steps import ACCELERATOR_STEPS, STEPS
+from wrapper_ir.testing.steps_memory import fill
 from wrapper_ir.testing.world import RandomOptions, World
 from wrapper_ir.types import Device, DType, OpaqueKind, OpaqueType, ScalarType
 from wrapper_ir.values import Value

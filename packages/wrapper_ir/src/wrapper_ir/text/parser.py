@@ -28,7 +28,8 @@ from wrapper_ir.text.parser_decls import (
     read_symbol,
     read_target,
 )
-from wrapper_ir.text.parser_ops import OpParser
+from wrapper_ir.text.parser_ops import read_op
+from wrapper_ir.text.parser_scope import OpParser
 
 __all__ = ["parse_program"]
 
@@ -178,7 +179,7 @@ class _ProgramParser(OpParser):
                 self.unexpected("an op or `}`")
             # the mark of an op that stands on one line is known before the op is made
             prov = self._marks.get(tokens[tokens.index("\n", self.at) - 1], UNKNOWN)
-            ops = self.read_op(prov)
+            ops = read_op(self, prov)
             if tokens[self.at][:1] == "#":
                 ops = self._marked(ops)
             self.end_line()

@@ -8,7 +8,7 @@ from wrapper_ir.ops import Provenance
 from wrapper_ir.program import Constant, SymbolDef, Target
 from wrapper_ir.schemas import ExternDef, ExternTag
 from wrapper_ir.text.lexer import BLOCK, kind_of
-from wrapper_ir.text.parser_ops import OpParser
+from wrapper_ir.text.parser_scope import OpParser
 from wrapper_ir.text.parser_types import DTYPES
 from wrapper_ir.values import Value
 

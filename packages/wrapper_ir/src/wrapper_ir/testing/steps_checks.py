@@ -1,0 +1,61 @@
+"""Steps that define symbols, check and show."""
+
+from __future__ import annotations
+
+from wrapper_ir.expr import Cmp, CmpOp, Expr, Int, Item, Or, SizeOf, StrideOf
+from wrapper_ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugMode, DebugValue
+from wrapper_ir.testing.numbers import random_bool, random_int
+from wrapper_ir.testing.steps_memory import fill
+from wrapper_ir.testing.world import World
+
+__all__ = ["check", "debug", "define", "finite"]
+
+
+def define(w: World) -> None:
+    """define from sizes, parameters and other symbols."""
+    x = w.pick(t for t in w.tensors if t.type.sizes)
+    backed = w.rng.random() < 0.5
+    if w.scalars and w.rng.random() < 0.4:
+        symbol = w.symbol(backed=False, lower=None)
+        w.function.define(symbol.name, Item(w.rng.choice(w.scalars)))
+        return
+    if x is not None and w.rng.random() < 0.5:
+        dim = w.rng.randrange(len(x.type.sizes))
+        atom = w.rng.choice((SizeOf(x.value, dim), StrideOf(x.value, dim)))
+        w.function.define(w.symbol(backed=backed).name, atom + random_int(w.rng, w.symbols, 1))
+        return
+    w.function.define(w.symbol(backed=backed, lower=None).name, random_int(w.rng, w.symbols))
+
+
+def check(w: World) -> None:
+    """assertions that hold."""
+    x = w.dense()
+    prov = w.function.prov
+    if x is not None:
+        w.function.append(
+            AssertLayout(
+                tensor=x.value,
+                sizes=x.type.sizes,
+                strides=x.type.strides,
+                alignment=w.rng.choice((0, 4)),
+                message=w.string(),
+                prov=prov,
+            )
+        )
+    condition: Expr = Or((random_bool(w.rng, w.symbols), Cmp(CmpOp.LE, Int(0), Int(1))))
+    w.function.append(AssertExpr(condition=condition, message=w.string(), prov=prov))
+
+
+def finite(w: World) -> None:
+    """assert_finite of something that is: a fresh fill."""
+    fill(w)
+    w.function.append(AssertFinite(tensor=w.tensors[-1].value, message=w.string(), prov=w.function.prov))
+
+
+def debug(w: World) -> None:
+    """comments and shown values."""
+    w.function.append(Comment(text=w.string(), prov=w.function.prov))
+    ready = [t.value for t in w.tensors if t.ready]
+    shown = tuple(w.rng.sample(ready, min(len(ready), w.rng.randrange(1, 3))))
+    mode = w.rng.choice((DebugMode.NAMES, DebugMode.PRINT) if w.options.executable else tuple(DebugMode))
+    w.function.append(DebugValue(values=shown, mode=mode, label=w.string(), prov=w.function.prov))

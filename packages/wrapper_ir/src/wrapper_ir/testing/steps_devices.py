@@ -1,0 +1,78 @@
+"""Steps that need devices, processes or plug-ins."""
+
+from __future__ import annotations
+
+from wrapper_ir.expr import Float, Int, Max
+from wrapper_ir.ops import CollectiveStart, RecordEvent, SyncEvent, Wait, WaitEvent
+from wrapper_ir.testing.catalogue import EXTERNS, FOREIGN, RELU
+from wrapper_ir.testing.numbers import random_int
+from wrapper_ir.testing.world import World
+from wrapper_ir.types import CPU, Device, OpaqueKind, OpaqueType
+
+__all__ = ["collective", "foreign", "randomness", "streams"]
+
+_ALL_REDUCE = EXTERNS["_c10d_functional::all_reduce"]
+
+
+def streams(w: World) -> None:
+    """A launch on another stream between events."""
+    x = w.dense()
+    if x is None:
+        return
+    f, prov = w.function, w.function.prov
+    device = w.rng.choice((CPU, w.program.target.device, Device("cuda", 1)))
+    out = w.alloc(x.type)
+    before = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
+    f.append(RecordEvent(result=before, device=CPU, prov=prov))
+    f.append(WaitEvent(event=before, device=CPU, stream=1, prov=prov))
+    f.launch(RELU, (x.value, out.value, w.length(x)), stream=1)
+    after = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
+    f.append(RecordEvent(result=after, device=CPU, stream=1, prov=prov))
+    f.append(WaitEvent(event=after, device=CPU, prov=prov))
+    f.append(SyncEvent(event=after, prov=prov))
+    elsewhere = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
+    f.append(RecordEvent(result=elsewhere, device=device, stream=w.rng.randrange(2), prov=prov))
+    out.ready = True
+
+
+def foreign(w: World) -> None:
+    """A launch with a grid of a kernel that a plug-in knows."""
+    x = w.dense()
+    if x is None:
+        return
+    out = w.alloc(x.type)
+    grid = (Int(1), Max((Int(1), random_int(w.rng, w.symbols, 1))))
+    w.function.launch(FOREIGN, (x.value, out.value, w.length(x)), grid=grid)
+    out.ready = True
+
+
+def collective(w: World) -> None:
+    """all_reduce and its wait."""
+    x = w.dense()
+    if x is None:
+        return
+    w.program.extern(_ALL_REDUCE)
+    f, prov = w.function, w.function.prov
+    flying = f.value(w.name("h"), x.type)
+    f.append(
+        CollectiveStart(
+            target=_ALL_REDUCE.name,
+            args=(x.value, "sum"),
+            kwargs=(("group_name", "0"),),
+            result=flying,
+            group="0",
+            prov=prov,
+        )
+    )
+    done = f.value(w.name("y"), x.type)
+    f.append(Wait(source=flying, result=done, prov=prov))
+    w.hold(done)
+
+
+def randomness(w: World) -> None:
+    """A call that draws, with a generator where main has one."""
+    x = w.pick(t for t in w.tensors if t.dense and t.mutable and t.ready)
+    if x is None:
+        return
+    handle = w.rng.choice(w.generators) if w.generators else None
+    w.call("aten::normal_", (x.value, Float(0.0)), (("std", Float(1.0)), ("generator", handle)))

@@ -1,0 +1,123 @@
+"""Steps that make storage and views."""
+
+from __future__ import annotations
+
+from wrapper_ir.builder import tensor_type
+from wrapper_ir.expr import Expr, Float, Int
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.ops import AllocPurpose, Copy, EnsureAligned, ViewMode, ZeroMode
+from wrapper_ir.testing.catalogue import FILL, PROBE
+from wrapper_ir.testing.world import World
+from wrapper_ir.types import DType, MemoryKind, MemorySpace
+
+__all__ = ["align", "convert", "fill", "other_device", "reuse", "view", "workspace"]
+
+
+def fill(w: World) -> None:
+    """alloc, launch that writes all."""
+    out = w.alloc(w.type())
+    extents: tuple[Expr, ...] = (extent_bytes(out.type),) if w.rng.random() < 0.5 else ()
+    value = Float(w.rng.choice((0.0, -0.0, 1.5, -3.25)))
+    w.function.launch(FILL, (out.value, value, w.length(out)), extents=extents)
+    out.ready = True
+
+
+def workspace(w: World) -> None:
+    """Storage with options, and two tensors in it."""
+    rng = w.rng
+    zero = rng.choice(tuple(ZeroMode))
+    purpose = rng.choice((AllocPurpose.PLAIN, AllocPurpose.WORKSPACE, AllocPurpose.POOL))
+    space = MemorySpace()
+    if not w.options.executable:
+        space = rng.choice(
+            (
+                space,
+                MemorySpace(MemoryKind.PINNED),
+                MemorySpace(MemoryKind.SYMMETRIC, w.string(), rng.randrange(9)),
+            )
+        )
+    name = w.name("ws")
+    storage = w.function.alloc_storage(name, 256, space=space, purpose=purpose, zero=zero)
+    root = next(w.fresh)
+    zeroed = zero is ZeroMode.CALL
+    for k in range(2):
+        view = w.function.view(w.name("part"), storage, tensor_type(DType.F32, (16,)), 128 * k)
+        held = w.hold(view, root=root, ready=zeroed)
+        if not zeroed:
+            w.function.launch(FILL, (view, Float(1.0), Int(16)))
+            held.ready = True
+
+
+def other_device(w: World) -> None:
+    """A copy to wherever it goes, and back."""
+    source = w.dense()
+    if source is None:
+        return
+    device = w.device()
+    there = w.function.alloc(w.name("there"), tensor_type(DType.F32, source.type.sizes, None, device))
+    w.function.append(
+        Copy(dst=there, src=source.value, non_blocking=w.rng.random() < 0.3, prov=w.function.prov)
+    )
+    back = w.alloc(source.type)
+    w.function.append(Copy(dst=back.value, src=there, prov=w.function.prov))
+    back.ready = True
+
+
+def convert(w: World) -> None:
+    """A copy into another dtype; nothing computes with it."""
+    source = w.dense()
+    if source is None:
+        return
+    dtype = w.rng.choice((DType.F64, DType.BF16, DType.F16, DType.F64))
+    into = w.function.alloc(w.name("cast"), tensor_type(dtype, source.type.sizes))
+    w.function.append(Copy(dst=into, src=source.value, prov=w.function.prov))
+    w.hold(into)
+
+
+def align(w: World) -> None:
+    """ensure_aligned; the result may alias, so that nobody writes it."""
+    source = w.dense()
+    if source is None:
+        return
+    result = w.function.value(w.name("aligned"), source.value.type)
+    w.function.append(
+        EnsureAligned(
+            source=source.value, result=result, alignment=w.rng.choice((16, 64)), prov=w.function.prov
+        )
+    )
+    w.function.launch(PROBE, (result, Int(1), Float(0.5)))
+
+
+def view(w: World) -> None:
+    """A transposed, shifted, broadcast or reinterpreted view."""
+    source = w.pick(t for t in w.tensors if t.static == (4, 4) and t.dense)
+    if source is None:
+        return
+    type_, offset = w.rng.choice(
+        (
+            (tensor_type(DType.F32, (4, 4), (1, 4)), 0),
+            (tensor_type(DType.F32, (2, 4)), 32),
+            (tensor_type(DType.F32, (3, 4), (0, 1)), 16),
+            (tensor_type(DType.I32, (16,)), 0),
+            (tensor_type(DType.F32, (4,), (5,)), 0),
+            (tensor_type(DType.F32, (0, 4)), 0),
+        )
+    )
+    made = w.function.view(w.name("v"), source.value, type_, offset)
+    w.hold(made, root=source.root, ready=source.ready, own=source.own, mutable=False)
+
+
+def reuse(w: World) -> None:
+    """The bytes of a storage of our own under a new name; all its other names end."""
+    source = w.pick(t for t in w.tensors if t.own and t.ready and t.dense and t.static)
+    if source is None or any(t.root == source.root for t in w.tensors if t is not source):
+        return
+    dims = source.static or ()
+    count = 1
+    for d in dims:
+        count *= d
+    w.forget(source.root)
+    made = w.function.view(
+        w.name("reused"), source.value, tensor_type(DType.F32, (count,)), mode=ViewMode.REUSE
+    )
+    w.hold(made)

@@ -1,0 +1,104 @@
+"""Reads what all ops share: results, references, streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wrapper_ir.ops import UNKNOWN, Provenance
+from wrapper_ir.text.lexer import Source
+from wrapper_ir.text.parser_types import TypeParser
+from wrapper_ir.types import Type
+from wrapper_ir.values import Value
+
+__all__ = ["OpParser"]
+
+
+class OpParser(TypeParser):
+    """A type parser that reads the ops of one function body at a time."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.prov: Provenance = UNKNOWN
+        self._results: list[str] = []
+        self._start = 0
+
+    def start_op(self, prov: Provenance) -> None:
+        """Reads the names of the results of the line that starts here, which gets the provenance `prov`."""
+        self.prov = prov
+        self._start = self.at
+        self._results = []
+        if self.tokens[self.at][:1] == "%":
+            self._read_results()
+
+    def _read_results(self) -> None:
+        while True:
+            self._results.append(self.sigil("%", "a value such as %x"))
+            if not self.accept(","):
+                break
+        self.expect("=")
+
+    def no_result(self) -> None:
+        """Checks that the line names no result."""
+        if self._results:
+            self.fail("WIR505", "this op has no result", self._start)
+
+    def result(self, type: Type) -> Value:
+        """Defines the one result of the line."""
+        return self.results((type,))[0]
+
+    def results(self, types: Sequence[Type]) -> tuple[Value, ...]:
+        """Defines all results of the line."""
+        if len(types) != len(self._results):
+            self.fail(
+                "WIR505", f"{len(self._results)} results are named, but there are {len(types)}", self._start
+            )
+        return tuple(
+            self.define(name, type, self._start + 2 * n)
+            for n, (name, type) in enumerate(zip(self._results, types, strict=True))
+        )
+
+    def define(self, name: str, type: Type, index: int) -> Value:
+        """A new value in scope; a second one of the same name is WIR506."""
+        if name in self.values:
+            self.fail("WIR506", f"value {self.tokens[index]} is defined twice", index)
+        value = self.values[name] = Value(name, type)
+        return value
+
+    @property
+    def wanted(self) -> int:
+        """How many results the line names."""
+        return len(self._results)
+
+    @property
+    def result_name(self) -> str:
+        """The name of the one result of the line."""
+        if len(self._results) != 1:
+            self.fail("WIR505", "this op has one result", self._start)
+        return self._results[0]
+
+    def typed(self) -> Value:
+        """`: type` at the end of an op with one result."""
+        self.expect(":")
+        return self.result(self.type())
+
+    def typed_results(self) -> tuple[Value, ...]:
+        """`: type, ...` at the end of an op with any number of results."""
+        if not self._results:
+            return ()
+        self.expect(":")
+        types = [self.type()]
+        while self.accept(","):
+            types.append(self.type())
+        return self.results(types)
+
+    def stream(self) -> int:
+        """`stream(1)`, or 0."""
+        return self.parenthesised_integer("stream", 0)
+
+    def reference(self) -> str:
+        """`@name`."""
+        return self.sigil("@", "a name such as @f")
+
+    def target(self) -> str:
+        """An operator's name."""
+        return self.name("an operator such as aten::add")
