@@ -29,7 +29,7 @@ class Value:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Value):
+        if not isinstance(other, type(self)):  # not the global: weak tables compare until the interpreter ends
             return NotImplemented
         return self.name == other.name and self.type == other.type
 
