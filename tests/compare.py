@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ def assert_same(got: Any, want: Any, *, rtol: float = 1e-4, atol: float = 1e-5) 
     for i, (a, b) in enumerate(zip(got_leaves, want_leaves, strict=True)):
         if isinstance(b, Tensor):
             assert isinstance(a, Tensor), f"output {i}"
-            torch.testing.assert_close(a, b, rtol=rtol, atol=atol, msg=lambda m, i=i: f"output {i}: {m}")
+            torch.testing.assert_close(a, b, rtol=rtol, atol=atol, msg=partial("output {}: {}".format, i))
         else:
             assert a == b, f"output {i}: {a} != {b}"
 
@@ -37,7 +38,7 @@ def peak_bytes(run: Callable[[], object]) -> int:
         activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
     ) as profile:
         run()
-    results = profile.profiler.kineto_results  # type: ignore[union-attr]  # set once the profile has stopped
+    results = profile.profiler.kineto_results
     changes = [
         (event.start_ns(), event.nbytes())
         for event in results.events()

@@ -174,7 +174,7 @@ def test_written_files_run_on_their_own(tiny: Emitter[str], tmp_path: Path) -> N
 
 def test_boxed_calls_empty_the_list(tiny: Emitter[str]) -> None:
     held: list[Any] = [*inputs()]
-    boxed: Callable[[list[Any]], tuple[Any, ...]] = tiny.compile(artifact(PROGRAMS["operators"])).boxed  # type: ignore[attr-defined]  # the Emitter contract
+    boxed: Callable[[list[Any]], tuple[Any, ...]] = tiny.compile(artifact(PROGRAMS["operators"])).boxed
     boxed(held)
     assert held == []
 

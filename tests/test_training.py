@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ def loss_of(outputs: Any) -> Tensor:  # Any: the model's own output structure
 def step(model: Any, case: Case) -> Tensor:  # Any: a module or a compiled callable
     """Forward and backward; gradients are left in the parameters."""
     loss = loss_of(model(*clone_tree(case.args), **clone_tree(dict(case.kwargs or {}))))
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it so
     return loss.detach()
 
 
@@ -57,7 +58,9 @@ def test_loss_gradients_and_buffers(name: str) -> None:
         if b.grad is None:
             assert a.grad is None, key
         else:
-            torch.testing.assert_close(a.grad, b.grad, rtol=1e-3, atol=1e-4, msg=lambda m, k=key: f"{k}: {m}")
+            torch.testing.assert_close(
+                a.grad, b.grad, rtol=1e-3, atol=1e-4, msg=partial("{}: {}".format, key)
+            )
     assert_same(dict(case.model.named_buffers()), dict(reference.named_buffers()))
 
 

@@ -38,6 +38,6 @@ def process_group(tmp_path: Path) -> Iterator[None]:
 def test_all_reduce() -> None:
     x = torch.randn(4)
     (a,) = run(PROGRAM, [x], TORCH_MACHINE)
-    (b,) = py_wrapper.compile(bare_artifact(PROGRAM)).boxed([x])  # type: ignore[attr-defined]  # Emitter contract
+    (b,) = py_wrapper.compile(bare_artifact(PROGRAM)).boxed([x])
     torch.testing.assert_close(a, x)
     torch.testing.assert_close(b, x)

@@ -37,7 +37,7 @@ func @main(%x: owned f32[65536]) {
 
 def boxed_of(engine: str, program: Program) -> Any:
     if engine == "python":
-        return py_wrapper.compile(bare_artifact(program)).boxed  # type: ignore[attr-defined]  # Emitter contract
+        return py_wrapper.compile(bare_artifact(program)).boxed
     return Interpreter(program, TORCH_MACHINE).boxed
 
 
@@ -87,7 +87,7 @@ func @main(%d: owned f32[4], %x: f32[4]) {
     del donated
     if engine == "python":
         f = py_wrapper.compile(bare_artifact(program), PyOptions(find_runtime=find))
-        f.boxed(args)  # type: ignore[attr-defined]  # the Emitter contract
+        f.boxed(args)
     else:
         Interpreter(program, TORCH_MACHINE, InterpOptions(find_runtime=find)).boxed(args)
     assert seen == [False, True]

@@ -32,7 +32,7 @@ def results_of(engine: str, case: Case, poison: int | None, inputs: list[Any]) -
     compiled = py_wrapper.compile(
         artifact, PyOptions(name=case.name, poison=poison, find_runtime=find_runtime)
     )
-    results: tuple[Any, ...] = compiled.boxed(inputs)  # type: ignore[attr-defined]  # the Emitter contract
+    results: tuple[Any, ...] = compiled.boxed(inputs)
     return results
 
 

@@ -156,7 +156,7 @@ def _boxed(artifact: Artifact, positions: tuple[int, ...], count: int, name: str
         compiled = emitter(name).compile(artifact)
     except WirError as error:
         raise BackendError("FE401", f"emitter {name!r} cannot compile the program: {error}") from error
-    run: Boxed = compiled.boxed  # type: ignore[attr-defined]  # promised by the Emitter protocol
+    run = compiled.boxed
 
     if positions == tuple(range(count)):
 

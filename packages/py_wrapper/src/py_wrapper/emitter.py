@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from py_wrapper.emit.program import EmittedModule, emit_module
 from py_wrapper.errors import CacheError
 from py_wrapper.load import load_module, write_files
 from py_wrapper.options import PyOptions
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.runtime.parts import CONSTANTS
 
 __all__ = ["EMITTER", "PythonEmitter", "compile", "emit", "write"]
@@ -47,9 +46,7 @@ def write(artifact: Artifact, folder: str | Path, options: PyOptions | None = No
     return tuple(files)
 
 
-def compile(
-    artifact: Artifact, options: PyOptions | None = None
-) -> Callable[..., Any]:  # Any: the model's own signature
+def compile(artifact: Artifact, options: PyOptions | None = None) -> CompiledProgram:
     """A callable with the model's own signature and result structure; its attribute `boxed` takes `main`'s flat
     arguments in a list, which it empties, and returns a tuple.
 
@@ -58,7 +55,7 @@ def compile(
     """
     options = options or PyOptions()
     module = load_module(emit(artifact, options), artifact, options)
-    forward: Callable[..., Any] = module.forward
+    forward: CompiledProgram = module.forward
     return forward
 
 
@@ -77,7 +74,7 @@ class PythonEmitter:
         """`write`."""
         return write(artifact, folder, self.options)
 
-    def compile(self, artifact: Artifact) -> Callable[..., Any]:
+    def compile(self, artifact: Artifact) -> CompiledProgram:
         """`compile`."""
         return compile(artifact, self.options)
 

@@ -27,6 +27,19 @@ LoadedKernel = Callable[..., None]
 pointers, Python numbers for scalars)."""
 
 
+class CompiledProgram(Protocol):
+    """What emitters compile to: called with the model's own arguments, it returns the model's own structure."""
+
+    @property
+    def boxed(self) -> Callable[[list[Any]], tuple[Any, ...]]:  # Any: tensors and numbers
+        """Takes `main`'s flat arguments in a list, which it empties, and returns `main`'s flat results."""
+        ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # Any: the model's own signature
+        """One call of the model."""
+        ...
+
+
 class Frontend(Protocol):
     """Makes artifacts out of something. Entry-point group `wrapper_ir.frontends`."""
 
@@ -59,9 +72,8 @@ class Emitter(Protocol[T_co]):
         """Writes the code (and what it needs to run) into `folder`; returns the files, the main one first."""
         ...
 
-    def compile(self, artifact: Artifact) -> Callable[..., Any]:  # Any: the model's own signature
-        """A callable with the model's own signature. It has an attribute `boxed`: `boxed(list) -> tuple` takes
-        `main`'s flat arguments, empties the list, and returns `main`'s flat results."""
+    def compile(self, artifact: Artifact) -> CompiledProgram:
+        """A callable with the model's own signature."""
         ...
 
 

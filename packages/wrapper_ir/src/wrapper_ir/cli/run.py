@@ -80,9 +80,7 @@ def _callable(artifact: Artifact, engine: str, machine: Machine[Any]) -> Callabl
         from wrapper_ir.interp import run
 
         return lambda inputs: run(artifact, inputs, machine)
-    compiled: Any = emitter(engine).compile(artifact)  # Any: `boxed` is part of the Emitter contract
-    boxed: Callable[[list[Any]], Any] = compiled.boxed
-    return boxed
+    return emitter(engine).compile(artifact).boxed
 
 
 def _describe(result: object, machine: Machine[Any]) -> str:
