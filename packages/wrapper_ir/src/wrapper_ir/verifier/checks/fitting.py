@@ -66,7 +66,7 @@ def _is_int(arg: Arg) -> bool:
 
 
 def _is_bool(arg: Arg) -> bool:
-    return _kind(arg) in (SymKind.INT, SymKind.BOOL)
+    return _kind(arg) is SymKind.BOOL
 
 
 def _is_nested(arg: Arg) -> bool:
