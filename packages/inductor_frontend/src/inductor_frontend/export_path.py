@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -87,7 +88,22 @@ class _FunctionModule(torch.nn.Module):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
-        self.forward = function
+        self.forward = function if _has_signature(function) else _plain(function)
+
+
+def _has_signature(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function)
+    except ValueError:  # a builtin
+        return False
+    return True
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return forward
 
 
 def export_model(

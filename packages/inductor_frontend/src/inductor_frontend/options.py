@@ -21,7 +21,5 @@ class CaptureOptions:
     """Keep runtime assertions about symbols."""
     inplace_kernels: bool = True
     """Keep in-place kernels that the scheduler decided on; off: every kernel output gets storage of its own."""
-    derive_frees: bool = True
-    """Run the `derive-frees` pass, so that every storage ends at its last use."""
     verify: bool = True
     """Verify the program before it is returned."""

@@ -1,0 +1,155 @@
+"""torch.compile(backend="wrapper_ir"): inference, training, dynamic shapes, graph breaks, caches."""
+
+from __future__ import annotations
+
+import copy
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch._dynamo.testing import CompileCounterWithBackend
+
+from inductor_frontend import CaptureError
+from inductor_frontend.backend import wrapper_ir_backend
+
+
+def small_net() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.LayerNorm(8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+
+
+def losses(model: Any, steps: int = 5, batch: int = 4) -> list[float]:  # Any: a module or a compiled callable
+    """A few optimizer steps on fixed data."""
+    torch.manual_seed(1)
+    x, y = torch.randn(batch, 6), torch.randn(batch, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    found = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()  # type: ignore[no-untyped-call]  # upstream's
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+def test_backend_is_registered() -> None:
+    assert "wrapper_ir" in torch._dynamo.list_backends()
+
+
+def test_inference() -> None:
+    model = small_net().eval()
+    compiled = torch.compile(model, backend="wrapper_ir")
+    x = torch.randn(4, 6)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_training_equals_eager() -> None:
+    model = small_net()
+    compiled = torch.compile(copy.deepcopy(model), backend="wrapper_ir")
+    torch.testing.assert_close(losses(compiled), losses(model), rtol=1e-4, atol=1e-5)
+
+
+def test_dynamic_batches_compile_once_more() -> None:
+    model = small_net()
+    counter = CompileCounterWithBackend("wrapper_ir")
+    compiled = torch.compile(copy.deepcopy(model), backend=counter)
+    for batch in (4, 7, 9, 12):
+        torch.testing.assert_close(losses(compiled, 2, batch), losses(model, 2, batch), rtol=1e-4, atol=1e-5)
+    assert counter.frame_count == 2
+
+
+def test_graph_breaks() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = torch.sin(x)
+        torch._dynamo.graph_break()
+        return torch.cos(y) + 1
+
+    x = torch.randn(5)
+    torch.testing.assert_close(torch.compile(function, backend="wrapper_ir")(x), function(x))
+
+
+def test_mutated_inputs() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        x.mul_(2)
+        return x[1:] + 1
+
+    a, b = torch.ones(4), torch.ones(4)
+    torch.testing.assert_close(torch.compile(function, backend="wrapper_ir")(a), function(b))
+    torch.testing.assert_close(a, b)
+
+
+def test_number_inputs_and_outputs() -> None:
+    def function(x: torch.Tensor, n: int) -> tuple[torch.Tensor, int, None]:
+        return x * n, n + x.size(0), None
+
+    compiled = torch.compile(function, backend="wrapper_ir", dynamic=True)
+    for n in (3, 4, 5):
+        x = torch.randn(n)
+        got, want = compiled(x, n), function(x, n)
+        torch.testing.assert_close(got[0], want[0])
+        assert got[1:] == want[1:]
+
+
+def test_unknown_options_and_modes_are_refused() -> None:
+    x = torch.randn(3)
+    with pytest.raises(Exception, match="FE103"):
+        torch.compile(torch.sin, backend="wrapper_ir", options={"speed": 11})(x)
+    with pytest.raises(CaptureError, match="FE103"):
+        wrapper_ir_backend(torch.fx.symbolic_trace(nn.Identity()), [x], mode="max-autotune")
+
+
+def test_missing_emitter_is_named() -> None:
+    x = torch.randn(3)
+    with pytest.raises(Exception, match=r"FE401.*nowhere"):
+        torch.compile(torch.sin, backend="wrapper_ir", options={"emitter": "nowhere"})(x)
+
+
+def test_backends_in_one_process() -> None:
+    model = small_net().eval()
+    x = torch.randn(4, 6)
+    with torch.no_grad():
+        ours = torch.compile(model, backend="wrapper_ir")(x)
+        torch._dynamo.reset()
+        stock = torch.compile(model, backend="eager")(x)
+    torch.testing.assert_close(ours, stock, rtol=1e-4, atol=1e-5)
+
+
+SCRIPT = """
+import sys, torch
+import inductor_frontend.backend as backend
+calls = []
+inner = backend._inner_compile
+def count(*args):
+    calls.append(1)
+    return inner(*args)
+backend._inner_compile = count
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.ReLU())
+compiled = torch.compile(model, backend=sys.argv[1])
+loss = compiled(torch.ones(4, 6)).sum()
+loss.backward()
+from torch._dynamo.utils import counters
+print(len(calls), counters["aot_autograd"].get("autograd_cache_hit", 0), counters["inductor"].get("fxgraph_cache_hit", 0))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [("inductor", "wrapper_ir"), ("wrapper_ir", "inductor")])
+def test_caches_are_never_shared(tmp_path: Path, order: tuple[str, str]) -> None:
+    env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    found = {}
+    for backend in order:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", SCRIPT, backend], env=env, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        found[backend] = [int(n) for n in done.stdout.split()]
+    assert found["wrapper_ir"] == [2, 0, 0]
+    assert found["inductor"] == [0, 0, 0]

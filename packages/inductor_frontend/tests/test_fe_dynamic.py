@@ -1,0 +1,135 @@
+"""Dynamic shapes: symbols with ranges and hints, defined from inputs, checked, solved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+from inductor_frontend import capture
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.interp import call
+from wrapper_ir.ops import AssertExpr, Define
+from wrapper_ir.registry import machine
+
+Check = Callable[..., None]
+
+
+def test_symbols_are_declared_and_defined(equals_eager: Check) -> None:
+    model = nn.Sequential(nn.Linear(8, 4), nn.ReLU())
+    artifact = capture(model, (torch.randn(3, 8),), dynamic_shapes=({0: Dim("b", min=2, max=64)},))
+    (symbol,) = artifact.program.symbols
+    assert (symbol.backed, symbol.lower, symbol.upper, symbol.hint) == (True, 2, 64, 3)
+    (define,) = [op for op in artifact.program.main.body if isinstance(op, Define)]
+    assert define.symbol == symbol.name
+    for batch in (2, 3, 17, 64):
+        equals_eager(artifact, model, torch.randn(batch, 8))
+
+
+def test_promised_ranges_are_checked() -> None:
+    model = nn.Linear(8, 4)
+    artifact = capture(model, (torch.randn(5, 8),), dynamic_shapes=({0: Dim("b", min=4, max=6)},))
+    assert sum(isinstance(op, AssertExpr) for op in artifact.program.main.body) == 2
+    for batch in (3, 7):
+        with pytest.raises(ExecutionError, match="out of range"):
+            call(artifact, machine("torch"), (torch.randn(batch, 8),))
+
+
+def test_sizes_shared_by_inputs_are_checked() -> None:
+    b = Dim("b", min=2, max=64)
+    args = torch.randn(5, 8), torch.randn(5, 8)
+    artifact = capture(lambda x, y: x + y, args, dynamic_shapes=({0: b}, {0: b}))
+    with pytest.raises(ExecutionError):
+        call(artifact, machine("torch"), (torch.randn(5, 8), torch.randn(6, 8)))
+
+
+def test_two_symbols(equals_eager: Check) -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, y]).reshape(-1) + x.size(0)
+
+    shapes = ({0: Dim("a", min=2, max=9)}, {0: Dim("b", min=2, max=9)})
+    artifact = capture(function, (torch.randn(3, 4), torch.randn(5, 4)), dynamic_shapes=shapes)
+    for a, b in ((3, 5), (7, 2), (2, 2)):
+        equals_eager(artifact, function, torch.randn(a, 4), torch.randn(b, 4))
+
+
+def test_compound_sizes_are_solved(equals_eager: Check) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x.reshape(-1, 2, 4).sum(1)
+
+    artifact = capture(function, (torch.randn(6, 4),), dynamic_shapes=({0: 2 * Dim("half", min=2, max=50)},))
+    for half in (2, 3, 20):
+        equals_eager(artifact, function, torch.randn(2 * half, 4))
+    with pytest.raises(ExecutionError):
+        call(artifact, machine("torch"), (torch.randn(7, 4),))
+
+
+def test_scalar_inputs(equals_eager: Check) -> None:
+    def function(x: torch.Tensor, n: int) -> torch.Tensor:
+        return x.expand(n, 4).sum(0) * n
+
+    artifact = capture(function, (torch.randn(4), 3), dynamic_shapes=(None, Dim.DYNAMIC))
+    for n in (3, 5, 11):
+        equals_eager(artifact, function, torch.randn(4), n)
+
+
+def test_size_outputs(equals_eager: Check) -> None:
+    def function(x: torch.Tensor) -> tuple[int, int, torch.Tensor]:
+        return x.size(0), x.size(0) * 2 + 1, x + 1
+
+    artifact = capture(function, (torch.randn(4),), dynamic_shapes=({0: Dim("n", min=2, max=99)},))
+    equals_eager(artifact, function, torch.randn(4))
+    equals_eager(artifact, function, torch.randn(9))
+
+
+class TestUnbacked:
+    """Sizes and numbers that only run time knows."""
+
+    def test_nonzero(self, equals_eager: Check) -> None:
+        def function(x: torch.Tensor) -> torch.Tensor:
+            return x.nonzero() * 2
+
+        artifact = capture(function, (torch.tensor([0.0, 1.0, 2.0]),))
+        assert [s.backed for s in artifact.program.symbols] == [False]
+        equals_eager(artifact, function, torch.tensor([0.0, 1.0, 2.0]))
+        equals_eager(artifact, function, torch.tensor([1.0, 1.0, 2.0]))
+
+    def test_unique(self, equals_eager: Check) -> None:
+        def function(x: torch.Tensor) -> Any:
+            return torch.unique(x) + 1
+
+        artifact = capture(function, (torch.tensor([0.0, 1.0, 2.0, 1.0]),))
+        equals_eager(artifact, function, torch.tensor([3.0, 1.0, 2.0, 1.0]))
+
+    def test_item_as_a_size(self, equals_eager: Check) -> None:
+        def function(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+            k: Any = n.item()
+            torch._check(k >= 2)  # type: ignore[no-untyped-call]  # upstream's
+            torch._check(k <= x.size(0))  # type: ignore[no-untyped-call]  # upstream's
+            return x[:k] * 2
+
+        artifact = capture(function, (torch.randn(5), torch.tensor(3)))
+        equals_eager(artifact, function, torch.randn(5), torch.tensor(4))
+        with pytest.raises(ExecutionError):
+            call(artifact, machine("torch"), (torch.randn(5), torch.tensor(9)))
+
+    def test_item_as_an_index(self, equals_eager: Check) -> None:
+        def function(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+            k: Any = n.item()
+            torch._check(k >= 0)  # type: ignore[no-untyped-call]  # upstream's
+            torch._check(k < x.size(0))  # type: ignore[no-untyped-call]  # upstream's
+            return x[k] + 1
+
+        artifact = capture(function, (torch.randn(5, 3), torch.tensor(3)))
+        equals_eager(artifact, function, torch.randn(5, 3), torch.tensor(0))
+
+    def test_float_item(self, equals_eager: Check) -> None:
+        def function(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+            return torch.full((2,), s.item()) + x
+
+        artifact = capture(function, (torch.randn(2), torch.tensor(3.5)))
+        equals_eager(artifact, function, torch.randn(2), torch.tensor(-1.25))

@@ -1,0 +1,161 @@
+"""Every refusal, with its code and a message that names the place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch._inductor import ir
+
+from inductor_frontend import CaptureError, CaptureOptions, ConversionError, HookError, capture
+from inductor_frontend.backend import BackendOptions
+from inductor_frontend.build.kernels import Kernels
+from inductor_frontend.build.nodes import handler_of
+from inductor_frontend.constants import tensor_data
+from inductor_frontend.convert import literal, to_dtype, to_layout
+from inductor_frontend.hooks import RecordingWrapper
+from inductor_frontend.hooks.events import DefineKernel
+from inductor_frontend.hooks.kernels import translation_unit
+from wrapper_ir.errors import WirError
+from wrapper_ir.program import Target
+from wrapper_ir.types import Device
+
+
+def refused(code: str, *parts: str) -> Any:  # Any: pytest's own context type
+    """The next block raises our error of this code, with these words in its message."""
+    pattern = r"(?s)" + ".*".join([rf"\[{code}\]", *parts])
+    return pytest.raises(WirError, match=pattern)
+
+
+X = torch.randn(3)
+
+
+class TestModels:
+    def test_untraceable_model(self) -> None:
+        def function(x: torch.Tensor) -> torch.Tensor:
+            return x + 1 if x.sum() > 0 else x - 1
+
+        with refused("FE101", "torch.export", "hint: .*torch.compile"):
+            capture(function, (X,))
+
+    def test_control_flow_with_subgraphs(self) -> None:
+        def function(x: torch.Tensor) -> Any:
+            return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+        with refused("FE202", "subgraph", "hint"):
+            capture(function, (X,))
+
+    def test_complex_scalar_argument(self) -> None:
+        with refused("FE302", "complex", "upstream buf0", "aten.mul"):
+            capture(lambda x: x * 1j, (torch.randn(3, dtype=torch.complex64),))
+
+    def test_sparse_constant(self) -> None:
+        with refused("FE306", "w", "sparse"):
+            tensor_data("w", X.to_sparse())
+
+    def test_other_target(self) -> None:
+        with refused("FE103", "target"):
+            capture(torch.nn.Identity(), (X,), target=Target(device=Device("cuda", 0), arch="sm_90"))
+
+    def test_unsaid_container(self) -> None:
+        class Box:
+            def __init__(self, x: torch.Tensor) -> None:
+                self.x = x
+
+        torch.utils._pytree.register_pytree_node(
+            Box,
+            lambda b: ([b.x], frozenset({1})),
+            lambda xs, _: Box(*xs),
+            serialized_type_name="fe_test.Box",
+            to_dumpable_context=lambda context: context,
+            from_dumpable_context=lambda context: context,
+        )
+        try:
+            with refused("FE102", "Box"):
+                capture(lambda x: Box(x + 1), (X,))
+        finally:
+            torch.utils._pytree._deregister_pytree_node(Box)
+
+
+class TestValues:
+    @pytest.mark.parametrize("value", [1j, object(), {1: 2}])
+    def test_literals(self, value: object) -> None:
+        with refused("FE302", type(value).__name__):
+            literal(value)
+
+    def test_dtype(self) -> None:
+        with refused("FE305", "quint8"):
+            to_dtype(torch.quint8)
+
+    def test_layout(self) -> None:
+        with refused("FE302", "_mkldnn_x"):
+            to_layout(type("L", (), {"__str__": lambda self: "torch._mkldnn_x"})())
+
+
+class TestHooks:
+    def test_raw_text(self) -> None:
+        wrapper = RecordingWrapper.__new__(RecordingWrapper)
+        with refused("FE201", "str", "del buf0"):
+            wrapper.writeline("del buf0")
+
+    def test_line_of_an_unknown_class(self) -> None:
+        class NewLine:
+            pass
+
+        wrapper = RecordingWrapper.__new__(RecordingWrapper)
+        with refused("FE201", "NewLine"):
+            wrapper.writeline(NewLine())
+
+    def test_triton_kernel_call(self) -> None:
+        wrapper = RecordingWrapper.__new__(RecordingWrapper)
+        with refused("FE202", "triton_0", "Triton"):
+            wrapper.generate_kernel_call("triton_0", [], triton=True)
+
+    def test_gpu_kernel_definition(self) -> None:
+        wrapper = RecordingWrapper.__new__(RecordingWrapper)
+        with refused("FE202", "triton_0"):
+            wrapper.define_kernel("triton_0", "", gpu=True)
+
+    def test_unwrapped_kernel_source(self) -> None:
+        with refused("FE201", "cpp_0", "cpp_pybinding"):
+            translation_unit("cpp_0", "something else")
+
+    def test_node_classes_that_generate_code_their_own_way(self) -> None:
+        class Own(ir.ExternKernelOut):
+            def codegen(self, wrapper: Any) -> None:
+                raise AssertionError
+
+        class Inherits(ir.ExternKernelOut):
+            pass
+
+        assert handler_of(Own) is None
+        assert handler_of(Inherits) is handler_of(ir.ExternKernelOut)
+        assert handler_of(ir._CollectiveKernel) is None
+
+    @pytest.mark.parametrize(
+        ("declaration", "part"),
+        [("int main;", "declaration"), ('extern "C" void kernel(unknown_t* p);', "unknown_t")],
+    )
+    def test_kernel_declarations(self, declaration: str, part: str) -> None:
+        kernels = Kernels.__new__(Kernels)
+        kernels._pointer_types = {}
+        with refused("FE303", "cpp_0", part):
+            kernels._declared(DefineKernel("cpp_0", "", declaration))
+
+
+class TestOptions:
+    def test_unknown_option(self) -> None:
+        with refused("FE103", "speed", "hint: known"):
+            BackendOptions.parse({"speed": 11})
+
+    def test_known_options(self) -> None:
+        parsed = BackendOptions.parse({"emitter": "fx", "verify": False})
+        assert parsed.emitter == "fx"
+        assert parsed.capture == CaptureOptions(verify=False)
+
+
+def test_errors_have_one_base() -> None:
+    kinds: list[Callable[..., Exception]] = [CaptureError, HookError, ConversionError]
+    assert all(isinstance(kind("FE999", "text"), CaptureError) for kind in kinds)

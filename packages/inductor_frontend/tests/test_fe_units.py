@@ -1,0 +1,134 @@
+"""Small parts: conversions, provenance, structures, constants' bytes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, namedtuple
+from typing import NamedTuple
+
+import pytest
+import sympy
+import torch
+from torch.utils import _pytree as pytree
+
+from inductor_frontend import capture
+from inductor_frontend._compat import bound
+from inductor_frontend.constants import tensor_data
+from inductor_frontend.convert import literal, to_device, to_dtype, to_expr, torch_dtype
+from inductor_frontend.provenance import ProvenanceReader
+from inductor_frontend.trees import to_tree
+from wrapper_ir.expr import Bool, Float, Int, Sym
+from wrapper_ir.ops import UNKNOWN, CallExtern
+from wrapper_ir.signature import TreeKind
+from wrapper_ir.types import CPU, Device, DType
+
+
+class Point(NamedTuple):
+    x: object
+    y: object
+
+
+class TestConversions:
+    @pytest.mark.parametrize("dtype", [d for d in DType if hasattr(torch, d.torch_name)])
+    def test_dtypes_both_ways(self, dtype: DType) -> None:
+        assert to_dtype(torch_dtype(dtype)) is dtype
+
+    def test_devices(self) -> None:
+        assert to_device(None) is CPU
+        assert to_device(torch.device("cpu", 0)) is CPU
+        assert to_device(torch.device("cuda", 1)) == Device("cuda", 1)
+
+    def test_expressions(self) -> None:
+        s = sympy.Symbol("s0", integer=True, positive=True)
+        assert to_expr(7) is Int(7)
+        assert to_expr(sympy.Integer(7)) is Int(7)
+        assert to_expr(s) is Sym("s0")
+        assert to_expr(2 * s + 1) == 2 * Sym("s0") + 1
+
+    def test_literals(self) -> None:
+        assert literal((1, 2.5, True, None, "x", torch.float32)) == (
+            Int(1),
+            Float(2.5),
+            Bool(True),
+            None,
+            "x",
+            DType.F32,
+        )
+
+    def test_bounds(self) -> None:
+        assert bound(sympy.Integer(5)) == 5
+        assert bound(sympy.oo) is None
+        assert bound(sympy.Integer(2**63 - 1)) is None
+
+
+class TestProvenance:
+    def test_of_a_library_call(self) -> None:
+        model = torch.nn.Sequential(OrderedDict(fc=torch.nn.Linear(4, 4)))
+        (call,) = [
+            op for op in capture(model, (torch.randn(2, 4),)).program.main.body if isinstance(op, CallExtern)
+        ]
+        assert "aten.addmm.default" in call.prov.ops
+        assert "addmm" in call.prov.nodes
+        assert call.prov.modules == ("fc",)
+        assert call.prov.locations[0].startswith("torch/nn/modules/linear.py:")
+        assert call.prov.upstream == "buf0"
+
+    def test_own_code_is_preferred_over_torchs(self) -> None:
+        class Own(torch.nn.Module):
+            """torch.export records the frames of `forward` methods."""
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return torch.nn.functional.gelu(x)
+
+        artifact = capture(Own(), (torch.randn(4),))
+        places = {p for op in artifact.program.main.body for p in op.prov.locations}
+        assert places
+        assert all("test_fe_units.py:" in p for p in places)
+
+    def test_without_sources(self) -> None:
+        assert ProvenanceReader("").read((), "") is UNKNOWN
+        assert ProvenanceReader("").read((), "buf0").upstream == "buf0"
+
+
+class TestStructures:
+    def test_containers(self) -> None:
+        tree = (1, [2, {"k": 3}], Point(4, 5), OrderedDict(z=6), None)
+        spec = to_tree(pytree.tree_structure(tree))
+        assert spec.kind is TreeKind.TUPLE
+        assert [c.kind for c in spec.children] == [
+            TreeKind.LEAF,
+            TreeKind.LIST,
+            TreeKind.NAMEDTUPLE,
+            TreeKind.CUSTOM,
+            TreeKind.LEAF,
+        ]
+        assert spec.num_leaves == 7
+        assert spec.children[1].children[1].keys == ('"k"',)
+        assert spec.children[2].keys == ("x", "y")
+        assert spec.children[2].type_name.endswith(":Point")
+        assert spec.children[3].type_name == "collections:OrderedDict"
+
+
+class TestConstants:
+    def test_bytes_are_not_copied(self) -> None:
+        tensor = torch.arange(4, dtype=torch.int32)
+        data = tensor_data("t", tensor)
+        tensor[0] = 7
+        assert data.buffer[0] == 7
+        assert data.nbytes == 16
+
+    def test_bytes_outlive_the_tensor(self) -> None:
+        data = tensor_data("t", torch.full((1000,), 3, dtype=torch.uint8))
+        torch.zeros(1000, dtype=torch.uint8)
+        assert set(data.buffer.tobytes()) == {3}
+
+    def test_holes_and_offsets(self) -> None:
+        tensor = torch.arange(10, dtype=torch.int8)[2:9:2]
+        assert list(tensor_data("t", tensor).buffer) == [2, 3, 4, 5, 6, 7, 8]
+
+    def test_empty(self) -> None:
+        assert tensor_data("t", torch.empty(0, 3)).nbytes == 0
+
+
+def test_namedtuple_factory_is_understood() -> None:
+    pair = namedtuple("pair", ["a", "b"])
+    assert to_tree(pytree.tree_structure(pair(1, 2))).keys == ("a", "b")
