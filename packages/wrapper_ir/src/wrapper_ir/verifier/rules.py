@@ -69,7 +69,7 @@ _RULES = {
         "WIR054": "a copy's source cannot be broadcast to its destination",
         "WIR055": "an op writes a tensor whose elements overlap each other",
         "WIR056": "a copy's source and destination overlap",
-        "WIR057": "an asserted layout has another rank than the tensor",
+        "WIR057": "an asserted layout contradicts the tensor's type",
     },
     "shapes": {
         "WIR058": "the sizes of a matrix product's arguments and output do not fit",

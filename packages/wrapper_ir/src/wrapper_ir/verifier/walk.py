@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from wrapper_ir.aliasing import analyse_aliasing
 from wrapper_ir.analysis.sizes import declared_size
@@ -29,30 +30,26 @@ __all__ = ["check_all"]
 def check_all(program: Program) -> Findings:
     """All findings. Later stages run only where earlier ones found nothing, so that each may rely on them."""
     findings = Findings(program)
+    _guarded(lambda: _check(program, findings), findings, None)
+    return findings
+
+
+def _check(program: Program, findings: Findings) -> None:
     index = ProgramIndex(program)
     types = TypeTable()
-
-    def on_program() -> None:
-        check_program(index, types, findings)
-        check_externs(index, findings)
-        check_kernels(index, findings)
-        if program.functions:
-            check_calls(index, findings)
-
-    _guarded(on_program, findings, None)
+    check_program(index, types, findings)
+    check_externs(index, findings)
+    check_kernels(index, findings)
+    if not findings:
+        check_calls(index, findings)
     if findings:
-        return findings
-    checked: list[FunctionFacts] = []
-    for function in program.functions:
-        facts = FunctionFacts(function, index, findings, types)
-        _guarded(lambda facts=facts: _first(facts), findings, function)  # type: ignore[misc]  # default argument
-        checked.append(facts)
-    # Effects of calls come from the callees' bodies: the second stage needs them all to be in order.
-    if findings:
-        return findings
+        return
+    checked = [FunctionFacts(function, index, findings, types) for function in program.functions]
     for facts in checked:
-        _guarded(lambda facts=facts: _second(facts), findings, facts.function)  # type: ignore[misc]  # as above
-    return findings
+        _guarded(partial(_first, facts), findings, facts.function)
+    # Effects of calls come from the callees' bodies: the second stage needs them all to be in order.
+    for facts in () if findings else checked:
+        _guarded(partial(_second, facts), findings, facts.function)
 
 
 def _guarded(check: Callable[[], None], findings: Findings, function: Function | None) -> None:

@@ -81,10 +81,17 @@ class LayoutCheck(Check):
             self.report("WIR053", f"%{op.result.name} must have the type of %{op.source.name}", position)
 
     def asserted(self, position: int, op: AssertLayout) -> None:
-        assert isinstance(op.tensor.type, TensorType)  # by the definitions check
-        rank = len(op.tensor.type.sizes)
+        type = op.tensor.type
+        assert isinstance(type, TensorType)  # by the definitions check
+        rank = len(type.sizes)
         if len(op.sizes) != rank or len(op.strides) != rank:
             self.report("WIR057", f"%{op.tensor.name} has {rank} dimensions", position)
+            return
+        differ = self.facts.proofs.differ
+        for size, stride, known, step in zip(op.sizes, op.strides, type.sizes, type.strides):
+            if differ(size, known) or (known != _ONE and differ(stride, step)):
+                self.report("WIR057", f"%{op.tensor.name} has another type than is asserted", position)
+                return
 
     def copy(self, position: int, op: Copy) -> None:
         dst, src = op.dst.type, op.src.type
