@@ -50,6 +50,7 @@ from wrapper_ir.ops import (
     ZeroMode,
 )
 from wrapper_ir.program import Function, Program
+from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.registry import machine
 from wrapper_ir.runtime import load_kernels, signature_call
 from wrapper_ir.structure import results
@@ -305,14 +306,14 @@ class TinyEmitter:
         wrapper_ir.save(artifact, files[1])
         return files
 
-    def compile(self, artifact: Artifact) -> Callable[..., Any]:  # Any: the model's own signature
+    def compile(self, artifact: Artifact) -> CompiledProgram:
         """A callable that takes the model's arguments and returns the model's own output structure."""
         scope: dict[str, Any] = {"__file__": "<tiny_emitter>"}
         exec(compile(self.emit(artifact), "<tiny_emitter>", "exec"), scope)
         return bind(scope["main"], artifact)
 
 
-def bind(main: Callable[..., Any], artifact: Artifact) -> Callable[..., Any]:
+def bind(main: Callable[..., Any], artifact: Artifact) -> CompiledProgram:
     """Gives an emitted `main` its constants and kernels, and the model's signature."""
     program = artifact.program
     torch_machine = machine("torch")

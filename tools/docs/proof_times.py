@@ -32,16 +32,17 @@ def main() -> int:
             continue
         seconds, ok = _run(row["command"])
         failed += not ok
-        lines[i] = f"{row['head']} {seconds if ok else 'failed'} |"
-        print(f"{row['command']}: {lines[i].split('|')[-2].strip()}", flush=True)
+        lines[i] = f"{row['head']} {seconds if ok else ''} |"
+        print(f"{row['command']}: {f'{seconds} s' if ok else 'failed'}", flush=True)
         _PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 1 if failed else 0
 
 
 def _run(command: str) -> tuple[int, bool]:
     started = time.perf_counter()
-    # one of the commands of a page of this repository, as it stands there
-    done = subprocess.run(["bash", "-c", command], cwd=_ROOT, capture_output=True, check=False)
+    # one of the commands of a page of this repository, as it stands there, without the check of the environment
+    words = ["make", "-o", ".venv/.ready", *command.split()[1:]]
+    done = subprocess.run(words, cwd=_ROOT, capture_output=True, check=False)
     return round(time.perf_counter() - started), done.returncode == 0
 
 

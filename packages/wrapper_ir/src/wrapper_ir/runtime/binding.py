@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.ops import Arg
-from wrapper_ir.protocols import Containers
+from wrapper_ir.protocols import CompiledProgram, Containers
 from wrapper_ir.runtime.trees import flatten, unflatten
 from wrapper_ir.signature import ConstantOutput, InputOutput, ResultOutput, Signature, StaticInput
 
@@ -82,7 +82,7 @@ def signature_call(
     write_back: Callable[[Any, Any], None],
     containers: Containers | None = None,
     native: Native | None = None,
-) -> Callable[..., Any]:
+) -> CompiledProgram:
     """A callable with the model's own signature over `boxed`, which it has as an attribute.
 
     `write_back(input, result)` copies a result into an input. Any emitter may use it; those that need speed write
@@ -96,5 +96,5 @@ def signature_call(
             write_back(leaves[back.leaf], results[back.result])
         return bind_outputs(signature, leaves, results, containers, native)
 
-    call.boxed = boxed  # type: ignore[attr-defined]  # the Emitter contract
-    return call
+    call.boxed = boxed  # type: ignore[attr-defined]  # functions take attributes
+    return cast("CompiledProgram", call)  # a function with that attribute
