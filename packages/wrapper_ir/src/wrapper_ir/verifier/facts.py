@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from wrapper_ir.aliasing import Aliasing
+from wrapper_ir.expr import Expr
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import OpBase
 from wrapper_ir.program import Function
@@ -30,7 +31,14 @@ class FunctionFacts:
     """Facts about one function. `scanned` and `results` are filled before the first stage, `aliasing` before the
     second, `places` while it runs."""
 
-    def __init__(self, function: Function, index: ProgramIndex, findings: Findings, types: TypeTable) -> None:
+    def __init__(
+        self,
+        function: Function,
+        index: ProgramIndex,
+        findings: Findings,
+        types: TypeTable,
+        launched: dict[tuple[object, ...], tuple[Expr, ...]] | None = None,
+    ) -> None:
         self.function = function
         self.index = index
         self.types = types
@@ -41,6 +49,8 @@ class FunctionFacts:
         """Position of each name's definition; -1 for parameters."""
         self.aliasing: Aliasing
         self.places: dict[str, Place] = {}
+        self.launched = {} if launched is None else launched
+        """For all functions together: the extents stated for a kernel and the numbers given to it."""
         self._findings = findings
 
     def report(self, code: str, message: str, position: int = -1) -> None:

@@ -92,6 +92,7 @@ _RULES = {
         "WIR081": "an immutable constant is written",
     },
     "kernels": {
+        "WIR039": "two launches of one kernel with the same numbers state different extents, so one of them is wrong",
         "WIR082": "a launched kernel does not exist",
         "WIR083": "a launch has another number of arguments than the kernel has parameters",
         "WIR084": "a pointer parameter is given a number, or a scalar parameter a tensor",

@@ -7,6 +7,7 @@ from functools import partial
 
 from wrapper_ir.aliasing import analyse_aliasing
 from wrapper_ir.analysis.sizes import declared_size
+from wrapper_ir.expr import Expr
 from wrapper_ir.expr.rewrite import map_atoms
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import AssertExpr, Define, OpBase
@@ -44,7 +45,8 @@ def _check(program: Program, findings: Findings) -> None:
         check_calls(index, findings)
     if findings:
         return
-    checked = [FunctionFacts(function, index, findings, types) for function in program.functions]
+    launched: dict[tuple[object, ...], tuple[Expr, ...]] = {}
+    checked = [FunctionFacts(function, index, findings, types, launched) for function in program.functions]
     for facts in checked:
         _guarded(partial(_first, facts), findings, facts.function)
     # Effects of calls come from the callees' bodies: the second stage needs them all to be in order.

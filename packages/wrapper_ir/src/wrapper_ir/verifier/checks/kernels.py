@@ -38,7 +38,7 @@ def check_kernel(kernel: KernelDef, findings: Findings) -> None:
 
 
 class Kernels(Check):
-    """WIR082 to WIR090."""
+    """WIR039, WIR082 to WIR090."""
 
     name = "kernels"
 
@@ -134,6 +134,11 @@ class Kernels(Check):
         if len(pointers) != len(op.extents):
             self.report("WIR088", f"{len(pointers)} pointers, but {len(op.extents)} extents", position)
             return
+        numbers = tuple(arg for arg in op.args if not isinstance(arg, Value))
+        if self.facts.launched.setdefault((op.kernel, numbers), op.extents) != op.extents:
+            self.report(
+                "WIR039", f"another launch of @{op.kernel} with the same numbers has other extents", position
+            )
         for i, extent in zip(pointers, op.extents):
             arg = op.args[i]
             assert isinstance(arg, Value)  # by `launch`
