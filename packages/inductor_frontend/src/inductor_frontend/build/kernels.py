@@ -79,7 +79,7 @@ class Kernels:
         self._pointer_types = _pointer_types()
         chosen = pick_vec_isa()  # false where upstream found none and wrote scalar code
         self._isa = tuple(str(chosen).split()) if chosen else ()
-        self._made: dict[tuple[str, tuple[_Use, ...]], CppKernel] = {}
+        self._made: dict[tuple[str, tuple[_Use, ...], tuple[Expr, ...]], CppKernel] = {}
 
     def define(self, event: DefineKernel) -> None:
         """Remembers a definition."""
@@ -104,8 +104,9 @@ class Kernels:
             _Use(self._access(p, text, event), _partners(p, root, declared, roots))
             for p, text, root in zip(declared, event.args, roots)
         )
-        kernel = self._kernel(definition, declared, uses)
-        scope.function.launch(kernel, args, extents=self._extents(args, event.args))
+        extents = self._extents(args, event.args)
+        kernel = self._kernel(definition, declared, uses, tuple(extents))
+        scope.function.launch(kernel, args, extents=extents)
 
     # --- definitions
 
@@ -136,16 +137,21 @@ class Kernels:
         return Access.WRITE if arg in event.produced else Access.READWRITE
 
     def _kernel(
-        self, definition: DefineKernel, declared: list[_Declared], uses: tuple[_Use, ...]
+        self,
+        definition: DefineKernel,
+        declared: list[_Declared],
+        uses: tuple[_Use, ...],
+        extents: tuple[Expr, ...],
     ) -> CppKernel:
-        """The typed kernel. One source called with other uses of its parameters becomes a second definition."""
-        key = (definition.name, uses)
+        """The typed kernel. One source called with other uses of its parameters, or with windows of other sizes,
+        becomes a second definition, so that all launches of one kernel state the same extents."""
+        key = (definition.name, uses, extents)
         found = self._made.get(key)
         if found is not None:
             return found
         match = _ENTRY.search(definition.declaration)
         assert match is not None  # read before, in _declared
-        count = sum(name == definition.name for name, _ in self._made)
+        count = sum(name == definition.name for name, _, _ in self._made)
         params = tuple(
             KernelParam(
                 name=p.name,
