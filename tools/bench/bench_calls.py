@@ -3,9 +3,10 @@
 Usage: `python -m tools.bench.bench_calls [--write] [NAME ...]`. Prints a table of ratios; `--write` also writes
 `docs/benchmarks/calls.md`, prediction first.
 
-Three comparisons for each model: the bare wrappers (flat arguments in a list, as `torch.compile` calls them), whole
-calls under `torch.compile` (the same guards on both sides), and our captured artifact called with the model's own
-signature against `torch.compile`'s. Both sides run the same kernels from the same graph.
+Four comparisons for each model. A captured artifact (weights are its constants) against Inductor's wrapper (weights
+are arguments), both on flat arguments; the artifact called with the model's own signature against `torch.compile`'s
+callable; both compilers under `torch.compile`, with the same guards around; and the two wrappers on the very same flat
+arguments, weights included. All run the same kernels from the same graph.
 """
 
 from __future__ import annotations
@@ -90,8 +91,15 @@ def measure(case: Case) -> dict[str, Ratio]:
         through = torch.compile(case.model, backend="wrapper_ir")
         compiled = compare(lambda: through(*case.args, **kwargs), lambda: stock(*case.args, **kwargs))
         ahead = py_wrapper.compile(inductor_frontend.capture(case.model, case.args, kwargs))
-        artifact = compare(lambda: ahead(*case.args, **kwargs), lambda: stock(*case.args, **kwargs))
-    return {"bare wrapper": bare, "under torch.compile": compiled, "artifact, own signature": artifact}
+        leaves = [*case.args, *kwargs.values()]
+        flat_call = compare(lambda: ahead.boxed(list(leaves)), lambda: theirs(list(flat)))
+        whole = compare(lambda: ahead(*case.args, **kwargs), lambda: stock(*case.args, **kwargs))
+    return {
+        "captured artifact / Inductor's wrapper": flat_call,
+        "captured artifact / torch.compile": whole,
+        "both under torch.compile": compiled,
+        "both wrappers on the same arguments": bare,
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -110,7 +118,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             continue
         for kind, ratio in measure(make()).items():
             rows.append((name, kind, *ratio.cells()))
-    headers = ("model", "call", "ours us", "Inductor us", "ours / Inductor")
+    headers = ("model", "call", "ours us", "Inductor us", "ratio")
     print(tabulate(rows, headers))
     if options.write:
         table = tabulate(rows, headers, tablefmt="github")
