@@ -191,7 +191,7 @@ def test_the_core_is_layered_as_written() -> None:
 def test_the_index_names_every_page() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "index.md" or f"({page.name})" in index
+        assert page.name == "index.md" or f"({page.name})" in index, f"no row for {page.name}"
 
 
 def test_the_table_of_proofs_names_every_test_file() -> None:
