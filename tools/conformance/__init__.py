@@ -1,0 +1,1 @@
+"""Torch's operator database through every path of ours, held against eager. `python -m tools.conformance` runs it."""

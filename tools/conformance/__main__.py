@@ -1,0 +1,102 @@
+"""Run torch's operator database through every path: `python -m tools.conformance`.
+
+Writes results to out/conformance as they come (a run that was stopped goes on where it was) and, after a run over all
+cases, docs/conformance.md. Exit status 1 if less than 99 % of the cases that upstream gets right pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tools.conformance.cases import SEED, every_nth, list_cases, op_table
+from tools.conformance.report import Summary, render
+from tools.conformance.results import Outcome, Upstream
+from tools.conformance.run import Again, jobs_of, open_store, pool_options, run_cases
+
+_PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
+_GOAL = 0.99
+
+
+def main() -> int:
+    """Run the command line; return the exit status."""
+    options = _arguments()
+    out = Path(options.out)
+    cases = list_cases(op_table(), options.seed)
+    whole = options.sample is None and not options.op
+    if options.op:
+        cases = [case for case in cases if case.op in options.op]
+    if options.sample is not None:
+        cases = every_nth(cases, options.sample)
+    print(f"seed {options.seed}, {len(cases)} cases", flush=True)
+    store = open_store(out)
+    jobs = jobs_of(cases, store, Again(options.again))
+    pool = pool_options(out, options.workers, options.timeout)
+    with _Display(len(jobs)) as display:
+        summary = run_cases(cases, jobs, store, pool, display.show)
+    _print_summary(summary)
+    if whole and len(summary.judged) == len(cases):
+        _PAGE.write_text(render(summary, options.seed), encoding="utf-8")
+    return 0 if summary.share >= _GOAL else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.conformance", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    add = parser.add_argument
+    add("--seed", type=int, default=SEED, help="chooses the random samples (default %(default)s)")
+    add("--sample", type=int, metavar="N", help="N cases at equal distances instead of all")
+    add("--op", action="append", metavar="NAME", help="only this operator (may be given again)")
+    add("--again", choices=[a.value for a in Again], default=Again.STALE.value,
+        help="cases with an outcome that run again: stale (other sources; the default), failed, all, none")  # fmt: skip
+    add("--workers", type=int, default=2, help="processes (default %(default)s)")
+    add("--timeout", type=float, default=300.0, help="seconds for a case (default %(default)s)")
+    add("--out", default="out/conformance", help="folder of results and caches (default %(default)s)")
+    return parser.parse_args()
+
+
+class _Display:
+    """A progress bar on a terminal, and a line for each failure everywhere."""
+
+    def __init__(self, total: int) -> None:
+        self.console = Console(soft_wrap=True)
+        self.progress = Progress(
+            TextColumn("[progress.description]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        self.task = self.progress.add_task("conformance", total=total)
+
+    def __enter__(self) -> _Display:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def show(self, result: Outcome | Upstream) -> None:
+        """One job is done."""
+        self.progress.advance(self.task)
+        if isinstance(result, Outcome):
+            for failure in result.failures:
+                line = f"{result.case}: {failure.stage.value} {failure.code}: {failure.reason}"
+                self.console.print(line, markup=False, highlight=False)
+
+
+def _print_summary(summary: Summary) -> None:
+    counted, failing = len(summary.counted), len(summary.failing)
+    print(
+        f"{counted - failing} of {counted} cases that upstream gets right pass ({100 * summary.share:.2f} %)"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

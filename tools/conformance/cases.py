@@ -1,0 +1,132 @@
+"""The cases: each operator of torch's database with its first sample, and with a random one of another dtype."""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+__all__ = ["SEED", "Call", "CaseId", "OpTable", "every_nth", "list_cases", "load_call", "op_table"]
+
+SEED = 2026
+"""Chooses the random samples; every run prints it."""
+
+# Any: upstream's OpInfo, which has no useful types.
+OpTable = dict[str, Any]
+
+_OTHERS = (torch.bfloat16, torch.float64, torch.int64, torch.bool, torch.complex64)
+_SAMPLES = 8  # how far into an operator's samples a random case looks
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CaseId:
+    """One case. `op` is the operator's name, with its variant after a dot; `sample` counts from 0, and stands for the
+    last sample where the operator has fewer."""
+
+    op: str
+    dtype: str
+    sample: int
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.dtype} #{self.sample}"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator as a function of its tensor inputs. `tolerances` are (rtol, atol), None for assert_close's own."""
+
+    function: Callable[..., Any]  # Any: an operator's results are its own
+    inputs: tuple[Tensor, ...]
+    tolerances: tuple[float, float] | None
+
+
+def op_table() -> OpTable:
+    """Upstream's database by name; takes seconds to load, the first time."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return {_name(op): op for op in op_db}
+
+
+def _name(op: Any) -> str:
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else str(op.name)
+
+
+def list_cases(table: OpTable, seed: int = SEED) -> list[CaseId]:
+    """All cases, in the database's order; operators that no CPU kernel supports have none."""
+    return [case for name, op in table.items() for case in _cases_of(name, op, seed)]
+
+
+def _cases_of(name: str, op: Any, seed: int) -> Iterator[CaseId]:
+    supported = op.supported_dtypes("cpu")
+    if not supported:
+        return
+    first = torch.float32 if torch.float32 in supported else min(supported, key=str)
+    yield CaseId(name, _dtype_name(first), 0, seed)
+    rng = random.Random(f"{seed}:{name}")
+    others = [dtype for dtype in _OTHERS if dtype in supported and dtype != first]
+    if others:
+        yield CaseId(name, _dtype_name(rng.choice(others)), rng.randrange(_SAMPLES), seed)
+
+
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def every_nth(cases: Sequence[CaseId], count: int) -> list[CaseId]:
+    """About `count` cases at equal distances, so that all parts of the database are among them."""
+    step = max(1, len(cases) // max(1, count))
+    return list(cases[::step])[:count]
+
+
+def load_call(case: CaseId, table: OpTable) -> Call:
+    """The case's inputs, equal in every process."""
+    op = table[case.op]
+    dtype: torch.dtype = getattr(torch, case.dtype)  # by string: the dtype's own name
+    sample = _sample(op, dtype, case)
+    leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+
+    def function(*tensors: Tensor) -> Any:
+        filled = list(leaves)
+        for place, tensor in zip(places, tensors, strict=True):
+            filled[place] = tensor
+        first, args, kwargs = pytree.tree_unflatten(filled, spec)
+        return op.op(first, *args, **kwargs)
+
+    return Call(function, tuple(leaves[i].detach() for i in places), _tolerances(op, dtype))
+
+
+def _sample(op: Any, dtype: torch.dtype, case: CaseId) -> Any:
+    torch.manual_seed(case.seed)
+    random.seed(case.seed)
+    samples = op.sample_inputs("cpu", dtype, requires_grad=False)
+    *_, last = islice(samples, case.sample + 1)
+    del samples
+    gc.collect(1)  # or the generator would be finalised in the middle of a trace, which upsets the tracer
+    return last
+
+
+def _tolerances(op: Any, dtype: torch.dtype) -> tuple[float, float] | None:
+    """The widest tolerances that the database states for the operator and dtype in any test of results."""
+    stated = [
+        tolerance
+        for info in op.decorators
+        for decorator in getattr(info, "decorators", ())  # plain decorators state nothing
+        for tolerance in [getattr(decorator, "d", {}).get(dtype)]
+        if tolerance is not None and info.device_type in (None, "cpu")
+    ]
+    if not stated:
+        return None
+    default = torch.testing._comparison.default_tolerances(dtype)
+    return (
+        max(default[0], *(t.rtol for t in stated)),
+        max(default[1], *(t.atol for t in stated)),
+    )

@@ -1,0 +1,88 @@
+"""What a call gives, and whether two calls gave the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from tools.conformance.cases import Call
+
+__all__ = ["UNDEFINED_VALUES", "Mismatch", "Observed", "assert_same", "observe"]
+
+UNDEFINED_VALUES = frozenset(
+    {
+        "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided",
+        "resize_", "resize_as_",
+    }
+)  # fmt: skip
+"""Operators whose results hold whatever memory held: only dtypes, sizes and devices are compared."""
+
+
+class Mismatch(AssertionError):
+    """Two calls gave different results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The results of a call, and its inputs as the call left them."""
+
+    results: Any  # Any: an operator's results are its own
+    inputs: tuple[Tensor, ...]
+
+
+def observe(call: Call, run: Callable[..., Any], seed: int) -> Observed:
+    """Runs on fresh copies of the inputs, from a fixed random state, without gradients."""
+    inputs = tuple(_fresh(t) for t in call.inputs)
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        return Observed(run(*inputs), inputs)
+
+
+def _fresh(tensor: Tensor) -> Tensor:
+    """A copy with the same strides and offset in a storage of its own, also where elements overlap."""
+    if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
+        return torch.clone(tensor)
+    storage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]  # upstream's
+    with torch.no_grad():
+        bare = torch.empty(0, dtype=tensor.dtype)
+        return bare.set_(storage, tensor.storage_offset(), tensor.size(), tensor.stride())
+
+
+def assert_same(got: Observed, want: Observed, call: Call, *, values: bool = True) -> None:
+    """Same structure, dtypes, devices and sizes, elements within tolerance (unless not `values`), and the same
+    changes of inputs. Raises Mismatch."""
+    _same_trees("result", got.results, want.results, call, values)
+    _same_trees("input after the call", list(got.inputs), list(want.inputs), call, values)
+
+
+def _same_trees(what: str, got: Any, want: Any, call: Call, values: bool) -> None:
+    got_leaves, got_spec = pytree.tree_flatten(got)
+    want_leaves, want_spec = pytree.tree_flatten(want)
+    if got_spec != want_spec:
+        raise Mismatch(f"{what}: structure {got_spec}, eager has {want_spec}")
+    for number, (a, b) in enumerate(zip(got_leaves, want_leaves, strict=True)):
+        if isinstance(a, Tensor) and isinstance(b, Tensor):
+            _same_tensors(f"{what} {number}", a, b, call.tolerances, values)
+        elif type(a) is not type(b) or not (a == b or (a != a and b != b)):
+            raise Mismatch(f"{what} {number}: {a!r}, eager has {b!r}")
+
+
+def _same_tensors(
+    what: str, got: Tensor, want: Tensor, tolerances: tuple[float, float] | None, values: bool
+) -> None:
+    if not values:
+        a, b = ((t.dtype, t.size(), t.device) for t in (got, want))
+        if a != b:
+            raise Mismatch(f"{what}: {a}, eager has {b}")
+        return
+    inexact = want.is_floating_point() or want.is_complex()
+    rtol, atol = tolerances if tolerances is not None and inexact else (None, None)
+    try:
+        torch.testing.assert_close(got, want, rtol=rtol, atol=atol, equal_nan=True)
+    except AssertionError as error:
+        raise Mismatch(f"{what}: {error}") from error

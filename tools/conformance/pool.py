@@ -1,0 +1,175 @@
+"""Worker processes that may hang or crash without stopping the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tools.conformance.cases import CaseId
+
+__all__ = ["Answer", "Job", "PoolOptions", "run_jobs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`what` is "ours" or "upstream"."""
+
+    what: str
+    case: CaseId
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`done` is the worker's answer, None where it crashed or ran out of time: then `lost` says how, and `at` the
+    step it had announced."""
+
+    job: Job
+    seconds: float
+    done: dict[str, Any] | None
+    lost: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOptions:
+    """`timeout` is for one job, `start` for a worker's imports, in seconds. A worker is replaced after `jobs` jobs,
+    so that what compilers keep does not pile up. Workers' standard error goes to files in `logs`."""
+
+    logs: Path
+    workers: int = 2
+    timeout: float = 300.0
+    start: float = 120.0
+    jobs: int = 100
+    command: Sequence[str] = (sys.executable, "-m", "tools.conformance.worker")
+    env: tuple[tuple[str, str], ...] = ()
+
+
+class _Worker:
+    """One process and the job it has."""
+
+    def __init__(self, number: int, options: PoolOptions) -> None:
+        self.log = (options.logs / f"worker{number}.log").open("ab")
+        self.options = options
+        self.process = subprocess.Popen(
+            list(options.command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env={**os.environ, **dict(options.env)},
+            start_new_session=True,  # its compilers go with it
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.input, self.output = self.process.stdin, self.process.stdout
+        self.job: Job | None = None
+        self.at, self.buffer, self.answered = "", b"", 0
+        self.since = time.monotonic()
+
+    def give(self, job: Job) -> None:
+        self.job, self.at, self.since = job, "", time.monotonic()
+        with suppress(BrokenPipeError):  # it died while idle: reading its output says so
+            self.input.write(json.dumps({"what": job.what, "case": asdict(job.case)}).encode() + b"\n")
+            self.input.flush()
+
+    @property
+    def late(self) -> bool:
+        limit = self.options.timeout + (0 if self.answered else self.options.start)
+        return self.job is not None and time.monotonic() - self.since > limit
+
+    def read(self) -> Answer | None:
+        """What has come, once the output is readable: an answer, also when the process has ended."""
+        chunk = os.read(self.output.fileno(), 1 << 16)
+        if not chunk:
+            return self.lose(_end(self.process.wait()))
+        self.buffer += chunk
+        while b"\n" in self.buffer:
+            line, self.buffer = self.buffer.split(b"\n", 1)
+            message = json.loads(line)
+            if "at" in message:
+                self.at = message["at"]
+            else:
+                return self._answer(message["done"])
+        return None
+
+    def _answer(self, done: dict[str, Any] | None, lost: str = "") -> Answer:
+        assert self.job is not None
+        answer = Answer(self.job, time.monotonic() - self.since, done, lost, self.at)
+        self.job = None
+        self.answered += 1
+        return answer
+
+    def lose(self, how: str) -> Answer:
+        self.stop()
+        return self._answer(None, how)
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):  # it has just ended
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for stream in (self.output, self.log):
+            stream.close()
+
+
+def _end(status: int) -> str:
+    if status < 0:
+        return f"killed by {signal.Signals(-status).name}"
+    return f"exit status {status}"
+
+
+def run_jobs(jobs: Iterable[Job], options: PoolOptions) -> Generator[Answer]:
+    """Answers to all jobs, as they come. Closing the iterator ends the workers."""
+    options.logs.mkdir(parents=True, exist_ok=True)
+    waiting = iter(jobs)
+    pool: dict[int, _Worker] = {}
+    try:
+        for number in range(options.workers):
+            _feed(pool, number, waiting, options)
+        while pool:
+            for number, answer in _answers(pool):
+                yield answer
+                _feed(pool, number, waiting, options)
+    finally:
+        for worker in pool.values():
+            worker.stop()
+
+
+def _feed(pool: dict[int, _Worker], number: int, waiting: Iterator[Job], options: PoolOptions) -> None:
+    """Gives the place `number` its next job, with a new process where the old one is gone or has done enough."""
+    job = next(waiting, None)
+    worker = pool.pop(number, None)
+    if worker is not None and (
+        job is None or worker.process.poll() is not None or worker.answered >= options.jobs
+    ):
+        worker.stop()
+        worker = None
+    if job is not None:
+        pool[number] = worker or _Worker(number, options)
+        pool[number].give(job)
+
+
+def _answers(pool: dict[int, _Worker]) -> list[tuple[int, Answer]]:
+    """What has come within a second, and what is overdue."""
+    found: list[tuple[int, Answer]] = []
+    with selectors.DefaultSelector() as selector:
+        for number, worker in pool.items():
+            selector.register(worker.output, selectors.EVENT_READ, number)
+        for key, _ in selector.select(timeout=1.0):
+            answer = pool[key.data].read()
+            if answer is not None:
+                found.append((key.data, answer))
+    answered = {number for number, _ in found}
+    for number, worker in pool.items():
+        if number not in answered and worker.late:
+            found.append((number, worker.lose(f"no answer within {worker.options.timeout:g} s")))
+    return found

@@ -1,0 +1,139 @@
+"""Results as JSON lines: appended as they come, so that a run that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tools.conformance.cases import CaseId
+from tools.conformance.pool import Answer
+from tools.conformance.stages import CRASH, Failure, Stage
+from tools.conformance.upstream import Verdict
+
+__all__ = ["Outcome", "Store", "Upstream", "outcome_of", "source_hash", "tidy", "verdict_of"]
+
+_ROOT = Path(__file__).parents[2]
+_REASON = 400  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a case on our side. `sources` identifies the code that ran; `broken` says why eager itself
+    cannot run it (empty where it can)."""
+
+    case: CaseId
+    sources: str
+    seconds: float
+    failures: tuple[Failure, ...] = ()
+    broken: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Every stage passed."""
+        return not self.failures and not self.broken
+
+    def passed_in(self, stage: Stage) -> bool:
+        """Whether the stage was reached, and passed."""
+        return not self.broken and not any(f.stage is stage or f.blocks(stage) for f in self.failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """Upstream's verdict on a case."""
+
+    case: CaseId
+    verdict: Verdict
+
+
+def outcome_of(answer: Answer, sources: str) -> Outcome:
+    """The outcome that a worker's answer means; a lost worker failed in the stage it had announced."""
+    case, seconds = answer.job.case, round(answer.seconds, 2)
+    if answer.done is None:
+        failure = Failure(Stage(answer.at or Stage.CAPTURE), CRASH, answer.lost)
+        return Outcome(case, sources, seconds, (failure,))
+    if "broken" in answer.done:
+        return Outcome(case, sources, seconds, broken=tidy(answer.done["broken"]))
+    failures = tuple(
+        Failure(Stage(f["stage"]), f["code"], tidy(f["reason"])) for f in answer.done["failures"]
+    )
+    return Outcome(case, sources, seconds, failures)
+
+
+def verdict_of(answer: Answer) -> Upstream:
+    """Upstream's verdict from a worker's answer; a crash or no answer is an error of upstream's."""
+    if answer.done is None:
+        verdict = Verdict(0, answer.lost)
+    elif "broken" in answer.done:
+        verdict = Verdict(0, tidy("eager: " + answer.done["broken"]))
+    else:
+        verdict = Verdict(answer.done["graphs"], tidy(answer.done["error"]))
+    return Upstream(answer.job.case, verdict)
+
+
+def tidy(reason: str) -> str:
+    """Without what differs from machine to machine and run to run, and not too long."""
+    for folder in (sysconfig.get_path("purelib"), str(_ROOT)):
+        reason = reason.replace(folder + "/", "")
+    reason = re.sub(r"\b0x[0-9a-f]{6,}", "0x…", reason)
+    return reason if len(reason) <= _REASON else reason[: _REASON - 1] + "…"
+
+
+def source_hash() -> str:
+    """Identifies the packages' source code."""
+    digest = hashlib.sha256()
+    for path in sorted(_ROOT.glob("packages/*/src/**/*.py")):
+        digest.update(path.relative_to(_ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class Store:
+    """Files of results: later lines replace earlier ones."""
+
+    def __init__(self, folder: Path, upstream: Iterable[Path]) -> None:
+        """Outcomes are kept in `folder`; verdicts are read from all files of `upstream` and appended to the last."""
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.upstream_files = tuple(upstream)
+        self.outcomes = {o.case: o for o in map(_read_outcome, _lines(folder / "outcomes.jsonl"))}
+        self.verdicts = {
+            u.case: u.verdict for file in self.upstream_files for u in map(_read_verdict, _lines(file))
+        }
+
+    def add(self, result: Outcome | Upstream) -> None:
+        """Keeps a result, on disk too."""
+        if isinstance(result, Outcome):
+            self.outcomes[result.case] = result
+            _append(self.folder / "outcomes.jsonl", asdict(result))
+        else:
+            self.verdicts[result.case] = result.verdict
+            _append(self.upstream_files[-1], asdict(result))
+
+
+def _append(path: Path, entry: dict[str, Any]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.is_file():
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError:  # cut off when a run was killed
+            continue
+
+
+def _read_outcome(entry: dict[str, Any]) -> Outcome:
+    failures = tuple(Failure(Stage(f["stage"]), f["code"], f["reason"]) for f in entry["failures"])
+    return Outcome(CaseId(**entry["case"]), entry["sources"], entry["seconds"], failures, entry["broken"])
+
+
+def _read_verdict(entry: dict[str, Any]) -> Upstream:
+    return Upstream(CaseId(**entry["case"]), Verdict(**entry["verdict"]))

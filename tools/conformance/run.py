@@ -1,0 +1,82 @@
+"""A run: what is still to do, done by workers, kept as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from enum import StrEnum
+from pathlib import Path
+
+import torch
+
+from tools.conformance.cases import CaseId
+from tools.conformance.pool import Job, PoolOptions, run_jobs
+from tools.conformance.report import Summary, summarise
+from tools.conformance.results import Outcome, Store, Upstream, outcome_of, source_hash, verdict_of
+
+__all__ = ["Again", "Results", "jobs_of", "open_store", "pool_options", "run_cases"]
+
+Results = Callable[[Outcome | Upstream], None]
+
+_HERE = Path(__file__).parent
+
+
+class Again(StrEnum):
+    """Which of the cases that have an outcome run again."""
+
+    STALE = "stale"
+    """Those that ran with other sources."""
+    FAILED = "failed"
+    """Those that failed."""
+    ALL = "all"
+    NONE = "none"
+
+
+def open_store(out: Path) -> Store:
+    """The results in `out`, with the verdicts that the repository has for this torch."""
+    shipped = _HERE / "verdicts" / f"torch-{torch.__version__.split('+')[0]}.jsonl"
+    return Store(out, [shipped, out / f"upstream-{torch.__version__}.jsonl"])
+
+
+def pool_options(out: Path, workers: int, timeout: float) -> PoolOptions:
+    """Workers with one thread each, and kernel caches in `out`."""
+    env = {
+        "OMP_NUM_THREADS": "1",
+        "WRAPPER_IR_CACHE_DIR": str((out / "kernels").absolute()),
+        "TORCHINDUCTOR_CACHE_DIR": str((out / "inductor").absolute()),
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    }
+    return PoolOptions(logs=out / "logs", workers=workers, timeout=timeout, env=tuple(env.items()))
+
+
+def jobs_of(cases: Sequence[CaseId], store: Store, again: Again) -> list[Job]:
+    """What has to run before the cases can be judged; our side first, since upstream's verdicts stay true."""
+    sources = source_hash()
+
+    def wanted(case: CaseId) -> bool:
+        known = store.outcomes.get(case)
+        match again:
+            case Again.STALE:
+                return known is None or known.sources != sources
+            case Again.FAILED:
+                return known is None or bool(known.failures)
+            case Again.ALL:
+                return True
+            case Again.NONE:
+                return known is None
+
+    ours = [Job("ours", case) for case in cases if wanted(case)]
+    return ours + [Job("upstream", case) for case in cases if case not in store.verdicts]
+
+
+def run_cases(
+    cases: Sequence[CaseId], jobs: Sequence[Job], store: Store, options: PoolOptions, show: Results
+) -> Summary:
+    """Runs the jobs; every result is kept, then shown."""
+    sources = source_hash()
+    with closing(run_jobs(jobs, options)) as answers:
+        for answer in answers:
+            result = verdict_of(answer) if answer.job.what == "upstream" else outcome_of(answer, sources)
+            store.add(result)
+            show(result)
+    return summarise(cases, store.outcomes, store.verdicts)

@@ -1,0 +1,41 @@
+"""The oracle for what can be asked of us: whether upstream's own compiler gets a case right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch._dynamo.utils import counters
+
+from tools.conformance.cases import Call, CaseId
+from tools.conformance.compare import UNDEFINED_VALUES, assert_same, observe
+
+__all__ = ["Verdict", "judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`graphs` were compiled (0: eager ran everything); `error` is empty where the results are eager's."""
+
+    graphs: int
+    error: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the case is one that upstream compiles and gets right."""
+        return self.graphs > 0 and not self.error
+
+
+def judge(case: CaseId, call: Call) -> Verdict:
+    """Compiles the case with stock `torch.compile` and compares it with eager. Raises what eager raises."""
+    want = observe(call, call.function, case.seed)
+    torch._dynamo.reset()
+    counters.clear()
+    try:
+        got = observe(call, torch.compile(call.function), case.seed)
+        assert_same(got, want, call, values=case.op not in UNDEFINED_VALUES)
+    except Exception as error:
+        return Verdict(
+            counters["stats"]["unique_graphs"], f"{type(error).__name__}: {' '.join(str(error).split())}"
+        )
+    return Verdict(counters["stats"]["unique_graphs"])

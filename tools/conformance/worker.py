@@ -1,0 +1,72 @@
+"""The process that runs cases: one job a line on standard input, one answer a line on standard output.
+
+A job is `{"what": "ours" | "upstream", "case": {...}}`. Answers are `{"at": STAGE}` before each step, so that a crash
+has a place, and last `{"done": {...}}`: for ours `{"failures": [...]}`, for upstream a verdict, or `{"broken": REASON}`
+where eager itself cannot run the case.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import traceback
+import warnings
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from tools.conformance.cases import CaseId, OpTable, load_call, op_table
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Answers jobs until standard input ends."""
+    answers = _own_stdout()
+    warnings.simplefilter("ignore")
+    table = op_table()
+    _prepare()
+    for line in sys.stdin:
+        job = json.loads(line)
+        done = _answer(job["what"], CaseId(**job["case"]), table, answers)
+        _write(answers, {"done": done})
+        gc.collect()
+
+
+def _own_stdout() -> TextIO:
+    """Standard output for answers alone: whatever else is printed goes to standard error."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return answers
+
+
+def _write(answers: TextIO, message: dict[str, Any]) -> None:
+    answers.write(json.dumps(message) + "\n")
+    answers.flush()
+
+
+def _prepare() -> None:
+    """Random numbers as eager draws them: only then can results be compared at all."""
+    import torch._inductor.config
+
+    torch._inductor.config.fallback_random = True
+
+
+def _answer(what: str, case: CaseId, table: OpTable, answers: TextIO) -> dict[str, Any]:
+    from tools.conformance.stages import check_case
+    from tools.conformance.upstream import judge
+
+    try:
+        call = load_call(case, table)
+        if what == "upstream":
+            return asdict(judge(case, call))
+        failures = check_case(case, call, lambda stage: _write(answers, {"at": stage.value}))
+        return {"failures": [asdict(failure) for failure in failures]}
+    except Exception as error:
+        traceback.print_exc()
+        return {"broken": f"{type(error).__name__}: {' '.join(str(error).split())}"}
+
+
+if __name__ == "__main__":
+    main()
