@@ -35,6 +35,7 @@ class Proofs:
         self._ranges = _ranges(index)
         self._definitions: dict[str, Expr] = {}
         self._facts: list[Expr] = []
+        self._negative: dict[Expr, bool] = {}
         self._proven: dict[tuple[Expr, Expr], bool] = {}
         self._refuted: dict[tuple[Expr, Expr], tuple[int, int]] = {}
 
@@ -72,6 +73,12 @@ class Proofs:
 
     def negative(self, e: Expr) -> bool:
         """Whether `e` is below 0 for every assignment in range."""
+        known = self._negative.get(e)
+        if known is None:
+            known = self._negative[e] = self._is_negative(e)
+        return known
+
+    def _is_negative(self, e: Expr) -> bool:
         try:
             high = bounds(e, self._ranges).hi
         except ExpressionError:

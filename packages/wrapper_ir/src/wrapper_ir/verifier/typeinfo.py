@@ -30,17 +30,27 @@ class TypeTable:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Type, TypeInfo]] = {}
+        self._symbolic: dict[tuple[object, ...], TypeInfo] = {}
+        """Facts about symbolic tensors, which are slow to find, by all that they depend on."""
 
     def __call__(self, type: Type) -> TypeInfo:
         known = self._known.get(id(type))
         if known is None:
-            known = self._known[id(type)] = (type, _inspect(type))
+            info = self._tensor(type) if isinstance(type, TensorType) else _inspect(type)
+            known = self._known[id(type)] = (type, info)
         return known[1]
+
+    def _tensor(self, type: TensorType) -> TypeInfo:
+        info = _inspect_numbers(type)
+        if info is None:
+            key = (type.dtype.itemsize, type.sizes, type.strides)
+            info = self._symbolic.get(key)
+            if info is None:
+                info = self._symbolic[key] = _inspect_symbolic(type)
+        return info
 
 
 def _inspect(type: Type) -> TypeInfo:
-    if isinstance(type, TensorType):
-        return _inspect_tensor(type)
     if not isinstance(type, StorageType):
         return _NOTHING
     nbytes = type.nbytes
@@ -52,19 +62,19 @@ def _inspect(type: Type) -> TypeInfo:
     return TypeInfo(nbytes, (nbytes,), problems)
 
 
-def _inspect_tensor(type: TensorType) -> TypeInfo:
+def _inspect_numbers(type: TensorType) -> TypeInfo | None:
+    """The facts where all sizes and strides are numbers and none is negative, else None."""
     sizes, strides = type.sizes, type.strides
     if len(sizes) != len(strides):
-        problem = ("WIR040", f"{len(sizes)} sizes, but {len(strides)} strides")
-        return TypeInfo(0, _symbolic((*sizes, *strides)), (problem,))
+        return None
     itemsize = type.dtype.itemsize
     reach, empty = itemsize, False
     for size, stride in zip(sizes, strides):
         if size.__class__ is not Int or stride.__class__ is not Int:
-            return _inspect_symbolic(type)
+            return None
         n, step = size.value, stride.value
         if n < 0 or step < 0:
-            return _inspect_symbolic(type)
+            return None
         empty = empty or n == 0
         reach += (n - 1) * step * itemsize
     return TypeInfo(0 if empty else reach)
@@ -75,14 +85,17 @@ def _symbolic(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def _inspect_symbolic(type: TensorType) -> TypeInfo:
+    exprs = _symbolic((*type.sizes, *type.strides))
+    if len(type.sizes) != len(type.strides):
+        problem = ("WIR040", f"{len(type.sizes)} sizes, but {len(type.strides)} strides")
+        return TypeInfo(0, exprs, (problem,))
     problems = []
-    for code, what, exprs in (("WIR041", "size", type.sizes), ("WIR042", "stride", type.strides)):
-        for e in exprs:
+    for code, what, numbers in (("WIR041", "size", type.sizes), ("WIR042", "stride", type.strides)):
+        for e in numbers:
             if isinstance(e, Int) and e.value < 0:
                 problems.append((code, f"{what} {e.value} is negative"))
             elif e.kind is not SymKind.INT:
                 problems.append(("WIR034", f"a {what} is not an int"))
-    exprs = _symbolic((*type.sizes, *type.strides))
     if problems:
         return TypeInfo(0, exprs, tuple(problems))
     extent = extent_bytes(type)

@@ -52,7 +52,9 @@ class LayoutCheck(Check):
         self.places[result.name] = (root, first)
         extent = self.types(result.type).extent
         capacity = self.facts.capacity(root)
-        if first.__class__ is int and extent.__class__ is int and capacity.__class__ is int:
+        if extent is capacity and first.__class__ is int and first == 0:
+            inside = True  # all of it, which is what most views are
+        elif first.__class__ is int and extent.__class__ is int and capacity.__class__ is int:
             inside = first >= 0 and (first + extent <= capacity or extent == 0)
         else:
             inside = self.inside(first, extent, capacity)

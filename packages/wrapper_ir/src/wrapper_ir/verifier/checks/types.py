@@ -27,6 +27,8 @@ class Types(Check):
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
+        self.sound: set[int] = set()
+        """Ids of the facts (which the table keeps alive) about types that were checked already."""
         for param in facts.function.params:
             self.type(-1, param.value.name, param.value.type)
 
@@ -36,8 +38,9 @@ class Types(Check):
     def op(self, position: int, op: Op) -> None:
         for value in self.facts.results[position]:
             info = self.facts.types(value.type)
-            if info.problems or info.exprs:
+            if info.problems or (info.exprs and id(info) not in self.sound):
                 self.type(position, value.name, value.type)
+                self.sound.add(id(info))
 
     def type(self, position: int, name: str, type: Type) -> None:
         info = self.facts.types(type)
