@@ -94,8 +94,9 @@ def _as_freed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Changes
 def _as_needed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Changes, Changes]:
     """What is planned on its own: storages, and tensors of pools; each from its first to its last use."""
     slots, slot_of = _slots(function, live)
-    first: dict[Value, int] = {}
-    last: dict[Value, int] = {}
+    # What was donated can be given back from the start on.
+    first = {root: -1 for root, position in live.aliasing.ours.items() if position < 0}
+    last = dict(first)
     for position, op in enumerate(function.body):
         if isinstance(op, Free):
             continue
@@ -104,7 +105,6 @@ def _as_needed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Change
             for root in (slot_of[value],) if value in slot_of else live.aliasing.roots.get(value, NO_ROOTS):
                 first.setdefault(root, position)
                 last[root] = position
-    end = len(function.body)
     gains: Changes = {}
     losses: Changes = {}
     for root, start in first.items():
@@ -114,8 +114,8 @@ def _as_needed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Change
         size = sizes.bytes_of(root)
         if root in slots or (ours is not None and ours >= 0):
             gains[start] = gains.get(start, 0) + size
-        stop = last[root] if root in slots or root in live.storages else end
-        losses[stop] = losses.get(stop, 0) + size
+        # The last use of what is moved is the move.
+        losses[last[root]] = losses.get(last[root], 0) + size
     return gains, losses
 
 
