@@ -36,6 +36,8 @@ class FunctionScope:
         self.out = out
         self.names = Namer(module.names.taken)
         self.bound: dict[Value, str] = {}
+        self.tenants: dict[Value, dict[Value, None]] = {}
+        """For each root, the values with a variable that may live in it, in order of definition."""
         self.defined: dict[str, str] = {}
         self.position = 0
         self.pending: dict[Value, AllocStorage] = {}
@@ -54,15 +56,6 @@ class FunctionScope:
     def aliasing(self) -> Aliasing:
         """Which storages each value may live in."""
         return analyse_aliasing(self.function, self.module.index)
-
-    @cached_property
-    def members(self) -> dict[Value, list[Value]]:
-        """For each root, the values that may live in it."""
-        found: dict[Value, list[Value]] = {}
-        for value, roots in self.aliasing.roots.items():
-            for root in roots:
-                found.setdefault(root, []).append(value)
-        return found
 
     @cached_property
     def users(self) -> dict[Value, list[Op]]:
@@ -87,6 +80,8 @@ class FunctionScope:
         """A Python variable for a value that is defined now."""
         name = self.names(value.name)
         self.bound[value] = name
+        for root in self._roots(value):
+            self.tenants.setdefault(root, {})[value] = None
         return name
 
     def name(self, value: Value) -> str:
@@ -113,12 +108,20 @@ class FunctionScope:
 
     def unbind(self, values: Iterable[Value]) -> list[str]:
         """The variables of these values, which are no longer theirs; the caller deletes them."""
-        return [self.bound.pop(value) for value in values if value in self.bound]
+        names: list[str] = []
+        for value in values:
+            if value in self.bound:
+                names.append(self.bound.pop(value))
+                for root in self._roots(value):
+                    self.tenants[root].pop(value, None)
+        return names
 
     def storage_members(self, value: Value) -> list[Value]:
         """All values with a variable that live in the storage of `value`."""
-        roots = self.aliasing.roots.get(value, (value,))
-        return [m for root in roots for m in self.members.get(root, [root]) if m in self.bound]
+        return list(dict.fromkeys(m for root in self._roots(value) for m in self.tenants.get(root, ())))
+
+    def _roots(self, value: Value) -> tuple[Value, ...]:
+        return self.aliasing.roots.get(value, (value,))
 
     # --- texts
 

@@ -33,15 +33,6 @@ class FunctionInfo:
     aliasing: Aliasing
 
     @cached_property
-    def members(self) -> dict[Value, tuple[Value, ...]]:
-        """For each root, the values that may live in it."""
-        found: dict[Value, list[Value]] = {}
-        for value, roots in self.aliasing.roots.items():
-            for root in roots:
-                found.setdefault(root, []).append(value)
-        return {root: tuple(values) for root, values in found.items()}
-
-    @cached_property
     def born(self) -> dict[int, tuple[Value, ...]]:
         """For each position, the roots that the op there makes (-1: owned parameters)."""
         found: dict[int, list[Value]] = {}
@@ -86,6 +77,8 @@ class Frame(Generic[T]):
         self.symbols: dict[str, Number] = {}
         self.roots: dict[Value, int] = {}
         """Storage keys of the live roots."""
+        self.tenants: dict[Value, dict[Value, None]] = {}
+        """For each root, the defined values that may live in it."""
 
     # --- looking things up
 
@@ -140,6 +133,18 @@ class Frame(Generic[T]):
     def bind(self, value: Value, held: object) -> None:
         """Gives a value its content."""
         self.values[value] = held
+        for root in self.roots_of(value):
+            self.tenants.setdefault(root, {})[value] = None
+
+    def unbind(self, value: Value) -> None:
+        """Takes a value's content away, where it has any."""
+        if self.values.pop(value, self) is not self:
+            for root in self.roots_of(value):
+                self.tenants[root].pop(value, None)
+
+    def roots_of(self, value: Value) -> tuple[Value, ...]:
+        """The storages that a value may live in."""
+        return self.info.aliasing.roots.get(value, (value,))
 
     def bind_checked(self, value: Value, held: object) -> None:
         """Binds the result of a library call after holding it against its declared type.
@@ -176,30 +181,27 @@ class Frame(Generic[T]):
 
     def free(self, value: Value) -> None:
         """Ends a storage: its bytes are poisoned if asked for, and no value of it can be used again."""
-        for root in self.info.aliasing.roots.get(value, (value,)):
+        for root in self.roots_of(value):
             key = self.roots.pop(root, None)
             if key is None:
                 raise ExecutionError("WIR923", f"the storage of %{value.name} was freed or moved before")
-            held = [m for m in self._members(root) if m in self.values]
-            if held and self.session.options.poison is not None:
-                storage = self.machine.storage_of(self.values[held[0]])
-                self.machine.fill_bytes(storage, self.session.options.poison)
+            poison = self.session.options.poison
+            tenant = next(iter(self.tenants.get(root, ())), None)
+            if tenant is not None and poison is not None:
+                self.machine.fill_bytes(self.machine.storage_of(self.values[tenant]), poison)
             self.forget(root)
             self.session.meter.ended(key)
 
     def move(self, value: Value) -> None:
         """Hands a storage on: no value of it can be used here again."""
-        for root in self.info.aliasing.roots.get(value, (value,)):
+        for root in self.roots_of(value):
             self.roots.pop(root, None)
             self.forget(root)
 
     def forget(self, root: Value) -> None:
         """Makes all values of a storage unusable."""
-        for member in self._members(root):
-            self.values.pop(member, None)
-
-    def _members(self, root: Value) -> tuple[Value, ...]:
-        return self.info.members.get(root, (root,))
+        for tenant in tuple(self.tenants.get(root, ())):
+            self.unbind(tenant)
 
     def is_storage(self, value: Value) -> bool:
         """Whether a value is a storage (held as bytes), not a tensor."""

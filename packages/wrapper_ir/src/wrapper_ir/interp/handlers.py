@@ -66,7 +66,7 @@ def _free(op: Free, frame: AnyFrame) -> None:
 
 def _drop(op: Drop, frame: AnyFrame) -> None:
     frame.value(op.value)
-    frame.values.pop(op.value, None)
+    frame.unbind(op.value)
 
 
 def _copy(op: Copy, frame: AnyFrame) -> None:
@@ -99,10 +99,10 @@ def _view(op: View, frame: AnyFrame) -> None:
 
 def _end_tensors(source: Value, frame: AnyFrame) -> None:
     """Reuse ends the source and every tensor over its storage; the storage itself goes on."""
-    for root in frame.info.aliasing.roots.get(source, (source,)):
-        for member in frame.info.members.get(root, ()):
-            if member == source or not frame.is_storage(member):
-                frame.values.pop(member, None)
+    for root in frame.roots_of(source):
+        for tenant in tuple(frame.tenants.get(root, ())):
+            if tenant == source or not frame.is_storage(tenant):
+                frame.unbind(tenant)
 
 
 def _launch(op: Launch, frame: AnyFrame) -> None:
