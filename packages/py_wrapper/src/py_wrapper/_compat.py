@@ -51,6 +51,6 @@ FAST_IMPORTS: Mapping[str, str] = {
         "torch._C._dynamo.guards._empty_strided_cpu"
     ),
     "reinterpret": "reinterpret = torch._C._dynamo.guards._reinterpret_tensor",
-    "assert_size_stride": "assert_size_stride = torch._C._dynamo.guards.assert_size_stride",
+    "torch_layout_check": "torch_layout_check = torch._C._dynamo.guards.assert_size_stride",
 }
 """Assignments for emitted modules, by the name that they define."""

@@ -82,6 +82,7 @@ def _check_result(value: Value, scope: FunctionScope) -> None:
     if not scope.known((*type.sizes, *type.strides)) or _asserted_next(value, scope):
         return
     check = scope.module.helper(Helper.ASSERT_LAYOUT)
+    scope.module.runtime("fail_layout")
     scope.out.line(f"{check}({scope.name(value)}, {scope.shape(type.sizes)}, {scope.shape(type.strides)})")
 
 

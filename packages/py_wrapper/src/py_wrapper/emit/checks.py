@@ -44,6 +44,7 @@ def assert_layout(op: AssertLayout, scope: FunctionScope) -> None:
         return
     name = scope.name(op.tensor)
     check = scope.module.helper(Helper.ASSERT_LAYOUT)
+    scope.module.runtime("fail_layout")
     args = [name, scope.shape(op.sizes), scope.shape(op.strides)]
     if op.message:
         args.append(quoted(op.message))
