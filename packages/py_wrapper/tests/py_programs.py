@@ -1,112 +1,14 @@
-"""Small programs as text, with inputs and what they must compute; together they hold every op of the IR."""
+"""Small programs that together hold every op of the IR."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import torch
+from packages.py_wrapper.tests.py_case import ADD, KERNELS, MM, RELU, TOPK, Case
 from torch import Tensor
 
-from py_wrapper import TORCH_MACHINE
-from wrapper_ir import parse_program
-from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.kernels import ForeignKernel, KernelDef
-from wrapper_ir.program import Program, Target
-from wrapper_ir.protocols import KernelRuntime, LoadedKernel
-
-__all__ = ["CASES", "Case", "artifact_of", "find_runtime"]
-
-
-# --- a kernel runtime whose kernels are Python functions
-
-
-def _double(source: Tensor, target: Tensor, count: int) -> None:
-    """target = 2 * source over the first `count` elements in memory order."""
-    flat_in = source.as_strided((count,), (1,))
-    target.as_strided((count,), (1,)).copy_(flat_in * 2)
-
-
-def _increment(x: Tensor) -> None:
-    x.add_(1)
-
-
-FUNCTIONS: Mapping[str, LoadedKernel] = {"double": _double, "increment": _increment}
-
-
-class PythonKernels:
-    """The runtime `pytest-kernels`: the payload names a function."""
-
-    kind = "pytest-kernels"
-
-    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
-        assert isinstance(kernel, ForeignKernel)
-        return FUNCTIONS[kernel.payload.strip()]
-
-    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
-        return {k.name: self.load(k, target) for k in kernels}
-
-
-def find_runtime(kind: str) -> KernelRuntime:
-    """Finds the runtime of these tests only."""
-    assert kind == PythonKernels.kind
-    return PythonKernels()
-
-
-# --- cases
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """`expected` gets clones of the inputs, and returns the results; `after` looks at the inputs after a call."""
-
-    name: str
-    text: str
-    inputs: Callable[[], list[Any]]
-    expected: Callable[..., tuple[Any, ...]]
-    after: Callable[..., tuple[Any, ...]] | None = None
-    constants: Mapping[str, Tensor] = field(default_factory=dict)
-
-    @property
-    def program(self) -> Program:
-        return parse_program(HEADER + self.text)
-
-
-HEADER = """wir 0.1
-target cpu
-
-symbol s0 : int backed [2, 1024] hint 8
-symbol s1 : int backed [2, 1024] hint 4
-symbol u0 : int unbacked [0, *]
-symbol u1 : float unbacked
-
-"""
-
-KERNELS = """
-kernel foreign @double runtime "pytest-kernels" (read f32* source, write f32* target, i64 count) {{{
-double
-}}}
-kernel foreign @increment runtime "pytest-kernels" (readwrite f32* x) {{{
-increment
-}}}
-"""
-MM = 'extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"\n'
-RELU = 'extern "aten::relu(Tensor self) -> Tensor"\n'
-TOPK = (
-    'extern "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) '
-    '-> (Tensor values, Tensor indices)"\n'
-)
-ADD = 'extern "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"\n'
-
-
-def artifact_of(case: Case) -> Artifact:
-    """The case's program with its constants."""
-    program, data = case.program, {}
-    for constant in program.constants:
-        data[constant.value.name] = TORCH_MACHINE.data(case.constants[constant.value.name])
-    return bare_artifact(program, data)
+__all__ = ["CASES"]
 
 
 def _x(*sizes: int) -> Tensor:

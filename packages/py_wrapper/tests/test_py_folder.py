@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 import torch
-from packages.py_wrapper.tests.py_programs import CASES, artifact_of, find_runtime
+from packages.py_wrapper.tests.py_case import artifact_of, find_runtime
+from packages.py_wrapper.tests.py_programs import CASES
 
 import py_wrapper
 from py_wrapper import EMITTER, PyOptions

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from packages.py_wrapper.tests.py_programs import CASES, artifact_of
+from packages.py_wrapper.tests.py_case import artifact_of
+from packages.py_wrapper.tests.py_programs import CASES
 
 import py_wrapper
 from py_wrapper import PyOptions

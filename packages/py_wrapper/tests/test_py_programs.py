@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from packages.py_wrapper.tests.py_programs import CASES, Case, artifact_of, find_runtime
+from packages.py_wrapper.tests.py_case import Case, artifact_of, find_runtime
+from packages.py_wrapper.tests.py_programs import CASES
 from torch import Tensor
 
 import py_wrapper

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from packages.py_wrapper.tests.py_programs import KERNELS, find_runtime
+from packages.py_wrapper.tests.py_case import KERNELS, find_runtime
 
 import py_wrapper
 from py_wrapper import PyOptions
