@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -22,9 +23,9 @@ _PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 _GOAL = 0.99
 
 
-def main() -> int:
-    """Run the command line; return the exit status."""
-    options = _arguments()
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line (the process's own, unless given); return the exit status."""
+    options = _arguments(argv)
     out = Path(options.out)
     cases = list_cases(op_table(), options.seed)
     whole = options.sample is None and not options.op
@@ -44,7 +45,7 @@ def main() -> int:
     return 0 if summary.share >= _GOAL else 1
 
 
-def _arguments() -> argparse.Namespace:
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tools.conformance", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -57,7 +58,7 @@ def _arguments() -> argparse.Namespace:
     add("--workers", type=int, default=2, help="processes (default %(default)s)")
     add("--timeout", type=float, default=300.0, help="seconds for a case (default %(default)s)")
     add("--out", default="out/conformance", help="folder of results and caches (default %(default)s)")
-    return parser.parse_args()
+    return parser.parse_args(argv)
 
 
 class _Display:

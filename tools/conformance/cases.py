@@ -13,7 +13,17 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-__all__ = ["SEED", "Call", "CaseId", "OpTable", "every_nth", "list_cases", "load_call", "op_table"]
+__all__ = [
+    "SEED",
+    "Call",
+    "CaseId",
+    "OpTable",
+    "every_nth",
+    "list_cases",
+    "load_call",
+    "op_table",
+    "tolerances_of",
+]
 
 SEED = 2026
 """Chooses the random samples; every run prints it."""
@@ -101,7 +111,7 @@ def load_call(case: CaseId, table: OpTable) -> Call:
         first, args, kwargs = pytree.tree_unflatten(filled, spec)
         return op.op(first, *args, **kwargs)
 
-    return Call(function, tuple(leaves[i].detach() for i in places), _tolerances(op, dtype))
+    return Call(function, tuple(leaves[i].detach() for i in places), tolerances_of(op, dtype))
 
 
 def _sample(op: Any, dtype: torch.dtype, case: CaseId) -> Any:
@@ -114,14 +124,16 @@ def _sample(op: Any, dtype: torch.dtype, case: CaseId) -> Any:
     return last
 
 
-def _tolerances(op: Any, dtype: torch.dtype) -> tuple[float, float] | None:
-    """The widest tolerances that the database states for the operator and dtype in any test of results."""
+def tolerances_of(op: Any, dtype: torch.dtype) -> tuple[float, float] | None:
+    """The widest (rtol, atol) that the database states for the operator and dtype in any test of results."""
+    from torch.testing._internal.common_device_type import toleranceOverride
+
     stated = [
-        tolerance
+        decorator.d[dtype]
         for info in op.decorators
         for decorator in getattr(info, "decorators", ())  # plain decorators state nothing
-        for tolerance in [getattr(decorator, "d", {}).get(dtype)]
-        if tolerance is not None and info.device_type in (None, "cpu")
+        if isinstance(decorator, toleranceOverride) and dtype in decorator.d
+        if info.device_type in (None, "cpu")
     ]
     if not stated:
         return None

@@ -59,7 +59,7 @@ def jobs_of(cases: Sequence[CaseId], store: Store, again: Again) -> list[Job]:
             case Again.STALE:
                 return known is None or known.sources != sources
             case Again.FAILED:
-                return known is None or bool(known.failures)
+                return known is None or not known.passed
             case Again.ALL:
                 return True
             case Again.NONE:
