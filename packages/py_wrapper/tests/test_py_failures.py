@@ -60,6 +60,7 @@ def test_coded_and_placed(name: str, engine: str) -> None:
     message = str(error)
     assert part in message
     assert "relu" in message, "the source op is named"
+    assert "opcheck" not in message
     assert ("program.py:" in message) if engine == "python" else ("^^^" in message)
 
 

@@ -100,6 +100,16 @@ def test_cached_files_are_stable_and_shared(tmp_path: Path) -> None:
     assert sorted(p.name for p in before) == ["double.txt", "increment.txt", "kernels.json", "mlp.py"]
 
 
+def test_edited_files_in_the_cache_are_written_again(tmp_path: Path) -> None:
+    options = PyOptions(cache_folder=tmp_path, find_runtime=find_runtime, name="mlp")
+    f = py_wrapper.compile(artifact_of(BY_NAME["mlp"]), options)
+    path = Path(f.__code__.co_filename)
+    text = path.read_text()
+    path.write_text(text + "breakpoint()\n")
+    py_wrapper.compile(artifact_of(BY_NAME["mlp"]), options)
+    assert path.read_text() == text
+
+
 def test_every_load_has_state_of_its_own() -> None:
     options = PyOptions(find_runtime=find_runtime)
     artifact = artifact_of(BY_NAME["mutation"])

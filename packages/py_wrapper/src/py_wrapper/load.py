@@ -48,7 +48,7 @@ def place_in_cache(emitted: EmittedModule, options: PyOptions) -> Path:
     folder = root / digest.hexdigest()[:2] / digest.hexdigest()[:32]
     path = folder / f"{emitted.name}.py"
     try:
-        if not path.exists():
+        if not _is_there(folder, emitted):
             write_files(folder, emitted)
     except OSError as error:
         raise CacheError(
@@ -57,6 +57,15 @@ def place_in_cache(emitted: EmittedModule, options: PyOptions) -> Path:
             hint="set PY_WRAPPER_CACHE_DIR to a folder that can be written",
         ) from error
     return path
+
+
+def _is_there(folder: Path, emitted: EmittedModule) -> bool:
+    """Whether the files are there as emitted; what a debugging session has changed in them is written again."""
+    texts = {f"{emitted.name}.py": emitted.source, **emitted.files}
+    try:
+        return all((folder / name).read_text(encoding="utf-8") == text for name, text in texts.items())
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def write_files(folder: Path, emitted: EmittedModule) -> list[Path]:

@@ -65,9 +65,16 @@ def explain(error: Exception, file: str) -> WirError:
     if isinstance(error, WirError):
         code, message, hint = error.code, error.message, error.hint
     elif isinstance(error, AssertionError):
-        code, message = "WIR921", str(error)
+        code, message = "WIR921", _without_advice(str(error))
     line = _line_in(error, file)
     return ExplainedError(code, message + (_place(file, line) if line else ""), hint=hint)
+
+
+def _without_advice(text: str) -> str:
+    """The first lines of a layout check's message; the rest advises authors of operators."""
+    lines = text.splitlines()
+    advice = next((i for i, line in enumerate(lines) if line.startswith("This error most often")), len(lines))
+    return "; ".join(lines[:advice])
 
 
 def _line_in(error: Exception, file: str) -> int:
