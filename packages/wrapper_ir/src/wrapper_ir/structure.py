@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from wrapper_ir.atoms import atom_values, map_expr_values
 from wrapper_ir.expr import Expr
-from wrapper_ir.ops import OP_CLASSES, Op, OpBase
+from wrapper_ir.ops import OP_CLASSES, CallSubgraph, Conditional, Op, OpBase, WhileLoop
 from wrapper_ir.values import Value
 
-__all__ = ["FieldRoles", "exprs", "field_roles", "map_values", "operands", "results"]
+__all__ = ["FieldRoles", "callees", "exprs", "field_roles", "map_values", "operands", "results"]
 
 OpT = TypeVar("OpT", bound=OpBase)
 
@@ -128,3 +128,16 @@ def map_values(op: OpT, use: Callable[[Value], Value], define: Callable[[Value],
     if define is not None:
         changes |= {name: _map(getattr(op, name), define) for name in roles.defs}
     return dataclasses.replace(op, **changes)
+
+
+def callees(op: Op) -> tuple[str, ...]:
+    """Names of the program's functions that `op` calls."""
+    match op:
+        case Conditional():
+            return (op.true_fn, op.false_fn)
+        case WhileLoop():
+            return (op.cond_fn, op.body_fn)
+        case CallSubgraph():
+            return (op.function,)
+        case _:
+            return ()

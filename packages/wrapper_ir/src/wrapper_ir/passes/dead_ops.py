@@ -10,20 +10,17 @@ from wrapper_ir.collection import paused_collection
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import (
     CallExtern,
-    CallSubgraph,
     CollectiveStart,
     Comment,
-    Conditional,
     Define,
     Launch,
     Op,
     Return,
-    WhileLoop,
 )
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import derive_frees, strip_frees
 from wrapper_ir.program import Function, Ownership, Program
-from wrapper_ir.structure import exprs, operands, results
+from wrapper_ir.structure import callees, exprs, operands, results
 from wrapper_ir.types import StorageType, TensorType, Type
 from wrapper_ir.values import Value
 
@@ -82,7 +79,7 @@ class _Needs:
             self.symbols |= e.free_symbols
         for value in results(op):
             self.symbols |= _symbols(value.type)
-        for name in _callees(op):
+        for name in callees(op):
             function = self.index.functions.get(name)
             self.symbols.update(function.captures if function is not None else ())
 
@@ -92,18 +89,6 @@ def _symbols(type: Type) -> frozenset[str]:
     if isinstance(type, TensorType):
         return found.union(*(e.free_symbols for e in (*type.sizes, *type.strides)))
     return type.nbytes.free_symbols if isinstance(type, StorageType) else found
-
-
-def _callees(op: Op) -> tuple[str, ...]:
-    match op:
-        case Conditional():
-            return (op.true_fn, op.false_fn)
-        case WhileLoop():
-            return (op.cond_fn, op.body_fn)
-        case CallSubgraph():
-            return (op.function,)
-        case _:
-            return ()
 
 
 def _binds(op: Define) -> Value | None:
@@ -143,7 +128,7 @@ def _prune(program: Program) -> Program:
                 kernels.add(op.kernel)
             elif isinstance(op, CallExtern | CollectiveStart):
                 targets.add(op.target)
-            for name in _callees(op):
+            for name in callees(op):
                 if name in index.functions and name not in reached:
                     reached[name] = index.functions[name]
                     pending.append(reached[name])

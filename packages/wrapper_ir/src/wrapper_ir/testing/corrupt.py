@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from wrapper_ir.expr import Expr, Int, Sym, add, as_expr, mul
 from wrapper_ir.expr.rewrite import substitute
+from wrapper_ir.expr.text import print_expr
 from wrapper_ir.ops import (
     AllocStorage,
     AssertLayout,
@@ -59,6 +60,10 @@ def _body(function: Function, body: list[Op]) -> Function:
 def _describe(op: Op) -> str:
     names = ", ".join(f"%{v.name}" for v in results(op))
     return f"{type(op).__name__} {names}".strip()
+
+
+def _list(exprs: tuple[Expr, ...]) -> str:
+    return f"[{', '.join(map(print_expr, exprs))}]"
 
 
 def _drop(program: Program, function: Function, rng: random.Random) -> Made:
@@ -144,7 +149,9 @@ def _shape(program: Program, function: Function, rng: random.Random) -> Made:
     if sizes is None:
         return None
     changed = dataclasses.replace(value.type, sizes=sizes)
-    return _retype(function, value, changed), f"sizes of %{value.name} from {value.type.sizes} to {sizes}"
+    return _retype(
+        function, value, changed
+    ), f"sizes of %{value.name}: {_list(value.type.sizes)} to {_list(sizes)}"
 
 
 def _stride(program: Program, function: Function, rng: random.Random) -> Made:
@@ -159,7 +166,7 @@ def _stride(program: Program, function: Function, rng: random.Random) -> Made:
     changed = dataclasses.replace(value.type, strides=strides)
     return _retype(
         function, value, changed
-    ), f"strides of %{value.name} from {value.type.strides} to {strides}"
+    ), f"strides of %{value.name}: {_list(value.type.strides)} to {_list(strides)}"
 
 
 def _replace(function: Function, position: int, op: Op, what: str) -> Made:
@@ -179,7 +186,12 @@ def _offset(program: Program, function: Function, rng: random.Random) -> Made:
     if isinstance(op.result.type, TensorType) and rng.random() < 0.5:
         offset = add(op.offset, op.result.type.dtype.itemsize * rng.choice((-4, -1, 1, 4, 64)))
     changed = dataclasses.replace(op, offset=offset)
-    return _replace(function, i, changed, f"offset of %{op.result.name} from {op.offset} to {offset}")
+    return _replace(
+        function,
+        i,
+        changed,
+        f"offset of %{op.result.name} from {print_expr(op.offset)} to {print_expr(offset)}",
+    )
 
 
 def _operand(program: Program, function: Function, rng: random.Random) -> Made:
@@ -278,7 +290,7 @@ def _storage_bytes(program: Program, function: Function, rng: random.Random) -> 
     assert isinstance(value.type, StorageType)
     nbytes = _number(program, value.type.nbytes, rng)
     changed = _retype(function, value, dataclasses.replace(value.type, nbytes=nbytes))
-    return changed, f"bytes of %{value.name} from {value.type.nbytes} to {nbytes}"
+    return changed, f"bytes of %{value.name} from {print_expr(value.type.nbytes)} to {print_expr(nbytes)}"
 
 
 CORRUPTIONS: tuple[Callable[[Program, Function, random.Random], Made], ...] = (

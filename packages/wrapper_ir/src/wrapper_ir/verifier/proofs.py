@@ -16,15 +16,21 @@ from wrapper_ir.expr.evaluate import evaluate
 from wrapper_ir.expr.interval import Interval
 from wrapper_ir.expr.ranges import bounds, prove_le
 from wrapper_ir.expr.rewrite import substitute
+from wrapper_ir.expr.text import print_expr
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.program import SymbolDef
 
-__all__ = ["Proofs"]
+__all__ = ["Proofs", "Size", "shown"]
 
 _SAMPLES = 64
 _SPAN = 512
 _DEPTH = 8
 Size = int | Expr
+
+
+def shown(size: Size) -> str:
+    """A size for messages."""
+    return str(size) if isinstance(size, int) else print_expr(size)
 
 
 class Proofs:

@@ -61,6 +61,10 @@ def _is_number(arg: Arg) -> bool:
     return _kind(arg) is not None
 
 
+def _is_scalar(arg: Arg) -> bool:
+    return isinstance(arg, Complex) or _is_number(arg)
+
+
 def _is_int(arg: Arg) -> bool:
     return _kind(arg) in (SymKind.INT, SymKind.BOOL)
 
@@ -111,8 +115,8 @@ _JUDGES: Mapping[str, Callable[[Arg], bool]] = MappingProxyType(
         "SymBool": _is_bool,
         "float": _is_number,
         "SymFloat": _is_number,
-        "Scalar": _is_number,
-        "number": _is_number,
+        "Scalar": _is_scalar,
+        "number": _is_scalar,
         "str": _is_string,
         "ScalarType": _is_dtype,
         "Device": _is_device,

@@ -11,6 +11,7 @@ from wrapper_ir.types import Device, ScalarType, TensorType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.findings import Findings
+from wrapper_ir.verifier.proofs import shown
 
 __all__ = ["Kernels", "check_kernel"]
 
@@ -149,7 +150,7 @@ class Kernels(Check):
             if not le(0, need) or not le(start + need, capacity):
                 self.report(
                     "WIR089",
-                    f"@{op.kernel} may touch {need} bytes of %{arg.name}, which starts at {start} of {capacity}",
+                    f"@{op.kernel} may touch {shown(need)} bytes of %{arg.name}, which starts at {shown(start)} of {shown(capacity)}",
                     position,
                 )
 

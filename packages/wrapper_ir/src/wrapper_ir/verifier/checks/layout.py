@@ -8,7 +8,7 @@ from wrapper_ir.ops import AssertLayout, CallExtern, Copy, EnsureAligned, View
 from wrapper_ir.types import StorageType, TensorType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
-from wrapper_ir.verifier.proofs import Size
+from wrapper_ir.verifier.proofs import Size, shown
 
 __all__ = ["LayoutCheck"]
 
@@ -61,12 +61,14 @@ class LayoutCheck(Check):
         if not inside:
             self.report(
                 "WIR050",
-                f"%{result.name} covers {extent} bytes from {first}; %{root.name} has {capacity}",
+                f"%{result.name} covers {shown(extent)} bytes from {shown(first)}; %{root.name} has {shown(capacity)}",
                 position,
             )
         itemsize = result.type.dtype.itemsize
         if itemsize > 1 and not self.multiple(itemsize, offset, first):
-            self.report("WIR051", f"%{result.name} starts at byte {first}, items have {itemsize}", position)
+            self.report(
+                "WIR051", f"%{result.name} starts at byte {shown(first)}, items have {itemsize}", position
+            )
 
     def inside(self, first: Size, extent: Size, capacity: Size) -> bool:
         le = self.facts.proofs.le

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from wrapper_ir.expr import Expr
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import CallSubgraph, Conditional, Op, Return, WhileLoop
+from wrapper_ir.ops import Return
 from wrapper_ir.program import Function
+from wrapper_ir.structure import callees
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, Handlers
 from wrapper_ir.verifier.findings import Findings
 
-__all__ = ["Structure", "callees", "check_calls"]
-
-
-def callees(op: Op) -> tuple[str, ...]:
-    """Names of the functions that `op` calls."""
-    match op:
-        case Conditional():
-            return (op.true_fn, op.false_fn)
-        case WhileLoop():
-            return (op.cond_fn, op.body_fn)
-        case CallSubgraph():
-            return (op.function,)
-        case _:
-            return ()
+__all__ = ["Structure", "check_calls"]
 
 
 class Structure(Check):

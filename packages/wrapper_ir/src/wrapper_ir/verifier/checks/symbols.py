@@ -18,9 +18,9 @@ from wrapper_ir.ops import (
     View,
     WhileLoop,
 )
+from wrapper_ir.structure import callees
 from wrapper_ir.types import ScalarType, TensorType
 from wrapper_ir.values import Value
-from wrapper_ir.verifier.checks.structure import callees
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Symbols"]
