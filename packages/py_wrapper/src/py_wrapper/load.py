@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
 
 from py_wrapper.emit.program import EmittedModule
 from py_wrapper.errors import CacheError
@@ -23,20 +22,7 @@ from py_wrapper.settings import read_settings
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.runtime import ModuleContents
 
-__all__ = ["CompiledModule", "load_module", "place_in_cache", "write_files"]
-
-
-class CompiledModule(Protocol):
-    """A callable with the model's own signature."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # Any: the model's own
-        """Calls it like the model."""
-        ...
-
-    @property
-    def boxed(self) -> Any:  # Any: a function, `boxed(list) -> tuple`
-        """The flat calling convention; empties its list."""
-        ...
+__all__ = ["load_module", "place_in_cache", "write_files"]
 
 
 def place_in_cache(emitted: EmittedModule, options: PyOptions) -> Path:

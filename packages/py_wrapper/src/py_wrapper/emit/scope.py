@@ -163,6 +163,8 @@ class FunctionScope:
                 return self.name(arg)
             case Expr():
                 return self.expr(arg)
+            case Complex():
+                return complex_text(arg.value)
             case tuple():
                 return f"[{', '.join(self.arg(item) for item in arg)}]"
             case None:

@@ -188,6 +188,8 @@ def literal_text(value: Arg) -> str:
             return (
                 f"float({quoted(str(value.value))})" if value.value - value.value != 0 else repr(value.value)
             )
+        case Complex():
+            return complex_text(value.value)
         case tuple():
             return f"[{', '.join(literal_text(item) for item in value)}]"
         case DType():
