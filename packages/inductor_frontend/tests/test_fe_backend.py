@@ -14,8 +14,11 @@ import torch
 from torch import nn
 from torch._dynamo.testing import CompileCounterWithBackend
 
-from inductor_frontend import CaptureError
+from inductor_frontend import CaptureError, CaptureOptions
 from inductor_frontend.backend import wrapper_ir_backend
+from inductor_frontend.finish import finish
+from wrapper_ir.ops import Free, View, ViewMode
+from wrapper_ir.program import Ownership, Program
 
 
 def small_net() -> nn.Module:
@@ -54,6 +57,24 @@ def test_training_equals_eager() -> None:
     model = small_net()
     compiled = torch.compile(copy.deepcopy(model), backend="wrapper_ir")
     torch.testing.assert_close(losses(compiled), losses(model), rtol=1e-4, atol=1e-5)
+
+
+def test_saved_activations_are_owned_by_the_backward_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs: list[Program] = []
+
+    def record(program: Program, options: CaptureOptions) -> Program:
+        programs.append(finish(program, options))
+        return programs[-1]
+
+    monkeypatch.setattr("inductor_frontend.backend.finish", record)
+    losses(torch.compile(small_net(), backend="wrapper_ir"), steps=1)
+    forward, backward = programs
+    assert not any(p.ownership is Ownership.OWNED for p in forward.main.params)
+    owned = {p.value for p in backward.main.params if p.ownership is Ownership.OWNED}
+    assert owned
+    ended = {op.storage for op in backward.main.body if isinstance(op, Free)}
+    reused = {op.source for op in backward.main.body if isinstance(op, View) and op.mode is ViewMode.REUSE}
+    assert owned <= ended | reused
 
 
 def test_dynamic_batches_compile_once_more() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
 import sympy
 from torch._higher_order_ops import effects
-from torch._inductor import compile_fx
+from torch._inductor import compile_fx, ir
+from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.graph import GraphLowering
 from torch.utils import _pytree as pytree
 
 __all__ = [
@@ -18,6 +22,16 @@ __all__ = [
     "symbol_hint",
     "symbol_range",
 ]
+
+
+class _Absent(ir.ExternKernel):
+    """Stands for a node class that the installed torch does not have: nothing is an instance of it."""
+
+
+# Out variants with several results, and opaque results, came after 2.11.
+EXTERN_MULTI_OUT: type[Any] = getattr(ir, "ExternKernelMultiOut", _Absent)
+ALLOCATING_MULTI_OUTPUT: type[Any] = getattr(ir, "AllocatingMultiOutput", _Absent)
+OPAQUE_MULTI_OUTPUT: type[Any] = getattr(ir, "OpaqueMultiOutput", _Absent)
 
 # Upstream writes "no bound" as a huge integer or as an infinity.
 _UNBOUNDED = 2**62
@@ -41,10 +55,7 @@ def symbol_range(shape_env: Any, symbol: sympy.Symbol) -> tuple[int | None, int 
 
 def symbol_hint(shape_env: Any, symbol: sympy.Symbol) -> int | float | None:
     """The example value of a backed symbol; None for others."""
-    # The attribute lost its old name in 2.13.
-    table = getattr(shape_env, "backed_var_to_val", None)
-    if table is None:
-        table = shape_env.var_to_val
+    table = shape_env.backed_var_to_val
     value = table.get(symbol)
     if isinstance(value, sympy.Integer):
         return int(value)
@@ -70,3 +81,15 @@ def shape_env_from_inputs(inputs: Any) -> Any:
 def is_effectful(overload: Any) -> bool:
     """Whether upstream orders calls of this operator with an effect token."""
     return bool(effects.has_effects(overload))
+
+
+def defers_input_checks() -> bool:
+    """Whether upstream checks an input before its first use; before 2.12 it checked all of them at the start."""
+    return hasattr(PythonWrapperCodegen, "codegen_deferred_input_asserts")
+
+
+def decomposition_argument() -> dict[str, Any]:
+    """The argument by which a graph lowering is told the decompositions; before 2.12 it looked them up itself."""
+    if "get_decomp_fn" in inspect.signature(GraphLowering.__init__).parameters:
+        return {"get_decomp_fn": select_decomp_table}
+    return {}

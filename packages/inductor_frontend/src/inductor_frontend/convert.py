@@ -9,7 +9,7 @@ import torch
 
 from inductor_frontend.errors import ConversionError
 from wrapper_ir.expr import Bool, Expr, Float, Int
-from wrapper_ir.ops import Arg
+from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat
 
 __all__ = [
@@ -99,6 +99,8 @@ def literal(value: object) -> Arg:
             return Int(value)
         case float():
             return Float(value)
+        case complex():
+            return Complex(Float(value.real), Float(value.imag))
         case torch.dtype():
             return to_dtype(value)
         case torch.device():

@@ -16,12 +16,11 @@ from torch._inductor.compile_fx import (
     maybe_disable_comprehensive_padding,
 )
 from torch._inductor.debug import DebugContext
-from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.fx_passes.post_grad import view_to_reshape
 from torch._inductor.virtualized import V
 from torch.fx import GraphModule
 
-from inductor_frontend._compat import shape_env_from_inputs
+from inductor_frontend._compat import decomposition_argument, shape_env_from_inputs
 from inductor_frontend.errors import upstream_step
 from inductor_frontend.hooks import RecordingGraph
 
@@ -80,7 +79,7 @@ def _graph(request: LoweringRequest) -> RecordingGraph:
         is_inference=request.is_inference,
         is_backward=request.is_backward,
         inputs_to_check=get_input_idxs_to_check(request.inputs, request.static_inputs),
-        get_decomp_fn=select_decomp_table,
+        **decomposition_argument(),
     )
     graph.freeze_runtime_asserts()
     return graph

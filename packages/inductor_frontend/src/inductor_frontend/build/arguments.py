@@ -10,7 +10,7 @@ from inductor_frontend.build.scope import Scope
 from inductor_frontend.convert import to_device, to_dtype, to_layout, to_memory_format
 from inductor_frontend.errors import ConversionError
 from wrapper_ir.expr import Bool, Float
-from wrapper_ir.ops import Arg
+from wrapper_ir.ops import Arg, Complex
 
 __all__ = ["to_arg"]
 
@@ -26,6 +26,8 @@ def to_arg(scope: Scope, value: object) -> Arg:
             return Bool(value)
         case float():
             return Float(value)
+        case complex():
+            return Complex(Float(value.real), Float(value.imag))
         case list() | tuple():
             return tuple(to_arg(scope, v) for v in value)
         case ir.ShapeAsConstantBuffer():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch._inductor import ir
@@ -52,7 +53,7 @@ def call_out(scope: Scope, node: ir.ExternKernelOut) -> None:
     _op(scope, overload, (*node.inputs, *node.constant_args), {**node.kwargs, out_name: out})
 
 
-def call_out_many(scope: Scope, node: ir.ExternKernelMultiOut) -> None:
+def call_out_many(scope: Scope, node: Any) -> None:  # Any: a class that torch 2.11 lacks
     """An out variant with several named outs, each a buffer that is allocated just before."""
     outs = dict(zip(node.out_arg_names, node.out_variant_output_nodes))
     args, kwargs = _fallback_args(node)

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch._inductor import ir
 
+from inductor_frontend._compat import ALLOCATING_MULTI_OUTPUT, EXTERN_MULTI_OUT
 from inductor_frontend.build.calls import (
     call_alloc,
     call_fallback,
@@ -46,10 +47,10 @@ def _set_storage(scope: Scope, node: ir.SetSourceTensorKernel) -> None:
 HANDLERS: dict[type[ir.ExternKernel], Handler] = {
     ir.ExternKernelOut: call_out,
     ir.ExternKernelAlloc: call_alloc,
-    ir.ExternKernelMultiOut: call_out_many,
+    EXTERN_MULTI_OUT: call_out_many,
     ir.FallbackKernel: call_fallback,
     ir.MultiOutput: multi_output,
-    ir.AllocatingMultiOutput: allocated_output,
+    ALLOCATING_MULTI_OUTPUT: allocated_output,
     ir.InplaceBernoulliFallback: call_mutating,
     ir.InplaceCopyFallback: inplace_copy,
     ir.DeviceCopy: inplace_copy,

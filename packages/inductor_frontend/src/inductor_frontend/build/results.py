@@ -6,6 +6,7 @@ from typing import Any
 
 from torch._inductor import ir
 
+from inductor_frontend._compat import OPAQUE_MULTI_OUTPUT
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.errors import ConversionError
 from wrapper_ir.ops import AssertLayout
@@ -27,7 +28,7 @@ def _bind_output(scope: Scope, node: ir.MultiOutput) -> None:
     name = node.get_name()
     if scope.find(name) is not None:
         return
-    if isinstance(node, ir.OpaqueMultiOutput):
+    if isinstance(node, OPAQUE_MULTI_OUTPUT):
         raise ConversionError("FE302", f"result {name} is an opaque object, which is not captured")
     source = scope.value(node.input_name(0))
     path = tuple(key for _, key in node.indices)

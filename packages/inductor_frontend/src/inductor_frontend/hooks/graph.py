@@ -9,6 +9,7 @@ from torch._inductor import ir
 from torch._inductor.codegen.common import get_device_op_overrides
 from torch._inductor.graph import GraphLowering
 
+from inductor_frontend._compat import EXTERN_MULTI_OUT
 from inductor_frontend.errors import HookError
 from inductor_frontend.hooks.events import CallNode
 from inductor_frontend.hooks.wrapper import RecordingWrapper
@@ -48,7 +49,7 @@ class RecordingGraph(GraphLowering):
 
     def _record(self, node: ir.ExternKernel, wrapper: object) -> None:
         recording = self.recording
-        if isinstance(node, ir.ExternKernelMultiOut):
+        if isinstance(node, EXTERN_MULTI_OUT):
             for out in node.out_variant_output_nodes:
                 recording.codegen_allocation(out)
         recording.events.append(CallNode(node))

@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import sympy
-from torch._inductor import ir
+from torch._inductor import config, ir
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.virtualized import V
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
+from inductor_frontend._compat import defers_input_checks
 from inductor_frontend.errors import HookError
 from inductor_frontend.hooks.events import (
     Alias,
@@ -43,6 +44,8 @@ class RecordingWrapper(PythonWrapperCodegen):
 
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self._unchecked: dict[str, None] = {}
+        self._unaligned: dict[str, None] = {}
         super().__init__()  # type: ignore[no-untyped-call]  # upstream's
 
     # --- text that upstream writes around the body: none of it is kept
@@ -51,8 +54,11 @@ class RecordingWrapper(PythonWrapperCodegen):
         """No header."""
 
     def write_prefix(self) -> None:
-        """No prologue; inputs are read from the graph, and their checks are queued."""
-        self.codegen_input_size_asserts()
+        """No prologue: inputs are read from the graph. Their checks are queued, or begin the recording."""
+        if config.size_asserts:
+            self.codegen_input_size_asserts()
+        if not defers_input_checks():
+            self.codegen_deferred_input_asserts(list(self._unchecked))
 
     def write_kernel_autotune_defs_header(self) -> None:
         """No tuning block."""
@@ -194,17 +200,25 @@ class RecordingWrapper(PythonWrapperCodegen):
         """Queues one check an input tensor, emitted before its first use."""
         for name, buf in self.get_graph_inputs().items():
             if isinstance(buf, ir.TensorBox) and name in V.graph.graph_input_names:
-                self._pending_input_asserts[name] = ("", "")
+                self._unchecked[name] = None
 
     def codegen_deferred_input_asserts(self, input_names: Iterable[str]) -> None:
         """Records the checks of inputs that the next node uses first."""
-        pending = self._pending_input_asserts
-        if pending:
-            self.events.extend(CheckInput(n) for n in input_names if pending.pop(n, None) is not None)
+        for name in input_names if self._unchecked else ():
+            if name in self._unchecked:
+                del self._unchecked[name]
+                self.events.append(CheckInput(name))
+
+    def register_alignment_check_inputs(self) -> None:
+        """Queues alignment copies of inputs; written ones are left to the caller, as upstream does."""
+        written = set(V.graph.mutated_input_idxs)
+        for index in V.graph.inputs_to_check or ():
+            if index not in written:
+                self._unaligned[V.graph.graph_input_names[index]] = None
 
     def codegen_deferred_alignment_copies(self, input_names: Iterable[str]) -> None:
         """Records alignment copies of inputs that the next node uses first."""
-        for name in input_names:
-            if name in self._pending_alignment_copies:
-                self._pending_alignment_copies.discard(name)
+        for name in input_names if self._unaligned else ():
+            if name in self._unaligned:
+                del self._unaligned[name]
                 self.events.append(AlignInput(name))
