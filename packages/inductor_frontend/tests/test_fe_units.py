@@ -17,7 +17,7 @@ from inductor_frontend.convert import literal, to_device, to_dtype, to_expr, tor
 from inductor_frontend.provenance import ProvenanceReader
 from inductor_frontend.trees import to_tree
 from wrapper_ir.expr import Bool, Float, Int, Sym
-from wrapper_ir.ops import UNKNOWN, CallExtern
+from wrapper_ir.ops import UNKNOWN, CallExtern, Drop, Free, Return
 from wrapper_ir.signature import TreeKind
 from wrapper_ir.types import CPU, Device, DType
 
@@ -83,6 +83,12 @@ class TestProvenance:
         places = {p for op in artifact.program.main.body for p in op.prov.locations}
         assert places
         assert all("test_fe_units.py:" in p for p in places)
+
+    def test_every_op_but_ends_and_returns_says_where_it_is_from(self) -> None:
+        shapes = ({0: torch.export.Dim("n", min=2, max=9)},)
+        program = capture(torch.nn.Linear(4, 4), (torch.randn(3, 4),), dynamic_shapes=shapes).program
+        unknown = {type(op) for op in program.main.body if op.prov is UNKNOWN or op.prov == UNKNOWN}
+        assert unknown <= {Return, Free, Drop}
 
     def test_without_sources(self) -> None:
         assert ProvenanceReader("").read((), "") is UNKNOWN

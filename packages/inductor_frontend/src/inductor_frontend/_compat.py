@@ -24,6 +24,9 @@ __all__ = [
 ]
 
 
+# Any in this file: upstream publishes no types for these objects, or their classes differ between versions.
+
+
 class _Absent(ir.ExternKernel):
     """Stands for a node class that the installed torch does not have: nothing is an instance of it."""
 

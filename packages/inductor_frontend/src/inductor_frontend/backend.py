@@ -29,7 +29,8 @@ from wrapper_ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
 
 __all__ = ["BackendOptions", "wrapper_ir_backend"]
 
-Boxed = Callable[[list[Any]], Sequence[Any]]  # Any: tensors and numbers
+# Any in this file: tensors, fake tensors and numbers of any graph, and options as the user typed them.
+Boxed = Callable[[list[Any]], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

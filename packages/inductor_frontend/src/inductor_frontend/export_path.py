@@ -39,6 +39,7 @@ from wrapper_ir.signature import (
 
 __all__ = ["ExportedGraph", "export_model", "prepare"]
 
+# Any in this file: models, functions and their arguments are the user's own.
 _EXPORT_HINT = "make the model exportable, or compile it with torch.compile(backend='wrapper_ir')"
 
 

@@ -33,7 +33,7 @@ from inductor_frontend.options import CaptureOptions
 from inductor_frontend.provenance import ProvenanceReader
 from wrapper_ir.builder import ProgramBuilder
 from wrapper_ir.expr import SymKind, ge, le
-from wrapper_ir.ops import UNKNOWN, AssertExpr, AssertLayout, EnsureAligned
+from wrapper_ir.ops import UNKNOWN, AssertExpr, AssertLayout, EnsureAligned, Provenance
 from wrapper_ir.program import Ownership, Program, Target
 from wrapper_ir.types import ScalarType, TensorType
 from wrapper_ir.values import Value
@@ -89,7 +89,7 @@ class _Builder:
         positions = self._inputs()
         for event in self.graph.recording.events:
             self._event(event)
-        self.scope.function.prov = UNKNOWN
+        self.scope.function.prov = UNKNOWN  # of the return
         results = tuple(to_arg(self.scope, x) for x in self.graph.graph_outputs)
         self.scope.function.ret(results)
         program = self.builder.finish()
@@ -126,7 +126,8 @@ class _Builder:
             conditions += [le(expr, upper)] if upper is not None else []
             for condition in conditions:
                 message = f"input size out of range: expected {condition}"
-                self.scope.function.append(AssertExpr(condition=condition, message=message))
+                prov = Provenance(upstream=name)
+                self.scope.function.append(AssertExpr(condition=condition, message=message, prov=prov))
 
     def _ownership(self, name: str) -> Ownership:
         donated = isinstance(self.graph.graph_inputs_original.get(name), ir.DonatedBuffer)
@@ -173,14 +174,21 @@ class _Builder:
         value = self.scope.value(event.name)
         if isinstance(value.type, TensorType) and self.scope.expr(0) not in value.type.sizes:
             check = AssertLayout(
-                tensor=value, sizes=value.type.sizes, strides=value.type.strides, message="input"
+                tensor=value,
+                sizes=value.type.sizes,
+                strides=value.type.strides,
+                message="input",
+                prov=Provenance(upstream=event.name),
             )
             self.scope.function.append(check)
 
     def _align_input(self, event: AlignInput) -> None:
         source = self.scope.value(event.name)
         result = self.scope.function.value(f"{event.name}.a", source.type)
-        self.scope.function.append(EnsureAligned(source=source, result=result, alignment=_ALIGNMENT))
+        prov = Provenance(upstream=event.name)
+        self.scope.function.append(
+            EnsureAligned(source=source, result=result, alignment=_ALIGNMENT, prov=prov)
+        )
         self.scope.bind(event.name, result)
 
 

@@ -16,7 +16,7 @@ __all__ = ["extern_def", "out_overload", "overload_of"]
 _MAYBE_VIEW = frozenset(
     {
         "aten::reshape", "aten::reshape_as", "aten::contiguous", "aten::flatten", "aten::ravel", "aten::to",
-        "aten::resolve_conj", "aten::resolve_neg", "aten::type_as", "aten::unflatten", "aten::narrow",
+        "aten::resolve_conj", "aten::resolve_neg", "aten::type_as",
     }
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import RecordingGraph
 from wrapper_ir.builder import FunctionBuilder
 from wrapper_ir.expr import Expr, Item, SizeOf, StrideOf, Sym, SymKind
-from wrapper_ir.ops import AssertLayout
+from wrapper_ir.ops import AssertLayout, Provenance
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
@@ -101,9 +101,11 @@ class Symbols:
         inputs = self._graph.graph_inputs
         for name, node in inputs.items():
             if isinstance(node, sympy.Symbol) and name in values:
+                self._from(values[name])
                 self.define(node, Item(values[name]))
         tensors = [(values[n], x) for n, x in inputs.items() if isinstance(x, ir.TensorBox) and n in values]
         for value, node in tensors:
+            self._from(value)
             for dim, size in enumerate(node.get_size()):
                 if isinstance(size, sympy.Symbol):
                     self.define(size, SizeOf(value, dim))
@@ -111,10 +113,15 @@ class Symbols:
                 if isinstance(stride, sympy.Symbol):
                     self.define(stride, StrideOf(value, dim))
         for value, node in tensors:
+            self._from(value)
             solved = [self._solve(x, SizeOf(value, i)) for i, x in enumerate(node.get_size())]
             solved += [self._solve(x, StrideOf(value, i)) for i, x in enumerate(node.get_stride())]
             if any(solved):
                 self._check(value)
+
+    def _from(self, value: Value) -> None:
+        """The ops that follow come from this input."""
+        self._function.prov = Provenance(upstream=value.name)
 
     def _solve(self, expr: object, atom: Expr) -> bool:
         """Defines the one symbol of a compound size that nothing has defined yet; whether it did."""
@@ -140,7 +147,11 @@ class Symbols:
         """A solution is rounded down: only this check tells that it was one."""
         assert isinstance(value.type, TensorType)
         check = AssertLayout(
-            tensor=value, sizes=value.type.sizes, strides=value.type.strides, message="input"
+            tensor=value,
+            sizes=value.type.sizes,
+            strides=value.type.strides,
+            message="input",
+            prov=self._function.prov,
         )
         self._function.append(check)
 

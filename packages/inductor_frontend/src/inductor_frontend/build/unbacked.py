@@ -44,6 +44,7 @@ from wrapper_ir.values import Value
 
 __all__ = ["assert_scalar", "define_unbacked", "dynamic_scalar", "select_offset", "slice_size"]
 
+# Any in this file: upstream nests result nodes in lists, and key paths hold keys of many classes.
 _ZERO = Int(0)
 _ONE = Int(1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from torch._inductor import ir
 from torch._inductor.codegen.common import get_device_op_overrides
@@ -54,7 +54,7 @@ class RecordingGraph(GraphLowering):
                 recording.codegen_allocation(out)
         recording.events.append(CallNode(node))
 
-    def make_subgraph(self, gm: Any, example_inputs: Any, subgraph_name: str) -> NoReturn:
+    def make_subgraph(self, gm: object, example_inputs: object, subgraph_name: str) -> NoReturn:
         """Refuses: control flow with subgraphs is not captured."""
         raise HookError(
             "FE202",

@@ -149,16 +149,16 @@ class RecordingWrapper(PythonWrapperCodegen):
     def generate_kernel_call(  # noqa: PLR0913 - upstream's signature
         self,
         kernel_name: str,
-        call_args: Any,
+        call_args: Iterable[object],
         *,
-        device: Any = None,
+        device: object = None,
         triton: bool = True,
-        arg_types: Any = None,
-        raw_keys: Any = None,
-        raw_args: Any = None,
-        triton_meta: Any = None,
-        inductor_meta: Any = None,
-        original_fxnode_name: Any = None,
+        arg_types: object = None,
+        raw_keys: object = None,
+        raw_args: object = None,
+        triton_meta: object = None,
+        inductor_meta: object = None,
+        original_fxnode_name: object = None,
     ) -> None:
         """Records a kernel call."""
         if triton:
