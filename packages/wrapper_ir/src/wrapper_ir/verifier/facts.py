@@ -15,7 +15,7 @@ from wrapper_ir.values import Value
 from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.proofs import Proofs, Size
 from wrapper_ir.verifier.scan import Scanned
-from wrapper_ir.verifier.typeinfo import TypeTable
+from wrapper_ir.verifier.typeinfo import TypeInfo, TypeTable
 
 __all__ = ["Check", "FunctionFacts", "Handler", "Handlers", "Place"]
 
@@ -28,7 +28,7 @@ Place = tuple[Value, Size]
 
 
 class FunctionFacts:
-    """Facts about one function. `scanned` and `results` are filled before the first stage, `aliasing` before the
+    """Facts about one function. `scanned`, `results`, `special` and `classes` are filled before the first stage, `aliasing` before the
     second, `places` while it runs."""
 
     def __init__(
@@ -45,6 +45,12 @@ class FunctionFacts:
         self.proofs = Proofs(index)
         self.scanned: list[Scanned] = []
         self.results: list[list[Value]] = []
+        self.special: dict[int, list[tuple[Value, TypeInfo]]] = {}
+        """By position, the results whose types hold symbols, or are wrong by themselves."""
+        self.classes: set[type[OpBase]] = set()
+        """Classes of ops that occur."""
+        self.asynchronous = False
+        """Whether any op runs on another stream than the current one, or does not wait for its end."""
         self.positions: dict[str, int] = {}
         """Position of each name's definition; -1 for parameters."""
         self.aliasing: Aliasing

@@ -64,9 +64,16 @@ def _guarded(check: Callable[[], None], findings: Findings, function: Function |
 
 
 def _first(facts: FunctionFacts) -> None:
-    for op in facts.function.body:
+    types = facts.types
+    for position, op in enumerate(facts.function.body):
         facts.scanned.append(scan(op))
-        facts.results.append(scan_types(op))
+        made = scan_types(op)
+        facts.results.append(made)
+        for value in made:
+            info = types(value.type)
+            if info.exprs or info.problems:
+                facts.special.setdefault(position, []).append((value, info))
+    facts.classes = set(map(type, facts.function.body))
     _walk(facts, FIRST)
 
 

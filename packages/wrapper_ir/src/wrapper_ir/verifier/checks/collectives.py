@@ -22,7 +22,7 @@ class Collectives(Check):
         self.started: dict[str, int] = {}
         self.in_flight: dict[str, frozenset[Value]] = {}
         """Roots of the arguments of collectives not yet waited for, by the result's name."""
-        self.needed = any(isinstance(op, CollectiveStart | Wait) for op in facts.function.body)
+        self.needed = not facts.classes.isdisjoint((CollectiveStart, Wait))
 
     def every(self) -> Handler | None:
         return self.op if self.needed else None

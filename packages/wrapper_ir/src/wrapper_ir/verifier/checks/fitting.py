@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.ops import Arg
+from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.types import (
     Device,
     DType,
@@ -34,7 +34,7 @@ _LIST = re.compile(r"(.*)\[\d*\]")
 def fits(arg: Arg, declared: str) -> bool:
     """Whether `arg` may be passed for an argument of schema type `declared` (`Tensor`, `SymInt[]`, `float?`)."""
     if declared == "Tensor":
-        return (isinstance(arg, Value) and isinstance(arg.type, TensorType)) or _is_number(arg)
+        return (isinstance(arg, Value) and isinstance(arg.type, TensorType)) or _is_scalar(arg)
     if declared.endswith("?"):
         return arg is None or fits(arg, declared[:-1])
     element = _LIST.fullmatch(declared)

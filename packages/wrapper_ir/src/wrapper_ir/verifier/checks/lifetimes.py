@@ -43,6 +43,8 @@ class Lifetimes(Check):
         self.dropped: dict[str, int] = {}
         self.reused: dict[Value, int] = {}
         """Position of a root's last reuse: tensors defined before it are dead."""
+        self.held: dict[str, int] = {}
+        """Positions of results to drop, by name."""
         self.handed: set[Value] = set()
         """Roots that the return moves to the caller."""
 
@@ -50,6 +52,7 @@ class Lifetimes(Check):
         return self.op
 
     def handlers(self) -> Handlers:
+        made = dict.fromkeys((CallExtern, Unpack, RecordEvent, EnsureAligned), self.made)
         return {
             Free: self.free,
             Drop: self.drop,
@@ -57,6 +60,7 @@ class Lifetimes(Check):
             Return: self.ret,
             Conditional: self.call,
             CallSubgraph: self.call,
+            **made,
         }
 
     def op(self, position: int, op: Op) -> None:
@@ -146,6 +150,7 @@ class Lifetimes(Check):
                 names = ", ".join(f"%{v.name}" for v in sharing)
                 self.report("WIR069", f"{names} share the storage that is moved", position)
             self.dead[root] = ("WIR062", position)
+        self.made(position, op)
 
     def ret(self, position: int, op: Return) -> None:
         for value in self.facts.scanned[position][0]:
@@ -163,17 +168,13 @@ class Lifetimes(Check):
                     )
             elif root not in self.uncertain:
                 self.report("WIR066", f"%{root.name} is neither freed, moved nor returned", position)
-        self.undropped()
+        for name, position in self.held.items():
+            if name not in self.dropped:
+                self.report("WIR067", f"%{name} is never dropped", position)
 
-    def undropped(self) -> None:
-        for position, op in enumerate(self.facts.function.body):
-            if not isinstance(
-                op, CallExtern | Unpack | RecordEvent | EnsureAligned | Conditional | CallSubgraph
-            ):
-                continue
-            for value in self.facts.results[position]:
-                may_own = value in self.uncertain and value in self.roots.get(value, NO_ROOTS)
-                if (
-                    isinstance(value.type, TupleType | OpaqueType) or may_own
-                ) and value.name not in self.dropped:
-                    self.report("WIR067", f"%{value.name} is never dropped", position)
+    def made(self, position: int, op: Op) -> None:
+        """Results that may own bytes, or hold what does: they have to be dropped."""
+        for value in self.facts.results[position]:
+            may_own = value in self.uncertain and value in self.roots.get(value, NO_ROOTS)
+            if may_own or isinstance(value.type, TupleType | OpaqueType):
+                self.held[value.name] = position

@@ -37,7 +37,7 @@ class Streams(Check):
         self.events: dict[str, Clock] = {}
         self.written: dict[Value, tuple[Timeline, int]] = {}
         self.read: dict[Value, Clock] = {}
-        self.needed = any(_asynchronous(op) for op in facts.function.body)
+        self.needed = facts.asynchronous or not facts.classes.isdisjoint((RecordEvent, WaitEvent, SyncEvent))
 
     def every(self) -> Handler | None:
         return self.op if self.needed else None
@@ -107,15 +107,3 @@ def _merge(into: Clock, more: Clock) -> None:
     for timeline, position in more.items():
         if into.get(timeline, -1) < position:
             into[timeline] = position
-
-
-def _asynchronous(op: Op) -> bool:
-    match op:
-        case RecordEvent() | WaitEvent() | SyncEvent():
-            return True
-        case Launch() | CallExtern() | CollectiveStart():
-            return op.stream != 0
-        case Copy():
-            return op.stream != 0 or op.non_blocking
-        case _:
-            return False

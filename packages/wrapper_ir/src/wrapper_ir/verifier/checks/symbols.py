@@ -75,10 +75,9 @@ class Symbols(Check):
                 if e.free_values:
                     self.report("WIR033", "only define may look at values", position)
                 self.use(position, e)
-        for value in self.facts.results[position]:
-            found = self.facts.types(value.type).exprs
-            if found:
-                self.result(position, op, found)
+        for _, info in self.facts.special.get(position, ()):
+            if info.exprs:
+                self.result(position, op, info.exprs)
 
     def result(self, position: int, op: Op, found: tuple[Expr, ...]) -> None:
         evaluated = isinstance(op, _EVALUATED)

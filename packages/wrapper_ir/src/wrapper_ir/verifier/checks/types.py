@@ -10,12 +10,11 @@ from wrapper_ir.ops import (
     Copy,
     EnsureAligned,
     Launch,
-    Op,
     RecordEvent,
     WaitEvent,
 )
 from wrapper_ir.types import StorageType, TensorType, Type
-from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
 __all__ = ["Types"]
 
@@ -31,16 +30,11 @@ class Types(Check):
         """Ids of the facts (which the table keeps alive) about types that were checked already."""
         for param in facts.function.params:
             self.type(-1, param.value.name, param.value.type)
-
-    def every(self) -> Handler:
-        return self.op
-
-    def op(self, position: int, op: Op) -> None:
-        for value in self.facts.results[position]:
-            info = self.facts.types(value.type)
-            if info.problems or (info.exprs and id(info) not in self.sound):
-                self.type(position, value.name, value.type)
-                self.sound.add(id(info))
+        for position, made in facts.special.items():
+            for value, info in made:
+                if info.problems or id(info) not in self.sound:
+                    self.type(position, value.name, value.type)
+                    self.sound.add(id(info))
 
     def type(self, position: int, name: str, type: Type) -> None:
         info = self.facts.types(type)
@@ -69,6 +63,8 @@ class Types(Check):
     ) -> None:
         if op.stream < 0:
             self.report("WIR044", f"there is no stream {op.stream}", position)
+        if op.stream or (isinstance(op, Copy) and op.non_blocking):
+            self.facts.asynchronous = True
 
     def aligned(self, position: int, op: EnsureAligned | AssertLayout) -> None:
         n = op.alignment
