@@ -29,11 +29,11 @@ from rich.table import Table
 from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
-from wrapper_ir.analysis import program_stats
 
 import inductor_frontend
 import py_wrapper
 import wrapper_ir
+from wrapper_ir.analysis import program_stats
 from wrapper_ir.artifact import Artifact
 
 SENTENCES = (

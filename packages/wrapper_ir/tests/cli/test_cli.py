@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+
 from wrapper_ir import load, parse_program, save
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.cli import main
