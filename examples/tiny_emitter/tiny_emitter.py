@@ -28,6 +28,7 @@ from wrapper_ir.ops import (
     CallSubgraph,
     CollectiveStart,
     Comment,
+    Complex,
     Conditional,
     Copy,
     DebugValue,
@@ -185,6 +186,8 @@ class FunctionWriter:
                 return self.names[x]
             case Expr():
                 return self.expr(x)
+            case Complex():
+                return f"complex({self.expr(x.real)}, {self.expr(x.imag)})"
             case tuple():
                 return f"[{', '.join(map(self.arg, x))}]"
             case DType():

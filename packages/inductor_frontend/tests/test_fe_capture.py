@@ -9,9 +9,10 @@ import torch
 from torch import nn
 
 from inductor_frontend import FRONTEND, CaptureOptions, capture
+from wrapper_ir.interp import call
 from wrapper_ir.kernels import Access, CppKernel
 from wrapper_ir.ops import AllocStorage, AssertLayout, CallExtern, Launch, View, ViewMode
-from wrapper_ir.registry import frontend
+from wrapper_ir.registry import frontend, machine
 from wrapper_ir.signature import ResultOutput
 from wrapper_ir.text import parse_program, print_program
 
@@ -102,6 +103,24 @@ def test_no_tensor_inputs(equals_eager: Check) -> None:
         return torch.ones(3) * 2
 
     equals_eager(capture(function, ()), function)
+
+
+def test_complex_scalars(equals_eager: Check) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.addmm(x, x, x, alpha=complex(0.5, -2)) * (2 - 1j)
+
+    x = torch.randn(3, 3, dtype=torch.complex64)
+    equals_eager(capture(function, (x,)), function, x)
+
+
+def test_sizes_stay_sizes(equals_eager: Check) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Size, torch.Tensor]:
+        return torch.Size((2, 3)), x + 1
+
+    x = torch.randn(3)
+    artifact = capture(function, (x,))
+    equals_eager(artifact, function, x)
+    assert type(call(artifact, machine("torch"), (x,), {})[0]) is torch.Size
 
 
 def test_shared_weights_are_one_constant(equals_eager: Check) -> None:

@@ -47,10 +47,6 @@ class TestModels:
         with refused("FE202", "subgraph", "hint"):
             capture(function, (X,))
 
-    def test_complex_scalar_argument(self) -> None:
-        with refused("FE302", "complex", "upstream buf0", "aten.mul"):
-            capture(lambda x: x * 1j, (torch.randn(3, dtype=torch.complex64),))
-
     def test_sparse_constant(self) -> None:
         with refused("FE306", "w", "sparse"):
             tensor_data("w", X.to_sparse())
@@ -80,7 +76,7 @@ class TestModels:
 
 
 class TestValues:
-    @pytest.mark.parametrize("value", [1j, object(), {1: 2}])
+    @pytest.mark.parametrize("value", [object(), {1: 2}])
     def test_literals(self, value: object) -> None:
         with refused("FE302", type(value).__name__):
             literal(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import torch
@@ -163,6 +164,21 @@ func @main(%x: f32[2, 3], %i: i64[2]) {
             torch.cat([x, x], 1)[:, i].double(),
             torch.full((2, 2), 1.5, dtype=torch.float64),
         ),
+    ),
+    Case(
+        name="complex_arguments",
+        text="""
+extern "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor"
+extern "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None) -> Tensor"
+
+func @main(%x: c64[3]) {
+  %y = call aten::mul.Tensor(%x, complex(0.5, -2.0)) : c64[3]
+  %z = call aten::full([2], complex(-inf, -0.5), dtype=c64) : c64[2]
+  return %y, %z
+}
+""",
+        inputs=lambda: [torch.complex(_x(3), _x(3))],
+        expected=lambda x: (x * complex(0.5, -2), torch.full((2,), complex(-math.inf, -0.5))),
     ),
     Case(
         name="symbols",

@@ -51,6 +51,7 @@ from wrapper_ir.ops import (
     AllocPurpose,
     AllocStorage,
     Arg,
+    Complex,
     DebugMode,
     Op,
     OpBase,
@@ -133,9 +134,10 @@ def _nodes(e: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 
 _values = st.sampled_from(_VALUES)
 _dims = st.integers(0, 3)
+_floats = st.builds(Float, st.floats())
 _leaves = st.one_of(
     st.builds(Int, ints),
-    st.builds(Float, st.floats()),
+    _floats,
     st.builds(Bool, st.booleans()),
     st.sampled_from(_PLACES),
 )
@@ -156,7 +158,13 @@ _other_types = st.one_of(
 _storages = st.builds(StorageType, _sizes, devices, spaces)
 _args: st.SearchStrategy[Arg] = st.recursive(
     st.one_of(
-        st.none(), strings, st.sampled_from([*DType, *MemoryFormat, *Layout]), devices, _exprs, _values
+        st.none(),
+        strings,
+        st.sampled_from([*DType, *MemoryFormat, *Layout]),
+        devices,
+        st.builds(Complex, _floats, _floats),
+        _exprs,
+        _values,
     ),
     lambda a: st.lists(a, max_size=3).map(tuple),
     max_leaves=5,

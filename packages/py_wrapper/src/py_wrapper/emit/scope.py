@@ -12,7 +12,7 @@ from py_wrapper.errors import EmitError
 from wrapper_ir.aliasing import Aliasing, analyse_aliasing
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, to_python
-from wrapper_ir.ops import AllocStorage, Arg, Free, Op, View
+from wrapper_ir.ops import AllocStorage, Arg, Complex, Free, Op, View
 from wrapper_ir.program import Function
 from wrapper_ir.structure import operands
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat, ScalarType
@@ -164,7 +164,7 @@ class FunctionScope:
             case Expr():
                 return self.expr(arg)
             case Complex():
-                return complex_text(arg.value)
+                return f"complex({self.expr(arg.real)}, {self.expr(arg.imag)})"
             case tuple():
                 return f"[{', '.join(self.arg(item) for item in arg)}]"
             case None:

@@ -12,7 +12,7 @@ from py_wrapper.emit.names import Namer
 from py_wrapper.emit.writer import Writer, quoted, targets, tuple_text
 from py_wrapper.errors import EmitError
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.ops import Arg
+from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.runtime.trees import tree_keys
 from wrapper_ir.signature import ConstantOutput, InputOutput, ResultOutput, Signature, TreeKind, TreeSpec
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat
@@ -189,7 +189,7 @@ def literal_text(value: Arg) -> str:
                 f"float({quoted(str(value.value))})" if value.value - value.value != 0 else repr(value.value)
             )
         case Complex():
-            return complex_text(value.value)
+            return f"complex({literal_text(value.real)}, {literal_text(value.imag)})"
         case tuple():
             return f"[{', '.join(literal_text(item) for item in value)}]"
         case DType():

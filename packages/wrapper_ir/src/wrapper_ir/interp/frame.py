@@ -14,7 +14,7 @@ from wrapper_ir.expr import Expr, Item, Number, OffsetOf, SizeOf, StrideOf, eval
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.interp.memory import MemoryMeter
 from wrapper_ir.interp.options import InterpOptions
-from wrapper_ir.ops import Arg
+from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.program import Function
 from wrapper_ir.protocols import LoadedKernel, Machine
 from wrapper_ir.types import StorageType, TensorType
@@ -126,6 +126,8 @@ class Frame(Generic[T]):
             return [self.argument(item) for item in arg]
         if arg is None or isinstance(arg, str):
             return arg
+        if isinstance(arg, Complex):
+            return arg.value
         return self.machine.native(arg)
 
     # --- defining and ending

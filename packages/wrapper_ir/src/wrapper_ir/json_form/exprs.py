@@ -45,7 +45,7 @@ from wrapper_ir.expr import (
 )
 from wrapper_ir.json_form.devices import decode_device, encode_device
 from wrapper_ir.json_form.reading import MAX_DEPTH, Json, each, fault, integer, member, members_of, string
-from wrapper_ir.ops import Arg
+from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat
 from wrapper_ir.values import Value
 
@@ -134,7 +134,7 @@ def encode_expr(e: Expr) -> Json:
             return [_TAG_OF[type(e)], *map(encode_expr, e.children)]
 
 
-ARG_KEYS = ("value", "list", "str", "dtype", "device", "memory_format", "layout", "float")
+ARG_KEYS = ("value", "list", "str", "dtype", "device", "memory_format", "layout", "complex", "float")
 """Keys of the objects that stand for arguments; the last one is an expression."""
 
 
@@ -145,6 +145,8 @@ def encode_arg(arg: Arg) -> Json:
             return {"value": arg.name}
         case Expr():
             return encode_expr(arg)
+        case Complex():
+            return {"complex": [encode_expr(arg.real), encode_expr(arg.imag)]}
         case tuple():
             return {"list": [encode_arg(item) for item in arg]}
         case None:
@@ -176,6 +178,7 @@ class ArgDecoder:
             "device": decode_device,
             "memory_format": member(members_of(MemoryFormat), "memory format"),
             "layout": member(members_of(Layout), "layout"),
+            "complex": self._complex,
             "value": self.use,
         }
 
@@ -224,6 +227,14 @@ class ArgDecoder:
         if number not in ("nan", "inf", "-inf"):
             fault('expected a number, "nan", "inf" or "-inf"')
         return Float(float(string(number)))
+
+    def _complex(self, x: Json) -> Complex:
+        parts = [self.expr(part) for part in x] if isinstance(x, list) else []
+        match parts:
+            case [Float() as real, Float() as imag]:
+                return Complex(real, imag)
+            case _:
+                return fault("a complex number has two floats")
 
     def _node(self, tag: str, fields: list[Json]) -> Expr:
         if tag in _DIM_ATOMS and len(fields) == 2:

@@ -70,8 +70,12 @@ def _any(*schemas: Schema) -> Schema:
 
 def _tagged(tags: Iterable[str], *fields: Schema) -> Schema:
     """A list of a tag and exactly these fields."""
-    items: list[Json] = [_words(tags), *fields]
-    return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
+    return _exactly(_words(tags), *fields)
+
+
+def _exactly(*fields: Schema) -> Schema:
+    """A list of exactly these fields."""
+    return {"type": "array", "prefixItems": [*fields], "items": False, "minItems": len(fields)}
 
 
 def _expr() -> Schema:
@@ -100,6 +104,7 @@ def _arg() -> Schema:
         _one("device", _ref("device")),
         _one("memory_format", _enum(MemoryFormat)),
         _one("layout", _enum(Layout)),
+        _one("complex", _exactly(_ref("float"), _ref("float"))),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from wrapper_ir.ops.base import UNKNOWN, Arg, OpBase, Provenance, Role
+from wrapper_ir.ops.base import UNKNOWN, Arg, Complex, OpBase, Provenance, Role
 from wrapper_ir.ops.check import AssertExpr, AssertFinite, AssertLayout
 from wrapper_ir.ops.collective import CollectiveStart, Wait
 from wrapper_ir.ops.control import CallSubgraph, Conditional, Return, WhileLoop
@@ -42,6 +42,7 @@ __all__ = [
     "CallSubgraph",
     "CollectiveStart",
     "Comment",
+    "Complex",
     "Conditional",
     "Copy",
     "DebugMode",

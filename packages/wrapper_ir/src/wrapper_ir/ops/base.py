@@ -12,7 +12,7 @@ import enum
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
-from wrapper_ir.expr import Expr
+from wrapper_ir.expr import Expr, Float
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat
 from wrapper_ir.values import Value
 
@@ -20,6 +20,7 @@ __all__ = [
     "UNKNOWN",
     "Arg",
     "Args",
+    "Complex",
     "Def",
     "Defs",
     "Kwargs",
@@ -41,8 +42,24 @@ class Role(enum.Enum):
     ARG = "arg"
 
 
-Arg: TypeAlias = "Value | Expr | str | DType | Device | MemoryFormat | Layout | tuple[Arg, ...] | None"
-"""One argument of a call, in structure. All numbers and bools are `Expr` (`Int`, `Float`, `Bool` when constant)."""
+@dataclass(frozen=True, slots=True)
+class Complex:
+    """A complex number, always constant. Its parts are `Float` nodes, of which equal ones are one object, NaN too."""
+
+    real: Float
+    imag: Float
+
+    @property
+    def value(self) -> complex:
+        """The number."""
+        return complex(self.real.value, self.imag.value)
+
+
+Arg: TypeAlias = (
+    "Value | Expr | Complex | str | DType | Device | MemoryFormat | Layout | tuple[Arg, ...] | None"
+)
+"""One argument of a call, in structure. Bools and numbers that are not complex are `Expr` (`Int`, `Float`, `Bool` when
+constant)."""
 
 Def: TypeAlias = Annotated[Value, Role.DEF]
 OptionalDef: TypeAlias = Annotated[Value | None, Role.DEF]

@@ -165,7 +165,13 @@ class PytreeContainers:
         cls, node = self._node(spec)
         context = self._context(cls, spec.context)
         build = node.unflatten_fn
-        return lambda children: build(list(children), context)
+
+        def make(children: Sequence[object]) -> Any:
+            container = build(list(children), context)
+            # torch registers `torch.Size` with a function that makes plain tuples
+            return cls(container) if type(container) is tuple is not cls else container
+
+        return make
 
     def _context(self, cls: type[Any], text: str) -> object:
         serialised: _SerialisedNode | None = self._pytree.SUPPORTED_SERIALIZED_TYPES.get(cls)

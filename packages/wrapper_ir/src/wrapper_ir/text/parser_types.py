@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Expr, ExprParser, Int, Sym, SymKind
+from wrapper_ir.expr import Expr, ExprParser, Float, Int, Sym, SymKind
 from wrapper_ir.layout import contiguous_strides, extent_bytes
-from wrapper_ir.ops import Arg
+from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.text.cursor import MAX_DEPTH, Cursor
 from wrapper_ir.text.lexer import Source, kind_of
@@ -38,6 +38,8 @@ _SPACES = {k.value: k for k in MemoryKind}
 _OPAQUE = {k.value: k for k in OpaqueKind}
 _SCALARS = {k.value: k for k in SymKind}
 _TYPE_WORDS = {*DTYPES, *_OPAQUE, *_SCALARS, "storage", "results"}
+_CONSTANTS = frozenset(("complex", "device", "memory_format", "layout"))
+"""What arguments with parentheses begin with, besides expressions."""
 _ENDS = frozenset((",", ")", "]", "}", "\n", ":"))
 """Tokens that surely end an expression."""
 
@@ -261,7 +263,7 @@ class TypeParser(Cursor):
         if token == "none":
             self.at += 1
             return None
-        if self.tokens[self.at + 1] == "(" and token in ("device", "memory_format", "layout"):
+        if self.tokens[self.at + 1] == "(" and token in _CONSTANTS:
             return self._constant(token)
         return self.expr()
 
@@ -283,6 +285,8 @@ class TypeParser(Cursor):
         self.at += 2
         constant: Arg
         match word:
+            case "complex":
+                constant = self._complex()
             case "device":
                 constant = self.device_name(self.name("a device type"))
             case "memory_format":
@@ -291,6 +295,14 @@ class TypeParser(Cursor):
                 constant = self.choice(_LAYOUTS, "layout")
         self.expect(")")
         return constant
+
+    def _complex(self) -> Complex:
+        start, real = self.at, self.expr()
+        self.expect(",")
+        imag = self.expr()
+        if not (isinstance(real, Float) and isinstance(imag, Float)):
+            self.fail("WIR500", "a complex number has two floats", start)
+        return Complex(real, imag)
 
     def call_args(self) -> tuple[tuple[Arg, ...], tuple[tuple[str, Arg], ...]]:
         """`(argument, ..., name=argument, ...)`."""

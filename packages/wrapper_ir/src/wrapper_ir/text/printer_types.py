@@ -6,7 +6,7 @@ from typing import assert_never
 
 from wrapper_ir.expr import Expr, print_expr
 from wrapper_ir.layout import extent_bytes, is_contiguous
-from wrapper_ir.ops import Arg
+from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.quoting import plain_name, quote, value_name
 from wrapper_ir.types import (
     Device,
@@ -110,6 +110,8 @@ class TypePrinter:
 
     def _other_arg(self, arg: Arg) -> str:
         match arg:
+            case Complex():
+                return f"complex({print_expr(arg.real)}, {print_expr(arg.imag)})"
             case tuple():
                 return f"[{self.args(arg)}]"
             case None:
