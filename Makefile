@@ -60,6 +60,8 @@ test: $(READY) ## all tests but the long proofs and those that need a GPU
 	@$(PYTEST) -n $(JOBS) -q -m "not conformance and not gpu" $(TESTS) $(ARGS)
 
 conformance: $(READY) ## the long proofs (docs/testing.md says which)
+	@# torch's operator database first, with a progress bar: its test then finds all results, and judges them
+	@case " $(TESTS) " in *" tests "* | *test_conformance*) $(BIN)/python -m tools.conformance || true;; esac
 	@HYPOTHESIS_PROFILE=conformance $(PYTEST) -n $(JOBS) -q -m "conformance and not gpu" $(TESTS) $(ARGS)
 
 gpu: $(READY) ## the tests that need an accelerator
