@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from wrapper_ir.analysis.memory import MemoryUse, memory_use
 from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.collection import paused_collection
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.kernels import runtime_kind
 from wrapper_ir.program import Program
@@ -47,6 +48,7 @@ class ProgramStats:
             yield "symbols without hint", ", ".join(self.assumed)
 
 
+@paused_collection()
 def program_stats(program: Program, hints: Mapping[str, int] | None = None) -> ProgramStats:
     """Statistics of a valid program; `hints` gives symbols values, before those of their declarations.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from wrapper_ir.collection import paused_collection
 from wrapper_ir.expr import Bool, Float, Int, SymKind
 from wrapper_ir.json_form.devices import decode_device, decode_type, encode_device, encode_type
 from wrapper_ir.json_form.exprs import ArgDecoder, encode_expr, encode_number
@@ -51,6 +52,7 @@ _access = member(members_of(Access), "access")
 _param_kind = member(members_of(ParamKind), "kind of parameter")
 
 
+@paused_collection()
 def to_json(program: Program) -> str:
     """The canonical JSON of a program; its schema is `schema/program.schema.json`."""
     e = OpEncoder()
@@ -145,6 +147,7 @@ _TOP = (
 )
 
 
+@paused_collection()
 def from_json(text: str) -> Program:
     """The program in `text`; nothing is verified beyond what reading needs.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from wrapper_ir.aliasing import NO_ROOTS, analyse_aliasing
 from wrapper_ir.analysis.places import tensor_places
+from wrapper_ir.collection import paused_collection
 from wrapper_ir.effects import EffectClass, Effects
 from wrapper_ir.errors import PassError
 from wrapper_ir.expr import Expr, Int
@@ -62,6 +63,7 @@ def check_translation(before: Program, after: Program, name: str) -> None:
         raise PassError("WIR805", f"pass {name} changed what @{difference.function} does: {difference.what}")
 
 
+@paused_collection()
 def compare(before: Program, after: Program) -> Difference | None:
     """The first difference between two valid programs, None where they do the same."""
     numbers: dict[Hashable, Number] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import ParseError
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.ops import UNKNOWN, Op, Provenance
@@ -36,6 +37,7 @@ __all__ = ["parse_program"]
 _TABLE = "provenance"
 
 
+@paused_collection()
 def parse_program(text: str) -> Program:
     """The program that `text` spells; the inverse of `print_program`. Nothing is verified beyond what reading needs.
 
