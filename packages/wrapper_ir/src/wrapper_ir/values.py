@@ -29,7 +29,8 @@ class Value:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, type(self)):  # not the global: weak tables compare until the interpreter ends
+        # type(self), not the global: weak tables compare until the interpreter ends
+        if not isinstance(other, type(self)):
             return NotImplemented
         return self.name == other.name and self.type == other.type
 
