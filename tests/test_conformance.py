@@ -193,10 +193,10 @@ class TestStages:
         def blocked(stage: Stage, code: str = "WIR001") -> list[Stage]:
             return [later for later in Stage if Failure(stage, code, "").blocks(later)]
 
-        assert blocked(Stage.CAPTURE) == list(Stage)[1:]
+        assert blocked(Stage.CAPTURE) == list(Stage)[1:-1]
         assert blocked(Stage.VERIFY) == [Stage.INTERPRETER, Stage.PYTHON]
-        assert blocked(Stage.TEXT) == blocked(Stage.INTERPRETER) == blocked(Stage.PYTHON) == []
-        assert blocked(Stage.TEXT, CRASH) == [Stage.JSON, Stage.INTERPRETER, Stage.PYTHON]
+        assert blocked(Stage.TEXT) == blocked(Stage.PYTHON) == blocked(Stage.BACKEND) == []
+        assert blocked(Stage.TEXT, CRASH) == list(Stage)[3:]
 
 
 FAKE_WORKER = """
@@ -252,7 +252,7 @@ class TestResults:
         assert outcome.failures == (Failure(Stage.INTERPRETER, CRASH, "killed by SIGSEGV"),)
         assert [stage for stage in Stage if outcome.passed_in(stage)] == list(Stage)[:4]
         assert outcome_of(dataclasses.replace(answer, at=""), "s").failures[0].stage is Stage.CAPTURE
-        assert not verdict_of(answer).verdict.counts
+        assert verdict_of(answer).verdict == Verdict(0, "killed by SIGSEGV")
 
     def test_results_survive_and_later_ones_win(self, tmp_path: Path) -> None:
         store = Store(tmp_path, [tmp_path / "up.jsonl"])
@@ -270,6 +270,10 @@ class TestResults:
         again = Store(tmp_path, [tmp_path / "up.jsonl"])
         assert again.outcomes == store.outcomes == {case_of("x"): good}
         assert again.verdicts == store.verdicts == {case_of("x"): Verdict(1), case_of("y"): Verdict(0, "no")}
+        again.write_verdicts([case_of("y")], tmp_path / "shipped" / "up.jsonl")
+        assert Store(tmp_path / "other", [tmp_path / "shipped" / "up.jsonl"]).verdicts == {
+            case_of("y"): Verdict(0, "no")
+        }
 
     def test_reasons_hold_no_paths_and_addresses(self) -> None:
         assert tidy(f"at {ROOT}/tests/x.py: <object at 0x7f50ed76f880>") == "at tests/x.py: <object at 0x…>"
@@ -297,15 +301,19 @@ class TestResults:
 class TestReport:
     @pytest.fixture
     def page(self) -> str:
-        outcomes = [
-            Outcome(case_of("good"), "s", 1.0),
-            Outcome(case_of("bad"), "s", 1.0, (Failure(Stage.VERIFY, "WIR012", "a | b"),)),
-            Outcome(case_of("both"), "s", 1.0, (Failure(Stage.CAPTURE, "FE101", "no"),)),
-            Outcome(case_of("eager"), "s", 1.0),
-        ]
-        verdicts = [Verdict(1), Verdict(2), Verdict(1, "wrong"), Verdict(0)]
-        cases = [outcome.case for outcome in outcomes]
-        summary = summarise(cases, {o.case: o for o in outcomes}, dict(zip(cases, verdicts, strict=True)))
+        untraceable = (Failure(Stage.CAPTURE, "FE101", "no"),)
+        results = {
+            "good": ((), Verdict(1)),
+            "bad": ((Failure(Stage.VERIFY, "WIR012", "a | b"),), Verdict(2)),
+            "both": (untraceable, Verdict(1, "wrong")),
+            "eager": (untraceable, Verdict(0)),
+            "worse": ((*untraceable, Failure(Stage.BACKEND, "X", "why")), Verdict(0)),
+        }
+        outcomes = {
+            case_of(op): Outcome(case_of(op), "s", 1.0, failures) for op, (failures, _) in results.items()
+        }
+        verdicts = {case_of(op): verdict for op, (_, verdict) in results.items()}
+        summary = summarise(outcomes, outcomes, verdicts)
         assert summary.share == 0.5
         return render(summary, SEED)
 
@@ -315,10 +323,12 @@ class TestReport:
             "| capture | 2 | 2 | 100.00 % |",
             "| verify | 1 | 2 | 50.00 % |",
             "| interpreter | 1 | 2 | 50.00 % |",
-            "| **all stages** | 1 | 2 | 50.00 % |",
+            "| backend | 3 | 4 | 75.00 % |",
+            "| **all** | 2 | 4 | 50.00 % |",
             "| `bad float32 #0` | verify | WIR012 | a \\| b |",
+            "| `worse float32 #0` | backend | X | why |",
             "| `both float32 #0` | wrong | capture FE101 |",
-            "| `eager float32 #0` | compiles nothing of it | passes |",
+            "| `eager float32 #0` | leaves it to eager | capture FE101 |",
         ],
     )
     def test_lines(self, page: str, line: str) -> None:

@@ -114,10 +114,21 @@ class Store:
             self.verdicts[result.case] = result.verdict
             _append(self.upstream_files[-1], asdict(result))
 
+    def write_verdicts(self, cases: Iterable[CaseId], path: Path) -> None:
+        """Writes the verdicts of these cases, in their order."""
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(
+            "".join(_line(asdict(Upstream(case, self.verdicts[case]))) for case in cases), encoding="utf-8"
+        )
+
 
 def _append(path: Path, entry: dict[str, Any]) -> None:
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        file.write(_line(entry))
+
+
+def _line(entry: dict[str, Any]) -> str:
+    return json.dumps(entry, ensure_ascii=False) + "\n"
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

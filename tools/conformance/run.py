@@ -14,11 +14,12 @@ from tools.conformance.pool import Job, PoolOptions, run_jobs
 from tools.conformance.report import Summary, summarise
 from tools.conformance.results import Outcome, Store, Upstream, outcome_of, source_hash, verdict_of
 
-__all__ = ["Again", "Results", "jobs_of", "open_store", "pool_options", "run_cases"]
+__all__ = ["SHIPPED", "Again", "Results", "jobs_of", "open_store", "pool_options", "run_cases"]
 
 Results = Callable[[Outcome | Upstream], None]
 
-_HERE = Path(__file__).parent
+SHIPPED = Path(__file__).parent / "verdicts" / f"torch-{torch.__version__.split('+')[0]}.jsonl"
+"""The verdicts that the repository has for this torch."""
 
 
 class Again(StrEnum):
@@ -33,9 +34,8 @@ class Again(StrEnum):
 
 
 def open_store(out: Path) -> Store:
-    """The results in `out`, with the verdicts that the repository has for this torch."""
-    shipped = _HERE / "verdicts" / f"torch-{torch.__version__.split('+')[0]}.jsonl"
-    return Store(out, [shipped, out / f"upstream-{torch.__version__}.jsonl"])
+    """The results in `out`, with the verdicts that the repository has."""
+    return Store(out, [SHIPPED, out / f"upstream-{torch.__version__}.jsonl"])
 
 
 def pool_options(out: Path, workers: int, timeout: float) -> PoolOptions:

@@ -8,6 +8,8 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
+import torch
+
 import inductor_frontend
 import py_wrapper
 import wrapper_ir
@@ -30,7 +32,8 @@ _CALLS = 2  # of emitted code: the second sees what the first left behind
 
 
 class Stage(StrEnum):
-    """One thing that a case goes through, in order. All after CAPTURE need its program, the last two a valid one."""
+    """One thing that a case goes through, in order. Those from VERIFY to PYTHON need the program that CAPTURE makes,
+    INTERPRETER and PYTHON a valid one; BACKEND is `torch.compile(backend="wrapper_ir")`."""
 
     CAPTURE = "capture"
     VERIFY = "verify"
@@ -38,6 +41,7 @@ class Stage(StrEnum):
     JSON = "json"
     INTERPRETER = "interpreter"
     PYTHON = "python"
+    BACKEND = "backend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,10 @@ class Failure:
         order = list(Stage)
         if order.index(later) <= order.index(self.stage):
             return False
-        if self.stage is Stage.CAPTURE or self.code == CRASH:
+        if self.code == CRASH:
             return True
+        if self.stage is Stage.CAPTURE:
+            return later is not Stage.BACKEND
         return self.stage is Stage.VERIFY and later in (Stage.INTERPRETER, Stage.PYTHON)
 
 
@@ -89,6 +95,7 @@ def check_case(case: CaseId, call: Call, announce: Callable[[Stage], None]) -> l
         for stage, run in check.stages.items():
             if not steps.blocked(stage):
                 steps.attempt(stage, partial(run, artifact))
+    steps.attempt(Stage.BACKEND, check.backend)
     return steps.failures
 
 
@@ -103,7 +110,7 @@ class _Check:
 
     @property
     def stages(self) -> dict[Stage, Callable[[Artifact], None]]:
-        """What follows the capture, in order."""
+        """What is done with a captured program, in order."""
         return {
             Stage.VERIFY: self.verify,
             Stage.TEXT: self.text,
@@ -134,6 +141,12 @@ class _Check:
 
     def python(self, artifact: Artifact) -> None:
         compiled = py_wrapper.compile(artifact)
+        for _ in range(_CALLS):
+            self._compare(compiled)
+
+    def backend(self) -> None:
+        torch._dynamo.reset()
+        compiled = torch.compile(self.call.function, backend="wrapper_ir")
         for _ in range(_CALLS):
             self._compare(compiled)
 

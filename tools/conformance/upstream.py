@@ -20,11 +20,6 @@ class Verdict:
     graphs: int
     error: str = ""
 
-    @property
-    def counts(self) -> bool:
-        """Whether the case is one that upstream compiles and gets right."""
-        return self.graphs > 0 and not self.error
-
 
 def judge(case: CaseId, call: Call) -> Verdict:
     """Compiles the case with stock `torch.compile` and compares it with eager. Raises what eager raises."""
