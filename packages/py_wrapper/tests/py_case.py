@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from py_wrapper import TORCH_MACHINE
@@ -15,7 +16,7 @@ from wrapper_ir.kernels import ForeignKernel, KernelDef
 from wrapper_ir.program import Program, Target
 from wrapper_ir.protocols import KernelRuntime, LoadedKernel
 
-__all__ = ["ADD", "KERNELS", "MM", "RELU", "TOPK", "Case", "artifact_of", "find_runtime"]
+__all__ = ["ADD", "KERNELS", "MM", "RELU", "TOPK", "Case", "artifact_of", "example", "find_runtime"]
 
 
 # --- a kernel runtime whose kernels are Python functions
@@ -105,3 +106,9 @@ def artifact_of(case: Case) -> Artifact:
     for constant in program.constants:
         data[constant.value.name] = TORCH_MACHINE.data(case.constants[constant.value.name])
     return bare_artifact(program, data)
+
+
+def example(*sizes: int) -> Tensor:
+    """A tensor of normal floats, the same for the same sizes."""
+    generator = torch.Generator().manual_seed(sum(sizes) + len(sizes))
+    return torch.randn(sizes, generator=generator)

@@ -6,19 +6,14 @@ import math
 from functools import partial
 
 import torch
-from packages.py_wrapper.tests.py_case import ADD, KERNELS, MM, RELU, TOPK, Case
+from packages.py_wrapper.tests.py_case import ADD, KERNELS, MM, RELU, TOPK, Case, example
 from torch import Tensor
 
 __all__ = ["CASES"]
 
 
-def _x(*sizes: int) -> Tensor:
-    generator = torch.Generator().manual_seed(sum(sizes) + len(sizes))
-    return torch.randn(sizes, generator=generator)
-
-
 def _loop_inputs(start: int) -> list[Tensor]:
-    return [torch.tensor(start), _x(4), _x(4) + 1]
+    return [torch.tensor(start), example(4), example(4) + 1]
 
 
 def _loop(trips: int, stacked: bool, i: Tensor, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,7 +52,7 @@ provenance
   #2 nodes("mul") ops("aten.mul.Tensor") at("model.py:11") modules("layers.0")
   #3 nodes("add") ops("aten.add.Tensor") at("model.py:12") modules("layers.1")
 """,
-        inputs=lambda: [_x(5, 8), _x(8, 4)],
+        inputs=lambda: [example(5, 8), example(8, 4)],
         expected=lambda x, w: (x @ w * 2 + 1, 10, None),
     ),
     Case(
@@ -82,7 +77,7 @@ func @main(%x: f32[4, 8]) {
   return %r, %j
 }
 """,
-        inputs=lambda: [_x(4, 8)],
+        inputs=lambda: [example(4, 8)],
         expected=lambda x: ((x * 2).t().contiguous(), torch.zeros(2, dtype=torch.int32)),
     ),
     Case(
@@ -102,7 +97,7 @@ func @main(%x: f32[s0, 8]) {
   return %r
 }
 """,
-        inputs=lambda: [_x(3, 8)],
+        inputs=lambda: [example(3, 8)],
         expected=lambda x: (x * 4,),
     ),
     Case(
@@ -121,7 +116,7 @@ func @main(%x: f32[4, 8], %n: int) {
   return %y, %indices
 }
 """,
-        inputs=lambda: [_x(4, 8), 3],
+        inputs=lambda: [example(4, 8), 3],
         expected=lambda x, n: (torch.relu(torch.topk(x, n)[0]), torch.topk(x, n)[1]),
     ),
     Case(
@@ -135,7 +130,7 @@ func @main(%x: f32[4]) {
   return %y
 }
 """,
-        inputs=lambda: [_x(4)],
+        inputs=lambda: [example(4)],
         expected=lambda x: (torch.relu(x),),
     ),
     Case(
@@ -159,7 +154,7 @@ func @main(%x: f32[2, 3], %i: i64[2]) {
   return %g, %e
 }
 """,
-        inputs=lambda: [_x(2, 3), torch.tensor([5, 1])],
+        inputs=lambda: [example(2, 3), torch.tensor([5, 1])],
         expected=lambda x, i: (
             torch.cat([x, x], 1)[:, i].double(),
             torch.full((2, 2), 1.5, dtype=torch.float64),
@@ -177,7 +172,7 @@ func @main(%x: c64[3]) {
   return %y, %z
 }
 """,
-        inputs=lambda: [torch.complex(_x(3), _x(3))],
+        inputs=lambda: [torch.complex(example(3), example(3))],
         expected=lambda x: (x * complex(0.5, -2), torch.full((2,), complex(-math.inf, -0.5))),
     ),
     Case(
@@ -197,7 +192,7 @@ func @main(%x: f32[s0, s1]{s1, 1}, %p: f32[]) {
   return s0, s1, u0, u1*2.0, where(s0 == 4, 1, 0)
 }
 """,
-        inputs=lambda: [_x(4, 6), torch.tensor(2.5)],
+        inputs=lambda: [example(4, 6), torch.tensor(2.5)],
         expected=lambda x, p: (4, 6, 24, 5.0, 1),
     ),
     Case(
@@ -212,7 +207,7 @@ func @main(%x: f32[8]) {
   return %buf0
 }
 """,
-        inputs=lambda: [_x(9)[1:]],
+        inputs=lambda: [example(9)[1:]],
         expected=lambda x: (x * 2,),
     ),
     Case(
@@ -229,7 +224,7 @@ func @main(%x: f32[8], %i: i64[2]) {
   return %y
 }
 """,
-        inputs=lambda: [_x(8), torch.tensor([1, 2])],
+        inputs=lambda: [example(8), torch.tensor([1, 2])],
         expected=lambda x, i: (torch.relu(x),),
     ),
     Case(
@@ -251,7 +246,7 @@ func @main(%x: f32[4], %d: owned f32[4]) {
   return %flat, %r
 }
 """,
-        inputs=lambda: [_x(4), _x(4)],
+        inputs=lambda: [example(4), example(4)],
         expected=lambda x, d: (torch.tensor([[1.0, 3.0], [2.0, 4.0]]), torch.ones(4)),
         after=lambda x: (torch.ones(4),),
         constants={"state": torch.zeros(4), "weight": torch.tensor([[1.0, 2.0], [3.0, 4.0]])},
@@ -266,7 +261,7 @@ func @main(%x: f32[4], %y: f32[4]) {
   return
 }
 """,
-        inputs=lambda: [_x(4), _x(4) + 1],
+        inputs=lambda: [example(4), example(4) + 1],
         expected=lambda x, y: (),
         after=lambda x, y: (y, y),
     ),
@@ -306,7 +301,7 @@ func @keep(%d: owned f32[8]) {
   return %y
 }
 """,
-        inputs=lambda: [torch.tensor(True), _x(5, 4), _x(8)],
+        inputs=lambda: [torch.tensor(True), example(5, 4), example(8)],
         expected=lambda p, x, d: (x * 2, d + 1, x * 4),
     ),
     Case(
@@ -329,7 +324,7 @@ func @relu_it(%x: f32[4]) {
   return %y
 }
 """,
-        inputs=lambda: [torch.tensor(False), _x(4)],
+        inputs=lambda: [torch.tensor(False), example(4)],
         expected=lambda p, x: (torch.relu(x),),
     ),
     *(
@@ -380,7 +375,7 @@ func @main(%x: f32[4]) {
   return %y
 }
 """,
-        inputs=lambda: [_x(4)],
+        inputs=lambda: [example(4)],
         expected=lambda x: (x,),
     ),
     Case(
@@ -396,7 +391,7 @@ func @main(%"class": f32[4], %"torch": f32[4], %"a.b": f32[4], %a_b: f32[4], %"2
   return %args, %main, %relu, %boxed, %len
 }
 """,
-        inputs=lambda: [_x(4) + i for i in range(5)],
+        inputs=lambda: [example(4) + i for i in range(5)],
         expected=lambda *xs: tuple(torch.relu(x) for x in xs),
     ),
 )
