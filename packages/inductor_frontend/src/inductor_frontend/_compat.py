@@ -15,6 +15,12 @@ from torch._inductor.graph import GraphLowering
 from torch.utils import _pytree as pytree
 
 __all__ = [
+    "ALLOCATING_MULTI_OUTPUT",
+    "EXTERN_MULTI_OUT",
+    "OPAQUE_MULTI_OUTPUT",
+    "bound",
+    "decomposition_argument",
+    "defers_input_checks",
     "is_effectful",
     "is_namedtuple",
     "shape_env_from_inputs",

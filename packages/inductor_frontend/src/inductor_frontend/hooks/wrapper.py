@@ -210,7 +210,10 @@ class RecordingWrapper(PythonWrapperCodegen):
                 self.events.append(CheckInput(name))
 
     def register_alignment_check_inputs(self) -> None:
-        """Queues alignment copies of inputs; written ones are left to the caller, as upstream does."""
+        """Queues alignment copies of inputs; written ones are left to the caller, as upstream does.
+
+        Before torch 2.12 nothing calls this, and nothing is lost: upstream aligns inputs of other devices only.
+        """
         written = set(V.graph.mutated_input_idxs)
         for index in V.graph.inputs_to_check or ():
             if index not in written:
