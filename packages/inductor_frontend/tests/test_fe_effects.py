@@ -195,7 +195,7 @@ class TestLibraryCalls:
         equals_eager(capture(model, (x,)), model, x)
 
     @pytest.mark.skipif(
-        not is_effectful(torch.ops.aten._linalg_check_errors.default), reason="no effect before torch 2.12"
+        not is_effectful(torch.ops.aten._linalg_check_errors.default), reason="no effect before torch 2.13"
     )
     def test_effectful_operators_are_tagged(self, equals_eager: Check) -> None:
         x = torch.randn(3, 3) + 3 * torch.eye(3)
