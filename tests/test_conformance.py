@@ -46,7 +46,7 @@ def test_sample(tmp_path: Path) -> None:
     summary = run_cases(cases, jobs, store, options, lambda result: None)
     assert len(summary.judged) == len(cases)
     assert len(summary.counted) > 0.8 * len(cases)
-    page = PAGE.read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""  # no page yet: nothing is excused
     unlisted = [j for j in summary.failing if f"`{j.case}`" not in page]
     assert not unlisted, "\n".join(failing_lines(unlisted))
 
