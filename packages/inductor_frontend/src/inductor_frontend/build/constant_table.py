@@ -55,6 +55,15 @@ class ConstantTable:
                     "FE306", f"buffers {other.name} and {role.name} share memory, and the model writes to it"
                 )
 
+    def add(self, roles: Mapping[str, ConstantRole]) -> None:
+        """The constants of one more graph; their names are unlike all others. Raises FE306."""
+        self._roles |= roles
+        self._check_shared_state()
+
+    def holds(self, name: str) -> bool:
+        """Whether an upstream name is a constant's."""
+        return name in self._roles
+
     def find(self, name: str) -> Value | None:
         """The constant of an upstream name; None where the name is no constant."""
         role = self._roles.get(name)

@@ -20,7 +20,7 @@ from wrapper_ir.ops import Arg
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["Kernels"]
+__all__ = ["KernelTable", "Kernels"]
 
 _ENTRY = re.compile(
     r'extern\s+"C"\s+(?:\w+\s+)*?void\s+(?:\w+\s+)*?(?P<entry>\w+)\s*\((?P<params>.*)\)', re.DOTALL
@@ -70,16 +70,24 @@ def _pointer_types() -> dict[str, DType]:
     return {text: to_dtype(dtype) for dtype, text in DTYPE_TO_CPP.items()}
 
 
+class KernelTable:
+    """The kernels of one program: those that upstream has defined, and those made from them so far."""
+
+    def __init__(self) -> None:
+        self.defined: dict[str, DefineKernel] = {}
+        self.made: dict[tuple[str, tuple[_Use, ...], tuple[Expr, ...]], CppKernel] = {}
+
+
 class Kernels:
     """Kernel definitions waiting for their first call, which tells what each pointer is used for."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, table: KernelTable) -> None:
         self._scope = scope
-        self._defined: dict[str, DefineKernel] = {}
+        self._defined = table.defined
         self._pointer_types = _pointer_types()
         chosen = pick_vec_isa()  # false where upstream found none and wrote scalar code
         self._isa = tuple(str(chosen).split()) if chosen else ()
-        self._made: dict[tuple[str, tuple[_Use, ...], tuple[Expr, ...]], CppKernel] = {}
+        self._made = table.made
 
     def define(self, event: DefineKernel) -> None:
         """Remembers a definition."""

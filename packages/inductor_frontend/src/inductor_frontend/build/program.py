@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+from functools import partial
 
 import sympy
 import torch
@@ -12,35 +12,22 @@ from torch._inductor import ir
 
 from inductor_frontend.build.arguments import to_arg
 from inductor_frontend.build.constant_table import ConstantRole, ConstantTable
-from inductor_frontend.build.kernels import Kernels
-from inductor_frontend.build.memory import alias, allocate, reuse
-from inductor_frontend.build.nodes import call_node
-from inductor_frontend.build.scope import Scope
+from inductor_frontend.build.kernels import KernelTable
+from inductor_frontend.build.scope import Scope, Shared
+from inductor_frontend.build.translation import translate
 from inductor_frontend.errors import ConversionError
-from inductor_frontend.hooks import Event, RecordingGraph
-from inductor_frontend.hooks.events import (
-    Alias,
-    AlignInput,
-    Allocate,
-    CallKernel,
-    CallNode,
-    CheckInput,
-    DefineKernel,
-    DefineSize,
-    Reuse,
-)
+from inductor_frontend.hooks import RecordingGraph
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.provenance import ProvenanceReader
 from wrapper_ir.builder import ProgramBuilder
 from wrapper_ir.expr import SymKind, ge, le
-from wrapper_ir.ops import UNKNOWN, AssertExpr, AssertLayout, EnsureAligned, Provenance
+from wrapper_ir.ops import UNKNOWN, AssertExpr, Provenance
 from wrapper_ir.program import Ownership, Program, Target
 from wrapper_ir.types import ScalarType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["GraphProgram", "build_program"]
 
-_ALIGNMENT = 16
 _DEFAULT_LOWER = 2
 
 
@@ -80,15 +67,19 @@ class _Builder:
             for name, tensor in graph.constants.items()
         }
         self.constants = ConstantTable(self.builder, {**self.roles, **literals})
-        provenance = ProvenanceReader(context.root)
-        self.scope = Scope(graph, self.builder, context.options, provenance, self.constants)
-        self.kernels = Kernels(self.scope)
+        shared = Shared(
+            program=self.builder,
+            options=context.options,
+            provenance=ProvenanceReader(context.root),
+            constants=self.constants,
+            translate=partial(translate, table=KernelTable()),
+        )
+        self.scope = Scope(graph, shared)
 
     def run(self) -> GraphProgram:
         """Translates everything, in upstream's order."""
         positions = self._inputs()
-        for event in self.graph.recording.events:
-            self._event(event)
+        self.scope.shared.translate(self.scope)
         self.scope.function.prov = UNKNOWN  # of the return
         results = tuple(to_arg(self.scope, x) for x in self.graph.graph_outputs)
         self.scope.function.ret(results)
@@ -141,55 +132,6 @@ class _Builder:
         if isinstance(node, sympy.Expr):
             return ScalarType(SymKind.INT if node.is_integer else SymKind.FLOAT)
         raise ConversionError("FE302", f"input {name} is a {type(node).__name__}, which is not captured")
-
-    # --- events
-
-    def _event(self, event: Event) -> None:
-        match event:
-            case Allocate():
-                allocate(self.scope, event)
-            case Reuse():
-                reuse(self.scope, event)
-            case Alias():
-                alias(self.scope, event)
-            case DefineKernel():
-                self.kernels.define(event)
-            case CallKernel():
-                self.kernels.call(event)
-            case CallNode():
-                call_node(self.scope, event)
-            case DefineSize():
-                self.scope.symbols.define(event.symbol, self.scope.expr(event.expr))
-            case CheckInput():
-                self._check_input(event)
-            case AlignInput():
-                self._align_input(event)
-            case _:
-                assert_never(event)
-
-    def _check_input(self, event: CheckInput) -> None:
-        """Constants are what capture saw; only parameters are checked."""
-        if not self.scope.options.layout_asserts or event.name in self.roles:
-            return
-        value = self.scope.value(event.name)
-        if isinstance(value.type, TensorType) and self.scope.expr(0) not in value.type.sizes:
-            check = AssertLayout(
-                tensor=value,
-                sizes=value.type.sizes,
-                strides=value.type.strides,
-                message="input",
-                prov=Provenance(upstream=event.name),
-            )
-            self.scope.function.append(check)
-
-    def _align_input(self, event: AlignInput) -> None:
-        source = self.scope.value(event.name)
-        result = self.scope.function.value(f"{event.name}.a", source.type)
-        prov = Provenance(upstream=event.name)
-        self.scope.function.append(
-            EnsureAligned(source=source, result=result, alignment=_ALIGNMENT, prov=prov)
-        )
-        self.scope.bind(event.name, result)
 
 
 def build_program(graph: RecordingGraph, context: BuildContext) -> GraphProgram:

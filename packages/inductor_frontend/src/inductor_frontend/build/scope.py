@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import sympy
 import torch
@@ -21,29 +22,38 @@ from wrapper_ir.ops import ViewMode
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["Scope"]
+__all__ = ["Scope", "Shared"]
 
 _ZERO = Int(0)
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all functions of one program have in common. `translate` appends the body of a scope's graph."""
+
+    program: ProgramBuilder
+    options: CaptureOptions
+    provenance: ProvenanceReader
+    constants: ConstantTable
+    translate: Callable[[Scope], None]
+
+
 class Scope:
-    """State of one function's translation."""
+    """State of one function's translation. `outer` is the scope of the only function that calls it; `main` has
+    none."""
 
     def __init__(
-        self,
-        graph: RecordingGraph,
-        program: ProgramBuilder,
-        options: CaptureOptions,
-        provenance: ProvenanceReader,
-        constants: ConstantTable,
+        self, graph: RecordingGraph, shared: Shared, name: str = "main", outer: Scope | None = None
     ) -> None:
         self.graph = graph
-        self.program = program
-        self.function: FunctionBuilder = program.function("main")
-        self.options = options
-        self.provenance = provenance
-        self.symbols = Symbols(graph, self.function)
-        self.constants = constants
+        self.shared = shared
+        self.outer = outer
+        self.program = shared.program
+        self.function: FunctionBuilder = shared.program.function(name)
+        self.options = shared.options
+        self.provenance = shared.provenance
+        self.constants = shared.constants
+        self.symbols: Symbols = Symbols(graph, self.function, None if outer is None else outer.symbols)
         self._values: dict[str, Value] = {}
         self._views: dict[tuple[Value, TensorType, Expr], Value] = {}
         self._roots: dict[Value, Value] = {}

@@ -31,11 +31,16 @@ def _is(symbol: sympy.Symbol, types: tuple[SymT, ...]) -> bool:
 
 
 class Symbols:
-    """Declares symbols in the program and defines them in one function, each once."""
+    """Declares symbols in the program and defines them in one function, each once.
 
-    def __init__(self, graph: RecordingGraph, function: FunctionBuilder) -> None:
+    `outer` are those of the calling function: what only the caller can define is captured from there."""
+
+    def __init__(
+        self, graph: RecordingGraph, function: FunctionBuilder, outer: Symbols | None = None
+    ) -> None:
         self._graph = graph
         self._function = function
+        self._outer = outer
         self._shape_env = graph.sizevars.shape_env
         self._defined: dict[str, sympy.Symbol] = {}
         self._exprs: dict[object, Expr] = {}
@@ -83,15 +88,33 @@ class Symbols:
     def _require(self, name: str) -> None:
         if name in self._defined:
             return
-        for source, target in self._shape_env.replacements.items():
-            if source.name == name:
-                self.define(source, self.expr(target))
-                return
         for precomputed, expr in self._graph.sizevars.inv_precomputed_replacements.items():
             if precomputed.name == name:
                 self.define(precomputed, self.expr(expr))
                 return
+        if self._capture(name):
+            return
+        for source, target in self._shape_env.replacements.items():
+            if source.name == name:
+                self.define(source, self.expr(target))
+                return
         raise ConversionError("FE304", f"symbol {name} is used, but no input or op defines it")
+
+    def provide(self, name: str) -> bool:
+        """Whether a callee can capture this symbol from here; it is defined here then."""
+        try:
+            self._require(name)
+        except ConversionError:
+            return False
+        return True
+
+    def _capture(self, name: str) -> bool:
+        """Takes a symbol from the caller, if it has it. Precomputed sizes are each graph's own."""
+        if self._outer is None or not self._outer.provide(name):
+            return False
+        self._defined[name] = self._outer._defined[name]
+        self._function.capture(name)
+        return True
 
     # --- inputs
 

@@ -1,0 +1,84 @@
+"""The events of one graph, translated into the body of one function."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from inductor_frontend.build.kernels import Kernels, KernelTable
+from inductor_frontend.build.memory import alias, allocate, reuse
+from inductor_frontend.build.nodes import call_node
+from inductor_frontend.build.scope import Scope
+from inductor_frontend.hooks import Event
+from inductor_frontend.hooks.events import (
+    Alias,
+    AlignInput,
+    Allocate,
+    CallKernel,
+    CallNode,
+    CheckInput,
+    DefineKernel,
+    DefineSize,
+    Reuse,
+)
+from wrapper_ir.ops import AssertLayout, EnsureAligned, Provenance
+from wrapper_ir.types import TensorType
+
+__all__ = ["translate"]
+
+_ALIGNMENT = 16
+
+
+def translate(scope: Scope, table: KernelTable) -> None:
+    """Appends what was recorded for the scope's graph to its function. Runs inside upstream's context of that
+    graph."""
+    kernels = Kernels(scope, table)
+    for event in scope.graph.recording.events:
+        _event(scope, kernels, event)
+
+
+def _event(scope: Scope, kernels: Kernels, event: Event) -> None:
+    match event:
+        case Allocate():
+            allocate(scope, event)
+        case Reuse():
+            reuse(scope, event)
+        case Alias():
+            alias(scope, event)
+        case DefineKernel():
+            kernels.define(event)
+        case CallKernel():
+            kernels.call(event)
+        case CallNode():
+            call_node(scope, event)
+        case DefineSize():
+            scope.symbols.define(event.symbol, scope.expr(event.expr))
+        case CheckInput():
+            _check_input(scope, event)
+        case AlignInput():
+            _align_input(scope, event)
+        case _:
+            assert_never(event)
+
+
+def _check_input(scope: Scope, event: CheckInput) -> None:
+    """Constants are what capture saw; only parameters are checked."""
+    if not scope.options.layout_asserts or scope.constants.holds(event.name):
+        return
+    value = scope.value(event.name)
+    if isinstance(value.type, TensorType) and scope.expr(0) not in value.type.sizes:
+        check = AssertLayout(
+            tensor=value,
+            sizes=value.type.sizes,
+            strides=value.type.strides,
+            message="input",
+            prov=Provenance(upstream=event.name),
+        )
+        scope.function.append(check)
+
+
+def _align_input(scope: Scope, event: AlignInput) -> None:
+    source = scope.value(event.name)
+    result = scope.function.value(f"{event.name}.a", source.type)
+    prov = Provenance(upstream=event.name)
+    scope.function.append(EnsureAligned(source=source, result=result, alignment=_ALIGNMENT, prov=prov))
+    scope.bind(event.name, result)
