@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -18,8 +19,11 @@ MODELS = ["bert", "convnet", "gpt2", "llama", "lstm", "moe"]
 
 
 @pytest.fixture(autouse=True)
-def _fresh_dynamo() -> None:
+def _fresh_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
+    # else recurrent modules stay in eager mode
+    with torch._dynamo.config.patch(allow_rnn=True):
+        yield
 
 
 def training_case(name: str) -> Case:

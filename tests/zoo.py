@@ -130,10 +130,25 @@ def vit() -> Case:
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, image_size=32,
         patch_size=8, num_labels=5,
     )  # fmt: skip
+    return _images_case("vit", ViTForImageClassification(config))
+
+
+def resnet() -> Case:
+    """ResNet image classifier with bottleneck layers."""
+    from transformers import ResNetConfig, ResNetForImageClassification
+
+    torch.manual_seed(0)
+    config = ResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 16], depths=[1, 2], layer_type="bottleneck", num_labels=5,
+    )  # fmt: skip
+    return _images_case("resnet", ResNetForImageClassification(config))
+
+
+def _images_case(name: str, model: nn.Module) -> Case:
     batch, _ = _dims()
     return Case(
-        name="vit",
-        model=ViTForImageClassification(config).eval(),
+        name=name,
+        model=model.eval(),
         kwargs={"pixel_values": torch.randn(3, 3, 32, 32)},
         dynamic={"pixel_values": {0: batch}},
         other=((), {"pixel_values": torch.randn(5, 3, 32, 32)}),
@@ -265,6 +280,7 @@ ZOO: Mapping[str, Callable[[], Case]] = {
     "bert": bert,
     "t5": t5,
     "vit": vit,
+    "resnet": resnet,
     "convnet": convnet,
     "lstm": lstm,
     "moe": moe,
