@@ -18,10 +18,10 @@ __all__ = [
     "Call",
     "CaseId",
     "OpTable",
-    "every_nth",
     "list_cases",
     "load_call",
     "op_table",
+    "stratified",
     "tolerances_of",
 ]
 
@@ -97,10 +97,12 @@ def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def every_nth(cases: Sequence[CaseId], count: int) -> list[CaseId]:
-    """About `count` cases at equal distances, so that all parts of the database are among them."""
-    step = max(1, len(cases) // max(1, count))
-    return list(cases[::step])[:count]
+def stratified(cases: Sequence[CaseId], count: int) -> list[CaseId]:
+    """About `count` cases, in their order: of each dtype its share, from all over the database."""
+    ordered = sorted(range(len(cases)), key=lambda i: (cases[i].dtype, i))
+    step = max(1.0, len(ordered) / max(1, count))
+    chosen = {ordered[int(n * step)] for n in range(count) if n * step < len(ordered)}
+    return [cases[i] for i in sorted(chosen)]
 
 
 def load_call(case: CaseId, table: OpTable) -> Call:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from tools.conformance.cases import Call
+from tools.conformance.cases import Call, CaseId
 
-__all__ = ["UNDEFINED_VALUES", "Mismatch", "Observed", "assert_same", "observe"]
+__all__ = ["UNDEFINED_VALUES", "Mismatch", "Observed", "assert_same", "is_random", "observe"]
 
 UNDEFINED_VALUES = frozenset(
     {
@@ -43,6 +43,17 @@ def observe(call: Call, run: Callable[..., Any], seed: int) -> Observed:
         return Observed(run(*inputs), inputs)
 
 
+def is_random(case: CaseId, call: Call, eager: Observed) -> bool:
+    """Whether eager gives other values from another random state. `eager` is what it gave for the case's seed."""
+    if case.op in UNDEFINED_VALUES:
+        return False
+    try:
+        assert_same(observe(call, call.function, case.seed + 1), eager, call)
+    except Mismatch:
+        return True
+    return False
+
+
 def _fresh(tensor: Tensor) -> Tensor:
     """A copy with the same strides and offset in a storage of its own, also where elements overlap."""
     if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
@@ -64,12 +75,12 @@ def _same_trees(what: str, got: Any, want: Any, call: Call, values: bool) -> Non
     got_leaves, got_spec = pytree.tree_flatten(got)
     want_leaves, want_spec = pytree.tree_flatten(want)
     if got_spec != want_spec:
-        raise Mismatch(f"{what}: structure {got_spec}, eager has {want_spec}")
+        raise Mismatch(f"{what}: structure {got_spec}, expected {want_spec}")
     for number, (a, b) in enumerate(zip(got_leaves, want_leaves, strict=True)):
         if isinstance(a, Tensor) and isinstance(b, Tensor):
             _same_tensors(f"{what} {number}", a, b, call.tolerances, values)
         elif type(a) is not type(b) or not (a == b or (a != a and b != b)):
-            raise Mismatch(f"{what} {number}: {a!r}, eager has {b!r}")
+            raise Mismatch(f"{what} {number}: {a!r}, expected {b!r}")
 
 
 def _same_tensors(
@@ -78,7 +89,7 @@ def _same_tensors(
     if not values:
         a, b = ((t.dtype, t.size(), t.device) for t in (got, want))
         if a != b:
-            raise Mismatch(f"{what}: {a}, eager has {b}")
+            raise Mismatch(f"{what}: {a}, expected {b}")
         return
     inexact = want.is_floating_point() or want.is_complex()
     rtol, atol = tolerances if tolerances is not None and inexact else (None, None)

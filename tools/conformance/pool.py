@@ -42,13 +42,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOptions:
-    """`timeout` is for one job, `start` for a worker's imports, in seconds. A worker is replaced after `jobs` jobs,
-    so that what compilers keep does not pile up. Workers' standard error goes to files in `logs`."""
+    """`timeout` is for one job, `start` for a worker's imports, `budget` for everything (None: no limit), in seconds.
+    A worker is replaced after `jobs` jobs, so that what compilers keep does not pile up. Workers' standard error goes
+    to files in `logs`."""
 
     logs: Path
     workers: int = 2
     timeout: float = 300.0
     start: float = 120.0
+    budget: float | None = None
     jobs: int = 100
     command: Sequence[str] = (sys.executable, "-m", "tools.conformance.worker")
     env: tuple[tuple[str, str], ...] = ()
@@ -128,14 +130,16 @@ def _end(status: int) -> str:
 
 
 def run_jobs(jobs: Iterable[Job], options: PoolOptions) -> Generator[Answer]:
-    """Answers to all jobs, as they come. Closing the iterator ends the workers."""
+    """Answers to all jobs, as they come; to those that fit, where there is a budget. Closing the iterator ends the
+    workers."""
     options.logs.mkdir(parents=True, exist_ok=True)
     waiting = iter(jobs)
+    end = None if options.budget is None else time.monotonic() + options.budget
     pool: dict[int, _Worker] = {}
     try:
         for number in range(options.workers):
             _feed(pool, number, waiting, options)
-        while pool:
+        while pool and (end is None or time.monotonic() < end):
             for number, answer in _answers(pool):
                 yield answer
                 _feed(pool, number, waiting, options)

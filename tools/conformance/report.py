@@ -1,129 +1,82 @@
-"""`docs/conformance.md`: totals a stage, and every case that fails, with its reason."""
+"""`docs/conformance.md`: totals a stage, and every case that fails or does not count, with its reason."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import wrap
 
 import torch
 
-from tools.conformance.cases import CaseId
-from tools.conformance.results import Outcome
+from tools.conformance.programs import Source
+from tools.conformance.reasons import failure_detail, failure_reason, upstream_reason
 from tools.conformance.stages import Stage
-from tools.conformance.upstream import Verdict
+from tools.conformance.summary import Judged, Summary
 
-__all__ = ["Judged", "Summary", "failing_lines", "render", "summarise"]
+__all__ = ["failing_lines", "render"]
 
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A case with both results."""
-
-    outcome: Outcome
-    verdict: Verdict
-
-    @property
-    def case(self) -> CaseId:
-        """The case."""
-        return self.outcome.case
-
-    @property
-    def counts(self) -> bool:
-        """Whether upstream gets the case right."""
-        return not self.verdict.error and not self.outcome.broken
-
-    @property
-    def required(self) -> tuple[Stage, ...]:
-        """The stages that it has to pass: all of them, but what upstream cannot trace either is left to eager by its
-        compiler and by ours."""
-        return tuple(Stage) if self.verdict.graphs else (Stage.BACKEND,)
-
-    @property
-    def passes(self) -> bool:
-        """Whether it passes every required stage."""
-        return all(map(self.outcome.passed_in, self.required))
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """All cases with both results."""
-
-    judged: tuple[Judged, ...]
-
-    @property
-    def counted(self) -> list[Judged]:
-        """The cases that upstream gets right."""
-        return [j for j in self.judged if j.counts]
-
-    @property
-    def failing(self) -> list[Judged]:
-        """Those of the counted that fail in a required stage."""
-        return [j for j in self.counted if not j.passes]
-
-    @property
-    def share(self) -> float:
-        """The share of the counted cases that pass, from 0 to 1."""
-        counted = self.counted
-        return 1.0 if not counted else 1.0 - len(self.failing) / len(counted)
-
-
-def summarise(
-    cases: Iterable[CaseId], outcomes: dict[CaseId, Outcome], verdicts: dict[CaseId, Verdict]
-) -> Summary:
-    """What is known of the cases; those without both results are left out."""
-    known = [case for case in cases if case in outcomes and case in verdicts]
-    return Summary(tuple(Judged(outcomes[case], verdicts[case]) for case in known))
+_WIDTH = 118
 
 
 def render(summary: Summary, seed: int) -> str:
     """The page."""
-    return "\n".join([*_head(summary, seed), *_totals(summary), *_failing(summary), *_others(summary), ""])
+    parts = (_head(seed), _totals(summary), _sources(summary), _failing(summary), _uncounted(summary))
+    return "\n".join(line for part in parts for line in part)
 
 
-def _head(summary: Summary, seed: int) -> list[str]:
+def _head(seed: int) -> list[str]:
+    version = torch.__version__.split("+")[0]
     return [
         "# Conformance",
         "",
         "<!-- written by `python -m tools.conformance`; do not edit -->",
         "",
-        "Torch's operator database through capture, verifier, text and JSON round trips, interpreter, emitted "
-        'Python, and through `torch.compile(backend="wrapper_ir")`, each held against eager with torch\'s tolerances. For each operator: its first sample in float32 (or '
-        "its first dtype), and a random sample in another dtype.",
-        "",
-        f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}, seed {seed}.",
-        "",
+        *_paragraph(
+            "Torch's operator database through every path: capture, verifier, text and JSON round trips, interpreter, "
+            'emitted Python, and `torch.compile(backend="wrapper_ir")`. Results, and inputs after the call, are held '
+            "against eager with torch's tolerances; random values against those of stock `torch.compile` from the same "
+            "random state. For each operator: its first sample in float32 (or its first dtype), and a random sample in "
+            "another dtype."
+        ),
+        *_paragraph(
+            f"torch {version}, Python {platform.python_version()}, {platform.machine()}, seed {seed}. Command: "
+            "`python -m tools.conformance`; one case: `python -m tools.conformance --op NAME --again all`."
+        ),
     ]
 
 
 def _totals(summary: Summary) -> list[str]:
-    counted, judged = summary.counted, summary.judged
-    wrong = sum(bool(j.verdict.error) for j in judged)
-    eager = sum(not j.verdict.graphs for j in counted)
+    judged, counted = summary.judged, summary.counted
+    eager, wrong = len(summary.left_to_eager), len(summary.wrong_upstream)
     return [
-        f"Of {len(judged)} cases, upstream's `torch.compile` gets {len(counted)} right: these count. It refuses or gets "
-        f"wrong {wrong}. Of those that count it compiles nothing of {eager}, which eager runs: these have to pass "
-        f"`{Stage.BACKEND}` only, which is `torch.compile` with our backend; all others have to pass every stage.",
-        "",
-        "| stage | pass | of | share |",
+        *_paragraph(
+            f"Of {len(judged)} cases, upstream's `torch.compile` compiles and gets right {len(counted)}: these count. "
+            f"It compiles nothing of {eager}, which eager runs, and refuses or gets wrong {wrong}."
+        ),
+        "| path | pass | of | share |",
         "| --- | ---: | ---: | ---: |",
-        *(_row(stage.value, counted, stage) for stage in Stage),
-        _total("**all**", len(counted) - len(summary.failing), len(counted)),
+        *(_row(s.value, sum(j.outcome.passed_in(s) for j in counted), len(counted)) for s in Stage),
+        _row("**all**", len(counted) - len(summary.failing), len(counted)),
         "",
     ]
 
 
-def _row(name: str, counted: Sequence[Judged], stage: Stage) -> str:
-    required = [j for j in counted if stage in j.required]
-    return _total(name, sum(j.outcome.passed_in(stage) for j in required), len(required))
+def _row(name: str, passed: int, total: int) -> str:
+    share = f"{100 * passed / total:.2f} %" if total else "–"
+    return f"| {name} | {passed} | {total} | {share} |"
 
 
-def _total(name: str, passed: int, total: int) -> str:
-    return f"| {name} | {passed} | {total} | {_percent(passed, total)} |"
-
-
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.2f} %" if whole else "–"
+def _sources(summary: Summary) -> list[str]:
+    counted = summary.counted
+    exported, compiled = (
+        [j.outcome for j in counted if j.outcome.source == s] for s in (Source.EXPORT, Source.COMPILE)
+    )
+    random = sum(j.outcome.random for j in counted)
+    graphs = sum(outcome.programs for outcome in compiled)
+    return _paragraph(
+        f"Programs come from torch.export in {len(exported)} of the cases that count, and in {len(compiled)} that "
+        f"torch.export refuses from the {graphs} graphs that torch.compile makes of them. {random} are random."
+    )
 
 
 def _failing(summary: Summary) -> list[str]:
@@ -132,58 +85,70 @@ def _failing(summary: Summary) -> list[str]:
     return [
         "## Failing cases",
         "",
-        "| case | stage | code | reason |",
-        "| --- | --- | --- | --- |",
+        "| case | path | reason | code | the error says |",
+        "| --- | --- | --- | --- | --- |",
         *failing_lines(summary.failing),
         "",
     ]
 
 
 def failing_lines(judged: Sequence[Judged]) -> list[str]:
-    """A table row for each failure in a required stage."""
+    """A table row for each failure, those of one reason together."""
+    rows = [(failure_reason(f), j.case, f) for j in judged for f in j.outcome.failures]
+    rows.sort(key=lambda row: (row[0], row[1], list(Stage).index(row[2].stage)))
     return [
-        f"| `{j.case}` | {failure.stage.value} | {failure.code} | {_cell(failure.reason)} |"
-        for j in judged
-        for failure in j.outcome.failures
-        if failure.stage in j.required
+        f"| `{case}` | {f.stage.value} | {reason} | {f.code} | {_cell(failure_detail(f))} |"
+        for reason, case, f in rows
     ]
 
 
-def _others(summary: Summary) -> list[str]:
-    others = [j for j in summary.judged if not j.counts or not j.verdict.graphs]
-    if not others:
-        return []
-    return [
-        "## Cases that upstream refuses, gets wrong or leaves to eager",
+def _uncounted(summary: Summary) -> list[str]:
+    lines = [
+        "## Cases that do not count",
         "",
-        "| case | upstream | ours |",
-        "| --- | --- | --- |",
-        *(f"| `{j.case}` | {_cell(_upstream(j))} | {_ours(j.outcome)} |" for j in others),
-        "",
+        *_paragraph("In parentheses, what is the matter on our side; nothing where every path passes."),
     ]
+    groups = {
+        "Stock `torch.compile` compiles nothing of these: there is nothing to capture. Eager runs them.": (
+            summary.left_to_eager
+        ),
+        **_grouped(summary.wrong_upstream, _why_not),
+    }
+    for reason, judged in groups.items():
+        if judged:
+            cases = ", ".join(_case_and_ours(j) for j in sorted(judged, key=lambda j: j.case))
+            lines += _paragraph(f"**{reason}** {len(judged)}: {cases}.")
+    return lines
 
 
-def _upstream(judged: Judged) -> str:
-    if judged.outcome.broken:
-        return "eager: " + judged.outcome.broken
-    return judged.verdict.error or "leaves it to eager"
+def _grouped(judged: Iterable[Judged], key: Callable[[Judged], str]) -> Mapping[str, list[Judged]]:
+    groups: dict[str, list[Judged]] = {}
+    for j in judged:
+        groups.setdefault(key(j), []).append(j)
+    return dict(sorted(groups.items()))
 
 
-def _ours(outcome: Outcome) -> str:
-    if outcome.broken:
-        return "–"
-    if outcome.passed:
-        return "passes every stage"
-    return ", ".join(f"{f.stage.value} {f.code}" for f in outcome.failures)
+def _why_not(judged: Judged) -> str:
+    broken = judged.outcome.broken
+    return upstream_reason(f"eager: {broken}" if broken else judged.verdict.error)
+
+
+def _case_and_ours(judged: Judged) -> str:
+    stages = ", ".join(f"{f.stage.value} {f.code}" for f in judged.outcome.failures)
+    return f"`{judged.case}` ({stages})" if stages else f"`{judged.case}`"
+
+
+def _paragraph(text: str) -> list[str]:
+    # Words within backticks stay on one line: a line break there would be part of the name.
+    parts = text.split("`")
+    joined = "`".join(part.replace(" ", "\0") if i % 2 else part for i, part in enumerate(parts))
+    lines = wrap(joined, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [*(line.replace("\0", " ") for line in lines), ""]
 
 
 def _cell(text: str) -> str:
     """Text for a table cell, shown as it is."""
-    text = text if len(text) <= 200 else text[:199] + "…"
-    return (
-        text.replace("\\", "\\\\")
-        .replace("|", "\\|")
-        .replace("<", "&lt;")
-        .replace("*", "\\*")
-        .replace("_", "\\_")
-    )
+    text = text if len(text) <= 160 else text[:159] + "…"
+    for character in ("\\", "|", "*", "_"):
+        text = text.replace(character, "\\" + character)
+    return text.replace("<", "&lt;")

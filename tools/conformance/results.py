@@ -20,18 +20,23 @@ __all__ = ["Outcome", "Store", "Upstream", "outcome_of", "source_hash", "tidy", 
 
 _ROOT = Path(__file__).parents[2]
 _REASON = 400  # characters
+_CHECKING = ("cases.py", "collector.py", "compare.py", "programs.py", "stages.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a case on our side. `sources` identifies the code that ran; `broken` says why eager itself
-    cannot run it (empty where it can)."""
+    cannot run it (empty where it can). `source` is where its programs come from (empty where there are none),
+    `random` says that upstream's values are the oracle."""
 
     case: CaseId
     sources: str
     seconds: float
     failures: tuple[Failure, ...] = ()
     broken: str = ""
+    source: str = ""
+    programs: int = 0
+    random: bool = False
 
     @property
     def passed(self) -> bool:
@@ -59,10 +64,12 @@ def outcome_of(answer: Answer, sources: str) -> Outcome:
         return Outcome(case, sources, seconds, (failure,))
     if "broken" in answer.done:
         return Outcome(case, sources, seconds, broken=tidy(answer.done["broken"]))
-    failures = tuple(
-        Failure(Stage(f["stage"]), f["code"], tidy(f["reason"])) for f in answer.done["failures"]
-    )
-    return Outcome(case, sources, seconds, failures)
+    done = answer.done
+    failures = tuple(Failure(Stage(f["stage"]), f["code"], tidy(f["reason"])) for f in done["failures"])
+    return Outcome(
+        case, sources, seconds, failures,
+        source=done["source"] or "", programs=done["programs"], random=done["random"],
+    )  # fmt: skip
 
 
 def verdict_of(answer: Answer) -> Upstream:
@@ -85,9 +92,10 @@ def tidy(reason: str) -> str:
 
 
 def source_hash() -> str:
-    """Identifies the packages' source code."""
+    """Identifies the packages' source code, and that of what checks them."""
     digest = hashlib.sha256()
-    for path in sorted(_ROOT.glob("packages/*/src/**/*.py")):
+    checking = [_ROOT / "tools" / "conformance" / name for name in _CHECKING]
+    for path in (*sorted(_ROOT.glob("packages/*/src/**/*.py")), *checking):
         digest.update(path.relative_to(_ROOT).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -95,12 +103,13 @@ def source_hash() -> str:
 class Store:
     """Files of results: later lines replace earlier ones."""
 
-    def __init__(self, folder: Path, upstream: Iterable[Path]) -> None:
-        """Outcomes are kept in `folder`; verdicts are read from all files of `upstream` and appended to the last."""
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, outcomes: Path, upstream: Iterable[Path]) -> None:
+        """Outcomes are kept in the file `outcomes`; verdicts are read from all files of `upstream` and appended to the
+        last."""
+        self.outcomes_file = outcomes
+        outcomes.parent.mkdir(parents=True, exist_ok=True)
         self.upstream_files = tuple(upstream)
-        self.outcomes = {o.case: o for o in map(_read_outcome, _lines(folder / "outcomes.jsonl"))}
+        self.outcomes = {o.case: o for o in map(_read_outcome, _lines(outcomes))}
         self.verdicts = {
             u.case: u.verdict for file in self.upstream_files for u in map(_read_verdict, _lines(file))
         }
@@ -109,7 +118,7 @@ class Store:
         """Keeps a result, on disk too."""
         if isinstance(result, Outcome):
             self.outcomes[result.case] = result
-            _append(self.folder / "outcomes.jsonl", asdict(result))
+            _append(self.outcomes_file, asdict(result))
         else:
             self.verdicts[result.case] = result.verdict
             _append(self.upstream_files[-1], asdict(result))
@@ -143,7 +152,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def _read_outcome(entry: dict[str, Any]) -> Outcome:
     failures = tuple(Failure(Stage(f["stage"]), f["code"], f["reason"]) for f in entry["failures"])
-    return Outcome(CaseId(**entry["case"]), entry["sources"], entry["seconds"], failures, entry["broken"])
+    return Outcome(**{**entry, "case": CaseId(**entry["case"]), "failures": failures})
 
 
 def _read_verdict(entry: dict[str, Any]) -> Upstream:

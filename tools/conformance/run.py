@@ -11,10 +11,10 @@ import torch
 
 from tools.conformance.cases import CaseId
 from tools.conformance.pool import Job, PoolOptions, run_jobs
-from tools.conformance.report import Summary, summarise
 from tools.conformance.results import Outcome, Store, Upstream, outcome_of, source_hash, verdict_of
+from tools.conformance.summary import Summary, summarise
 
-__all__ = ["SHIPPED", "Again", "Results", "jobs_of", "open_store", "pool_options", "run_cases"]
+__all__ = ["SHIPPED", "Again", "Only", "Results", "jobs_of", "open_store", "pool_options", "run_cases"]
 
 Results = Callable[[Outcome | Upstream], None]
 
@@ -33,24 +33,38 @@ class Again(StrEnum):
     NONE = "none"
 
 
+class Only(StrEnum):
+    """One side of a run."""
+
+    OURS = "ours"
+    UPSTREAM = "upstream"
+
+
 def open_store(out: Path) -> Store:
     """The results in `out`, with the verdicts that the repository has."""
-    return Store(out, [SHIPPED, out / f"upstream-{torch.__version__}.jsonl"])
+    version = torch.__version__
+    return Store(out / f"outcomes-{version}.jsonl", [SHIPPED, out / f"upstream-{version}.jsonl"])
 
 
-def pool_options(out: Path, workers: int, timeout: float) -> PoolOptions:
-    """Workers with one thread each, and kernel caches in `out`."""
+def pool_options(out: Path, workers: int, timeout: float, budget: float | None = None) -> PoolOptions:
+    """Workers with one thread and one compiler each, no GPU, and all caches in `out`."""
     env = {
+        "CUDA_VISIBLE_DEVICES": "",
         "OMP_NUM_THREADS": "1",
-        "WRAPPER_IR_CACHE_DIR": str((out / "kernels").absolute()),
+        "PY_WRAPPER_CACHE_DIR": str((out / "python").absolute()),
         "TORCHINDUCTOR_CACHE_DIR": str((out / "inductor").absolute()),
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "WRAPPER_IR_BUILD_JOBS": "1",
+        "WRAPPER_IR_CACHE_DIR": str((out / "kernels").absolute()),
     }
-    return PoolOptions(logs=out / "logs", workers=workers, timeout=timeout, env=tuple(env.items()))
+    return PoolOptions(
+        logs=out / "logs", workers=workers, timeout=timeout, budget=budget, env=tuple(env.items())
+    )
 
 
-def jobs_of(cases: Sequence[CaseId], store: Store, again: Again) -> list[Job]:
-    """What has to run before the cases can be judged; our side first, since upstream's verdicts stay true."""
+def jobs_of(cases: Sequence[CaseId], store: Store, again: Again, only: Only | None = None) -> list[Job]:
+    """What has to run before the cases can be judged, or one side of it; our side first, since upstream's verdicts
+    stay true."""
     sources = source_hash()
 
     def wanted(case: CaseId) -> bool:
@@ -66,7 +80,14 @@ def jobs_of(cases: Sequence[CaseId], store: Store, again: Again) -> list[Job]:
                 return known is None
 
     ours = [Job("ours", case) for case in cases if wanted(case)]
-    return ours + [Job("upstream", case) for case in cases if case not in store.verdicts]
+    upstream = [Job("upstream", case) for case in cases if case not in store.verdicts]
+    match only:
+        case Only.OURS:
+            return ours
+        case Only.UPSTREAM:
+            return upstream
+        case None:
+            return ours + upstream
 
 
 def run_cases(

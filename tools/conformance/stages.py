@@ -9,21 +9,32 @@ from functools import partial
 from typing import TypeVar
 
 import torch
+from torch._inductor import config as inductor_config
 
-import inductor_frontend
 import py_wrapper
 import wrapper_ir
 from tools.conformance.cases import Call, CaseId
-from tools.conformance.compare import UNDEFINED_VALUES, Mismatch, Observed, assert_same, observe
+from tools.conformance.compare import (
+    UNDEFINED_VALUES,
+    Mismatch,
+    Observed,
+    assert_same,
+    is_random,
+    observe,
+)
+from tools.conformance.programs import Programs, Source, capture, collect
+from tools.conformance.upstream import upstream_values
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError
-from wrapper_ir.interp import InterpOptions
-from wrapper_ir.interp import call as interpret
+from wrapper_ir.interp import InterpOptions, Interpreter
 
-__all__ = ["CRASH", "Failure", "Stage", "check_case"]
+__all__ = ["CRASH", "REFUSED", "Checked", "Failure", "Stage", "check_case"]
 
 CRASH = "crash"
 """The code of a failure that ended the process, or for which it had to be ended."""
+
+REFUSED = "FE101"
+"""The code for what torch.export cannot trace."""
 
 T = TypeVar("T")
 
@@ -32,8 +43,8 @@ _CALLS = 2  # of emitted code: the second sees what the first left behind
 
 
 class Stage(StrEnum):
-    """One thing that a case goes through, in order. Those from VERIFY to PYTHON need the program that CAPTURE makes,
-    INTERPRETER and PYTHON a valid one; BACKEND is `torch.compile(backend="wrapper_ir")`."""
+    """One thing that a case goes through, in order. Those from VERIFY to PYTHON need the programs that CAPTURE makes,
+    INTERPRETER and PYTHON valid ones; BACKEND is `torch.compile(backend="wrapper_ir")` as users call it."""
 
     CAPTURE = "capture"
     VERIFY = "verify"
@@ -86,22 +97,68 @@ class _Steps:
         return any(failure.blocks(stage) for failure in self.failures)
 
 
-def check_case(case: CaseId, call: Call, announce: Callable[[Stage], None]) -> list[Failure]:
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What became of a case: its failures, the source of its programs (None where there are none), how many programs
+    there are, and whether its values are random, for which upstream's own are the oracle."""
+
+    failures: tuple[Failure, ...]
+    source: Source | None
+    programs: int
+    random: bool
+
+
+def check_case(case: CaseId, call: Call, announce: Callable[[Stage], None]) -> Checked:
     """Runs a case through all stages, each announced before it starts. Raises what eager raises."""
-    check = _Check(case.seed, call, observe(call, call.function, case.seed), case.op not in UNDEFINED_VALUES)
-    steps = _Steps(announce)
-    artifact = steps.attempt(Stage.CAPTURE, check.capture)
-    if artifact is not None:
-        for stage, run in check.stages.items():
-            if not steps.blocked(stage):
-                steps.attempt(stage, partial(run, artifact))
-    steps.attempt(Stage.BACKEND, check.backend)
-    return steps.failures
+    eager = observe(call, call.function, case.seed)
+    random = is_random(case, call, eager)
+    # Random values are upstream's, by upstream's own generators as in its default configuration. All else is eager's,
+    # also what a random operator inside computes with: that takes eager's generators.
+    with inductor_config.patch(fallback_random=not random):
+        want = _upstream_or(eager, call, case.seed) if random else eager
+        check = _Check(case.seed, call, want, case.op not in UNDEFINED_VALUES)
+        steps = _Steps(announce)
+        programs = _programs(check, steps)
+        if programs is not None:
+            for stage, run in check.stages.items():
+                if not steps.blocked(stage):
+                    steps.attempt(stage, partial(run, programs))
+        steps.attempt(Stage.BACKEND, check.backend)
+    source, count = (None, 0) if programs is None else (programs.source, len(programs.artifacts))
+    return Checked(tuple(steps.failures), source, count, random)
+
+
+def _upstream_or(eager: Observed, call: Call, seed: int) -> Observed:
+    """Upstream's values; eager's where upstream gives something else altogether, or nothing."""
+    try:
+        want = upstream_values(call, seed)
+        assert_same(want, eager, call, values=False)
+    except Exception:  # upstream's: its verdict on the case says so
+        return eager
+    return want
+
+
+def _programs(check: _Check, steps: _Steps) -> Programs | None:
+    """The case's programs: the exported one, or where export refuses, those of torch.compile's graphs; None for none,
+    which is a failure."""
+    programs = steps.attempt(Stage.CAPTURE, partial(capture, check.call))
+    if programs is not None or steps.failures[-1].code != REFUSED:
+        return programs
+    refusal = steps.failures.pop()
+    programs = steps.attempt(Stage.CAPTURE, partial(collect, check.call, check.seed, _interpreter))
+    if programs is not None and not programs.artifacts:
+        steps.failures.append(refusal)
+        return None
+    return programs
+
+
+def _interpreter(artifact: Artifact) -> Interpreter[torch.Tensor]:
+    return Interpreter(artifact, py_wrapper.TORCH_MACHINE, InterpOptions(poison=_POISON))
 
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """What each stage does. `want` is what eager gives; `values` says whether its elements are defined."""
+    """What each stage does. `want` is what is right; `values` says whether its elements are defined."""
 
     seed: int
     call: Call
@@ -109,8 +166,8 @@ class _Check:
     values: bool
 
     @property
-    def stages(self) -> dict[Stage, Callable[[Artifact], None]]:
-        """What is done with a captured program, in order."""
+    def stages(self) -> dict[Stage, Callable[[Programs], None]]:
+        """What is done with captured programs, in order."""
         return {
             Stage.VERIFY: self.verify,
             Stage.TEXT: self.text,
@@ -119,30 +176,27 @@ class _Check:
             Stage.PYTHON: self.python,
         }
 
-    def capture(self) -> Artifact:
-        options = inductor_frontend.CaptureOptions(verify=False)
-        return inductor_frontend.capture(self.call.function, self.call.inputs, options=options)
+    def verify(self, programs: Programs) -> None:
+        for artifact in programs.artifacts:
+            wrapper_ir.verify(artifact.program)
 
-    def verify(self, artifact: Artifact) -> None:
-        wrapper_ir.verify(artifact.program)
+    def text(self, programs: Programs) -> None:
+        for artifact in programs.artifacts:
+            if wrapper_ir.parse_program(wrapper_ir.print_program(artifact.program)) != artifact.program:
+                raise Mismatch("parse_program(print_program(program)) is another program")
 
-    def text(self, artifact: Artifact) -> None:
-        text = wrapper_ir.print_program(artifact.program)
-        if wrapper_ir.parse_program(text) != artifact.program:
-            raise Mismatch("parse_program(print_program(program)) is another program")
+    def json(self, programs: Programs) -> None:
+        for artifact in programs.artifacts:
+            if wrapper_ir.from_json(wrapper_ir.to_json(artifact.program)) != artifact.program:
+                raise Mismatch("from_json(to_json(program)) is another program")
 
-    def json(self, artifact: Artifact) -> None:
-        if wrapper_ir.from_json(wrapper_ir.to_json(artifact.program)) != artifact.program:
-            raise Mismatch("from_json(to_json(program)) is another program")
+    def interpreter(self, programs: Programs) -> None:
+        self._compare(programs.runner(_interpreter))
 
-    def interpreter(self, artifact: Artifact) -> None:
-        options = InterpOptions(poison=_POISON)
-        self._compare(lambda *inputs: interpret(artifact, py_wrapper.TORCH_MACHINE, inputs, {}, options))
-
-    def python(self, artifact: Artifact) -> None:
-        compiled = py_wrapper.compile(artifact)
+    def python(self, programs: Programs) -> None:
+        run = programs.runner(py_wrapper.compile)
         for _ in range(_CALLS):
-            self._compare(compiled)
+            self._compare(run)
 
     def backend(self) -> None:
         torch._dynamo.reset()

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import torch
 from torch._dynamo.utils import counters
+from torch._inductor import config as inductor_config
 
 from tools.conformance.cases import Call, CaseId
-from tools.conformance.compare import UNDEFINED_VALUES, assert_same, observe
+from tools.conformance.compare import UNDEFINED_VALUES, Observed, assert_same, observe
 
-__all__ = ["Verdict", "judge"]
+__all__ = ["Verdict", "judge", "upstream_values"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +23,25 @@ class Verdict:
 
 
 def judge(case: CaseId, call: Call) -> Verdict:
-    """Compiles the case with stock `torch.compile` and compares it with eager. Raises what eager raises."""
+    """Compiles the case with stock `torch.compile` and compares it with eager. Raises what eager raises.
+
+    Random numbers are drawn as eager draws them: only then can they be compared at all.
+    """
     want = observe(call, call.function, case.seed)
     torch._dynamo.reset()
     counters.clear()
     try:
-        got = observe(call, torch.compile(call.function), case.seed)
+        with inductor_config.patch(fallback_random=True):
+            got = observe(call, torch.compile(call.function), case.seed)
         assert_same(got, want, call, values=case.op not in UNDEFINED_VALUES)
     except Exception as error:
         return Verdict(
             counters["stats"]["unique_graphs"], f"{type(error).__name__}: {' '.join(str(error).split())}"
         )
     return Verdict(counters["stats"]["unique_graphs"])
+
+
+def upstream_values(call: Call, seed: int) -> Observed:
+    """What stock `torch.compile` gives. Raises what it raises."""
+    torch._dynamo.reset()
+    return observe(call, torch.compile(call.function), seed)

@@ -1,0 +1,101 @@
+"""The programs of a case, and where they come from: torch.export, or torch.compile graph by graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+import torch
+
+import inductor_frontend
+from inductor_frontend import CaptureOptions
+from tools.conformance.cases import Call
+from tools.conformance.collector import COLLECTOR, Graphs, How
+from tools.conformance.compare import observe
+from wrapper_ir.artifact import Artifact
+
+__all__ = ["Programs", "Source", "capture", "collect"]
+
+
+class Source(StrEnum):
+    """Where a case's programs come from. The stages that need programs run on all of them."""
+
+    EXPORT = "torch.export"
+    """`capture`: one program for the whole case."""
+    COMPILE = "torch.compile"
+    """What torch.export refuses: the graphs that `torch.compile(backend="wrapper_ir")` makes of the case, with Python
+    running between them where the graph breaks."""
+
+
+class Programs(Protocol):
+    """The programs of a case."""
+
+    @property
+    def source(self) -> Source:
+        """Where they come from."""
+        ...
+
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """All of them."""
+        ...
+
+    def runner(self, how: How) -> Callable[..., Any]:  # Any: an operator's results are its own
+        """The case's function, with every program run by `how`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Exported:
+    artifact: Artifact
+    source: Source = Source.EXPORT
+
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        return (self.artifact,)
+
+    def runner(self, how: How) -> Callable[..., Any]:
+        return how(self.artifact)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    graphs: Graphs
+    compiled: Callable[..., Any]
+    source: Source = Source.COMPILE
+
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        return tuple(self.graphs.artifacts)
+
+    def runner(self, how: How) -> Callable[..., Any]:
+        self.graphs.run_with(how)
+        return self.compiled
+
+
+def capture(call: Call) -> Programs:
+    """The whole case as one program, not yet verified. Raises what the frontend's `capture` raises."""
+    options = CaptureOptions(verify=False)
+    return _Exported(inductor_frontend.capture(call.function, call.inputs, options=options))
+
+
+def collect(call: Call, seed: int, how: How) -> Programs:
+    """The graphs that `torch.compile` makes in a first call, in which they run by `how`; none are verified.
+
+    Raises what compiling raises. Where a graph raises as it runs, those after it are missing: running it again will
+    say so.
+    """
+    torch._dynamo.reset()
+    options: dict[str, str | int | bool | Callable[..., Any]]  # as torch.compile declares it
+    options = {"emitter": COLLECTOR.name, "verify": False}
+    compiled = torch.compile(call.function, backend="wrapper_ir", options=options)
+    graphs = Graphs(how)
+    with COLLECTOR.collecting(graphs):
+        try:
+            observe(call, compiled, seed)
+        except Exception:
+            if not graphs.failed:
+                raise
+    return _Compiled(graphs, compiled)

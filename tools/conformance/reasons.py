@@ -1,0 +1,73 @@
+"""Why a case fails, or does not count, in plain words: the same words for the same cause, so that cases can be grouped.
+
+What errors say themselves is for whoever debugs a case; it changes with versions and holds names of generated things.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tools.conformance.stages import CRASH, Failure
+
+__all__ = ["failure_detail", "failure_reason", "upstream_reason"]
+
+# Code (empty: any), what the message says, the reason. The first row that fits counts.
+_FAILURES: tuple[tuple[str, str, str], ...] = (
+    (CRASH, "no answer", "The case did not end in time."),
+    (CRASH, "", "The process that ran the case died."),
+    ("Mismatch", "not close|not equal", "The results are further from the expected ones than the tolerances allow."),
+    ("Mismatch", "another program", "The program that is read back is not the one that was written."),
+    ("Mismatch", "", "The results have another structure, dtype or size than expected."),
+    ("BackendCompilerFailed", "WIR901", "torch.compile compiles again in a call with equal inputs."),
+    (
+        "FE101",
+        r"data-dependent|unbacked|aten\.\w+\.\w+ hint|aten\.\w+\.\w+$|item NYI",
+        "torch.export refuses it: what it does depends on the values of tensors.",
+    ),
+    ("FE101", "", "torch.export refuses it."),
+    ("FE102", "", "An input or output has a type that no signature can state."),
+    ("FE104", "(?i)sparse|csr", "Inductor cannot lower a graph with sparse inputs."),
+    ("FE104", "", "Inductor cannot lower the graph."),
+    ("WIR927", "(?i)sparse", "A value is a sparse tensor, which has neither strides nor a storage."),
+    ("", "(?i)sparse", "Sparse tensors have no type in the IR."),
+    ("NotImplementedError", "", "Upstream does not implement it."),
+)  # fmt: skip
+
+_UPSTREAM: tuple[tuple[str, str], ...] = (
+    ("^eager: .*Jiterator", "Eager cannot run it without a GPU."),
+    ("^eager:", "Eager cannot run it."),
+    ("^Mismatch: .*not close|^Mismatch: .*not equal", "Its results are not eager's."),
+    ("^Mismatch", "Its results have another structure, dtype or size than eager's."),
+    ("^killed by|^exit status", "Its process dies."),
+    ("^no answer", "It does not end in time."),
+    ("(?i)sparse|csr", "It refuses sparse tensors."),
+    ("(?i)cppcompileerror|c\\+\\+ compile error", "It writes a kernel that the C++ compiler refuses."),
+    ("^(Backend|Lowering|Inductor)", "Its lowering fails."),
+    ("^(TorchRuntimeError|Unsupported|UserError|InternalTorchDynamoError)", "Its tracing fails."),
+    ("", "It fails."),
+)
+
+
+def failure_reason(failure: Failure) -> str:
+    """Why the case fails there, as one sentence."""
+    for code, pattern, words in _FAILURES:
+        if code in ("", failure.code) and re.search(pattern, failure.reason):
+            return words
+    return f"It is refused with {failure.code}."
+
+
+def failure_detail(failure: Failure) -> str:
+    """The first sentence of the error's own message, with numbers where results differ."""
+    text = failure.reason.removeprefix(f"[{failure.code}] ").split(" hint: ")[0]
+    apart = re.search(
+        r"Mismatched elements: (\d+ / \d+).*?Greatest absolute difference: (\S+).*?\(up to (\S+) allowed\)",
+        text,
+    )
+    if apart:
+        return f"{apart[1]} elements differ, by up to {apart[2]} where {apart[3]} is allowed"
+    return re.split(r"(?<=[^.])\. | in @main, ", text)[0].rstrip(".")
+
+
+def upstream_reason(error: str) -> str:
+    """Why upstream's error keeps a case from counting, as one sentence."""
+    return next(words for pattern, words in _UPSTREAM if re.search(pattern, error))

@@ -1,0 +1,78 @@
+"""Our side's outcomes and upstream's verdicts together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tools.conformance.cases import CaseId
+from tools.conformance.results import Outcome
+from tools.conformance.upstream import Verdict
+
+__all__ = ["Judged", "Summary", "summarise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A case with both results."""
+
+    outcome: Outcome
+    verdict: Verdict
+
+    @property
+    def case(self) -> CaseId:
+        """The case."""
+        return self.outcome.case
+
+    @property
+    def right_upstream(self) -> bool:
+        """Whether upstream gives what eager gives, whoever computes it."""
+        return not self.verdict.error and not self.outcome.broken
+
+    @property
+    def counts(self) -> bool:
+        """Whether upstream compiles the case, and gets it right."""
+        return self.right_upstream and self.verdict.graphs > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """All cases with both results; `missing` have not run yet."""
+
+    judged: tuple[Judged, ...]
+    missing: int = 0
+
+    @property
+    def counted(self) -> list[Judged]:
+        """The cases that upstream gets right. They have to pass every stage."""
+        return [j for j in self.judged if j.counts]
+
+    @property
+    def left_to_eager(self) -> list[Judged]:
+        """The cases of which upstream compiles nothing: there is no graph to capture."""
+        return [j for j in self.judged if j.right_upstream and not j.counts]
+
+    @property
+    def wrong_upstream(self) -> list[Judged]:
+        """The cases that upstream, or eager, refuses or gets wrong."""
+        return [j for j in self.judged if not j.right_upstream]
+
+    @property
+    def failing(self) -> list[Judged]:
+        """Those of the counted that fail in a stage."""
+        return [j for j in self.counted if not j.outcome.passed]
+
+    @property
+    def share(self) -> float:
+        """The share of the counted cases that pass, from 0 to 1."""
+        counted = self.counted
+        return 1.0 if not counted else 1.0 - len(self.failing) / len(counted)
+
+
+def summarise(
+    cases: Iterable[CaseId], outcomes: Mapping[CaseId, Outcome], verdicts: Mapping[CaseId, Verdict]
+) -> Summary:
+    """What is known of the cases."""
+    chosen = list(cases)
+    known = [case for case in chosen if case in outcomes and case in verdicts]
+    return Summary(tuple(Judged(outcomes[case], verdicts[case]) for case in known), len(chosen) - len(known))
