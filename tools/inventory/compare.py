@@ -1,0 +1,76 @@
+"""A torch source tree against its inventory: what is new, changed or gone; and the inventory brought up to date."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tools.inventory.places import Place, SourceTree
+from tools.inventory.record import UNCLASSIFIED, Entry, Inventory, Section, groups
+
+__all__ = ["SECTIONS", "differences", "updated"]
+
+SECTIONS = ("text", "generators", "hooks")
+
+_WHAT_TO_DO = (
+    "see what upstream does there, teach capture about it if it must know, then run "
+    "`python -m tools.inventory --update` and say in the inventory what capture makes of it"
+)
+
+
+def _places(tree: SourceTree, inventory: Inventory | None) -> dict[str, list[Place]]:
+    tree = tree.without(inventory.files if inventory else ())
+    return {"text": tree.text_sites(), "generators": tree.generators(), "hooks": tree.hooks()}
+
+
+def differences(tree: SourceTree, inventory: Inventory) -> list[str]:
+    """One message a difference, with its place and what to do; empty where the tree is as recorded."""
+    messages: list[str] = []
+    for section, places in _places(tree, inventory).items():
+        found, recorded = groups(places), inventory.sections[section]
+        for file in sorted({*found, *recorded}):
+            present, known = found.get(file, {}), recorded.get(file, {})
+            for group in sorted({*present, *known}):
+                messages += _compare(file, group, present.get(group, []), known.get(group))
+    return messages
+
+
+def _compare(file: str, group: str, present: list[Place], entry: Entry | None) -> Iterator[str]:
+    if entry is None:
+        for place in present:
+            yield f"NEW      {place}\n         {_WHAT_TO_DO}"
+        return
+    gone = Counter(entry.digests) - Counter(p.digest for p in present)
+    left = Counter(p.digest for p in present) - Counter(entry.digests)
+    for place in present:
+        if left[place.digest]:
+            left[place.digest] -= 1
+            word = "CHANGED " if gone else "NEW     "
+            yield f"{word} {place}\n         (recorded: {entry.treatment} {entry.by}) {_WHAT_TO_DO}"
+    if gone and len(present) < len(entry.digests):
+        yield (
+            f"VANISHED torch/_inductor/{file} {group}: {sum(gone.values())} of {len(entry.digests)} places\n"
+            f"         (recorded: {entry.treatment} {entry.by}) {_WHAT_TO_DO}"
+        )
+
+
+def updated(tree: SourceTree, old: Inventory | None) -> Inventory:
+    """The inventory of `tree`: groups that are as in `old` keep what is said of them, all others have to be
+    classified; `by` then tells what the group was before."""
+    sections: dict[str, Section] = {}
+    for section, places in _places(tree, old).items():
+        known = old.sections[section] if old else {}
+        sections[section] = {
+            file: {g: _merged(found, known.get(file, {}).get(g)) for g, found in by_group.items()}
+            for file, by_group in groups(places).items()
+        }
+    return Inventory(torch=tree.version, files=dict(old.files) if old else {}, sections=sections)
+
+
+def _merged(present: list[Place], old: Entry | None) -> Entry:
+    digests = tuple(sorted(p.digest for p in present))
+    if old is None:
+        return Entry(UNCLASSIFIED, "", digests)
+    if Counter(digests) - Counter(old.digests) and old.treatment != UNCLASSIFIED:
+        return Entry(UNCLASSIFIED, f"was {old.treatment} {old.by}", digests)
+    return Entry(old.treatment, old.by, digests)
