@@ -2,7 +2,7 @@
 
 from inductor_frontend.errors import BackendError, CaptureError, ConversionError, HookError
 from inductor_frontend.frontend import FRONTEND, InductorFrontend, capture
-from inductor_frontend.options import CaptureOptions
+from inductor_frontend.options import CaptureOptions, PaddingOptions
 
 __all__ = [
     "FRONTEND",
@@ -12,5 +12,6 @@ __all__ = [
     "ConversionError",
     "HookError",
     "InductorFrontend",
+    "PaddingOptions",
     "capture",
 ]

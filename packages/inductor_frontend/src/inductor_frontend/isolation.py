@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -17,26 +18,50 @@ from inductor_frontend.options import CaptureOptions
 __all__ = ["capture_session", "functorch_patches", "inductor_patches", "known_options"]
 
 
+# Upstream's options that a capture does not follow. What upstream schedules and how it writes kernels stays as the
+# process is configured; these would put text, timings or machine-specific data where a program has none.
+_PINNED: Mapping[str, object] = {
+    # other wrappers, and what they are cut into
+    "cpp_wrapper": False,
+    "fx_wrapper": False,
+    "graph_partition": False,
+    "cpu_backend": "cpp",
+    # memory: storages, lifetimes and reuse are decided on the program
+    "allow_buffer_reuse": False,
+    "memory_planning": False,
+    # writes behind the end of an input
+    "can_inplace_pad_graph_input": False,
+    # constants stay as they are: neither folded into the graph nor packed for this machine
+    "freezing": False,
+    "cpp.weight_prepack": False,
+    # choices by measurement
+    "max_autotune": False,
+    "max_autotune_gemm": False,
+    "max_autotune_pointwise": False,
+    "remote_gemm_autotune_cache": False,
+    # upstream's caches do not know who compiled
+    "fx_graph_cache": False,
+    "fx_graph_remote_cache": False,
+    # text for people and for upstream's own tools
+    "alignment_asserts": False,
+    "aot_inductor.debug_intermediate_value_printer": "0",
+    "comment_origin": False,
+    "cpp.enable_kernel_profile": False,
+    "generate_intermediate_hooks": False,
+    "nan_asserts": False,
+    "profile_bandwidth": False,
+    "test_configs.track_memory_lifecycle": None,
+}
+
+
 def inductor_patches(options: CaptureOptions) -> dict[str, object]:
     """Upstream options that a capture depends on, whatever the process has set."""
     return {
-        "allow_buffer_reuse": False,
-        "alignment_asserts": False,
-        "comment_origin": False,
-        "cpp_wrapper": False,
-        "freezing": False,
-        "fx_graph_cache": False,
-        "fx_graph_remote_cache": False,
-        "fx_wrapper": False,
-        "generate_intermediate_hooks": False,
-        "graph_partition": False,
+        **_PINNED,
+        **asdict(options.padding),
         "inplace_buffers": options.inplace_kernels,
-        "memory_planning": False,
-        "nan_asserts": False,
-        "profile_bandwidth": False,
         "scalar_asserts": options.scalar_asserts,
         "size_asserts": options.layout_asserts,
-        "test_configs.track_memory_lifecycle": None,
     }
 
 

@@ -1,10 +1,47 @@
-"""Options of a capture, as one frozen value."""
+"""Options of a capture, as frozen values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-__all__ = ["CaptureOptions"]
+from torch._inductor import config as inductor_config
+
+__all__ = ["CaptureOptions", "PaddingOptions"]
+
+
+def _flag(name: str) -> bool:
+    """Upstream's current value of one of its options."""
+    return bool(getattr(inductor_config, name))
+
+
+def _number(name: str) -> int:
+    return int(getattr(inductor_config, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaddingOptions:
+    """How upstream pads the strides of buffers that it lays out itself.
+
+    Each field is upstream's option of the same name, and is what that option is when the value is made: a capture
+    follows the process's configuration unless told otherwise, and depends on nothing but its options. Upstream pads
+    nothing on a CPU as long as `disable_padding_cpu` holds, which is its default. Its other padding, of matrix
+    multiplications to multiples of a tile (`shape_padding`, `force_shape_pad`), never happens on a CPU.
+    """
+
+    comprehensive_padding: bool = field(default_factory=lambda: _flag("comprehensive_padding"))
+    """Pad strides at all."""
+    disable_padding_cpu: bool = field(default_factory=lambda: _flag("disable_padding_cpu"))
+    """Do not where every input is on a CPU."""
+    padding_alignment_bytes: int = field(default_factory=lambda: _number("padding_alignment_bytes"))
+    """Padded strides are a multiple of this many bytes."""
+    padding_stride_threshold: int = field(default_factory=lambda: _number("padding_stride_threshold"))
+    """Strides of at most this many elements stay as they are, unless they are symbolic."""
+    pad_dynamic_shapes: bool = field(default_factory=lambda: _flag("pad_dynamic_shapes"))
+    """Pad buffers with symbolic sizes too, whatever their strides."""
+    pad_outputs: bool = field(default_factory=lambda: _flag("pad_outputs"))
+    """Pad results too, whose strides then differ from eager's."""
+    pad_channels_last: bool = field(default_factory=lambda: _flag("pad_channels_last"))
+    """Pad buffers in channels-last order too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,5 +58,7 @@ class CaptureOptions:
     """Keep runtime assertions about symbols."""
     inplace_kernels: bool = True
     """Keep in-place kernels that the scheduler decided on; off: every kernel output gets storage of its own."""
+    padding: PaddingOptions = field(default_factory=PaddingOptions)
+    """Padded strides, as upstream is configured."""
     verify: bool = True
     """Verify the program before it is returned."""
