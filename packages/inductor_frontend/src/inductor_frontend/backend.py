@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch._functorch import config as functorch_config
@@ -38,7 +38,7 @@ class BackendOptions:
     """Options of the backend, as given in `torch.compile(..., options={...})`.
 
     `emitter` is the name of an installed emitter, `passes` a pipeline of wrapper_ir passes in text form (run after
-    lifetimes are derived); the rest are the fields of `CaptureOptions`.
+    lifetimes are derived); the rest are the fields of `CaptureOptions` and of `PaddingOptions`.
     """
 
     emitter: str = "python"
@@ -50,12 +50,7 @@ class BackendOptions:
         """Options from torch.compile's dictionary; raises CaptureError FE103 for unknown names."""
         given = dict(options or {})
         own = {name: given.pop(name) for name in ("emitter", "passes") if name in given}
-        known = {f.name for f in fields(CaptureOptions)}
-        if unknown := sorted(set(given) - known):
-            raise CaptureError(
-                "FE103", f"unknown options {unknown}", hint=f"known: {sorted(known | {'emitter', 'passes'})}"
-            )
-        return BackendOptions(**own, capture=CaptureOptions(**given))
+        return BackendOptions(**own, capture=CaptureOptions.named(given))
 
 
 def wrapper_ir_backend(

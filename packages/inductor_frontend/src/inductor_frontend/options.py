@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from torch._inductor import config as inductor_config
+
+from inductor_frontend.errors import CaptureError
 
 __all__ = ["CaptureOptions", "PaddingOptions"]
 
@@ -62,3 +66,16 @@ class CaptureOptions:
     """Padded strides, as upstream is configured."""
     verify: bool = True
     """Verify the program before it is returned."""
+
+    @staticmethod
+    def named(given: Mapping[str, Any]) -> CaptureOptions:  # Any: as typed by the user
+        """Options by name, those of padding among the others, as `torch.compile` passes them on. Raises CaptureError
+        FE103 for unknown names."""
+        padding = {f.name for f in fields(PaddingOptions)}
+        known = {f.name for f in fields(CaptureOptions)} | padding
+        if unknown := sorted(set(given) - known):
+            raise CaptureError("FE103", f"unknown options {unknown}", hint=f"known: {sorted(known)}")
+        own = {name: value for name, value in given.items() if name not in padding}
+        if widths := {name: value for name, value in given.items() if name in padding}:
+            own["padding"] = replace(own.get("padding") or PaddingOptions(), **widths)
+        return CaptureOptions(**own)
