@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from wrapper_ir.runtime import PytreeContainers
 
-__all__ = ["FAST_IMPORTS", "bytes_tensor", "containers", "is_overload", "storage_key"]
+__all__ = ["FAST_IMPORTS", "bytes_tensor", "containers", "find_group", "is_overload", "storage_key"]
 
 
 def bytes_tensor(buffer: memoryview) -> Tensor:
@@ -29,6 +29,15 @@ def containers() -> PytreeContainers:
     # Any: torch types its tables more narrowly than the protocol that describes them
     tables: Any = pytree
     return PytreeContainers(tables)
+
+
+def find_group(name: str) -> object:
+    """The process group that this process has registered under `name`; raises RuntimeError."""
+    if not torch.distributed.is_available():
+        raise RuntimeError("this torch is built without torch.distributed")
+    from torch.distributed import distributed_c10d  # only in a torch that has it
+
+    return distributed_c10d._resolve_process_group(name)  # type: ignore[attr-defined, arg-type]  # private; names are strings
 
 
 def is_overload(found: object) -> bool:
@@ -51,6 +60,7 @@ FAST_IMPORTS: Mapping[str, str] = {
         "torch._C._dynamo.guards._empty_strided_cpu"
     ),
     "reinterpret": "reinterpret = torch._C._dynamo.guards._reinterpret_tensor",
+    "find_group": "find_group = torch.distributed.distributed_c10d._resolve_process_group",
     "torch_layout_check": "torch_layout_check = torch._C._dynamo.guards.assert_size_stride",
 }
 """Assignments for emitted modules, by the name that they define."""

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from py_wrapper._compat import bytes_tensor, containers, storage_key
+from py_wrapper._compat import bytes_tensor, containers, find_group, storage_key
 from py_wrapper.native import DTYPES, LAYOUTS, MEMORY_FORMATS, resolve, torch_device
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.ops import Arg
 from wrapper_ir.protocols import Containers, LoadedKernel
+from wrapper_ir.runtime import fail_group
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import (
     CPU,
@@ -173,6 +174,13 @@ class TorchMachine:
                 "WIR912", f"a launch with grid {grid} needs a GPU", hint="lower the program for the CPU"
             )
         kernel(*args)
+
+    def check_group(self, name: str) -> None:
+        """See `Machine`."""
+        try:
+            find_group(name)
+        except RuntimeError as error:
+            fail_group(name, str(error))
 
     def wait(self, tensor: Tensor) -> Tensor:
         """See `Machine`."""

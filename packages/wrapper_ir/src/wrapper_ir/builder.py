@@ -24,6 +24,7 @@ from wrapper_ir.ops import (
     AllocStorage,
     Arg,
     CallExtern,
+    CollectiveStart,
     Define,
     Launch,
     Op,
@@ -32,6 +33,7 @@ from wrapper_ir.ops import (
     Unpack,
     View,
     ViewMode,
+    Wait,
     ZeroMode,
 )
 from wrapper_ir.program import Constant, Function, Ownership, Param, Program, SymbolDef, Target
@@ -164,6 +166,35 @@ class FunctionBuilder:
                 target=extern.name, args=tuple(args), kwargs=tuple(kwargs), result=result, prov=self.prov
             )
         )
+        return result
+
+    def collective(
+        self,
+        extern: ExternDef,
+        args: Iterable[Arg],
+        kwargs: Iterable[tuple[str, Arg]] = (),
+        *,
+        group: str,
+        results: Iterable[tuple[str, Type]],
+    ) -> tuple[Value, ...]:
+        """CollectiveStart; declares the operator. `results` are names and types of what is in flight then."""
+        self.program.extern(extern)
+        made = tuple(self.value(name, type) for name, type in results)
+        op = CollectiveStart(
+            target=extern.name,
+            args=tuple(args),
+            kwargs=tuple(kwargs),
+            results=made,
+            group=group,
+            prov=self.prov,
+        )
+        self.append(op)
+        return made
+
+    def wait(self, name: str, source: Value) -> Value:
+        """Wait."""
+        result = self.value(name, source.type)
+        self.append(Wait(source=source, result=result, prov=self.prov))
         return result
 
     def unpack(self, name: str, source: Value, path: Iterable[int | str], type: Type) -> Value:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from wrapper_ir.atoms import atom_values, item_values
 from wrapper_ir.expr import Expr
-from wrapper_ir.index import FunctionSummary, ProgramIndex, ResultOrigin
+from wrapper_ir.index import ExternInfo, FunctionSummary, ProgramIndex, ResultOrigin
 from wrapper_ir.ops import (
     AllocStorage,
     Arg,
@@ -47,7 +47,7 @@ from wrapper_ir.ops import (
     ZeroMode,
 )
 from wrapper_ir.program import Ownership
-from wrapper_ir.schemas import ExternTag, OpSchema
+from wrapper_ir.schemas import ExternTag, SchemaArg, SchemaReturn
 from wrapper_ir.types import TensorType, TupleType
 from wrapper_ir.values import Value
 
@@ -74,6 +74,7 @@ class EffectClass(enum.Enum):
 
 
 Pairs = tuple[tuple[Value, Value], ...]
+Values = tuple[Value, ...]
 
 
 class Effects(NamedTuple):
@@ -95,6 +96,9 @@ class Effects(NamedTuple):
     """Operands whose storage (Free) or name (Drop) ends."""
     classes: tuple[EffectClass, ...] = ()
     """Effects beyond memory."""
+    holds: Pairs = ()
+    """(result, operand): until the result is waited for, a collective goes on reading the operand, or writing it where
+    it is among `writes`."""
 
 
 NO_EFFECTS = Effects()
@@ -173,17 +177,25 @@ _TAG_CLASS = {
 }
 
 
-def _extern(op: CallExtern | CollectiveStart, index: ProgramIndex) -> Effects:
-    info = index.extern_info.get(op.target)
-    if info is None:
-        tensors = _tensors((*op.args, *(v for _, v in op.kwargs)))
-        made = () if op.result is None else (op.result,)
-        shared = tuple((r, t) for r in made for t in tensors)
-        own = () if shared else made
-        return Effects(tensors, tensors, own, may_alias=shared, classes=(EffectClass.EFFECT,))
-    reads: list[Value] = []
-    writes: list[Value] = []
-    sets: dict[str, list[Value]] = {}
+class _Access(NamedTuple):
+    """What a call does with its arguments, as the operator's schema has it."""
+
+    reads: list[Value]
+    writes: list[Value]
+    bound: list[tuple[SchemaArg, list[Value]]]
+    """Arguments that hold values, in order."""
+
+    def sets(self) -> dict[str, list[Value]]:
+        """The values of each alias set."""
+        found: dict[str, list[Value]] = {}
+        for declared, values in self.bound:
+            if declared.alias:
+                found.setdefault(declared.alias, []).extend(values)
+        return found
+
+
+def _access(op: CallExtern | CollectiveStart, info: ExternInfo) -> _Access:
+    found = _Access([], [], [])
     named = info.named
     bound = [*zip(info.schema.args, op.args, strict=False)]
     bound += [(named[k], v) for k, v in op.kwargs if k in named]
@@ -193,31 +205,46 @@ def _extern(op: CallExtern | CollectiveStart, index: ProgramIndex) -> Effects:
         elif not isinstance(arg, tuple | Expr) or not (values := _values(arg, [])):
             continue
         if declared.written:
-            writes += values
+            found.writes.extend(values)
         if not (declared.written and declared.keyword_only):
-            reads += values
-        if declared.alias:
-            sets.setdefault(declared.alias, []).extend(values)
+            found.reads.extend(values)
+        found.bound.append((declared, values))
+    return found
+
+
+def _unknown(op: CallExtern | CollectiveStart, made: tuple[Value, ...], *more: EffectClass) -> Effects:
+    """A call of an operator that is not declared: anything may happen to its arguments."""
+    tensors = _tensors((*op.args, *(v for _, v in op.kwargs)))
+    shared = tuple((r, t) for r in made for t in tensors)
+    return Effects(
+        tensors, tensors, () if shared else made, may_alias=shared, classes=(EffectClass.EFFECT, *more)
+    )
+
+
+def _extern(op: CallExtern, index: ProgramIndex) -> Effects:
+    info = index.extern_info.get(op.target)
+    if info is None:
+        return _unknown(op, () if op.result is None else (op.result,))
+    access = _access(op, info)
     tags = info.extern.tags
     classes = tuple(_TAG_CLASS[t] for t in tags if t in _TAG_CLASS) if tags else ()
-    if isinstance(op, CollectiveStart) and EffectClass.COLLECTIVE not in classes:
-        classes = (*classes, EffectClass.COLLECTIVE)
+    sets = access.sets()
     may = ExternTag.MAY_ALIAS in tags
     if may and not sets:
-        sets["*"] = list(reads)
-    fresh, aliases, may_alias = _extern_result(op.result, info.schema, may, sets)
-    return Effects(tuple(reads), tuple(writes), fresh, aliases, may_alias, (), (), classes)
+        sets["*"] = list(access.reads)
+    fresh, aliases, may_alias = _extern_result(op.result, info.schema.returns, may, sets)
+    return Effects(tuple(access.reads), tuple(access.writes), fresh, aliases, may_alias, (), (), classes)
 
 
 def _extern_result(
-    result: Value | None, schema: OpSchema, may: bool, sets: dict[str, list[Value]]
+    result: Value | None, returns: tuple[SchemaReturn, ...], may: bool, sets: dict[str, list[Value]]
 ) -> tuple[tuple[Value, ...], Pairs, Pairs]:
     """(fresh, aliases, may_alias) of a call's result, from the alias sets of the schema's returns."""
     if result is None or not isinstance(result.type, TensorType | TupleType):
         return (), (), ()
     pairs: list[tuple[Value, Value]] = []
     fresh = False
-    for ret in schema.returns:
+    for ret in returns:
         if ret.alias == "*" or (may and not ret.alias):
             pairs += [(result, v) for values in sets.values() for v in values]
             may = True
@@ -230,6 +257,48 @@ def _extern_result(
     if fresh or may or isinstance(result.type, TupleType) or len({v for _, v in pairs}) > 1:
         return (), (), tuple(pairs)
     return (), tuple(pairs), ()
+
+
+def _collective(op: CollectiveStart, index: ProgramIndex) -> Effects:
+    """Each result stands for one return, or for one element of the list that is returned."""
+    info = index.extern_info.get(op.target)
+    if info is None:
+        found = _unknown(op, op.results, EffectClass.COLLECTIVE)
+        return found._replace(holds=tuple((r, t) for r in op.results for t in found.reads))
+    access = _access(op, info)
+    returns = info.schema.returns
+    listed = len(returns) == 1 and returns[0].type.endswith("[]")
+    fresh: Values = ()
+    aliases: Pairs = ()
+    may_alias: Pairs = ()
+    shares: list[_Access] = []
+    for i, result in enumerate(op.results):
+        share = _share(access, i, len(op.results)) if listed else access
+        ret = returns[:1] if listed else returns[i : i + 1]
+        own, same, perhaps = _extern_result(result, ret, False, share.sets())
+        fresh, aliases, may_alias = (*fresh, *own), (*aliases, *same), (*may_alias, *perhaps)
+        shares.append(share)
+    owners = {operand: result for result, operand in aliases}
+    holds = tuple(
+        (result, v)
+        for result, share in zip(op.results, shares, strict=True)
+        for _, values in share.bound
+        for v in values
+        if isinstance(v.type, TensorType) and owners.get(v, result) is result
+    )
+    classes = dict.fromkeys(_TAG_CLASS[t] for t in info.extern.tags if t in _TAG_CLASS)
+    classes[EffectClass.COLLECTIVE] = None
+    reads, writes = tuple(access.reads), tuple(access.writes)
+    return Effects(reads, writes, fresh, aliases, may_alias, (), (), tuple(classes), holds)
+
+
+def _share(access: _Access, i: int, count: int) -> _Access:
+    """The arguments that belong to the i-th of `count` returned tensors: of lists as long, the i-th element."""
+    bound = [
+        (declared, values[i : i + 1] if declared.type.endswith("[]") and len(values) == count else values)
+        for declared, values in access.bound
+    ]
+    return access._replace(bound=bound)
 
 
 def _unpack(op: Unpack, index: ProgramIndex) -> Effects:
@@ -416,7 +485,7 @@ _TABLE: dict[type, Callable[..., Effects]] = {
     RecordEvent: _order,
     WaitEvent: _order,
     SyncEvent: _order,
-    CollectiveStart: _extern,
+    CollectiveStart: _collective,
     Wait: _wait,
     Comment: _comment,
     DebugValue: _debug,

@@ -216,6 +216,10 @@ class Machine(Protocol[T]):
         the machine cannot launch."""
         ...
 
+    def check_group(self, name: str) -> None:
+        """Raises NotSupportedError WIR915 unless this process belongs to a process group of this name."""
+        ...
+
     def wait(self, tensor: T) -> T:
         """Waits until the collective that makes `tensor` has finished; the finished tensor, over the same storage."""
         ...

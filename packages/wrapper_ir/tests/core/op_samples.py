@@ -119,7 +119,9 @@ EXTERNS = (
         tags=(ExternTag.RANDOM,),
     ),
     ExternDef(schema="aten::warn(str message) -> ()", tags=(ExternTag.HOST_IO, ExternTag.EFFECTFUL)),
-    ExternDef(schema="c10d::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor"),
+    ExternDef(
+        schema="c10d::all_reduce_coalesced(Tensor[] inputs, str reduce_op, str group_name) -> Tensor[]"
+    ),
     ExternDef(schema="lib::variadic(...) -> Tensor"),
 )
 
@@ -209,10 +211,10 @@ SAMPLES: tuple[Op, ...] = (
     WaitEvent(event=EVENT, device=CUDA, stream=2, prov=PROV),
     SyncEvent(event=EVENT, prov=PROV),
     CollectiveStart(
-        target="c10d::all_reduce",
-        args=(X, "sum"),
+        target="c10d::all_reduce_coalesced",
+        args=((X, Y), "sum"),
         kwargs=(("group_name", "0"),),
-        result=Z,
+        results=(Z, B),
         group="0",
         stream=1,
         prov=PROV,

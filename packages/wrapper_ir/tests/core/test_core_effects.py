@@ -41,6 +41,10 @@ extern "aten::rand(SymInt[] size) -> Tensor" tags(random)
 extern "aten::numel(Tensor self) -> int"
 extern "lib::log(Tensor x) -> ()" tags(host_io, effectful)
 extern "lib::send(Tensor x) -> Tensor" tags(collective)
+extern "lib::sum_(Tensor(a!) x) -> Tensor(a!)" tags(collective)
+extern "lib::gather(Tensor[] x, Tensor y) -> Tensor[]" tags(collective)
+extern "lib::sums_(Tensor[](a!) x) -> Tensor[](a!)" tags(collective)
+extern "lib::swap(Tensor x, *, Tensor(a!) out) -> (Tensor(a!), Tensor)" tags(collective)
 extern "lib::variadic(...) -> Tensor"
 
 kernel cpp @k entry "kernel" (read f32* in_ptr0, write f32* out_ptr0, readwrite f32* in_out_ptr0, i64 ks0) {{{
@@ -145,8 +149,18 @@ CASES = [
     ("%e = record_event @cuda:0 stream(1)", "fresh e; order"),
     ("%e = record_event @cuda:0\n wait_event %e @cuda:0 stream(2)", "order"),
     ("%e = record_event @cuda:0\n sync_event %e", "order"),
-    ('%h = collective lib::send(%x) group("0") : f32[8]', "reads x; fresh h; collective"),
-    ('%h = collective aten::relu(%x) group("0") : f32[8]', "reads x; fresh h; collective"),
+    ('%h = collective lib::send(%x) group("0") : f32[8]', "reads x; fresh h; collective; h holds x"),
+    ('%h = collective aten::relu(%x) group("0") : f32[8]', "reads x; fresh h; collective; h holds x"),
+    ('%h = collective lib::sum_(%x) group("0") : f32[8]',
+     "reads x; writes x; h is x; collective; h holds x"),
+    ('%g, %h = collective lib::gather([%x, %y], %d) group("0") : f32[8], f32[8]',
+     "reads x y d; fresh g h; collective; g holds x; g holds d; h holds y; h holds d"),
+    ('%g, %h = collective lib::sums_([%x, %y]) group("0") : f32[8], f32[8]',
+     "reads x y; writes x y; g is x; h is y; collective; g holds x; h holds y"),
+    ('%g, %h = collective lib::swap(%x, out=%y) group("0") : f32[8], f32[8]',
+     "reads x; writes y; fresh h; g is y; collective; g holds x; g holds y; h holds x"),
+    ('%h = collective lib::variadic(%x) group("0") : f32[8]',
+     "reads x; writes x; h may be x; collective effect; h holds x"),
     ('%h = collective lib::send(%x) group("0") : f32[8]\n %z = wait %h : f32[8]',
      "reads h; writes h; z is h; collective"),
     # for readers
@@ -173,6 +187,7 @@ def describe(found: Effects) -> str:
     ]
     if found.classes:
         parts.append(" ".join(sorted(c.value for c in found.classes)))
+    parts += [f"{a.name} holds {b.name}" for a, b in found.holds]
     return "; ".join(parts)
 
 

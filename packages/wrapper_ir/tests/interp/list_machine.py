@@ -16,7 +16,7 @@ from wrapper_ir.kernels import ForeignKernel, KernelDef
 from wrapper_ir.ops import Arg
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import Containers, KernelRuntime, LoadedKernel
-from wrapper_ir.runtime import PytreeContainers
+from wrapper_ir.runtime import PytreeContainers, fail_group
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import CPU, Device, DType, StorageType, TensorType
 
@@ -115,6 +115,7 @@ EXTERNS: Mapping[str, Callable[..., Any]] = {
     "list::split": _split,
     "list::nested": lambda x: {"pair": (x, [_map(lambda v: v + 1, x)])},
     "list::fail": lambda x: 1 // 0,
+    "list::negs": lambda xs: [_map(lambda v: -v, x) for x in xs],
 }
 
 
@@ -214,6 +215,10 @@ class ListMachine:
 
     def launch(self, kernel: LoadedKernel, args: Sequence[Any], grid: tuple[int, ...]) -> None:
         kernel(*args, **({"grid": grid} if grid else {}))
+
+    def check_group(self, name: str) -> None:
+        if name != "0":
+            fail_group(name, "there is but one")
 
     def wait(self, tensor: Tensor) -> Tensor:
         return Tensor(tensor.memory, tensor.dtype, tensor.sizes, tensor.strides, tensor.offset)

@@ -9,7 +9,7 @@ from packages.wrapper_ir.tests.interp.list_machine import ListMachine, find_runt
 
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
-from wrapper_ir.errors import ExecutionError
+from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.interp import InterpOptions, Interpreter, run, steps
 from wrapper_ir.interp.engine import CONTROL
 from wrapper_ir.interp.handlers import HANDLERS
@@ -33,6 +33,8 @@ extern "list::less(Tensor self, Scalar other) -> Tensor"
 extern "list::split(Tensor self) -> (Tensor, Tensor)"
 extern "list::nested(Tensor(a) self) -> Any" tags(may_alias)
 extern "list::fail(Tensor self) -> Tensor"
+extern "list::negs(Tensor[] tensors) -> Tensor[]"
+extern "list::sum(Tensor self, str group_name) -> Tensor" tags(collective)
 
 kernel foreign @double runtime "list" (read f32* source, write f32* target, i64 count) {{{
 double
@@ -95,6 +97,9 @@ def test_every_op_has_a_meaning() -> None:
         ('assert_layout %x [2] [1] align(16) "x"\nassert_finite %x\nreturn', []),
         ('comment "nothing"\n%e = record_event\nwait_event %e\nsync_event %e\nreturn', []),
         ('%h = collective list::neg(%x) group("0") : f32[2]\n%y = wait %h : f32[2]\nreturn %y', [[-1.0, 2.0]]),
+        ('%g, %h = collective list::negs([%x, %x]) group("0") : f32[2], f32[2]\n%y = wait %h : f32[2]\n'
+         '%z = wait %g : f32[2]\nreturn %y, %z', [[-1.0, 2.0], [-1.0, 2.0]]),
+        ('%h = collective list::negs([%x]) group("0") : f32[2]\n%y = wait %h : f32[2]\nreturn %y', [[-1.0, 2.0]]),
     ],
 )  # fmt: skip
 def test_op(body: str, want: list[Any]) -> None:
@@ -118,6 +123,7 @@ def test_op(body: str, want: list[Any]) -> None:
         ("WIR927", "%y = call list::fail(%x) : f32[2]\nreturn %y", "ZeroDivisionError"),
         ("WIR927", "%y = call list::neg(%x) : f32[3]\nreturn %y", "declared with sizes [3]"),
         ("WIR927", "%t = call list::split(%x) : results\n%y = unpack %t[5] : f32[2]\nreturn %y", "nothing at [5]"),
+        ("WIR927", '%g, %h = collective list::negs([%x]) group("0") : f32[2], f32[2]\nreturn', "1 tensors for 2 results"),
         ("WIR928", "call_subgraph @again()\nreturn", "nest deeper than 100"),
     ],
 )  # fmt: skip
@@ -129,6 +135,20 @@ def test_fault(code: str, body: str, part: str) -> None:
     assert caught.value.code == code
     assert part in str(caught.value)
     assert "^^^" in str(caught.value), "the op is shown in its surroundings"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '%h = collective list::negs([%x]) group("tp") : f32[2]\n%y = wait %h : f32[2]',
+        '%y = call list::sum(%x, "tp") : f32[2]',
+    ],
+)
+def test_nothing_runs_without_its_process_groups(line: str) -> None:
+    x = tensor(X)
+    with pytest.raises(NotSupportedError, match=r"WIR915.*no process group 'tp'"):
+        execute(main(f"launch @count_grid(%x)\n{line}\nreturn"), x)
+    assert x.tolist() == X
 
 
 def test_finite() -> None:

@@ -17,6 +17,8 @@ extern "aten::relu(Tensor self) -> Tensor"
 extern "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)" tags(may_alias)
 extern "aten::topk(Tensor self, SymInt k) -> (Tensor values, Tensor indices)"
 extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
+extern "lib::gather(Tensor[] x, str group_name) -> Tensor[]" tags(collective)
+extern "lib::sums_(Tensor[](a!) x, str group_name) -> Tensor[](a!)" tags(collective)
 
 kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
 
@@ -98,6 +100,27 @@ func @take(%p: owned f32[8]) {
   %y = wait %h : f32[8]
 + free %x
   return %y
+}""",
+    "of several results, each holds its own argument": """func @main(%x: owned f32[8], %z: owned f32[8]) {
+  %g, %h = collective lib::gather([%x, %z], "0") group("0") : f32[8], f32[8]
+  %a = wait %h : f32[8]
++ free %z
+  assert_finite %a
++ free %h
+  %b = wait %g : f32[8]
++ free %x
+  return %b
+}""",
+    "in place, the argument is the result": """func @main(%x: owned f32[8], %z: f32[8]) {
+  %g, %h = collective lib::sums_([%x, %z], "0") group("0") : f32[8], f32[8]
+  %a = wait %h : f32[8]
++ drop %z
++ drop %h
++ drop %a
+  %b = wait %g : f32[8]
+  assert_finite %b
++ free %x
+  return
 }""",
     "a branch that returns its argument": """func @main(%p: bool[], %x: f32[8]) {
   %y = cond %p then @same else @same (%x) : f32[8]

@@ -6,7 +6,7 @@ from keyword import iskeyword
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
-from py_wrapper.emit.writer import quoted
+from py_wrapper.emit.writer import quoted, targets
 from py_wrapper.errors import EmitError
 from wrapper_ir.ops import AssertLayout, CallExtern, CollectiveStart, Drop, Free, Launch, Unpack, Wait
 from wrapper_ir.types import TensorType
@@ -28,7 +28,8 @@ def launch(op: Launch, scope: FunctionScope) -> None:
     scope.out.items(f"{kernel}(", [scope.arg(arg) for arg in op.args], ")")
 
 
-def _call(op: CallExtern | CollectiveStart, scope: FunctionScope) -> None:
+def _call(op: CallExtern | CollectiveStart, head: str, scope: FunctionScope) -> None:
+    """`head` and a call, with the arguments in structure, as the operator's schema has them."""
     scope.check_stream(op.stream)
     callee = scope.module.extern_names.get(op.target)
     if callee is None:
@@ -41,20 +42,24 @@ def _call(op: CallExtern | CollectiveStart, scope: FunctionScope) -> None:
     odd = [f"{quoted(name)}: {scope.arg(arg)}" for name, arg in kwargs if iskeyword(name)]
     if odd:
         args.append("**{" + ", ".join(odd) + "}")
-    head = "" if op.result is None else f"{scope.bind(op.result)} = "
     scope.out.items(f"{head}{callee}(", args, ")")
+
+
+def call_extern(op: CallExtern, scope: FunctionScope) -> None:
+    """A call, and a check of the layout of what it returns."""
+    _call(op, "" if op.result is None else f"{scope.bind(op.result)} = ", scope)
     if op.result is not None:
         _check_result(op.result, scope)
 
 
-def call_extern(op: CallExtern, scope: FunctionScope) -> None:
-    """A call with the arguments in structure, as the operator's schema has them."""
-    _call(op, scope)
-
-
 def collective(op: CollectiveStart, scope: FunctionScope) -> None:
-    """Functional collectives are operators whose result must be waited for."""
-    _call(op, scope)
+    """Functional collectives are operators whose results must be waited for; their layouts are known before."""
+    names = [scope.bind(result) for result in op.results]
+    info = scope.module.index.extern_info.get(op.target)
+    listed = info is not None and [r.type for r in info.schema.returns] == ["Tensor[]"]
+    _call(op, targets(names) if listed or len(names) != 1 else f"{names[0]} = ", scope)
+    for result in op.results:
+        _check_result(result, scope)
 
 
 def wait(op: Wait, scope: FunctionScope) -> None:

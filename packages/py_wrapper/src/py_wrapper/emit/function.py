@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import posixpath
 
+from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.table import WRITERS
-from py_wrapper.emit.writer import WIDTH, tuple_text
+from py_wrapper.emit.writer import WIDTH, quoted, tuple_text
+from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.ops import UNKNOWN, AllocStorage, Comment, Drop, Free, Op, Provenance, Return, View
 from wrapper_ir.program import Function
 
@@ -23,6 +25,8 @@ def write_function(scope: FunctionScope, name: str, doc: str) -> None:
     with out.block(f"def {name}(args{captures}):"):
         out.line(f'"""{doc}"""')
         _take_arguments(function, scope)
+        if function is scope.module.program.main:
+            _check_groups(scope)
         last = _end_of_work(scope)
         previous = ""
         for position, op in enumerate(function.body):
@@ -43,6 +47,14 @@ def _take_arguments(function: Function, scope: FunctionScope) -> None:
                 f"{', '.join(names)} = args"
             )
     scope.out.line("args.clear()")
+
+
+def _check_groups(scope: FunctionScope) -> None:
+    """Before anything runs: other processes may wait for what comes first."""
+    names = groups_of(scope.module.program)
+    if names:
+        scope.module.runtime("fail_group")
+        scope.out.items(f"{scope.module.helper(Helper.GROUPS)}(", [quoted(n) for n in names], ")")
 
 
 def _end_of_work(scope: FunctionScope) -> int:

@@ -24,6 +24,7 @@ class Helper(enum.Enum):
     FINITE = "check_finite"
     EXAMPLE = "example"
     CONSTANT = "constant"
+    GROUPS = "check_groups"
 
 
 _WINDOW = '''
@@ -81,6 +82,18 @@ def example(sizes, strides, dtype, generator):
         flat = torch.randint(0, 2, (max(count, 1),), generator=generator)
     return flat.to(dtype).as_strided(sizes, strides)
 '''
+_GROUPS = f'''
+{FAST_IMPORTS["find_group"]}
+
+
+def check_groups(*names):
+    """Stops unless this process belongs to the process groups of these names."""
+    for name in names:
+        try:
+            find_group(name)
+        except RuntimeError as error:
+            fail_group(name, str(error))
+'''
 
 HELPERS: Mapping[Helper, str] = {
     Helper.EMPTY: FAST_IMPORTS["empty_cpu"],
@@ -94,5 +107,6 @@ HELPERS: Mapping[Helper, str] = {
     Helper.FINITE: _FINITE,
     Helper.EXAMPLE: _EXAMPLE,
     Helper.CONSTANT: _CONSTANT,
+    Helper.GROUPS: _GROUPS,
 }
 """The text that defines each helper: one line, or a function."""

@@ -24,7 +24,7 @@ __all__ = ["ModuleScope"]
 _OWN = ("boxed", "forward", "example_inputs", "parts", "kernels", "run_script", "open_parts", "explain")
 _RUNTIME = (
     "class_of", "custom_container", "debug_value", "expect_keys", "expect_static", "fail_assertion", "fail_finite",
-    "fail_layout",
+    "fail_group", "fail_layout", "find_group",
 )  # fmt: skip
 
 

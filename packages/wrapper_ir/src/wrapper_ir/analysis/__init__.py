@@ -1,5 +1,6 @@
 """Analyses of programs: liveness, memory, statistics."""
 
+from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
 from wrapper_ir.analysis.memory import MemoryUse, memory_use
 from wrapper_ir.analysis.sizes import Sizes
@@ -11,6 +12,7 @@ __all__ = [
     "ProgramStats",
     "Sizes",
     "analyse_liveness",
+    "groups_of",
     "memory_use",
     "program_stats",
 ]

@@ -74,7 +74,8 @@ def analyse_liveness(function: Function, index: ProgramIndex) -> Liveness:
             continue
         used = operands(op)
         if isinstance(op, CollectiveStart):
-            in_flight[op.result] = used
+            for result, held in aliasing.effects[position].holds:
+                in_flight[result] = (*in_flight.get(result, ()), held)
         elif isinstance(op, Wait):
             used = (*used, *in_flight.get(op.source, ()))
         for value in used:

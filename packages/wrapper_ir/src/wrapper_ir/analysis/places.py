@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrapper_ir.aliasing import Aliasing
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops import View
+from wrapper_ir.ops import CollectiveStart, View, Wait
 from wrapper_ir.program import Function
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
@@ -19,7 +19,9 @@ def tensor_places(function: Function, aliasing: Aliasing) -> dict[Value, Place]:
     """Places of all views of certain storages; other tensors are roots, or their place is not known."""
     zero = Int(0)
     places: dict[Value, Place] = {root: (root, zero) for roots in aliasing.roots.values() for root in roots}
-    for op in function.body:
+    for op, effects in zip(function.body, aliasing.effects, strict=True):
+        if isinstance(op, CollectiveStart | Wait):  # the same window of the same storage
+            places |= {new: places[old] for new, old in effects.aliases if old in places}
         if not isinstance(op, View) or op.source in aliasing.uncertain:
             continue
         root, start = (

@@ -211,7 +211,14 @@ def _comment(op: Comment, frame: AnyFrame) -> None:
 
 
 def _collective(op: CollectiveStart, frame: AnyFrame) -> None:
-    frame.bind_checked(op.result, _call_library(op, frame))
+    held = _call_library(op, frame)
+    found = held if isinstance(held, list | tuple) else (held,)
+    if len(found) != len(op.results):
+        raise ExecutionError(
+            "WIR927", f"{op.target} returned {len(found)} tensors for {len(op.results)} results"
+        )
+    for result, tensor in zip(op.results, found, strict=True):
+        frame.bind_checked(result, tensor)
 
 
 def _wait(op: Wait, frame: AnyFrame) -> None:

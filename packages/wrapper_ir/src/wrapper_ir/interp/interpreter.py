@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.index import ProgramIndex
@@ -44,6 +45,7 @@ class Interpreter(Generic[T]):
             self._used_kernels(), self.artifact.program.target, self.options.find_runtime
         )
         self._infos: dict[str, FunctionInfo] = {}
+        self._groups = groups_of(self.artifact.program)
         self._meter = MemoryMeter()
 
     def _used_kernels(self) -> Iterator[Any]:
@@ -77,9 +79,12 @@ class Interpreter(Generic[T]):
     def steps(self, args: list[Any]) -> Generator[Step[T], None, Results]:
         """Runs `main` on flat arguments, yielding before every op, those of callees included.
 
-        Empties `args`. The generator returns the results. Raises ExecutionError (WIR92n).
+        Empties `args`. The generator returns the results. Raises ExecutionError (WIR92n), and NotSupportedError WIR915
+        where the process does not belong to a process group that the program uses.
         """
         self._meter = MemoryMeter()
+        for group in self._groups:  # before anything runs: other processes may wait for what comes first
+            self.machine.check_group(group)
         session = Session(
             artifact=self.artifact,
             machine=self.machine,

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wrapper_ir.ops.base import Args, Def, Kwargs, OpBase, Use
+from wrapper_ir.ops.base import Args, Def, Defs, Kwargs, OpBase, Use
 
 __all__ = ["CollectiveStart", "Wait"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveStart(OpBase):
-    """Starts a functional collective on `group`; nothing may touch `result` before its `Wait`, and no op may write
-    or free the arguments before it.
+    """Starts an operator among the processes of a group, and goes on while it works. One result a tensor that the
+    operator returns (a list of tensors too); each is in flight until its `Wait`.
 
-    Text: `%h = collective _c10d_functional::all_reduce(%x, "sum", "0") group("0") : f32[8]`.
+    The bytes of a result in flight, and of an argument that the operator writes, are the operator's: no op reads,
+    writes, moves or frees them, under whatever name. An argument that it only reads may be read meanwhile, and not
+    written, moved or freed. Where a list of tensors comes back as a list, the i-th argument is held until the i-th
+    result was waited for; other arguments until all results were. A result over an argument (the operator works in
+    place) has that argument's type.
+
+    `group` is the name under which each process has registered the group; the operator gets the same name as an
+    argument. Processes of a group start its collectives in the same order.
+
+    Text: `%h = collective _c10d_functional::all_reduce(%x, "sum", "0") group("0") : f32[8]`,
+    `%a, %b = collective lib::gather([%x, %y], "tp") group("tp") : f32[16], f32[4]`.
     """
 
     target: str
     args: Args
-    result: Def
+    results: Defs
     group: str
     kwargs: Kwargs = ()
     stream: int = 0
@@ -27,7 +37,7 @@ class CollectiveStart(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait(OpBase):
-    """Waits for a collective; `result` is its finished tensor, over the same storage.
+    """Waits until a result of a collective is there; `result` is the finished tensor: same type, same storage.
 
     Text: `%y = wait %h : f32[8]`.
     """

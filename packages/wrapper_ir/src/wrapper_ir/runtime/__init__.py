@@ -11,6 +11,7 @@ from wrapper_ir.runtime.failures import (
     explain,
     fail_assertion,
     fail_finite,
+    fail_group,
     fail_layout,
 )
 from wrapper_ir.runtime.kernels import FindRuntime, load_kernels
@@ -31,6 +32,7 @@ __all__ = [
     "explain",
     "fail_assertion",
     "fail_finite",
+    "fail_group",
     "fail_layout",
     "flatten",
     "literal",

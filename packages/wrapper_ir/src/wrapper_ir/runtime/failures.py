@@ -6,9 +6,17 @@ import linecache
 from collections.abc import Mapping
 from typing import NoReturn
 
-from wrapper_ir.errors import ExecutionError, WirError
+from wrapper_ir.errors import ExecutionError, NotSupportedError, WirError
 
-__all__ = ["expect_keys", "expect_static", "explain", "fail_assertion", "fail_finite", "fail_layout"]
+__all__ = [
+    "expect_keys",
+    "expect_static",
+    "explain",
+    "fail_assertion",
+    "fail_finite",
+    "fail_group",
+    "fail_layout",
+]
 
 _LOOK_BACK = 200
 
@@ -27,6 +35,15 @@ def fail_finite(name: str, message: str) -> NoReturn:
     """A tensor holds a NaN or an infinity; raises ExecutionError WIR922."""
     raise ExecutionError(
         "WIR922", f"{name} holds a NaN or an infinity" + (f" ({message})" if message else "")
+    )
+
+
+def fail_group(name: str, why: str) -> NoReturn:
+    """This process belongs to no process group of this name; raises NotSupportedError WIR915."""
+    raise NotSupportedError(
+        "WIR915",
+        f"this process belongs to no process group {name!r}: {why}",
+        hint="create the group before the first call, under the same name on every process",
     )
 
 

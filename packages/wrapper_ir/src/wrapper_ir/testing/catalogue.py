@@ -107,6 +107,15 @@ EXTERNS: dict[str, ExternDef] = {
             schema="_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor",
             tags=(ExternTag.COLLECTIVE,),
         ),
+        ExternDef(
+            schema="_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)",
+            tags=(ExternTag.COLLECTIVE,),
+        ),
+        ExternDef(
+            schema="_c10d_functional::all_gather_into_tensor_coalesced(Tensor[] inputs, int group_size, "
+            "str group_name) -> Tensor[]",
+            tags=(ExternTag.COLLECTIVE,),
+        ),
     )
 }
 """Operators by name."""

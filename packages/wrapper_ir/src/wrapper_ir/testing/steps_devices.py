@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wrapper_ir.expr import Float, Int, Max
-from wrapper_ir.ops import CollectiveStart, RecordEvent, SyncEvent, Wait, WaitEvent
+from wrapper_ir.ops import RecordEvent, SyncEvent, WaitEvent
 from wrapper_ir.testing.catalogue import EXTERNS, FOREIGN, RELU
 from wrapper_ir.testing.numbers import random_int
 from wrapper_ir.testing.world import World
@@ -12,6 +12,8 @@ from wrapper_ir.types import CPU, Device, OpaqueKind, OpaqueType
 __all__ = ["collective", "foreign", "randomness", "streams"]
 
 _ALL_REDUCE = EXTERNS["_c10d_functional::all_reduce"]
+_ALL_REDUCE_ = EXTERNS["_c10d_functional::all_reduce_"]
+_ALL_GATHER = EXTERNS["_c10d_functional::all_gather_into_tensor_coalesced"]
 
 
 def streams(w: World) -> None:
@@ -47,26 +49,44 @@ def foreign(w: World) -> None:
 
 
 def collective(w: World) -> None:
-    """all_reduce and its wait."""
+    """A collective and its waits: out of place, in place, or over several tensors."""
+    w.rng.choice((_all_reduce, _all_reduce_in_place, _all_gather))(w)
+
+
+def _all_reduce(w: World) -> None:
     x = w.dense()
     if x is None:
         return
-    w.program.extern(_ALL_REDUCE)
-    f, prov = w.function, w.function.prov
-    flying = f.value(w.name("h"), x.type)
-    f.append(
-        CollectiveStart(
-            target=_ALL_REDUCE.name,
-            args=(x.value, "sum"),
-            kwargs=(("group_name", "0"),),
-            result=flying,
-            group="0",
-            prov=prov,
-        )
+    f = w.function
+    results = ((w.name("h"), x.type),)
+    (flying,) = f.collective(
+        _ALL_REDUCE, (x.value, "sum"), (("group_name", "0"),), group="0", results=results
     )
-    done = f.value(w.name("y"), x.type)
-    f.append(Wait(source=flying, result=done, prov=prov))
-    w.hold(done)
+    w.hold(f.wait(w.name("y"), flying))
+
+
+def _all_reduce_in_place(w: World) -> None:
+    x = w.pick(t for t in w.tensors if t.dense and t.mutable and t.ready)
+    if x is None:
+        return
+    f = w.function
+    results = ((w.name("h"), x.type),)
+    (flying,) = f.collective(_ALL_REDUCE_, (x.value, "sum", "0"), group="0", results=results)
+    w.hold(f.wait(w.name("y"), flying), root=x.root, own=x.own)
+
+
+def _all_gather(w: World) -> None:
+    """Waited for in any order; each argument may be written again once its own result is there."""
+    inputs = [x for x in (w.dense(), w.dense()) if x is not None]
+    f = w.function
+    results = [(w.name("h"), x.type) for x in inputs]
+    if not inputs:
+        return
+    flying = f.collective(
+        _ALL_GATHER, (tuple(x.value for x in inputs), Int(1), "0"), group="0", results=results
+    )
+    for handle in w.rng.sample(flying, len(flying)):
+        w.hold(f.wait(w.name("y"), handle))
 
 
 def randomness(w: World) -> None:

@@ -291,7 +291,13 @@ def _collective(p: OpParser) -> Op:
     p.expect(")")
     stream = p.stream()
     return CollectiveStart(
-        target=target, args=args, kwargs=kwargs, group=group, stream=stream, result=p.typed(), prov=p.prov
+        target=target,
+        args=args,
+        kwargs=kwargs,
+        group=group,
+        stream=stream,
+        results=p.typed_results(),
+        prov=p.prov,
     )
 
 

@@ -224,8 +224,8 @@ def _sync_event(op: SyncEvent, types: TypePrinter) -> str:
 
 def _collective(op: CollectiveStart, types: TypePrinter) -> str:
     call = f"collective {target_name(op.target)}({types.call_args(op.args, op.kwargs)})"
-    typed = _typed((op.result,), types)
-    return f"{_value(op.result)} = {call} group({quote(op.group)}){_stream(op.stream)}{typed}"
+    typed = _typed(op.results, types)
+    return f"{_results(op.results)}{call} group({quote(op.group)}){_stream(op.stream)}{typed}"
 
 
 def _wait(op: Wait, types: TypePrinter) -> str:

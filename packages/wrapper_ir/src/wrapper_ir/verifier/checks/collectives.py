@@ -1,27 +1,44 @@
-"""Collectives are waited for exactly once; until then nothing touches their result, and nothing writes or ends
-their arguments."""
+"""Collectives are waited for exactly once; until then what they write belongs to them alone, and what they read
+stays as it is."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.ops import CollectiveStart, Drop, Free, Op, Wait
+from wrapper_ir.ops import CollectiveStart, Free, Op, Wait
+from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Collectives"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A tensor that a collective in flight uses, until `result` is waited for."""
+
+    tensor: Value
+    result: str
+    start: int
+    written: bool
+
+
 class Collectives(Check):
-    """WIR046 to WIR049."""
+    """WIR037, WIR038, WIR046 to WIR049."""
 
     name = "collectives"
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.roots = facts.aliasing.roots
+        self.effects = facts.aliasing.effects
         self.started: dict[str, int] = {}
-        self.in_flight: dict[str, frozenset[Value]] = {}
-        """Roots of the arguments of collectives not yet waited for, by the result's name."""
+        """Positions of the collectives, by the names of their results."""
+        self.in_flight: dict[str, tuple[_Held, ...]] = {}
+        """What is held until each result is waited for, by its name."""
+        self.by_root: dict[Value, dict[_Held, None]] = {}
         self.needed = not facts.classes.isdisjoint((CollectiveStart, Wait))
 
     def every(self) -> Handler | None:
@@ -33,28 +50,60 @@ class Collectives(Check):
     def op(self, position: int, op: Op) -> None:
         if not self.in_flight:
             return
-        for value in self.facts.scanned[position][0]:
-            if value.name in self.in_flight and not isinstance(op, Wait | Free | Drop):
-                self.report("WIR046", f"%{value.name} is in flight", position)
-        effects = self.facts.aliasing.effects[position]
-        touched = (*effects.writes, *effects.moves, *(effects.ends if isinstance(op, Free) else ()))
-        done = op.source.name if isinstance(op, Wait) else ""
-        for value in touched:
-            for root in self.roots.get(value, NO_ROOTS):
-                users = [name for name, held in self.in_flight.items() if root in held and name != done]
-                if users:
-                    self.report("WIR049", f"%{value.name} is an argument of %{users[0]}, in flight", position)
+        effects = self.effects[position]
+        # A wait finishes what its own collective holds, other results of it included.
+        own = self.started.get(op.source.name, -1) if isinstance(op, Wait) else -1
+        for value in effects.reads:
+            for held in self.conflicts(value):
+                if held.written and held.start != own:
+                    self.report("WIR046", f"%{value.name} is written by %{held.result}, in flight", position)
+        changed = (*effects.writes, *effects.moves, *(effects.ends if isinstance(op, Free) else ()))
+        for value in changed:
+            for held in self.conflicts(value):
+                if held.start != own:
+                    code, verb = ("WIR046", "written") if held.written else ("WIR049", "read")
+                    self.report(code, f"%{value.name} is {verb} by %{held.result}, in flight", position)
+
+    def conflicts(self, value: Value) -> Iterator[_Held]:
+        """What is held of the bytes of `value`."""
+        for root in self.roots.get(value, NO_ROOTS):
+            for held in self.by_root.get(root, ()):
+                if isinstance(value.type, StorageType) or self.facts.overlap(value, held.tensor):
+                    yield held
 
     def start(self, position: int, op: CollectiveStart) -> None:
-        used = self.facts.scanned[position][0]
-        self.in_flight[op.result.name] = frozenset(r for v in used for r in self.roots.get(v, NO_ROOTS))
-        self.started[op.result.name] = position
+        if not op.results:
+            self.report("WIR038", f"{op.target} has no result", position)
+        self.group(position, op)
+        effects = self.effects[position]
+        written = {*effects.writes, *op.results}
+        for result in op.results:
+            tensors = [result, *(v for r, v in effects.holds if r is result)]
+            held = tuple(_Held(v, result.name, position, v in written) for v in tensors)
+            self.in_flight[result.name] = held
+            self.started[result.name] = position
+            for one in held:
+                for root in self.roots.get(one.tensor, NO_ROOTS):
+                    self.by_root.setdefault(root, {})[one] = None
+
+    def group(self, position: int, op: CollectiveStart) -> None:
+        info = self.facts.index.extern_info.get(op.target)
+        if info is None:
+            return
+        names = [a.name for a in info.schema.args]
+        given = dict(op.kwargs) | dict(zip(names, op.args))
+        told = given.get("group_name", op.group)
+        if told != op.group:
+            self.report("WIR037", f"{op.target} is started in {op.group!r}, but is given {told!r}", position)
 
     def wait(self, position: int, op: Wait) -> None:
-        if op.source.name not in self.in_flight:
-            what = "was waited for already" if op.source.name in self.started else "is no collective"
-            self.report("WIR047", f"%{op.source.name} {what}", position)
-        self.in_flight.pop(op.source.name, None)
+        name = op.source.name
+        if name not in self.in_flight:
+            what = "was waited for already" if name in self.started else "is no collective"
+            self.report("WIR047", f"%{name} {what}", position)
+        for held in self.in_flight.pop(name, ()):
+            for root in self.roots.get(held.tensor, NO_ROOTS):
+                self.by_root[root].pop(held, None)
 
     def finish(self) -> None:
         for name in self.in_flight:

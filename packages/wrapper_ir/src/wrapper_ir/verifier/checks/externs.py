@@ -48,7 +48,9 @@ class Externs(Check):
                 self.report("WIR071", f"operator {op.target} is not declared", position)
             return
         self.arguments(position, op, info)
-        if op.result is not None:
+        if isinstance(op, CollectiveStart):
+            self.results(position, op, info)
+        elif op.result is not None:
             self.result(position, op.result, info)
         self.outs(position, op, info)
 
@@ -87,8 +89,17 @@ class Externs(Check):
         if kinds is not None and not isinstance(value.type, kinds):
             self.report("WIR076", f"%{value.name} is not what {info.schema.name} returns", position)
 
+    def results(self, position: int, op: CollectiveStart, info: ExternInfo) -> None:
+        """Of a collective: one a return, or any number of the elements of a list of tensors."""
+        types = [r.type for r in info.schema.returns]
+        if types == ["Tensor[]"]:
+            return
+        if len(op.results) != len(types) or not all(t == "Tensor" for t in types):
+            what = ", ".join(types) or "nothing"
+            self.report("WIR076", f"{len(op.results)} tensors of {op.target}, which returns {what}", position)
+
     def outs(self, position: int, op: CallExtern | CollectiveStart, info: ExternInfo) -> None:
-        """Out arguments are written before all reads are done."""
+        """Out arguments are written before all reads are done; only a collective may work in its own part of them."""
         if not info.outs:
             return
         roots = self.facts.aliasing.roots
@@ -98,9 +109,23 @@ class Externs(Check):
         for value in (v for arg in outs for v in _flat(arg)):
             for root in roots.get(value, NO_ROOTS):
                 other = read.get(root)
+                if other is not None and isinstance(op, CollectiveStart) and self.is_part(value, other):
+                    other = None
                 if root in seen or (other is not None and self.facts.overlap(value, other)):
                     self.report("WIR079", f"out argument %{value.name} shares bytes with another", position)
                 seen.add(root)
+
+    def is_part(self, a: Value, b: Value) -> bool:
+        """Whether one of two tensors is a process's part of the other: the whole is parts as large, one after
+        another, as gathering in place has them."""
+        (root_a, start_a), (root_b, start_b) = self.facts.place(a), self.facts.place(b)
+        size_a, size_b = self.facts.types(a.type).extent, self.facts.types(b.type).extent
+        if root_a != root_b or not (isinstance(start_a, int) and isinstance(start_b, int)):
+            return False
+        if not (isinstance(size_a, int) and isinstance(size_b, int)):
+            return False
+        small, large = sorted((size_a, size_b))
+        return small > 0 and large % small == 0 and (start_a - start_b) % small == 0
 
     def unpack(self, position: int, op: Unpack) -> None:
         made = self.made.get(op.source.name)

@@ -82,7 +82,7 @@ KINDS: Mapping[type[OpBase], Kinds] = MappingProxyType(
         RecordEvent: (_def("result", *_EVENT),),
         WaitEvent: (_use("event", *_EVENT),),
         SyncEvent: (_use("event", *_EVENT),),
-        CollectiveStart: (_def("result", *_TENSOR),),
+        CollectiveStart: (_def("results", *_TENSOR),),
         Wait: (_use("source", *_TENSOR), _def("result", *_TENSOR)),
         Comment: (),
         DebugValue: (_use("values", TensorType, ScalarType),),

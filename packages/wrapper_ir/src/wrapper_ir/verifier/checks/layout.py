@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops import AssertLayout, CallExtern, Copy, EnsureAligned, View
+from wrapper_ir.ops import AssertLayout, CallExtern, CollectiveStart, Copy, EnsureAligned, View, Wait
 from wrapper_ir.types import StorageType, TensorType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
@@ -33,6 +33,8 @@ class LayoutCheck(Check):
             EnsureAligned: self.aligned,
             AssertLayout: self.asserted,
             CallExtern: self.call,
+            CollectiveStart: self.collective,
+            Wait: self.wait,
         }
 
     def view(self, position: int, op: View) -> None:
@@ -116,7 +118,21 @@ class LayoutCheck(Check):
         """Sizes that are not surely different are left to the run."""
         return a is b or a == _ONE or not self.facts.proofs.differ(a, b)
 
-    def call(self, position: int, op: CallExtern) -> None:
+    def collective(self, position: int, op: CollectiveStart) -> None:
+        self.call(position, op)
+        for result, operand in self.facts.aliasing.effects[position].aliases:
+            self.same(position, result, operand)
+
+    def wait(self, position: int, op: Wait) -> None:
+        self.same(position, op.result, op.source)
+
+    def same(self, position: int, result: Value, source: Value) -> None:
+        """`result` is the window `source`, under another name."""
+        if result.type != source.type:
+            self.report("WIR053", f"%{result.name} must have the type of %{source.name}", position)
+        self.places[result.name] = self.facts.place(source)
+
+    def call(self, position: int, op: CallExtern | CollectiveStart) -> None:
         for value in self.facts.aliasing.effects[position].writes:
             self.scatter_free(position, value)
 

@@ -6,6 +6,7 @@ from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.ops import (
     CallExtern,
     CallSubgraph,
+    CollectiveStart,
     Conditional,
     Drop,
     EnsureAligned,
@@ -52,7 +53,7 @@ class Lifetimes(Check):
         return self.op
 
     def handlers(self) -> Handlers:
-        made = dict.fromkeys((CallExtern, Unpack, RecordEvent, EnsureAligned), self.made)
+        made = dict.fromkeys((CallExtern, CollectiveStart, Unpack, RecordEvent, EnsureAligned), self.made)
         return {
             Free: self.free,
             Drop: self.drop,

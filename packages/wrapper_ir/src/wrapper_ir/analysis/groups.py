@@ -1,0 +1,35 @@
+"""Which process groups a program communicates in."""
+
+from __future__ import annotations
+
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import CallExtern, CollectiveStart
+from wrapper_ir.program import Program
+from wrapper_ir.schemas import ExternTag
+
+__all__ = ["groups_of"]
+
+_ARGUMENT = "group_name"
+
+
+def groups_of(program: Program) -> tuple[str, ...]:
+    """Names of the groups of all collectives, in order of first use: those that are started, and the argument
+    `group_name` of calls that communicate before they return."""
+    index = ProgramIndex(program)
+    found: dict[str, None] = {}
+    for function in program.functions:
+        for op in function.body:
+            if isinstance(op, CollectiveStart):
+                found[op.group] = None
+            elif isinstance(op, CallExtern) and (name := _group(op, index)):
+                found[name] = None
+    return tuple(found)
+
+
+def _group(op: CallExtern, index: ProgramIndex) -> str:
+    info = index.extern_info.get(op.target)
+    if info is None or ExternTag.COLLECTIVE not in info.extern.tags:
+        return ""
+    given = dict(zip((a.name for a in info.schema.args), op.args)) | dict(op.kwargs)
+    name = given.get(_ARGUMENT)
+    return name if isinstance(name, str) else ""
