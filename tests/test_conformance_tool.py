@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools.conformance.cases import SEED, CaseId
-from tools.conformance.pool import Answer, Job, PoolOptions, run_jobs
+from tools.conformance.pool import Answer, Job, PoolError, PoolOptions, run_jobs
 from tools.conformance.programs import Source
 from tools.conformance.reasons import failure_detail, failure_reason, upstream_reason
 from tools.conformance.report import render
@@ -28,6 +28,7 @@ def case_of(op: str, dtype: str = "float32", sample: int = 0) -> CaseId:
 
 FAKE_WORKER = """
 import json, os, sys, time
+print(json.dumps({"at": ""}), flush=True)
 for line in sys.stdin:
     op = json.loads(line)["case"]["op"]
     print(json.dumps({"at": "text"}), flush=True)
@@ -71,6 +72,12 @@ class TestPool:
         assert answers[0].done is None
         assert answers[0].lost == "no answer within 0.5 s"
         assert answers[1].done is not None
+
+    def test_workers_that_cannot_start_end_the_run(self, tmp_path: Path) -> None:
+        options = PoolOptions(logs=tmp_path, command=(sys.executable, "-c", "raise SystemExit('no torch')"))
+        with pytest.raises(PoolError, match="before it was ready"):
+            list(run_jobs([Job("ours", case_of("x"))], options))
+        assert "no torch" in "".join(log.read_text() for log in tmp_path.iterdir())
 
     def test_a_budget_ends_the_run_between_and_within_jobs(self, tmp_path: Path) -> None:
         answers = answers_of(tmp_path, ["ok", "hang", "ok"], workers=1, budget=2.0)

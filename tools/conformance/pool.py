@@ -17,7 +17,11 @@ from typing import Any
 
 from tools.conformance.cases import CaseId
 
-__all__ = ["Answer", "Job", "PoolOptions", "run_jobs"]
+__all__ = ["Answer", "Job", "PoolError", "PoolOptions", "run_jobs"]
+
+
+class PoolError(RuntimeError):
+    """Workers cannot start: nothing that a case does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class PoolOptions:
     logs: Path
     workers: int = 2
     timeout: float = 300.0
-    start: float = 120.0
+    start: float = 300.0
     budget: float | None = None
     jobs: int = 100
     command: Sequence[str] = (sys.executable, "-m", "tools.conformance.worker")
@@ -60,7 +64,8 @@ class _Worker:
     """One process and the job it has."""
 
     def __init__(self, number: int, options: PoolOptions) -> None:
-        self.log = (options.logs / f"worker{number}.log").open("ab")
+        self.log_file = options.logs / f"worker{number}.log"
+        self.log = self.log_file.open("ab")
         self.options = options
         self.process = subprocess.Popen(
             list(options.command),
@@ -74,7 +79,7 @@ class _Worker:
         assert self.process.stdout is not None
         self.input, self.output = self.process.stdin, self.process.stdout
         self.job: Job | None = None
-        self.at, self.buffer, self.answered = "", b"", 0
+        self.at, self.buffer, self.ready, self.answered = "", b"", False, 0
         self.since = time.monotonic()
 
     def give(self, job: Job) -> None:
@@ -85,7 +90,7 @@ class _Worker:
 
     @property
     def late(self) -> bool:
-        limit = self.options.timeout + (0 if self.answered else self.options.start)
+        limit = self.options.timeout if self.ready else self.options.start
         return self.job is not None and time.monotonic() - self.since > limit
 
     def read(self) -> Answer | None:
@@ -97,6 +102,8 @@ class _Worker:
         while b"\n" in self.buffer:
             line, self.buffer = self.buffer.split(b"\n", 1)
             message = json.loads(line)
+            if not self.ready:
+                self.ready, self.since = True, time.monotonic()
             if "at" in message:
                 self.at = message["at"]
             else:
@@ -112,6 +119,10 @@ class _Worker:
 
     def lose(self, how: str) -> Answer:
         self.stop()
+        if not self.ready:
+            raise PoolError(
+                f"a worker ended before it was ready ({how}); its messages are in {self.log_file}"
+            )
         return self._answer(None, how)
 
     def stop(self) -> None:
@@ -131,7 +142,7 @@ def _end(status: int) -> str:
 
 def run_jobs(jobs: Iterable[Job], options: PoolOptions) -> Generator[Answer]:
     """Answers to all jobs, as they come; to those that fit, where there is a budget. Closing the iterator ends the
-    workers."""
+    workers. Raises PoolError where a worker cannot start."""
     options.logs.mkdir(parents=True, exist_ok=True)
     waiting = iter(jobs)
     end = None if options.budget is None else time.monotonic() + options.budget
@@ -175,5 +186,6 @@ def _answers(pool: dict[int, _Worker]) -> list[tuple[int, Answer]]:
     answered = {number for number, _ in found}
     for number, worker in pool.items():
         if number not in answered and worker.late:
-            found.append((number, worker.lose(f"no answer within {worker.options.timeout:g} s")))
+            limit = worker.options.timeout if worker.ready else worker.options.start
+            found.append((number, worker.lose(f"no answer within {limit:g} s")))
     return found

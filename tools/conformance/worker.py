@@ -1,8 +1,8 @@
 """The process that runs cases: one job a line on standard input, one answer a line on standard output.
 
-A job is `{"what": "ours" | "upstream", "case": {...}}`. Answers are `{"at": STAGE}` before each step, so that a crash
-has a place, and last `{"done": {...}}`: for ours what the check found, for upstream a verdict, or `{"broken": REASON}`
-where eager itself cannot run the case.
+A job is `{"what": "ours" | "upstream", "case": {...}}`. Answers are `{"at": STAGE}` before each step, so that a crash has a
+place (the first is empty: the worker is ready), and last `{"done": {...}}`: for ours what the check found, for upstream a
+verdict, or `{"broken": REASON}` where eager itself cannot run the case.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from tools.conformance.cases import CaseId, OpTable, load_call, op_table
+from tools.conformance.stages import check_case
+from tools.conformance.upstream import judge
 
 __all__ = ["main"]
 
@@ -26,6 +28,7 @@ def main() -> None:
     answers = _own_stdout()
     warnings.simplefilter("ignore")
     table = op_table()
+    _write(answers, {"at": ""})
     for line in sys.stdin:
         job = json.loads(line)
         done = _answer(job["what"], CaseId(**job["case"]), table, answers)
@@ -46,9 +49,6 @@ def _write(answers: TextIO, message: dict[str, Any]) -> None:
 
 
 def _answer(what: str, case: CaseId, table: OpTable, answers: TextIO) -> dict[str, Any]:
-    from tools.conformance.stages import check_case
-    from tools.conformance.upstream import judge
-
     try:
         call = load_call(case, table)
         if what == "upstream":
