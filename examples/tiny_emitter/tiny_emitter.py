@@ -331,12 +331,7 @@ def bind(main: Callable[..., Any], artifact: Artifact) -> CompiledProgram:
         flat: tuple[Any, ...] = main(args, constants, kernels)
         return flat
 
-    def write_back(target: Any, result: Any) -> None:
-        target.copy_(result)
-
-    return signature_call(
-        artifact.signature, boxed, write_back, torch_machine.containers, torch_machine.native
-    )
+    return signature_call(artifact.signature, boxed, torch_machine.caller)
 
 
 EMITTER = TinyEmitter()

@@ -252,9 +252,27 @@ def test_a_keyword_that_python_cannot_spell_is_refused() -> None:
 def test_grad_and_autocast_do_not_apply() -> None:
     f = engines(make(inputs(LEAF, LEAF)))[0]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        out = f(X.clone().requires_grad_(), Y)
-    assert not out[0].requires_grad
+        out = f(X, Y)
+        (boxed, _) = f.boxed([X.clone().requires_grad_(), Y])  # type: ignore[attr-defined]  # the Emitter contract
+    assert out[0].dtype is torch.float32
+    assert not boxed.requires_grad
     assert torch.is_grad_enabled()
+
+
+def test_gradients_are_never_lost_in_silence() -> None:
+    """An input that wants a gradient is refused where gradients are recorded, and welcome where they are not."""
+    signature = make(inputs(LEAF, LEAF), names=("left", "right"))
+
+    def check(f: Callable[..., Any]) -> None:
+        x = X.clone().requires_grad_()
+        with pytest.raises(ExecutionError, match=r"WIR930.*right"):
+            f(X, x)
+        with torch.no_grad():
+            out = f(x, Y)
+        same(out, (A, B))
+        assert not out[0].requires_grad
+
+    assert_both(signature, check)
 
 
 def test_the_callable_has_a_boxed_form() -> None:

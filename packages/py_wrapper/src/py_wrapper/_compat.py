@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
-from wrapper_ir.runtime import PytreeContainers
+from wrapper_ir.runtime import TorchCaller
 
-__all__ = ["FAST_IMPORTS", "bytes_tensor", "containers", "find_group", "is_overload", "storage_key"]
+__all__ = ["FAST_IMPORTS", "bytes_tensor", "caller", "find_group", "is_overload", "storage_key"]
 
 
 def bytes_tensor(buffer: memoryview) -> Tensor:
@@ -24,11 +22,9 @@ def bytes_tensor(buffer: memoryview) -> Tensor:
         return torch.frombuffer(buffer.cast("B"), dtype=torch.uint8)
 
 
-def containers() -> PytreeContainers:
-    """The structures that users registered with torch."""
-    # Any: torch types its tables more narrowly than the protocol that describes them
-    tables: Any = pytree
-    return PytreeContainers(tables)
+def caller() -> TorchCaller:
+    """What calls do with torch's tensors."""
+    return TorchCaller(torch)
 
 
 def find_group(name: str) -> object:
@@ -59,6 +55,7 @@ FAST_IMPORTS: Mapping[str, str] = {
         "empty_pinned = torch._C._dynamo.guards._empty_strided_cpu_pinned if torch.cuda.is_available() else "
         "torch._C._dynamo.guards._empty_strided_cpu"
     ),
+    "any_requires_grad": "any_requires_grad = torch._C._any_requires_grad",
     "reinterpret": "reinterpret = torch._C._dynamo.guards._reinterpret_tensor",
     "find_group": "find_group = torch.distributed.distributed_c10d._resolve_process_group",
     "torch_layout_check": "torch_layout_check = torch._C._dynamo.guards.assert_size_stride",

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from py_wrapper._compat import bytes_tensor, containers, find_group, storage_key
+from py_wrapper._compat import bytes_tensor, caller, find_group, storage_key
 from py_wrapper.native import DTYPES, LAYOUTS, MEMORY_FORMATS, resolve, torch_device
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.ops import Arg
-from wrapper_ir.protocols import Containers, LoadedKernel
+from wrapper_ir.protocols import CallerTensors, LoadedKernel
 from wrapper_ir.runtime import fail_group
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import (
@@ -241,9 +241,9 @@ class TorchMachine:
         return repr(tensor.detach())
 
     @property
-    def containers(self) -> Containers:
+    def caller(self) -> CallerTensors[Tensor]:
         """See `Machine`."""
-        return containers()
+        return caller()
 
     def is_tensor(self, x: object) -> bool:
         """See `Machine`."""

@@ -5,19 +5,20 @@ Implementations are found by entry points (`wrapper_ir.registry`); nothing is pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.ops import Arg
+from wrapper_ir.overlap import Geometry
 from wrapper_ir.program import Target
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.signature import TreeSpec
 from wrapper_ir.types import CPU, Device, StorageType, TensorType
 
-__all__ = ["Containers", "Emitter", "Frontend", "KernelRuntime", "LoadedKernel", "Machine"]
+__all__ = ["CallerTensors", "Containers", "Emitter", "Frontend", "KernelRuntime", "LoadedKernel", "Machine"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -103,6 +104,60 @@ class Containers(Protocol):
 
     def build(self, spec: TreeSpec, children: Sequence[object]) -> object:
         """A container of the class and with the context that `spec` names."""
+        ...
+
+
+class CallerTensors(Protocol[T]):
+    """What a calling convention asks of a tensor library about the caller's own tensors: whether autograd would have
+    to record the call, where they lie in memory, and the few ways in which a call changes them beyond their elements.
+    """
+
+    @property
+    def containers(self) -> Containers:
+        """The structures beyond tuples, lists and dicts that the library's users pass and return."""
+        ...
+
+    def is_tensor(self, x: object) -> bool:
+        """Whether `x` is this library's tensor."""
+        ...
+
+    # Any: the library's own object for a dtype, device, layout or memory format
+    def native(self, arg: Arg) -> Any:
+        """The library's own object for a dtype, device, layout or memory format."""
+        ...
+
+    # Any: among leaves there are numbers, too
+    def needs_gradient(self, leaves: Iterable[Any]) -> bool:
+        """Whether gradients are being recorded, and any of these wants one."""
+        ...
+
+    def geometry(self, tensor: T) -> Geometry:
+        """Where the tensor lies."""
+        ...
+
+    def window(self, tensor: T, offset: int, count: int) -> T:
+        """`count` elements of the storage under `tensor`, from element `offset` on, as a one-dimensional view."""
+        ...
+
+    def mark_written(self, tensor: T) -> None:
+        """Tells the library that something else changed the elements of `tensor`."""
+        ...
+
+    def copy(self, tensor: T, result: T) -> None:
+        """The elements of `tensor` become those of `result`."""
+        ...
+
+    def reshape(self, tensor: T, result: T) -> None:
+        """`tensor` takes the sizes, strides and offset of `result`, which lies in its storage."""
+        ...
+
+    def replace(self, tensor: T, result: T) -> None:
+        """`tensor` takes storage, sizes, strides and offset of `result`."""
+        ...
+
+    def view_of(self, base: T, result: T) -> T:
+        """What `result` is, as a tensor of its own that the library knows to be a view of `base`; the two share
+        storage. `result` itself where the library cannot say that."""
         ...
 
 
@@ -233,8 +288,8 @@ class Machine(Protocol[T]):
         ...
 
     @property
-    def containers(self) -> Containers:
-        """The structures beyond tuples, lists and dicts that the library's users pass and return."""
+    def caller(self) -> CallerTensors[T]:
+        """What a call of an artifact does with the caller's tensors."""
         ...
 
     def synchronize(self, device: Device = CPU) -> None:

@@ -7,13 +7,14 @@ import itertools
 import math
 import random
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.kernels import ForeignKernel, KernelDef
 from wrapper_ir.ops import Arg
+from wrapper_ir.overlap import Geometry
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import Containers, KernelRuntime, LoadedKernel
 from wrapper_ir.runtime import PytreeContainers, fail_group
@@ -230,12 +231,8 @@ class ListMachine:
         return repr(tensor.tolist())
 
     @property
-    def containers(self) -> Containers:
-        class NoPytree:
-            SUPPORTED_NODES: dict[type[Any], Any] = {}  # noqa: RUF012  # never written
-            SUPPORTED_SERIALIZED_TYPES: dict[Any, Any] = {}  # noqa: RUF012  # never written
-
-        return PytreeContainers(NoPytree())
+    def caller(self) -> ListCaller:
+        return ListCaller()
 
     def synchronize(self, device: Device = CPU) -> None:
         self.synchronized += 1
@@ -245,6 +242,55 @@ class ListMachine:
 
 
 tensor_of = tensor
+
+
+class ListCaller:
+    """What calls do with the caller's tensors. There are no gradients, and views need no marks."""
+
+    @property
+    def containers(self) -> Containers:
+        class NoPytree:
+            SUPPORTED_NODES: dict[type[Any], Any] = {}  # noqa: RUF012  # never written
+            SUPPORTED_SERIALIZED_TYPES: dict[Any, Any] = {}  # noqa: RUF012  # never written
+
+        return PytreeContainers(NoPytree())
+
+    def is_tensor(self, x: object) -> bool:
+        return isinstance(x, Tensor)
+
+    def native(self, arg: Arg) -> Any:
+        return arg
+
+    def needs_gradient(self, leaves: Iterable[Any]) -> bool:
+        return False
+
+    def geometry(self, tensor: Tensor) -> Geometry:
+        return Geometry(
+            storage=id(tensor.memory),
+            sizes=tensor.sizes,
+            strides=tensor.strides,
+            offset=tensor.offset,
+            itemsize=tensor.dtype.itemsize,
+        )
+
+    def window(self, tensor: Tensor, offset: int, count: int) -> Tensor:
+        return Tensor(tensor.memory, tensor.dtype, (count,), (1,), offset)
+
+    def mark_written(self, tensor: Tensor) -> None:
+        """Nobody keeps count."""
+
+    def copy(self, tensor: Tensor, result: Tensor) -> None:
+        ListMachine().copy(tensor, result, False)
+
+    def reshape(self, tensor: Tensor, result: Tensor) -> None:
+        tensor.sizes, tensor.strides, tensor.offset = result.sizes, result.strides, result.offset
+
+    def replace(self, tensor: Tensor, result: Tensor) -> None:
+        tensor.memory = result.memory
+        self.reshape(tensor, result)
+
+    def view_of(self, base: Tensor, result: Tensor) -> Tensor:
+        return Tensor(result.memory, result.dtype, result.sizes, result.strides, result.offset)
 
 
 def _double(source: Tensor, target: Tensor, count: int) -> None:

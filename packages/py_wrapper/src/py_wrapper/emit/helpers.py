@@ -25,6 +25,7 @@ class Helper(enum.Enum):
     EXAMPLE = "example"
     CONSTANT = "constant"
     GROUPS = "check_groups"
+    ANY_GRADIENT = "any_requires_grad"
 
 
 _WINDOW = '''
@@ -108,5 +109,6 @@ HELPERS: Mapping[Helper, str] = {
     Helper.EXAMPLE: _EXAMPLE,
     Helper.CONSTANT: _CONSTANT,
     Helper.GROUPS: _GROUPS,
+    Helper.ANY_GRADIENT: FAST_IMPORTS["any_requires_grad"],
 }
 """The text that defines each helper: one line, or a function."""

@@ -9,6 +9,7 @@ from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.names import Namer
 from py_wrapper.native import overload_path
 from py_wrapper.options import PyOptions
+from wrapper_ir import runtime
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import CallExtern, CollectiveStart, Launch, ResizeStorage, SetStorage, View, ViewMode
@@ -22,10 +23,7 @@ from wrapper_ir.values import Value
 __all__ = ["ModuleScope"]
 
 _OWN = ("boxed", "forward", "example_inputs", "parts", "kernels", "run_script", "open_parts", "explain")
-_RUNTIME = (
-    "class_of", "custom_container", "debug_value", "expect_keys", "expect_static", "fail_assertion", "fail_finite",
-    "fail_group", "fail_layout", "find_group",
-)  # fmt: skip
+_RUNTIME = (*runtime.__all__, "find_group")
 
 
 class ModuleScope:
@@ -40,7 +38,8 @@ class ModuleScope:
         self._defaults: dict[str, dict[str, str]] = {}
         self.runtime_names: dict[str, None] = {}
         self.containers: dict[TreeSpec, tuple[str, str]] = {}
-        self.classes: dict[str, str] = {}
+        self.lookups: dict[str, str] = {}
+        """Names of what is looked up once, when the module is loaded, by the text that does it."""
         self.function_names = {f.name: self.names(f.name) for f in program.functions}
         launched = {op.kernel for f in program.functions for op in f.body if isinstance(op, Launch)}
         self.kernel_names = {
@@ -121,12 +120,11 @@ class ModuleScope:
             self.containers[key] = (self.names(f"flatten_{stem}"), self.names(f"build_{stem}"))
         return self.containers[key]
 
-    def class_name(self, type_name: str) -> str:
-        """The name of an imported class."""
-        if type_name not in self.classes:
-            self.runtime("class_of")
-            self.classes[type_name] = self.names(type_name.rpartition(":")[2].rpartition(".")[2])
-        return self.classes[type_name]
+    def lookup(self, wish: str, text: str) -> str:
+        """The global name of what `text` makes."""
+        if text not in self.lookups:
+            self.lookups[text] = self.names(wish)
+        return self.lookups[text]
 
 
 def _is_static(op: View, type: TensorType) -> bool:

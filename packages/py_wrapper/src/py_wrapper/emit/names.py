@@ -35,6 +35,11 @@ class Namer:
         self._taken.add(name)
         return name
 
+    def claim(self, name: str) -> str:
+        """`name` itself, taken from now on: it may hide something else of that name."""
+        self._taken.add(name)
+        return name
+
     @property
     def taken(self) -> frozenset[str]:
         """All names given out so far, and the reserved ones."""

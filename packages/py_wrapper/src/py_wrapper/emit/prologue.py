@@ -68,8 +68,9 @@ def _write_imports(scope: ModuleScope, uses_math: bool, out: Writer) -> None:
 def _write_lookups(scope: ModuleScope, out: Writer) -> None:
     for name, variable in scope.extern_globals.items():
         out.line(f"{variable} = torch.ops.{'.'.join(overload_path(name))}")
-    for type_name, variable in scope.classes.items():
-        out.line(f"{variable} = class_of({quoted(type_name)})")
+    for text, variable in scope.lookups.items():
+        head, bracket, rest = text.partition("(")
+        out.items(f"{variable} = {head}{bracket}", [rest.removesuffix(")")], ")" if bracket else "")
     for spec, (flatten, build) in scope.containers.items():
         args = ["torch.utils._pytree", quoted(spec.type_name), quoted(spec.context)]
         out.items(f"{flatten}, {build} = custom_container(", args, ")")

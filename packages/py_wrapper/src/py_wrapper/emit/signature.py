@@ -1,27 +1,51 @@
 """Writes `forward`: the model's own arguments and results around the flat calling convention.
 
-The structures are known, so they are taken apart and put together by straight-line code.
+The structures are known, so they are taken apart and put together by straight-line code; what is rare is left to the
+functions of `wrapper_ir.runtime` that the interpreter uses as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from py_wrapper.emit.arguments import arguments_of, head_of, in_order
+from py_wrapper.emit.helpers import Helper
+from py_wrapper.emit.literals import key_text, literal_text
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.names import Namer
 from py_wrapper.emit.writer import Writer, quoted, targets, tuple_text
-from py_wrapper.errors import EmitError
-from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.ops import Arg, Complex
+from wrapper_ir.runtime import apart_leaves, gradient_leaves, refuse_unsupported
 from wrapper_ir.runtime.trees import tree_keys
-from wrapper_ir.signature import ConstantOutput, InputOutput, ResultOutput, Signature, TreeKind, TreeSpec
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat
+from wrapper_ir.signature import (
+    ConstantOutput,
+    InputOutput,
+    InputView,
+    OutputBinding,
+    ResultOutput,
+    ResultView,
+    SharedStorage,
+    Signature,
+    SubclassSpec,
+    TreeKind,
+    TreeSpec,
+    WrappedOutput,
+    WriteBackKind,
+)
+from wrapper_ir.types import TensorType
 
 __all__ = ["write_forward"]
 
+_CHANGES = {
+    WriteBackKind.COPY: "copy",
+    WriteBackKind.METADATA: "reshape",
+    WriteBackKind.REPLACE: "replace",
+}
+
 
 def write_forward(scope: ModuleScope, signature: Signature, out: Writer) -> None:
-    """`def forward(x, *, mask=None):`, calling `boxed`; raises EmitError PY102 where the signature does not fit."""
+    """`def forward(x, *, mask=None):`, calling `boxed`; raises EmitError PY102 where the signature does not fit, and
+    NotSupportedError WIR916."""
+    refuse_unsupported(signature)
     _Forward(scope, signature, out).write()
 
 
@@ -36,72 +60,44 @@ class _Forward:
 
     def write(self) -> None:
         """The whole function."""
-        args, kwargs = self._arguments()
-        params: list[tuple[str, TreeSpec]] = []
-        heads = [*self._positional(args, params), *self._keywords(kwargs, params)]
+        arguments = arguments_of(self.signature, self.names)
+        for argument in arguments:
+            self.scope.names.claim(argument.name)  # globals that are looked up must not be hidden
+        heads, unchecked = head_of(arguments)
+        if unchecked:
+            self.scope.runtime("REQUIRED")
         self.out.items("def forward(", heads, "):")
         with self.out.block_body():
             self.out.line('"""The model\'s own signature."""')
-            for name, spec in params:
+            for argument in unchecked:
+                with self.out.block(f"if {argument.name} is REQUIRED:"):
+                    self.out.line(f"{self.scope.runtime('fail_missing')}({quoted(argument.name)})")
+            for argument in arguments:
+                if argument.spec is None:
+                    self._expect(argument.name, argument.default)
+            for name, spec in in_order(arguments):
                 self._take_apart(name, spec)
             for leaf, text in self.statics.items():
-                self._expect(leaf, text)
+                self._expect(self.leaves[leaf], text)
+            self._unwrap()
+            self._check()
             self._call()
         self.out.line()
         self.out.line()
         self.out.line("forward.boxed = boxed")
 
+    def _local(self, wish: str) -> str:
+        """A variable that hides nothing which is looked up later."""
+        return self.scope.names.claim(self.names(wish))
+
     # --- arguments
-
-    def _arguments(self) -> tuple[TreeSpec, TreeSpec]:
-        children = self.signature.inputs.children
-        if (
-            len(children) != 2
-            or children[0].kind is not TreeKind.TUPLE
-            or children[1].kind is not TreeKind.DICT
-        ):
-            raise EmitError("PY102", "the signature's inputs are no (arguments, keywords)")
-        return children[0], children[1]
-
-    def _leaf_number(self, params: list[tuple[str, TreeSpec]]) -> int:
-        return sum(spec.num_leaves for _, spec in params)
-
-    def _wish(self, leaf: int, fallback: str) -> str:
-        names = self.signature.names
-        return names[leaf] if leaf < len(names) else fallback
-
-    def _positional(self, args: TreeSpec, params: list[tuple[str, TreeSpec]]) -> Iterator[str]:
-        first_leaves: list[int] = []
-        for number, spec in enumerate(args.children):
-            leaf = self._leaf_number(params)
-            first_leaves.append(leaf)
-            wish = self._wish(leaf, f"arg{number}") if spec.kind is TreeKind.LEAF else f"arg{number}"
-            params.append((self.names(wish), spec))
-        required = 0
-        for number, ((_, spec), leaf) in enumerate(zip(params, first_leaves)):
-            if spec.kind is not TreeKind.LEAF or leaf not in self.statics:
-                required = number + 1
-        for number, ((name, _), leaf) in enumerate(zip(params, first_leaves)):
-            yield name if number < required else f"{name}={self.statics[leaf]}"
-
-    def _keywords(self, kwargs: TreeSpec, params: list[tuple[str, TreeSpec]]) -> Iterator[str]:
-        if kwargs.children:
-            yield "*"
-        for key, spec in zip(tree_keys(kwargs), kwargs.children, strict=True):
-            leaf = self._leaf_number(params)
-            name = self.names(str(key))
-            if name != key:
-                raise EmitError("PY102", f"{key!r} cannot be the name of a keyword argument")
-            params.append((name, spec))
-            default = self.statics.get(leaf) if spec.kind is TreeKind.LEAF else None
-            yield name if default is None else f"{name}={default}"
 
     def _take_apart(self, name: str, spec: TreeSpec) -> None:
         """Appends the leaves of one argument."""
         if spec.kind is TreeKind.LEAF:
             self.leaves.append(name)
             return
-        children = [self.names(f"{name}_{i}") for i in range(len(spec.children))]
+        children = [self._local(f"{name}_{i}") for i in range(len(spec.children))]
         left = targets(children) or "() = "
         match spec.kind:
             case TreeKind.NONE:
@@ -111,9 +107,16 @@ class _Forward:
             case TreeKind.DICT:
                 keys = tree_keys(spec)
                 expect = self.scope.runtime("expect_keys")
-                values = ", ".join(f"{name}[{_key(key)}]" for key in keys)
-                self.out.line(f"{expect}({quoted(name)}, {name}, {tuple_text([_key(k) for k in keys])})")
+                values = ", ".join(f"{name}[{key_text(key)}]" for key in keys)
+                self.out.line(f"{expect}({quoted(name)}, {name}, {tuple_text([key_text(k) for k in keys])})")
                 if children:
+                    self.out.line(f"{left}{values}{',' if len(children) == 1 else ''}")
+            case TreeKind.DATACLASS:
+                self.out.line(
+                    f"{self.scope.runtime('expect_class')}({quoted(name)}, {name}, {self._class(spec)})"
+                )
+                if children:
+                    values = ", ".join(f"{name}.{key}" for key in spec.keys)
                     self.out.line(f"{left}{values}{',' if len(children) == 1 else ''}")
             case TreeKind.CUSTOM:
                 flatten, _ = self.scope.container(spec)
@@ -121,8 +124,7 @@ class _Forward:
         for child, child_spec in zip(children, spec.children, strict=True):
             self._take_apart(child, child_spec)
 
-    def _expect(self, leaf: int, text: str) -> None:
-        name = self.leaves[leaf]
+    def _expect(self, name: str, text: str) -> None:
         expect = self.scope.runtime("expect_static")
         if text in ("None", "True", "False"):
             with self.out.block(f"if {name} is not {text}:"):
@@ -130,25 +132,97 @@ class _Forward:
         else:
             self.out.line(f"{expect}({quoted(name)}, {name}, {text})")
 
+    def _unwrap(self) -> None:
+        for unwrap in self.signature.unwraps:
+            spec, name = unwrap.subclass, self.leaves[unwrap.leaf]
+            parts = [self._local(f"{name}_{attribute}") for attribute in spec.attributes]
+            parts += [self._local(f"{name}_dim") for _ in range(spec.num_parts - len(parts))]
+            self.out.line(f"{targets(parts) or '() = '}{self._subclass(spec)}.unwrap({name})")
+            self.leaves += parts
+
+    # --- checks
+
+    def _named(self, leaves: Sequence[int]) -> str:
+        return f"[{', '.join(f'({quoted(self.leaves[i])}, {self.leaves[i]})' for i in leaves)}]"
+
+    def _check(self) -> None:
+        """That nothing would have to be recorded for autograd, and that tensors share memory as at capture."""
+        tensors = self._tensor_leaves()
+        wanting = [i for i in gradient_leaves(self.signature) if tensors.get(i)]
+        if wanting:
+            any_requires_grad = self.scope.helper(Helper.ANY_GRADIENT)
+            args = ", ".join(self.leaves[i] for i in wanting)
+            with self.out.block(f"if torch.is_grad_enabled() and {any_requires_grad}({args}):"):
+                self.out.items(f"{self.scope.runtime('refuse_gradient')}(", [self._named(wanting)], ")")
+        for same in self.signature.same:
+            self._checked("expect_same", [self._named(same.leaves)])
+        for leaf, others in apart_leaves(self.signature):
+            apart = [i for i in others if i in tensors]
+            if apart:
+                name = self.leaves[leaf]
+                self._checked("expect_apart", [f"({quoted(name)}, {name})", self._named(apart)])
+
+    def _checked(self, function: str, args: Sequence[str]) -> None:
+        self.out.items(f"{self.scope.runtime(function)}(", [self._caller(), *args], ")")
+
+    def _tensor_leaves(self) -> dict[int, bool]:
+        """Leaves that the program takes for tensors, and whether they can have a gradient."""
+        found = {i: True for i in gradient_leaves(self.signature) if i not in self.signature.params}
+        for leaf, param in zip(self.signature.params, self.scope.program.main.params):
+            type = param.value.type
+            if isinstance(type, TensorType):
+                found[leaf] = type.dtype.is_floating or type.dtype.is_complex
+        return found
+
     # --- results
 
     def _call(self) -> None:
         results = len(self.scope.program.main.returns.values)
-        names = [self.names(f"out{i}") for i in range(results)]
+        names = [self._local(f"out{i}") for i in range(results)]
         args = [self.leaves[leaf] for leaf in self.signature.params]
+        for shared in self.signature.shared:
+            args[shared.param] = self._window(shared)
         self.out.items(f"{targets(names)}boxed([", args, "])")
+        for leaf in self.signature.written:
+            self.out.line(f"{self._caller()}.mark_written({self.leaves[leaf]})")
         for back in self.signature.write_backs:
-            self.out.line(f"{self.leaves[back.leaf]}.copy_({names[back.result]})")
-        outputs: list[str] = []
-        for binding in self.signature.bindings:
-            match binding:
-                case ResultOutput(index=index):
-                    outputs.append(names[index])
-                case InputOutput(leaf=leaf):
-                    outputs.append(self.leaves[leaf])
-                case ConstantOutput(value=value):
-                    outputs.append(literal_text(value))
-        self.out.line(f"return {self._build(self.signature.outputs, iter(outputs))}")
+            change = f"{self._caller()}.{_CHANGES[back.kind]}"
+            self.out.line(f"{change}({self.leaves[back.leaf]}, {names[back.result]})")
+        outputs = iter([self._output(binding, names) for binding in self.signature.bindings])
+        self.out.line(f"return {self._build(self.signature.outputs, outputs)}")
+
+    def _window(self, shared: SharedStorage) -> str:
+        places = ", ".join(
+            f"Place(leaf={p.leaf}, sizes={p.sizes}, strides={p.strides}, offset={p.offset})"
+            for p in shared.places
+        )
+        self.scope.runtime("Place")
+        self.scope.runtime("SharedStorage")
+        comma = "," if len(shared.places) == 1 else ""
+        text = f"SharedStorage(param={shared.param}, places=({places}{comma}))"
+        window = self._local("window")
+        leaves = self._named([p.leaf for p in shared.places])
+        function = self.scope.runtime("shared_window")
+        self.out.items(
+            f"{window} = {function}(", [self._caller(), self.scope.lookup("shared", text), leaves], ")"
+        )
+        return window
+
+    def _output(self, binding: OutputBinding, results: Sequence[str]) -> str:
+        match binding:
+            case ResultOutput(index=index):
+                return results[index]
+            case InputOutput(leaf=leaf):
+                return self.leaves[leaf]
+            case ConstantOutput(value=value):
+                return literal_text(value)
+            case InputView(index=index, leaf=leaf):
+                return f"{self._caller()}.view_of({self.leaves[leaf]}, {results[index]})"
+            case ResultView(index=index, base=base):
+                return f"{self._caller()}.view_of({results[base]}, {results[index]})"
+            case WrappedOutput(subclass=spec, parts=parts):
+                inner = ", ".join(self._output(part, results) for part in parts)
+                return f"{self._subclass(spec)}.wrap([{inner}])"
 
     def _build(self, spec: TreeSpec, leaves: Iterator[str]) -> str:
         if spec.kind is TreeKind.LEAF:
@@ -163,40 +237,36 @@ class _Forward:
                 return f"[{', '.join(children)}]"
             case TreeKind.DICT:
                 pairs = zip(tree_keys(spec), children, strict=True)
-                return "{" + ", ".join(f"{_key(key)}: {child}" for key, child in pairs) + "}"
+                return "{" + ", ".join(f"{key_text(key)}: {child}" for key, child in pairs) + "}"
             case TreeKind.NAMEDTUPLE:
-                return f"{self.scope.class_name(spec.type_name)}({', '.join(children)})"
+                return f"{self._class(spec)}({', '.join(children)})"
+            case TreeKind.DATACLASS:
+                fields = (f"{k}={child}" for k, child in zip(spec.keys, children, strict=True))
+                return f"{self._class(spec)}({', '.join(fields)})"
             case TreeKind.CUSTOM:
                 _, build = self.scope.container(spec)
                 return f"{build}({tuple_text(children)})"
 
+    # --- what is looked up once
 
-def _key(key: object) -> str:
-    return quoted(key) if isinstance(key, str) else repr(key)
+    def _caller(self) -> str:
+        self.scope.runtime("TorchCaller")
+        return self.scope.lookup("caller", "TorchCaller(torch)")
 
+    def _class(self, spec: TreeSpec) -> str:
+        function = "namedtuple_of" if spec.kind is TreeKind.NAMEDTUPLE else "dataclass_of"
+        fields = tuple_text([quoted(key) for key in spec.keys])
+        wish = spec.type_name.rpartition(":")[2].rpartition(".")[2]
+        text = f"{self.scope.runtime(function)}({quoted(spec.type_name)}, {fields})"
+        return self.scope.lookup(wish, text)
 
-def literal_text(value: Arg) -> str:
-    """Python text of a literal; raises EmitError PY102 for what is none."""
-    match value:
-        case None:
-            return "None"
-        case str():
-            return quoted(value)
-        case Int() | Bool():
-            return repr(value.value)
-        case Float():
-            return (
-                f"float({quoted(str(value.value))})" if value.value - value.value != 0 else repr(value.value)
-            )
-        case Complex():
-            return f"complex({literal_text(value.real)}, {literal_text(value.imag)})"
-        case tuple():
-            return f"[{', '.join(literal_text(item) for item in value)}]"
-        case DType():
-            return f"torch.{value.torch_name}"
-        case Device():
-            return f"torch.device({quoted(str(value))})"
-        case MemoryFormat() | Layout():
-            return f"torch.{value.value}"
-        case _:
-            raise EmitError("PY102", f"{value} is no literal")
+    def _subclass(self, spec: SubclassSpec) -> str:
+        self.scope.runtime("Subclass")
+        self.scope.runtime("SubclassSpec")
+        inner = (
+            f"SubclassSpec(type_name={quoted(spec.type_name)}, "
+            f"attributes={tuple_text([quoted(a) for a in spec.attributes])}, context={quoted(spec.context)}, "
+            f"sizes={spec.sizes}, strides={spec.strides})"
+        )
+        wish = spec.type_name.rpartition(":")[2].rpartition(".")[2]
+        return self.scope.lookup(wish, f"Subclass({inner}, {self._caller()}.native)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from wrapper_ir.analysis.groups import groups_of
@@ -15,7 +16,7 @@ from wrapper_ir.interp.memory import MemoryMeter
 from wrapper_ir.interp.options import InterpOptions, MemoryReport
 from wrapper_ir.ops import Launch
 from wrapper_ir.program import Constant, Program
-from wrapper_ir.protocols import Machine
+from wrapper_ir.protocols import CompiledProgram, Machine
 from wrapper_ir.runtime.binding import signature_call
 from wrapper_ir.runtime.kernels import load_kernels
 from wrapper_ir.types import TensorType
@@ -111,15 +112,12 @@ class Interpreter(Generic[T]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls it like the model."""
-        machine = self.machine
-        bound = signature_call(
-            self.artifact.signature,
-            self.boxed,
-            lambda target, result: machine.copy(target, result, False),
-            machine.containers,
-            machine.native,
-        )
-        return bound(*args, **kwargs)
+        return self._forward(*args, **kwargs)
+
+    @cached_property
+    def _forward(self) -> CompiledProgram:
+        """Looked up for the first call: the boxed form needs none of the model's classes."""
+        return signature_call(self.artifact.signature, self.boxed, self.machine.caller)
 
 
 def run(

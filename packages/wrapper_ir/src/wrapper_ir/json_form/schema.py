@@ -18,7 +18,7 @@ from wrapper_ir.json_form.signature import SIGNATURE_FORMAT
 from wrapper_ir.kernels import Access, ParamKind
 from wrapper_ir.program import SCHEMA_VERSION, Ownership
 from wrapper_ir.schemas import ExternTag
-from wrapper_ir.signature import TreeKind
+from wrapper_ir.signature import ParameterKind, RandomSource, TreeKind, WriteBackKind
 from wrapper_ir.types import DType, Layout, MemoryFormat, MemoryKind, OpaqueKind
 
 __all__ = ["SCHEMAS", "program_schema", "signature_schema"]
@@ -254,8 +254,7 @@ def program_schema() -> Schema:
     return {"$schema": _DRAFT, "title": "Wrapper IR program", **top, "$defs": dict(definitions)}
 
 
-def signature_schema() -> Schema:
-    """The schema of `signature_to_json`."""
+def _signature_definitions() -> dict[str, Schema]:
     tree = _record(
         {
             "kind": _enum(TreeKind),
@@ -265,24 +264,58 @@ def signature_schema() -> Schema:
             "context": _STRING,
         }
     )
-    pair = _record({"result": _INDEX, "leaf": _INDEX})
-    binding = _any(_one("result", _INDEX), _one("input", _INDEX), _one("constant", _ref("arg")))
+    known = _array(_any({"type": "null"}, _INDEX))
+    subclass = _record(
+        {
+            "type_name": _STRING,
+            "attributes": _array(_STRING),
+            "context": _STRING,
+            "sizes": known,
+            "strides": known,
+        }
+    )
+    binding = _any(
+        _one("result", _INDEX),
+        _one("input", _INDEX),
+        _one("constant", _ref("arg")),
+        _one("input_view", _record({"result": _INDEX, "leaf": _INDEX})),
+        _one("result_view", _record({"result": _INDEX, "base": _INDEX})),
+        _one("wrapped", _record({"subclass": _ref("subclass"), "parts": _array(_ref("binding"))})),
+    )
+    place = _record(
+        {"leaf": _INDEX, "sizes": _array(_INDEX), "strides": _array(_INDEX), "offset": _INDEX},
+    )
+    return {**_common(), "tree": tree, "subclass": subclass, "binding": binding, "place": place}
+
+
+def signature_schema() -> Schema:
+    """The schema of `signature_to_json`."""
+    parameter = _record(
+        {"name": _STRING, "kind": _enum(ParameterKind), "required": _TRUTH, "default": _ref("arg")}
+    )
+    indices = _array(_INDEX)
     top = _record(
         {
             "format": {"const": SIGNATURE_FORMAT},
             "version": {"const": SCHEMA_VERSION},
             "inputs": _ref("tree"),
-            "params": _array(_INDEX),
+            "params": indices,
             "outputs": _ref("tree"),
-            "bindings": _array(binding),
+            "bindings": _array(_ref("binding")),
             "names": _array(_STRING),
+            "parameters": _array(parameter),
             "statics": _array(_record({"leaf": _INDEX, "value": _ref("arg")})),
-            "write_backs": _array(pair),
-            "aliases": _array(pair),
+            "unwraps": _array(_record({"leaf": _INDEX, "subclass": _ref("subclass")})),
+            "same": _array(indices),
+            "shared": _array(_record({"param": _INDEX, "places": _array(_ref("place"))})),
+            "written": indices,
+            "write_backs": _array(_record({"result": _INDEX, "leaf": _INDEX, "kind": _enum(WriteBackKind)})),
+            "aliases": _array(_record({"result": _INDEX, "leaf": _INDEX})),
+            "random": _array(_record({"device": _ref("device"), "source": _enum(RandomSource)})),
         }
     )
-    definitions: dict[str, Schema] = {**_common(), "tree": tree}
-    return {"$schema": _DRAFT, "title": "Wrapper IR signature", **top, "$defs": dict(definitions)}
+    definitions: dict[str, Json] = {**_signature_definitions()}
+    return {"$schema": _DRAFT, "title": "Wrapper IR signature", **top, "$defs": definitions}
 
 
 SCHEMAS = {"program.schema.json": program_schema, "signature.schema.json": signature_schema}

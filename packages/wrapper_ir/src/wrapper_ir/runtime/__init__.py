@@ -3,9 +3,11 @@
 Needs no tensor library: the emitted module hands in what belongs to one.
 """
 
-from wrapper_ir.runtime.binding import bind_inputs, bind_outputs, literal, signature_call
+from wrapper_ir.runtime.binding import Convention, literal, refuse_unsupported, signature_call
+from wrapper_ir.runtime.caller import TorchCaller
 from wrapper_ir.runtime.debug import debug_value
 from wrapper_ir.runtime.failures import (
+    expect_class,
     expect_keys,
     expect_static,
     explain,
@@ -15,29 +17,62 @@ from wrapper_ir.runtime.failures import (
     fail_layout,
 )
 from wrapper_ir.runtime.kernels import FindRuntime, load_kernels
+from wrapper_ir.runtime.parameters import REQUIRED, fail_missing
 from wrapper_ir.runtime.parts import ModuleContents, open_parts
-from wrapper_ir.runtime.trees import PytreeContainers, class_of, custom_container, flatten, unflatten
+from wrapper_ir.runtime.sharing import (
+    apart_leaves,
+    expect_apart,
+    expect_same,
+    gradient_leaves,
+    refuse_gradient,
+    shared_window,
+)
+from wrapper_ir.runtime.subclasses import Subclass
+from wrapper_ir.runtime.trees import (
+    PytreeContainers,
+    custom_container,
+    dataclass_of,
+    flatten,
+    namedtuple_of,
+    unflatten,
+)
+from wrapper_ir.signature import Place, SharedStorage, SubclassSpec
 
 __all__ = [
+    "REQUIRED",
+    "Convention",
     "FindRuntime",
     "ModuleContents",
+    "Place",
     "PytreeContainers",
-    "bind_inputs",
-    "bind_outputs",
-    "class_of",
+    "SharedStorage",
+    "Subclass",
+    "SubclassSpec",
+    "TorchCaller",
+    "apart_leaves",
     "custom_container",
+    "dataclass_of",
     "debug_value",
+    "expect_apart",
+    "expect_class",
     "expect_keys",
+    "expect_same",
     "expect_static",
     "explain",
     "fail_assertion",
     "fail_finite",
     "fail_group",
     "fail_layout",
+    "fail_missing",
     "flatten",
+    "gradient_leaves",
     "literal",
     "load_kernels",
+    "namedtuple_of",
     "open_parts",
+    "refuse_gradient",
+    "refuse_unsupported",
+    "shared_window",
     "signature_call",
     "unflatten",
 ]

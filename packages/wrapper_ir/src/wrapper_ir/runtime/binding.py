@@ -5,19 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from wrapper_ir.errors import ExecutionError
+from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.ops import Arg
-from wrapper_ir.protocols import CompiledProgram, Containers
+from wrapper_ir.protocols import CallerTensors, CompiledProgram
+from wrapper_ir.runtime.failures import expect_static
+from wrapper_ir.runtime.parameters import arrange
+from wrapper_ir.runtime.sharing import (
+    Named,
+    apart_leaves,
+    expect_apart,
+    expect_no_gradient,
+    expect_same,
+    gradient_leaves,
+    shared_window,
+)
+from wrapper_ir.runtime.subclasses import Subclass
 from wrapper_ir.runtime.trees import flatten, unflatten
-from wrapper_ir.signature import ConstantOutput, InputOutput, ResultOutput, Signature, StaticInput
+from wrapper_ir.signature import (
+    ConstantOutput,
+    InputOutput,
+    InputView,
+    OutputBinding,
+    RandomSource,
+    ResultOutput,
+    ResultView,
+    Signature,
+    SubclassSpec,
+    WrappedOutput,
+    WriteBackKind,
+)
 
-__all__ = ["Native", "bind_inputs", "bind_outputs", "literal", "signature_call"]
+__all__ = ["Convention", "Native", "literal", "refuse_unsupported", "signature_call"]
 
-Native = Callable[[Arg], Any]  # Any: the tensor library's own dtypes, devices and so on
+# Any in this file: the caller's arguments, and the tensors of any library.
+Native = Callable[[Arg], Any]
 
 
-def literal(value: Arg, native: Native | None = None) -> Any:  # Any: whatever the argument says
+def literal(value: Arg, native: Native | None = None) -> Any:
     """The Python object of a literal argument; `native` makes the tensor library's own ones."""
     if value is None or isinstance(value, str):
         return value
@@ -30,71 +55,122 @@ def literal(value: Arg, native: Native | None = None) -> Any:  # Any: whatever t
     return native(value)
 
 
-def _check_static(static: StaticInput, leaves: Sequence[object], name: str, native: Native | None) -> None:
-    want, got = literal(static.value, native), leaves[static.leaf]
-    same = type(got) is type(want) and got == want
-    if not same:
-        raise ExecutionError(
-            "WIR926",
-            f"input {name} was captured as {want!r} and cannot be {got!r}",
-            hint="capture again with this value, or make it an input tensor",
-        )
+def refuse_unsupported(signature: Signature) -> None:
+    """Raises NotSupportedError WIR916 for what no target does yet."""
+    for state in signature.random:
+        if state.source is not RandomSource.GENERATOR:
+            raise NotSupportedError(
+                "WIR916",
+                f"random numbers from a {state.source.value} state on {state.device}",
+                hint="capture with the library's own generators",
+            )
 
 
-def bind_inputs(
-    signature: Signature,
-    args: Sequence[object],
-    kwargs: Mapping[str, object],
-    containers: Containers | None = None,
-    native: Native | None = None,
-) -> list[object]:
-    """All input leaves of a call; raises ExecutionError WIR926 for a wrong structure or static input."""
-    leaves = flatten(signature.inputs, (tuple(args), dict(kwargs)), containers)
-    for static in signature.statics:
-        name = signature.names[static.leaf] if static.leaf < len(signature.names) else f"#{static.leaf}"
-        _check_static(static, leaves, name, native)
-    return leaves
+class Convention:
+    """A signature, ready for calls: everything that can be looked up beforehand is.
 
+    Raises ExecutionError WIR926 for classes that cannot be imported or are no tensor subclasses, and
+    NotSupportedError WIR916.
+    """
 
-def bind_outputs(
-    signature: Signature,
-    leaves: Sequence[object],
-    results: Sequence[object],
-    containers: Containers | None = None,
-    native: Native | None = None,
-) -> object:
-    """The model's output structure from `main`'s results."""
-    outputs: list[object] = []
-    for binding in signature.bindings:
+    def __init__(self, signature: Signature, caller: CallerTensors[Any]) -> None:
+        refuse_unsupported(signature)
+        self.signature = signature
+        self.caller = caller
+        self._unwraps = [(u.leaf, self._subclass(u.subclass)) for u in signature.unwraps]
+        self._outputs = [self._output(b) for b in signature.bindings]
+
+    def _subclass(self, spec: SubclassSpec) -> Subclass:
+        return Subclass(spec, self.caller.native)
+
+    def name(self, leaf: int) -> str:
+        """The readable name of an input leaf."""
+        return self.signature.name(leaf)
+
+    # --- before the call
+
+    def leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """All input leaves of a call; raises ExecutionError WIR926 for a wrong structure or static input."""
+        signature, caller = self.signature, self.caller
+        given = arrange(signature, args, kwargs, lambda value: literal(value, caller.native))
+        leaves = flatten(signature.inputs, given, caller.containers)
+        for static in signature.statics:
+            want = literal(static.value, caller.native)
+            expect_static(self.name(static.leaf), leaves[static.leaf], want)
+        for leaf, subclass in self._unwraps:
+            leaves += subclass.unwrap(leaves[leaf])
+        return leaves
+
+    def arguments(self, leaves: Sequence[Any]) -> list[Any]:
+        """`main`'s flat arguments.
+
+        Raises ExecutionError WIR930 where autograd would have to record the call, and WIR931 where tensors share
+        memory otherwise than they did at capture.
+        """
+        signature, caller = self.signature, self.caller
+        expect_no_gradient(caller, self._named(leaves, gradient_leaves(signature)))
+        for same in signature.same:
+            expect_same(caller, self._named(leaves, same.leaves))
+        for leaf, others in apart_leaves(signature):
+            expect_apart(caller, (self.name(leaf), leaves[leaf]), self._named(leaves, others))
+        arguments = [leaves[leaf] for leaf in signature.params]
+        for shared in signature.shared:
+            tensors = self._named(leaves, [p.leaf for p in shared.places])
+            arguments[shared.param] = shared_window(caller, shared, tensors)
+        return arguments
+
+    def _named(self, leaves: Sequence[Any], chosen: Sequence[int]) -> Named:
+        return [(self.name(i), leaves[i]) for i in chosen]
+
+    # --- after it
+
+    def finish(self, leaves: Sequence[Any], results: Sequence[Any]) -> Any:
+        """Changes the caller's tensors as the model does; the model's output structure from `main`'s results."""
+        caller = self.caller
+        for leaf in self.signature.written:
+            caller.mark_written(leaves[leaf])
+        for back in self.signature.write_backs:
+            change = {
+                WriteBackKind.COPY: caller.copy,
+                WriteBackKind.METADATA: caller.reshape,
+                WriteBackKind.REPLACE: caller.replace,
+            }[back.kind]
+            change(leaves[back.leaf], results[back.result])
+        outputs = [make(leaves, results) for make in self._outputs]
+        return unflatten(self.signature.outputs, outputs, caller.containers)
+
+    def _output(self, binding: OutputBinding) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
+        caller = self.caller
         match binding:
             case ResultOutput(index=index):
-                outputs.append(results[index])
+                return lambda leaves, results: results[index]
             case InputOutput(leaf=leaf):
-                outputs.append(leaves[leaf])
+                return lambda leaves, results: leaves[leaf]
             case ConstantOutput(value=value):
-                outputs.append(literal(value, native))
-    return unflatten(signature.outputs, outputs, containers)
+                return lambda leaves, results: literal(value, caller.native)
+            case InputView(index=index, leaf=leaf):
+                return lambda leaves, results: caller.view_of(leaves[leaf], results[index])
+            case ResultView(index=index, base=base):
+                return lambda leaves, results: caller.view_of(results[base], results[index])
+            case WrappedOutput(subclass=spec, parts=parts):
+                subclass, makers = self._subclass(spec), [self._output(p) for p in parts]
+                return lambda leaves, results: subclass.wrap([make(leaves, results) for make in makers])
 
 
 def signature_call(
-    signature: Signature,
-    boxed: Callable[[list[Any]], tuple[Any, ...]],
-    write_back: Callable[[Any, Any], None],
-    containers: Containers | None = None,
-    native: Native | None = None,
+    signature: Signature, boxed: Callable[[list[Any]], tuple[Any, ...]], caller: CallerTensors[Any]
 ) -> CompiledProgram:
     """A callable with the model's own signature over `boxed`, which it has as an attribute.
 
-    `write_back(input, result)` copies a result into an input. Any emitter may use it; those that need speed write
-    code of their own.
+    Any emitter may use it; those that need speed write code of their own with the same pieces. Raises what
+    `Convention` raises, now and in calls.
     """
+    convention = Convention(signature, caller)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        leaves = bind_inputs(signature, args, kwargs, containers, native)
-        results = boxed([leaves[leaf] for leaf in signature.params])
-        for back in signature.write_backs:
-            write_back(leaves[back.leaf], results[back.result])
-        return bind_outputs(signature, leaves, results, containers, native)
+        leaves = convention.leaves(args, kwargs)
+        results = boxed(convention.arguments(leaves))
+        return convention.finish(leaves, results)
 
     call.boxed = boxed  # type: ignore[attr-defined]  # functions take attributes
     return cast("CompiledProgram", call)  # a function with that attribute

@@ -9,6 +9,7 @@ from typing import NoReturn
 from wrapper_ir.errors import ExecutionError, NotSupportedError, WirError
 
 __all__ = [
+    "expect_class",
     "expect_keys",
     "expect_static",
     "explain",
@@ -49,11 +50,20 @@ def fail_group(name: str, why: str) -> NoReturn:
 
 def expect_static(name: str, got: object, want: object) -> None:
     """Holds an input against the value that was captured; raises ExecutionError WIR926."""
-    if type(got) is not type(want) or got != want:
+    if type(got) is not type(want) or (got != want and not (got != got and want != want)):  # nan is nan here
         raise ExecutionError(
             "WIR926",
             f"input {name} was captured as {want!r} and cannot be {got!r}",
             hint="capture again with this value, or make it an input tensor",
+        )
+
+
+def expect_class(name: str, got: object, want: type) -> None:
+    """Holds an input's class against the one that was captured; raises ExecutionError WIR926."""
+    if type(got) is not want:
+        raise ExecutionError(
+            "WIR926",
+            f"input {name} was captured as a {want.__qualname__} and cannot be a {type(got).__qualname__}",
         )
 
 

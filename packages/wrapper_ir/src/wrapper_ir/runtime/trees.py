@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,11 +12,23 @@ from wrapper_ir.errors import ExecutionError
 from wrapper_ir.protocols import Containers
 from wrapper_ir.signature import TreeKind, TreeSpec
 
-__all__ = ["PytreeContainers", "class_of", "custom_container", "flatten", "tree_keys", "unflatten"]
+__all__ = [
+    "PytreeContainers",
+    "class_of",
+    "custom_container",
+    "dataclass_of",
+    "flatten",
+    "namedtuple_of",
+    "tree_keys",
+    "unflatten",
+]
 
 
 def class_of(type_name: str) -> Any:  # Any: a class that nothing is known about
-    """The class named `module:qualname`; imports its module. Raises ExecutionError WIR926."""
+    """The class named `module:qualname`; imports its module. Raises ExecutionError WIR926.
+
+    Nothing is called: whoever calls the class must have seen first that it is of the right kind.
+    """
     module, _, qualname = type_name.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -24,10 +37,36 @@ def class_of(type_name: str) -> Any:  # Any: a class that nothing is known about
     except (ImportError, AttributeError) as error:
         raise ExecutionError(
             "WIR926",
-            f"the container class {type_name!r} of the signature cannot be imported: {error}",
+            f"the class {type_name!r} of the signature cannot be imported: {error}",
             hint="install the package that defines it, or call the boxed form",
         ) from error
     return found
+
+
+def namedtuple_of(type_name: str, fields: Sequence[str]) -> Any:
+    """The named tuple of this name and these fields; raises ExecutionError WIR926 for anything else."""
+    cls = class_of(type_name)
+    is_one = isinstance(cls, type) and issubclass(cls, tuple)
+    if not is_one or tuple(getattr(cls, "_fields", ())) != tuple(fields):  # what makes a tuple a named one
+        raise _wrong_class(type_name, f"no named tuple with fields {list(fields)}")
+    return cls
+
+
+def dataclass_of(type_name: str, fields: Sequence[str]) -> Any:
+    """The data class of this name and these fields; raises ExecutionError WIR926 for anything else."""
+    cls = class_of(type_name)
+    is_one = isinstance(cls, type) and dataclasses.is_dataclass(cls)
+    if not is_one or [f.name for f in dataclasses.fields(cls)] != list(fields):
+        raise _wrong_class(type_name, f"no data class with fields {list(fields)}")
+    return cls
+
+
+def _wrong_class(type_name: str, what: str) -> ExecutionError:
+    return ExecutionError(
+        "WIR926",
+        f"{type_name!r} of the signature is {what}",
+        hint="use the version of its package that the program was captured with",
+    )
 
 
 def tree_keys(spec: TreeSpec) -> list[Any]:  # Any: JSON keys
@@ -62,6 +101,10 @@ def _children(spec: TreeSpec, tree: object, containers: Containers | None, place
             if not isinstance(tree, list if spec.kind is TreeKind.LIST else tuple):
                 raise _mismatch(place, spec.kind.value, type(tree).__name__)
             return tree
+        case TreeKind.DATACLASS:
+            if type(tree) is not dataclass_of(spec.type_name, spec.keys):
+                raise _mismatch(place, spec.type_name, type(tree).__name__)
+            return [getattr(tree, name) for name in spec.keys]  # its own fields
         case TreeKind.DICT:
             keys = tree_keys(spec)
             if not isinstance(tree, Mapping):
@@ -108,7 +151,9 @@ def _build(spec: TreeSpec, leaves: Iterator[object], containers: Containers | No
         case TreeKind.DICT:
             return dict(zip(tree_keys(spec), children, strict=True))
         case TreeKind.NAMEDTUPLE:
-            return class_of(spec.type_name)(*children)
+            return namedtuple_of(spec.type_name, spec.keys)(*children)
+        case TreeKind.DATACLASS:
+            return dataclass_of(spec.type_name, spec.keys)(**dict(zip(spec.keys, children, strict=True)))
         case TreeKind.CUSTOM:
             if containers is None:
                 raise _mismatch("results", "no custom containers", spec.type_name)

@@ -1,0 +1,184 @@
+"""The parameters of `forward`: their order, kinds and defaults, as the model's own function has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from keyword import iskeyword
+
+from py_wrapper.emit.literals import literal_text
+from py_wrapper.emit.names import Namer, identifier
+from py_wrapper.errors import EmitError
+from wrapper_ir import runtime
+from wrapper_ir.runtime.trees import tree_keys
+from wrapper_ir.signature import Parameter, ParameterKind, Signature, TreeKind, TreeSpec
+
+__all__ = ["Argument", "arguments_of", "head_of", "in_order"]
+
+_USED = frozenset({"boxed", "complex", "float", "torch", *runtime.__all__})
+"""What `forward` refers to besides what it names itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """A parameter of `forward`: the variable, the structure that it holds (None: it was left to its default), its
+    default as text ('' for none), and `place`, its position among the captured arguments."""
+
+    name: str
+    spec: TreeSpec | None
+    kind: ParameterKind
+    default: str = ""
+    place: int = -1
+
+
+def arguments_of(signature: Signature, names: Namer) -> tuple[Argument, ...]:
+    """All parameters, in the order of `forward`; raises EmitError PY102 where the signature does not fit."""
+    inputs = signature.inputs
+    if [c.kind for c in inputs.children] != [TreeKind.TUPLE, TreeKind.DICT]:
+        raise EmitError("PY102", "the signature's inputs are no (arguments, keywords)")
+    if signature.parameters:
+        return tuple(_spelled(signature, names))
+    return (*_positional(signature, names), *_keywords(signature, names))
+
+
+def in_order(arguments: Sequence[Argument]) -> Iterator[tuple[str, TreeSpec]]:
+    """The captured arguments in the order of the leaves."""
+    for argument in sorted(arguments, key=lambda a: a.place):
+        if argument.spec is not None:
+            yield argument.name, argument.spec
+
+
+def head_of(arguments: Sequence[Argument]) -> tuple[list[str], list[Argument]]:
+    """What stands between the brackets of `def forward(...)`, and the arguments that Python lets be left out although
+    a call must give them: behind one with a default, every positional one needs a default."""
+    heads: list[str] = []
+    unchecked: list[Argument] = []
+    defaulted = False
+    for number, argument in enumerate(arguments):
+        before = arguments[number - 1].kind if number else None
+        if before is ParameterKind.POSITIONAL and argument.kind is not ParameterKind.POSITIONAL:
+            heads.append("/")
+        if argument.kind is ParameterKind.KEYWORD and before is not ParameterKind.KEYWORD:
+            heads.append("*")
+            defaulted = False
+        default = argument.default
+        if not default and defaulted and argument.kind is not ParameterKind.KEYWORD:
+            default = "REQUIRED"
+            unchecked.append(argument)
+        defaulted = defaulted or bool(default)
+        heads.append(f"{argument.name}={default}" if default else argument.name)
+    if arguments and arguments[-1].kind is ParameterKind.POSITIONAL:
+        heads.append("/")
+    return heads, unchecked
+
+
+# --- without the model's own parameters
+
+
+def _leaf_counts(specs: Sequence[TreeSpec], first: int) -> list[int]:
+    found = [first]
+    for spec in specs:
+        found.append(found[-1] + spec.num_leaves)
+    return found
+
+
+def _static_default(signature: Signature, spec: TreeSpec, leaf: int) -> str:
+    statics = {s.leaf: s.value for s in signature.statics}
+    return literal_text(statics[leaf]) if spec.kind is TreeKind.LEAF and leaf in statics else ""
+
+
+def _positional(signature: Signature, names: Namer) -> list[Argument]:
+    """Named like their leaves; those at the end that are static have their captured value as the default."""
+    specs = signature.inputs.children[0].children
+    leaves = _leaf_counts(specs, 0)
+    defaults = [_static_default(signature, spec, leaf) for spec, leaf in zip(specs, leaves)]
+    required = max((n + 1 for n, default in enumerate(defaults) if not default), default=0)
+    return [
+        Argument(
+            name=names(_wish(signature, leaf, number) if spec.kind is TreeKind.LEAF else f"arg{number}"),
+            spec=spec,
+            kind=ParameterKind.ANY,
+            default=default if number >= required else "",
+            place=number,
+        )
+        for number, (spec, leaf, default) in enumerate(zip(specs, leaves, defaults))
+    ]
+
+
+def _wish(signature: Signature, leaf: int, number: int) -> str:
+    return signature.names[leaf] if leaf < len(signature.names) else f"arg{number}"
+
+
+def _keywords(signature: Signature, names: Namer) -> list[Argument]:
+    args, kwargs = signature.inputs.children
+    leaves = _leaf_counts(kwargs.children, args.num_leaves)
+    return [
+        Argument(
+            name=_exact(str(key), names),
+            spec=spec,
+            kind=ParameterKind.KEYWORD,
+            default=_static_default(signature, spec, leaf),
+            place=len(args.children) + number,
+        )
+        for number, (key, spec, leaf) in enumerate(zip(tree_keys(kwargs), kwargs.children, leaves))
+    ]
+
+
+def _exact(key: str, names: Namer) -> str:
+    name = names(key)
+    if name != key:
+        raise EmitError("PY102", f"{key!r} cannot be the name of a keyword argument")
+    return name
+
+
+# --- with them
+
+
+def _spelled(signature: Signature, names: Namer) -> Iterator[Argument]:
+    args, kwargs = signature.inputs.children
+    keys = {str(key): number for number, key in enumerate(tree_keys(kwargs))}
+    count = len(args.children)
+    later: list[Argument] = []
+    number = 0
+    for parameter in signature.parameters:
+        place, spec = -1, None
+        if parameter.kind is not ParameterKind.KEYWORD and number < count:
+            place, spec = number, args.children[number]
+            number += 1
+        elif parameter.name in keys:
+            keyword = keys.pop(parameter.name)
+            place, spec = count + keyword, kwargs.children[keyword]
+        made = _argument(parameter, names, place, spec)
+        if made.kind is ParameterKind.KEYWORD:
+            later.append(made)
+        else:
+            yield made
+    for extra in range(number, count):  # of `*args`
+        yield Argument(
+            name=names(f"arg{extra}"),
+            spec=args.children[extra],
+            kind=ParameterKind.POSITIONAL,
+            place=extra,
+        )
+    yield from later
+    for key, keyword in keys.items():  # of `**kwargs`
+        spec = kwargs.children[keyword]
+        yield Argument(name=_exact(key, names), spec=spec, kind=ParameterKind.KEYWORD, place=count + keyword)
+
+
+def _argument(parameter: Parameter, names: Namer, place: int, spec: TreeSpec | None) -> Argument:
+    """A parameter keeps its name, which callers may use, unless `forward` itself needs that name for something."""
+    name = parameter.name
+    if (
+        name != identifier(name)
+        or iskeyword(name)
+        or (name in _USED and parameter.kind is ParameterKind.KEYWORD)
+    ):
+        raise EmitError("PY102", f"{name!r} cannot be the name of a parameter")
+    return Argument(
+        name=names(name) if name in _USED else names.claim(name),
+        spec=spec,
+        kind=parameter.kind,
+        default="" if parameter.required else literal_text(parameter.default),
+        place=place,
+    )

@@ -1,0 +1,99 @@
+"""What a calling convention does with the caller's own torch tensors.
+
+torch is handed in, so that this package needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from wrapper_ir.ops import Arg
+from wrapper_ir.overlap import Geometry
+from wrapper_ir.protocols import Containers
+from wrapper_ir.runtime.trees import PytreeContainers
+from wrapper_ir.types import Device, DType, Layout, MemoryFormat
+
+__all__ = ["TorchCaller"]
+
+
+class TorchCaller:
+    """See `wrapper_ir.protocols.CallerTensors`; `torch` is the module of that name."""
+
+    def __init__(self, torch: Any) -> None:  # Any: a module that this package does not know
+        self._torch = torch
+        self.containers: Containers = PytreeContainers(torch.utils._pytree)
+
+    # Any in this class: torch's tensors, dtypes and so on.
+
+    def is_tensor(self, x: object) -> bool:
+        """See `CallerTensors`."""
+        return isinstance(x, self._torch.Tensor)
+
+    def native(self, arg: Arg) -> Any:
+        """See `CallerTensors`."""
+        match arg:
+            case DType():
+                return getattr(self._torch, arg.torch_name)  # by torch's own naming
+            case Device():
+                return self._torch.device(str(arg))
+            case MemoryFormat() | Layout():
+                return getattr(self._torch, arg.value)  # by torch's own naming
+            case _:
+                raise ValueError(f"torch has no object for {arg!r}")
+
+    def needs_gradient(self, tensors: Iterable[Any]) -> bool:
+        """See `CallerTensors`."""
+        return self._torch.is_grad_enabled() and any(self.is_tensor(t) and t.requires_grad for t in tensors)
+
+    def geometry(self, tensor: Any) -> Geometry:
+        """See `CallerTensors`."""
+        return Geometry(
+            storage=tensor.untyped_storage()._cdata,
+            sizes=tuple(tensor.size()),
+            strides=tuple(tensor.stride()),
+            offset=tensor.storage_offset(),
+            itemsize=tensor.element_size(),
+        )
+
+    def window(self, tensor: Any, offset: int, count: int) -> Any:
+        """See `CallerTensors`."""
+        with self._torch.no_grad():
+            return tensor.as_strided((count,), (1,), offset)
+
+    def mark_written(self, tensor: Any) -> None:
+        """See `CallerTensors`."""
+        self._torch.autograd.graph.increment_version(tensor)
+
+    def copy(self, tensor: Any, result: Any) -> None:
+        """See `CallerTensors`."""
+        with self._torch.no_grad():
+            tensor.copy_(result)
+
+    def reshape(self, tensor: Any, result: Any) -> None:
+        """See `CallerTensors`."""
+        with self._torch.no_grad():
+            tensor.as_strided_(result.size(), result.stride(), result.storage_offset())
+
+    def replace(self, tensor: Any, result: Any) -> None:
+        """See `CallerTensors`."""
+        with self._torch.no_grad():
+            tensor.set_(result)
+
+    def view_of(self, base: Any, result: Any) -> Any:
+        """See `CallerTensors`."""
+        with self._torch.no_grad():
+            seen = self._as_dtype(base, result)
+            if seen is None or seen.untyped_storage()._cdata != result.untyped_storage()._cdata:
+                return result
+            return seen.as_strided(result.size(), result.stride(), result.storage_offset())
+
+    def _as_dtype(self, base: Any, result: Any) -> Any:
+        """A view of `base` with the dtype of `result`; None where torch has none for every layout."""
+        if (base.is_conj(), base.is_neg()) != (result.is_conj(), result.is_neg()):
+            return None
+        if base.dtype == result.dtype:
+            return base
+        if base.is_complex() and base.real.dtype == result.dtype:
+            return self._torch.view_as_real(base)
+        return base.view(result.dtype) if base.element_size() == result.element_size() else None
