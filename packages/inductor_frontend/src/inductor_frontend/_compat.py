@@ -25,6 +25,7 @@ __all__ = [
     "is_namedtuple",
     "shape_env_from_inputs",
     "spec_children",
+    "subgraphs_of",
     "symbol_hint",
     "symbol_range",
 ]
@@ -102,3 +103,17 @@ def decomposition_argument() -> dict[str, Any]:
     if "get_decomp_fn" in inspect.signature(GraphLowering.__init__).parameters:
         return {"get_decomp_fn": select_decomp_table}
     return {}
+
+
+def subgraphs_of(node: ir.ExternKernel) -> list[ir.Subgraph]:
+    """The subgraphs that a control flow node calls, in upstream's order; before 2.12 nodes did not list them."""
+    match node:
+        case ir.Conditional():
+            found = [node.true_subgraph, node.false_subgraph]
+        case ir.WhileLoop():
+            found = [node.cond_subgraph, node.body_subgraph]
+        case ir.InvokeSubgraph():
+            found = [node.subgraph]
+        case _:
+            return []
+    return [s for s in found if s is not None]

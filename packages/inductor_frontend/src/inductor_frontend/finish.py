@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inductor_frontend.options import CaptureOptions
-from wrapper_ir.passes import DeriveFrees
+from wrapper_ir.passes import MoveArguments
 from wrapper_ir.program import Program
 from wrapper_ir.verifier import verify
 
@@ -11,8 +11,9 @@ __all__ = ["finish"]
 
 
 def finish(program: Program, options: CaptureOptions) -> Program:
-    """Ends every storage at its last use; verifies the result, as the options ask. Raises VerificationError."""
-    program = DeriveFrees().run(program)
+    """Ends every storage at its last use, in callees where it can be moved there; verifies the result, as the
+    options ask. Raises VerificationError."""
+    program = MoveArguments().run(program)
     if options.verify:
         verify(program)
     return program

@@ -26,18 +26,26 @@ def _short(path: str, root: str) -> str:
 
 
 class ProvenanceReader:
-    """Reads provenance of FX nodes, each node once. `root` is the folder that paths are shown relative to."""
+    """Reads provenance of FX nodes, each node once. `root` is the folder that paths are shown relative to, `graph` the
+    graph whose nodes are named: upstream counts what calls a subgraph among the origins of all that is in it."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, graph: fx.Graph | None = None) -> None:
         self._root = root
+        self._graph = graph
         self._known: dict[fx.Node, tuple[str, str, str]] = {}
+
+    def within(self, graph: object) -> ProvenanceReader:
+        """A reader that names the nodes of this graph only."""
+        assert isinstance(graph, fx.Graph)
+        return ProvenanceReader(self._root, graph)
 
     def read(self, origins: Iterable[fx.Node], upstream: str) -> Provenance:
         """The joint provenance of several source nodes, in their graph's order of creation."""
         nodes: dict[str, None] = {}
         facts: list[tuple[str, str, str]] = []
-        for node in origins:
-            if node.op != "placeholder":
+        origins = list(origins)
+        for node in [n for n in origins if n.graph is self._graph] or origins:
+            if node.op != "placeholder" and not _is_subgraph(node):
                 nodes[node.name] = None
                 facts.append(self._facts(node))
         if not facts:
@@ -51,17 +59,26 @@ class ProvenanceReader:
         """(operator, file:line, module path) of one node."""
         found = self._known.get(node)
         if found is None:
-            found = (_operator(node), self._location(node.meta.get("stack_trace") or ""), _module(node))
+            found = (_operator(node), self.location(node.meta.get("stack_trace") or ""), _module(node))
             self._known[node] = found
         return found
 
-    def _location(self, trace: str) -> str:
+    def location(self, trace: str) -> str:
+        """The innermost place in a stack trace that is not torch's own, as file:line; '' for none."""
         frames = [(m["file"], m["line"]) for m in _FRAME.finditer(trace)]
         if not frames:
             return ""
-        own = [f for f in frames if not f[0].startswith(_TORCH_DIR)]
+        # "<...>" are the functions of generated graphs, whose numbers differ from run to run
+        own = [f for f in frames if not f[0].startswith((_TORCH_DIR, "<"))]
         file, line = (own or frames)[-1]
         return f"{_short(file, self._root)}:{line}"
+
+
+def _is_subgraph(node: fx.Node) -> bool:
+    """Whether a node stands for a subgraph, not for something computed."""
+    if node.op != "get_attr" or node.graph.owning_module is None:
+        return False
+    return isinstance(getattr(node.graph.owning_module, str(node.target), None), fx.GraphModule)
 
 
 def _operator(node: fx.Node) -> str:

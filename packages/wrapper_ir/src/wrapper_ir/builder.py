@@ -59,9 +59,10 @@ def tensor_type(
 class FunctionBuilder:
     """Builds one function. Every method appends one op (or a short fixed sequence) and returns its result."""
 
-    def __init__(self, program: ProgramBuilder, name: str) -> None:
+    def __init__(self, program: ProgramBuilder, name: str, prefix: str = "") -> None:
         self.program = program
         self.name = name
+        self._prefix = prefix
         self.ops: list[Op] = []
         self.prov: Provenance = UNKNOWN
         """Provenance given to the ops that follow."""
@@ -70,7 +71,9 @@ class FunctionBuilder:
         self._names: set[str] = set()
 
     def fresh_name(self, wish: str) -> str:
-        """`wish`, or `wish_1`, `wish_2`, ... where that is taken in this function or by a constant."""
+        """`wish`, or `wish_1`, `wish_2`, ... where that is taken in this function or by a constant. The function's
+        prefix is left out."""
+        wish = wish.removeprefix(self._prefix) or wish
         name, n = wish, 0
         while name in self._names or name in self.program.constant_names:
             n += 1
@@ -236,11 +239,20 @@ class ProgramBuilder:
         """Names of constants (visible in every function)."""
         return self._constants
 
-    def function(self, name: str) -> FunctionBuilder:
-        """Starts a function; the first is `main`."""
+    def function(self, name: str, prefix: str = "") -> FunctionBuilder:
+        """Starts a function; the first is `main`. Names of its values lose `prefix`, by which a compiler may tell
+        apart what it names in several functions."""
         if name in self._functions:
             raise BuildError("WIR306", f"function @{name} exists already")
-        return self._functions.setdefault(name, FunctionBuilder(self, name))
+        return self._functions.setdefault(name, FunctionBuilder(self, name, prefix))
+
+    def fresh_function_name(self, wish: str) -> str:
+        """`wish`, or `wish_1`, `wish_2`, ... where a function has that name."""
+        name, n = wish, 0
+        while name in self._functions:
+            n += 1
+            name = f"{wish}_{n}"
+        return name
 
     def symbol(self, definition: SymbolDef) -> SymbolDef:
         """Declares a symbol; declaring another one of the same name raises WIR306."""
@@ -265,9 +277,16 @@ class ProgramBuilder:
 
     def finish(self) -> Program:
         """The program, unverified."""
+        return self._program(self._functions.values())
+
+    def draft(self) -> Program:
+        """The program as far as it goes: only functions that end in a return, so that they can be analysed."""
+        return self._program(f for f in self._functions.values() if f.ops and isinstance(f.ops[-1], Return))
+
+    def _program(self, functions: Iterable[FunctionBuilder]) -> Program:
         return Program(
             target=self.target,
-            functions=tuple(f.finish() for f in self._functions.values()),
+            functions=tuple(f.finish() for f in functions),
             symbols=tuple(self._symbols.values()),
             constants=tuple(self._constants.values()),
             externs=tuple(self._externs.values()),

@@ -11,11 +11,12 @@ import torch
 from inductor_frontend.constants import tensor_data
 from inductor_frontend.convert import to_device, to_dtype
 from inductor_frontend.errors import ConversionError
+from inductor_frontend.hooks import RecordingGraph
 from wrapper_ir.builder import ProgramBuilder, tensor_type
 from wrapper_ir.program import Constant
 from wrapper_ir.values import Value
 
-__all__ = ["ConstantRole", "ConstantTable"]
+__all__ = ["ConstantRole", "ConstantTable", "literals"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,14 @@ class ConstantRole:
 def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
     """What two names of the same tensor have in common."""
     return (tensor.data_ptr(), tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()))
+
+
+def literals(graph: RecordingGraph) -> dict[str, ConstantRole]:
+    """The tensors that a graph holds itself."""
+    return {
+        name: ConstantRole(name, tensor, name in graph.mutated_buffers)
+        for name, tensor in graph.constants.items()
+    }
 
 
 class ConstantTable:
@@ -63,6 +72,10 @@ class ConstantTable:
     def holds(self, name: str) -> bool:
         """Whether an upstream name is a constant's."""
         return name in self._roles
+
+    def declared(self, value: Value) -> bool:
+        """Whether a value is a constant."""
+        return value in self._values.values()
 
     def find(self, name: str) -> Value | None:
         """The constant of an upstream name; None where the name is no constant."""

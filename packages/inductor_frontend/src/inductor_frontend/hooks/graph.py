@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NoReturn
+from typing import Any
 
+import torch
 from torch._inductor import ir
 from torch._inductor.codegen.common import get_device_op_overrides
-from torch._inductor.graph import GraphLowering
+from torch._inductor.graph import GraphLowering, SubgraphLowering
+from torch._inductor.virtualized import V
+from torch.fx import GraphModule
 
-from inductor_frontend._compat import EXTERN_MULTI_OUT
+from inductor_frontend._compat import EXTERN_MULTI_OUT, decomposition_argument, subgraphs_of
 from inductor_frontend.errors import HookError
+from inductor_frontend.hooks.bindings import bind_unbacked
 from inductor_frontend.hooks.events import CallNode
 from inductor_frontend.hooks.wrapper import RecordingWrapper
 
-__all__ = ["RecordingGraph"]
+__all__ = ["RecordingGraph", "RecordingSubgraph"]
 
 
 class RecordingGraph(GraphLowering):
@@ -31,13 +35,32 @@ class RecordingGraph(GraphLowering):
             )
         self.device_type = "cpu"
         self.device_ops = get_device_op_overrides("cpu")
-        self.wrapper_code = RecordingWrapper()
+        self.wrapper_code = self.make_wrapper()
+
+    def make_wrapper(self) -> RecordingWrapper:
+        """The wrapper of a graph of its own."""
+        return RecordingWrapper()
 
     @property
     def recording(self) -> RecordingWrapper:
         """The wrapper of this graph, once code generation has begun."""
         assert isinstance(self.wrapper_code, RecordingWrapper)
         return self.wrapper_code
+
+    def input_offsets(self) -> dict[str, object]:
+        """The storage offset of each tensor input in elements, by name: a number, or an expression over symbols."""
+        inputs = zip(self.graph_input_names, self.example_inputs or ())
+        offsets = {name: x.storage_offset() for name, x in inputs if isinstance(x, torch.Tensor)}
+        return {name: x.node.expr if isinstance(x, torch.SymInt) else x for name, x in offsets.items()}
+
+    def call_function(
+        self, target: Any, args: Any, kwargs: dict[str, Any]
+    ) -> Any:  # Any: upstream's signature
+        """Lowers one node. Upstream answers 0 for the storage offset of any input."""
+        if target is torch.ops.aten.sym_storage_offset.default:
+            value = self.current_node.meta["val"]
+            return value.node.expr if isinstance(value, torch.SymInt) else value
+        return super().call_function(target, args, kwargs)  # type: ignore[no-untyped-call]  # upstream's
 
     def register_operation(self, op: ir.Operation) -> str:
         """Registers `op`; extern nodes are told to record themselves instead of writing text."""
@@ -52,12 +75,61 @@ class RecordingGraph(GraphLowering):
         if isinstance(node, EXTERN_MULTI_OUT):
             for out in node.out_variant_output_nodes:
                 recording.codegen_allocation(out)
+        for subgraph in subgraphs_of(node):
+            assert isinstance(subgraph.graph, RecordingSubgraph)
+            subgraph.graph.record()
         recording.events.append(CallNode(node))
 
-    def make_subgraph(self, gm: object, example_inputs: object, subgraph_name: str) -> NoReturn:
-        """Refuses: control flow with subgraphs is not captured."""
-        raise HookError(
-            "FE202",
-            f"subgraph {subgraph_name}: control flow (cond, while_loop, invoke_subgraph) is not captured",
-            hint="keep control flow in Python outside the captured part",
+    def make_subgraph(
+        self, gm: GraphModule, example_inputs: list[Any], subgraph_name: str
+    ) -> RecordingSubgraph:  # Any: fake tensors and numbers
+        """The lowering of a subgraph (a branch, a loop's condition or body, a shared region), told apart by the
+        names of the graphs around it."""
+        bind_unbacked(gm)
+        return RecordingSubgraph(
+            parent=self,
+            gm=gm,
+            example_inputs=example_inputs,
+            shape_env=self._shape_env,
+            is_inference=self.is_inference,
+            is_backward=self.is_backward,
+            name=self.qualify_name(subgraph_name),
+            **decomposition_argument(),
         )
+
+
+class RecordingSubgraph(RecordingGraph, SubgraphLowering):
+    """A subgraph of a recorded graph. Its arguments are upstream's; `parent` is the graph that calls it."""
+
+    def __init__(self, parent: RecordingGraph, **kwargs: Any) -> None:  # Any: upstream's arguments
+        super().__init__(parent, **kwargs)
+        self.recorded = False
+        # Donated are inputs of the whole backward graph, which upstream counts by position.
+        self.bw_donated_idxs = None
+
+    def make_wrapper(self) -> RecordingWrapper:
+        """A wrapper that shares kernels with the caller's."""
+        assert isinstance(self.parent, RecordingGraph)
+        return RecordingWrapper(self.parent.recording)
+
+    def output(self, *args: Any, **kwargs: Any) -> None:  # Any: upstream's arguments
+        """Ends the lowering. Results begin where their storage begins: upstream has callers add the offset of a
+        result a second time."""
+        super().output(*args, **kwargs)
+        self.graph_outputs = [_at_start(x) for x in self.graph_outputs]
+        self.finalize()
+
+    def record(self) -> None:
+        """Schedules the subgraph, once: it may be called from several places of its parent."""
+        if not self.recorded:
+            self.recorded = True
+            with V.set_graph_handler(self):
+                self.codegen()
+
+
+def _at_start(result: Any) -> Any:  # Any: nodes of any class
+    """A result of a subgraph, copied where it is a view that does not start at its storage's first element."""
+    if not isinstance(result, ir.ReinterpretView) or result.get_layout().offset == 0:
+        return result
+    copied = ir.ExternKernel.copy_input(result)
+    return ir.ExternKernel.require_exact_strides(copied, result.get_stride(), allow_padding=False)

@@ -40,13 +40,19 @@ def _root_buffer(node: ir.IRNode) -> ir.Buffer:
 
 
 class RecordingWrapper(PythonWrapperCodegen):
-    """Records one graph's wrapper as `events`. Parameters are upstream's; see the base class."""
+    """Records one graph's wrapper as `events`. Parameters of hooks are upstream's; see the base class.
 
-    def __init__(self) -> None:
+    `caller` is the wrapper of the graph that a subgraph belongs to: the kernels of a program are numbered together,
+    and each source is defined once."""
+
+    def __init__(self, caller: RecordingWrapper | None = None) -> None:
+        self.caller = caller
         self.events: list[Event] = []
         self._unchecked: dict[str, None] = {}
         self._unaligned: dict[str, None] = {}
         super().__init__()  # type: ignore[no-untyped-call]  # upstream's
+        if caller is not None:
+            self.src_to_kernel = caller.src_to_kernel
 
     # --- text that upstream writes around the body: none of it is kept
 
@@ -54,7 +60,10 @@ class RecordingWrapper(PythonWrapperCodegen):
         """No header."""
 
     def write_prefix(self) -> None:
-        """No prologue: inputs are read from the graph. Their checks are queued, or begin the recording."""
+        """No prologue: inputs are read from the graph. Their checks are queued, or begin the recording. What a
+        subgraph is given, its caller has checked."""
+        if self.caller is not None:
+            return
         if config.size_asserts:
             self.codegen_input_size_asserts()
         if not defers_input_checks():
@@ -130,6 +139,12 @@ class RecordingWrapper(PythonWrapperCodegen):
         self.events.append(Reuse(input_buffer, output_buffer))
 
     # --- kernels
+
+    def next_kernel_suffix(self) -> str:
+        """A number for the next kernel, unlike all others of the program."""
+        if self.caller is not None:
+            return self.caller.next_kernel_suffix()
+        return super().next_kernel_suffix()
 
     def define_kernel(
         self,

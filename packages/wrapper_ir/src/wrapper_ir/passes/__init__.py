@@ -4,6 +4,7 @@ from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.dead_ops import EliminateDeadOps
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir.passes.finite_checks import InsertFiniteChecks
+from wrapper_ir.passes.move_arguments import MoveArguments, move_arguments
 from wrapper_ir.passes.pipeline import PASSES, describe_passes, parse_pipeline, print_pipeline, run_pipeline
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
 from wrapper_ir.passes.translation import Difference, check_translation, compare
@@ -14,6 +15,7 @@ __all__ = [
     "Difference",
     "EliminateDeadOps",
     "InsertFiniteChecks",
+    "MoveArguments",
     "Pass",
     "StripAsserts",
     "StripDebug",
@@ -21,6 +23,7 @@ __all__ = [
     "compare",
     "derive_frees",
     "describe_passes",
+    "move_arguments",
     "parse_pipeline",
     "print_pipeline",
     "run_pipeline",

@@ -34,7 +34,7 @@ from wrapper_ir.ops import (
     View,
     Wait,
 )
-from wrapper_ir.program import Function, Program
+from wrapper_ir.program import Function, Ownership, Program
 from wrapper_ir.structure import field_roles, results
 from wrapper_ir.types import StorageType, TensorType, TupleType
 from wrapper_ir.values import Value
@@ -72,11 +72,18 @@ def compare(before: Program, after: Program) -> Difference | None:
         original = old.functions.get(name)
         if original is None:
             return Difference(name, "it is new")
-        first = _Run(original, old, numbers).observe()
-        second = _Run(function, new, numbers).observe()
+        given, kept = _owned(original), _owned(function)
+        if function is after.main and given != kept:
+            return Difference(name, "it owns other parameters")
+        first = _Run(original, old, numbers).observe(given | kept)
+        second = _Run(function, new, numbers).observe(given | kept)
         if first != second:
             return Difference(name, _describe(first, second))
     return None
+
+
+def _owned(function: Function) -> set[int]:
+    return {i for i, p in enumerate(function.params) if p.ownership is Ownership.OWNED}
 
 
 def _describe(first: list[tuple[str, Number]], second: list[tuple[str, Number]]) -> str:
@@ -115,10 +122,13 @@ class _Run:
     def number(self, *key: Hashable) -> Number:
         return self.numbers.setdefault(key, len(self.numbers))
 
-    def observe(self) -> list[tuple[str, Number]]:
-        """All that can be observed, in order."""
-        inputs = [(f"parameter {i}", p.value) for i, p in enumerate(self.function.params)]
-        inputs += [(f"constant %{c.value.name}", c.value) for c in self.index.program.constants if c.mutable]
+    def observe(self, ended: set[int]) -> list[tuple[str, Number]]:
+        """All that can be observed, in order. What is left in the parameters `ended` can't be: callers give them
+        away, before or after the change."""
+        params = [(f"parameter {i}", p.value) for i, p in enumerate(self.function.params)]
+        inputs = params + [
+            (f"constant %{c.value.name}", c.value) for c in self.index.program.constants if c.mutable
+        ]
         fixed = [
             (f"constant %{c.value.name}", c.value) for c in self.index.program.constants if not c.mutable
         ]
@@ -126,8 +136,9 @@ class _Run:
             self.begin(value, self.number("input", what))
         for position, op in enumerate(self.function.body):
             self.step(op, self.aliasing.effects[position])
-        for what, value in inputs:
-            if isinstance(value.type, TensorType) and value not in self.aliasing.ours:
+        left = [p for i, p in enumerate(params) if i not in ended] + inputs[len(params) :]
+        for what, value in left:
+            if isinstance(value.type, TensorType):
                 self.seen.append((f"the final content of {what}", self.read(value)))
         return self.seen
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.effects import EffectClass
 from wrapper_ir.kernels import Access
-from wrapper_ir.ops import AllocStorage, Launch, Op, ZeroMode
+from wrapper_ir.ops import AllocStorage, CallSubgraph, Conditional, Launch, Op, WhileLoop, ZeroMode
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
@@ -45,6 +45,9 @@ class Initialised(Check):
         effects = self.effects[position]
         if effects.reads and self.empty and EffectClass.RANDOM not in effects.classes:
             partners = self.partners(op) if isinstance(op, Launch) else ()
+            if isinstance(op, Conditional | WhileLoop | CallSubgraph):
+                # A callee may read what it has itself written: a loop that fills a buffer row by row.
+                partners = effects.writes
             for value in effects.reads:
                 if value not in partners:
                     self.read(position, value)

@@ -1,0 +1,25 @@
+"""Types of graph inputs."""
+
+from __future__ import annotations
+
+import sympy
+from torch._inductor import ir
+
+from inductor_frontend.build.scope import Scope
+from inductor_frontend.errors import ConversionError
+from wrapper_ir.expr import SymKind
+from wrapper_ir.types import ScalarType, TensorType
+
+__all__ = ["param_type"]
+
+
+def param_type(scope: Scope, name: str) -> TensorType | ScalarType:
+    """The type of the parameter that stands for a graph input; raises ConversionError FE302."""
+    node = scope.graph.graph_inputs[name]
+    if isinstance(node, ir.TensorBox):
+        return scope.result_type(scope.graph.graph_inputs_original[name].get_layout())
+    if isinstance(node, (sympy.logic.boolalg.BooleanAtom, bool)):
+        return ScalarType(SymKind.BOOL)
+    if isinstance(node, sympy.Expr):
+        return ScalarType(SymKind.INT if node.is_integer else SymKind.FLOAT)
+    raise ConversionError("FE302", f"input {name} is a {type(node).__name__}, which is not captured")

@@ -1,0 +1,34 @@
+"""Where symbols of a subgraph come from that only run time knows: upstream forgets it when it traces subgraphs again."""
+
+from __future__ import annotations
+
+import sympy
+import torch
+from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import (
+    _free_unbacked_symbols_with_path,
+    free_symbols,
+    free_unbacked_symbols,
+)
+
+__all__ = ["bind_unbacked"]
+
+_SYMBOLIC = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, list, tuple)
+
+
+def bind_unbacked(gm: GraphModule) -> None:
+    """Notes at each node which symbols its value introduces, and where in the value they are found."""
+    bound: set[sympy.Symbol] = set()
+    for node in gm.graph.nodes:
+        value = node.meta.get("val")
+        if not isinstance(value, _SYMBOLIC):
+            continue
+        if node.op == "placeholder":
+            bound |= free_symbols(value)
+            continue
+        new = set(free_unbacked_symbols(value)) - bound
+        if new and not node.meta.get("unbacked_bindings"):
+            found = _free_unbacked_symbols_with_path(value, (), pending=set(new))
+            if found:
+                node.meta["unbacked_bindings"] = found
+        bound |= new

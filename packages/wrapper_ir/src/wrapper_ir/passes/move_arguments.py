@@ -1,0 +1,131 @@
+"""Hands storages that nobody needs after a call to the callee, which can then end them earlier, or reuse them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import ClassVar
+
+from wrapper_ir.aliasing import NO_ROOTS, Aliasing, analyse_aliasing
+from wrapper_ir.collection import paused_collection
+from wrapper_ir.effects import summary_of
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import Arg, CallSubgraph, CollectiveStart, Conditional, WhileLoop
+from wrapper_ir.passes.base import Pass
+from wrapper_ir.passes.derive_frees import DeriveFrees, strip_frees
+from wrapper_ir.program import Function, Ownership, Param, Program
+from wrapper_ir.structure import callees, operands, results
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["MoveArguments", "move_arguments"]
+
+Place = tuple[str, int]
+"""A parameter: its function's name, and its position."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MoveArguments(Pass):
+    """Makes parameters owned where every call gives a storage of its own that ends with the call.
+
+    Such an argument is moved: the callee frees it after its own last use, or reuses it, instead of the caller after
+    the call. Never moved are `main`'s parameters, what a loop's functions take, constants, borrowed parameters,
+    what may alias, what is used again or given twice, and what the callee returns. Both branches of a conditional
+    own the same. Frees and drops are derived anew.
+    """
+
+    name: ClassVar[str] = "move-arguments"
+    repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+
+    def run(self, program: Program) -> Program:
+        """The program with as many owned parameters as there can be."""
+        stripped = strip_frees(program)
+        if len(stripped.functions) > 1:
+            with paused_collection():
+                stripped = _owning(stripped, _movable(stripped))
+        return DeriveFrees().run(stripped)
+
+
+def move_arguments(program: Program) -> Program:
+    """`MoveArguments` with its default options."""
+    return MoveArguments().run(program)
+
+
+def _movable(program: Program) -> set[Place]:
+    """The largest set of parameters that can become owned together: starts from all, takes away what any call
+    refuses, until nothing changes. A refused parameter is no storage of its function's own any more, which may
+    refuse what it hands on in turn."""
+    owned = _candidates(program)
+    while True:
+        index = ProgramIndex(_owning(program, owned))
+        refused = {place for f in index.program.functions for place in _refused(f, index)} & owned
+        if not refused:
+            return owned
+        owned -= refused
+
+
+def _candidates(program: Program) -> set[Place]:
+    """Borrowed parameters of functions that are called, but not by loops, except those that are returned."""
+    index = ProgramIndex(program)
+    called: set[str] = set()
+    loops: set[str] = {program.main.name}
+    for function in program.functions:
+        for op in function.body:
+            (loops if isinstance(op, WhileLoop) else called).update(callees(op))
+    found: set[Place] = set()
+    for name in (called - loops) & index.functions.keys():
+        origins = summary_of(name, index).results
+        returned = {i for origin in origins if origin is not None for i in origin.params}
+        for i, param in enumerate(index.functions[name].params):
+            if isinstance(param.value.type, TensorType) and _borrowed(param) and i not in returned:
+                found.add((name, i))
+    return found
+
+
+def _owning(program: Program, owned: set[Place]) -> Program:
+    """The program with these parameters owned as well."""
+
+    def function(f: Function) -> Function:
+        params = tuple(
+            dataclasses.replace(p, ownership=Ownership.OWNED) if (f.name, i) in owned else p
+            for i, p in enumerate(f.params)
+        )
+        return dataclasses.replace(f, params=params)
+
+    return dataclasses.replace(program, functions=tuple(function(f) for f in program.functions))
+
+
+def _borrowed(param: Param) -> bool:
+    return param.ownership is Ownership.BORROWED
+
+
+def _refused(function: Function, index: ProgramIndex) -> Iterator[Place]:
+    """Parameters of callees that a call in this function cannot move its argument into, and those that only one
+    branch owns."""
+    aliasing = analyse_aliasing(function, index)
+    last: dict[Value, int] = {}
+    held: set[Value] = set(aliasing.escaped)
+    for position, op in enumerate(function.body):
+        for value in (*operands(op), *results(op)):
+            for root in aliasing.roots.get(value, NO_ROOTS):
+                last[root] = position
+                if isinstance(op, CollectiveStart):
+                    held.add(root)
+    for position, op in enumerate(function.body):
+        if not isinstance(op, Conditional | CallSubgraph):
+            continue
+        used = [r for v in operands(op) for r in aliasing.roots.get(v, NO_ROOTS)]
+        functions = [index.functions[name] for name in callees(op) if name in index.functions]
+        for i, arg in enumerate(op.args):
+            own = _own_root(arg, aliasing)
+            good = own is not None and own not in held and last[own] == position and used.count(own) == 1
+            if not good or len({_borrowed(f.params[i]) for f in functions if i < len(f.params)}) > 1:
+                yield from ((f.name, i) for f in functions)
+
+
+def _own_root(arg: Arg, aliasing: Aliasing) -> Value | None:
+    """The function's own storage that an argument surely is in; None where there is none."""
+    if not isinstance(arg, Value) or arg in aliasing.uncertain:
+        return None
+    found = aliasing.roots.get(arg, NO_ROOTS)
+    return found[0] if len(found) == 1 and found[0] in aliasing.ours else None
