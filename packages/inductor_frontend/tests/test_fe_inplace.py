@@ -1,0 +1,180 @@
+"""In-place kernels are captured facts: which storage a kernel takes over, and which of its parameters may be the same
+bytes, is said in the program, held by the verifier, and can be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from inductor_frontend import CaptureOptions, capture
+from inductor_frontend.build.kernels import Kernels
+from inductor_frontend.hooks.events import CallKernel
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.kernels import Access, CppKernel, KernelParam
+from wrapper_ir.ops import AllocStorage, Launch, View, ViewMode
+from wrapper_ir.program import Program
+from wrapper_ir.registry import emitter
+from wrapper_ir.structure import operands
+from wrapper_ir.text import parse_program, print_program
+from wrapper_ir.verifier import check
+
+Check = Callable[..., None]
+
+OUT_OF_PLACE = CaptureOptions(inplace_kernels=False)
+
+
+def chain(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.relu(torch.relu(x @ w) @ w)
+
+
+def update(state: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    state.mul_(2).add_(x)
+    return state.sum()
+
+
+def joined(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.cat([torch.sin(x), torch.cos(y)]) * 2
+
+
+def reuses(program: Program) -> list[View]:
+    return [op for op in program.main.body if isinstance(op, View) and op.mode is ViewMode.REUSE]
+
+
+def partners(program: Program) -> set[tuple[str, str]]:
+    return {(p.name, other) for k in program.kernels for p in k.params for other in p.may_alias}
+
+
+def without_partners(program: Program) -> Program:
+    def alone(param: KernelParam) -> KernelParam:
+        return replace(param, may_alias=())
+
+    kernels = tuple(replace(k, params=tuple(map(alone, k.params))) for k in program.kernels)
+    return replace(program, kernels=kernels)
+
+
+@pytest.fixture
+def square() -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    return torch.randn(4, 4), torch.randn(4, 4)
+
+
+class TestReuse:
+    def test_a_kernel_takes_over_what_it_reads(self, square: tuple[torch.Tensor, torch.Tensor]) -> None:
+        program = capture(chain, square).program
+        assert [(v.source.name, v.result.name) for v in reuses(program)] == [
+            ("buf0", "buf1"),
+            ("buf2", "buf3"),
+        ]
+        (kernel,) = program.kernels
+        assert [(p.name, p.access) for p in kernel.params] == [("in_out_ptr0", Access.READWRITE)]
+
+    def test_left_out_every_output_has_its_own_storage(
+        self, square: tuple[torch.Tensor, torch.Tensor], equals_eager: Check
+    ) -> None:
+        inside, apart = capture(chain, square), capture(chain, square, options=OUT_OF_PLACE)
+        assert reuses(apart.program) == []
+        (kernel,) = apart.program.kernels
+        assert [(p.name, p.access) for p in kernel.params] == [
+            ("in_ptr0", Access.READ),
+            ("out_ptr0", Access.WRITE),
+        ]
+        count = [sum(isinstance(op, AllocStorage) for op in a.program.main.body) for a in (inside, apart)]
+        assert count == [2, 4]
+        for artifact in (inside, apart):
+            equals_eager(artifact, chain, *square)
+
+    def test_an_input_that_is_needed_later_is_not_taken_over(self) -> None:
+        def function(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            y = x @ w
+            return y.relu(), y @ w
+
+        program = capture(function, (torch.randn(4, 4), torch.randn(4, 4))).program
+        for view in reuses(program):
+            later = program.main.body[program.main.body.index(view) + 1 :]
+            assert all(view.source not in operands(op) for op in later)
+
+
+class TestPartners:
+    """Parameters that may be given the same bytes: a mutated input, which is read and written through two pointers,
+    and a concatenation that is read back whole after its parts were written."""
+
+    @pytest.mark.parametrize("options", [CaptureOptions(), OUT_OF_PLACE])
+    def test_a_mutated_input(self, options: CaptureOptions, equals_eager: Check) -> None:
+        args = (torch.randn(3, 4), torch.randn(3, 4))
+        artifact = capture(update, args, options=options)
+        self.check_stored(artifact.program)
+        assert any(
+            p.access is Access.READ and p.may_alias for k in artifact.program.kernels for p in k.params
+        )
+        equals_eager(artifact, update, *args)
+
+    def test_a_concatenation_that_is_read_back(self, equals_eager: Check) -> None:
+        args = (torch.randn(2, 3), torch.randn(4, 3))
+        artifact = capture(joined, args)
+        self.check_stored(artifact.program)
+        equals_eager(artifact, joined, *args)
+
+    def check_stored(self, program: Program) -> None:
+        """In the kernel's definition and its text; the verifier refuses the program without."""
+        pairs = partners(program)
+        assert pairs
+        text = print_program(program)
+        assert "may_alias(" in text
+        assert partners(parse_program(text)) == pairs
+        assert "WIR087" in {found.code for found in check(without_partners(program))}
+
+    def test_pairs_name_pointers_of_the_same_storage_only(self) -> None:
+        program = capture(update, (torch.randn(3, 4), torch.randn(3, 4))).program
+        (launch,) = (op for op in program.main.body if isinstance(op, Launch))
+        kernel = program.kernel(launch.kernel)
+        given = {p.name: arg for p, arg in zip(kernel.params, launch.args)}
+        assert {(given[a], given[b]) for a, b in partners(program)} <= {(x, x) for x in given.values()}
+
+    def test_kernels_without_sharing_name_no_pairs(self, square: tuple[torch.Tensor, torch.Tensor]) -> None:
+        for options in (CaptureOptions(), OUT_OF_PLACE):
+            program = capture(chain, square, options=options).program
+            assert partners(program) == set()
+            assert without_partners(program) == program
+
+
+def test_one_source_given_shared_and_separate_bytes_is_two_kernels(
+    equals_eager: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What may alias is part of a definition: a second call of the same C++ kernel, in place, gets one of its own."""
+    once = Kernels.call
+
+    def twice(self: Kernels, event: CallKernel) -> None:
+        once(self, event)
+        _, out = event.args
+        once(self, replace(event, args=(out, out), produced=frozenset()))
+
+    monkeypatch.setattr(Kernels, "call", twice)
+    x = torch.randn(8)
+    artifact = capture(torch.sin, (x,))
+    equals_eager(artifact, lambda x: torch.sin(torch.sin(x)), x)
+    kernels = [k for k in artifact.program.kernels if isinstance(k, CppKernel)]
+    assert len({k.source for k in kernels}) == 1
+    assert [partners(replace(artifact.program, kernels=(k,))) for k in kernels] == [
+        set(),
+        {("in_ptr0", "out_ptr0"), ("out_ptr0", "in_ptr0")},
+    ]
+
+
+def test_the_option_reaches_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs: list[Program] = []
+    python = type(emitter("python"))
+    compile = python.compile
+
+    def record(self: Any, artifact: Artifact, *args: Any) -> Any:  # Any: the emitter's own types
+        programs.append(artifact.program)
+        return compile(self, artifact, *args)
+
+    monkeypatch.setattr(python, "compile", record)
+    x, w = torch.randn(4, 4), torch.randn(4, 4)
+    compiled = torch.compile(chain, backend="wrapper_ir", options={"inplace_kernels": False})
+    torch.testing.assert_close(compiled(x, w), chain(x, w))
+    assert [reuses(p) for p in programs] == [[]]
