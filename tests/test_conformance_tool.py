@@ -244,10 +244,10 @@ class TestReport:
         [
             "Of 6 cases, upstream's `torch.compile` compiles and gets right 4: these count. It compiles nothing of 1, "
             "which eager runs (of these, 0 pass every path below all the same), and refuses or gets wrong 1.",
-            "torch.export in 3 of the cases that count, and in 1 that torch.export refuses from the 3 graphs",
+            "torch.export in 3 of the cases that count, and in 1 that it refuses from the 3 graphs",
             "Eager runs them.** 1: `eager float32 #0` (capture FE101).",
             "**Its results are not eager's.** 1: `both float32 #0` (capture FE101).",
-            "1 are random.",
+            "1 have random values.",
         ],
     )
     def test_sentences(self, page: str, words: str) -> None:

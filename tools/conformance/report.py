@@ -73,12 +73,12 @@ def _sources(summary: Summary) -> list[str]:
     exported, compiled = (
         [j.outcome for j in counted if j.outcome.source == s] for s in (Source.EXPORT, Source.COMPILE)
     )
+    text = f"Programs come from torch.export in {len(exported)} of the cases that count"
+    if compiled:
+        graphs = sum(outcome.programs for outcome in compiled)
+        text += f", and in {len(compiled)} that it refuses from the {graphs} graphs that torch.compile makes of them"
     random = sum(j.outcome.random for j in counted)
-    graphs = sum(outcome.programs for outcome in compiled)
-    return _paragraph(
-        f"Programs come from torch.export in {len(exported)} of the cases that count, and in {len(compiled)} that "
-        f"torch.export refuses from the {graphs} graphs that torch.compile makes of them. {random} are random."
-    )
+    return _paragraph(f"{text}. {random} have random values.")
 
 
 def _failing(summary: Summary) -> list[str]:
