@@ -17,7 +17,7 @@ from wrapper_ir.interp import call
 from wrapper_ir.ops import CallExtern, Unpack
 from wrapper_ir.registry import emitter, machine
 from wrapper_ir.schemas import ExternTag
-from wrapper_ir.signature import ConstantOutput, InputOutput, ResultOutput
+from wrapper_ir.signature import ConstantOutput, InputOutput, InputView, ResultOutput
 
 Check = Callable[..., None]
 
@@ -95,7 +95,7 @@ class TestMutatedInputs:
             return x[1:], x.view(-1)
 
         artifact = capture(function, (torch.zeros(2, 2),))
-        assert [(a.result, a.leaf) for a in artifact.signature.aliases] == [(0, 0), (1, 0)]
+        assert artifact.signature.bindings == (InputView(index=0, leaf=0), InputView(index=1, leaf=0))
         x = torch.zeros(2, 2)
         row, flat = emitter("python").compile(artifact)(x)
         x.fill_(7)
@@ -120,7 +120,7 @@ class TestOutputs:
         artifact = capture(function, (x,))
         kinds = [type(b) for b in artifact.signature.bindings]
         constants = [ConstantOutput] * 4
-        assert kinds == [InputOutput, ResultOutput, *constants, ResultOutput]
+        assert kinds == [InputOutput, InputView, *constants, ResultOutput]
         equals_eager(artifact, function, x)
 
     def test_outputs_that_alias_each_other(self) -> None:

@@ -1,0 +1,74 @@
+"""The parameters of the model's own function, so that programs may be called as the model is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from inductor_frontend.convert import literal
+from inductor_frontend.errors import ConversionError
+from wrapper_ir.ops import Arg
+from wrapper_ir.signature import Parameter, ParameterKind
+
+__all__ = ["parameters_of"]
+
+# Any in this file: the model's own function and arguments.
+_KINDS = {
+    inspect.Parameter.POSITIONAL_ONLY: ParameterKind.POSITIONAL,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: ParameterKind.ANY,
+    inspect.Parameter.KEYWORD_ONLY: ParameterKind.KEYWORD,
+}
+_EMPTY = inspect.Parameter.empty
+
+
+def parameters_of(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], *, static: bool
+) -> tuple[Parameter, ...]:
+    """All parameters but `*args` and `**kwargs`; none where nothing is known about them.
+
+    A parameter may be left out where capture used its default, or was given a plain value that equals it, or one that
+    is baked in (`static`: integers are) where the model's own function has no default.
+    """
+    try:
+        signature = inspect.signature(function)
+        given = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # a builtin, or a signature that is not the function's own
+        return ()
+    found: list[Parameter] = []
+    by_keyword = False
+    for parameter in signature.parameters.values():
+        if parameter.kind not in _KINDS:
+            continue
+        kind = ParameterKind.KEYWORD if by_keyword else _KINDS[parameter.kind]
+        made = _parameter(parameter, kind, given, static)
+        if made is None:
+            by_keyword = True  # those behind it cannot be reached by position any more
+        else:
+            found.append(made)
+    return tuple(found)
+
+
+def _parameter(
+    parameter: inspect.Parameter, kind: ParameterKind, given: Mapping[str, Any], static: bool
+) -> Parameter | None:
+    """None for a default that cannot be written down, of which a call cannot be told that it is the same."""
+    name = parameter.name
+    known, default = _literal(parameter.default)
+    if name not in given:
+        return Parameter(name=name, kind=kind, required=False, default=default) if known else None
+    is_plain, value = _literal(given[name])
+    baked_in = parameter.default is _EMPTY and (static or type(given[name]) is not int)
+    if is_plain and (baked_in or (known and default == value)):
+        return Parameter(name=name, kind=kind, required=False, default=value)
+    return Parameter(name=name, kind=kind)
+
+
+def _literal(value: object) -> tuple[bool, Arg]:
+    """(whether it is a plain value, the value as a literal)."""
+    if value is _EMPTY or isinstance(value, (list, tuple)):  # structures are taken apart, not compared
+        return False, None
+    try:
+        return True, literal(value)
+    except ConversionError:
+        return False, None
