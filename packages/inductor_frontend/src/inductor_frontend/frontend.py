@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -16,14 +16,15 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 
 from inductor_frontend.build import BuildContext, GraphProgram, build_program
+from inductor_frontend.checks import ModelCheck, recorded_checks
 from inductor_frontend.constants import tensor_data
 from inductor_frontend.errors import CaptureError, upstream_step
-from inductor_frontend.export_path import export_model
+from inductor_frontend.export_path import ExportedGraph, export_model, prepare
+from inductor_frontend.exporting import any_size
 from inductor_frontend.finish import finish
 from inductor_frontend.isolation import capture_session
 from inductor_frontend.lowering import LoweringRequest, lower
 from inductor_frontend.options import CaptureOptions
-from inductor_frontend.preparation import PreparedGraph, prepare
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.program import Target
 
@@ -49,21 +50,22 @@ def capture(
     options = options or CaptureOptions()
     if target is not None and target != Target():
         raise CaptureError("FE103", f"target {target} is not supported; capture makes CPU programs")
-    with capture_session(options):
-        graph = prepare(export_model(model, args, kwargs or {}, dynamic_shapes))
-        built = _lower(graph, options)
+    with capture_session(options), recorded_checks() as checks:
+        exported = export_model(model, args, kwargs or {}, dynamic_shapes)
+        with any_size():
+            graph = prepare(exported)
+            built = _lower(graph, options, checks)
     inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     names = tuple(inputs[p] for p in built.positions)
-    program = finish(built.program, options)
     return Artifact(
-        program=program,
-        signature=graph.signature(names, program),
+        program=finish(built.program, options),
+        signature=graph.signature(names, built.shared),
         constants={name: tensor_data(name, tensor) for name, tensor in built.constants.items()},
         metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),
     )
 
 
-def _lower(graph: PreparedGraph, options: CaptureOptions) -> GraphProgram:
+def _lower(graph: ExportedGraph, options: CaptureOptions, checks: Sequence[ModelCheck]) -> GraphProgram:
     placeholders = [n for n in graph.gm.graph.nodes if n.op == "placeholder"]
     inputs = [n.meta["val"] for n in placeholders]
     values = [n.meta.get("val") for n in graph.gm.graph.nodes]
@@ -75,7 +77,9 @@ def _lower(graph: PreparedGraph, options: CaptureOptions) -> GraphProgram:
         inputs=inputs,
         static_inputs=[i for i, n in enumerate(placeholders) if n.name in graph.roles],
     )
-    context = BuildContext(roles=graph.roles, bounds=graph.bounds, options=options, root=os.getcwd())
+    context = BuildContext(
+        roles=graph.roles, promised=graph.bounds, checks=checks, options=options, root=os.getcwd()
+    )
     return lower(request, lambda lowered: build_program(lowered, context))
 
 

@@ -9,6 +9,7 @@ import sympy
 import torch
 from torch._inductor import ir
 
+from inductor_frontend.build.check_table import CheckTable
 from inductor_frontend.build.constant_table import ConstantTable
 from inductor_frontend.build.symbols import Symbols
 from inductor_frontend.convert import to_device, to_dtype, to_expr
@@ -19,10 +20,10 @@ from inductor_frontend.provenance import ProvenanceReader
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.ops import ViewMode
-from wrapper_ir.types import TensorType
+from wrapper_ir.types import TensorType, Type
 from wrapper_ir.values import Value
 
-__all__ = ["Scope", "Shared"]
+__all__ = ["Callee", "Scope", "Shared"]
 
 _ZERO = Int(0)
 
@@ -35,7 +36,17 @@ class Shared:
     options: CaptureOptions
     provenance: ProvenanceReader
     constants: ConstantTable
+    checks: CheckTable
     translate: Callable[[Scope], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A function made from a subgraph: `passed` are the operands that it takes, by position, `params` their types."""
+
+    name: str
+    passed: tuple[int, ...]
+    params: tuple[Type, ...]
 
 
 class Scope:
@@ -49,10 +60,13 @@ class Scope:
         self.shared = shared
         self.outer = outer
         self.program = shared.program
-        self.function: FunctionBuilder = shared.program.function(name)
+        prefix = "" if outer is None else f"{graph.name}_"
+        self.function: FunctionBuilder = shared.program.function(name, prefix)
         self.options = shared.options
-        self.provenance = shared.provenance
+        self.provenance = shared.provenance.within(graph.module.graph)
         self.constants = shared.constants
+        self.callees: dict[str, Callee] = {}
+        """Functions that this one calls in several places, by upstream's name of the subgraph."""
         self.symbols: Symbols = Symbols(graph, self.function, None if outer is None else outer.symbols)
         self._values: dict[str, Value] = {}
         self._views: dict[tuple[Value, TensorType, Expr], Value] = {}

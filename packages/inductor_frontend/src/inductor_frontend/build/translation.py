@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from inductor_frontend.build.input_symbols import check_layout
 from inductor_frontend.build.kernels import Kernels, KernelTable
 from inductor_frontend.build.memory import alias, allocate, reuse
 from inductor_frontend.build.nodes import call_node
@@ -20,8 +21,7 @@ from inductor_frontend.hooks.events import (
     DefineSize,
     Reuse,
 )
-from wrapper_ir.ops import AssertLayout, EnsureAligned, Provenance
-from wrapper_ir.types import TensorType
+from wrapper_ir.ops import EnsureAligned, Provenance
 
 __all__ = ["translate"]
 
@@ -64,16 +64,7 @@ def _check_input(scope: Scope, event: CheckInput) -> None:
     """Constants are what capture saw; only parameters are checked."""
     if not scope.options.layout_asserts or scope.constants.holds(event.name):
         return
-    value = scope.value(event.name)
-    if isinstance(value.type, TensorType) and scope.expr(0) not in value.type.sizes:
-        check = AssertLayout(
-            tensor=value,
-            sizes=value.type.sizes,
-            strides=value.type.strides,
-            message="input",
-            prov=Provenance(upstream=event.name),
-        )
-        scope.function.append(check)
+    check_layout(scope, scope.value(event.name))
 
 
 def _align_input(scope: Scope, event: AlignInput) -> None:

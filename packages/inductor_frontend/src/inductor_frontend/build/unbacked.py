@@ -14,6 +14,7 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 from torch.utils._pytree import SequenceKey
 
+from inductor_frontend.build.assertions import assert_that
 from inductor_frontend.build.results import unpack_all
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.errors import ConversionError
@@ -26,19 +27,21 @@ from wrapper_ir.expr import (
     StrideOf,
     Sym,
     add,
+    and_,
     eq,
     floordiv,
     ge,
+    le,
     lt,
     max_,
     min_,
     mod,
     mul,
+    neg,
     sub,
     to_bool,
     where,
 )
-from wrapper_ir.ops import AssertExpr
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.values import Value
 
@@ -111,34 +114,40 @@ def dynamic_scalar(scope: Scope, node: ir.DynamicScalar) -> None:
             scope.program.symbol(SymbolDef(name=whole, backed=False))
             scope.function.define(whole, item)
             condition = eq(mod(Sym(whole), by), _ZERO)
-            message = f"{whole} not divisible by {divisor}"
-            scope.function.append(AssertExpr(condition=condition, message=message, prov=scope.function.prov))
+            assert_that(scope, condition, f"{whole} not divisible by {divisor}")
             scope.symbols.define(node.sym, floordiv(Sym(whole), by))
         case path:
             raise ConversionError("FE304", f"cannot read symbol {node.sym} at {path}")
 
 
 def select_offset(scope: Scope, node: ir.DynamicSelectStorageOffset) -> None:
-    """The storage offset of a selection whose index may be negative."""
+    """The storage offset of a selection, or of a slice (clamped), whose index may be negative."""
     index, size = scope.expr(node.index), scope.expr(node.size)
     wrapped = where(lt(index, _ZERO), add(index, size), index)
     if node.clamp:
         wrapped = max_(_ZERO, min_(size, wrapped))
+    else:
+        # Upstream checks nothing here; the kernels that read through the offset trust it.
+        condition = and_(le(neg(size), index), lt(index, size))
+        assert_that(scope, condition, "a selected index is out of range")
     offset = add(scope.expr(node.base_offset), mul(scope.expr(node.base_dim_stride), wrapped))
     scope.symbols.define(_symbol(node.unbacked_offset_symbol), offset)
 
 
 def slice_size(scope: Scope, node: ir.DynamicSliceSize) -> None:
-    """The size of a slice whose bounds may be negative or out of range."""
+    """The size of a slice whose bounds may be left out, negative or out of range."""
     size = scope.expr(node.size)
 
-    def clamp(bound: Expr) -> Expr:
-        inside = max_(_ZERO, min_(bound, size))
-        from_end = max_(_ZERO, min_(add(bound, size), size))
-        return where(ge(bound, _ZERO), inside, from_end)
+    def clamp(bound: object, default: Expr) -> Expr:
+        if bound is None:
+            return default
+        given = scope.expr(bound)
+        inside = max_(_ZERO, min_(given, size))
+        from_end = max_(_ZERO, min_(add(given, size), size))
+        return where(ge(given, _ZERO), inside, from_end)
 
     step = scope.expr(node.step)
-    length = sub(clamp(scope.expr(node.end)), clamp(scope.expr(node.start)))
+    length = sub(clamp(node.end, size), clamp(node.start, _ZERO))
     steps = floordiv(sub(add(length, step), _ONE), step)
     scope.symbols.define(_symbol(node.unbacked_size_symbol), max_(_ZERO, steps))
 
@@ -150,6 +159,4 @@ def _symbol(symbol: object) -> sympy.Symbol:
 
 def assert_scalar(scope: Scope, node: ir.AssertScalar) -> None:
     """A runtime assertion, kept as captured."""
-    if scope.options.scalar_asserts:
-        condition = scope.expr(node.scalar)
-        scope.function.append(AssertExpr(condition=condition, message=node.msg, prov=scope.function.prov))
+    assert_that(scope, scope.expr(node.scalar), "" if node.msg == str(node.scalar) else node.msg)

@@ -1,0 +1,145 @@
+"""torch.export as capture calls it: dynamic sizes may be 0 and 1, and failures say which op, where, and the way out."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
+from torch.export import ExportedProgram
+from torch.fx.experimental import _config as symbolic_config
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.questions import TracedQuestions
+from wrapper_ir.errors import WirError
+
+__all__ = ["any_size", "export"]
+
+# Any in this file: models and their arguments are the user's own, and upstream's configuration is untyped.
+_TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_OWN_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+_COMPILE = "compile it with torch.compile(model, backend='wrapper_ir'), which leaves such calls to eager mode"
+_INSTEAD = {
+    "aten::equal": "write (a == b).all(), a tensor, instead",
+    "aten::allclose": "write torch.isclose(a, b).all(), a tensor, instead",
+    "aten::is_nonzero": "use torch.cond or torch.where instead of a Python branch",
+}
+
+
+def any_size() -> AbstractContextManager[None]:
+    """For its length, upstream assumes nothing of dynamic sizes but that they are not negative.
+
+    By default it takes each for at least 2, without a guard: what it then derives can be wrong for sizes 0 and 1.
+    """
+    found: Any = symbolic_config.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]  # upstream's
+    context: AbstractContextManager[None] = found
+    return context
+
+
+def export(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
+) -> ExportedProgram:
+    """Exports a module; where that fails with dynamic sizes from 0 on, once more with upstream's own assumption that
+    they are at least 2. Raises CaptureError FE101."""
+
+    def run() -> ExportedProgram:
+        with TracedQuestions():
+            return torch.export.export(
+                module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=False
+            )
+
+    if dynamic_shapes is not None:
+        try:
+            with any_size():
+                return run()
+        except WirError:
+            raise
+        except Exception:  # upstream reports its reasons in many classes; the second attempt says them again
+            pass
+    return _explained(run, _name(module))
+
+
+def _name(module: torch.nn.Module) -> str:
+    """The class of a module, or the name of the function that is its `forward`."""
+    function = vars(module).get("forward")
+    return str(getattr(function, "__qualname__", type(module).__name__))  # not every callable has one
+
+
+def _explained(run: Callable[[], ExportedProgram], name: str) -> ExportedProgram:
+    try:
+        return run()
+    except WirError:
+        raise
+    except Exception as error:
+        own = next((e for e in _chain(error) if isinstance(e, WirError)), None)
+        if own is not None:
+            raise own from error
+        what, hint = _reason(error)
+        raise CaptureError("FE101", f"torch.export cannot trace {name}: {what}{_place(error)}", hint=hint) from error
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _reason(error: Exception) -> tuple[str, str]:
+    """What went wrong, and the way out."""
+    for cause in _chain(error):
+        match cause:
+            case DataDependentOutputException():
+                return f"the result of {cause.func} depends on data", _hint(_INSTEAD.get(cause.func.name()))
+            case DynamicOutputShapeException():
+                return f"the output sizes of {cause.func} depend on data in a way that cannot be traced", _hint()
+            case UnsupportedOperatorException():
+                return f"{cause.func} cannot be traced: it has no fake implementation", _hint()
+            case GuardOnDataDependentSymNode():
+                return f"a decision depends on data: {cause.cond}", _hint(
+                    "use torch.cond or torch.where, or state what always holds with torch._check"
+                )
+    text = _brief(str(error))
+    if "Constraints violated" in text:
+        hint = "follow these suggestions, or mark the sizes as Dim.DYNAMIC: what they must fulfil is checked by each call"
+        return text, hint
+    return text, _hint()
+
+
+def _hint(first: str | None = None) -> str:
+    return f"{first or 'make the model exportable'}; or {_COMPILE}"
+
+
+def _brief(text: str) -> str:
+    """Upstream's message without its advice on debugging upstream."""
+    kept: list[str] = []
+    for line in text.splitlines():
+        if line.startswith(("The error above occurred", "For more", "For extended", "Use tlparse")):
+            continue
+        if line.strip() or (kept and kept[-1].strip()):
+            kept.append(line.split(" For more information, run with")[0])
+    return "\n".join(kept).strip()
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of the model's own code that was being traced; '' where there is none."""
+    found = ""
+    for cause in _chain(error):
+        for frame, line in traceback.walk_tb(cause.__traceback__):
+            file = frame.f_code.co_filename
+            if not file.startswith((_TORCH_DIR, _OWN_DIR, "<")):
+                text = linecache.getline(file, line).strip()
+                found = f"\n  at {file}:{line}" + (f"\n    {text}" if text else "")
+        if found:
+            break
+    return found
