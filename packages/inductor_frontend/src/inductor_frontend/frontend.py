@@ -19,12 +19,13 @@ from inductor_frontend.build import BuildContext, GraphProgram, build_program
 from inductor_frontend.checks import ModelCheck, recorded_checks
 from inductor_frontend.constants import tensor_data
 from inductor_frontend.errors import CaptureError, upstream_step
-from inductor_frontend.export_path import ExportedGraph, export_model, prepare
+from inductor_frontend.export_path import export_model
 from inductor_frontend.exporting import any_size
 from inductor_frontend.finish import finish
 from inductor_frontend.isolation import capture_session
 from inductor_frontend.lowering import LoweringRequest, lower
 from inductor_frontend.options import CaptureOptions
+from inductor_frontend.preparation import PreparedGraph, prepare
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.program import Target
 
@@ -57,15 +58,16 @@ def capture(
             built = _lower(graph, options, checks)
     inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     names = tuple(inputs[p] for p in built.positions)
+    program = finish(built.program, options)
     return Artifact(
-        program=finish(built.program, options),
-        signature=graph.signature(names, built.shared),
+        program=program,
+        signature=graph.signature(names, program),
         constants={name: tensor_data(name, tensor) for name, tensor in built.constants.items()},
         metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),
     )
 
 
-def _lower(graph: ExportedGraph, options: CaptureOptions, checks: Sequence[ModelCheck]) -> GraphProgram:
+def _lower(graph: PreparedGraph, options: CaptureOptions, checks: Sequence[ModelCheck]) -> GraphProgram:
     placeholders = [n for n in graph.gm.graph.nodes if n.op == "placeholder"]
     inputs = [n.meta["val"] for n in placeholders]
     values = [n.meta.get("val") for n in graph.gm.graph.nodes]
