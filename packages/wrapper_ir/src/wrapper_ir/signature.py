@@ -18,7 +18,6 @@ from wrapper_ir.types import Device
 
 __all__ = [
     "ConstantOutput",
-    "InputAlias",
     "InputOutput",
     "InputView",
     "OutputBinding",
@@ -186,14 +185,6 @@ class SharedStorage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InputAlias:
-    """Marks that result `result` shares storage with input leaf `leaf` (for the reader; the program says how)."""
-
-    result: int
-    leaf: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResultOutput:
     """An output leaf that is result `index` of `main`."""
 
@@ -289,7 +280,8 @@ class Signature:
     """The whole calling convention of an artifact.
 
     `inputs` is a TUPLE of (args TUPLE, kwargs DICT); `params[i]` is the input leaf bound to `main`'s i-th parameter.
-    `outputs` is the result's structure; `bindings[k]` says what output leaf k is. `names` are readable names of the
+    `outputs` is the result's structure; `bindings[k]` says what output leaf k is: equal bindings of tensors are one
+    object. `names` are readable names of the
     input leaves, for messages. `written` are the leaves whose elements `main` itself changes; they must not overlap
     other leaves, unless `same` or `shared` says how. Nothing is recorded for autograd: a call that would have to, is
     an error.
@@ -307,7 +299,6 @@ class Signature:
     shared: tuple[SharedStorage, ...] = ()
     written: tuple[int, ...] = ()
     write_backs: tuple[WriteBack, ...] = ()
-    aliases: tuple[InputAlias, ...] = ()
     random: tuple[RandomState, ...] = ()
 
     @property

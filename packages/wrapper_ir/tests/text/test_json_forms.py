@@ -25,17 +25,29 @@ from wrapper_ir.json_form.schema import SCHEMAS, program_schema, signature_schem
 from wrapper_ir.ops import OP_CLASSES, Arg
 from wrapper_ir.signature import (
     ConstantOutput,
-    InputAlias,
     InputOutput,
+    InputView,
+    Parameter,
+    ParameterKind,
+    Place,
+    RandomSource,
+    RandomState,
     ResultOutput,
+    ResultView,
+    SameTensor,
+    SharedStorage,
     Signature,
     StaticInput,
+    SubclassSpec,
     TreeKind,
     TreeSpec,
+    Unwrap,
+    WrappedOutput,
     WriteBack,
+    WriteBackKind,
 )
 from wrapper_ir.testing import random_artifact, random_program
-from wrapper_ir.types import CPU, DType
+from wrapper_ir.types import CPU, Device, DType
 
 Json = Any  # Any: a parsed document
 
@@ -223,6 +235,13 @@ def test_deep_expressions(count: int) -> None:
 
 LEAF = TreeSpec(kind=TreeKind.LEAF)
 NESTED: Arg = (Int(1), Float(float("nan")), (None, "x", DType.F32, CPU))
+WRAPPER = SubclassSpec(
+    type_name="module:Class",
+    attributes=("a", "größe"),
+    context='{"tuple": [1]}',
+    sizes=(4, None),
+    strides=(None, 1),
+)
 SIGNATURE = Signature(
     inputs=TreeSpec(
         kind=TreeKind.TUPLE,
@@ -236,11 +255,29 @@ SIGNATURE = Signature(
     outputs=TreeSpec(
         kind=TreeKind.CUSTOM, children=(LEAF, LEAF, LEAF), type_name="module:Class", context='{"a": 1}'
     ),
-    bindings=(ResultOutput(index=1), InputOutput(leaf=0), ConstantOutput(value=NESTED)),
+    bindings=(
+        ResultOutput(index=1),
+        InputOutput(leaf=0),
+        ConstantOutput(value=NESTED),
+        InputView(index=2, leaf=1),
+        ResultView(index=3, base=1),
+        WrappedOutput(subclass=WRAPPER, parts=(ResultOutput(index=0), ConstantOutput(value=Int(4)))),
+    ),
     names=("x", "y"),
+    parameters=(
+        Parameter(name="x", kind=ParameterKind.POSITIONAL),
+        Parameter(name="größe", required=False, default=Int(2)),
+    ),
     statics=(StaticInput(leaf=2, value="mode"),),
-    write_backs=(WriteBack(result=0, leaf=1),),
-    aliases=(InputAlias(result=1, leaf=0),),
+    unwraps=(Unwrap(leaf=1, subclass=WRAPPER),),
+    same=(SameTensor(leaves=(0, 1)),),
+    shared=(SharedStorage(param=0, places=(Place(leaf=0, sizes=(2, 3), strides=(3, 1), offset=4),)),),
+    written=(0, 1),
+    write_backs=(
+        WriteBack(result=0, leaf=1),
+        WriteBack(result=0, leaf=0, kind=WriteBackKind.METADATA),
+    ),
+    random=(RandomState(device=CPU), RandomState(device=Device("cuda", 0), source=RandomSource.PHILOX)),
 )
 
 
@@ -267,7 +304,19 @@ def test_signatures_of_random_artifacts_survive() -> None:
         (_set("statics", [{"leaf": 0, "value": {"value": "x"}}]), "$.statics[0].value"),
         (lambda d: d["inputs"].update(kind="set"), "$.inputs.kind"),
         (lambda d: d["inputs"]["children"][0].pop("keys"), "$.inputs.children[0]"),
-        (lambda d: d["aliases"][0].pop("leaf"), "$.aliases[0]"),
+        (lambda d: d["bindings"][3]["input_view"].pop("leaf"), "$.bindings[3].input_view"),
+        (
+            lambda d: d["bindings"][5]["wrapped"]["parts"].append({"result": "x"}),
+            "$.bindings[5].wrapped.parts[2].result",
+        ),
+        (lambda d: d["parameters"][0].update(kind="odd"), "$.parameters[0].kind"),
+        (lambda d: d["parameters"][0].update(required=1), "$.parameters[0].required"),
+        (lambda d: d["unwraps"][0]["subclass"].update(sizes=["x"]), "$.unwraps[0].subclass.sizes[0]"),
+        (lambda d: d["same"].append([True]), "$.same[1][0]"),
+        (lambda d: d["shared"][0]["places"][0].pop("offset"), "$.shared[0].places[0]"),
+        (_set("written", [None]), "$.written[0]"),
+        (lambda d: d["write_backs"][0].update(kind="move"), "$.write_backs[0].kind"),
+        (lambda d: d["random"][0].update(source="dice"), "$.random[0].source"),
     ],
 )
 def test_refused_signatures(change: Callable[[Json], None], place: str) -> None:

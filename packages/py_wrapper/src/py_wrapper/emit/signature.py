@@ -6,6 +6,7 @@ functions of `wrapper_ir.runtime` that the interpreter uses as well.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from py_wrapper.emit.arguments import arguments_of, head_of, in_order
@@ -188,8 +189,20 @@ class _Forward:
         for back in self.signature.write_backs:
             change = f"{self._caller()}.{_CHANGES[back.kind]}"
             self.out.line(f"{change}({self.leaves[back.leaf]}, {names[back.result]})")
-        outputs = iter([self._output(binding, names) for binding in self.signature.bindings])
+        outputs = iter(self._outputs(names))
         self.out.line(f"return {self._build(self.signature.outputs, outputs)}")
+
+    def _outputs(self, results: Sequence[str]) -> list[str]:
+        """Each output as text; one that is made for it and stands in several places gets a variable."""
+        made: dict[OutputBinding, str] = {}
+        for binding, count in Counter(self.signature.bindings).items():
+            text = self._output(binding, results)
+            if count > 1 and isinstance(binding, InputView | ResultView | WrappedOutput):
+                name = self._local("shared_out")
+                self.out.line(f"{name} = {text}")
+                text = name
+            made[binding] = text
+        return [made[binding] for binding in self.signature.bindings]
 
     def _window(self, shared: SharedStorage) -> str:
         places = ", ".join(

@@ -310,7 +310,6 @@ def signature_schema() -> Schema:
             "shared": _array(_record({"param": _INDEX, "places": _array(_ref("place"))})),
             "written": indices,
             "write_backs": _array(_record({"result": _INDEX, "leaf": _INDEX, "kind": _enum(WriteBackKind)})),
-            "aliases": _array(_record({"result": _INDEX, "leaf": _INDEX})),
             "random": _array(_record({"device": _ref("device"), "source": _enum(RandomSource)})),
         }
     )

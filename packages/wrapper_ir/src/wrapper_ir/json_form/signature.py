@@ -28,7 +28,6 @@ from wrapper_ir.ops import Arg
 from wrapper_ir.program import SCHEMA_VERSION
 from wrapper_ir.signature import (
     ConstantOutput,
-    InputAlias,
     InputOutput,
     InputView,
     OutputBinding,
@@ -86,7 +85,6 @@ def signature_to_json(signature: Signature) -> str:
             "write_backs": [
                 {"result": w.result, "leaf": w.leaf, "kind": w.kind.value} for w in signature.write_backs
             ],
-            "aliases": [{"result": a.result, "leaf": a.leaf} for a in signature.aliases],
             "random": [
                 {"device": encode_device(r.device), "source": r.source.value} for r in signature.random
             ],
@@ -152,7 +150,7 @@ def _encode_binding(binding: OutputBinding) -> Json:
 
 _TOP = (
     "format", "version", "inputs", "params", "outputs", "bindings", "names", "parameters", "statics", "unwraps",
-    "same", "shared", "written", "write_backs", "aliases", "random",
+    "same", "shared", "written", "write_backs", "random",
 )  # fmt: skip
 
 
@@ -181,7 +179,6 @@ def _decode(o: dict[str, Json]) -> Signature:
         shared=_list(o, "shared", _decode_shared),
         written=field(o, "written", _integers),
         write_backs=_list(o, "write_backs", _decode_write_back),
-        aliases=_list(o, "aliases", _decode_alias),
         random=_list(o, "random", _decode_random),
     )
 
@@ -308,11 +305,6 @@ def _decode_write_back(x: Json) -> WriteBack:
         leaf=field(o, "leaf", integer),
         kind=field(o, "kind", _write_back_kind),
     )
-
-
-def _decode_alias(x: Json) -> InputAlias:
-    result, leaf = _pair(x, "leaf")
-    return InputAlias(result=result, leaf=leaf)
 
 
 def _decode_random(x: Json) -> RandomState:

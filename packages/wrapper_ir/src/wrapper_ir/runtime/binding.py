@@ -79,6 +79,10 @@ class Convention:
         self.caller = caller
         self._unwraps = [(u.leaf, self._subclass(u.subclass)) for u in signature.unwraps]
         self._outputs = [self._output(b) for b in signature.bindings]
+        self._firsts = [
+            number if isinstance(b, ConstantOutput) else signature.bindings.index(b)
+            for number, b in enumerate(signature.bindings)
+        ]
 
     def _subclass(self, spec: SubclassSpec) -> Subclass:
         return Subclass(spec, self.caller.native)
@@ -136,7 +140,9 @@ class Convention:
                 WriteBackKind.REPLACE: caller.replace,
             }[back.kind]
             change(leaves[back.leaf], results[back.result])
-        outputs = [make(leaves, results) for make in self._outputs]
+        outputs: list[Any] = []
+        for first, make in zip(self._firsts, self._outputs, strict=True):
+            outputs.append(outputs[first] if first < len(outputs) else make(leaves, results))
         return unflatten(self.signature.outputs, outputs, caller.containers)
 
     def _output(self, binding: OutputBinding) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
