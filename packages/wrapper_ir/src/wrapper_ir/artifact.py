@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from wrapper_ir.ops import Return
-from wrapper_ir.program import Program
-from wrapper_ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
+from wrapper_ir.program import Ownership, Program
+from wrapper_ir.signature import RandomState, ResultOutput, Signature, TreeKind, TreeSpec
 from wrapper_ir.types import DType
 
 __all__ = ["Artifact", "TensorData", "bare_artifact"]
@@ -60,8 +60,15 @@ class Artifact:
 def bare_artifact(program: Program, constants: Mapping[str, TensorData] = _NOTHING) -> Artifact:
     """A program that no model stands behind, as an artifact: a call takes `main`'s parameters one by one and returns
     `main`'s results as a tuple. `constants` holds the data of its constants by name."""
+    # Imported here: what a call changes is known from the effects, a layer below.
+    from wrapper_ir.analysis.random import random_devices
+    from wrapper_ir.effects import summary_of
+    from wrapper_ir.index import ProgramIndex
+
+    params = program.main.params
+    changed = summary_of(program.main.name, ProgramIndex(program)).written_params
     last = program.main.body[-1] if program.main.body else None
-    names = tuple(p.value.name for p in program.main.params)
+    names = tuple(p.value.name for p in params)
     count = len(last.values) if isinstance(last, Return) else 0
     leaf = TreeSpec(kind=TreeKind.LEAF)
     arguments = TreeSpec(kind=TreeKind.TUPLE, children=(leaf,) * len(names))
@@ -71,5 +78,7 @@ def bare_artifact(program: Program, constants: Mapping[str, TensorData] = _NOTHI
         outputs=TreeSpec(kind=TreeKind.TUPLE, children=(leaf,) * count),
         bindings=tuple(ResultOutput(index=i) for i in range(count)),
         names=names,
+        written=tuple(p for p in sorted(changed) if params[p].ownership is Ownership.BORROWED),
+        random=tuple(RandomState(device=device) for device in random_devices(program)),
     )
     return Artifact(program=program, signature=signature, constants=constants)

@@ -10,7 +10,7 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ArtifactError
 from wrapper_ir.program import Program
 
-__all__ = ["read_artifact", "read_program"]
+__all__ = ["read_any", "read_artifact", "read_program"]
 
 
 def read_artifact(path: str) -> Artifact:
@@ -20,12 +20,18 @@ def read_artifact(path: str) -> Artifact:
 
 def read_program(path: str) -> Program:
     """The program in a `.wir` file, in `.json`, in text form, or as text on standard input (`-`)."""
+    found = read_any(path)
+    return found.program if isinstance(found, Artifact) else found
+
+
+def read_any(path: str) -> Program | Artifact:
+    """The artifact in a `.wir` file, or the program in any other."""
     if path == "-":
         return parse_program(sys.stdin.read())
     try:
         data = Path(path).read_bytes()
         if data.startswith(b"PK"):
-            return load(path).program
+            return load(path)
         text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ArtifactError("WIR702", f"cannot read {path!r}: {error}") from error

@@ -15,7 +15,8 @@ from typing import ParamSpec
 
 import click
 
-from wrapper_ir.cli.files import read_artifact, read_program
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.cli.files import read_any, read_artifact, read_program
 from wrapper_ir.errors import VerificationError, WirError
 
 __all__ = ["main"]
@@ -63,12 +64,13 @@ def print_command(file: str, as_json: bool, kernels: bool, head: int) -> None:
 @click.argument("file")
 @_reports_errors
 def verify(file: str) -> None:
-    """Check a program; prints every finding, exit status 1 if there is one."""
+    """Check a program, and the signature of an artifact; prints every finding, exit status 1 if there is one."""
     from wrapper_ir import verify as check
 
-    program = read_program(file)
+    found = read_any(file)
+    program = found.program if isinstance(found, Artifact) else found
     try:
-        check(program)
+        check(found)
     except VerificationError as error:
         for diagnostic in error.diagnostics:
             click.echo(str(diagnostic))
@@ -148,7 +150,7 @@ def emit(file: str, target: str, output: Path) -> None:
     from wrapper_ir.registry import emitter
 
     artifact = read_artifact(file)
-    check(artifact.program)
+    check(artifact)
     for path in emitter(target).write(artifact, output):
         click.echo(str(path))
 

@@ -7,14 +7,13 @@ import hashlib
 import random
 import struct
 
-from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.builder import ProgramBuilder, tensor_type
 from wrapper_ir.expr import Int, SizeOf, SymKind
 from wrapper_ir.kernels import CppKernel
 from wrapper_ir.ops import Arg, ResizeStorage, SetStorage
 from wrapper_ir.passes.derive_frees import derive_frees
 from wrapper_ir.program import Constant, Ownership, Program, Target
-from wrapper_ir.signature import OutputBinding, ResultOutput, Signature, TreeKind, TreeSpec
 from wrapper_ir.testing.calls import CALL_STEPS
 from wrapper_ir.testing.numbers import random_float, random_int
 from wrapper_ir.testing.odd import odd_source
@@ -126,20 +125,8 @@ def _with_odd_sources(rng: random.Random, program: Program) -> Program:
 def random_artifact(rng: random.Random, size: int = 20, options: RandomOptions | None = None) -> Artifact:
     """A random program with the data of its constants and a signature of positional arguments."""
     program = random_program(rng, size, options)
-    leaf = TreeSpec(kind=TreeKind.LEAF)
-    count = len(program.main.params)
-    arguments = TreeSpec(kind=TreeKind.TUPLE, children=(leaf,) * count)
-    results = len(program.main.returns.values)
-    bindings: tuple[OutputBinding, ...] = tuple(ResultOutput(index=k) for k in range(results))
-    signature = Signature(
-        inputs=TreeSpec(kind=TreeKind.TUPLE, children=(arguments, TreeSpec(kind=TreeKind.DICT))),
-        params=tuple(range(count)),
-        outputs=TreeSpec(kind=TreeKind.TUPLE, children=(leaf,) * results),
-        bindings=bindings,
-        names=tuple(p.value.name for p in program.main.params),
-    )
     data = {
         c.value.name: TensorData(DType.F32, memoryview(_STATE if c.mutable else _WEIGHT))
         for c in program.constants
     }
-    return Artifact(program=program, signature=signature, constants=data)
+    return bare_artifact(program, data)

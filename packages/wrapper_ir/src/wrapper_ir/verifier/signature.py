@@ -1,0 +1,337 @@
+"""Checks a signature against the program that it stands around."""
+
+from __future__ import annotations
+
+import json
+import keyword
+from collections.abc import Iterator, Sequence
+
+from wrapper_ir.analysis.random import random_devices
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.effects import summary_of
+from wrapper_ir.errors import Diagnostic
+from wrapper_ir.expr import Bool, Float, Int
+from wrapper_ir.index import FunctionSummary, ProgramIndex
+from wrapper_ir.ops import Arg, Complex
+from wrapper_ir.program import Ownership
+from wrapper_ir.signature import (
+    ConstantOutput,
+    InputOutput,
+    InputView,
+    OutputBinding,
+    ParameterKind,
+    RandomSource,
+    ResultOutput,
+    ResultView,
+    Signature,
+    SubclassSpec,
+    TreeKind,
+    TreeSpec,
+    WrappedOutput,
+    WriteBackKind,
+)
+from wrapper_ir.types import Device, DType, Layout, MemoryFormat, TensorType
+from wrapper_ir.verifier.signature_rules import SIGNATURE_RULES
+
+__all__ = ["check_signature"]
+
+Found = tuple[str, str]
+"""A code and what is wrong."""
+
+
+def check_signature(artifact: Artifact) -> tuple[Diagnostic, ...]:
+    """All findings about the signature of an artifact whose program is valid. A later kind of check runs only where
+    the earlier ones found nothing."""
+    for stage in (_alone, _numbers, _with_program):
+        try:
+            found = tuple(stage(artifact))
+        except Exception as error:  # a signature object may hold anything at all, which is a finding, too
+            found = (("WIR107", f"{type(error).__name__}: {error}"),)
+        if found:
+            return tuple(_diagnostic(*f) for f in found)
+    return ()
+
+
+def _diagnostic(code: str, message: str) -> Diagnostic:
+    return Diagnostic(code=code, check=SIGNATURE_RULES[code].check, message=message)
+
+
+# --- what needs no program
+
+
+def _alone(artifact: Artifact) -> Iterator[Found]:
+    signature = artifact.signature
+    kinds = [c.kind for c in signature.inputs.children]
+    if signature.inputs.kind is not TreeKind.TUPLE or kinds != [TreeKind.TUPLE, TreeKind.DICT]:
+        yield "WIR101", "the inputs must be ((...), {...})"
+        return
+    yield from _structure(signature.inputs, "inputs")
+    yield from _structure(signature.outputs, "outputs")
+    for spec in _wrappers(signature):
+        yield from _wrapper(spec)
+    yield from _parameters(signature)
+    literals = [s.value for s in signature.statics] + [p.default for p in signature.parameters]
+    literals += [b.value for b in _flat(signature.bindings) if isinstance(b, ConstantOutput)]
+    yield from (("WIR116", f"{value!r} is no literal") for value in literals if not _is_literal(value))
+
+
+def _structure(tree: TreeSpec, place: str) -> Iterator[Found]:
+    match tree.kind:
+        case TreeKind.LEAF | TreeKind.NONE:
+            fits = not (tree.children or tree.keys or tree.type_name)
+        case TreeKind.TUPLE | TreeKind.LIST:
+            fits = not (tree.keys or tree.type_name)
+        case TreeKind.DICT:
+            fits = _are_keys(tree) and not tree.type_name
+        case TreeKind.NAMEDTUPLE | TreeKind.DATACLASS:
+            named = len(tree.keys) == len(tree.children) == len(set(tree.keys))
+            fits = named and all(k.isidentifier() for k in tree.keys) and _is_class_name(tree.type_name)
+        case TreeKind.CUSTOM:
+            fits = _is_class_name(tree.type_name) and (not tree.keys or _are_keys(tree))
+    if not fits:
+        yield (
+            "WIR107",
+            f"{place}: a {tree.kind.value} of {len(tree.children)} with keys {list(tree.keys)} and class {tree.type_name!r}",
+        )
+    for number, child in enumerate(tree.children):
+        yield from _structure(child, f"{place}[{number}]")
+
+
+def _are_keys(tree: TreeSpec) -> bool:
+    try:
+        keys = [json.loads(key) for key in tree.keys]
+        return len(keys) == len(tree.children) == len(set(keys))
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _is_class_name(text: str) -> bool:
+    module, colon, name = text.partition(":")
+    return bool(colon) and all(p.isidentifier() for p in (*module.split("."), *name.split(".")))
+
+
+def _wrappers(signature: Signature) -> Iterator[SubclassSpec]:
+    yield from (u.subclass for u in signature.unwraps)
+    yield from (b.subclass for b in _flat(signature.bindings) if isinstance(b, WrappedOutput))
+
+
+def _wrapper(spec: SubclassSpec) -> Iterator[Found]:
+    named = all(a.isidentifier() for a in spec.attributes) and len(set(spec.attributes)) == len(
+        spec.attributes
+    )
+    if not _is_class_name(spec.type_name) or not named or len(spec.sizes) != len(spec.strides):
+        yield (
+            "WIR111",
+            f"{spec.type_name!r} with {list(spec.attributes)}, sizes {spec.sizes} and strides {spec.strides}",
+        )
+    elif any(n is not None and n < 0 for n in (*spec.sizes, *spec.strides)):
+        yield "WIR111", f"{spec.type_name!r} has a negative size or stride"
+
+
+def _parameters(signature: Signature) -> Iterator[Found]:
+    names = [p.name for p in signature.parameters]
+    if len(set(names)) != len(names):
+        yield "WIR108", f"two parameters have one name: {names}"
+    for name in names:
+        if not name.isidentifier() or keyword.iskeyword(name):
+            yield "WIR108", f"{name!r} cannot be the name of a parameter"
+    if len(signature.names) > signature.num_leaves:
+        yield "WIR108", f"{len(signature.names)} names for {signature.num_leaves} leaves"
+    order = list(ParameterKind)
+    kinds = [order.index(p.kind) for p in signature.parameters]
+    if kinds != sorted(kinds):
+        yield "WIR109", "parameters stand in the order positional, any, keyword"
+    positional, keywords = signature.inputs.children
+    by_position = [p for p in signature.parameters if p.kind is not ParameterKind.KEYWORD]
+    taken = {p.name for p in by_position[: len(positional.children)]}
+    keys = {json.loads(key) for key in keywords.keys}
+    if signature.parameters and taken & keys:
+        yield "WIR109", f"{sorted(taken & keys)} are given by position and by keyword"
+    hidden = {p.name for p in by_position if p.kind is ParameterKind.POSITIONAL} & keys
+    if hidden:
+        yield "WIR109", f"{sorted(hidden)} cannot be given by keyword"
+    for parameter in signature.parameters:
+        if parameter.required and parameter.name not in taken | keys:
+            yield "WIR109", f"{parameter.name!r} is required, and was not given at capture"
+
+
+def _flat(bindings: Sequence[OutputBinding]) -> Iterator[OutputBinding]:
+    for binding in bindings:
+        yield binding
+        if isinstance(binding, WrappedOutput):
+            yield from _flat(binding.parts)
+
+
+def _is_literal(value: Arg) -> bool:
+    if isinstance(value, tuple):
+        return all(_is_literal(item) for item in value)
+    plain = (str, Int, Float, Bool, Complex, DType, Device, Layout, MemoryFormat)
+    return value is None or isinstance(value, plain)
+
+
+# --- numbers of leaves and results
+
+
+def _numbers(artifact: Artifact) -> Iterator[Found]:
+    signature, main = artifact.signature, artifact.program.main
+    states = [r for r in signature.random if r.source is RandomSource.PHILOX]
+    if len(signature.params) + 2 * len(states) != len(main.params):
+        yield "WIR102", f"{len(signature.params)} bound, @{main.name} takes {len(main.params)}"
+    if len(signature.bindings) != signature.outputs.num_leaves:
+        yield "WIR106", f"{len(signature.bindings)} bindings for {signature.outputs.num_leaves} leaves"
+    leaves, results = signature.num_leaves, len(main.returns.values) - len(states)
+    for leaf in _named_leaves(signature):
+        if not 0 <= leaf < leaves:
+            yield "WIR103", f"leaf {leaf} of {leaves}"
+    for result in _named_results(signature):
+        if not 0 <= result < results:
+            yield "WIR105", f"result {result} of {results}"
+    for binding in _flat(signature.bindings):
+        if isinstance(binding, WrappedOutput) and len(binding.parts) != binding.subclass.num_parts:
+            yield (
+                "WIR111",
+                f"{binding.subclass.type_name} has {binding.subclass.num_parts} parts, not {len(binding.parts)}",
+            )
+    yield from _bound_once(signature)
+
+
+def _named_leaves(signature: Signature) -> Iterator[int]:
+    yield from signature.params
+    yield from signature.written
+    yield from (s.leaf for s in signature.statics)
+    yield from (w.leaf for w in signature.write_backs)
+    yield from (u.leaf for u in signature.unwraps)
+    yield from (leaf for s in signature.same for leaf in s.leaves)
+    yield from (p.leaf for s in signature.shared for p in s.places)
+    yield from (b.leaf for b in _flat(signature.bindings) if isinstance(b, InputOutput | InputView))
+
+
+def _named_results(signature: Signature) -> Iterator[int]:
+    yield from (w.result for w in signature.write_backs)
+    for binding in _flat(signature.bindings):
+        if isinstance(binding, ResultOutput | InputView | ResultView):
+            yield binding.index
+        if isinstance(binding, ResultView):
+            yield binding.base
+
+
+def _bound_once(signature: Signature) -> Iterator[Found]:
+    bound = [*signature.params, *(s.leaf for s in signature.statics)]
+    for leaf in {leaf for leaf in bound if bound.count(leaf) > 1}:
+        yield "WIR104", f"input {signature.name(leaf)} is bound {bound.count(leaf)} times"
+    wrappers = [u.leaf for u in signature.unwraps]
+    for leaf in {leaf for leaf in wrappers if wrappers.count(leaf) > 1 or leaf in bound}:
+        yield "WIR111", f"input {signature.name(leaf)} is unwrapped twice, or is bound as a whole, too"
+    first = signature.inputs.num_leaves
+    for unwrap in signature.unwraps:  # parts are numbered behind what they are parts of
+        if unwrap.leaf >= first:
+            yield "WIR111", f"input {signature.name(unwrap.leaf)} is unwrapped before what it is a part of"
+        first += unwrap.subclass.num_parts
+    fixed = {s.leaf for s in signature.statics}
+    for back in signature.write_backs:
+        if back.leaf in fixed:
+            yield "WIR114", f"input {signature.name(back.leaf)} is a fixed value, and is written back to"
+
+
+# --- memory
+
+
+def _with_program(artifact: Artifact) -> Iterator[Found]:
+    yield from _groups(artifact)
+    yield from _memory(artifact, summary_of(artifact.program.main.name, ProgramIndex(artifact.program)))
+    yield from _random(artifact)
+
+
+def _param_leaves(signature: Signature) -> list[set[int]]:
+    """For each parameter, the leaves whose memory it shows."""
+    shown = [
+        {leaf, *(i for s in signature.same if leaf in s.leaves for i in s.leaves)}
+        for leaf in signature.params
+    ]
+    for shared in signature.shared:
+        if 0 <= shared.param < len(shown):
+            shown[shared.param] |= {p.leaf for p in shared.places}
+    return shown
+
+
+def _memory(artifact: Artifact, summary: FunctionSummary) -> Iterator[Found]:
+    signature = artifact.signature
+    shown = _param_leaves(signature)
+    for binding in _flat(signature.bindings):
+        match binding:
+            case InputView(index=index, leaf=leaf) if not _lies_in(summary, index, leaf, shown):
+                yield (
+                    "WIR110",
+                    f"result {index} does not surely lie in the memory of input {signature.name(leaf)}",
+                )
+            case ResultView(index=index, base=base) if not _lie_together(summary, index, base):
+                yield "WIR110", f"results {index} and {base} do not surely share memory"
+    for back in signature.write_backs:
+        if summary.results[back.result] is None:
+            yield "WIR114", f"result {back.result} is no tensor to write back"
+        moves = back.kind is WriteBackKind.METADATA
+        if moves and not _lies_in(summary, back.result, back.leaf, shown):
+            yield (
+                "WIR114",
+                f"result {back.result} does not surely lie in the memory of input {signature.name(back.leaf)}",
+            )
+    yield from _written(artifact, summary, shown)
+
+
+def _lies_in(summary: FunctionSummary, result: int, leaf: int, shown: Sequence[set[int]]) -> bool:
+    origin = summary.results[result]
+    return origin is not None and origin.certain and bool(origin.params) and leaf in shown[origin.params[0]]
+
+
+def _lie_together(summary: FunctionSummary, one: int, other: int) -> bool:
+    a, b = summary.results[one], summary.results[other]
+    if a is None or b is None or one == other or not (a.certain and b.certain):
+        return False
+    return (a.params, a.constants, a.own) == (b.params, b.constants, b.own)
+
+
+def _written(artifact: Artifact, summary: FunctionSummary, shown: Sequence[set[int]]) -> Iterator[Found]:
+    signature, params = artifact.signature, artifact.program.main.params
+    wrappers = {u.leaf for u in signature.unwraps}
+    changed = {p for p in summary.written_params if params[p].ownership is Ownership.BORROWED}
+    says = set(signature.written)
+    for p in sorted(changed):
+        if p < len(shown) and not shown[p] <= says:
+            yield (
+                "WIR113",
+                f"%{params[p].value.name} is written: inputs {sorted(shown[p] - says)} are not called so",
+            )
+    really = set().union(*(shown[p] for p in changed if p < len(shown)))
+    for leaf in sorted(says - really - wrappers):
+        yield "WIR113", f"input {signature.name(leaf)} is called written, and main writes none of it"
+
+
+def _groups(artifact: Artifact) -> Iterator[Found]:
+    signature = artifact.signature
+    grouped = [leaf for s in signature.same for leaf in s.leaves]
+    grouped += [p.leaf for s in signature.shared for p in s.places]
+    for leaf in {leaf for leaf in grouped if grouped.count(leaf) > 1}:
+        yield "WIR112", f"input {signature.name(leaf)} shares memory in two ways"
+    for same in signature.same:
+        rest = same.leaves[1:]
+        if not rest or same.leaves[0] not in signature.params or any(i in signature.params for i in rest):
+            yield "WIR112", f"of {same.leaves}, the same tensor, the first must be bound, and no other"
+    for shared in signature.shared:
+        fits = len(shared.places) > 1 and 0 <= shared.param < len(signature.params)
+        if not fits or signature.params[shared.param] != shared.places[0].leaf:
+            yield "WIR112", f"parameter {shared.param} must be bound to the first of several places"
+            continue
+        type = artifact.program.main.params[shared.param].value.type
+        if not isinstance(type, TensorType) or [*type.sizes, *type.strides] != [Int(shared.count), Int(1)]:
+            yield "WIR112", f"parameter {shared.param} must hold {shared.count} elements in one dimension"
+        numbers = [n for p in shared.places for n in (*p.sizes, *p.strides, p.offset)]
+        if min(numbers) < 0 or any(len(p.sizes) != len(p.strides) for p in shared.places):
+            yield "WIR112", f"a place of parameter {shared.param} is malformed"
+
+
+def _random(artifact: Artifact) -> Iterator[Found]:
+    drawn = set(random_devices(artifact.program))
+    said = [r.device for r in artifact.signature.random]
+    if len(set(said)) != len(said) or set(said) != drawn:
+        names = ", ".join(map(str, sorted(drawn, key=str))) or "nowhere"
+        yield "WIR115", f"random numbers are drawn on {names}, the signature says {[str(d) for d in said]}"

@@ -1,0 +1,202 @@
+"""Signatures that do not fit their program: every rule refuses one, by its own code."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from typing import Any
+
+import pytest
+
+from wrapper_ir import check, parse_program, verify
+from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.errors import VerificationError
+from wrapper_ir.expr import Int, Sym
+from wrapper_ir.signature import (
+    ConstantOutput,
+    InputOutput,
+    InputView,
+    Parameter,
+    ParameterKind,
+    Place,
+    RandomSource,
+    RandomState,
+    ResultOutput,
+    ResultView,
+    SameTensor,
+    SharedStorage,
+    Signature,
+    StaticInput,
+    SubclassSpec,
+    TreeKind,
+    TreeSpec,
+    Unwrap,
+    WrappedOutput,
+    WriteBack,
+    WriteBackKind,
+)
+from wrapper_ir.testing import random_artifact
+from wrapper_ir.types import CPU, Device
+from wrapper_ir.verifier import SIGNATURE_RULES
+
+PROGRAM = parse_program("""wir 0.1
+target cpu
+extern "aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)" tags(random)
+extern "aten::relu(Tensor self) -> Tensor"
+func @main(%x: f32[4], %y: f32[4], %memory: f32[6]) {
+  call aten::bernoulli_.float(%x)
+  call aten::bernoulli_.float(%memory)
+  %half = view %x : f32[2]
+  drop %x
+  %own = call aten::relu(%y) : f32[4]
+  drop %y
+  %part = view %own : f32[2]
+  drop %memory
+  return %half, %own, %part, 3
+}
+""")
+LEAF = TreeSpec(kind=TreeKind.LEAF)
+WRAPPER = SubclassSpec(type_name="module:Wrapper", attributes=("a", "b"), sizes=(4, None), strides=(1, 1))
+# The arguments are x, y, two that overlap, a wrapper of two, and a fixed value.
+ARGS = TreeSpec(kind=TreeKind.TUPLE, children=(LEAF,) * 6)
+VALID = Signature(
+    inputs=TreeSpec(kind=TreeKind.TUPLE, children=(ARGS, TreeSpec(kind=TreeKind.DICT))),
+    params=(0, 1, 2),
+    outputs=TreeSpec(kind=TreeKind.LIST, children=(LEAF,) * 5),
+    bindings=(
+        InputView(index=0, leaf=0),
+        ResultOutput(index=1),
+        ResultView(index=2, base=1),
+        WrappedOutput(
+            subclass=WRAPPER,
+            parts=(InputOutput(leaf=6), ConstantOutput(value=None), ResultOutput(index=3)),
+        ),
+        ConstantOutput(value="text"),
+    ),
+    names=("x", "y", "low", "high", "w", "mode", "w.a", "w.b", "w.size"),
+    parameters=(
+        Parameter(name="x", kind=ParameterKind.POSITIONAL),
+        *(Parameter(name=name) for name in ("y", "low", "high", "w", "mode")),
+        Parameter(name="flag", kind=ParameterKind.KEYWORD, required=False, default=Int(1)),
+    ),
+    statics=(StaticInput(leaf=5, value="sum"),),
+    unwraps=(Unwrap(leaf=4, subclass=WRAPPER),),
+    shared=(
+        SharedStorage(
+            param=2,
+            places=(
+                Place(leaf=2, sizes=(4,), strides=(1,), offset=0),
+                Place(leaf=3, sizes=(2, 2), strides=(2, 1), offset=2),
+            ),
+        ),
+    ),
+    written=(0, 2, 3),
+    write_backs=(WriteBack(result=0, leaf=0, kind=WriteBackKind.METADATA), WriteBack(result=1, leaf=1)),
+    random=(RandomState(device=CPU),),
+)
+
+
+def changed(**fields: Any) -> Artifact:  # Any: whatever a field takes
+    return Artifact(program=PROGRAM, signature=dataclasses.replace(VALID, **fields))
+
+
+def tree(kind: TreeKind, **fields: Any) -> TreeSpec:  # Any: as above
+    return TreeSpec(kind=TreeKind.LIST, children=(TreeSpec(kind=kind, **fields), LEAF, LEAF, LEAF, LEAF))
+
+
+def wrapper(**fields: Any) -> tuple[Unwrap, ...]:  # Any: as above
+    return (Unwrap(leaf=4, subclass=dataclasses.replace(WRAPPER, **fields)),)
+
+
+def shared(*places: Place, param: int = 2) -> tuple[SharedStorage, ...]:
+    return (SharedStorage(param=param, places=places),)
+
+
+LOW, HIGH = VALID.shared[0].places
+BINDINGS = VALID.bindings
+CASES = [
+    ("WIR101", {"inputs": ARGS}),
+    ("WIR102", {"params": (0, 1)}),
+    ("WIR102", {"random": (RandomState(device=CPU, source=RandomSource.PHILOX),)}),
+    ("WIR103", {"params": (0, 1, 9)}),
+    ("WIR103", {"bindings": (*BINDINGS[:4], InputOutput(leaf=-1))}),
+    ("WIR103", {"written": (0, 2, 3, 40)}),
+    ("WIR104", {"params": (0, 0, 2)}),
+    ("WIR104", {"statics": (StaticInput(leaf=1, value=None),)}),
+    ("WIR105", {"bindings": (*BINDINGS[:4], ResultOutput(index=4))}),
+    ("WIR105", {"bindings": (*BINDINGS[:4], ResultView(index=2, base=-1))}),
+    ("WIR106", {"bindings": BINDINGS[:4]}),
+    ("WIR107", {"outputs": tree(TreeKind.LEAF, keys=("a",))}),
+    ("WIR107", {"outputs": tree(TreeKind.DICT, children=(LEAF,), keys=("not json",))}),
+    ("WIR107", {"outputs": tree(TreeKind.DICT, children=(LEAF,), keys=("[]",))}),
+    ("WIR107", {"outputs": tree(TreeKind.DICT, children=(LEAF, LEAF), keys=("1", "1"))}),
+    ("WIR107", {"outputs": tree(TreeKind.NAMEDTUPLE, children=(LEAF,), keys=("a",), type_name="os.system")}),
+    ("WIR107", {"outputs": tree(TreeKind.DATACLASS, children=(LEAF,), keys=("a", "b"), type_name="m:C")}),
+    ("WIR107", {"outputs": tree(TreeKind.CUSTOM, type_name="m:C()")}),
+    ("WIR107", {"params": None}),
+    ("WIR108", {"parameters": (Parameter(name="x"), *VALID.parameters)}),
+    ("WIR108", {"parameters": (Parameter(name="not one"), *VALID.parameters[1:])}),
+    ("WIR108", {"names": ("name",) * 10}),
+    ("WIR109", {"parameters": VALID.parameters[::-1]}),
+    ("WIR109", {"parameters": (*VALID.parameters[:6], Parameter(name="new"))}),
+    ("WIR110", {"bindings": (InputView(index=0, leaf=1), *BINDINGS[1:])}),
+    ("WIR110", {"bindings": (InputView(index=1, leaf=0), *BINDINGS[1:])}),
+    ("WIR110", {"bindings": (ResultView(index=0, base=1), *BINDINGS[1:])}),
+    ("WIR110", {"bindings": (ResultView(index=3, base=1), *BINDINGS[1:])}),
+    ("WIR111", {"unwraps": wrapper(type_name="Wrapper")}),
+    ("WIR111", {"unwraps": wrapper(attributes=("a", "a"))}),
+    ("WIR111", {"unwraps": wrapper(sizes=(-4, None))}),
+    ("WIR111", {"unwraps": (*VALID.unwraps, *VALID.unwraps)}),
+    ("WIR111", {"unwraps": (Unwrap(leaf=7, subclass=WRAPPER),)}),
+    ("WIR111", {"bindings": (*BINDINGS[:4], WrappedOutput(subclass=WRAPPER, parts=()))}),
+    ("WIR112", {"shared": shared(LOW)}),
+    ("WIR112", {"shared": shared(HIGH, LOW)}),
+    ("WIR112", {"shared": shared(LOW, dataclasses.replace(HIGH, offset=3))}),
+    ("WIR112", {"shared": shared(LOW, HIGH, param=7)}),
+    ("WIR112", {"same": (SameTensor(leaves=(0, 2)),)}),
+    ("WIR112", {"same": (SameTensor(leaves=(4,)),)}),
+    ("WIR113", {"written": (0, 2)}),
+    ("WIR113", {"written": (0, 1, 2, 3)}),
+    ("WIR114", {"write_backs": (WriteBack(result=0, leaf=5),)}),
+    ("WIR114", {"write_backs": (WriteBack(result=1, leaf=0, kind=WriteBackKind.METADATA),)}),
+    ("WIR114", {"write_backs": (WriteBack(result=3, leaf=0),)}),
+    ("WIR115", {"random": ()}),
+    ("WIR115", {"random": (RandomState(device=CPU), RandomState(device=Device("cuda", 0)))}),
+    ("WIR116", {"statics": (StaticInput(leaf=5, value=(Int(1), Sym("s0"))),)}),
+    ("WIR116", {"bindings": (*BINDINGS[:4], ConstantOutput(value=PROGRAM.main.params[0].value))}),
+]
+
+
+def test_the_valid_one_is() -> None:
+    assert check(changed()) == ()
+    verify(changed())
+
+
+@pytest.mark.parametrize(("code", "fields"), CASES)
+def test_refused_with_its_code(code: str, fields: dict[str, Any]) -> None:
+    found = check(changed(**fields))
+    assert [d.code for d in found][:1] == [code], "\n".join(map(str, found))
+    assert found[0].check == SIGNATURE_RULES[code].check
+    with pytest.raises(VerificationError, match=code):
+        verify(changed(**fields))
+
+
+def test_every_rule_has_a_case() -> None:
+    assert {code for code, _ in CASES} == SIGNATURE_RULES.keys()
+
+
+def test_a_broken_program_is_reported_first() -> None:
+    broken = dataclasses.replace(PROGRAM, functions=())
+    assert [d.code for d in check(Artifact(program=broken, signature=VALID))] == ["WIR007"]
+
+
+def test_bare_artifacts_are_valid() -> None:
+    assert check(bare_artifact(PROGRAM)) == ()
+    assert bare_artifact(PROGRAM).signature.written == (0, 2)
+    assert bare_artifact(PROGRAM).signature.random == (RandomState(device=CPU),)
+
+
+def test_random_artifacts_are_valid() -> None:
+    for seed in range(20):
+        found = check(random_artifact(random.Random(seed), 12))
+        assert found == (), "\n".join(map(str, found))
