@@ -65,7 +65,8 @@ class ProvenanceReader:
 
     def location(self, trace: str) -> str:
         """The innermost place in a stack trace that is not torch's own, as file:line; '' for none."""
-        frames = [(m["file"], m["line"]) for m in _FRAME.finditer(trace)]
+        # "<...>" is code that was made at run time, such as the bodies of control flow
+        frames = [(m["file"], m["line"]) for m in _FRAME.finditer(trace) if not m["file"].startswith("<")]
         if not frames:
             return ""
         # "<...>" are the functions of generated graphs, whose numbers differ from run to run

@@ -54,4 +54,6 @@ class TracedQuestions(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Calls what stands for `func`, or `func` itself."""
+        if torch.compiler.is_dynamo_compiling():  # it traces this mode too, for the bodies of control flow
+            return func(*args, **(kwargs or {}))
         return _REWRITTEN.get(func, func)(*args, **(kwargs or {}))
