@@ -17,10 +17,12 @@ from torch.utils import _pytree as pytree
 __all__ = [
     "ALLOCATING_MULTI_OUTPUT",
     "EXTERN_MULTI_OUT",
+    "OPAQUE_INPUT",
     "OPAQUE_MULTI_OUTPUT",
     "bound",
     "decomposition_argument",
     "defers_input_checks",
+    "guard_texts",
     "is_effectful",
     "is_namedtuple",
     "shape_env_from_inputs",
@@ -41,6 +43,7 @@ class _Absent(ir.ExternKernel):
 # Out variants with several results, and opaque results, came after 2.11.
 EXTERN_MULTI_OUT: type[Any] = getattr(ir, "ExternKernelMultiOut", _Absent)
 ALLOCATING_MULTI_OUTPUT: type[Any] = getattr(ir, "AllocatingMultiOutput", _Absent)
+OPAQUE_INPUT: type[Any] = getattr(ir, "OpaqueObjectState", _Absent)
 OPAQUE_MULTI_OUTPUT: type[Any] = getattr(ir, "OpaqueMultiOutput", _Absent)
 
 # Upstream writes "no bound" as a huge integer or as an infinity.
@@ -117,3 +120,9 @@ def subgraphs_of(node: ir.ExternKernel) -> list[ir.Subgraph]:
         case _:
             return []
     return [s for s in found if s is not None]
+
+
+def guard_texts(exported: Any) -> list[str]:
+    """The guards over sizes that an exported program was made under, as Python text; upstream has no public name for
+    them."""
+    return list(exported._guards_code)

@@ -43,7 +43,7 @@ def recorded_checks() -> Iterator[list[ModelCheck]]:
     ) -> None:
         if isinstance(cond, torch.SymBool):
             checks.append(ModelCheck(cond.node.expr, _text(cond, message), _caller()))
-        original(error_type, cond, message)  # type: ignore[no-untyped-call]  # upstream's
+        original(error_type, cond, message)  # type: ignore[arg-type]  # upstream takes None as well
 
     torch._check_with = check_with
     try:

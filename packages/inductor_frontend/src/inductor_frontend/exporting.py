@@ -31,9 +31,9 @@ _OWN_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _COMPILE = "compile it with torch.compile(model, backend='wrapper_ir'), which leaves such calls to eager mode"
 _INSTEAD = {
-    "aten::equal": "write (a == b).all(), a tensor, instead",
-    "aten::allclose": "write torch.isclose(a, b).all(), a tensor, instead",
-    "aten::is_nonzero": "use torch.cond or torch.where instead of a Python branch",
+    "aten.equal.default": "write (a == b).all(), a tensor, instead",
+    "aten.allclose.default": "write torch.isclose(a, b).all(), a tensor, instead",
+    "aten.is_nonzero.default": "use torch.cond or torch.where instead of a Python branch",
 }
 
 
@@ -86,7 +86,9 @@ def _explained(run: Callable[[], ExportedProgram], name: str) -> ExportedProgram
         if own is not None:
             raise own from error
         what, hint = _reason(error)
-        raise CaptureError("FE101", f"torch.export cannot trace {name}: {what}{_place(error)}", hint=hint) from error
+        raise CaptureError(
+            "FE101", f"torch.export cannot trace {name}: {what}{_place(error)}", hint=hint
+        ) from error
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -100,15 +102,20 @@ def _reason(error: Exception) -> tuple[str, str]:
     for cause in _chain(error):
         match cause:
             case DataDependentOutputException():
-                return f"the result of {cause.func} depends on data", _hint(_INSTEAD.get(cause.func.name()))
+                return f"the result of {cause.func} depends on data", _hint(_INSTEAD.get(str(cause.func)))
             case DynamicOutputShapeException():
-                return f"the output sizes of {cause.func} depend on data in a way that cannot be traced", _hint()
+                return (
+                    f"the output sizes of {cause.func} depend on data in a way that cannot be traced",
+                    _hint(),
+                )
             case UnsupportedOperatorException():
                 return f"{cause.func} cannot be traced: it has no fake implementation", _hint()
             case GuardOnDataDependentSymNode():
                 return f"a decision depends on data: {cause.cond}", _hint(
                     "use torch.cond or torch.where, or state what always holds with torch._check"
                 )
+            case _:
+                pass
     text = _brief(str(error))
     if "Constraints violated" in text:
         hint = "follow these suggestions, or mark the sizes as Dim.DYNAMIC: what they must fulfil is checked by each call"

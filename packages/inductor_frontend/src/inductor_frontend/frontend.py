@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import sympy
 import torch
 from torch._guards import detect_fake_mode
 from torch._inductor.compile_fx import _recursive_joint_graph_passes
@@ -22,6 +23,7 @@ from inductor_frontend.errors import CaptureError, upstream_step
 from inductor_frontend.export_path import export_model
 from inductor_frontend.exporting import any_size
 from inductor_frontend.finish import finish
+from inductor_frontend.guard_code import text_guards
 from inductor_frontend.isolation import capture_session
 from inductor_frontend.lowering import LoweringRequest, lower
 from inductor_frontend.options import CaptureOptions
@@ -55,7 +57,7 @@ def capture(
         exported = export_model(model, args, kwargs or {}, dynamic_shapes)
         with any_size():
             graph = prepare(exported)
-            built = _lower(graph, options, checks)
+            built = _lower(graph, options, checks, text_guards(exported.program))
     inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     names = tuple(inputs[p] for p in built.positions)
     program = finish(built.program, options)
@@ -67,7 +69,12 @@ def capture(
     )
 
 
-def _lower(graph: PreparedGraph, options: CaptureOptions, checks: Sequence[ModelCheck]) -> GraphProgram:
+def _lower(
+    graph: PreparedGraph,
+    options: CaptureOptions,
+    checks: Sequence[ModelCheck],
+    guards: Sequence[sympy.Basic],
+) -> GraphProgram:
     placeholders = [n for n in graph.gm.graph.nodes if n.op == "placeholder"]
     inputs = [n.meta["val"] for n in placeholders]
     values = [n.meta.get("val") for n in graph.gm.graph.nodes]
@@ -80,7 +87,12 @@ def _lower(graph: PreparedGraph, options: CaptureOptions, checks: Sequence[Model
         static_inputs=[i for i, n in enumerate(placeholders) if n.name in graph.roles],
     )
     context = BuildContext(
-        roles=graph.roles, promised=graph.bounds, checks=checks, options=options, root=os.getcwd()
+        roles=graph.roles,
+        promised=graph.bounds,
+        guards=guards,
+        checks=checks,
+        options=options,
+        root=os.getcwd(),
     )
     return lower(request, lambda lowered: build_program(lowered, context))
 

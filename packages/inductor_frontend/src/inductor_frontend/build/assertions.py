@@ -17,16 +17,18 @@ def assert_that(scope: Scope, condition: Expr, message: str = "", prov: Provenan
     come first, where it has made this check itself."""
     if not scope.options.scalar_asserts or condition == Bool(True):
         return
-    key = key_of(condition)
-    if key in scope.symbols.asserted:
-        return
-    scope.symbols.asserted.add(key)
     prov = scope.function.prov if prov is None else prov
-    found = scope.shared.checks.find(condition)
+    keys = {key_of(condition)}
+    found = scope.shared.checks.find(condition, scope.symbols.known)
     if found is not None:
         condition, check = found
+        keys.add(key_of(condition))
         message = check.message or message
         prov = replace(prov, locations=(scope.provenance.location(check.place),))
+    done = scope.symbols.asserted & keys
+    scope.symbols.asserted.update(keys)
+    if done:
+        return
     for name in sorted(condition.free_symbols):
         scope.symbols.require(name)
     scope.function.append(AssertExpr(condition=condition, message=message, prov=prov))

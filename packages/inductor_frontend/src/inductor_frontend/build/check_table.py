@@ -2,43 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+import re
+from collections.abc import Callable, Iterator, Sequence
 
 from inductor_frontend.checks import ModelCheck
 from inductor_frontend.convert import to_expr
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import And, Bool, Cmp, CmpOp, Expr, SymKind, add, expand, sub
+from wrapper_ir.expr import And, Cmp, CmpOp, Expr, Sym, SymKind, add, expand, sub, substitute
 
 __all__ = ["CheckTable", "Key", "key_of"]
 
 Key = object
 """Equal for conditions that say the same about ints: `3 < u0` and `u0 >= 4`."""
 
+_UNBACKED = re.compile(r"(u|zuf)\d+")
+_ANY = "any"
+"""Stands for the only unbacked symbol of a condition."""
+
 
 class CheckTable:
-    """The model's own checks, found by what they say."""
+    """The model's own checks, in the form in which the model made them."""
 
     def __init__(self, checks: Sequence[ModelCheck] = ()) -> None:
-        self._checks: Mapping[Key, tuple[Expr, ModelCheck]] = MappingProxyType(_table(checks))
+        self._exact: dict[Key, tuple[Expr, ModelCheck]] = {}
+        self._renamed: dict[Key, list[tuple[str, Expr, ModelCheck]]] = {}
+        for condition, check in _parts(checks):
+            for key in _implied(condition):
+                known = self._exact.get(key)
+                if known is None or (check.message and not known[1].message):
+                    self._exact[key] = (condition, check)
+            name = _only_unbacked(condition)
+            if name is not None:
+                for key in _implied(_renamed(condition, name, _ANY)):
+                    self._renamed.setdefault(key, []).append((name, condition, check))
 
-    def find(self, condition: Expr) -> tuple[Expr, ModelCheck] | None:
-        """The check that says what `condition` says, with its own form of it; None where the model has none."""
-        return self._checks.get(key_of(condition))
+    def find(self, condition: Expr, known: Callable[[str], object]) -> tuple[Expr, ModelCheck] | None:
+        """The check that says what `condition` says, or from which it follows; None where the model has none.
+
+        Upstream may give an unbacked symbol a new name after the model has checked it: where just one check of a
+        symbol that the program does not have (`known` gives None for it) is left, it is that one.
+        """
+        found = self._exact.get(key_of(condition))
+        name = _only_unbacked(condition)
+        if found is not None or name is None:
+            return found
+        candidates = {
+            (old, check.message): (old, part, check)
+            for old, part, check in self._renamed.get(key_of(_renamed(condition, name, _ANY)), ())
+            if known(old) is None
+        }
+        if len(candidates) != 1:
+            return None
+        ((old, part, check),) = candidates.values()
+        return _renamed(part, old, name), check
 
 
-def _table(checks: Sequence[ModelCheck]) -> dict[Key, tuple[Expr, ModelCheck]]:
-    table: dict[Key, tuple[Expr, ModelCheck]] = {}
+def _parts(checks: Sequence[ModelCheck]) -> Iterator[tuple[Expr, ModelCheck]]:
     for check in checks:
         try:
             condition = to_expr(check.condition)
         except ExpressionError:
             continue  # whoever needs it reports it
         for part in condition.args if isinstance(condition, And) else (condition,):
-            known = table.get(key_of(part))
-            if known is None or (check.message and not known[1].message):
-                table[key_of(part)] = (part, check)
-    return table
+            yield part, check
+
+
+def _only_unbacked(condition: Expr) -> str | None:
+    names = [name for name in condition.free_symbols if _UNBACKED.fullmatch(name)]
+    return names[0] if len(names) == 1 else None
+
+
+def _renamed(e: Expr, old: str, new: str) -> Expr:
+    kind = SymKind.FLOAT if old.startswith("zuf") else SymKind.INT
+    return substitute(e, {old: Sym(new, kind)}, simplify=False)
+
+
+def _implied(condition: Expr) -> list[Key]:
+    """Keys of a condition, and of those that upstream derives from it for the range of a symbol."""
+    keys = [key_of(condition)]
+    match condition:
+        case Cmp(CmpOp.EQ, lhs, rhs) if SymKind.FLOAT not in (lhs.kind, rhs.kind):
+            keys += [_int_key(CmpOp.GE, lhs, rhs), _int_key(CmpOp.LE, lhs, rhs)]
+        case _:
+            pass
+    return keys
 
 
 def key_of(condition: Expr) -> Key:
@@ -47,21 +94,21 @@ def key_of(condition: Expr) -> Key:
         case And(args):
             return frozenset(map(key_of, args))
         case Cmp(op, lhs, rhs) if SymKind.FLOAT not in (lhs.kind, rhs.kind):
-            return _intkey_of(op, lhs, rhs)
+            return _int_key(op, lhs, rhs)
         case Cmp(CmpOp.GT | CmpOp.GE as op, lhs, rhs):
             return Cmp(CmpOp.LT if op is CmpOp.GT else CmpOp.LE, rhs, lhs)
         case _:
             return condition
 
 
-def _intkey_of(op: CmpOp, lhs: Expr, rhs: Expr) -> Key:
+def _int_key(op: CmpOp, lhs: Expr, rhs: Expr) -> Key:
     match op:
         case CmpOp.GE:
             return "nonneg", _terms(sub(lhs, rhs))
         case CmpOp.GT:
             return "nonneg", _terms(add(sub(lhs, rhs), -1))
         case CmpOp.LE | CmpOp.LT:
-            return _intkey_of(CmpOp.GE if op is CmpOp.LE else CmpOp.GT, rhs, lhs)
+            return _int_key(CmpOp.GE if op is CmpOp.LE else CmpOp.GT, rhs, lhs)
         case CmpOp.EQ | CmpOp.NE:
             return op, frozenset((_terms(sub(lhs, rhs)), _terms(sub(rhs, lhs))))
 

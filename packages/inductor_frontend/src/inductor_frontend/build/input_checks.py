@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import sympy
 import torch
+from torch import fx
 
 from inductor_frontend.build.assertions import assert_that
 from inductor_frontend.build.input_symbols import Fact, check_layout
@@ -46,16 +47,28 @@ Bounds = Mapping[str, tuple[int | None, int | None]]
 _OUTSIDE = "the inputs are outside what the model was captured for"
 
 
-def check_inputs(scope: Scope, facts: list[Fact], promised: Bounds) -> None:
+def check_inputs(
+    scope: Scope, facts: list[Fact], promised: Bounds, guards: Sequence[sympy.Basic] = ()
+) -> None:
     """Checks of `main`'s parameters that their layouts do not cover: ranges of symbols, numbers that were fixed or
-    are the same as others, offsets that the program depends on, and upstream's guards."""
-    defined = {f.expr.name: f for f in reversed(facts) if isinstance(f.expr, sympy.Symbol)}
+    are the same as others, offsets that the program depends on, upstream's guards, and `guards` besides."""
+    defined = _sources(facts)
     ranges = _check_ranges(scope, defined, promised)
     _check_numbers(scope, facts, defined)
     _check_offsets(scope, facts)
-    for condition in _guards(scope):
+    for condition in _guards(scope, guards):
         if not _proven(condition, ranges):
             assert_that(scope, condition, _OUTSIDE, UNKNOWN)
+
+
+def _sources(facts: list[Fact]) -> dict[str, Fact]:
+    """For each symbol, by name, the fact that it stands alone in, or else the first that mentions it."""
+    found: dict[str, Fact] = {}
+    for alone in (True, False):
+        for fact in facts:
+            for symbol in fact.expr.free_symbols if isinstance(fact.expr, sympy.Symbol) is alone else ():
+                found.setdefault(symbol.name, fact)
+    return found
 
 
 def check_all_layouts(scope: Scope, params: Iterable[Value]) -> None:
@@ -100,7 +113,9 @@ def _check_ranges(scope: Scope, defined: Mapping[str, Fact], promised: Bounds) -
     return ranges
 
 
-def _narrowed(definition: SymbolDef, promised: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
+def _narrowed(
+    definition: SymbolDef, promised: tuple[int | None, int | None]
+) -> tuple[int | None, int | None]:
     lows = [x for x in (definition.lower, promised[0]) if x is not None]
     highs = [x for x in (definition.upper, promised[1]) if x is not None]
     return max(lows, default=None), min(highs, default=None)
@@ -145,13 +160,15 @@ def _check_offsets(scope: Scope, facts: list[Fact]) -> None:
 
 def _offset_roots(scope: Scope) -> Iterator[str]:
     """Names of the inputs that the graph views by `as_strided` with an offset."""
-    for node in scope.graph.module.graph.find_nodes(op="call_function", target=torch.ops.aten.as_strided.default):
+    graph = scope.graph.module.graph
+    assert isinstance(graph, fx.Graph)
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.as_strided.default):
         if len(node.args) < 4 and node.kwargs.get("storage_offset") is None:
             continue
         root = node.args[0]
-        while isinstance(root, torch.fx.Node) and root.op == "call_function" and root.args:
+        while isinstance(root, fx.Node) and root.op == "call_function" and root.args:
             root = root.args[0]
-        if isinstance(root, torch.fx.Node) and root.op == "placeholder":
+        if isinstance(root, fx.Node) and root.op == "placeholder":
             yield root.name
 
 
@@ -168,11 +185,10 @@ def _check_atom(scope: Scope, fact: Fact, wanted: Expr, message: str) -> None:
 # --- guards
 
 
-def _guards(scope: Scope) -> Iterator[Expr]:
+def _guards(scope: Scope, others: Sequence[sympy.Basic]) -> Iterator[Expr]:
     """Upstream's guards: the trace took its branches, and upstream generated code, because these hold."""
     env = scope.graph.sizevars.shape_env
-    for guard in env.guards:
-        expr = guard.expr
+    for expr in (*(guard.expr for guard in env.guards), *others):
         if any(scope.symbols.known(s.name) is None for s in expr.free_symbols):
             expr = env.replace(expr)
         yield _convert(expr)
@@ -182,7 +198,9 @@ def _convert(condition: sympy.Basic) -> Expr:
     try:
         return to_expr(condition)
     except ExpressionError as error:
-        raise ConversionError("FE304", f"the condition {condition} cannot be checked: {error.message}") from error
+        raise ConversionError(
+            "FE304", f"the condition {condition} cannot be checked: {error.message}"
+        ) from error
 
 
 def _proven(condition: Expr, ranges: Mapping[str, Interval]) -> bool:

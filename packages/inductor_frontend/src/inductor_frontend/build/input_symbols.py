@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import sympy
@@ -50,7 +50,7 @@ def facts_of(scope: Scope, params: Mapping[str, Value]) -> list[Fact]:
     return numbers + sizes + strides + offsets
 
 
-def _symbolic(exprs: list[object]) -> list[tuple[int, sympy.Expr]]:
+def _symbolic(exprs: Sequence[object]) -> list[tuple[int, sympy.Expr]]:
     return [(i, e) for i, e in enumerate(exprs) if isinstance(e, sympy.Expr) and e.free_symbols]
 
 

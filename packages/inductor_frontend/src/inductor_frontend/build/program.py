@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+import sympy
 import torch
 from torch._inductor import ir
 
@@ -46,12 +47,13 @@ class BuildContext:
     """What a program is built with besides its graph.
 
     `roles` are the graph inputs that are constants, by name; `promised` the inclusive ranges that the caller promised
-    for symbols (None: open), or None where the caller itself checks the inputs of every call; `checks` what the model
-    checks; `root` the folder that source locations are shown relative to.
+    for symbols (None: open), or None where the caller itself checks the inputs of every call; `guards` conditions to
+    check besides those that upstream's shape environment knows; `checks` what the model checks; `root` the folder that source locations are shown relative to.
     """
 
     roles: Mapping[str, ConstantRole] = field(default_factory=dict)
     promised: Bounds | None = None
+    guards: Sequence[sympy.Basic] = ()
     checks: Sequence[ModelCheck] = ()
     options: CaptureOptions = field(default_factory=CaptureOptions)
     root: str = ""
@@ -106,7 +108,7 @@ class _Builder:
         facts = facts_of(scope, params)
         define_from(scope, facts)
         if self.context.promised is not None:
-            check_inputs(scope, facts, self.context.promised)
+            check_inputs(scope, facts, self.context.promised, self.context.guards)
         check_left_over(scope)
         return tuple(positions)
 
