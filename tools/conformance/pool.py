@@ -55,7 +55,7 @@ class PoolOptions:
     timeout: float = 300.0
     start: float = 300.0
     budget: float | None = None
-    jobs: int = 100
+    jobs: int = 200
     command: Sequence[str] = (sys.executable, "-m", "tools.conformance.worker")
     env: tuple[tuple[str, str], ...] = ()
 
