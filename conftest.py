@@ -9,6 +9,9 @@ from hypothesis import HealthCheck, settings
 
 __all__: list[str] = []
 
+# A test that compiles must compile, whatever earlier runs have left; tests of the cache choose a folder themselves.
+os.environ["WRAPPER_IR_COMPILE_CACHE"] = "0"
+
 # A shared two-core machine makes deadlines meaningless; the number of examples is what the profiles are for.
 _BASE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("test", _BASE, max_examples=300)

@@ -23,7 +23,7 @@ from torch._inductor import config as inductor_config
 
 import inductor_frontend
 import py_wrapper
-from inductor_frontend import backend
+from inductor_frontend.backend import function as backend
 from tests.zoo import ZOO, Case, gpt2
 from tools.bench.timing import Ratio, compare, write_report
 
@@ -67,7 +67,9 @@ def _boxed_calls(case: Case) -> tuple[Boxed, Boxed, list[Any]]:
     args, kwargs = case.args, dict(case.kwargs or {})
     torch._dynamo.reset()
     ours, flat = _last_call(
-        lambda: torch.compile(case.model, backend="wrapper_ir")(*args, **kwargs), backend, "_boxed"
+        lambda: torch.compile(case.model, backend="wrapper_ir", options={"cache": False})(*args, **kwargs),
+        backend,
+        "boxed",
     )
     torch._dynamo.reset()
 

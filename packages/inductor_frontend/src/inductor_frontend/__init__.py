@@ -1,8 +1,17 @@
-"""PyTorch to Wrapper IR: capture what Inductor scheduled as a typed program."""
+"""PyTorch to Wrapper IR: capture what Inductor scheduled as a typed program.
 
-from inductor_frontend.errors import BackendError, CaptureError, ConversionError, HookError
-from inductor_frontend.frontend import FRONTEND, InductorFrontend, capture
-from inductor_frontend.options import CaptureOptions, PaddingOptions
+Names are loaded when they are first used: a compiled function out of the cache needs little of this package.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from inductor_frontend.errors import BackendError, CaptureError, ConversionError, HookError
+    from inductor_frontend.frontend import FRONTEND, InductorFrontend, capture
+    from inductor_frontend.options import CaptureOptions, PaddingOptions
 
 __all__ = [
     "FRONTEND",
@@ -15,3 +24,29 @@ __all__ = [
     "PaddingOptions",
     "capture",
 ]
+
+_HOME = {
+    "FRONTEND": "frontend",
+    "BackendError": "errors",
+    "CaptureError": "errors",
+    "CaptureOptions": "options",
+    "ConversionError": "errors",
+    "HookError": "errors",
+    "InductorFrontend": "frontend",
+    "PaddingOptions": "options",
+    "capture": "frontend",
+}
+"""The module of each public name; a test compares the keys with `__all__`."""
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)  # by the table above
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

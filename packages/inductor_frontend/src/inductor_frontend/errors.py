@@ -18,7 +18,9 @@
 | FE305 | a dtype or device has no counterpart in the IR |
 | FE306 | a constant cannot be stored |
 | FE307 | a view cannot be expressed |
+| FE310 | a collective cannot be expressed |
 | FE401 | no emitter of this name, or the emitter failed |
+| FE501 | (a warning) a cache entry was damaged: it was removed, and what it held is compiled anew |
 """
 
 from __future__ import annotations

@@ -1,0 +1,35 @@
+"""`torch.compile(model, backend="wrapper_ir")`: upstream's compile flow with our inner compiler and our own cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch.fx import GraphModule
+
+from inductor_frontend.backend.function import compile_function
+from inductor_frontend.backend.options import BackendOptions
+from inductor_frontend.errors import CaptureError
+
+__all__ = ["BackendOptions", "wrapper_ir_backend"]
+
+
+def wrapper_ir_backend(
+    gm: GraphModule,
+    example_inputs: Sequence[Any],  # Any: tensors, symbolic and plain numbers
+    *,
+    options: Mapping[str, Any] | None = None,  # Any: as the user typed them
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """The backend's entry point, called by torch's frontend for each graph.
+
+    Compiled code never enters upstream's caches, nor comes from them. Raises CaptureError (FE103 for options and
+    modes that are not understood), HookError, ConversionError and BackendError.
+    """
+    if mode not in (None, "default"):
+        raise CaptureError(
+            "FE103",
+            f"mode {mode!r} stands for options of another backend",
+            hint="leave mode out; options={...} of this backend are fields of BackendOptions and CaptureOptions",
+        )
+    return compile_function(gm, example_inputs, BackendOptions.parse(options))

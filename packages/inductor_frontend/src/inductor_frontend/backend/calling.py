@@ -1,0 +1,85 @@
+"""Upstream's calling convention for compiled graphs: one list of arguments, which the callee empties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
+from torch._inductor.output_code import OutputCode
+
+from inductor_frontend.cache.graph_entry import CompiledGraph
+from inductor_frontend.errors import BackendError
+from wrapper_ir.errors import WirError
+from wrapper_ir.protocols import Emitter
+
+__all__ = ["Boxed", "boxed", "deferred", "marked"]
+
+# Any in this file: tensors and numbers of any graph.
+Boxed = Callable[[list[Any]], Sequence[Any]]
+
+
+class _OwnCode(OutputCode):
+    """Stands behind a compiled graph where upstream collects what it would cache: it never enters upstream's cache."""
+
+    def prepare_for_serialization(self) -> NoReturn:
+        """Refuses."""
+        raise BypassAOTAutogradCache("code of the wrapper_ir backend is in its own cache")
+
+
+def marked(call: Boxed) -> Boxed:
+    """`call`, with the marks that upstream looks for."""
+    call._boxed_call = True  # type: ignore[attr-defined]  # upstream's mark of this convention
+    call.__wrapped__ = _OwnCode()  # type: ignore[attr-defined]  # where upstream looks for what to cache
+    return call
+
+
+def boxed(graph: CompiledGraph, emitter: Emitter[Any]) -> Boxed:
+    """The emitted callable of a graph, called with the graph's inputs; raises BackendError FE401."""
+    try:
+        compiled = emitter.compile(graph.artifact)
+    except WirError as error:
+        raise BackendError(
+            "FE401", f"emitter {emitter.name!r} cannot compile the program: {error}"
+        ) from error
+    run = compiled.boxed
+    positions = graph.positions
+    if positions == tuple(range(graph.inputs)):
+
+        def call(args: list[Any]) -> Sequence[Any]:
+            return run(args)
+
+    else:
+
+        def call(args: list[Any]) -> Sequence[Any]:
+            used = [args[p] for p in positions]
+            args.clear()
+            return run(used)
+
+    return marked(call)
+
+
+def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:
+    """A backward graph that is compiled when it is first called.
+
+    `make(keep)` compiles it, for a graph whose saved tensors are kept (`retain_graph`) or may be overwritten, and
+    says whether the compiled code overwrites them. As upstream does, later calls that keep them are then refused.
+    """
+    made: tuple[Boxed, bool] | None = None
+
+    def call(args: list[Any]) -> Sequence[Any]:
+        nonlocal made
+        keep = torch._C._autograd._get_current_graph_task_keep_graph()
+        if made is None:
+            made = make(keep)
+        run, overwrites = made
+        if keep and overwrites:
+            raise RuntimeError(
+                "this backward graph was compiled to overwrite the tensors that forward saved; it cannot be called "
+                "with retain_graph=True or create_graph=True. Use neither in any backward() of this function, or set "
+                "torch._functorch.config.donated_buffer = False"
+            )
+        return run(args)
+
+    return marked(call)

@@ -1,0 +1,233 @@
+"""One function as Dynamo gives it to the backend: out of the cache, or through upstream's compile flow and into it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch._functorch import config as functorch_config
+from torch._guards import CompileContext, TracingContext, compile_context, tracing
+from torch._inductor import config as inductor_config
+from torch._inductor.compile_fx import compile_fx
+from torch.fx import GraphModule
+
+from inductor_frontend.backend.calling import Boxed, boxed, deferred
+from inductor_frontend.backend.graph import compile_graph
+from inductor_frontend.backend.options import BackendOptions
+from inductor_frontend.backend.request import GraphRequest
+from inductor_frontend.backend.restored import restore
+from inductor_frontend.cache.canonical import NoCanonicalForm
+from inductor_frontend.cache.function_entry import RuntimeFacts, facts_record, find_function, store_function
+from inductor_frontend.cache.keys import function_key
+from inductor_frontend.cache.sizes import Json
+from inductor_frontend.cache.statistics import count_bypass
+from inductor_frontend.cache.store import Store
+from inductor_frontend.cache.symbols import SymbolState
+from inductor_frontend.isolation import functorch_patches, inductor_patches, known_options
+from wrapper_ir.protocols import Emitter
+
+__all__ = ["compile_function"]
+
+# Any in this file: tensors and numbers of any graph, and upstream's untyped records.
+
+# Upstream then tells what autograd does around the graphs, as it does for code that is compiled ahead of time; what it
+# would look up or write itself has a key that nobody else can have, and `calling` refuses to be written.
+_TELLING: Mapping[str, object] = {
+    "enable_autograd_cache": True,
+    "bundled_autograd_cache": True,
+    "bypass_autograd_cache_key": True,
+    "strict_autograd_cache": False,
+    "force_non_lazy_backward_lowering": True,
+}
+
+
+def compile_function(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -> Callable[..., Any]:
+    """The compiled function. Raises CaptureError, HookError, ConversionError and BackendError."""
+    emitter, store = options.find_emitter(), options.store()
+    if torch.compiler.config.force_disable_caches:
+        store = None
+    plain = _Compilation(options, emitter, store)
+    if store is None:
+        return plain.run(gm, inputs)
+    context = TracingContext.try_get()
+    symbols = SymbolState(getattr(getattr(context, "fake_mode", None), "shape_env", None))
+    try:
+        _require_plain_context(context)
+        key = function_key(gm, inputs, symbols, options.choices())
+    except NoCanonicalForm as error:
+        count_bypass(f"function: {error}")
+        return plain.run(gm, inputs)
+    found = find_function(store, key, symbols)
+    if found is not None:
+        symbols.add(found.facts.guards)
+        return restore(found, gm, inputs, emitter)
+    return _KeptCompilation(options, emitter, store, key, symbols).run(gm, inputs)
+
+
+def _require_plain_context(context: TracingContext | None) -> None:
+    """Raises NoCanonicalForm where the function is not one of Dynamo's own, or is split by others."""
+    if context is None or context.fake_mode is None:
+        raise NoCanonicalForm("a graph that is not Dynamo's")
+    if context.fakify_first_call:
+        raise NoCanonicalForm("a first call on fake tensors")
+    if context.ddp_optimizer_ctx is not None:
+        raise NoCanonicalForm("a graph split for distributed training")
+    if torch._dynamo.config.compiled_autograd or torch._dynamo.compiled_autograd.in_compiled_autograd_region:
+        raise NoCanonicalForm("compiled autograd")
+
+
+class _Compilation:
+    """One trip through upstream's compile flow, with our inner compiler."""
+
+    def __init__(self, options: BackendOptions, emitter: Emitter[Any], store: Store | None) -> None:
+        self.options = options
+        self.emitter = emitter
+        self.store = store
+
+    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """The compiled function."""
+        with functorch_config.patch(known_options(self.functorch_options(), functorch_config)):
+            # Upstream applies the patches around later calls of `inner` too: a backward graph is compiled lazily.
+            compiled = compile_fx(
+                gm,
+                inputs,
+                inner_compile=self.inner,  # type: ignore[arg-type]  # any boxed callable will do
+                config_patches=known_options(inductor_patches(self.options.capture), inductor_config),
+            )
+        assert callable(compiled)
+        return compiled
+
+    def functorch_options(self) -> dict[str, object]:
+        """Upstream's options about its own cache."""
+        return functorch_patches()
+
+    def inner(self, gm: GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
+        """Compiles one graph."""
+        return self.compile(GraphRequest(gm, inputs, facts))[0]
+
+    def compile(self, request: GraphRequest) -> tuple[Boxed, str]:
+        """A compiled graph, and its key."""
+        graph, key = compile_graph(request, self.options, self.store)
+        return boxed(graph, self.emitter), key
+
+
+class _KeptCompilation(_Compilation):
+    """A compilation that is stored as a whole in the end: after the backward graph, if there is one."""
+
+    def __init__(
+        self, options: BackendOptions, emitter: Emitter[Any], store: Store, key: str, symbols: SymbolState
+    ) -> None:
+        super().__init__(options, emitter, store)
+        self.kept_in = store
+        self.key = key
+        self.symbols = symbols
+        self.forward: str = ""
+        self.backward: tuple[str, bool] | None = None
+        self.facts: dict[str, Json] | None = None
+        self.has_backward = False
+
+    def functorch_options(self) -> dict[str, object]:
+        """Upstream's options under which it tells what surrounds the graphs."""
+        return {**functorch_patches(), **_TELLING}
+
+    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """The compiled function."""
+        guards = _aliasing_guards()
+        state = random.getstate()  # upstream draws the key that nobody else can have
+        try:
+            compiled = super().run(gm, inputs)
+        finally:
+            random.setstate(state)
+        try:
+            if _aliasing_guards() != guards:
+                raise NoCanonicalForm("inputs that share memory")
+            self.facts = facts_record(_runtime_facts(compiled, self.symbols))
+        except NoCanonicalForm as error:
+            count_bypass(f"function: {error}")
+        self.store_if_complete()
+        return compiled
+
+    def inner(self, gm: GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
+        """Compiles one graph; a backward graph without sizes among its inputs when it is first called."""
+        request = GraphRequest(gm, inputs, facts)
+        if not request.is_backward:
+            call, self.forward = self.compile(request)
+            return call
+        self.has_backward = True
+        if not any(isinstance(x, torch.SymInt) for x in inputs):
+            return deferred(_Later(self, request).make)
+        # Its guards must be known to Dynamo before the forward graph runs.
+        call, key = self.compile(request)
+        self.backward = (key, False)  # upstream itself checks that it runs once
+        return call
+
+    def store_if_complete(self) -> None:
+        """Stores the function once all of it is known."""
+        complete = (
+            self.facts is not None and self.forward and self.has_backward == (self.backward is not None)
+        )
+        if complete and self.facts is not None and (self.backward is None or self.backward[0]):
+            store_function(self.kept_in, self.key, self.facts, self.forward, self.backward)
+
+
+class _Later:
+    """A backward graph that waits for its first call, in the context that it was made in."""
+
+    def __init__(self, owner: _KeptCompilation, request: GraphRequest) -> None:
+        self._owner = owner
+        self._request = request
+        self._tracing = TracingContext.get()
+        self._compile = CompileContext.get()
+        # Upstream compares this list with the empty one before every call; `calling.deferred` checks instead.
+        metadata = self._tracing.fw_metadata
+        self._reusable: list[int] = [] if metadata is None else metadata.bw_donated_idxs or []
+        self._donated = tuple(self._reusable)
+        self._reusable.clear()
+
+    def make(self, keep: bool) -> tuple[Boxed, bool]:
+        """Compiles it; what forward saved may be overwritten unless it is to be kept."""
+        with ExitStack() as stack:
+            stack.enter_context(tracing(self._tracing))
+            stack.enter_context(compile_context(self._compile))
+            stack.enter_context(torch._C._DisableAutocast())
+            if not keep:
+                self._reusable.extend(self._donated)
+            stack.callback(self._reusable.clear)
+            call, key = self._owner.compile(self._request)
+        overwrites = bool(self._donated) and not keep
+        self._owner.backward = (key, overwrites)
+        self._owner.store_if_complete()
+        return call, overwrites
+
+
+def _aliasing_guards() -> int:
+    """How many guards on inputs that share memory autograd has added."""
+    context = TracingContext.try_get()
+    return 0 if context is None else len(context.guards_context.aotautograd_guards)
+
+
+def _runtime_facts(compiled: Any, symbols: SymbolState) -> RuntimeFacts:
+    """What upstream tells about a compiled function. Raises NoCanonicalForm."""
+    tell = getattr(compiled, "serialize", None)  # upstream's name for it
+    told = tell() if callable(tell) else None
+    if told is None:
+        raise NoCanonicalForm("upstream does not tell what surrounds the graphs")
+    if told.maybe_subclass_meta is not None:
+        raise NoCanonicalForm("tensor subclasses")
+    if any(getattr(w, "needs_post_compile", True) for w in told.dispatch_wrappers):
+        raise NoCanonicalForm("inputs that share memory")
+    if told.runtime_metadata.tokens or told.runtime_metadata.num_backward_tokens:
+        raise NoCanonicalForm("effect tokens")
+    backward = told.compiled_bw
+    if backward is not None and backward.backward_state_indices:
+        raise NoCanonicalForm("backward hooks")
+    return RuntimeFacts(
+        metadata=told.runtime_metadata,
+        detached=tuple(told.indices_of_inps_to_detach),
+        saved=told.num_fw_outs_saved_for_bw,
+        saved_sizes=0 if backward is None else backward.num_symints_saved_for_bw_,
+        guards=symbols.new_guards(),
+    )

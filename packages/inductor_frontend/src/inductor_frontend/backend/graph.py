@@ -1,0 +1,98 @@
+"""One graph of upstream's - forward, backward or inference - to a program, or out of the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch._guards import TracingContext
+from torch._inductor.utils import set_tracing_context_output_strides
+from torch.fx.experimental.symbolic_shapes import SymExprPrinter
+
+from inductor_frontend.backend.options import BackendOptions
+from inductor_frontend.backend.request import GraphRequest
+from inductor_frontend.cache.canonical import NoCanonicalForm
+from inductor_frontend.cache.graph_entry import CompiledGraph, find_graph, store_graph
+from inductor_frontend.cache.keys import GraphFacts, graph_key
+from inductor_frontend.cache.sizes import Size
+from inductor_frontend.cache.statistics import count, count_bypass
+from inductor_frontend.cache.store import Store
+from inductor_frontend.cache.symbols import SymbolState
+from inductor_frontend.isolation import capture_session
+
+__all__ = ["compile_graph"]
+
+
+def compile_graph(
+    request: GraphRequest, options: BackendOptions, store: Store | None
+) -> tuple[CompiledGraph, str]:
+    """The compiled graph, and its key in `store` ("" where it is not in there).
+
+    Tells upstream the results' strides. Raises CaptureError, HookError, ConversionError.
+    """
+    request.check()
+    with capture_session(options.capture):
+        symbols = SymbolState(request.shape_env)
+        key = "" if store is None else _key(request, options, symbols)
+        found = find_graph(store, key, symbols) if store is not None and key else None
+        if found is not None:
+            symbols.add(found.guards)
+        else:
+            found = _compile(request, options, symbols)
+            if store is not None and key and not _store(store, key, found):
+                key = ""
+        _report_strides(request.inputs, found.strides)
+    return found, key
+
+
+def _compile(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> CompiledGraph:
+    # Imported here: lowering, building and verifying are most of this package, and a graph out of the cache needs none
+    # of them.
+    from inductor_frontend.backend.lowered import compile_anew
+
+    count("lowered")
+    return compile_anew(request, options, symbols)
+
+
+def _store(store: Store, key: str, graph: CompiledGraph) -> bool:
+    """Stores a graph if that can be done; says whether."""
+    try:
+        if any(c.mutable for c in graph.artifact.program.constants):
+            raise NoCanonicalForm("a constant that the program writes")
+        store_graph(store, key, graph)
+    except NoCanonicalForm as error:
+        count_bypass(str(error))
+        return False
+    return True
+
+
+def _key(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> str:
+    """The graph's key; "" where something has no canonical form."""
+    context = TracingContext.try_get()
+    metadata = None if context is None else context.fw_metadata
+    facts = GraphFacts(
+        inputs=request.inputs,
+        static_inputs=request.facts.get("static_input_idxs", ()),
+        donated=(metadata.bw_donated_idxs or ()) if metadata is not None and request.is_backward else (),
+        is_inference=bool(request.facts.get("is_inference", False)),
+        is_backward=request.is_backward,
+    )
+    try:
+        return graph_key(request.gm, facts, symbols, options.choices())
+    except NoCanonicalForm as error:
+        count_bypass(str(error))
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Strides:
+    """What upstream's report of output strides reads: one tuple of size expressions in text form an output."""
+
+    output_strides: list[tuple[str, ...] | None]
+
+
+def _report_strides(inputs: Sequence[Any], strides: Sequence[tuple[Size, ...] | None]) -> None:
+    printer = SymExprPrinter()
+    texts = [None if s is None else tuple(printer.doprint(x) for x in s) for s in strides]
+    set_tracing_context_output_strides(inputs, _Strides(texts))  # type: ignore[arg-type]  # reads one attribute

@@ -1,0 +1,66 @@
+"""One graph through upstream's passes, lowering and scheduling, and into a program."""
+
+from __future__ import annotations
+
+import os
+
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+from inductor_frontend.backend.options import BackendOptions
+from inductor_frontend.backend.request import GraphRequest
+from inductor_frontend.build import BuildContext, GraphProgram, build_program
+from inductor_frontend.cache.graph_entry import CompiledGraph
+from inductor_frontend.cache.sizes import Size
+from inductor_frontend.cache.symbols import SymbolState
+from inductor_frontend.constants import tensor_data
+from inductor_frontend.finish import finish
+from inductor_frontend.hooks import RecordingGraph
+from inductor_frontend.lowering import LoweringRequest, lower
+from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.passes import run_pipeline
+
+__all__ = ["compile_anew"]
+
+
+def compile_anew(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> CompiledGraph:
+    """Lowers and translates a graph, inside a capture session. Raises CaptureError, HookError, ConversionError."""
+    facts = request.facts
+    lowering = LoweringRequest(
+        gm=request.gm,
+        inputs=request.inputs,
+        static_inputs=facts.get("static_input_idxs", ()),
+        is_inference=bool(facts.get("is_inference", False)),
+        is_backward=request.is_backward,
+        graph_id=facts.get("graph_id"),
+    )
+    context = BuildContext(options=options.capture, root=os.getcwd())
+    strides: list[tuple[Size, ...] | None] = []
+
+    def translate(graph: RecordingGraph) -> GraphProgram:
+        strides.extend(_output_strides(graph))
+        return build_program(graph, context)
+
+    built = lower(lowering, translate)
+    return CompiledGraph(
+        artifact=_artifact(built, options),
+        inputs=len(request.inputs),
+        positions=built.positions,
+        strides=tuple(strides),
+        guards=symbols.new_guards(),
+    )
+
+
+def _output_strides(graph: RecordingGraph) -> list[tuple[Size, ...] | None]:
+    """Strides of each result; None for what is no tensor, or has strides that only the run will tell."""
+    strides: list[tuple[Size, ...] | None] = []
+    for out in graph.graph_outputs:
+        known = out.has_tensor_output() and not free_unbacked_symbols(out.get_stride())
+        strides.append(tuple(out.get_layout().stride) if known else None)
+    return strides
+
+
+def _artifact(built: GraphProgram, options: BackendOptions) -> Artifact:
+    program = finish(built.program, options.capture)
+    if options.passes:
+        program = run_pipeline(program, options.passes)
+    return bare_artifact(program, {name: tensor_data(name, t) for name, t in built.constants.items()})

@@ -1,0 +1,156 @@
+"""Options of the backend, as typed by the user, checked and made into one frozen value."""
+
+from __future__ import annotations
+
+import os
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from inductor_frontend.cache.keys import Choices
+from inductor_frontend.cache.store import Store
+from inductor_frontend.errors import BackendError, CaptureError
+from inductor_frontend.options import CaptureOptions
+from inductor_frontend.settings import read_settings
+from wrapper_ir.errors import PassError, PluginError
+from wrapper_ir.protocols import Emitter
+from wrapper_ir.registry import emitter
+
+__all__ = ["BackendOptions"]
+
+# Any in this file: options as the user typed them, and the results of emitters.
+_OWN = ("cache", "emitter", "passes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendOptions:
+    """Options of the backend, as given in `torch.compile(..., options={...})`; the rest are fields of `CaptureOptions`.
+
+    `emitter`: the name of an installed emitter, or an emitter (one made with options of its own).
+    `passes`: a pipeline of wrapper_ir passes in text form, run after lifetimes are derived.
+    `cache`: False, True, or the folder to cache in; what the environment says where it is None (see `settings`).
+    """
+
+    emitter: str | Emitter[Any] = "python"
+    passes: str = ""
+    cache: bool | str | None = None
+    capture: CaptureOptions = field(default_factory=CaptureOptions)
+
+    @staticmethod
+    def parse(options: Mapping[str, Any] | None) -> BackendOptions:
+        """Options from torch.compile's dictionary; raises CaptureError FE103 for unknown names and wrong values."""
+        given = dict(options or {})
+        known = {f.name for f in fields(CaptureOptions)}
+        if unknown := sorted(str(name) for name in given if name not in known.union(_OWN)):
+            raise CaptureError(
+                "FE103", f"unknown options {unknown}", hint=f"known: {sorted(known.union(_OWN))}"
+            )
+        own = {name: given.pop(name) for name in _OWN if name in given}
+        return BackendOptions(
+            emitter=_emitter(own.get("emitter", "python")),
+            passes=_passes(own.get("passes", "")),
+            cache=_cache(own.get("cache")),
+            capture=_made(CaptureOptions, given, ""),
+        )
+
+    @property
+    def emitter_name(self) -> str:
+        """The emitter's name."""
+        return self.emitter if isinstance(self.emitter, str) else self.emitter.name
+
+    def find_emitter(self) -> Emitter[Any]:
+        """The emitter; raises BackendError FE401 where none of this name is installed, or it does not load."""
+        if not isinstance(self.emitter, str):
+            return self.emitter
+        try:
+            return emitter(self.emitter)
+        except PluginError as error:
+            raise BackendError("FE401", f"no emitter {self.emitter!r}: {error}") from error
+
+    def choices(self) -> Choices:
+        """What the user chose, as part of a cache key."""
+        return Choices(
+            capture=self.capture, passes=self.passes, emitter=self.emitter, emitter_name=self.emitter_name
+        )
+
+    def store(self) -> Store | None:
+        """The cache to use; None where it is off."""
+        settings = read_settings()
+        on = settings.cache if self.cache is None else self.cache is not False
+        folder = Path(self.cache).expanduser().absolute() if isinstance(self.cache, str) else settings.folder
+        return Store(folder, settings.limit_bytes) if on else None
+
+
+def _emitter(value: Any) -> str | Emitter[Any]:
+    if isinstance(value, str):
+        return value
+    if callable(getattr(value, "compile", None)) and isinstance(getattr(value, "name", None), str):
+        found: Emitter[Any] = value
+        return found
+    raise CaptureError(
+        "FE103",
+        f"option 'emitter' is {value!r}",
+        hint="the name of an installed emitter, or an emitter (see wrapper_ir.protocols.Emitter)",
+    )
+
+
+def _passes(value: Any) -> str:
+    """The pipeline in its canonical spelling."""
+    if not isinstance(value, str):
+        raise CaptureError("FE103", f"option 'passes' is {value!r}", hint="a pipeline in text form")
+    if not value.strip():
+        return ""
+    # Imported here: passes are for those who ask for some.
+    from wrapper_ir.passes import parse_pipeline, print_pipeline
+
+    try:
+        return print_pipeline(parse_pipeline(value))
+    except PassError as error:
+        raise CaptureError(
+            "FE103", f"option 'passes' is {value!r}: {error.message}", hint=error.hint
+        ) from error
+
+
+def _cache(value: Any) -> bool | str | None:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+    raise CaptureError("FE103", f"option 'cache' is {value!r}", hint="True, False, or a folder")
+
+
+def _made(cls: type[Any], given: Mapping[str, Any], prefix: str) -> Any:
+    """An options object from a dictionary, every value held against the type of its field."""
+    kinds = typing.get_type_hints(cls)
+    if unknown := sorted(str(name) for name in given if name not in kinds):
+        raise CaptureError(
+            "FE103", f"unknown options {unknown} in {prefix!r}", hint=f"known: {sorted(kinds)}"
+        )
+    values = {}
+    for name, value in given.items():
+        kind = kinds[name]
+        if is_dataclass(kind) and isinstance(value, Mapping):
+            value = _made(typing.cast(type, kind), value, f"{prefix}{name}.")  # a dataclass is a type
+        if not _fits(value, kind):
+            raise CaptureError(
+                "FE103",
+                f"option '{prefix}{name}' is {value!r}, not of type {getattr(kind, '__name__', kind)}",
+            )
+        values[name] = value
+    return cls(**values)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if isinstance(kind, types.UnionType):
+        return any(_fits(value, one) for one in typing.get_args(kind))
+    if typing.get_origin(kind) is typing.Literal:
+        return value in typing.get_args(kind)
+    plain = typing.get_origin(kind) or kind
+    if plain is int and isinstance(value, bool):
+        return False
+    return isinstance(value, plain)

@@ -1,0 +1,49 @@
+"""What upstream asks of an inner compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch._inductor.virtualized import V
+from torch.fx import GraphModule
+
+from inductor_frontend._compat import shape_env_from_inputs
+from inductor_frontend.errors import CaptureError
+
+__all__ = ["GraphRequest"]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRequest:
+    """What upstream asks of an inner compiler: a graph, its inputs, and `facts`, its keyword arguments.
+
+    Those that concern CUDA graphs (`cudagraphs`, `boxed_forward_device_index`), labels and logs are ignored."""
+
+    gm: GraphModule
+    inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
+    facts: Mapping[str, Any]  # Any: each fact has its own type
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether this is a backward graph."""
+        return bool(self.facts.get("is_backward", False))
+
+    @property
+    def shape_env(self) -> Any:  # Any: torch's ShapeEnv, untyped
+        """The ShapeEnv of the graph's sizes; None where all are fixed."""
+        env = getattr(self.gm, "shape_env", None)  # autograd leaves it there
+        return shape_env_from_inputs(self.inputs) if env is None else env
+
+    def check(self) -> None:
+        """Raises CaptureError FE103 where upstream asks for another kind of code than the backend makes."""
+        wanted = [name for name in ("cpp_wrapper", "fx_wrapper") if self.facts.get(name)]
+        wanted += ["aot_mode"] if V.aot_compilation or self.facts.get("aot_mode") else []
+        wanted += ["extern_node_serializer"] if self.facts.get("extern_node_serializer") else []
+        if wanted:
+            raise CaptureError(
+                "FE103",
+                f"upstream was asked for {', '.join(wanted)}, which this backend does not make",
+                hint="export the model and use inductor_frontend.capture, then an emitter",
+            )

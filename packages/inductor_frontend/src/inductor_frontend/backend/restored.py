@@ -1,0 +1,120 @@
+"""A function out of the cache, put back into what upstream's autograd puts around compiled graphs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch._dynamo import compiled_autograd
+from torch._functorch._aot_autograd.aot_autograd_result import (
+    GenericAOTAutogradResult,
+    GenericCompiledBackward,
+    InductorOutput,
+)
+from torch._functorch.aot_autograd import prepare_aot_module_simplified
+from torch._guards import TracingContext, tracing
+from torch.fx import GraphModule
+
+from inductor_frontend.backend.calling import Boxed, boxed, deferred
+from inductor_frontend.cache.function_entry import CompiledFunction
+from wrapper_ir.protocols import Emitter
+
+__all__ = ["restore"]
+
+# Any in this file: tensors and numbers, and upstream's untyped records.
+
+
+@dataclass
+class _Ready(InductorOutput[Any]):
+    """A compiled graph where upstream expects one that it would load."""
+
+    call: Boxed
+
+    def pre_save(self) -> None:
+        """Nothing: it came from our cache and goes into none."""
+
+    def load(self, example_inputs: Sequence[Any]) -> Any:
+        """The callable."""
+        return self.call
+
+    def post_compile(self, result: Any, fx_config: Any) -> Any:
+        """The callable, unchanged."""
+        return result
+
+
+@dataclass
+class _ReadyBackward(GenericCompiledBackward[Any], _Ready):
+    """The same for a backward graph."""
+
+    def post_compile(self, result: Any, fx_config: Any) -> Any:
+        """The callable, hidden from Dynamo."""
+        return _hidden(result, "compiled backward graph")
+
+
+def restore(
+    found: CompiledFunction, gm: GraphModule, inputs: Sequence[Any], emitter: Emitter[Any]
+) -> Callable[..., Any]:
+    """The callable that upstream's autograd would have made around the graphs of `found`. Raises BackendError."""
+    with ExitStack() as stack:
+        context = TracingContext.try_get()
+        assert context is not None  # functions are cached under Dynamo only
+        stack.enter_context(tracing(context))
+        stack.enter_context(compiled_autograd._disable())
+        prepared = prepare_aot_module_simplified(gm, inputs, **_preparation())
+        parameters, fake_inputs, config = prepared[1], prepared[4], prepared[6]
+        run = _result(found, emitter).wrap_post_compile(fake_inputs, config, {})
+
+    def call(*args: Any) -> Any:
+        return run([*parameters, *args])
+
+    return _hidden(call, "compiled function")
+
+
+def _hidden(call: Callable[..., Any], reason: str) -> Callable[..., Any]:
+    """`call`, which Dynamo does not look into."""
+    disable: Any = torch._dynamo.disable  # upstream leaves it untyped
+    hidden: Callable[..., Any] = disable(call, reason=reason)
+    return hidden
+
+
+def _preparation() -> dict[str, Any]:
+    """Arguments as upstream's own compile flow gives them; versions of torch differ in which there are."""
+    wanted = {
+        "kwargs": None,
+        "decompositions": None,
+        "keep_inference_input_mutations": True,
+        "boxed_forward_device_index": None,
+        "ignore_shape_env": False,
+        "flatten": False,
+    }
+    known = inspect.signature(prepare_aot_module_simplified).parameters
+    return {name: value for name, value in wanted.items() if name in known}
+
+
+def _result(found: CompiledFunction, emitter: Emitter[Any]) -> GenericAOTAutogradResult[Any, Any]:
+    """Upstream's record of a compiled function; what it keeps for its logs is left empty."""
+    facts = found.facts
+    backward = None
+    if found.backward is not None:
+        kept = found.backward
+        backward = _ReadyBackward(
+            call=deferred(lambda keep: (boxed(kept.graph, emitter), kept.overwrites)),
+            backward_state_indices=[],
+            num_symints_saved_for_bw_=facts.saved_sizes,
+        )
+    known = {
+        "compiled_fw": _Ready(boxed(found.forward, emitter)),
+        "compiled_bw": backward,
+        "runtime_metadata": facts.metadata,
+        "dispatch_wrappers": [],
+        "num_fw_outs_saved_for_bw": facts.saved,
+        "indices_of_inps_to_detach": list(facts.detached),
+        "forward_time_taken_ns": 0,
+        "backward_time_taken_ns": 0,
+    }
+    names = [f.name for f in fields(GenericAOTAutogradResult)]
+    return GenericAOTAutogradResult(**{name: known.get(name) for name in names})  # type: ignore[arg-type]  # by name

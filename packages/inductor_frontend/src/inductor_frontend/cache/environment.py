@@ -1,0 +1,179 @@
+"""What decides about compiled code besides the graph: versions, options of torch, its global state, the processor."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution, entry_points
+from pathlib import Path
+from typing import Any
+
+import sympy
+import torch
+from torch._functorch import config as functorch_config
+from torch._inductor import config as inductor_config
+from torch._inductor.decomposition import decompositions
+from torch._inductor.lowering import lowerings
+from torch._ops import OpOverload, OpOverloadPacket
+from torch.fx.experimental import _config as symbols_config
+
+from inductor_frontend.cache.canonical import NoCanonicalForm, Writer
+from inductor_frontend.cache.operators import is_own_library
+from inductor_frontend.isolation import functorch_patches, inductor_patches
+from inductor_frontend.options import CaptureOptions
+
+__all__ = ["emitter_version", "foreign_operators", "function_lines", "option_lines", "program_lines"]
+
+# Options that do not reach compiled code: logs, workers, caches, and folders of compilers for accelerators.
+_IGNORED = (
+    "trace.", "worker_", "compile_threads", "quiesce_async", "fx_graph_", "autotune_local_cache",
+    "autotune_remote_cache", "bundled_autotune_remote_cache", "force_disable_caches", "fresh_cache",
+    "cudagraph_policy", "cutlass.", "cuda.", "rocm.", "xpu.", "pre_grad_pass_timing", "enable_autograd_cache",
+    "enable_remote_autograd_cache", "bundled_autograd_cache", "bypass_autograd_cache_key", "strict_autograd_cache",
+    "force_autograd_cache", "force_non_lazy_backward_lowering", "debug_", "disable_progress", "verbose_progress",
+)  # fmt: skip
+
+
+@functools.cache
+def program_lines() -> tuple[str, ...]:
+    """Versions, sources of the packages that make programs, and the processor: fixed for the life of a process."""
+    return (
+        f"torch {torch.__version__} {torch.version.git_version}",
+        f"python {sys.version_info[:3]} sympy {sympy.__version__} {platform.machine()}",
+        f"processor {_processor()}",
+        *(f"{name} {_version(name)}" for name in ("inductor-frontend", "wrapper-ir")),
+        f"sources {_sources()}",
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return distribution(name).version
+    except PackageNotFoundError:  # running from a source tree that is not installed
+        return "unknown"
+
+
+def _sources() -> str:
+    """A digest of our own source files: while they are being worked on, versions stay the same."""
+    digest = hashlib.sha256()
+    for name in ("inductor_frontend", "wrapper_ir"):
+        folder = Path(str(sys.modules[name].__file__)).parent
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(f"{path.relative_to(folder)}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _processor() -> str:
+    """The model and features of the first processor, as the operating system states them."""
+    facts: list[str] = []
+    try:
+        with Path("/proc/cpuinfo").open() as lines:
+            for line in lines:
+                if not line.strip():
+                    break
+                if line.startswith(("model name", "flags", "cache size", "Features", "CPU part")):
+                    facts.append(line.strip())
+    except OSError:
+        facts.append(platform.processor())
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+
+
+def emitter_version(name: str) -> str:
+    """The distribution that provides an emitter, and its version."""
+    found = [e.dist for e in entry_points(group="wrapper_ir.emitters", name=name) if e.dist is not None]
+    return ",".join(sorted(f"{d.name} {d.version}" for d in found))
+
+
+def option_lines(options: CaptureOptions) -> Iterator[str]:
+    """Options and global state of torch that reach compiled code. Raises NoCanonicalForm, which names the option."""
+    pinned = {**inductor_patches(options), **functorch_patches()}
+    for module in (inductor_config, functorch_config, symbols_config):
+        # Any: options are of all types
+        table: dict[str, Any] = module.get_config_copy()
+        for name in sorted(table):
+            if name not in pinned and not name.startswith(_IGNORED):
+                yield f"{module.__name__}.{name} {_option(name, table[name])}"
+    yield from _global_state()
+
+
+def _option(name: str, value: Any) -> str:  # Any: the option's own type
+    if callable(getattr(value, "uuid", None)):  # upstream's own protocol for passes
+        identity = value.uuid()
+        if identity is None:
+            raise NoCanonicalForm(f"option {name}: a pass without identity")
+        return f"pass {identity!r}"
+    try:
+        return Writer().text(value)
+    except NoCanonicalForm as error:
+        raise NoCanonicalForm(f"option {name}: {error}") from None
+
+
+def _global_state() -> Iterator[str]:
+    backends = torch.backends
+    # torch publishes no types for most of these
+    yield f"dtype {torch.get_default_dtype()} threads {torch.get_num_threads()}"
+    yield f"deterministic {torch.are_deterministic_algorithms_enabled()}"
+    yield f"warn only {torch.is_deterministic_algorithms_warn_only_enabled()}"
+    yield f"fill {torch.utils.deterministic.fill_uninitialized_memory}"  # type: ignore[attr-defined]  # a property of a module
+    yield f"matmul {torch.get_float32_matmul_precision()} {getattr(backends, 'fp32_precision', None)}"
+    yield f"mkldnn {backends.mkldnn.enabled} {backends.mkldnn.deterministic}"
+    yield f"mkldnn precision {_precisions(backends.mkldnn)}"
+    yield f"capability {backends.cpu.get_cpu_capability()} {os.environ.get('ATEN_CPU_CAPABILITY', '')}"
+    yield f"quantized {backends.quantized.engine}"
+    yield f"einsum {backends.opt_einsum.enabled} {backends.opt_einsum.strategy}"
+    for device in sorted(torch._C._autocast_supported_devices()):
+        if torch.is_autocast_enabled(device):
+            yield f"autocast {device} {torch.get_autocast_dtype(device)}"
+
+
+def _precisions(mkldnn: Any) -> list[object]:  # Any: a module with properties, which older torch lacks
+    names = ("matmul", "conv", "rnn")
+    return [getattr(getattr(mkldnn, name, None), "fp32_precision", None) for name in names]
+
+
+def function_lines() -> Iterator[str]:
+    """State that autograd's tracing depends on, beside `option_lines`. Raises NoCanonicalForm."""
+    cuda: Any = torch.backends.cuda  # torch leaves these functions untyped
+    yield f"grad {torch.is_grad_enabled()} inference {torch.is_inference_mode_enabled()}"
+    flags = (cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled())
+    yield f"attention {flags}"
+    yield f"autocast cache {torch.is_autocast_cache_enabled()}"
+    if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
+        raise NoCanonicalForm("hooks on saved tensors")
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        raise NoCanonicalForm("a transform of torch.func around the call")
+    if torch._C._len_torch_dispatch_stack():
+        raise NoCanonicalForm("a dispatch mode around the call")
+    if torch._C._len_torch_function_stack():
+        raise NoCanonicalForm("a function mode around the call")
+
+
+def foreign_operators() -> frozenset[str]:
+    """Operators that somebody else taught upstream to lower or to decompose: what that code does has no name.
+
+    Raises NoCanonicalForm where one of torch's own operators is among them.
+    """
+    found: set[str] = set()
+    for table in (lowerings, decompositions):
+        for op, function in table.items():
+            if not _from_torch(function):
+                if not isinstance(op, (OpOverload, OpOverloadPacket)) or is_own_library(op):
+                    raise NoCanonicalForm(f"a foreign rule for {op}")
+                found.add(str(op))
+    return frozenset(found)
+
+
+def _from_torch(function: Any) -> bool:  # Any: functions, operators, partial applications
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        else:
+            module = getattr(function, "__module__", None) or type(function).__module__
+            return module is not None and module.split(".")[0] == "torch"

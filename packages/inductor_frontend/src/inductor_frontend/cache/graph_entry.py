@@ -1,0 +1,91 @@
+"""One compiled graph as it is kept: the artifact, and what upstream must be told about it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+import sympy
+
+from inductor_frontend.cache.sizes import Size, to_record
+from inductor_frontend.cache.statistics import count
+from inductor_frontend.cache.store import DamagedEntry, Store
+from inductor_frontend.cache.symbols import SymbolState
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import ArtifactError, WirError
+from wrapper_ir.storage import load, save
+
+__all__ = ["CompiledGraph", "find_graph", "store_graph"]
+
+_FACTS = "inductor_frontend.compiled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledGraph:
+    """A graph's artifact; for each parameter of its program the position of the graph's input (of `inputs` many); for
+    each result its strides, where they are known; and the guards on sizes that compiling it added."""
+
+    artifact: Artifact
+    inputs: int
+    positions: tuple[int, ...]
+    strides: tuple[tuple[Size, ...] | None, ...]
+    guards: tuple[sympy.Basic, ...]
+
+
+def store_graph(store: Store, key: str, graph: CompiledGraph) -> None:
+    """Keeps a graph under its key. Raises NoCanonicalForm."""
+    facts = {
+        "key": key,
+        "inputs": graph.inputs,
+        "positions": list(graph.positions),
+        "strides": [None if s is None else [to_record(x) for x in s] for s in graph.strides],
+        "guards": [to_record(g) for g in graph.guards],
+    }
+    metadata = {**graph.artifact.metadata, _FACTS: json.dumps(facts)}
+    artifact = replace(graph.artifact, metadata=MappingProxyType(metadata))
+    store.write(_name(key), lambda path: _save(artifact, path))
+
+
+def find_graph(store: Store, key: str, symbols: SymbolState) -> CompiledGraph | None:
+    """The graph of a key, its sizes in terms of `symbols`; None where there is none."""
+    found = store.read(_name(key), lambda path: _load(path, key, symbols))
+    count("graph_misses" if found is None else "graph_hits")
+    return found
+
+
+def _name(key: str) -> str:
+    return f"graphs/{key}.wir"
+
+
+def _save(artifact: Artifact, path: Path) -> None:
+    try:
+        save(artifact, path)
+    except ArtifactError as error:
+        raise OSError(0, error.message) from error
+
+
+def _load(path: Path, key: str, symbols: SymbolState) -> CompiledGraph:
+    try:
+        artifact = load(path)
+    except WirError as error:
+        if not path.exists():  # gone between looking and reading
+            raise FileNotFoundError(path) from error
+        raise DamagedEntry(error.message) from error
+    match json.loads(artifact.metadata.get(_FACTS, "{}")):
+        case {
+            "key": found,
+            "inputs": int(inputs),
+            "positions": [*positions],
+            "strides": [*strides],
+            "guards": [*guards],
+        } if found == key:
+            return CompiledGraph(
+                artifact=artifact,
+                inputs=inputs,
+                positions=tuple(positions),
+                strides=tuple(None if s is None else tuple(map(symbols.read, s)) for s in strides),
+                guards=symbols.read_guards(guards),
+            )
+    raise DamagedEntry("its facts are not those of this key")

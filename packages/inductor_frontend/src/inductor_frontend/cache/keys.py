@@ -1,0 +1,130 @@
+"""Keys: the hash of everything that a compilation depends on, written as text section by section."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from inductor_frontend.cache.canonical import NoCanonicalForm, Writer
+from inductor_frontend.cache.environment import (
+    emitter_version,
+    foreign_operators,
+    function_lines,
+    option_lines,
+    program_lines,
+)
+from inductor_frontend.cache.graphs import FUNCTION, GRAPH, graph_lines
+from inductor_frontend.cache.symbols import SymbolState
+from inductor_frontend.cache.tensors import fake_text, input_text
+from inductor_frontend.options import CaptureOptions
+
+__all__ = ["Choices", "GraphFacts", "function_key", "graph_key"]
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What the user chose, of which programs are made: the emitter is part of it by name and options, although what
+    is stored does not depend on it."""
+
+    capture: CaptureOptions
+    passes: str
+    emitter: object
+    emitter_name: str
+
+    def lines(self) -> Iterator[str]:
+        """The lines of a key."""
+        yield f"options {Writer().text(self.capture)}"
+        yield f"passes {self.passes}"
+        yield f"emitter {self.emitter_name} {emitter_version(self.emitter_name)} {_emitter_text(self.emitter)}"
+
+
+def _emitter_text(emitter: object) -> str:
+    """The options of an emitter that was given as an object; raises NoCanonicalForm."""
+    if isinstance(emitter, str):
+        return ""
+    return Writer().text(emitter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphFacts:
+    """What upstream says about a graph beside the graph itself."""
+
+    inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
+    static_inputs: Sequence[int]
+    donated: Sequence[int]
+    is_inference: bool
+    is_backward: bool
+
+    def lines(self) -> Iterator[str]:
+        """The lines of a key."""
+        yield f"inference {self.is_inference} backward {self.is_backward}"
+        yield f"static {sorted(self.static_inputs)} donated {sorted(self.donated)}"
+        writer = Writer(tensor=fake_text)
+        yield from (f"input {writer.text(x)}" for x in self.inputs)
+
+
+def graph_key(gm: fx.GraphModule, facts: GraphFacts, symbols: SymbolState, choices: Choices) -> str:
+    """The key of one graph after autograd. Raises NoCanonicalForm."""
+    foreign = foreign_operators()
+    if foreign and (used := foreign & {str(n.target) for n in gm.graph.nodes}):
+        raise NoCanonicalForm(f"a foreign rule for {min(used)}")
+    sections = {
+        "program": program_lines(),
+        "options": [*choices.lines(), *option_lines(choices.capture)],
+        "facts": facts.lines(),
+        "symbols": symbols.lines(),
+        "graph": graph_lines(gm, GRAPH),
+    }
+    return _digest("graph", sections)
+
+
+def function_key(gm: fx.GraphModule, inputs: Sequence[Any], symbols: SymbolState, choices: Choices) -> str:
+    """The key of a whole function as Dynamo gives it, before autograd. `inputs` are its real inputs (tensors, numbers).
+    Raises NoCanonicalForm."""
+    foreign_operators()  # raises for torch's own, and only those can occur
+    sections = {
+        "program": program_lines(),
+        "options": [*choices.lines(), *option_lines(choices.capture), *function_lines()],
+        "inputs": list(_input_lines(gm, inputs)),
+        "symbols": symbols.lines(),
+        "graph": graph_lines(gm, FUNCTION),
+    }
+    return _digest("function", sections)
+
+
+def _input_lines(gm: fx.GraphModule, inputs: Sequence[Any]) -> Iterator[str]:
+    """Each input as Dynamo sees it and as it is; and which of them share memory."""
+    writer = Writer(tensor=fake_text)
+    storages: dict[object, int] = {}
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    if len(placeholders) != len(inputs) or any("example_value" not in n.meta for n in placeholders):
+        raise NoCanonicalForm("a graph that is not Dynamo's")
+    for node, value in zip(placeholders, inputs):
+        static = node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type")
+        shared = ""
+        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+            shared = f" memory {storages.setdefault(value.untyped_storage()._cdata, len(storages))}"
+        yield f"{writer.text(node.meta['example_value'])} {input_text(value)} static {static}{shared}"
+    for name, tensor in [*gm.named_parameters(), *gm.named_buffers()]:
+        yield f"{name} {fake_text(tensor)} {input_text(tensor)}"
+
+
+def _digest(kind: str, sections: dict[str, Iterable[str]]) -> str:
+    """The hash over all sections; the parts are logged, so that two runs can be held against each other."""
+    whole = hashlib.sha256(kind.encode())
+    parts = []
+    for name, lines in sections.items():
+        part = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        whole.update(f"{name} {part}\n".encode())
+        parts.append(f"{name} {part[:12]}")
+    key = whole.hexdigest()
+    _LOG.debug("%s %s: %s", kind, key, ", ".join(parts))
+    return key

@@ -1,0 +1,157 @@
+"""What autograd does around its graphs at run time, as JSON and back: upstream's own records, class by class.
+
+Only classes of a few of upstream's modules are written, and only those are made when reading: nothing is imported,
+called or evaluated that the file names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import sys
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch._C import _functionalization as views
+from torch._functorch._aot_autograd import descriptors, schemas
+from torch._functorch._aot_autograd.functional_utils import ViewMetaSequence
+from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
+
+from inductor_frontend.cache.operators import NoCanonicalForm
+from inductor_frontend.cache.sizes import Json
+from inductor_frontend.cache.store import DamagedEntry
+
+__all__ = ["read_record", "write_record"]
+
+# Any in this file: fields of upstream's records.
+_MODULES = (schemas.__name__, descriptors.__name__)
+_TENSORS = (torch.Tensor, torch.nn.Parameter, FakeTensor, FunctionalTensor)
+_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool, type(None))
+_TYPES: Mapping[str, type] = MappingProxyType({t.__name__: t for t in (*_TENSORS, *_NUMBERS)})
+_TORCH: Mapping[str, type] = MappingProxyType(
+    {"dtype": torch.dtype, "memory_format": torch.memory_format, "layout": torch.layout}
+)
+
+
+def write_record(value: Any) -> Json:
+    """A value as JSON; raises NoCanonicalForm for classes that are not known here."""
+    match value:
+        case enum.Enum():
+            return {"enum": _class_name(type(value)), "name": value.name}
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return {"float": value.hex()}
+        case torch.Size():
+            return {"size": [write_record(x) for x in value]}
+        case list():
+            return [write_record(x) for x in value]
+        case tuple() if type(value) is tuple:
+            return {"tuple": [write_record(x) for x in value]}
+        case set():
+            return {"set": [write_record(x) for x in sorted(value)]}
+        case dict():
+            return {"dict": [[write_record(k), write_record(v)] for k, v in value.items()]}
+        case torch.device():
+            return {"device": str(value)}
+        case torch.dtype() | torch.memory_format() | torch.layout():
+            return {"torch": str(value).removeprefix("torch.")}
+        case ViewMetaSequence():
+            return {"views": [_write_view(v) for v in value.sequence]}
+        case type() if _TYPES.get(value.__name__) is value:
+            return {"type": value.__name__}
+    if dataclasses.is_dataclass(value):
+        fields = {name: write_record(x) for name, x in vars(value).items()}
+        return {"class": _class_name(type(value)), "fields": fields}
+    raise NoCanonicalForm(f"a record of autograd with a {type(value).__qualname__}")
+
+
+def _write_view(view: Any) -> Json:
+    """One step of how an output is a view of an input: its operator, and what it is called with."""
+    name = type(view).__name__
+    if view.has_symbolic_inputs or getattr(views, name, None) is not type(view):
+        raise NoCanonicalForm(f"a view with {name}")
+    modes = views.InverseReturnMode  # type: ignore[attr-defined]  # not in the stubs
+    return [name, [{"mode": x.name} if isinstance(x, modes) else write_record(x) for x in view.as_tuple()]]
+
+
+def _read_views(body: Any) -> ViewMetaSequence:
+    """The views of an output. What upstream compares them by while it traces is not restored."""
+    modes = views.InverseReturnMode.__members__  # type: ignore[attr-defined]  # not in the stubs
+    steps = []
+    for name, arguments in body:
+        cls = getattr(views, name, None) if name.endswith("_ViewMeta") else None
+        if cls is None:
+            raise DamagedEntry(f"view {name} is not known")
+        steps.append(
+            cls(
+                tuple(
+                    modes[x["mode"]] if isinstance(x, dict) and "mode" in x else read_record(x)
+                    for x in arguments
+                )
+            )
+        )
+    made = object.__new__(ViewMetaSequence)
+    made.sequence, made.metadata = steps, None  # type: ignore[assignment]  # see above
+    return made
+
+
+def _class_name(cls: type) -> str:
+    if cls.__module__ not in _MODULES or getattr(sys.modules[cls.__module__], cls.__name__, None) is not cls:
+        raise NoCanonicalForm(f"a record of autograd of class {cls.__qualname__}")
+    return f"{cls.__module__}:{cls.__name__}"
+
+
+def read_record(record: Json) -> Any:
+    """The value of a record; raises DamagedEntry for one that is not well formed, or of another torch."""
+    match record:
+        case None | bool() | int() | str():
+            return record
+        case [*items]:
+            return [read_record(x) for x in items]
+        case {"enum": str(cls), "name": str(name)}:
+            return _find(cls, enum.Enum)[name]
+        case {"class": str(cls), "fields": dict(fields)}:
+            # As upstream's own cache does: the fields as they were, not what a constructor would make of them.
+            made = object.__new__(_find(cls, object))
+            vars(made).update({name: read_record(x) for name, x in fields.items()})
+            return made
+        case dict() if len(record) == 1:
+            [(kind, body)] = record.items()
+            read = _READERS.get(kind)
+            if read is not None:
+                return read(body)
+    raise DamagedEntry(f"not a record: {record!r}")
+
+
+def _find(name: str, base: type) -> Any:
+    module, _, cls = name.partition(":")
+    found = getattr(sys.modules[module], cls, None) if module in _MODULES else None
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise DamagedEntry(f"class {name} is not known")
+    return found
+
+
+def _torch(body: Any) -> Any:
+    found = getattr(torch, body, None)
+    if not isinstance(found, tuple(_TORCH.values())):
+        raise DamagedEntry(f"torch.{body} is not known")
+    return found
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "float": float.fromhex,
+        "size": lambda body: torch.Size(map(read_record, body)),
+        "tuple": lambda body: tuple(map(read_record, body)),
+        "set": lambda body: set(map(read_record, body)),
+        "dict": lambda body: {read_record(k): read_record(v) for k, v in body},
+        "device": torch.device,
+        "torch": _torch,
+        "type": lambda body: _TYPES[body],
+        "views": _read_views,
+    }
+)

@@ -1,0 +1,88 @@
+"""Size expressions of torch as JSON and back, exactly: the same classes, the same symbols. Nothing is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import sympy
+import torch.utils._sympy.functions as functions
+
+from inductor_frontend.cache.operators import NoCanonicalForm
+from inductor_frontend.cache.store import DamagedEntry
+
+__all__ = ["Json", "Size", "from_record", "to_record"]
+
+Size: TypeAlias = "int | sympy.Basic"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_CORE = {
+    c.__name__: c
+    for c in (
+        sympy.Add, sympy.Mul, sympy.Pow, sympy.Eq, sympy.Ne, sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge, sympy.And,
+        sympy.Or, sympy.Not, sympy.Piecewise, sympy.Abs,
+    )
+}  # fmt: skip
+
+
+def _torch_class(name: str) -> type[sympy.Basic] | None:
+    """One of torch's own functions of sizes, such as FloorDiv."""
+    found = getattr(functions, name, None)
+    own = (
+        isinstance(found, type) and issubclass(found, sympy.Basic) and found.__module__ == functions.__name__
+    )
+    return found if own else None
+
+
+def to_record(expr: Size) -> Json:
+    """A size expression as JSON; raises NoCanonicalForm where it could not be read back as it is."""
+    record = _write(expr)
+    if isinstance(expr, sympy.Basic):
+        symbols = {str(s): s for s in expr.free_symbols}
+        if from_record(record, symbols) != expr:
+            raise NoCanonicalForm(f"size expression {expr}")
+    return record
+
+
+def _write(expr: object) -> Json:
+    match expr:
+        case bool() | int():
+            return expr
+        case sympy.Integer():
+            return int(expr)
+        case sympy.logic.boolalg.BooleanAtom():
+            return bool(expr)
+        case sympy.Symbol():
+            return {"symbol": expr.name}
+        case sympy.Rational():
+            return {"ratio": [int(expr.p), int(expr.q)]}
+        case sympy.Float():
+            return {"float": float(expr).hex()}
+        case _:
+            pass
+    name = type(expr).__name__
+    if not isinstance(expr, sympy.Basic) or (_CORE.get(name) or _torch_class(name)) is not type(expr):
+        raise NoCanonicalForm(f"size expression {expr}")
+    return {"call": name, "args": [_write(a) for a in expr.args]}
+
+
+def from_record(record: Json, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
+    """The expression of a record; raises DamagedEntry for one that is not well formed."""
+    match record:
+        case bool():
+            return sympy.true if record else sympy.false
+        case int():
+            return sympy.Integer(record)
+        case {"symbol": str(name)} if name in symbols:
+            return symbols[name]
+        case {"ratio": [int(p), int(q)]} if q:
+            return sympy.Rational(p, q)
+        case {"float": str(text)}:
+            return sympy.Float(float.fromhex(text))
+        case {"call": str(name), "args": [*args]}:
+            cls = _CORE.get(name) or _torch_class(name)
+            if cls is not None:
+                return cls(*(from_record(a, symbols) for a in args))
+        case _:
+            pass
+    raise DamagedEntry(f"not a size expression: {record!r}")

@@ -1,0 +1,60 @@
+"""Tensors in keys: what is known of one while compiling, and the bytes of constants."""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+from torch._subclasses import FakeTensor
+
+from inductor_frontend.cache.operators import NoCanonicalForm
+from inductor_frontend.constants import tensor_data
+
+__all__ = ["constant_text", "fake_text", "input_text"]
+
+_CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer, FakeTensor)
+
+
+def _sizes(values: tuple[int | torch.SymInt, ...]) -> str:
+    return ",".join(str(v) if type(v) is int else f"{v.node.expr}" for v in values)  # type: ignore[union-attr]  # a SymInt
+
+
+def fake_text(tensor: object) -> str:
+    """Everything about a fake tensor but what it stands for; raises NoCanonicalForm for what is not plain and dense."""
+    assert isinstance(tensor, torch.Tensor)
+    if type(tensor) not in _CLASSES:
+        raise NoCanonicalForm(f"tensor subclass {type(tensor).__qualname__}")
+    if tensor.layout is not torch.strided:
+        return f"{tensor.dtype}[{_sizes(tuple(tensor.shape))}]{tensor.device}{tensor.layout}"
+    flags = (
+        tensor.requires_grad,
+        tensor.is_conj(),
+        tensor.is_neg(),
+        tensor.is_quantized,
+        tensor.is_inference(),
+    )
+    marks = "".join("1" if flag else "0" for flag in flags)
+    shape, stride = _sizes(tuple(tensor.shape)), _sizes(tensor.stride())
+    offset = _sizes((tensor.storage_offset(),))
+    return f"{tensor.dtype}[{shape}|{stride}|{offset}]{tensor.device}:{marks}"
+
+
+def constant_text(tensor: object) -> str:
+    """A tensor that is part of the graph: what it is, and its bytes."""
+    assert isinstance(tensor, torch.Tensor)
+    if isinstance(tensor, FakeTensor):
+        raise NoCanonicalForm("a constant without bytes")
+    digest = hashlib.sha256(tensor_data("constant", tensor).buffer).hexdigest()
+    return f"constant {fake_text(tensor)} {digest}"
+
+
+def input_text(value: object) -> str:
+    """What autograd and aliasing know of a real input, beside its fake tensor's facts."""
+    if not isinstance(value, torch.Tensor):
+        return type(value).__qualname__
+    if type(value) not in _CLASSES:
+        raise NoCanonicalForm(f"input of tensor subclass {type(value).__qualname__}")
+    base = value._base
+    view = "" if base is None else f" view of {fake_text(base)}"
+    marks = (value.is_leaf, value.requires_grad, value.is_inference(), value.retains_grad)
+    return f"{type(value).__qualname__} {marks}{view}"
