@@ -38,6 +38,7 @@ _PINNED: Mapping[str, object] = {
     "max_autotune": False,
     "max_autotune_gemm": False,
     "max_autotune_pointwise": False,
+    "distributed_max_autotune_gemm": False,
     "remote_gemm_autotune_cache": False,
     # upstream's caches do not know who compiled
     "fx_graph_cache": False,

@@ -1,0 +1,21 @@
+"""oneDNN's own extern nodes: upstream's classes add a header for C++ and are library calls otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch._inductor import ir, mkldnn_ir
+
+from inductor_frontend.build.calls import call_alloc
+from inductor_frontend.build.scope import Scope
+
+__all__ = ["ONEDNN_HANDLERS"]
+
+ONEDNN_HANDLERS: Mapping[
+    type[ir.ExternKernel], Callable[[Scope, Any], None]
+] = {  # Any: each class takes its own
+    mkldnn_ir.MkldnnRnnLayer: call_alloc,
+    mkldnn_ir.WeightInt4PackMatmul: call_alloc,
+}
+"""Those that take plain weights. The others appear only where weights are packed, which a capture pins off."""

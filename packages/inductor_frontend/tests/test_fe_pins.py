@@ -1,0 +1,199 @@
+"""What a capture does not follow: upstream's options that would put text, timings or machine-specific data into a
+program are pinned, however the process sets them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch._functorch import config as functorch_config
+from torch._inductor import config as inductor_config
+
+from inductor_frontend import CaptureOptions, capture
+from inductor_frontend._compat import defers_input_checks
+from inductor_frontend.isolation import functorch_patches, inductor_patches
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.program import Program
+from wrapper_ir.registry import emitter
+from wrapper_ir.text import print_program
+
+Check = Callable[..., None]
+
+CHANGED: dict[str, object] = {
+    "freezing": True,
+    "freezing_discard_parameters": True,
+    "graph_partition": True,
+    "cpp_wrapper": True,
+    "fx_wrapper": True,
+    "memory_planning": True,
+    "allow_buffer_reuse": True,
+    "inplace_buffers": False,
+    "can_inplace_pad_graph_input": True,
+    "cpu_backend": "triton",
+    "max_autotune": True,
+    "max_autotune_gemm": True,
+    "max_autotune_pointwise": True,
+    "distributed_max_autotune_gemm": True,
+    "remote_gemm_autotune_cache": True,
+    "coordinate_descent_tuning": True,
+    "benchmark_kernel": True,
+    "benchmark_harness": False,
+    "benchmark_fusion": True,
+    "nan_asserts": True,
+    "size_asserts": False,
+    "scalar_asserts": False,
+    "alignment_asserts": True,
+    "comment_origin": True,
+    "generate_intermediate_hooks": True,
+    "profiler_mark_wrapper_call": True,
+    "profile_bandwidth": True,
+    "fx_graph_cache": True,
+    "aot_inductor.debug_intermediate_value_printer": "3",
+    "cpp.enable_kernel_profile": True,
+    "cpp.weight_prepack": True,
+    "triton.cudagraphs": True,
+    "triton.autotune_at_compile_time": True,
+    "trace.enabled": False,
+    "test_configs.track_memory_lifecycle": "assert",
+}
+"""Settings of the process that must not show in a program, one by one and all together."""
+
+ONE_BY_ONE = [
+    "freezing",
+    "graph_partition",
+    "cpp_wrapper",
+    "fx_wrapper",
+    "memory_planning",
+    "cpu_backend",
+    "max_autotune",
+    "cpp.enable_kernel_profile",
+    "test_configs.track_memory_lifecycle",
+]
+
+
+def example() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    """A multiplication, a convolution, a reduction and a concatenation: what the settings above would change."""
+    torch.manual_seed(0)
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+            self.convolution = nn.Conv1d(2, 2, 3)
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+            x = self.linear(x).relu().softmax(-1)
+            return torch.cat([x, x * 2]), self.convolution(y).relu()
+
+    return Model().eval(), (torch.randn(4, 8), torch.randn(1, 2, 8))
+
+
+@pytest.fixture(scope="module")
+def plain() -> Program:
+    return capture(*example()).program
+
+
+class TestCapture:
+    @pytest.mark.parametrize("name", ONE_BY_ONE)
+    def test_one_setting(self, name: str, plain: Program) -> None:
+        with inductor_config.patch({name: CHANGED[name]}):
+            assert capture(*example()).program == plain
+
+    def test_all_together(self, plain: Program) -> None:
+        known = inductor_config.get_config_copy()
+        with inductor_config.patch({k: v for k, v in CHANGED.items() if k in known}):
+            assert capture(*example()).program == plain
+
+    def test_from_the_environment(self, plain: Program) -> None:
+        """A process whose upstream was configured by variables before it was imported."""
+        names = (
+            "FREEZING",
+            "CPP_WRAPPER",
+            "GRAPH_PARTITION",
+            "MAX_AUTOTUNE",
+            "MAX_AUTOTUNE_GEMM",
+            "NAN_ASSERTS",
+        )
+        variables = {f"TORCHINDUCTOR_{name}": "1" for name in names} | {"TORCHINDUCTOR_SIZE_ASSERTS": "0"}
+        got = subprocess.run(
+            [sys.executable, "-W", "ignore", __file__],
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        seen, _, text = got.stdout.partition("\n")
+        assert seen == "True True False"
+        assert text == print_program(plain)
+
+    def test_a_convolution_and_a_multiplication_keep_plain_weights(self, plain: Program) -> None:
+        """Without freezing upstream packs nothing, and calls no operator that takes packed weights."""
+        assert {e.name.split("::")[0] for e in plain.externs} == {"aten"}
+        assert {c.value.name for c in plain.constants} == {
+            f"{layer}.{part}" for layer in ("linear", "convolution") for part in ("weight", "bias")
+        }
+
+    def test_recurrent_modules_keep_plain_weights(self, equals_eager: Check) -> None:
+        """Eager mode calls a fused operator of oneDNN for an LSTM; it takes weights as they are."""
+        torch.manual_seed(0)
+        model, x = nn.LSTM(3, 4, bidirectional=True).eval(), torch.randn(2, 5, 3)
+        with inductor_config.patch({"freezing": True, "cpp.weight_prepack": True}):
+            artifact = capture(model, (x,))
+        assert {e.name for e in artifact.program.externs} == {"aten::mkldnn_rnn_layer"}
+        equals_eager(artifact, model, x)
+
+
+def test_torch_compile_is_pinned_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs: list[Program] = []
+    python = type(emitter("python"))
+    compile = python.compile
+
+    def record(self: Any, artifact: Artifact, *args: Any) -> Any:  # Any: the emitter's own types
+        programs.append(artifact.program)
+        return compile(self, artifact, *args)
+
+    monkeypatch.setattr(python, "compile", record)
+    torch.manual_seed(0)
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).eval(), torch.randn(2, 4)
+    settings = {k: CHANGED[k] for k in ("freezing", "graph_partition", "cpp_wrapper", "memory_planning")}
+    for changed in ({}, settings):
+        torch._dynamo.reset()
+        with torch.no_grad(), inductor_config.patch(changed):
+            torch.testing.assert_close(torch.compile(model, backend="wrapper_ir")(x), model(x))
+    assert len(programs) == 2
+    assert programs[0] == programs[1]
+
+
+class TestTable:
+    def test_pins_are_options_that_upstream_has(self) -> None:
+        """A name that upstream does not know is ignored, so a typo would pin nothing."""
+        unknown = set(inductor_patches(CaptureOptions())) - set(inductor_config.get_config_copy())
+        assert unknown <= (set() if defers_input_checks() else NEWER_THAN_2_11)
+        assert set(functorch_patches()) <= set(functorch_config.get_config_copy())
+
+    def test_every_pin_differs_from_what_the_tests_set(self) -> None:
+        """Each is among the settings that are shown not to matter, with another value."""
+        pinned = inductor_patches(CaptureOptions())
+        shown = {name for name, value in CHANGED.items() if name in pinned and pinned[name] != value}
+        padding = {name for name in pinned if "pad" in name and name != "can_inplace_pad_graph_input"}
+        assert set(pinned) - shown == padding | {"fx_graph_remote_cache"}  # a service
+
+
+NEWER_THAN_2_11 = {"distributed_max_autotune_gemm"}
+
+
+def main() -> None:
+    """In a process of its own: what upstream was configured to, then the program."""
+    config = inductor_config
+    print(config.freezing, config.cpp_wrapper, config.size_asserts)
+    print(print_program(capture(*example()).program), end="")
+
+
+if __name__ == "__main__":
+    main()
