@@ -19,8 +19,10 @@ from torch._inductor.debug import DebugContext
 from torch._inductor.fx_passes.post_grad import view_to_reshape
 from torch._inductor.virtualized import V
 from torch.fx import GraphModule
+from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend._compat import decomposition_argument, shape_env_from_inputs
+from inductor_frontend.control_hints import control_flow_hint
 from inductor_frontend.errors import upstream_step
 from inductor_frontend.hooks import RecordingGraph
 
@@ -51,7 +53,10 @@ def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) ->
     gm, inputs = request.gm, request.inputs
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
-        with upstream_step("FE104", "upstream cannot lower the graph"):
+        # Tracing goes on around us; what we look at are real tensors as well.
+        stack.enter_context(_disable_current_modes())
+        hint = control_flow_hint(gm, inputs)
+        with upstream_step("FE104", "upstream cannot lower the graph", hint):
             view_to_reshape(gm)  # type: ignore[no-untyped-call]  # upstream's
             fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)
             _recursive_record_original_output_strides(gm)

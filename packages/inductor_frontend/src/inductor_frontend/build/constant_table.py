@@ -49,6 +49,7 @@ class ConstantTable:
         self._program = program
         self._roles = dict(roles)
         self._values: dict[object, Value] = {}
+        self._declared: set[Value] = set()
         self._check_shared_state()
 
     def _check_shared_state(self) -> None:
@@ -75,7 +76,7 @@ class ConstantTable:
 
     def declared(self, value: Value) -> bool:
         """Whether a value is a constant."""
-        return value in self._values.values()
+        return value in self._declared
 
     def find(self, name: str) -> Value | None:
         """The constant of an upstream name; None where the name is no constant."""
@@ -87,6 +88,7 @@ class ConstantTable:
         if found is None:
             found = self._declare(role)
             self._values[key] = found
+            self._declared.add(found)
         return found
 
     def _declare(self, role: ConstantRole) -> Value:

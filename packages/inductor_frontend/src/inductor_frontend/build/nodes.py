@@ -18,6 +18,7 @@ from inductor_frontend.build.calls import (
     inplace_copy,
     scatter,
 )
+from inductor_frontend.build.control import conditional, invoke_subgraph, while_loop
 from inductor_frontend.build.results import allocated_output, multi_output
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.build.unbacked import assert_scalar, dynamic_scalar, select_offset, slice_size
@@ -62,6 +63,9 @@ HANDLERS: dict[type[ir.ExternKernel], Handler] = {
     ir.DynamicSelectStorageOffset: select_offset,
     ir.DynamicSliceSize: slice_size,
     ir.AssertScalar: assert_scalar,
+    ir.Conditional: conditional,
+    ir.WhileLoop: while_loop,
+    ir.InvokeSubgraph: invoke_subgraph,
 }
 
 _REFUSED: tuple[type[ir.ExternKernel], ...] = (ir._CollectiveKernel,)

@@ -60,7 +60,7 @@ class RecordingGraph(GraphLowering):
         if target is torch.ops.aten.sym_storage_offset.default:
             value = self.current_node.meta["val"]
             return value.node.expr if isinstance(value, torch.SymInt) else value
-        return super().call_function(target, args, kwargs)  # type: ignore[no-untyped-call]  # upstream's
+        return super().call_function(target, args, kwargs)
 
     def register_operation(self, op: ir.Operation) -> str:
         """Registers `op`; extern nodes are told to record themselves instead of writing text."""

@@ -1,0 +1,45 @@
+"""Ways out where upstream refuses control flow: what it cannot lower, found in the graph beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._guards import detect_fake_mode
+
+__all__ = ["control_flow_hint"]
+
+_LOOPS = (torch.ops.higher_order.while_loop, torch.ops.higher_order.while_loop_stack_output)
+_ROLLED = (torch.ops.higher_order.scan, torch.ops.higher_order.map_impl)
+
+
+def control_flow_hint(gm: fx.GraphModule, inputs: Sequence[Any]) -> str:  # Any: fake tensors and numbers
+    """What to change about control flow that upstream cannot lower; '' where there is none of it."""
+    mode = detect_fake_mode(inputs)
+    env = mode.shape_env if mode is not None else None
+    for node in _calls(gm):
+        if node.target in _LOOPS and any(not _is_tensor(x) for x in _sequence(node.args[2])):
+            return f"{node.name} carries integers: carry tensors of one element instead"
+        if node.target is torch.ops.higher_order.cond and any(
+            not isinstance(x, torch.Tensor) for x in _sequence(node.meta.get("val"))
+        ):
+            return f"the branches of {node.name} return numbers: return tensors of one element instead"
+        if node.target in _ROLLED and env is not None and not env.allow_scalar_outputs:
+            return f"{node.name} needs torch._dynamo.config.capture_scalar_outputs = True"
+    return ""
+
+
+def _calls(gm: fx.GraphModule) -> Iterator[fx.Node]:
+    for module in gm.modules():
+        if isinstance(module, fx.GraphModule):
+            yield from (n for n in module.graph.nodes if n.op == "call_function")
+
+
+def _sequence(x: Any) -> tuple[Any, ...]:  # Any: arguments and values of any kind
+    return tuple(x) if isinstance(x, list | tuple) else ()
+
+
+def _is_tensor(x: object) -> bool:
+    return isinstance(x, fx.Node) and isinstance(x.meta.get("val"), torch.Tensor)
