@@ -29,7 +29,9 @@ from inductor_frontend.lowering import LoweringRequest, lower
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.preparation import PreparedGraph, prepare
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import VerificationError
 from wrapper_ir.program import Target
+from wrapper_ir.verifier.signature import check_signature
 
 __all__ = ["FRONTEND", "InductorFrontend", "capture"]
 
@@ -61,12 +63,16 @@ def capture(
     inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     names = tuple(inputs[p] for p in built.positions)
     program = finish(built.program, options)
-    return Artifact(
+    artifact = Artifact(
         program=program,
         signature=graph.signature(names, program),
         constants={name: tensor_data(name, tensor) for name, tensor in built.constants.items()},
         metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),
     )
+    found = check_signature(artifact) if options.verify else ()
+    if found:
+        raise VerificationError(found)
+    return artifact
 
 
 def _lower(
@@ -91,6 +97,7 @@ def _lower(
         promised=graph.bounds,
         guards=guards,
         checks=checks,
+        windows=frozenset(w.name for w in graph.merged.windows),
         options=options,
         root=os.getcwd(),
     )

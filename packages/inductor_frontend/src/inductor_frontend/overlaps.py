@@ -59,20 +59,33 @@ class Merged:
 
 
 def separate(tree: Any) -> Any:
-    """Arguments in which no tensor object occurs twice: repeated ones become tensors of their own over the same
-    memory. Upstream's trace would take a repeated tensor for one input."""
+    """Arguments in which no tensor object occurs twice, and none is a view: such become tensors of their own over the
+    same memory. Upstream's trace would take a repeated tensor for one input, and make sizes of a view's base symbols."""
     leaves = [x for x in pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
-    if len({id(x) for x in leaves}) == len(leaves):
+    if len({id(x) for x in leaves}) == len(leaves) and not any(_is_plain_view(x) for x in leaves):
         return tree
     seen: set[int] = set()
 
     def renew(x: torch.Tensor) -> torch.Tensor:
-        if id(x) in seen:
-            return x.detach().requires_grad_(x.requires_grad)
+        repeated = id(x) in seen
         seen.add(id(x))
-        return x
+        if _is_plain_view(x):
+            return _alone(x)
+        return _alone(x) if repeated and type(x) is torch.Tensor else x.detach() if repeated else x
 
     return pytree.tree_map_only(torch.Tensor, renew, tree)
+
+
+def _is_plain_view(x: torch.Tensor) -> bool:
+    strided = type(x) is torch.Tensor and x.layout is torch.strided and not x.is_conj() and not x.is_neg()
+    return strided and not x.is_inference() and x._is_view()
+
+
+def _alone(x: torch.Tensor) -> torch.Tensor:
+    made = torch.empty(0, dtype=x.dtype, device=x.device)
+    made.set_(x.untyped_storage(), x.storage_offset(), x.size(), x.stride())
+    vars(made).update(vars(x))  # marks of dynamic sizes
+    return made.requires_grad_(x.requires_grad)
 
 
 def merge(function: Flat, inputs: Sequence[FlatInput], fake_mode: FakeTensorMode) -> Merged:
@@ -204,10 +217,7 @@ class _Merger:
         def run(*args: Any) -> Sequence[Any]:
             given = [args[slots[self.source.get(i, i)]] for i in range(len(self.inputs))]
             for index, place in self.views.items():
-                reach = 1 + sum((n - 1) * s for n, s in zip(place.sizes, place.strides))
-                # Relative to the memory's own start, wherever in its storage a call has it.
-                start = given[index].narrow(0, place.offset, reach)
-                given[index] = start.as_strided(place.sizes, place.strides)
+                given[index] = given[index].as_strided(place.sizes, place.strides, place.offset)
             return function(*given)
 
         return Merged(

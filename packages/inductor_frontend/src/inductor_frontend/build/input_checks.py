@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import sympy
 import torch
@@ -48,14 +48,19 @@ _OUTSIDE = "the inputs are outside what the model was captured for"
 
 
 def check_inputs(
-    scope: Scope, facts: list[Fact], promised: Bounds, guards: Sequence[sympy.Basic] = ()
+    scope: Scope,
+    facts: list[Fact],
+    promised: Bounds,
+    guards: Sequence[sympy.Basic] = (),
+    windows: Collection[str] = (),
 ) -> None:
     """Checks of `main`'s parameters that their layouts do not cover: ranges of symbols, numbers that were fixed or
-    are the same as others, offsets that the program depends on, upstream's guards, and `guards` besides."""
+    are the same as others, offsets that the program depends on, upstream's guards, and `guards` besides. Parameters
+    named in `windows` may begin anywhere in their storage."""
     defined = _sources(facts)
     ranges = _check_ranges(scope, defined, promised)
     _check_numbers(scope, facts, defined)
-    _check_offsets(scope, facts)
+    _check_offsets(scope, facts, windows)
     for condition in _guards(scope, guards):
         if not _proven(condition, ranges):
             assert_that(scope, condition, _OUTSIDE, UNKNOWN)
@@ -144,9 +149,9 @@ def _check_numbers(scope: Scope, facts: list[Fact], defined: Mapping[str, Fact])
             _check_atom(scope, fact, scope.expr(fact.expr), message)
 
 
-def _check_offsets(scope: Scope, facts: list[Fact]) -> None:
+def _check_offsets(scope: Scope, facts: list[Fact], windows: Collection[str]) -> None:
     """Where a model's own `as_strided` says an absolute offset, upstream takes the captured offset of the input off."""
-    roots = set(_offset_roots(scope))
+    roots = set(_offset_roots(scope)) - set(windows)
     if not roots:
         return
     for name, offset in scope.graph.input_offsets().items():
@@ -175,11 +180,9 @@ def _offset_roots(scope: Scope) -> Iterator[str]:
 def _check_atom(scope: Scope, fact: Fact, wanted: Expr, message: str) -> None:
     kind = wanted.kind
     suffix = "offset" if isinstance(fact.atom, OffsetOf) else "value"
-    symbol = SymbolDef(name=f"{fact.value.name}_{suffix}", kind=kind)
-    scope.program.symbol(symbol)
     scope.function.prov = Provenance(upstream=fact.value.name)
-    scope.function.define(symbol.name, fact.atom)
-    assert_that(scope, eq(Sym(symbol.name, kind), wanted), message)
+    symbol = scope.symbols.define_own(SymbolDef(name=f"{fact.value.name}_{suffix}", kind=kind), fact.atom)
+    assert_that(scope, eq(symbol, wanted), message)
 
 
 # --- guards

@@ -48,13 +48,15 @@ class BuildContext:
 
     `roles` are the graph inputs that are constants, by name; `promised` the inclusive ranges that the caller promised
     for symbols (None: open), or None where the caller itself checks the inputs of every call; `guards` conditions to
-    check besides those that upstream's shape environment knows; `checks` what the model checks; `root` the folder that source locations are shown relative to.
+    check besides those that upstream's shape environment knows; `checks` what the model checks; `windows` the inputs
+    that may begin anywhere in their storage, by name; `root` the folder that source locations are shown relative to.
     """
 
     roles: Mapping[str, ConstantRole] = field(default_factory=dict)
     promised: Bounds | None = None
     guards: Sequence[sympy.Basic] = ()
     checks: Sequence[ModelCheck] = ()
+    windows: frozenset[str] = frozenset()
     options: CaptureOptions = field(default_factory=CaptureOptions)
     root: str = ""
 
@@ -108,7 +110,8 @@ class _Builder:
         facts = facts_of(scope, params)
         define_from(scope, facts)
         if self.context.promised is not None:
-            check_inputs(scope, facts, self.context.promised, self.context.guards)
+            context = self.context
+            check_inputs(scope, facts, self.context.promised, context.guards, context.windows)
         check_left_over(scope)
         return tuple(positions)
 

@@ -67,6 +67,13 @@ class Symbols:
             self.declare(symbol)
             self._function.define(symbol.name, expr)
 
+    def define_own(self, definition: SymbolDef, expr: Expr) -> Expr:
+        """Declares and defines a symbol that upstream does not have."""
+        self._defined[definition.name] = sympy.Symbol(definition.name)
+        self._function.program.symbol(definition)
+        self._function.define(definition.name, expr)
+        return Sym(definition.name, definition.kind)
+
     def offer(self, symbol: sympy.Symbol, expr: Expr) -> None:
         """As `define`, but only if the symbol is used."""
         self._offers.setdefault(symbol.name, (symbol, expr))
