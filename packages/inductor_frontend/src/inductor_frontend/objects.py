@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+
 import torch
 from torch import fx
 from torch._ops import OpOverload

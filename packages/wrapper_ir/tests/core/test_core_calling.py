@@ -1,0 +1,281 @@
+"""Calling conventions without a tensor library: arguments as Python binds them, classes by name, memory that overlaps."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wrapper_ir.errors import ExecutionError, NotSupportedError
+from wrapper_ir.expr import Int
+from wrapper_ir.ops import Arg
+from wrapper_ir.overlap import Geometry, overlap
+from wrapper_ir.runtime import Convention, literal
+from wrapper_ir.runtime.parameters import arrange
+from wrapper_ir.runtime.subclasses import Subclass, read_context
+from wrapper_ir.runtime.trees import dataclass_of, flatten, namedtuple_of, unflatten
+from wrapper_ir.signature import (
+    Parameter,
+    ParameterKind,
+    RandomSource,
+    RandomState,
+    Signature,
+    SubclassSpec,
+    TreeKind,
+    TreeSpec,
+)
+from wrapper_ir.types import CPU, Device, DType
+
+# Any in this file: arguments of any kind.
+
+LEAF = TreeSpec(kind=TreeKind.LEAF)
+KINDS = {
+    ParameterKind.POSITIONAL: inspect.Parameter.POSITIONAL_ONLY,
+    ParameterKind.ANY: inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    ParameterKind.KEYWORD: inspect.Parameter.KEYWORD_ONLY,
+}
+
+
+class TestArrange:
+    """A captured call is spelled one way; every other spelling that Python takes must arrive as that one."""
+
+    @settings(max_examples=200)
+    @given(st.data())
+    def test_as_python_binds(self, data: st.DataObject) -> None:
+        kinds = sorted(data.draw(st.lists(st.sampled_from(list(KINDS)), max_size=5)), key=list(KINDS).index)
+        names = [f"p{i}" for i in range(len(kinds))]
+        captured = [data.draw(st.booleans()) for _ in kinds]
+        parameters = tuple(
+            Parameter(name=n, kind=k, required=c, default=None if c else Int(7))
+            for n, k, c in zip(names, kinds, captured, strict=True)
+        )
+        # The captured call: by position as far as possible, up to a random point.
+        count = 0
+        for kind, given_ in zip(kinds, captured, strict=True):
+            if kind is ParameterKind.KEYWORD or not given_ or not data.draw(st.booleans()):
+                break
+            count += 1
+        rest = [n for n, k, c in zip(names, kinds, captured, strict=True) if c][count:]
+        positional_only = {n for n, k in zip(names, kinds, strict=True) if k is ParameterKind.POSITIONAL}
+        if positional_only & set(rest):
+            return  # no call of Python's gives these by keyword
+        signature = _signature(count, rest, parameters)
+        wanted = _spelled(names[:count], rest)
+        # Any spelling of the same call.
+        python = inspect.Signature(
+            [
+                inspect.Parameter(p.name, KINDS[p.kind], default=inspect.Parameter.empty if p.required else 7)
+                for p in parameters
+            ]
+            if _orderly(parameters)
+            else []
+        )
+        cut = data.draw(st.integers(0, len(names)))
+        args = [n if captured[i] else 7 for i, n in enumerate(names[:cut])]
+        kwargs: dict[str, Any] = {n: n for i, n in enumerate(names[cut:], cut) if captured[i]}
+        if data.draw(st.booleans()):
+            kwargs |= {n: 7 for i, n in enumerate(names[cut:], cut) if not captured[i]}
+        if not python.parameters:
+            return
+        try:
+            python.bind(*args, **kwargs)
+        except TypeError:
+            with pytest.raises(ExecutionError, match="WIR926"):
+                _bind(signature, args, kwargs)
+        else:
+            assert _bind(signature, args, kwargs) == wanted
+
+    def test_another_value_for_what_was_left_out(self) -> None:
+        parameters = (Parameter(name="x"), Parameter(name="flag", required=False, default=Int(7)))
+        signature = _signature(1, [], parameters)
+        assert arrange(signature, ["x"], {"flag": 7}, literal) == (("x",), {})
+        with pytest.raises(ExecutionError, match=r"WIR926.*flag"):
+            arrange(signature, ["x"], {"flag": 8}, literal)
+
+    def test_any_number(self) -> None:
+        signature = _signature(3, ["named"], (Parameter(name="x"),))
+        assert arrange(signature, [1, 2, 3], {"named": 4}, literal) == ((1, 2, 3), {"named": 4})
+        for args, kwargs in (([1, 2], {"named": 4}), ([1, 2, 3, 4], {"named": 4}), ([1, 2, 3], {})):
+            with pytest.raises(ExecutionError, match="WIR926"):
+                _bind(signature, args, kwargs)
+
+
+def _signature(count: int, keywords: list[str], parameters: tuple[Parameter, ...]) -> Signature:
+    args = TreeSpec(kind=TreeKind.TUPLE, children=(LEAF,) * count)
+    keys = tuple(json.dumps(k) for k in keywords)
+    kwargs = TreeSpec(kind=TreeKind.DICT, children=(LEAF,) * len(keys), keys=keys)
+    inputs = TreeSpec(kind=TreeKind.TUPLE, children=(args, kwargs))
+    return Signature(inputs=inputs, params=(), outputs=LEAF, bindings=(), parameters=parameters)
+
+
+def _spelled(args: list[str], kwargs: list[str]) -> list[str]:
+    return [*args, *kwargs]
+
+
+def _orderly(parameters: tuple[Parameter, ...]) -> bool:
+    """Whether Python would have such parameters: by position, none without a default behind one with."""
+    positional = [p.required for p in parameters if p.kind is not ParameterKind.KEYWORD]
+    return positional == sorted(positional, reverse=True)
+
+
+def _bind(signature: Signature, args: list[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    return flatten(signature.inputs, arrange(signature, args, kwargs, literal))
+
+
+# --- classes by name
+
+
+class Fine(NamedTuple):
+    """What a signature may name."""
+
+    a: Any
+    b: Any
+
+
+@pytest.mark.parametrize(
+    "type_name", ["os:system", "subprocess:run", "json:loads", "collections:OrderedDict", "builtins:eval"]
+)
+def test_nothing_is_called_for_its_name(type_name: str) -> None:
+    """A signature may name a class of the kind that it says, and nothing else is ever called."""
+    for kind in (TreeKind.NAMEDTUPLE, TreeKind.DATACLASS):
+        spec = TreeSpec(kind=kind, children=(LEAF, LEAF), keys=("a", "b"), type_name=type_name)
+        with pytest.raises(ExecutionError, match="WIR926"):
+            unflatten(spec, ["echo", "nothing"])
+    with pytest.raises(ExecutionError, match="WIR926"):
+        Subclass(SubclassSpec(type_name=type_name, attributes=("a",)), lambda arg: arg)
+
+
+def test_classes_are_what_the_signature_says() -> None:
+    name = f"{__name__}:Fine"
+    assert namedtuple_of(name, ("a", "b"))(1, 2) == Fine(1, 2)
+    with pytest.raises(ExecutionError, match="WIR926"):
+        namedtuple_of(name, ("a",))
+    with pytest.raises(ExecutionError, match="WIR926"):
+        dataclass_of(name, ("a", "b"))
+    with pytest.raises(ExecutionError, match=r"WIR926.*nowhere"):
+        namedtuple_of("nowhere:Class", ())
+
+
+class Wrapper:
+    """Looks like a tensor that wraps others."""
+
+    def __init__(self, a: Any, context: Any, shape: tuple[int, ...]) -> None:
+        self.a, self.context, self.shape = a, context, shape
+
+    def stride(self) -> tuple[int, ...]:
+        return tuple(1 for _ in self.shape)
+
+    def __tensor_flatten__(self) -> tuple[list[str], Any]:
+        return ["a"], self.context
+
+    @staticmethod
+    def __tensor_unflatten__(inner: Mapping[str, Any], context: Any, sizes: Any, strides: Any) -> Wrapper:
+        return Wrapper(inner["a"], context, sizes)
+
+
+CONTEXT = '{"dict": [["block", {"tuple": [1, 32]}], ["dtype", {"dtype": "i8"}], ["eps", {"float": "inf"}]]}'
+
+
+def test_wrappers() -> None:
+    spec = SubclassSpec(
+        type_name=f"{__name__}:Wrapper",
+        attributes=("a",),
+        context=CONTEXT,
+        sizes=(None, 3),
+        strides=(1, 1),
+    )
+    subclass = Subclass(spec, lambda arg: arg)
+    context = {"block": (1, 32), "dtype": DType.I8, "eps": float("inf")}
+    assert subclass.unwrap(Wrapper("inner", context, (5, 3))) == ["inner", 5]
+    made = subclass.wrap(["inner", 6])
+    assert (made.a, made.context, made.shape) == ("inner", context, (6, 3))
+    for other in (Wrapper("inner", {}, (5, 3)), Wrapper("inner", context, (5, 4)), object()):
+        with pytest.raises(ExecutionError, match=r"WIR926.*Wrapper"):
+            subclass.unwrap(other)
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", '{"object": 1}', '{"tuple": 1, "dict": 2}', "nul", '{"dtype": "f31"}']
+)
+def test_contexts_hold_nothing_else(text: str) -> None:
+    with pytest.raises(ExecutionError, match="WIR926"):
+        read_context(text, lambda arg: arg)
+
+
+def test_contexts_of_every_kind() -> None:
+    def native(arg: Arg) -> Any:
+        return arg
+
+    assert read_context('{"device": "cuda:1"}', native) == Device("cuda", 1)
+    assert read_context('[null, true, 2, 2.5, "s", {"device": "cpu"}]', native) == [
+        None,
+        True,
+        2,
+        2.5,
+        "s",
+        CPU,
+    ]
+
+
+def test_random_state_of_accelerators_is_refused() -> None:
+    signature = Signature(
+        inputs=_signature(0, [], ()).inputs,
+        params=(),
+        outputs=LEAF,
+        bindings=(),
+        random=(RandomState(device=Device("cuda", 0), source=RandomSource.PHILOX),),
+    )
+    with pytest.raises(NotSupportedError, match=r"WIR916.*cuda:0"):
+        Convention(signature, None)  # type: ignore[arg-type]  # refused before it is asked anything
+
+
+def test_ordered_dictionaries_are_no_dictionaries_of_the_signature() -> None:
+    """A DICT takes any mapping with its keys, in any order."""
+    spec = TreeSpec(kind=TreeKind.DICT, children=(LEAF, LEAF), keys=('"a"', "2"))
+    assert flatten(spec, OrderedDict([(2, "y"), ("a", "x")])) == ["x", "y"]
+
+
+# --- memory
+
+
+@st.composite
+def geometries(draw: st.DrawFn) -> Geometry:
+    dims = draw(st.integers(0, 3))
+    return Geometry(
+        storage=draw(st.sampled_from("ab")) if draw(st.integers(0, 9)) == 0 else "a",
+        sizes=tuple(draw(st.integers(0 if draw(st.integers(0, 9)) == 0 else 1, 4)) for _ in range(dims)),
+        strides=tuple(draw(st.integers(0, 9)) for _ in range(dims)),
+        offset=draw(st.integers(0, 12)),
+        itemsize=draw(st.sampled_from([1, 2, 4])),
+    )
+
+
+def touched(g: Geometry) -> set[int]:
+    found = set()
+    for index in itertools.product(*map(range, g.sizes)):
+        element = g.offset + sum(i * s for i, s in zip(index, g.strides, strict=True))
+        found |= set(range(element * g.itemsize, (element + 1) * g.itemsize))
+    return found
+
+
+@given(geometries(), geometries())
+def test_overlap_is_exact(a: Geometry, b: Geometry) -> None:
+    assert overlap(a, b) == (a.storage == b.storage and not touched(a).isdisjoint(touched(b)))
+
+
+def test_overlap_of_large_tensors_is_quick() -> None:
+    """Heads of one projection, slices of one cache: interleaved, and apart."""
+    whole: dict[str, Any] = {"storage": 1, "itemsize": 4, "strides": (3 * 4096 * 512, 3 * 4096, 1)}
+    query = Geometry(sizes=(8, 512, 4096), offset=0, **whole)
+    key = Geometry(sizes=(8, 512, 4096), offset=4096, **whole)
+    assert not overlap(query, key)
+    assert overlap(query, Geometry(sizes=(8, 512, 4096), offset=4095, **whole))
+    transposed = Geometry(storage=1, itemsize=4, sizes=(4096, 512), strides=(1, 3 * 4096), offset=2 * 4096)
+    assert not overlap(query, transposed)
