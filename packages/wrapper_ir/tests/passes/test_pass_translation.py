@@ -9,7 +9,7 @@ import pytest
 
 from wrapper_ir import check, parse_program
 from wrapper_ir.errors import PassError
-from wrapper_ir.ops import Launch
+from wrapper_ir.ops import CollectiveStart, Launch, Wait
 from wrapper_ir.passes import Pass, compare, derive_frees, run_pipeline
 from wrapper_ir.program import Program
 
@@ -18,6 +18,8 @@ target cpu
 
 mutable const %state : f32[8]
 extern "aten::rand_like(Tensor self) -> Tensor" tags(random)
+extern "lib::sum(Tensor x, str group_name) -> Tensor" tags(collective)
+extern "lib::sum_(Tensor(a!) x, str group_name) -> Tensor(a!)" tags(collective)
 kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
 }}}
 kernel cpp @add entry "add" (read f32* a, read f32* b, write f32* dst) {{{
@@ -119,6 +121,38 @@ def test_other(case: str) -> None:
     difference = compare(_program(BASE), _program(OTHER[case]))
     assert difference is not None
     assert difference.function == "main"
+
+
+TWO_SUMS = """
+  %a = alloc f32[8]
+  %d = alloc f32[8]
+  launch @k(%x, %a)
+  %g = collective lib::sum_(%a, "0") group("0") : f32[8]
+  %h = collective lib::sum(%y, "0") group("0") : f32[8]
+  %b = wait %g : f32[8]
+  %c = wait %h : f32[8]
+  launch @add(%b, %c, %d)
+  return %d
+"""
+STARTS = [line for line in TWO_SUMS.splitlines() if "= collective" in line]
+
+
+def test_collectives_keep_their_order() -> None:
+    """Processes that start them in different orders wait for each other forever."""
+    base = _program(TWO_SUMS)
+    assert compare(base, _program(TWO_SUMS)) is None
+    other = _program(TWO_SUMS.replace("\n".join(STARTS), "\n".join(reversed(STARTS))))
+    difference = compare(base, other)
+    assert difference is not None
+    assert "collective" in difference.what.lower()
+
+
+def test_a_collective_that_nobody_needs_stays() -> None:
+    program = _program(TWO_SUMS.replace("launch @add(%b, %c, %d)", "launch @k(%x, %d)"))
+    kept = run_pipeline(program, "eliminate-dead-ops")
+    assert [op for op in kept.main.body if isinstance(op, CollectiveStart | Wait)] == [
+        op for op in program.main.body if isinstance(op, CollectiveStart | Wait)
+    ]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ import sympy
 import torch
 from torch._inductor import ir
 
+from inductor_frontend._compat import OPAQUE_INPUT
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.convert import to_device, to_dtype, to_layout, to_memory_format
 from inductor_frontend.errors import ConversionError
@@ -34,7 +35,10 @@ def to_arg(scope: Scope, value: object) -> Arg:
             return scope.expr(value.expr)
         case ir.NoneAsConstantBuffer():
             return None
-        case ir.TorchBindObject() | ir.GeneratorState():
+        case ir.TorchBindObject() | ir.GeneratorState() | OPAQUE_INPUT():
+            held = scope.find(value.get_name())
+            if held is not None:  # an input
+                return held
             raise ConversionError(
                 "FE302", f"{value.get_name()} is a {type(value).__name__}, which is not captured"
             )

@@ -24,6 +24,7 @@ __all__ = [
     "call_mutating",
     "call_out",
     "call_out_many",
+    "fallback_args",
     "index_put",
     "inplace_copy",
     "scatter",
@@ -56,7 +57,7 @@ def call_out(scope: Scope, node: ir.ExternKernelOut) -> None:
 def call_out_many(scope: Scope, node: Any) -> None:  # Any: a class that torch 2.11 lacks
     """An out variant with several named outs, each a buffer that is allocated just before."""
     outs = dict(zip(node.out_arg_names, node.out_variant_output_nodes))
-    args, kwargs = _fallback_args(node)
+    args, kwargs = fallback_args(node)
     _op(scope, overload_of(node), args, {**kwargs, **outs})
 
 
@@ -68,12 +69,13 @@ def call_alloc(scope: Scope, node: ir.ExternKernelAlloc) -> None:
 
 def call_fallback(scope: Scope, node: ir.FallbackKernel) -> None:
     """A call of an operator that upstream does not generate code for."""
-    args, kwargs = _fallback_args(node)
+    args, kwargs = fallback_args(node)
     result = _call_result(scope, node, args, kwargs)
     define_unbacked(scope, node, result)
 
 
-def _fallback_args(node: ir.FallbackKernel) -> tuple[Sequence[object], dict[str, object]]:
+def fallback_args(node: ir.FallbackKernel) -> tuple[Sequence[object], dict[str, object]]:
+    """The arguments of a call, in structure, by position and by name."""
     args, kwargs = node.unflatten_args(node.inputs, node.constant_args)
     return args, {**node.kwargs, **kwargs}
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sympy
 from torch._inductor import ir
 
+from inductor_frontend._compat import OPAQUE_INPUT
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.errors import ConversionError
 from wrapper_ir.expr import SymKind
-from wrapper_ir.types import ScalarType, TensorType
+from wrapper_ir.types import OpaqueKind, OpaqueType, ScalarType, TensorType
 
 __all__ = ["param_type"]
 
 
-def param_type(scope: Scope, name: str) -> TensorType | ScalarType:
+def param_type(scope: Scope, name: str) -> TensorType | ScalarType | OpaqueType:
     """The type of the parameter that stands for a graph input; raises ConversionError FE302."""
     node = scope.graph.graph_inputs[name]
     if isinstance(node, ir.TensorBox):
@@ -22,4 +23,10 @@ def param_type(scope: Scope, name: str) -> TensorType | ScalarType:
         return ScalarType(SymKind.BOOL)
     if isinstance(node, sympy.Expr):
         return ScalarType(SymKind.INT if node.is_integer else SymKind.FLOAT)
+    if isinstance(node, (ir.TorchBindObject, OPAQUE_INPUT)):
+        # Handed on at most, as the mesh of a distributed tensor is: no op here looks into it.
+        detail = getattr(
+            node.value, "script_class_name", type(node.value).__name__
+        )  # of upstream's stand-ins
+        return OpaqueType(OpaqueKind.TORCHBIND, str(detail))
     raise ConversionError("FE302", f"input {name} is a {type(node).__name__}, which is not captured")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import torch
 from torch._inductor import ir
 from torch._ops import OpOverload
@@ -20,7 +23,16 @@ _MAYBE_VIEW = frozenset(
     }
 )  # fmt: skip
 
-_COLLECTIVES = frozenset({"_c10d_functional", "c10d_functional", "c10d"})
+_COLLECTIVES = frozenset({"_c10d_functional", "c10d_functional", "c10d", "_dtensor", "symm_mem"})
+
+# What these do, where upstream's own schema leaves it out: they return their argument. One fills it; waiting changes
+# nothing that anybody may have looked at before.
+_TRUE_SCHEMAS: Mapping[str, str] = MappingProxyType(
+    {
+        "_c10d_functional::wait_tensor": "(Tensor(a) tensor) -> Tensor(a)",
+        "_c10d_functional::irecv": "(*, Tensor(a!) tensor, int src, int tag, str group_name) -> Tensor(a!)",
+    }
+)
 
 
 def overload_of(node: ir.ExternKernel) -> OpOverload:
@@ -63,4 +75,5 @@ def extern_def(overload: OpOverload) -> ExternDef:
         tags.append(ExternTag.EFFECTFUL)
     if overload.namespace in _COLLECTIVES:
         tags.append(ExternTag.COLLECTIVE)
-    return ExternDef(schema=str(schema), tags=tuple(tags))
+    true = _TRUE_SCHEMAS.get(schema.name)
+    return ExternDef(schema=str(schema) if true is None else schema.name + true, tags=tuple(tags))

@@ -11,6 +11,7 @@ from torch._inductor import ir
 
 from inductor_frontend.build.check_table import CheckTable
 from inductor_frontend.build.constant_table import ConstantTable
+from inductor_frontend.build.flights import Flights
 from inductor_frontend.build.symbols import Symbols
 from inductor_frontend.convert import to_device, to_dtype, to_expr
 from inductor_frontend.errors import ConversionError
@@ -68,6 +69,7 @@ class Scope:
         self.callees: dict[str, Callee] = {}
         """Functions that this one calls in several places, by upstream's name of the subgraph."""
         self.symbols: Symbols = Symbols(graph, self.function, None if outer is None else outer.symbols)
+        self.flights = Flights()
         self._values: dict[str, Value] = {}
         self._views: dict[tuple[Value, TensorType, Expr], Value] = {}
         self._roots: dict[Value, Value] = {}
@@ -173,6 +175,10 @@ class Scope:
         result = self.function.view(name, source, type, offset, mode)
         self._roots[result] = self.root(source)
         return result
+
+    def same_storage(self, result: Value, source: Value) -> None:
+        """`result`, which an op made, lives where `source` does."""
+        self._roots[result] = self.root(source)
 
     def root(self, value: Value) -> Value:
         """The storage, parameter, constant or call result that a tensor is a view of."""

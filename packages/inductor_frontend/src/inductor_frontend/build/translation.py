@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from inductor_frontend.build.collectives import wait_for_rest
 from inductor_frontend.build.input_symbols import check_layout
 from inductor_frontend.build.kernels import Kernels, KernelTable
 from inductor_frontend.build.memory import alias, allocate, reuse
@@ -34,6 +35,7 @@ def translate(scope: Scope, table: KernelTable) -> None:
     kernels = Kernels(scope, table)
     for event in scope.graph.recording.events:
         _event(scope, kernels, event)
+    wait_for_rest(scope)
 
 
 def _event(scope: Scope, kernels: Kernels, event: Event) -> None:

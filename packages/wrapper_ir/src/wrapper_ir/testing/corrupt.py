@@ -253,6 +253,8 @@ def _callee(program: Program, function: Function, rng: random.Random) -> Made:
     match op:
         case Launch():
             changed: Op = dataclasses.replace(op, kernel=rng.choice(kernels))
+        case CollectiveStart() if rng.random() < 0.3:
+            changed = dataclasses.replace(op, group=f"{op.group}_other")
         case CallExtern() | CollectiveStart():
             changed = dataclasses.replace(op, target=rng.choice(operators))
         case CallSubgraph():

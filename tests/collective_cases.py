@@ -1,0 +1,246 @@
+"""Programs that communicate, and the process groups to capture and run them in.
+
+`CASES` are run by two processes (`collective_worker.py`); `fake_group` captures without any other process, and
+`lonely_group` runs with none: what `lonely_artifact` captured can be executed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import _functional_collectives
+
+import inductor_frontend
+from wrapper_ir.artifact import Artifact
+
+__all__ = [
+    "CASES",
+    "GROUP",
+    "HAS_P2P",
+    "WORLD",
+    "CollectiveCase",
+    "fake_group",
+    "lonely_artifact",
+    "lonely_group",
+]
+
+# Any in this file: functions of any signature, with any results; upstream leaves its operators untyped.
+c10d: Any = torch.ops._c10d_functional
+funcol: Any = _functional_collectives
+check: Any = torch._check
+WORLD = 2
+GROUP = "0"
+"""The name of the first group that a process makes."""
+HAS_P2P = hasattr(c10d, "isend")
+"""Messages between two processes are operators since torch 2.12."""
+
+
+@contextmanager
+def fake_group(world: int = WORLD, rank: int = 0) -> Iterator[None]:
+    """This process is one of `world`, of which the others do not exist: its collectives do nothing."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore  # registers the backend
+
+    dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+@contextmanager
+def lonely_group(folder: Path) -> Iterator[None]:
+    """A real group of this process alone. `folder` is for the file by which it is set up."""
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def lonely_artifact() -> tuple[Artifact, list[Any]]:
+    """A small program with collectives of every form but messages, and flat arguments for it.
+
+    It was captured for a group of one, under the name that `lonely_group` has: it runs there. Must be called
+    without any group.
+    """
+
+    def model(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+        dist.all_reduce(x)
+        a, b = funcol.all_reduce_coalesced([x @ w, x + w], "sum", dist.group.WORLD)
+        gathered = funcol.all_gather_tensor(a, 0, dist.group.WORLD)
+        part = funcol.reduce_scatter_tensor(gathered, "sum", 0, dist.group.WORLD)
+        out = c10d.all_gather_into_tensor_out(b, 1, GROUP, out=b.new_empty(b.shape))
+        first = funcol.broadcast(part, 0, dist.group.WORLD)
+        rows = funcol.all_to_all_single(first, [4], [4], dist.group.WORLD)
+        return c10d.wait_tensor(out) + rows, gathered
+
+    args = (torch.randn(4, 4), torch.randn(4, 4))
+    with fake_group(world=1):
+        return inductor_frontend.capture(model, args), list(args)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveCase:
+    """`make(rank)` gives a function and the arguments that the process of that rank calls it with.
+
+    `dynamic` are the symbolic sizes of the arguments, as torch.export takes them; `in_flight` says that the function
+    returns tensors that nobody has waited for.
+    """
+
+    make: Callable[[int], tuple[Callable[..., Any], tuple[Any, ...]]]
+    dynamic: Any = None
+    in_flight: bool = False
+
+
+def _numbers(rank: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(100 + rank)
+    shared = torch.Generator().manual_seed(7)
+    return torch.randn(4, 4, generator=generator), torch.randn(4, 4, generator=shared)
+
+
+def _group() -> Any:
+    return dist.group.WORLD
+
+
+def _all_reduce(rank: int) -> Any:
+    return lambda x, w: funcol.all_reduce(x @ w, "sum", _group()) @ w, _numbers(rank)
+
+
+def _all_reduce_of_an_input(rank: int) -> Any:
+    def model(x: Tensor, w: Tensor) -> Tensor:
+        dist.all_reduce(x)
+        return x @ w
+
+    return model, _numbers(rank)
+
+
+def _gather_and_scatter(rank: int) -> Any:
+    def model(x: Tensor, w: Tensor) -> Any:
+        whole = funcol.all_gather_tensor(x, 0, _group())
+        return whole, funcol.reduce_scatter_tensor(whole, "sum", 0, _group()) @ w
+
+    return model, _numbers(rank)
+
+
+def _gather_of_any_size(rank: int) -> Any:
+    def model(x: Tensor, w: Tensor) -> Any:
+        return funcol.all_gather_tensor(x, 0, _group()) @ w
+
+    return model, _numbers(rank)
+
+
+def _coalesced(rank: int) -> Any:
+    def model(x: Tensor, w: Tensor) -> Any:
+        sums = funcol.all_reduce_coalesced([x, w], "sum", _group())
+        wholes = funcol.all_gather_into_tensor_coalesced([x, sums[0]], _group())
+        return sums, wholes, funcol.reduce_scatter_tensor_coalesced(wholes, "max", [0, 0], _group())
+
+    return model, _numbers(rank)
+
+
+def _uneven_splits(rank: int) -> Any:
+    sent, received = ([3, 1], [3, 2]) if rank == 0 else ([2, 2], [1, 2])
+
+    def model(x: Tensor, w: Tensor) -> Any:
+        return funcol.all_to_all_single(x, received, sent, _group()) @ w
+
+    return model, _numbers(rank)
+
+
+def _splits_that_data_decides(rank: int) -> Any:
+    def model(x: Tensor, sent: Tensor) -> Any:
+        received = funcol.all_to_all_single(sent, None, None, _group())
+        ins, outs = sent.tolist(), received.tolist()
+        for n in (*ins, *outs):
+            check(n >= 0)
+            check(n <= 4)
+        check(ins[0] + ins[1] == x.size(0))
+        return funcol.all_to_all_single(x, outs, ins, _group()), received
+
+    return model, (_numbers(rank)[0], torch.tensor([[3, 1], [2, 2]][rank]))
+
+
+def _broadcast(rank: int) -> Any:
+    return lambda x, w: funcol.broadcast(x, 1, _group()) @ w, _numbers(rank)
+
+
+def _out_argument(rank: int) -> Any:
+    def model(x: Tensor, w: Tensor) -> Any:
+        out = c10d.all_gather_into_tensor_out(x, WORLD, GROUP, out=x.new_empty(8, 4))
+        return c10d.wait_tensor(out) @ w
+
+    return model, _numbers(rank)
+
+
+def _in_flight_together(rank: int) -> Any:
+    """Each is waited for once, not in the order of their starts; a view is waited for as what it views."""
+
+    def model(x: Tensor, w: Tensor) -> Any:
+        a = c10d.all_reduce(x, "sum", GROUP)
+        b = c10d.all_gather_into_tensor(w, WORLD, GROUP)
+        c = x @ w
+        d = c10d.wait_tensor(b.view(-1)[16:])
+        return c10d.wait_tensor(c10d.wait_tensor(a)) @ c, d
+
+    return model, _numbers(rank)
+
+
+def _left_in_flight(rank: int) -> Any:
+    return lambda x, w: c10d.all_gather_into_tensor(x @ w, WORLD, GROUP), _numbers(rank)
+
+
+def _input_in_flight(rank: int) -> Any:
+    return lambda x, w: c10d.wait_tensor(x) @ w, _numbers(rank)
+
+
+def _another_group(rank: int) -> Any:
+    group = dist.new_group([0, 1])
+    return lambda x, w: funcol.all_reduce(x, "max", group) @ w, _numbers(rank)
+
+
+def _done_when_it_returns(rank: int) -> Any:
+    shard: Any = torch.ops._dtensor.shard_dim_alltoall
+    return lambda x, w: shard(x, 0, 1, GROUP) @ w[:2], _numbers(rank)
+
+
+def _ring(rank: int) -> Any:
+    """Each sends to the other; what is received lands in an empty buffer."""
+
+    def model(x: Tensor, w: Tensor) -> Any:
+        sent = c10d.isend(x, 1 - rank, 0, GROUP)
+        received = c10d.irecv(torch.empty_like(x), 1 - rank, 0, GROUP)
+        c10d.wait_tensor(sent)
+        return c10d.wait_tensor(received) @ w
+
+    return model, _numbers(rank)
+
+
+def _cases() -> Iterator[tuple[str, CollectiveCase]]:
+    rows = torch.export.Dim("rows", min=2, max=64)
+    yield "all_reduce", CollectiveCase(make=_all_reduce)
+    yield "all_reduce_of_an_input", CollectiveCase(make=_all_reduce_of_an_input)
+    yield "gather_and_scatter", CollectiveCase(make=_gather_and_scatter)
+    yield "gather_of_any_size", CollectiveCase(make=_gather_of_any_size, dynamic=({0: rows}, None))
+    yield "coalesced", CollectiveCase(make=_coalesced)
+    yield "uneven_splits", CollectiveCase(make=_uneven_splits)
+    yield "splits_that_data_decides", CollectiveCase(make=_splits_that_data_decides)
+    yield "broadcast", CollectiveCase(make=_broadcast)
+    yield "out_argument", CollectiveCase(make=_out_argument)
+    yield "in_flight_together", CollectiveCase(make=_in_flight_together)
+    yield "left_in_flight", CollectiveCase(make=_left_in_flight, in_flight=True)
+    yield "input_in_flight", CollectiveCase(make=_input_in_flight)
+    yield "another_group", CollectiveCase(make=_another_group)
+    yield "done_when_it_returns", CollectiveCase(make=_done_when_it_returns)
+    if HAS_P2P:
+        yield "ring", CollectiveCase(make=_ring)
+
+
+CASES: Mapping[str, CollectiveCase] = MappingProxyType(dict(_cases()))

@@ -1,0 +1,100 @@
+"""One of the processes that run programs with collectives; started by `test_collectives.py`.
+
+Usage: `python tests/collective_worker.py RANK FOLDER [CASE ...]`. Writes what became of each case into a file of the
+folder: nothing, or why it failed. The first failure ends the run: from then on the processes would wait for each
+other in different places.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+import inductor_frontend
+import py_wrapper
+from tests.collective_cases import CASES, WORLD, CollectiveCase
+from tests.collective_training import TRAINING
+from tests.compare import assert_same, clone_tree
+from wrapper_ir.interp import Interpreter
+
+# Any in this file: functions of any signature, with any results.
+PATIENCE = timedelta(seconds=120)
+"""How long a process waits for the other one, which may be compiling."""
+
+
+def run(function: Any, args: tuple[Any, ...], in_flight: bool) -> tuple[Any, Any]:
+    """What a call returns, and its arguments behind it."""
+    args = clone_tree(args)
+    with torch.no_grad():
+        results = function(*args)
+    if in_flight:
+        wait: Any = torch.ops._c10d_functional.wait_tensor
+        results = pytree.tree_map_only(Tensor, wait, results)
+    return clone_tree(results), args
+
+
+def check(case: CollectiveCase, rank: int) -> None:
+    """Every way to run the case gives what eager gives."""
+    function, args = case.make(rank)
+    want = run(function, args, case.in_flight)
+    artifact = inductor_frontend.capture(function, args, dynamic_shapes=case.dynamic)
+    ways = {
+        "interpreter": Interpreter(artifact, py_wrapper.TORCH_MACHINE),
+        "emitted Python": py_wrapper.compile(artifact),
+        "torch.compile, our backend": torch.compile(function, backend="wrapper_ir", fullgraph=True),
+        "torch.compile": torch.compile(function, fullgraph=True),
+    }
+    for name, way in ways.items():
+        try:
+            assert_same(run(way, args, case.in_flight), want)
+        except Exception as error:
+            raise AssertionError(f"{name}: {error}") from error
+
+
+def checks(rank: int) -> dict[str, Callable[[], None]]:
+    """Everything that is run, by name, in the same order on every process."""
+    found: dict[str, Callable[[], None]] = {name: partial(check, case, rank) for name, case in CASES.items()}
+    return found | {name: partial(train, rank) for name, train in TRAINING.items()}
+
+
+def main(rank: int, folder: Path, only: list[str]) -> None:
+    """Runs all cases, or those of these names."""
+    torch.manual_seed(0)
+    # Symbolic sizes may come out of data.
+    torch._dynamo.config.capture_scalar_outputs = True
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=WORLD, timeout=PATIENCE
+    )
+    done: dict[str, Any] = {}
+    for name, work in checks(rank).items():
+        if only and name not in only:
+            continue
+        torch._dynamo.reset()
+        start, failure = time.process_time(), ""
+        try:
+            work()
+        except Exception:
+            failure = traceback.format_exc()
+        done[name] = {"failure": failure, "seconds": round(time.process_time() - start, 2)}
+        (folder / f"rank{rank}.json").write_text(json.dumps(done), encoding="utf-8")
+        if failure:
+            return  # no farewell: the other process may be waiting for something else
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
