@@ -40,13 +40,6 @@ class TestModels:
         with refused("FE101", "torch.export", "hint: .*torch.compile"):
             capture(function, (X,))
 
-    def test_control_flow_with_subgraphs(self) -> None:
-        def function(x: torch.Tensor) -> Any:
-            return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
-
-        with refused("FE202", "subgraph", "hint"):
-            capture(function, (X,))
-
     def test_sparse_constant(self) -> None:
         with refused("FE306", "w", "sparse"):
             tensor_data("w", X.to_sparse())
