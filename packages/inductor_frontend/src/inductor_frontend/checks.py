@@ -13,15 +13,18 @@ from dataclasses import dataclass
 
 import sympy
 import torch
+from torch import fx
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
-__all__ = ["ModelCheck", "recorded_checks"]
+__all__ = ["ModelCheck", "graph_checks", "recorded_checks"]
 
+_UPSTREAMS = "Runtime assertion failed for expression"
 _TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """One check: its condition over symbols, the author's message ('' for none), and `File "...", line n`."""
+    """One check: its condition over symbols, the author's message ('' for none), and a stack trace of its place."""
 
     condition: sympy.Basic
     message: str
@@ -33,7 +36,8 @@ def recorded_checks() -> Iterator[list[ModelCheck]]:
     """The checks that are traced in this block, in their order.
 
     For its length `torch._check_with`, which all of `torch._check...` call, is wrapped: the message is an argument
-    that it drops where the condition is symbolic. Nothing else changes: the original is always called.
+    that it drops where the condition is symbolic. The original is always called. Checks of floats also become nodes
+    of the graph: upstream keeps the graph alive for checks of ints alone.
     """
     checks: list[ModelCheck] = []
     original = torch._check_with
@@ -44,12 +48,31 @@ def recorded_checks() -> Iterator[list[ModelCheck]]:
         if isinstance(cond, torch.SymBool):
             checks.append(ModelCheck(cond.node.expr, _text(cond, message), _caller()))
         original(error_type, cond, message)  # type: ignore[arg-type]  # upstream takes None as well
+        if isinstance(cond, torch.SymBool) and _on_floats(cond):
+            torch.ops.aten._assert_scalar.default(cond, checks[-1].message)
 
     torch._check_with = check_with
     try:
         yield checks
     finally:
         torch._check_with = original
+
+
+def graph_checks(gm: fx.GraphModule) -> list[ModelCheck]:
+    """The checks that Dynamo wrote into a graph with the author's words."""
+    checks: list[ModelCheck] = []
+    for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten._assert_scalar.default):
+        condition, message = node.args
+        meta = condition.meta if isinstance(condition, fx.Node) else {}
+        value = meta.get("val", meta.get("example_value"))
+        if isinstance(value, torch.SymBool) and not str(message).startswith(_UPSTREAMS):
+            checks.append(ModelCheck(value.node.expr, str(message), node.meta.get("stack_trace") or ""))
+    return checks
+
+
+def _on_floats(cond: torch.SymBool) -> bool:
+    """Whether a condition is about floats that only run time knows."""
+    return any(symbol_is_type(s, SymT.UNBACKED_FLOAT) for s in cond.node.expr.free_symbols)
 
 
 def _text(cond: torch.SymBool, message: Callable[[], str] | None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import linecache
 import os
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from torch.fx.experimental import _config as symbolic_config
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from inductor_frontend.errors import CaptureError
-from inductor_frontend.questions import TracedQuestions
+from inductor_frontend.questions import TracedQuestions, is_question
 from wrapper_ir.errors import WirError
 
 __all__ = ["any_size", "export"]
@@ -50,24 +50,29 @@ def any_size() -> AbstractContextManager[None]:
 def export(
     module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
 ) -> ExportedProgram:
-    """Exports a module; where that fails with dynamic sizes from 0 on, once more with upstream's own assumption that
-    they are at least 2. Raises CaptureError FE101."""
-
-    def run() -> ExportedProgram:
-        with TracedQuestions():
-            return torch.export.export(
-                module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=False
-            )
-
-    if dynamic_shapes is not None:
-        try:
-            with any_size():
-                return run()
-        except WirError:
-            raise
-        except Exception:  # upstream reports its reasons in many classes; the second attempt says them again
-            pass
-    return _explained(run, _name(module))
+    """Exports a module; where that fails with dynamic sizes of any number, once more with upstream's own assumption
+    that they are at least 2. Raises CaptureError FE101."""
+    sizes = (any_size, nullcontext) if dynamic_shapes is not None else (nullcontext,)
+    # The mode comes last: with it, upstream loses track of some symbolic numbers.
+    for questions in (nullcontext, TracedQuestions):
+        for assumption in sizes:
+            try:
+                with questions(), assumption():
+                    return torch.export.export(
+                        module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=False
+                    )
+            except WirError:
+                raise
+            except Exception as error:  # upstream reports its reasons in many classes
+                failure = error
+        if not any(_asks(cause) for cause in _chain(failure)):
+            break
+    own = next((cause for cause in _chain(failure) if isinstance(cause, WirError)), None)
+    if own is not None:
+        raise own
+    what, hint = _reason(failure)
+    text = f"torch.export cannot trace {_name(module)}: {what}{_place(failure)}"
+    raise CaptureError("FE101", text, hint=hint) from failure
 
 
 def _name(module: torch.nn.Module) -> str:
@@ -76,19 +81,8 @@ def _name(module: torch.nn.Module) -> str:
     return str(getattr(function, "__qualname__", type(module).__name__))  # not every callable has one
 
 
-def _explained(run: Callable[[], ExportedProgram], name: str) -> ExportedProgram:
-    try:
-        return run()
-    except WirError:
-        raise
-    except Exception as error:
-        own = next((e for e in _chain(error) if isinstance(e, WirError)), None)
-        if own is not None:
-            raise own from error
-        what, hint = _reason(error)
-        raise CaptureError(
-            "FE101", f"torch.export cannot trace {name}: {what}{_place(error)}", hint=hint
-        ) from error
+def _asks(error: BaseException) -> bool:
+    return isinstance(error, DataDependentOutputException) and is_question(error.func)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -118,8 +112,10 @@ def _reason(error: Exception) -> tuple[str, str]:
                 pass
     text = _brief(str(error))
     if "Constraints violated" in text:
-        hint = "follow these suggestions, or mark the sizes as Dim.DYNAMIC: what they must fulfil is checked by each call"
-        return text, hint
+        return (
+            text,
+            "follow these suggestions, or use Dim.AUTO: what the sizes must fulfil is checked by each call",
+        )
     return text, _hint()
 
 

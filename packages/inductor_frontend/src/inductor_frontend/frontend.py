@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 
 from inductor_frontend.build import BuildContext, GraphProgram, build_program
-from inductor_frontend.checks import ModelCheck, recorded_checks
+from inductor_frontend.checks import ModelCheck, graph_checks, recorded_checks
 from inductor_frontend.constants import tensor_data
 from inductor_frontend.errors import CaptureError, upstream_step
 from inductor_frontend.export_path import export_model
@@ -59,6 +59,7 @@ def capture(
         exported = export_model(model, args, kwargs or {}, dynamic_shapes)
         with any_size():
             graph = prepare(exported)
+            checks += graph_checks(exported.program.graph_module)
             built = _lower(graph, options, checks, text_guards(exported.program))
     inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     names = tuple(inputs[p] for p in built.positions)

@@ -60,6 +60,9 @@ class CaptureOptions:
     """Keep upstream's checks of input and result layouts (sizes, strides, alignment)."""
     scalar_asserts: bool = True
     """Keep runtime assertions about symbols."""
+    empty_sizes: bool = False
+    """Let dynamic sizes be 0. Upstream takes them for positive without a guard, so that a model which treats empty
+    tensors in a way of its own (`if x.numel():`) may do something else then; off: a size of 0 is refused by a check."""
     inplace_kernels: bool = True
     """Keep in-place kernels that the scheduler decided on; off: every kernel output gets storage of its own."""
     padding: PaddingOptions = field(default_factory=PaddingOptions)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["TracedQuestions"]
+__all__ = ["TracedQuestions", "is_question"]
 
 # Any in this file: the arguments of any torch function, and bools that may be symbols.
 
@@ -27,20 +27,19 @@ def _allclose(*args: Any, **kwargs: Any) -> Any:
     return torch.isclose(*args, **kwargs).all().item()
 
 
-def _is_nonzero(a: Tensor) -> Any:
-    return (a != 0).item()
-
-
 _REWRITTEN: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
     {
         torch.equal: _equal,
         Tensor.equal: _equal,
         torch.allclose: _allclose,
         Tensor.allclose: _allclose,
-        torch.is_nonzero: _is_nonzero,
-        Tensor.is_nonzero: _is_nonzero,
     }
 )
+
+
+def is_question(op: object) -> bool:
+    """Whether an operator is one of these."""
+    return op in (torch.ops.aten.equal.default, torch.ops.aten.allclose.default)
 
 
 class TracedQuestions(TorchFunctionMode):

@@ -26,6 +26,7 @@ from inductor_frontend.cache.sizes import Json
 from inductor_frontend.cache.statistics import count_bypass
 from inductor_frontend.cache.store import Store
 from inductor_frontend.cache.symbols import SymbolState
+from inductor_frontend.checks import ModelCheck, graph_checks
 from inductor_frontend.isolation import functorch_patches, inductor_patches, known_options
 from wrapper_ir.protocols import Emitter
 
@@ -86,10 +87,13 @@ class _Compilation:
         self.options = options
         self.emitter = emitter
         self.store = store
+        self.checks: Sequence[ModelCheck] = ()
 
     def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """The compiled function."""
-        with functorch_config.patch(known_options(self.functorch_options(), functorch_config)):
+        options = known_options(self.functorch_options(), functorch_config)
+        self.checks = graph_checks(gm)
+        with functorch_config.patch(options):
             # Upstream applies the patches around later calls of `inner` too: a backward graph is compiled lazily.
             compiled = compile_fx(
                 gm,
@@ -106,7 +110,7 @@ class _Compilation:
 
     def inner(self, gm: GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
         """Compiles one graph."""
-        return self.compile(GraphRequest(gm, inputs, facts))[0]
+        return self.compile(GraphRequest(gm, inputs, facts, self.checks))[0]
 
     def compile(self, request: GraphRequest) -> tuple[Boxed, str]:
         """A compiled graph, and its key."""
@@ -152,7 +156,7 @@ class _KeptCompilation(_Compilation):
 
     def inner(self, gm: GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
         """Compiles one graph; a backward graph without sizes among its inputs when it is first called."""
-        request = GraphRequest(gm, inputs, facts)
+        request = GraphRequest(gm, inputs, facts, self.checks)
         if not request.is_backward:
             call, self.forward = self.compile(request)
             return call

@@ -77,6 +77,7 @@ def _key(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -
         donated=(metadata.bw_donated_idxs or ()) if metadata is not None and request.is_backward else (),
         is_inference=bool(request.facts.get("is_inference", False)),
         is_backward=request.is_backward,
+        checks=[f"{check.condition} {check.message!r}" for check in request.checks],
     )
     try:
         return graph_key(request.gm, facts, symbols, options.choices())

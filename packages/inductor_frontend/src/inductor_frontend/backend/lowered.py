@@ -33,7 +33,7 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
         is_backward=request.is_backward,
         graph_id=facts.get("graph_id"),
     )
-    context = BuildContext(options=options.capture, root=os.getcwd())
+    context = BuildContext(checks=request.checks, options=options.capture, root=os.getcwd())
     strides: list[tuple[Size, ...] | None] = []
 
     def translate(graph: RecordingGraph) -> GraphProgram:

@@ -10,6 +10,7 @@ from torch._inductor.virtualized import V
 from torch.fx import GraphModule
 
 from inductor_frontend._compat import shape_env_from_inputs
+from inductor_frontend.checks import ModelCheck
 from inductor_frontend.errors import CaptureError
 
 __all__ = ["GraphRequest"]
@@ -24,6 +25,8 @@ class GraphRequest:
     gm: GraphModule
     inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
     facts: Mapping[str, Any]  # Any: each fact has its own type
+    checks: Sequence[ModelCheck] = ()
+    """What the model checks, in the author's words."""
 
     @property
     def is_backward(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from inductor_frontend.checks import ModelCheck
 from inductor_frontend.convert import to_expr
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import And, Cmp, CmpOp, Expr, Sym, SymKind, add, expand, sub, substitute
+from wrapper_ir.expr import And, Cmp, CmpOp, Expr, Sym, SymKind, add, expand, sub, substitute, to_float
 
 __all__ = ["CheckTable", "Key", "key_of"]
 
@@ -96,7 +96,9 @@ def key_of(condition: Expr) -> Key:
         case Cmp(op, lhs, rhs) if SymKind.FLOAT not in (lhs.kind, rhs.kind):
             return _int_key(op, lhs, rhs)
         case Cmp(CmpOp.GT | CmpOp.GE as op, lhs, rhs):
-            return Cmp(CmpOp.LT if op is CmpOp.GT else CmpOp.LE, rhs, lhs)
+            return key_of(Cmp(CmpOp.LT if op is CmpOp.GT else CmpOp.LE, rhs, lhs))
+        case Cmp(op, lhs, rhs):
+            return Cmp(op, to_float(lhs), to_float(rhs))
         case _:
             return condition
 

@@ -68,7 +68,8 @@ class Scope:
         self.constants = shared.constants
         self.callees: dict[str, Callee] = {}
         """Functions that this one calls in several places, by upstream's name of the subgraph."""
-        self.symbols: Symbols = Symbols(graph, self.function, None if outer is None else outer.symbols)
+        callers = None if outer is None else outer.symbols
+        self.symbols: Symbols = Symbols(graph, self.function, callers, empty_sizes=shared.options.empty_sizes)
         self.flights = Flights()
         self._values: dict[str, Value] = {}
         self._views: dict[tuple[Value, TensorType, Expr], Value] = {}

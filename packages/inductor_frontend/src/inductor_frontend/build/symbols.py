@@ -33,11 +33,17 @@ class Symbols:
     `outer` are those of the calling function: what only the caller can define is captured from there."""
 
     def __init__(
-        self, graph: RecordingGraph, function: FunctionBuilder, outer: Symbols | None = None
+        self,
+        graph: RecordingGraph,
+        function: FunctionBuilder,
+        outer: Symbols | None = None,
+        *,
+        empty_sizes: bool = False,
     ) -> None:
         self._graph = graph
         self._function = function
         self._outer = outer
+        self._least = 0 if empty_sizes else 1
         self._shape_env = graph.sizevars.shape_env
         self._defined: dict[str, sympy.Symbol] = {}
         self._exprs: dict[object, Expr] = {}
@@ -50,10 +56,13 @@ class Symbols:
     def declare(self, symbol: sympy.Symbol) -> SymbolDef:
         """Declares a symbol with what upstream knows about it."""
         lower, upper = symbol_range(self._shape_env, symbol)
+        backed = not _is(symbol, _UNBACKED_TYPES)
+        if backed and symbol.is_positive:  # what sympy simplified on the way relies on it
+            lower = max(lower or 0, self._least)
         definition = SymbolDef(
             name=symbol.name,
             kind=SymKind.FLOAT if _is(symbol, _FLOAT_TYPES) else SymKind.INT,
-            backed=not _is(symbol, _UNBACKED_TYPES),
+            backed=backed,
             lower=lower,
             upper=upper,
             hint=symbol_hint(self._shape_env, symbol),

@@ -62,11 +62,14 @@ class GraphFacts:
     donated: Sequence[int]
     is_inference: bool
     is_backward: bool
+    checks: Sequence[str] = ()
+    """What the model checks, with its messages: they become the program's."""
 
     def lines(self) -> Iterator[str]:
         """The lines of a key."""
         yield f"inference {self.is_inference} backward {self.is_backward}"
         yield f"static {sorted(self.static_inputs)} donated {sorted(self.donated)}"
+        yield from (f"check {check}" for check in self.checks)
         writer = Writer(tensor=fake_text)
         yield from (f"input {writer.text(x)}" for x in self.inputs)
 
