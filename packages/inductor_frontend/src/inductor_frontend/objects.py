@@ -106,6 +106,9 @@ class Objects:
     def _visit(self, node: fx.Node) -> None:
         if node.op != "call_function":
             return
+        if node.target is _ATEN._has_compatible_shallow_copy_type.default:
+            # All that a trace has of it: a question that the assignment begins with.
+            raise CaptureError("FE105", "an assignment `x.data = ...` is lost by torch.export", hint=_HINT)
         source = self._changed_in_place(node)
         if source is None:
             return
@@ -130,10 +133,6 @@ class Objects:
             return _returned_argument(call, index)
         if isinstance(node.target, OpOverload) and len(node.target._schema.returns) == 1:
             return _returned_argument(node, 0)
-        if _is_data_assignment(node):
-            raise CaptureError(
-                "FE105", f"`x.data = ...` at node {node.name} is lost by torch.export", hint=_HINT
-            )
         return None
 
     def _rewrite(self, node: fx.Node, overload: OpOverload, first: fx.Node) -> None:
@@ -181,10 +180,6 @@ def _is_view(node: fx.Node) -> bool:
     if node.target is operator.getitem:
         return isinstance(node.args[0], fx.Node) and _is_view(node.args[0])
     return isinstance(node.target, OpOverload) and node.target.is_view
-
-
-def _is_data_assignment(node: fx.Node) -> bool:
-    return node.target is _ATEN._has_compatible_shallow_copy_type.default
 
 
 def _returned_argument(call: fx.Node, index: int) -> fx.Node | None:
