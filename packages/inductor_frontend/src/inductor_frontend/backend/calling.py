@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import torch
+from torch._dynamo.convert_frame import compile_lock
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
 from torch._inductor.output_code import OutputCode
 
@@ -14,7 +15,7 @@ from inductor_frontend.errors import BackendError
 from wrapper_ir.errors import WirError
 from wrapper_ir.protocols import Emitter
 
-__all__ = ["Boxed", "boxed", "deferred", "marked"]
+__all__ = ["Boxed", "boxed", "deferred"]
 
 # Any in this file: tensors and numbers of any graph.
 Boxed = Callable[[list[Any]], Sequence[Any]]
@@ -28,8 +29,8 @@ class _OwnCode(OutputCode):
         raise BypassAOTAutogradCache("code of the wrapper_ir backend is in its own cache")
 
 
-def marked(call: Boxed) -> Boxed:
-    """`call`, with the marks that upstream looks for."""
+def _marked(call: Boxed) -> Boxed:
+    """`call`, a function, with the marks that upstream looks for."""
     call._boxed_call = True  # type: ignore[attr-defined]  # upstream's mark of this convention
     call.__wrapped__ = _OwnCode()  # type: ignore[attr-defined]  # where upstream looks for what to cache
     return call
@@ -57,7 +58,7 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any]) -> Boxed:
             args.clear()
             return run(used)
 
-    return marked(call)
+    return _marked(call)
 
 
 def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:
@@ -66,14 +67,27 @@ def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:
     `make(keep)` compiles it, for a graph whose saved tensors are kept (`retain_graph`) or may be overwritten, and
     says whether the compiled code overwrites them. As upstream does, later calls that keep them are then refused.
     """
-    made: tuple[Boxed, bool] | None = None
+    state = _Deferred(make)
 
     def call(args: list[Any]) -> Sequence[Any]:
-        nonlocal made
+        return state.call(args)
+
+    return _marked(call)
+
+
+class _Deferred:
+    """What has become of a deferred graph: not compiled yet, compiled, or failed (and then not tried again, since
+    upstream's passes may have left its graph half changed)."""
+
+    def __init__(self, make: Callable[[bool], tuple[Boxed, bool]]) -> None:
+        self._make: Callable[[bool], tuple[Boxed, bool]] | None = make
+        self._made: tuple[Boxed, bool] | None = None
+        self._failure: BaseException | None = None
+
+    def call(self, args: list[Any]) -> Sequence[Any]:
+        """Runs it, compiling it first if need be. Raises BackendError FE402 after a failure."""
         keep = torch._C._autograd._get_current_graph_task_keep_graph()
-        if made is None:
-            made = make(keep)
-        run, overwrites = made
+        run, overwrites = self._made or self._compile(keep)
         if keep and overwrites:
             raise RuntimeError(
                 "this backward graph was compiled to overwrite the tensors that forward saved; it cannot be called "
@@ -82,4 +96,20 @@ def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:
             )
         return run(args)
 
-    return marked(call)
+    def _compile(self, keep: bool) -> tuple[Boxed, bool]:
+        with compile_lock:
+            if self._failure is not None:
+                raise BackendError(
+                    "FE402",
+                    f"compiling this backward graph has failed before: {self._failure}",
+                    hint="after the cause is gone, torch.compiler.reset() compiles the function anew",
+                ) from self._failure
+            if self._made is None:
+                assert self._make is not None  # forgotten only when made
+                try:
+                    self._made = self._make(keep)
+                except BaseException as error:
+                    self._failure = error
+                    raise
+                self._make = None
+            return self._made

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch._dynamo import compiled_autograd
@@ -21,6 +21,7 @@ from torch.fx import GraphModule
 
 from inductor_frontend.backend.calling import Boxed, boxed, deferred
 from inductor_frontend.cache.function_entry import CompiledFunction
+from inductor_frontend.errors import BackendError
 from wrapper_ir.protocols import Emitter
 
 __all__ = ["restore"]
@@ -53,6 +54,18 @@ class _ReadyBackward(GenericCompiledBackward[Any], _Ready):
     def post_compile(self, result: Any, fx_config: Any) -> Any:
         """The callable, hidden from Dynamo."""
         return _hidden(result, "compiled backward graph")
+
+
+class _NoGraph:
+    """Where upstream keeps the backward graph for compiled autograd, which traces it: our cache keeps programs only."""
+
+    def deserialize(self) -> NoReturn:
+        """Refuses."""
+        raise BackendError(
+            "FE403",
+            "a function out of the cache has no backward graph that compiled autograd could trace",
+            hint="set torch._dynamo.config.compiled_autograd before the first call, or options={'cache': False}",
+        )
 
 
 def restore(
@@ -106,7 +119,7 @@ def _result(found: CompiledFunction, emitter: Emitter[Any]) -> GenericAOTAutogra
             backward_state_indices=[],
             num_symints_saved_for_bw_=facts.saved_sizes,
         )
-    known = {
+    known: dict[str, Any] = {
         "compiled_fw": _Ready(boxed(found.forward, emitter)),
         "compiled_bw": backward,
         "runtime_metadata": facts.metadata,
@@ -115,6 +128,7 @@ def _result(found: CompiledFunction, emitter: Emitter[Any]) -> GenericAOTAutogra
         "indices_of_inps_to_detach": list(facts.detached),
         "forward_time_taken_ns": 0,
         "backward_time_taken_ns": 0,
+        "serialized_bw_module": _NoGraph(),
     }
     names = [f.name for f in fields(GenericAOTAutogradResult)]
     return GenericAOTAutogradResult(**{name: known.get(name) for name in names})  # type: ignore[arg-type]  # by name

@@ -71,13 +71,13 @@ def operator_text(op: object, *, own: bool) -> str:
 @functools.cache
 def name_of(target: Any) -> str:  # Any: a function, builtin, method descriptor or class
     """The importable name of one of torch's (or Python's) functions or classes; the name leads back to `target`."""
-    name = getattr(target, "__qualname__", None) or getattr(target, "__name__", None)  # callables in general
-    module = getattr(target, "__module__", None)
-    if isinstance(name, str) and isinstance(module, str) and _resolve(module, name) is target:
-        if module.split(".")[0] in _ROOTS:
-            return f"{module}:{name}"
-        raise NoCanonicalForm(f"function {module}.{name}")
+    module = getattr(target, "__module__", None)  # of callables in general
     short = getattr(target, "__name__", "")
+    for name in (getattr(target, "__qualname__", short), short):
+        if name and isinstance(module, str) and _resolve(module, name) is target:
+            if module.split(".")[0] in _ROOTS:
+                return f"{module}:{name}"
+            raise NoCanonicalForm(f"function {module}.{name}")
     for holder in _HOLDERS:
         # A builtin bound to a type is a new object at every look; equality compares what it is bound to.
         if short and _resolve(holder, short) == target:
@@ -85,7 +85,7 @@ def name_of(target: Any) -> str:  # Any: a function, builtin, method descriptor 
     owner = getattr(target, "__objclass__", None)  # of method descriptors
     if owner is torch.Tensor or owner is torch._C.TensorBase:
         return f"torch.Tensor:{short}"
-    raise NoCanonicalForm(f"function {module}.{name}")
+    raise NoCanonicalForm(f"function {module}.{getattr(target, '__qualname__', short)}")
 
 
 def _resolve(module: str, name: str) -> object:
