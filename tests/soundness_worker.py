@@ -1,7 +1,8 @@
 """Corrupts one real program many times; run by `test_soundness.py` in a process of its own.
 
-Usage: `python tests/soundness_worker.py MODEL COUNT SEED`. Each corrupted program is refused by the verifier with a
-code, or runs in the interpreter and in emitted Python: both give the same results, or both stop with an error.
+Usage: `python tests/soundness_worker.py PROGRAM COUNT SEED`, with a model of the zoo or one of `soundness_programs`.
+Each corrupted program is refused by the verifier with a code, or runs in the interpreter and in emitted Python: both
+give the same results, or both stop with an error. A loop that does not end in the interpreter is not run in Python.
 Prints the case before running it, so that a crash names its corruption.
 """
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 import dataclasses
 import random
 import sys
+import tempfile
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,9 @@ import torch
 
 import inductor_frontend
 import py_wrapper
+from tests.collective_cases import lonely_group
 from tests.compare import clone_tree
+from tests.soundness_programs import PROGRAMS
 from tests.zoo import ZOO
 from wrapper_ir import verify
 from wrapper_ir.artifact import Artifact
@@ -29,20 +34,39 @@ from wrapper_ir.interp import InterpOptions, run
 from wrapper_ir.testing.corrupt import corrupt
 
 PATTERN = 0x7B
+MAX_OPS = 5_000
+"""A loop whose condition was corrupted may be valid and never end; the programs themselves run far fewer ops."""
 
 
-def flat_inputs(name: str) -> list[Any]:  # Any: tensors and numbers
+def program_of(name: str) -> tuple[Artifact, list[Any]]:  # Any: tensors and numbers
+    """What is corrupted, and flat arguments for it."""
+    if name in PROGRAMS:
+        return PROGRAMS[name]()
     case = ZOO[name]()
-    return [*case.args, *(case.kwargs or {}).values()]
+    artifact = inductor_frontend.capture(case.model, case.args, case.kwargs)
+    return artifact, [*case.args, *(case.kwargs or {}).values()]
+
+
+def with_own_state(artifact: Artifact) -> Artifact:
+    """The same artifact, with constants of its own: what one run writes, the next must not see."""
+    constants = {
+        name: dataclasses.replace(data, buffer=memoryview(bytearray(data.buffer)))
+        for name, data in artifact.constants.items()
+    }
+    return dataclasses.replace(artifact, constants=constants)
 
 
 def outcome(kind: str, artifact: Artifact, inputs: list[Any]) -> tuple[Any, ...] | str:
-    """The results, or the name of the error that stopped the run."""
+    """The results and what became of the inputs, or the name of the error that stopped the run."""
+    artifact, inputs = with_own_state(artifact), clone_tree(inputs)
     try:
         if kind == "interpreter":
-            return run(artifact, inputs, py_wrapper.TORCH_MACHINE, InterpOptions(poison=PATTERN))
-        compiled = py_wrapper.compile(artifact, py_wrapper.PyOptions(poison=PATTERN))
-        return tuple(compiled.boxed(inputs))
+            options = InterpOptions(poison=PATTERN, max_ops=MAX_OPS)
+            found = run(artifact, list(inputs), py_wrapper.TORCH_MACHINE, options)
+        else:
+            compiled = py_wrapper.compile(artifact, py_wrapper.PyOptions(poison=PATTERN))
+            found = tuple(compiled.boxed(list(inputs)))
+        return (*found, *inputs)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
@@ -65,8 +89,11 @@ def check(artifact: Artifact, inputs: list[Any]) -> str:
     except VerificationError as error:
         assert error.code.startswith("WIR0"), error
         return "refused"
-    results = [outcome(kind, artifact, clone_tree(inputs)) for kind in ("interpreter", "python")]
-    a, b = results
+    a = outcome("interpreter", artifact, inputs)
+    if isinstance(a, str) and f"stopped after {MAX_OPS} ops" in a:
+        return "endless"
+    b = outcome("python", artifact, inputs)
+    results = a, b
     if isinstance(a, str) or isinstance(b, str):
         assert isinstance(a, str), f"Python only failed: {results}"
         assert isinstance(b, str), f"the interpreter only failed: {results}"
@@ -79,15 +106,16 @@ def check(artifact: Artifact, inputs: list[Any]) -> str:
 
 def main(name: str, count: int, seed: int) -> None:
     """Runs all cases and prints what became of them."""
-    case = ZOO[name]()
-    artifact = inductor_frontend.capture(case.model, case.args, case.kwargs)
-    inputs = flat_inputs(name)
+    artifact, inputs = program_of(name)
     verdicts: Counter[str] = Counter()
-    for number in range(count):
-        rng = random.Random(f"{seed}:{name}:{number}")
-        program, description = corrupt(artifact.program, rng)
-        print(f"{number}: {description}", flush=True)
-        verdicts[check(dataclasses.replace(artifact, program=program), inputs)] += 1
+    with ExitStack() as stack:
+        if name == "collectives":
+            stack.enter_context(lonely_group(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        for number in range(count):
+            rng = random.Random(f"{seed}:{name}:{number}")
+            program, description = corrupt(artifact.program, rng)
+            print(f"{number}: {description}", flush=True)
+            verdicts[check(dataclasses.replace(artifact, program=program), inputs)] += 1
     print(f"{count} corruptions of {name}: {dict(verdicts)}")
 
 

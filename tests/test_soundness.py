@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-MODELS = ("bert", "convnet", "lstm", "mlp", "moe")
+from tests.soundness_programs import PROGRAMS
+
+MODELS = ("bert", "convnet", "lstm", "mlp", "moe", *PROGRAMS)
 WORKER = Path(__file__).parent / "soundness_worker.py"
 
 

@@ -65,12 +65,11 @@ class ProvenanceReader:
 
     def location(self, trace: str) -> str:
         """The innermost place in a stack trace that is not torch's own, as file:line; '' for none."""
-        # "<...>" is code that was made at run time, such as the bodies of control flow
+        # "<...>" are the functions of generated graphs, whose numbers differ from run to run
         frames = [(m["file"], m["line"]) for m in _FRAME.finditer(trace) if not m["file"].startswith("<")]
         if not frames:
             return ""
-        # "<...>" are the functions of generated graphs, whose numbers differ from run to run
-        own = [f for f in frames if not f[0].startswith((_TORCH_DIR, "<"))]
+        own = [f for f in frames if not f[0].startswith(_TORCH_DIR)]
         file, line = (own or frames)[-1]
         return f"{_short(file, self._root)}:{line}"
 
