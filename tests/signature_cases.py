@@ -1,78 +1,22 @@
 """Models for what surrounds a program: one list for the comparison with eager and with torch.compile, and for the test
-in a process of its own. Sizes and operators repeat, so that few kernels are built."""
+in a process of its own."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
 
-__all__ = ["CASES", "Case"]
+import tests.signature_writes  # noqa: F401  # adds its own cases to the list
+from tests.signature_case import CASES, Call, Case, case, one, pair, two, x
+
+__all__ = ["CASES", "Case", "pair", "x"]
 
 # Any in this file: models, their arguments and results.
-Call = tuple[tuple[Any, ...], Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A function, or a maker of modules, and a maker of arguments, which gives equal ones every time.
-
-    `stock` are the aspects in which torch.compile differs from eager mode, and `ours` those in which a captured program
-    does, for the `reason` given; where both are empty, all agree in everything that `tests.call_effects` looks at.
-    `stock_fails` is what torch.compile stops with.
-    """
-
-    name: str
-    function: Callable[..., Any] | None = None
-    module: Callable[[], nn.Module] | None = None
-    make: Callable[[], Call]
-    calls: int = 1
-    dynamic: Any = None
-    stock: Collection[str] = ()
-    ours: Collection[str] = ()
-    stock_fails: str = ""
-    reason: str = ""
-
-    def model(self) -> Any:
-        """The function, or a new module."""
-        if self.module is not None:
-            torch.manual_seed(0)
-            return self.module()
-        return self.function
-
-
-CASES: dict[str, Case] = {}
-
-
-def x() -> Tensor:
-    """Four rows of three."""
-    return torch.arange(12.0).view(4, 3) + 0.5
-
-
-def one() -> Call:
-    return (x(),), {}
-
-
-def two() -> Call:
-    return (x(), x() * 2), {}
-
-
-def case(make: Callable[[], Call] = one, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Adds a function, or a module class, under its own name."""
-
-    def add(made: Any) -> Any:
-        key = "module" if isinstance(made, type) else "function"
-        name = made.__name__
-        CASES[name] = Case(name=name, make=make, **{key: made}, **more)
-        return made
-
-    return add
 
 
 # --- results
@@ -233,214 +177,6 @@ def pieces_of_an_intermediate(x: Tensor) -> Any:
     return (x + 1).chunk(2)
 
 
-# --- writes
-
-
-@case()
-def written(x: Tensor) -> Any:
-    x.mul_(2)
-    return x + 1
-
-
-@case()
-def written_and_returned(x: Tensor) -> Any:
-    x.mul_(2)
-    return x, x.view(-1), x[1]
-
-
-@case()
-def written_through_a_view(x: Tensor) -> Any:
-    y = x[1]
-    y.mul_(2)
-    return y, x.view(-1)
-
-
-@case()
-def written_views_of_an_intermediate(x: Tensor) -> Any:
-    y = x + 1
-    z = y[0]
-    z.mul_(2)
-    return y, z
-
-
-@case(two)
-def swapped(x: Tensor, y: Tensor) -> Any:
-    kept = x.clone()
-    x.copy_(y)
-    y.copy_(kept)
-
-
-@case(lambda: ((x()[1:, 1:],), {}))
-def written_slice(x: Tensor) -> Any:
-    x.mul_(2)
-    return x[:1]
-
-
-@case(lambda: ((x().t(),), {}))
-def written_transposed(x: Tensor) -> Any:
-    x.mul_(2)
-
-
-@case()
-def pieces_of_a_written_input(x: Tensor) -> Any:
-    x.mul_(2)
-    return x.chunk(2)
-
-
-@case(two)
-def out_argument(x: Tensor, out: Tensor) -> Any:
-    return torch.add(x, 1, out=out)
-
-
-# --- moves
-
-
-@case()
-def transposed_in_place(x: Tensor) -> Any:
-    x.transpose_(0, 1)
-    return x + 1
-
-
-@case()
-def unsqueezed_and_written(x: Tensor) -> Any:
-    x.unsqueeze_(0)
-    x.mul_(2)
-    return x
-
-
-@case(lambda: ((x()[1:, 1:],), {}))
-def moved_slice(x: Tensor) -> Any:
-    x.t_()
-    x.mul_(2)
-    return x, x[0]
-
-
-@case()
-def moved_there_and_back(x: Tensor) -> Any:
-    x.t_()
-    x.t_()
-    return x + 1
-
-
-@case()
-def squeezed_view(x: Tensor) -> Any:
-    y = x[1:2]
-    y.squeeze_(0)
-    y.mul_(2)
-    return y
-
-
-@case()
-def made_smaller(x: Tensor) -> Any:
-    x.resize_(2, 3)
-    return x + 1
-
-
-@case()
-def strided_in_place(x: Tensor) -> Any:
-    x.as_strided_((2, 2), (3, 1), 1)
-    return x
-
-
-@case(two, ours=("versions",), reason="the memory of y is written, of which eager mode tells nobody")
-def given_another_storage(x: Tensor, y: Tensor) -> Any:
-    x.set_(y)  # type: ignore[call-overload]  # the stubs know storages only
-    x.mul_(2)
-    return x
-
-
-# --- arguments that share memory
-
-
-def _same() -> Call:
-    value = x()
-    return (value, value), {}
-
-
-def _same_memory() -> Call:
-    value = x()
-    return (value, value.detach()), {}
-
-
-def _overlapping() -> Call:
-    value = torch.arange(12.0)
-    return (value[:8], value[4:]), {}
-
-
-def _apart() -> Call:
-    value = torch.arange(24.0).view(4, 6)
-    return (value[:, :3], value[:, 3:]), {}
-
-
-@case(_same)
-def same_tensor_read(x: Tensor, y: Tensor) -> Any:
-    return x + 1, y.view(-1), y
-
-
-@case(_same)
-def same_tensor_written(x: Tensor, y: Tensor) -> Any:
-    x.mul_(2)
-    return x + y, y
-
-
-@case(_same_memory, stock=("versions", "views"), reason="upstream makes a base of its own for both")
-def same_memory_written(x: Tensor, y: Tensor) -> Any:
-    x.mul_(2)
-    return x + y, y.view(-1)
-
-
-@case(_overlapping)
-def overlapping_read(x: Tensor, y: Tensor) -> Any:
-    return x + y, y[:2]
-
-
-@case(_overlapping, stock_fails="incorrect out shape")
-def overlapping_written(x: Tensor, y: Tensor) -> Any:
-    x.mul_(2)
-    return x + y, y, x[1:]
-
-
-@case(_overlapping)
-def overlapping_both_written(x: Tensor, y: Tensor) -> Any:
-    x.mul_(2)
-    y.add_(1)
-    return x + y
-
-
-@case(_apart)
-def apart_written(x: Tensor, y: Tensor) -> Any:
-    x.mul_(2)
-    return x + y, y
-
-
-# --- gradients (under no_grad), and inference tensors
-
-
-def _with_gradient() -> Call:
-    return (x().requires_grad_(),), {}
-
-
-def _inference() -> Call:
-    with torch.inference_mode():
-        return (x(),), {}
-
-
-@case(_with_gradient)
-def wants_a_gradient(x: Tensor) -> Any:
-    return x + 1, x.view(-1), x.detach(), x
-
-
-@case(_with_gradient)
-def wants_a_gradient_and_is_written(x: Tensor) -> Any:
-    x.mul_(2)
-    return x
-
-
-@case(_inference)
-def inference_tensor(x: Tensor) -> Any:
-    return x + 1
-
-
 # --- state
 
 
@@ -502,11 +238,6 @@ CASES["PlainAttribute"] = Case(name="PlainAttribute", module=PlainAttribute, mak
 
 
 # --- tensors that wrap others
-
-
-def pair(a: Tensor, b: Tensor) -> Any:
-    """Upstream's own example of a wrapper."""
-    return TwoTensor(a, b)  # type: ignore[no-untyped-call]  # upstream's
 
 
 def _wrapped() -> Call:

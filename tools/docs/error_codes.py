@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tools.docs.classes import docstring, table
 from wrapper_ir.verifier.rules import RULES
+from wrapper_ir.verifier.signature_rules import SIGNATURE_RULES
 
 __all__ = ["RaiseSite", "error_codes", "raise_sites"]
 
@@ -21,7 +22,8 @@ _HEAD = """# Error codes
 Written by `make docs` from the sources; not edited by hand.
 
 Every error is an exception with `code`, `message` and `hint`. A code never changes its meaning. The verifier collects
-`Diagnostic` values first: `wrapper_ir.check(program)` returns them all, `wrapper_ir.verify(program)` raises.
+`Diagnostic` values first: `wrapper_ir.check(program)` returns them all, `wrapper_ir.verify(program)` raises. Both take
+artifacts, too, whose signature they hold against the program.
 """
 
 
@@ -39,6 +41,8 @@ def error_codes() -> str:
     lines += table(
         ("code", "check", "broken when"), ((f"`{r.code}`", r.check, r.meaning) for r in RULES.values())
     )
+    lines += ["", "## The verifier's rules for signatures", ""]
+    lines += table(("code", "broken when"), ((f"`{r.code}`", r.meaning) for r in SIGNATURE_RULES.values()))
     lines += [""]
     for package in sorted((_ROOT / "packages").iterdir()):
         sites = sorted({s for s in raise_sites(package / "src") if s.code not in RULES})

@@ -73,12 +73,12 @@ class NotSupportedError(WirError):
 
 
 class ExecutionError(WirError):
-    """The interpreter met a runtime fault: a failed assertion, a bad launch (WIR92n)."""
+    """A program met a fault while it ran: a failed assertion, a bad launch, wrong arguments (WIR92n, WIR93n)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One verifier finding: `code` (WIR0nn), the check's name, and the place in the program."""
+    """One verifier finding: `code` (WIR0nn, for signatures WIR1nn), the check's name, and the place in the program."""
 
     code: str
     check: str

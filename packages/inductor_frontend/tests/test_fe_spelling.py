@@ -1,0 +1,63 @@
+"""The parameters of the model's own function, as a signature has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from inductor_frontend import capture
+from inductor_frontend.spelling import parameters_of
+from wrapper_ir.expr import Bool, Float, Int
+from wrapper_ir.signature import ConstantOutput, Parameter, ParameterKind
+
+# Any in this file: arguments of any kind.
+X = torch.ones(4, 3)
+NOTHING = object()
+
+
+class TestParameters:
+    def test_defaults(self) -> None:
+        def function(
+            a: Any, /, b: Any, c: Any = 1.5, *rest: Any, d: Any = True, e: Any = NOTHING, **named: Any
+        ) -> None:
+            """Nothing."""
+
+        assert parameters_of(function, (X, X), {"d": True}, static=True) == (
+            Parameter(name="a", kind=ParameterKind.POSITIONAL),
+            Parameter(name="b"),
+            Parameter(name="c", required=False, default=Float(1.5)),
+            Parameter(name="d", kind=ParameterKind.KEYWORD, required=False, default=Bool(True)),
+        )
+
+    def test_an_unsaid_default_ends_the_positions(self) -> None:
+        def function(a: Any, b: Any = NOTHING, c: Any = None) -> None:
+            """Nothing."""
+
+        assert parameters_of(function, (X,), {"c": None}, static=True) == (
+            Parameter(name="a"),
+            Parameter(name="c", kind=ParameterKind.KEYWORD, required=False),
+        )
+
+    def test_baked_in_values(self) -> None:
+        def function(a: Any, n: Any, flag: Any = False) -> None:
+            """Nothing."""
+
+        required = Parameter(name="n")
+        left_out = Parameter(name="n", required=False, default=Int(3))
+        for static, n in ((True, left_out), (False, required)):
+            found = parameters_of(function, (X, 3, True), {}, static=static)
+            assert found == (Parameter(name="a"), n, Parameter(name="flag"))
+
+    def test_functions_without_any(self) -> None:
+        assert parameters_of(torch.sin, (X,), {}, static=True) == ()
+        assert parameters_of(lambda *a, **k: None, (X,), {"k": 1}, static=True) == ()
+
+    def test_literals(self) -> None:
+        artifact = capture(lambda x: (x + 1, None, 3, "text", True), (X,))
+        assert [b.value for b in artifact.signature.bindings if isinstance(b, ConstantOutput)] == [
+            None,
+            Int(3),
+            "text",
+            Bool(True),
+        ]
