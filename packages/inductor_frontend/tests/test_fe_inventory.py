@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pytest
 import torch._inductor.codegen.wrapper as upstream
-from torch._inductor import ir, mkldnn_ir
+from torch._inductor import ir
 from torch._inductor.codegen import memory_planning
 from torch._inductor.codegen.cpp import CppScheduling
 from torch._inductor.graph import GraphLowering
@@ -291,6 +291,10 @@ class GraphLowering:
 
 
 REFUSED_CLASSES = {
+    "QConvPointWiseBinaryPT2E",
+    "QConvPointWisePT2E",
+    "QLinearPointwiseBinaryPT2E",
+    "QLinearPointwisePT2E",
     "SubgraphBuffer",
     "TMADescriptor",
     "TMADescriptorExperimental",
@@ -312,12 +316,7 @@ def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:  # Any: classes of upstr
 
 
 def test_every_extern_class_is_handled_or_refused_by_name() -> None:
-    unknown = {
-        name
-        for name, cls in extern_classes().items()
-        if handler_of(cls) is None
-        and cls.__module__ != mkldnn_ir.__name__  # packed weights, only with freezing
-    }
+    unknown = {name for name, cls in extern_classes().items() if handler_of(cls) is None}
     assert unknown == (REFUSED_CLASSES | ABSTRACT) & set(extern_classes())
 
 

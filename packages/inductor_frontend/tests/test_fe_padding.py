@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from torch._inductor import config as inductor_config
 from torch._inductor.utils import run_and_get_code
 from torch.nn.functional import pad
 
-from inductor_frontend import CaptureError, CaptureOptions, PaddingOptions, capture
+from inductor_frontend import CaptureOptions, PaddingOptions, capture
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import call
 from wrapper_ir.ops import AllocStorage
@@ -147,14 +146,6 @@ class TestDynamic:
 
 
 class TestOptions:
-    def test_by_name_among_others(self) -> None:
-        given = {**ALWAYS, "pad_outputs": True, "verify": False}
-        assert CaptureOptions.named(given) == replace(padded(pad_outputs=True), verify=False)
-        whole = CaptureOptions.named({"padding": padded().padding, "pad_outputs": True})
-        assert whole == padded(pad_outputs=True)
-        with pytest.raises(CaptureError, match=r"(?s)FE103.*pad_everything.*known: .*pad_outputs"):
-            CaptureOptions.named({"pad_everything": True})
-
     def test_nothing_is_padded_on_a_cpu_by_default(self, example: tuple[torch.Tensor, torch.Tensor]) -> None:
         options = CaptureOptions(padding=PaddingOptions(padding_stride_threshold=0))
         assert main(capture(attention, example, options=options)) == main(capture(attention, example))
@@ -189,7 +180,8 @@ class TestOptions:
         model = nn.Sequential(nn.Linear(8, 19), nn.Softmax(-1), nn.Linear(19, 3))
         x = torch.randn(6, 8)
         want = torch.autograd.grad(model(x).square().sum(), list(model.parameters()))
-        compiled = torch.compile(model, backend="wrapper_ir", options=ALWAYS)
+        options: dict[str, Any] = {"padding": ALWAYS}
+        compiled = torch.compile(model, backend="wrapper_ir", options=options)
         got = torch.autograd.grad(compiled(x).square().sum(), list(model.parameters()))
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 

@@ -10,7 +10,12 @@ from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError
 from wrapper_ir.artifact import TensorData
 
-__all__ = ["tensor_data"]
+__all__ = ["is_packed", "tensor_data"]
+
+
+def is_packed(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's bytes are oneDNN's own: they have no strides, and mean something on this machine only."""
+    return tensor.is_mkldnn
 
 
 def _extent(tensor: torch.Tensor) -> int:

@@ -18,7 +18,7 @@ from torch.export import ExportedProgram
 
 from inductor_frontend.build import BuildContext, GraphProgram, build_program
 from inductor_frontend.checks import ModelCheck, graph_checks, recorded_checks
-from inductor_frontend.constants import tensor_data
+from inductor_frontend.constants import is_packed, tensor_data
 from inductor_frontend.errors import CaptureError, upstream_step
 from inductor_frontend.export_path import export_model
 from inductor_frontend.exporting import any_size
@@ -27,6 +27,7 @@ from inductor_frontend.guard_code import text_guards
 from inductor_frontend.isolation import capture_session
 from inductor_frontend.lowering import LoweringRequest, lower
 from inductor_frontend.options import CaptureOptions
+from inductor_frontend.packing import pack_weights
 from inductor_frontend.preparation import PreparedGraph, prepare
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError
@@ -67,7 +68,8 @@ def capture(
     artifact = Artifact(
         program=program,
         signature=graph.signature(names, program),
-        constants={name: tensor_data(name, tensor) for name, tensor in built.constants.items()},
+        constants={name: tensor_data(name, t) for name, t in built.constants.items() if not is_packed(t)},
+        handles={name: tensor for name, tensor in built.constants.items() if is_packed(tensor)},
         metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),
     )
     found = check_signature(artifact) if options.verify else ()
@@ -82,15 +84,16 @@ def _lower(
     checks: Sequence[ModelCheck],
     guards: Sequence[sympy.Basic],
 ) -> GraphProgram:
-    placeholders = [n for n in graph.gm.graph.nodes if n.op == "placeholder"]
-    inputs = [n.meta["val"] for n in placeholders]
     values = [n.meta.get("val") for n in graph.gm.graph.nodes]
     fake_mode = detect_fake_mode(values) or FakeTensorMode(allow_non_fake_inputs=True)
     with V.set_fake_mode(fake_mode), upstream_step("FE104", "upstream's joint passes fail"):
         gm = _recursive_joint_graph_passes(graph.gm, input_device=torch.device("cpu"))
+        if options.packed_weights:
+            gm = pack_weights(gm, graph.roles)
+    placeholders = gm.graph.find_nodes(op="placeholder")
     request = LoweringRequest(
         gm=gm,
-        inputs=inputs,
+        inputs=[n.meta["val"] for n in placeholders],
         static_inputs=[i for i, n in enumerate(placeholders) if n.name in graph.roles],
     )
     context = BuildContext(

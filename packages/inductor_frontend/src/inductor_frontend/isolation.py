@@ -31,9 +31,8 @@ _PINNED: Mapping[str, object] = {
     "memory_planning": False,
     # writes behind the end of an input
     "can_inplace_pad_graph_input": False,
-    # constants stay as they are: neither folded into the graph nor packed for this machine
-    "freezing": False,
-    "cpp.weight_prepack": False,
+    # the model keeps its weights
+    "freezing_discard_parameters": False,
     # choices by measurement
     "max_autotune": False,
     "max_autotune_gemm": False,
@@ -60,6 +59,9 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
     return {
         **_PINNED,
         **asdict(options.padding),
+        # constants stay as they are, neither folded nor packed for this machine, unless asked for
+        "freezing": options.packed_weights,
+        "cpp.weight_prepack": options.packed_weights,
         "inplace_buffers": options.inplace_kernels,
         "scalar_asserts": options.scalar_asserts,
         "size_asserts": options.layout_asserts,

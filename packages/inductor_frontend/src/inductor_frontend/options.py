@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from torch._inductor import config as inductor_config
-
-from inductor_frontend.errors import CaptureError
 
 __all__ = ["CaptureOptions", "PaddingOptions"]
 
@@ -67,18 +63,8 @@ class CaptureOptions:
     """Keep in-place kernels that the scheduler decided on; off: every kernel output gets storage of its own."""
     padding: PaddingOptions = field(default_factory=PaddingOptions)
     """Padded strides, as upstream is configured."""
+    packed_weights: bool = False
+    """Let upstream pack weights for this machine's libraries. What is packed can neither be stored nor read: the
+    program runs in the process that captured it, and saving it is refused."""
     verify: bool = True
     """Verify the program before it is returned."""
-
-    @staticmethod
-    def named(given: Mapping[str, Any]) -> CaptureOptions:  # Any: as typed by the user
-        """Options by name, those of padding among the others, as `torch.compile` passes them on. Raises CaptureError
-        FE103 for unknown names."""
-        padding = {f.name for f in fields(PaddingOptions)}
-        known = {f.name for f in fields(CaptureOptions)} | padding
-        if unknown := sorted(set(given) - known):
-            raise CaptureError("FE103", f"unknown options {unknown}", hint=f"known: {sorted(known)}")
-        own = {name: value for name, value in given.items() if name not in padding}
-        if widths := {name: value for name, value in given.items() if name in padding}:
-            own["padding"] = replace(own.get("padding") or PaddingOptions(), **widths)
-        return CaptureOptions(**own)

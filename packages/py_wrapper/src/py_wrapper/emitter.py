@@ -28,8 +28,10 @@ def emit(artifact: Artifact, options: PyOptions | None = None) -> EmittedModule:
 def write(artifact: Artifact, folder: str | Path, options: PyOptions | None = None) -> tuple[Path, ...]:
     """Writes a folder that runs on its own: the module, its kernels and its constants; the module comes first.
 
-    Raises CacheError PY202 where it cannot be written.
+    Raises CacheError PY202 where it cannot be written, and ArtifactError WIR711 where a constant is packed for this
+    machine.
     """
+    artifact.check_portable()
     from wrapper_ir.storage.safetensors import write_safetensors
 
     emitted, target = emit(artifact, options), Path(folder)

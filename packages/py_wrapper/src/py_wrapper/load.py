@@ -85,6 +85,7 @@ def load_module(emitted: EmittedModule, artifact: Artifact, options: PyOptions) 
         kernels=emitted.kernels,
         target=artifact.program.target,
         constants=_buffers(artifact),
+        handles=artifact.handles,
         find_runtime=options.find_runtime,
     )
     spec = importlib.machinery.ModuleSpec(emitted.name, None, origin=str(path), loader_state=contents)

@@ -9,11 +9,13 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
+from wrapper_ir.errors import ArtifactError
 from wrapper_ir.ops import Return
 from wrapper_ir.program import Ownership, Program
 from wrapper_ir.signature import RandomState, ResultOutput, Signature, TreeKind, TreeSpec
-from wrapper_ir.types import DType
+from wrapper_ir.types import DType, OpaqueType
 
 __all__ = ["Artifact", "TensorData", "bare_artifact"]
 
@@ -40,21 +42,37 @@ class TensorData:
 
 
 _NOTHING: Mapping[str, TensorData] = MappingProxyType({})
+_NO_HANDLES: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Artifact:
     """A program (`program`), its constants' data by constant name, its signature, and free-form metadata.
 
-    `tuning` holds tuning records by kernel content hash; `metadata` what a reader may want to know (versions,
+    `handles` holds the packed constants, by name: live objects of this process, with which an artifact can run but not
+    be stored. `tuning` holds tuning records by kernel content hash; `metadata` what a reader may want to know (versions,
     the model's name). Both are JSON texts by key.
     """
 
     program: Program
     signature: Signature
     constants: Mapping[str, TensorData] = field(default_factory=lambda: _NOTHING)
+    handles: Mapping[str, Any] = field(
+        default_factory=lambda: _NO_HANDLES
+    )  # Any: a tensor library's own objects
     tuning: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def check_portable(self) -> None:
+        """Raises ArtifactError WIR711 where a constant exists in this process only."""
+        for constant in self.program.constants:
+            type = constant.value.type
+            if isinstance(type, OpaqueType):
+                raise ArtifactError(
+                    "WIR711",
+                    f"constant %{constant.value.name}, {type.detail}, is packed for this machine and cannot be stored",
+                    hint="capture the model without packed weights",
+                )
 
 
 def bare_artifact(program: Program, constants: Mapping[str, TensorData] = _NOTHING) -> Artifact:

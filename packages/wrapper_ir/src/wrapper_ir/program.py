@@ -78,7 +78,7 @@ class SymbolDef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
-    """A tensor that lives beside the program; visible in every function as `value`.
+    """A tensor that lives beside the program, or a packed one; visible in every function as `value`.
 
     `data_hash` is the sha256 of its bytes, or '' for data that is not stored. A `mutable` constant is state: the
     program may write it, and the writes last from call to call.

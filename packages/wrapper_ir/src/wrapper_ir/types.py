@@ -182,7 +182,10 @@ class TupleType:
 
 
 class OpaqueKind(enum.Enum):
-    """Handles that are neither tensors nor numbers."""
+    """Handles that are neither tensors nor numbers.
+
+    A `packed` one is a constant whose bytes only one machine's library can read; operators take it as a tensor.
+    """
 
     GENERATOR = "generator"
     PROCESS_GROUP = "process_group"
@@ -190,11 +193,12 @@ class OpaqueKind(enum.Enum):
     EVENT = "event"
     TORCHBIND = "torchbind"
     TOKEN = "token"
+    PACKED = "packed"
 
 
 @dataclass(frozen=True, slots=True)
 class OpaqueType:
-    """An opaque handle; `detail` is a class or group name where there is one."""
+    """An opaque handle; `detail` is a class or group name where there is one, or what was packed."""
 
     kind: OpaqueKind
     detail: str = ""

@@ -48,6 +48,11 @@ class BackendOptions:
             raise CaptureError(
                 "FE103", f"unknown options {unknown}", hint=f"known: {sorted(known.union(_OWN))}"
             )
+        if given.get("packed_weights"):
+            raise CaptureError(
+                "FE103",
+                "option 'packed_weights' is for `capture`: what is packed cannot be cached with a graph",
+            )
         own = {name: given.pop(name) for name in _OWN if name in given}
         return BackendOptions(
             emitter=_emitter(own.get("emitter", "python")),

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import torch
 
-from inductor_frontend.constants import tensor_data
+from inductor_frontend.constants import is_packed, tensor_data
 from inductor_frontend.convert import to_device, to_dtype
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import RecordingGraph
 from wrapper_ir.builder import ProgramBuilder, tensor_type
 from wrapper_ir.program import Constant
+from wrapper_ir.types import OpaqueKind, OpaqueType
 from wrapper_ir.values import Value
 
 __all__ = ["ConstantRole", "ConstantTable", "literals"]
@@ -57,7 +58,7 @@ class ConstantTable:
         have to be seen through the other, which a functional graph does not say. Raises FE306."""
         owners: dict[int, ConstantRole] = {}
         for role in self._roles.values():
-            if role.data.numel() == 0:
+            if role.data.numel() == 0 or is_packed(role.data):
                 continue
             other = owners.setdefault(role.data.untyped_storage().data_ptr(), role)
             if other is not role and (role.mutable or other.mutable):
@@ -83,7 +84,7 @@ class ConstantTable:
         role = self._roles.get(name)
         if role is None:
             return None
-        key = _memory(role.data) if role.data.numel() else role.name
+        key = role.name if role.data.numel() == 0 or is_packed(role.data) else _memory(role.data)
         found = self._values.get(key)
         if found is None:
             found = self._declare(role)
@@ -93,6 +94,8 @@ class ConstantTable:
 
     def _declare(self, role: ConstantRole) -> Value:
         tensor = role.data
+        if is_packed(tensor):
+            return self._declare_packed(role)
         type = tensor_type(
             to_dtype(tensor.dtype), tuple(tensor.size()), tuple(tensor.stride()), to_device(tensor.device)
         )
@@ -100,3 +103,9 @@ class ConstantTable:
         self.tensors[role.name] = tensor
         constant = Constant(value=Value(role.name, type), data_hash=digest, mutable=role.mutable)
         return self._program.constant(constant)
+
+    def _declare_packed(self, role: ConstantRole) -> Value:
+        detail = f"{to_dtype(role.data.dtype).value}[{', '.join(map(str, role.data.size()))}]"
+        value = Value(role.name, OpaqueType(OpaqueKind.PACKED, detail))
+        self.tensors[role.name] = role.data
+        return self._program.constant(Constant(value=value))

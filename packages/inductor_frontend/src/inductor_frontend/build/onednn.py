@@ -7,7 +7,7 @@ from typing import Any
 
 from torch._inductor import ir, mkldnn_ir
 
-from inductor_frontend.build.calls import call_alloc
+from inductor_frontend.build.calls import call_alloc, call_mutating
 from inductor_frontend.build.scope import Scope
 
 __all__ = ["ONEDNN_HANDLERS"]
@@ -17,5 +17,13 @@ ONEDNN_HANDLERS: Mapping[
 ] = {  # Any: each class takes its own
     mkldnn_ir.MkldnnRnnLayer: call_alloc,
     mkldnn_ir.WeightInt4PackMatmul: call_alloc,
+    # with packed weights only
+    mkldnn_ir.MKLPackedLinear: call_alloc,
+    mkldnn_ir.LinearUnary: call_alloc,
+    mkldnn_ir.LinearBinary: call_alloc,
+    mkldnn_ir.ConvolutionUnary: call_alloc,
+    mkldnn_ir.ConvolutionBinary: call_alloc,
+    mkldnn_ir.ConvolutionTransposeUnary: call_alloc,
+    mkldnn_ir.ConvolutionBinaryInplace: call_mutating,
 }
-"""Those that take plain weights. The others appear only where weights are packed, which a capture pins off."""
+"""Quantised ones are refused: their packed weights are part of the model before a capture begins."""

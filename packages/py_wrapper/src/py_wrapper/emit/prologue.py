@@ -12,7 +12,7 @@ from py_wrapper.native import overload_path
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.program import Constant
-from wrapper_ir.types import TensorType
+from wrapper_ir.types import OpaqueType, TensorType
 
 __all__ = ["write_prologue"]
 
@@ -79,6 +79,8 @@ def _write_lookups(scope: ModuleScope, out: Writer) -> None:
 def _constant(constant: Constant, scope: ModuleScope) -> tuple[str, list[str]]:
     """(`name = function`, arguments) that make a constant's tensor."""
     type, name = constant.value.type, scope.constant_names[constant.value]
+    if isinstance(type, OpaqueType):
+        return f"{name} = parts.handle", [quoted(constant.value.name)]
     assert isinstance(type, TensorType)
     dtype = f"torch.{type.dtype.torch_name}"
     if Int(0) in type.sizes:

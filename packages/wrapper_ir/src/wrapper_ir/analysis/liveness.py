@@ -45,7 +45,7 @@ def moved_roots(op: Op, position: int, aliasing: Aliasing) -> tuple[Value, ...]:
 def _droppable(value: Value, aliasing: Aliasing, constants: set[Value]) -> bool:
     """Whether `value` is a name that a `Drop` ends: its bytes, if any, are not surely this function's own."""
     if isinstance(value.type, TupleType | OpaqueType):
-        return True
+        return value not in constants
     if not isinstance(value.type, TensorType):
         return False
     if value in aliasing.uncertain:

@@ -151,7 +151,9 @@ def _while_loop(op: WhileLoop, frame: Frame[T]) -> Generator[Step[T], None, None
     captured = [frame.argument(arg) for arg in op.captured]
     # Storages that are not the loop's: results that live there are cloned.
     foreign = {machine.storage_key(x) for x in (*initial, *captured) if machine.is_tensor(x)}
-    foreign |= {machine.storage_key(x) for x in session.constants.values()}
+    foreign |= {
+        machine.storage_key(x) for value, x in session.constants.items() if isinstance(value.type, TensorType)
+    }
     carried = initial
     trips: list[list[Any]] = []
     while True:

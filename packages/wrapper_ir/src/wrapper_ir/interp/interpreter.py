@@ -56,6 +56,9 @@ class Interpreter(Generic[T]):
         return (k for k in self._index.kernels.values() if k.name in launched)
 
     def _constant(self, constant: Constant) -> T:
+        if constant.value.name in self.artifact.handles:
+            handle: T = self.artifact.handles[constant.value.name]
+            return handle
         data = self.artifact.constants.get(constant.value.name)
         if data is None:
             raise ExecutionError(

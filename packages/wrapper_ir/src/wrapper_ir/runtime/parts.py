@@ -29,6 +29,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 CONSTANTS = "constants.safetensors"
 _NOTHING: Mapping[str, memoryview] = MappingProxyType({})
+_NO_HANDLES: Mapping[str, object] = MappingProxyType({})
 
 
 class FromBuffer(Protocol[T_co]):
@@ -41,11 +42,12 @@ class FromBuffer(Protocol[T_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleContents:
-    """A module's parts in memory; constants are buffers by name."""
+    """A module's parts in memory; constants are buffers by name, or live objects where they are packed (`handles`)."""
 
     kernels: Sequence[KernelDef] = ()
     target: Target = field(default_factory=Target)
     constants: Mapping[str, memoryview] = field(default_factory=lambda: _NOTHING)
+    handles: Mapping[str, object] = field(default_factory=lambda: _NO_HANDLES)
     find_runtime: FindRuntime = kernel_runtime
 
     def load_kernels(self) -> dict[str, LoadedKernel]:
@@ -65,6 +67,17 @@ class ModuleContents:
             # Mapped files may be read-only; constants that the program writes are copied by the module.
             warnings.filterwarnings("ignore", message="The given buffer is not writable")
             return frombuffer(buffer, dtype=dtype)
+
+    def handle(self, name: str) -> object:
+        """A packed constant; raises ExecutionError WIR929 outside the process that packed it."""
+        found = self.handles.get(name)
+        if found is None:
+            raise ExecutionError(
+                "WIR929",
+                f"constant {name!r} is packed: it exists only in the process that captured it",
+                hint="capture the model without packed weights",
+            )
+        return found
 
 
 def open_parts(file: str, spec: ModuleSpec | None) -> ModuleContents:

@@ -87,9 +87,10 @@ def _entries(artifact: Artifact) -> Iterator[Entry]:
 def save(artifact: Artifact, path: str | os.PathLike[str]) -> None:
     """Writes an artifact to `path`, atomically: an older file stays intact until the new one is complete.
 
-    Raises ArtifactError WIR701 where it cannot be written and WIR708 where a constant's data is missing or its bytes
-    are not those that the program names.
+    Raises ArtifactError WIR701 where it cannot be written, WIR708 where a constant's data is missing or its bytes
+    are not those that the program names, and WIR711 where a constant is packed for this machine.
     """
+    artifact.check_portable()
     _check_constants(artifact.program, artifact.constants)
     about = {
         "format": FORMAT,

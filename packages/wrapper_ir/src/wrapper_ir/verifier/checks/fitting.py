@@ -34,7 +34,7 @@ _LIST = re.compile(r"(.*)\[\d*\]")
 def fits(arg: Arg, declared: str) -> bool:
     """Whether `arg` may be passed for an argument of schema type `declared` (`Tensor`, `SymInt[]`, `float?`)."""
     if declared == "Tensor":
-        return (isinstance(arg, Value) and isinstance(arg.type, TensorType)) or _is_scalar(arg)
+        return isinstance(_type(arg), TensorType) or _is_opaque(arg, OpaqueKind.PACKED) or _is_scalar(arg)
     if declared.endswith("?"):
         return arg is None or fits(arg, declared[:-1])
     element = _LIST.fullmatch(declared)
@@ -102,9 +102,13 @@ def _is_format(arg: Arg) -> bool:
     return isinstance(arg, MemoryFormat) or _kind(arg) is SymKind.INT
 
 
-def _is_generator(arg: Arg) -> bool:
+def _is_opaque(arg: Arg, kind: OpaqueKind) -> bool:
     type = _type(arg)
-    return isinstance(type, OpaqueType) and type.kind is OpaqueKind.GENERATOR
+    return isinstance(type, OpaqueType) and type.kind is kind
+
+
+def _is_generator(arg: Arg) -> bool:
+    return _is_opaque(arg, OpaqueKind.GENERATOR)
 
 
 _JUDGES: Mapping[str, Callable[[Arg], bool]] = MappingProxyType(

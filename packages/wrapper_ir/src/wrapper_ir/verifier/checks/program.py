@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.program import Constant, SymbolDef
-from wrapper_ir.types import TensorType
+from wrapper_ir.types import OpaqueKind, OpaqueType, TensorType
 from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.typeinfo import TypeTable
 
@@ -50,7 +50,10 @@ def _check_symbol(symbol: SymbolDef, findings: Findings) -> None:
 
 def _check_constant(constant: Constant, types: TypeTable, findings: Findings) -> None:
     name, type = constant.value.name, constant.value.type
-    if not isinstance(type, TensorType) or types(type).exprs:
+    if isinstance(type, OpaqueType) and type.kind is OpaqueKind.PACKED:
+        if constant.data_hash or constant.mutable:
+            findings.add("WIR009", f"%{name} is packed: it has no stored bytes, and nothing writes it")
+    elif not isinstance(type, TensorType) or types(type).exprs:
         findings.add("WIR009", f"%{name} must be a tensor of fixed sizes")
     elif constant.data_hash and not _SHA256.fullmatch(constant.data_hash):
         findings.add("WIR009", f"%{name}: {constant.data_hash!r} is no sha256")
