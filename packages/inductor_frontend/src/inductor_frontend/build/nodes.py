@@ -20,6 +20,7 @@ from inductor_frontend.build.calls import (
 )
 from inductor_frontend.build.collectives import start_collective, wait_collective
 from inductor_frontend.build.control import conditional, invoke_subgraph, while_loop
+from inductor_frontend.build.onednn import ONEDNN_HANDLERS
 from inductor_frontend.build.results import allocated_output, multi_output
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.build.unbacked import assert_scalar, dynamic_scalar, select_offset, slice_size
@@ -64,6 +65,7 @@ HANDLERS: dict[type[ir.ExternKernel], Handler] = {
     ir.DynamicSelectStorageOffset: select_offset,
     ir.DynamicSliceSize: slice_size,
     ir.AssertScalar: assert_scalar,
+    **ONEDNN_HANDLERS,
     ir.Conditional: conditional,
     ir.WhileLoop: while_loop,
     ir.InvokeSubgraph: invoke_subgraph,
