@@ -110,6 +110,12 @@ class TestCapture:
         with inductor_config.patch({k: v for k, v in CHANGED.items() if k in known}):
             assert capture(*example()).program == plain
 
+    @pytest.mark.parametrize("name", ["functionalize_rng_ops", "selective_decompose"])
+    def test_settings_of_autograd(self, name: str, plain: Program) -> None:
+        known = functorch_config.get_config_copy()
+        with functorch_config.patch({name: True} if name in known else {}):
+            assert capture(*example()).program == plain
+
     def test_from_the_environment(self, plain: Program) -> None:
         """A process whose upstream was configured by variables before it was imported."""
         names = (

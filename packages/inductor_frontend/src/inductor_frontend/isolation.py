@@ -69,8 +69,14 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
 
 
 def functorch_patches() -> dict[str, object]:
-    """Upstream's cache of whole compiled functions does not know who compiled them: neither read nor fill it."""
-    return {"enable_autograd_cache": False, "enable_remote_autograd_cache": False}
+    """The same of upstream's autograd. Its cache of whole compiled functions does not know who compiled them: neither
+    read nor fill it. The other two make graphs that upstream itself cannot lower for a CPU."""
+    return {
+        "enable_autograd_cache": False,
+        "enable_remote_autograd_cache": False,
+        "functionalize_rng_ops": False,
+        "selective_decompose": False,
+    }
 
 
 def known_options(patches: dict[str, object], module: Any) -> dict[str, object]:  # Any: a config module
