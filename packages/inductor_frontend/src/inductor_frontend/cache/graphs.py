@@ -29,6 +29,9 @@ _PROVENANCE = frozenset(
     }
 )  # fmt: skip
 
+# What these do depends on how many bytes a storage has, which no key says.
+_STORAGE = frozenset({"resize_", "resize_as_", "resize_storage_bytes_", "set_", "storage", "untyped_storage"})
+
 
 @dataclass(frozen=True, slots=True)
 class GraphKind:
@@ -65,6 +68,8 @@ def graph_lines(gm: fx.GraphModule, kind: GraphKind) -> Iterator[str]:
 
 def _target(node: fx.Node, kind: GraphKind) -> str:
     target = node.target
+    if kind is FUNCTION and _STORAGE & set(str(target).split(".")):
+        raise NoCanonicalForm(f"an operation on storages, {target}")
     if node.op == "call_function":
         return operator_text(target, own=kind.own) if is_operator(target) else name_of(target)
     if node.op == "placeholder" and not kind.named:
