@@ -245,8 +245,8 @@ class TestReport:
             "Of 6 cases, upstream's `torch.compile` compiles and gets right 4: these count. It compiles nothing of 1, "
             "which eager runs (of these, 0 pass every path below all the same), and refuses or gets wrong 1.",
             "torch.export in 3 of the cases that count, and in 1 that it refuses from the 3 graphs",
-            "Eager runs them.** 1: `eager float32 #0` (capture FE101).",
-            "**Its results are not eager's.** 1: `both float32 #0` (capture FE101).",
+            "eager runs them.** On our side, of 1: - torch.export refuses it. (capture FE101) 1: `eager float32 #0`.",
+            "**Its results are not eager's.** On our side, of 1: - torch.export refuses it. (capture FE101) 1: `both ",
             "1 have random values.",
         ],
     )

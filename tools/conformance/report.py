@@ -16,6 +16,7 @@ from tools.conformance.summary import Judged, Summary
 __all__ = ["failing_lines", "render"]
 
 _WIDTH = 118
+_LEFT = "Stock `torch.compile` compiles nothing of these, so there is nothing to capture: eager runs them."
 
 
 def render(summary: Summary, seed: int) -> str:
@@ -105,21 +106,14 @@ def failing_lines(judged: Sequence[Judged]) -> list[str]:
 
 
 def _uncounted(summary: Summary) -> list[str]:
-    lines = [
-        "## Cases that do not count",
-        "",
-        *_paragraph("In parentheses, what is the matter on our side; nothing where every path passes."),
-    ]
-    groups = {
-        "Stock `torch.compile` compiles nothing of these: there is nothing to capture. Eager runs them.": (
-            summary.left_to_eager
-        ),
-        **_grouped(summary.wrong_upstream, _why_not),
-    }
+    groups = {_LEFT: summary.left_to_eager, **_grouped(summary.wrong_upstream, _why_not)}
+    lines = ["## Cases that do not count", ""]
     for reason, judged in groups.items():
         if judged:
-            cases = ", ".join(_case_and_ours(j) for j in sorted(judged, key=lambda j: j.case))
-            lines += _paragraph(f"**{reason}** {len(judged)}: {cases}.")
+            lines += _paragraph(f"**{reason}** On our side, of {len(judged)}:")
+            for ours, cases in _grouped(judged, _our_side).items():
+                names = ", ".join(f"`{j.case}`" for j in sorted(cases, key=lambda j: j.case))
+                lines += _paragraph(f"- {ours} {len(cases)}: {names}.", indent="  ")
     return lines
 
 
@@ -135,16 +129,21 @@ def _why_not(judged: Judged) -> str:
     return upstream_reason(f"eager: {broken}" if broken else judged.verdict.error)
 
 
-def _case_and_ours(judged: Judged) -> str:
-    stages = ", ".join(f"{f.stage.value} {f.code}" for f in judged.outcome.failures)
-    return f"`{judged.case}` ({stages})" if stages else f"`{judged.case}`"
+def _our_side(judged: Judged) -> str:
+    if judged.outcome.broken:
+        return "Not run."
+    if judged.outcome.passed:
+        return "Every path passes."
+    failures = judged.outcome.failures
+    codes = " and ".join(dict.fromkeys(f"{f.stage.value} {f.code}" for f in failures))
+    return f"{failure_reason(failures[0])} ({codes})"
 
 
-def _paragraph(text: str) -> list[str]:
+def _paragraph(text: str, indent: str = "") -> list[str]:
     # Words within backticks stay on one line: a line break there would be part of the name.
     parts = text.split("`")
     joined = "`".join(part.replace(" ", "\0") if i % 2 else part for i, part in enumerate(parts))
-    lines = wrap(joined, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = wrap(joined, _WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=indent)
     return [*(line.replace("\0", " ") for line in lines), ""]
 
 
