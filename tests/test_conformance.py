@@ -34,7 +34,7 @@ from wrapper_ir.registry import emitter_names
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "out" / "conformance"
 PAGE = ROOT / "docs" / "conformance.md"
-SAMPLE = 36
+SAMPLE = 28
 
 
 @pytest.mark.slow
