@@ -73,7 +73,13 @@ def make_callee(
         inner.function.prov = UNKNOWN
         values = [_result(inner, graph.graph_outputs[i], wanted) for i, wanted in returned]
     inner.function.ret(_owned(inner, values))
-    return Callee(inner.function.name, operands.passed, tuple(p.type for p in params))
+    names = [graph.graph_input_names[i] for i in operands.passed]
+    return Callee(
+        name=inner.function.name,
+        passed=operands.passed,
+        params=tuple(p.type for p in params),
+        written=frozenset(k for k, name in enumerate(names) if name in graph.mutated_buffers),
+    )
 
 
 def _parameters(inner: Scope, operands: Operands) -> list[Value]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from torch._inductor import ir
@@ -14,7 +15,7 @@ from inductor_frontend.build.scope import Callee, Scope
 from inductor_frontend.build.unbacked import define_unbacked
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import RecordingSubgraph
-from wrapper_ir.ops import Arg, CallSubgraph, Conditional, WhileLoop
+from wrapper_ir.ops import Arg, CallSubgraph, Conditional, Copy, WhileLoop
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
@@ -30,15 +31,16 @@ def conditional(scope: Scope, node: ir.Conditional) -> None:
     operands = Operands.of(scope, node.operands or (), branches)
     returned = [(i, scope.result_type(o.get_layout())) for i, o in outputs.items()]
     true, false = (make_callee(scope, branch, operands, returned) for branch in branches)
-    op = Conditional(
-        predicate=to_arg(scope, node.predicate),
-        true_fn=true.name,
-        false_fn=false.name,
-        args=_arguments(scope, true, operands),
-        results=tuple(_result(scope, o) for o in outputs.values()),
-        prov=scope.function.prov,
-    )
-    scope.function.append(op)
+    with _arguments(scope, operands, true, false) as args:
+        op = Conditional(
+            predicate=to_arg(scope, node.predicate),
+            true_fn=true.name,
+            false_fn=false.name,
+            args=args,
+            results=tuple(_result(scope, o) for o in outputs.values()),
+            prov=scope.function.prov,
+        )
+        scope.function.append(op)
     _define(scope, node)
 
 
@@ -51,13 +53,21 @@ def invoke_subgraph(scope: Scope, node: ir.InvokeSubgraph) -> None:
     if name not in scope.callees:
         returned = [(i, scope.result_type(o.get_layout())) for i, o in outputs.items()]
         scope.callees[name] = make_callee(scope, graph, operands, returned)
-    op = CallSubgraph(
-        function=scope.callees[name].name,
-        args=_arguments(scope, scope.callees[name], operands),
-        results=tuple(_result(scope, o) for o in outputs.values()),
-        prov=scope.function.prov,
-    )
-    scope.function.append(op)
+    elif not _same_sizes(scope, node, graph) or operands.passed != scope.callees[name].passed:
+        # Upstream has compiled it for the sizes of one call only.
+        raise ConversionError(
+            "FE304",
+            f"region {name} is called with sizes of which some are the same in one call only",
+            hint="call two regions, or mark the sizes that differ as dynamic",
+        )
+    with _arguments(scope, operands, scope.callees[name]) as args:
+        op = CallSubgraph(
+            function=scope.callees[name].name,
+            args=args,
+            results=tuple(_result(scope, o) for o in outputs.values()),
+            prov=scope.function.prov,
+        )
+        scope.function.append(op)
 
 
 def while_loop(scope: Scope, node: ir.WhileLoop) -> None:
@@ -78,23 +88,23 @@ def while_loop(scope: Scope, node: ir.WhileLoop) -> None:
     )
     tested = make_callee(scope, cond, operands, [(0, None)])
     made = make_callee(scope, body, operands, [(i, _carried_type(scope, body, i)) for i in own])
-    args = _arguments(scope, made, operands)
     outputs = _outputs(node)
     if not outputs.keys() >= set(own):
         raise ConversionError(
             "FE307",
             f"the body of loop {node.get_name()} writes to what it carries, and returns other tensors",
         )
-    op = WhileLoop(
-        cond_fn=tested.name,
-        body_fn=made.name,
-        carried=args[: len(own)],
-        captured=args[len(own) :],
-        results=tuple(_result(scope, outputs[i]) for i in own),
-        stacked=node.stack_output,
-        prov=scope.function.prov,
-    )
-    scope.function.append(op)
+    with _arguments(scope, operands, tested, made) as args:
+        op = WhileLoop(
+            cond_fn=tested.name,
+            body_fn=made.name,
+            carried=args[: len(own)],
+            captured=args[len(own) :],
+            results=tuple(_result(scope, outputs[i]) for i in own),
+            stacked=node.stack_output,
+            prov=scope.function.prov,
+        )
+        scope.function.append(op)
     _bind_held(scope, {i: o for i, o in outputs.items() if i in held}, operands)
     _define(scope, node)
 
@@ -111,16 +121,32 @@ def _outputs(node: Any) -> dict[int, ir.MultiOutput]:
     return {o.indices[0][1]: o for o in found if isinstance(o, ir.MultiOutput)}
 
 
-def _arguments(scope: Scope, callee: Callee, operands: Operands) -> tuple[Arg, ...]:
-    """The arguments of a call, with the layouts that the callee expects."""
-    if operands.passed != callee.passed:
-        raise ConversionError(
-            "FE304",
-            f"subgraph {callee.name} is called twice, with sizes that are the same in one call only",
-            hint="write the region that is called twice as two regions",
-        )
+def _same_sizes(scope: Scope, node: ir.InvokeSubgraph, graph: RecordingSubgraph) -> bool:
+    """Whether a region gets tensors of the sizes that it was lowered for."""
+    originals = [graph.graph_inputs_original.get(name) for name in graph.graph_input_names]
+    given: Sequence[Any] = node.inputs
+    pairs = [
+        (a, b)
+        for operand, original in zip(given, originals)
+        if original is not None
+        for a, b in zip(operand.get_size(), original.get_size())
+    ]
+    return all(scope.graph.sizevars.statically_known_equals(a, b) for a, b in pairs)
+
+
+@contextmanager
+def _arguments(scope: Scope, operands: Operands, *callees: Callee) -> Iterator[tuple[Arg, ...]]:
+    """The arguments of a call, with the layouts that its callees expect: upstream may have changed an operand's
+    after it lowered them. What they write into a copy is copied back after the call."""
     args = [operands.args[i] for i in operands.passed]
-    return tuple(conform(scope, a, t) if isinstance(a, Value) else a for a, t in zip(args, callee.params))
+    given = tuple(
+        conform(scope, a, t) if isinstance(a, Value) else a for a, t in zip(args, callees[0].params)
+    )
+    yield given
+    written = frozenset[int]().union(*(c.written for c in callees))
+    for k, (arg, passed) in enumerate(zip(args, given)):
+        if k in written and arg is not passed and isinstance(arg, Value) and isinstance(passed, Value):
+            scope.function.append(Copy(dst=arg, src=passed, prov=scope.function.prov))
 
 
 def _result(scope: Scope, output: ir.MultiOutput) -> Value:

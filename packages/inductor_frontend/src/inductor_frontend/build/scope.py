@@ -43,11 +43,13 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """A function made from a subgraph: `passed` are the operands that it takes, by position, `params` their types."""
+    """A function made from a subgraph: `passed` are the operands that it takes, by position, `params` their types,
+    and `written` the positions of parameters that it writes to."""
 
     name: str
     passed: tuple[int, ...]
     params: tuple[Type, ...]
+    written: frozenset[int]
 
 
 class Scope:
