@@ -32,7 +32,7 @@ from inductor_frontend.outputs import Outputs, as_views, root_of
 from inductor_frontend.overlaps import FlatInput, Merged, merge
 from inductor_frontend.subclasses import is_wrapper
 from inductor_frontend.training_graph import TrainingGraph, training_graph
-from inductor_frontend.trees import to_tree
+from inductor_frontend.trees import check_classes, to_tree
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.effects import summary_of
 from wrapper_ir.index import ProgramIndex
@@ -91,6 +91,7 @@ class PreparedGraph:
         params = tuple(self.flat.leaves[name] for name in inputs)
         summary = summary_of(program.main.name, ProgramIndex(program))
         windows = [w for w in self.merged.windows if w.name in inputs]
+        check_classes(spec.out_spec)
         return Signature(
             inputs=to_tree(spec.in_spec),
             params=params,

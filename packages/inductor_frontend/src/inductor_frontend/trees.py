@@ -20,7 +20,7 @@ from inductor_frontend.errors import CaptureError
 from inductor_frontend.names import class_name
 from wrapper_ir.signature import TreeKind, TreeSpec
 
-__all__ = ["pack", "to_tree", "unpack"]
+__all__ = ["check_classes", "pack", "to_tree", "unpack"]
 
 # Any in this file: the user's own structures, and upstream's loosely typed specs.
 _LEAF = TreeSpec(kind=TreeKind.LEAF)
@@ -40,21 +40,38 @@ def to_tree(spec: pytree.TreeSpec) -> TreeSpec:
         return TreeSpec(kind=TreeKind.DICT, children=children, keys=_keys(spec.context))
     if kind is _Packed:
         cls, fields = spec.context
-        return TreeSpec(kind=TreeKind.DATACLASS, children=children, keys=fields, type_name=class_name(cls))
+        return TreeSpec(kind=TreeKind.DATACLASS, children=children, keys=fields, type_name=_name(cls))
     if is_namedtuple(spec):  # the container's class is its context
         kind = spec.context
     if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return TreeSpec(
-            kind=TreeKind.NAMEDTUPLE, children=children, keys=tuple(kind._fields), type_name=class_name(kind)
+            kind=TreeKind.NAMEDTUPLE, children=children, keys=tuple(kind._fields), type_name=_name(kind)
         )
     keys = _keys(spec.context) if kind is OrderedDict else ()
     return TreeSpec(
         kind=TreeKind.CUSTOM,
         children=children,
         keys=keys,
-        type_name=class_name(kind),
+        type_name=_name(kind),
         context=_context(spec),
     )
+
+
+def _name(cls: type) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def check_classes(spec: pytree.TreeSpec) -> None:
+    """Raises CaptureError FE102 for a container whose class cannot be imported by its name: nobody could build one."""
+    if spec.is_leaf():
+        return
+    kind: Any = (
+        spec.context[0] if spec.type is _Packed else spec.context if is_namedtuple(spec) else spec.type
+    )
+    if kind not in (tuple, list, dict):
+        class_name(kind)
+    for child in spec_children(spec):
+        check_classes(child)
 
 
 def _keys(keys: Any) -> tuple[str, ...]:
