@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -41,6 +41,8 @@ GROUP = "0"
 """The name of the first group that a process makes."""
 HAS_P2P = hasattr(c10d, "isend")
 """Messages between two processes are operators since torch 2.12."""
+TRACES_OUT = not torch.__version__.startswith("2.11.")
+"""Torch 2.11 refuses to trace out variants of collectives."""
 
 
 @contextmanager
@@ -77,7 +79,10 @@ def lonely_artifact() -> tuple[Artifact, list[Any]]:
         a, b = funcol.all_reduce_coalesced([x @ w, x + w], "sum", dist.group.WORLD)
         gathered = funcol.all_gather_tensor(a, 0, dist.group.WORLD)
         part = funcol.reduce_scatter_tensor(gathered, "sum", 0, dist.group.WORLD)
-        out = c10d.all_gather_into_tensor_out(b, 1, GROUP, out=b.new_empty(b.shape))
+        if TRACES_OUT:
+            out = c10d.all_gather_into_tensor_out(b, 1, GROUP, out=b.new_empty(b.shape))
+        else:
+            out = c10d.all_gather_into_tensor(b, 1, GROUP)
         first = funcol.broadcast(part, 0, dist.group.WORLD)
         rows = funcol.all_to_all_single(first, [4], [4], dist.group.WORLD)
         return c10d.wait_tensor(out) + rows, gathered
@@ -92,12 +97,13 @@ class CollectiveCase:
     """`make(rank)` gives a function and the arguments that the process of that rank calls it with.
 
     `dynamic` are the symbolic sizes of the arguments, as torch.export takes them; `in_flight` says that the function
-    returns tensors that nobody has waited for.
+    returns tensors that nobody has waited for; `options` are upstream's, of its compiler.
     """
 
     make: Callable[[int], tuple[Callable[..., Any], tuple[Any, ...]]]
     dynamic: Any = None
     in_flight: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _numbers(rank: int) -> tuple[Tensor, Tensor]:
@@ -180,6 +186,16 @@ def _out_argument(rank: int) -> Any:
     return model, _numbers(rank)
 
 
+def _in_buckets(rank: int) -> Any:
+    """Upstream makes one gather of two: each process puts its part where the result has it."""
+
+    def model(x: Tensor, w: Tensor) -> Any:
+        a, b = (c10d.all_gather_into_tensor(t, WORLD, GROUP) for t in (x, w))
+        return c10d.wait_tensor(a), c10d.wait_tensor(b)
+
+    return model, _numbers(rank)
+
+
 def _in_flight_together(rank: int) -> Any:
     """Each is waited for once, not in the order of their starts; a view is waited for as what it views."""
 
@@ -211,6 +227,17 @@ def _done_when_it_returns(rank: int) -> Any:
     return lambda x, w: shard(x, 0, 1, GROUP) @ w[:2], _numbers(rank)
 
 
+def _in_a_branch(rank: int) -> Any:
+    """All processes take the same branch."""
+
+    def model(p: Tensor, x: Tensor, w: Tensor) -> Any:
+        return torch.cond(
+            p, lambda x, w: funcol.all_reduce(x @ w, "sum", _group()), lambda x, w: x @ w.t(), (x, w)
+        )
+
+    return model, (torch.tensor(True), *_numbers(rank))
+
+
 def _ring(rank: int) -> Any:
     """Each sends to the other; what is received lands in an empty buffer."""
 
@@ -233,12 +260,15 @@ def _cases() -> Iterator[tuple[str, CollectiveCase]]:
     yield "uneven_splits", CollectiveCase(make=_uneven_splits)
     yield "splits_that_data_decides", CollectiveCase(make=_splits_that_data_decides)
     yield "broadcast", CollectiveCase(make=_broadcast)
-    yield "out_argument", CollectiveCase(make=_out_argument)
+    if TRACES_OUT:
+        yield "out_argument", CollectiveCase(make=_out_argument)
+    yield "in_buckets", CollectiveCase(make=_in_buckets, options={"bucket_all_gathers_fx": "all"})
     yield "in_flight_together", CollectiveCase(make=_in_flight_together)
     yield "left_in_flight", CollectiveCase(make=_left_in_flight, in_flight=True)
     yield "input_in_flight", CollectiveCase(make=_input_in_flight)
     yield "another_group", CollectiveCase(make=_another_group)
     yield "done_when_it_returns", CollectiveCase(make=_done_when_it_returns)
+    yield "in_a_branch", CollectiveCase(make=_in_a_branch)
     if HAS_P2P:
         yield "ring", CollectiveCase(make=_ring)
 

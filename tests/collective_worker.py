@@ -22,11 +22,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch._inductor import config as inductor_config
 from torch.utils import _pytree as pytree
 
 import inductor_frontend
 import py_wrapper
-from tests.collective_cases import CASES, WORLD, CollectiveCase
+from tests.collective_cases import CASES, GROUP, WORLD, CollectiveCase
 from tests.collective_training import TRAINING
 from tests.compare import assert_same, clone_tree
 from wrapper_ir.interp import Interpreter
@@ -49,6 +50,12 @@ def run(function: Any, args: tuple[Any, ...], in_flight: bool) -> tuple[Any, Any
 
 def check(case: CollectiveCase, rank: int) -> None:
     """Every way to run the case gives what eager gives."""
+    with inductor_config.patch(dict(case.options)):
+        compare(case, rank)
+
+
+def compare(case: CollectiveCase, rank: int) -> None:
+    """As `check`, with the case's options set."""
     function, args = case.make(rank)
     want = run(function, args, case.in_flight)
     artifact = inductor_frontend.capture(function, args, dynamic_shapes=case.dynamic)
@@ -65,9 +72,28 @@ def check(case: CollectiveCase, rank: int) -> None:
             raise AssertionError(f"{name}: {error}") from error
 
 
+def waits_for_inputs(rank: int) -> None:
+    """An input that really is in flight, through every way to run the program that waits for it."""
+    c10d: Any = torch.ops._c10d_functional
+    x, w = CASES["all_reduce"].make(rank)[1]
+
+    def model(x: Tensor, w: Tensor) -> Any:
+        return c10d.wait_tensor(x) @ w
+
+    artifact = inductor_frontend.capture(model, (x, w))
+    want = c10d.wait_tensor(c10d.all_reduce(x, "sum", GROUP)) @ w
+    for way in (
+        Interpreter(artifact, py_wrapper.TORCH_MACHINE),
+        py_wrapper.compile(artifact),
+        torch.compile(model, backend="wrapper_ir", fullgraph=True),
+    ):
+        assert_same(way(c10d.all_reduce(x, "sum", GROUP), w), want)
+
+
 def checks(rank: int) -> dict[str, Callable[[], None]]:
     """Everything that is run, by name, in the same order on every process."""
     found: dict[str, Callable[[], None]] = {name: partial(check, case, rank) for name, case in CASES.items()}
+    found["waits_for_inputs"] = partial(waits_for_inputs, rank)
     return found | {name: partial(train, rank) for name, train in TRAINING.items()}
 
 

@@ -89,7 +89,9 @@ def test_two_processes(tmp_path: Path) -> None:
         log = (tmp_path / f"rank{rank}.log").read_text(encoding="utf-8", errors="replace")[-3000:]
         failures = [f"{name}: {case['failure']}" for name, case in found.items() if case["failure"]]
         assert not failures, f"rank {rank}\n" + "\n".join(failures)
-        assert list(found) == [*CASES, *TRAINING], f"rank {rank} stopped behind {[*found][-1:]}\n{log}"
+        assert list(found) == [*CASES, "waits_for_inputs", *TRAINING], (
+            f"rank {rank} stopped behind {[*found][-1:]}\n{log}"
+        )
     assert [w.returncode for w in workers] == [0] * WORLD
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy
 from torch._inductor.codegen.cpp_utils import DTYPE_TO_CPP
@@ -16,8 +16,9 @@ from inductor_frontend.hooks.events import CallKernel, DefineKernel
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
 from wrapper_ir.layout import extent_bytes
-from wrapper_ir.ops import Arg
-from wrapper_ir.types import DType, TensorType
+from wrapper_ir.ops import AllocStorage, Arg, View, ZeroMode
+from wrapper_ir.structure import operands
+from wrapper_ir.types import DType, StorageType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["KernelTable", "Kernels"]
@@ -112,6 +113,9 @@ class Kernels:
             _Use(self._access(p, text, event), _partners(p, root, declared, roots))
             for p, text, root in zip(declared, event.args, roots)
         )
+        for use, root in zip(uses, roots):
+            if use.access is Access.READWRITE and root is not None and isinstance(root.type, StorageType):
+                self._clear(root)
         extents = self._extents(args, event.args)
         kernel = self._kernel(definition, declared, uses, tuple(extents))
         scope.function.launch(kernel, args, extents=extents)
@@ -143,6 +147,19 @@ class Kernels:
         if param.constant:
             return Access.READ
         return Access.WRITE if arg in event.produced else Access.READWRITE
+
+    def _clear(self, root: Value) -> None:
+        """Zeroes a storage that nothing has used since it was allocated. A kernel that fills a part of it keeps the
+        rest, which upstream leaves as it finds it: here, every byte that is kept has a value."""
+        ops = self._scope.function.ops
+        for position in range(len(ops) - 1, -1, -1):  # what was used was mostly used just before
+            op = ops[position]
+            if isinstance(op, AllocStorage):
+                if op.result == root:
+                    ops[position] = replace(op, zero=ZeroMode.CALL)
+                    return
+            elif not isinstance(op, View) and any(self._scope.root(v) == root for v in operands(op)):
+                return
 
     def _kernel(
         self,

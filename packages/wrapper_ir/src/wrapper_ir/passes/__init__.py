@@ -6,6 +6,7 @@ from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees, strip_free
 from wrapper_ir.passes.finite_checks import InsertFiniteChecks
 from wrapper_ir.passes.move_arguments import MoveArguments, move_arguments
 from wrapper_ir.passes.pipeline import PASSES, describe_passes, parse_pipeline, print_pipeline, run_pipeline
+from wrapper_ir.passes.rename_groups import rename_groups
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
 from wrapper_ir.passes.translation import Difference, check_translation, compare
 
@@ -26,6 +27,7 @@ __all__ = [
     "move_arguments",
     "parse_pipeline",
     "print_pipeline",
+    "rename_groups",
     "run_pipeline",
     "strip_frees",
 ]

@@ -1,0 +1,47 @@
+"""Gives the process groups of a program other names."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Op
+from wrapper_ir.program import Program
+from wrapper_ir.schemas import ExternTag
+
+__all__ = ["rename_groups"]
+
+_ARGUMENT = "group_name"
+
+
+def rename_groups(program: Program, names: Mapping[str, str]) -> Program:
+    """The program with every collective of a group in `names` in the group that has the new name: for a process that
+    registers its groups otherwise than the one that captured. All at once, so that names can be exchanged.
+
+    Not a pass of pipelines, which keep what a program does.
+    """
+    index = ProgramIndex(program)
+    functions = tuple(
+        dataclasses.replace(f, body=tuple(_renamed(op, index, names) for op in f.body))
+        for f in program.functions
+    )
+    return dataclasses.replace(program, functions=functions)
+
+
+def _renamed(op: Op, index: ProgramIndex, names: Mapping[str, str]) -> Op:
+    if not isinstance(op, CallExtern | CollectiveStart):
+        return op
+    info = index.extern_info.get(op.target)
+    if info is None or not (isinstance(op, CollectiveStart) or ExternTag.COLLECTIVE in info.extern.tags):
+        return op
+
+    def new(name: str, arg: Arg) -> Arg:
+        return names.get(arg, arg) if name == _ARGUMENT and isinstance(arg, str) else arg
+
+    given = [a.name for a in info.schema.args]
+    args = tuple(new(name, arg) for name, arg in zip(given, op.args))
+    kwargs = tuple((name, new(name, arg)) for name, arg in op.kwargs)
+    if isinstance(op, CollectiveStart):
+        return dataclasses.replace(op, args=args, kwargs=kwargs, group=names.get(op.group, op.group))
+    return dataclasses.replace(op, args=args, kwargs=kwargs)
