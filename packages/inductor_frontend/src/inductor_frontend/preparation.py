@@ -91,7 +91,8 @@ class PreparedGraph:
         params = tuple(self.flat.leaves[name] for name in inputs)
         summary = summary_of(program.main.name, ProgramIndex(program))
         windows = [w for w in self.merged.windows if w.name in inputs]
-        check_classes(spec.out_spec)
+        check_classes(spec.in_spec, built=False)
+        check_classes(spec.out_spec, built=True)
         return Signature(
             inputs=to_tree(spec.in_spec),
             params=params,

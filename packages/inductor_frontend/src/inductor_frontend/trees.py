@@ -61,17 +61,19 @@ def _name(cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
-def check_classes(spec: pytree.TreeSpec) -> None:
-    """Raises CaptureError FE102 for a container whose class cannot be imported by its name: nobody could build one."""
+def check_classes(spec: pytree.TreeSpec, *, built: bool) -> None:
+    """Raises CaptureError FE102 for a container whose class cannot be imported by its name, where a call needs it: any
+    named tuple will do as an argument, but one that is `built` must be of the class."""
     if spec.is_leaf():
         return
-    kind: Any = (
-        spec.context[0] if spec.type is _Packed else spec.context if is_namedtuple(spec) else spec.type
-    )
-    if kind not in (tuple, list, dict):
+    kind: Any = spec.context if is_namedtuple(spec) else spec.type
+    if kind is _Packed:
+        kind = spec.context[0]
+    is_tuple = isinstance(kind, type) and issubclass(kind, tuple)
+    if kind not in (tuple, list, dict) and (built or not is_tuple):
         class_name(kind)
     for child in spec_children(spec):
-        check_classes(child)
+        check_classes(child, built=built)
 
 
 def _keys(keys: Any) -> tuple[str, ...]:
