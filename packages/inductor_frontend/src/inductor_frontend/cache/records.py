@@ -63,9 +63,11 @@ def write_record(value: Any) -> Json:
             return {"views": [_write_view(v) for v in value.sequence]}
         case type() if _TYPES.get(value.__name__) is value:
             return {"type": value.__name__}
+        case _:
+            pass
     if dataclasses.is_dataclass(value):
-        fields = {name: write_record(x) for name, x in vars(value).items()}
-        return {"class": _class_name(type(value)), "fields": fields}
+        name = _class_name(type(value))
+        return {"class": name, "fields": {field: write_record(x) for field, x in vars(value).items()}}
     raise NoCanonicalForm(f"a record of autograd with a {type(value).__qualname__}")
 
 

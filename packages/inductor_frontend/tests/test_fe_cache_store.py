@@ -1,0 +1,253 @@
+"""The cache on disk: whole entries or none, whatever happens to files, to processes, and to the space that they take."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sympy
+import torch
+from torch import Tensor
+from torch._dynamo.utils import counters
+from torch._functorch._aot_autograd import schemas
+from torch.compiler import config as compiler_config
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing, PythonMod
+
+from inductor_frontend.backend.options import BackendOptions
+from inductor_frontend.cache import stats
+from inductor_frontend.cache.canonical import NoCanonicalForm
+from inductor_frontend.cache.records import read_record, write_record
+from inductor_frontend.cache.sizes import from_record, to_record
+from inductor_frontend.cache.store import DamagedEntry, Store
+from inductor_frontend.settings import read_settings
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    counters.clear()
+
+
+def product(x: Tensor, w: Tensor) -> Tensor:
+    return x @ w
+
+
+def compiled_product(folder: Path, **kwargs: Any) -> Tensor:
+    """One call of a freshly compiled function, with a cache in `folder`."""
+    torch._dynamo.reset()
+    counters.clear()
+    function = torch.compile(product, backend="wrapper_ir", options={"cache": str(folder)}, **kwargs)
+    result: Tensor = function(torch.ones(3, 4), torch.ones(4, 2))
+    torch.testing.assert_close(result, torch.full((3, 2), 4.0))
+    return result
+
+
+def entries(folder: Path) -> list[Path]:
+    """All files of a cache."""
+    return sorted(p for p in folder.rglob("*") if p.is_file())
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with one function in it."""
+    folder = tmp_path_factory.mktemp("sound")
+    compiled_product(folder)
+    assert [p.suffix for p in entries(folder)] == [".json", ".wir"]
+    return folder
+
+
+class TestDamage:
+    """Every byte of an entry counts: a damaged one is reported, removed and compiled anew."""
+
+    @pytest.fixture
+    def folder(self, sound: Path, tmp_path: Path) -> Path:
+        return Path(shutil.copytree(sound, tmp_path / "cache"))
+
+    def recovered(self, folder: Path) -> None:
+        with pytest.warns(RuntimeWarning, match=r"FE501.*removed"):
+            compiled_product(folder)
+        assert stats().damaged == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            compiled_product(folder)
+        assert (stats().function_hits, stats().damaged) == (1, 0)
+
+    @pytest.mark.parametrize("kind", [".json", ".wir"])
+    @pytest.mark.parametrize("place", [0.0, 0.5, 0.999])
+    def test_a_changed_byte(self, folder: Path, kind: str, place: float) -> None:
+        [path] = [p for p in entries(folder) if p.suffix == kind]
+        data = bytearray(path.read_bytes())
+        data[int(len(data) * place)] ^= 1
+        path.write_bytes(data)
+        self.recovered(folder)
+
+    @pytest.mark.parametrize("kind", [".json", ".wir"])
+    def test_a_cut_file(self, folder: Path, kind: str) -> None:
+        [path] = [p for p in entries(folder) if p.suffix == kind]
+        os.truncate(path, 100)
+        self.recovered(folder)
+
+    @pytest.mark.parametrize("kind", [".json", ".wir"])
+    def test_a_sound_entry_under_another_key(self, folder: Path, kind: str) -> None:
+        """Both kinds name their key inside."""
+        other = folder.with_name("other")
+        torch._dynamo.reset()
+        torch.compile(product, backend="wrapper_ir", options={"cache": str(other)})(
+            torch.ones(5, 4), torch.ones(4, 2)
+        )
+        [wrong], [path] = ([p for p in entries(f) if p.suffix == kind] for f in (other, folder))
+        wrong.replace(path)
+        self.recovered(folder)
+
+    def test_a_missing_graph(self, folder: Path) -> None:
+        """A function without one of its graphs is no function."""
+        [graph] = [p for p in entries(folder) if p.suffix == ".wir"]
+        graph.unlink()
+        compiled_product(folder)
+        assert (stats().function_hits, stats().lowered, stats().damaged) == (0, 1, 0)
+
+
+class TestFolders:
+    def test_none(self, tmp_path: Path) -> None:
+        BackendOptions.parse({"cache": False})
+        assert BackendOptions.parse({"cache": False}).store() is None
+        assert BackendOptions.parse({}).store() is None, "the tests' own environment says so"
+        assert BackendOptions.parse({"cache": True}).store() is not None
+
+    def test_what_the_environment_says(self) -> None:
+        def settings(**env: str) -> tuple[bool, str, int]:
+            found = read_settings({"HOME": "/home/u", "XDG_CACHE_HOME": "/x", **env})
+            return found.cache, str(found.folder), found.limit_bytes
+
+        assert settings() == (True, "/x/wrapper-ir/compile", 2 << 30)
+        assert settings(WRAPPER_IR_CACHE_DIR="/c")[1] == "/c/compile"
+        assert settings(WRAPPER_IR_COMPILE_CACHE="0")[0] is False
+        assert settings(WRAPPER_IR_COMPILE_CACHE="/own")[:2] == (True, "/own")
+        assert settings(WRAPPER_IR_COMPILE_CACHE_BYTES="100")[2] == 100
+
+    def test_one_that_cannot_be_written(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("not a folder")
+        compiled_product(tmp_path / "file")
+        assert stats().lowered == 1
+        assert any("cannot be written" in reason for reason in stats().bypasses)
+
+    def test_when_upstream_is_told_to_cache_nothing(self, tmp_path: Path) -> None:
+        config: Any = compiler_config  # its methods are installed at run time
+        with config.patch(force_disable_caches=True):
+            compiled_product(tmp_path)
+        assert entries(tmp_path) == []
+
+    def test_entries_are_for_their_owner(self, tmp_path: Path) -> None:
+        compiled_product(tmp_path / "cache")
+        assert all(p.parent.stat().st_mode & 0o077 == 0 for p in entries(tmp_path / "cache"))
+
+
+class TestSpace:
+    def test_the_longest_unused_go_first(self, tmp_path: Path) -> None:
+        store = Store(tmp_path, 10_000)
+        for number in range(8):
+            store.write_json(f"functions/{number}{'0' * 63}.json", "x" * 1000)
+            path = next(tmp_path.rglob(f"{number}000*"))
+            os.utime(path, (number, number))
+        assert store.read_json(f"functions/0{'0' * 63}.json", len) == 1000  # which makes it young
+        store.write_json(f"functions/8{'0' * 63}.json", "x" * 2000)
+        kept = sorted(p.name[0] for p in entries(tmp_path))
+        oldest_first = "123456708"
+        assert kept == sorted(oldest_first[-len(kept) :])
+        assert 2 < len(kept) < 9
+        assert sum(p.stat().st_size for p in entries(tmp_path)) <= 10_000
+        assert stats().evicted == 9 - len(kept)
+
+    def test_what_killed_writers_left_goes_after_a_day(self, tmp_path: Path) -> None:
+        store = Store(tmp_path, 10_000)
+        store.write_json("functions/00.json", 1)
+        folder = entries(tmp_path)[0].parent
+        for name, age in ((".old.tmp", 1), (".new.tmp", 2e9)):
+            (folder / name).write_text("half")
+            os.utime(folder / name, (age, age))
+        store.write_json("functions/01.json", 1)
+        assert sorted(p.name for p in entries(tmp_path)) == [".new.tmp", "00.json", "01.json"]
+
+
+def _hammer(folder: str, seed: int, failures: Any) -> None:
+    """Writes and reads few entries very often, in a folder that is always too full."""
+    store = Store(Path(folder), 6_000)
+    for number in range(300):
+        name = f"functions/{(number * 7 + seed) % 5}0.json"
+        store.write_json(name, {"name": name, "text": "x" * 1500})
+        found = store.read_json(name, dict)
+        if found is not None and found != {"name": name, "text": "x" * 1500}:
+            failures.put(f"{name}: {found}")
+    if stats().damaged or stats().bypasses:
+        failures.put(str(stats()))
+
+
+def test_processes_at_once(tmp_path: Path) -> None:
+    """Four processes write, read and evict the same entries: each sees whole entries or none."""
+    context = multiprocessing.get_context("fork")
+    failures = context.SimpleQueue()
+    processes = [context.Process(target=_hammer, args=(str(tmp_path), seed, failures)) for seed in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [p.exitcode for p in processes] == [0] * 4
+    assert failures.empty(), failures.get()
+
+
+class TestRecords:
+    """What is kept beside programs comes back as it was; what cannot is refused when it is written."""
+
+    def test_sizes(self) -> None:
+        s0, u0 = sympy.Symbol("s0", integer=True, positive=True), sympy.Symbol("u0", integer=True)
+        symbols = {"s0": s0, "u0": u0}
+        exprs = [
+            sympy.Integer(3), s0, s0 * 2 + u0, FloorDiv(s0, 2), ModularIndexing(s0, 2, 3), PythonMod(s0, 4),
+            sympy.Eq(s0, 4), sympy.Ne(s0, u0), s0 < 7, s0 >= u0, sympy.true, sympy.Rational(1, 3) * s0,
+            sympy.And(s0 < 7, u0 > 2), sympy.Not(sympy.Eq(s0, 4)), sympy.Float(0.1),
+        ]  # fmt: skip
+        for expr in exprs:
+            assert from_record(to_record(expr), symbols) == expr
+
+    def test_sizes_of_other_kinds(self) -> None:
+        with pytest.raises(NoCanonicalForm):
+            to_record(sympy.Function("mystery")(sympy.Symbol("s0")))
+        bad: list[Any] = [
+            {"symbol": "s1"},
+            {"call": "exec", "args": []},
+            {"call": "FloorDiv"},
+            "s0",
+            None,
+            {},
+        ]
+        for record in bad:
+            with pytest.raises(DamagedEntry):
+                from_record(record, {})
+
+    def test_values(self) -> None:
+        values: list[Any] = [
+            None, True, 3, 0.1, "text", [1, [2]], (1, (2,)), {1, 2}, {"a": (1,), 3: None}, torch.Size([2, 3]),
+            torch.float32, torch.channels_last, torch.strided, torch.device("cpu"), torch.Tensor,
+            schemas.OutputType.alias_of_input, schemas.MutationType.MUTATED_IN_GRAPH,
+            schemas.PlainTensorMeta(unwrapped_idx=2, memory_format=schemas.MemoryFormatMeta(size=[1], stride=[1])),
+        ]  # fmt: skip
+        for value in values:
+            again = read_record(write_record(value))
+            assert again == value
+            assert type(again) is type(value)
+
+    def test_values_of_other_kinds(self) -> None:
+        for odd in (object(), torch.ones(1), print, os.path, Store(Path(), 1), schemas.SubclassCreationMeta):
+            with pytest.raises(NoCanonicalForm):
+                write_record(odd)
+        bad: list[Any] = [
+            {"class": "os:system", "fields": {}}, {"class": "torch._functorch._aot_autograd.schemas:torch", "fields": {}},
+            {"enum": "os:system", "name": "x"}, {"torch": "ones"}, {"unknown": 1}, {"views": [["exec", []]]}, {},
+        ]  # fmt: skip
+        for record in bad:
+            with pytest.raises(DamagedEntry):
+                read_record(record)
