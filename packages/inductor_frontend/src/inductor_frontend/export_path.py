@@ -14,6 +14,7 @@ from torch.export import ExportedProgram
 
 from inductor_frontend.exporting import export
 from inductor_frontend.overlaps import separate
+from inductor_frontend.side_effects import Watch
 from inductor_frontend.spelling import parameters_of
 from inductor_frontend.trees import pack, unpack
 from wrapper_ir.signature import Parameter
@@ -76,17 +77,21 @@ def export_model(
 def _around(module: torch.nn.Module) -> Iterator[None]:
     """For the time of an export: unregistered data classes come out of their containers before the model runs, and
     its results go into such; and arguments show afterwards what they showed before, because upstream reads the sizes
-    of the model's inputs from them once the trace is done."""
+    of the model's inputs from them once the trace is done. What the model does to Python objects is refused."""
     places: list[tuple[torch.Tensor, Any]] = []
+    watches: list[Watch] = []
 
     def before(_: object, args: Any, kwargs: Any) -> Any:
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
-        places.extend((x, (x.size(), x.stride(), x.storage_offset())) for x in tensors)
-        return unpack((args, kwargs))
+        places[:] = ((x, (x.size(), x.stride(), x.storage_offset())) for x in tensors)
+        given = unpack((args, kwargs))
+        watches[:] = [Watch(module, given)]
+        return given
 
     def after(_: object, args: Any, output: Any) -> Any:
         _restore(places)
+        watches[0].check()
         return pack(output)
 
     hooks = [
