@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch._dynamo.utils import counters
+from torch._dynamo.utils import clear_compilation_metrics, counters, get_compilation_metrics
 from torch.utils import _pytree as pytree
 
 from tests.compare import peak_bytes
@@ -31,7 +31,7 @@ class Curve:
 
     losses: Tensor
     graphs: int
-    frames: int
+    recompiles: int
     breaks: int
     peak: int
 
@@ -64,11 +64,12 @@ def with_dropout(model: nn.Module) -> nn.Module:
     return model.train()
 
 
-@torch._dynamo.config.patch(allow_rnn=True)  # else recurrent modules stay in eager mode
+@torch._dynamo.config.patch(allow_rnn=True)  # type: ignore[untyped-decorator]  # else recurrent modules stay in eager mode
 def train(backend: str, name: str) -> Curve:
     """The whole run from a fixed seed."""
     torch._dynamo.reset()
     counters.clear()
+    clear_compilation_metrics()
     case = ZOO[name]()
     assert case.other is not None
     calls = [(case.args, dict(case.kwargs or {})), (case.other[0], dict(case.other[1]))]
@@ -86,8 +87,10 @@ def train(backend: str, name: str) -> Curve:
         return loss.detach()
 
     losses = torch.stack([step(i) for i in range(STEPS)])
-    stats = counters["stats"]["unique_graphs"], counters["frames"]["ok"], len(counters["graph_break"])
-    return Curve(losses, *stats, peak_bytes(lambda: step(STEPS)))
+    graphs, breaks = counters["stats"]["unique_graphs"], len(counters["graph_break"])
+    # Frames would not do for this: those that were once skipped are not counted again in the same process.
+    recompiles = sum(bool(m.recompile_reason) for m in get_compilation_metrics())
+    return Curve(losses, graphs, recompiles, breaks, peak_bytes(lambda: step(STEPS)))
 
 
 @pytest.mark.slow
@@ -98,6 +101,6 @@ def test_twenty_steps_are_inductors(name: str) -> None:
     theirs, ours = train("inductor", name), train("wrapper_ir", name)
     assert theirs.losses[-1] < theirs.losses[0], "nothing was learnt"
     torch.testing.assert_close(ours.losses, theirs.losses, rtol=1e-4, atol=1e-5)
-    assert (ours.graphs, ours.frames, ours.breaks) == (theirs.graphs, theirs.frames, theirs.breaks)
-    assert ours.graphs >= 2, "the second batch size should have been compiled anew"
+    assert (ours.graphs, ours.breaks) == (theirs.graphs, theirs.breaks)
+    assert ours.recompiles == theirs.recompiles >= 1, "the second batch size should have been compiled anew"
     assert ours.peak <= theirs.peak, f"{ours.peak} bytes against {theirs.peak}"
