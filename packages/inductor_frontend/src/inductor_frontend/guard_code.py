@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +20,8 @@ from inductor_frontend._compat import guard_texts
 from inductor_frontend.errors import CaptureError
 
 __all__ = ["text_guards"]
+
+_NUMBERED = re.compile(r"(.+)_(\d+)")
 
 # Any in this file: fake tensors and numbers, sympy objects and tuples of them, told apart as the text asks for them.
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = MappingProxyType(
@@ -73,7 +76,11 @@ def _inputs(exported: ExportedProgram) -> dict[str, Any]:
     names = (signature.forward_arg_names if signature is not None else None) or [s.arg.name for s in specs]
     found: dict[str, Any] = {}
     for path, leaf in pytree.tree_flatten_with_path({**dict(zip(names, args)), **kwargs})[0]:
-        found[f"L{pytree.keystr(path)}"] = values[specs[leaf].arg.name]
+        value = values[specs[leaf].arg.name]
+        found[f"L{pytree.keystr(path)}"] = value
+        numbered = _NUMBERED.fullmatch(pytree.keystr(path[:1])[2:-2])  # one of *args
+        if numbered:
+            found[f"L['{numbered[1]}'][{numbered[2]}]{pytree.keystr(path[1:])}"] = value
     for index, spec in enumerate(specs):
         found[f"L['flat_args'][{index}]"] = values[spec.arg.name]
     return found

@@ -147,6 +147,10 @@ class _Preparation:
             functional = functionalise(merged.function, [i.value for i in merged.inputs], self.fake_mode)
         flat = FlatInputs(merged.inputs, names)
         flat.name_placeholders(functional.gm.graph)
+        fixed = {i.name: i.value for i in merged.inputs if isinstance(i.value, int | float)}
+        for node in functional.gm.graph.find_nodes(op="placeholder"):
+            if node.name in fixed:  # traced without a value
+                node.meta["val"] = fixed[node.name]
         outputs = Outputs(functional.gm.graph)
         found = _bindings(functional, merged, outputs)
         known |= zip(computed, found)

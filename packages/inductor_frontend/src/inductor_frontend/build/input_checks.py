@@ -34,12 +34,15 @@ from wrapper_ir.expr import (
     le,
     prove_eq,
     prove_le,
+    prove_nonneg,
 )
-from wrapper_ir.ops import UNKNOWN, Provenance
+from wrapper_ir.ops import UNKNOWN, Define, Provenance
 from wrapper_ir.program import SymbolDef
+from wrapper_ir.structure import results
+from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["Bounds", "check_all_layouts", "check_inputs", "check_left_over"]
+__all__ = ["Bounds", "check_all_layouts", "check_inputs", "check_left_over", "check_no_negative"]
 
 Bounds = Mapping[str, tuple[int | None, int | None]]
 """Inclusive ranges of symbols by name; None is open."""
@@ -94,6 +97,21 @@ def check_left_over(scope: Scope) -> None:
                 assert_that(scope, _convert(assertion.expr), "", UNKNOWN)
 
 
+def check_no_negative(scope: Scope, at: int) -> None:
+    """Checks, as the op at this position, that no tensor would have a negative size: where upstream took a size for
+    positive, another that it made of it may be below 0 for an empty input."""
+    known = scope.symbols.all_defined()
+    ranges = {s.name: _range(scope.symbols.declare(s)) for s in known}
+    before, scope.function.ops[at:] = scope.function.ops[at:], []
+    early = {op.symbol for op in scope.function.ops if isinstance(op, Define)}
+    types = (value.type for op in before for value in results(op))
+    sizes = dict.fromkeys(e for t in types if isinstance(t, TensorType) for e in t.sizes)
+    for size in sizes:
+        if size.free_symbols and size.free_symbols <= early and not prove_nonneg(size, ranges):
+            assert_that(scope, ge(size, 0), "a size would be negative", UNKNOWN)
+    scope.function.ops += before
+
+
 # --- ranges
 
 
@@ -105,7 +123,7 @@ def _check_ranges(scope: Scope, defined: Mapping[str, Fact], promised: Bounds) -
         definition = scope.symbols.declare(symbol)
         if definition.kind is not SymKind.INT:
             continue
-        ranges[symbol.name] = Interval(definition.lower, definition.upper)
+        ranges[symbol.name] = _range(definition)
         fact = defined.get(symbol.name)
         number = fact is not None and isinstance(fact.atom, Item)
         low, high = _narrowed(definition, promised.get(symbol.name, (None, None)))
@@ -116,6 +134,10 @@ def _check_ranges(scope: Scope, defined: Mapping[str, Fact], promised: Bounds) -
         if high is not None:
             assert_that(scope, le(expr, high), f"{place} is out of range", prov)
     return ranges
+
+
+def _range(definition: SymbolDef) -> Interval:
+    return Interval(definition.lower, definition.upper)
 
 
 def _narrowed(

@@ -13,7 +13,13 @@ from torch._inductor import ir
 from inductor_frontend.build.arguments import to_arg
 from inductor_frontend.build.check_table import CheckTable
 from inductor_frontend.build.constant_table import ConstantRole, ConstantTable, literals
-from inductor_frontend.build.input_checks import Bounds, check_all_layouts, check_inputs, check_left_over
+from inductor_frontend.build.input_checks import (
+    Bounds,
+    check_all_layouts,
+    check_inputs,
+    check_left_over,
+    check_no_negative,
+)
 from inductor_frontend.build.input_symbols import define_from, facts_of
 from inductor_frontend.build.kernels import KernelTable
 from inductor_frontend.build.parameters import param_type
@@ -82,9 +88,12 @@ class _Builder:
     def run(self) -> GraphProgram:
         """Translates everything, in upstream's order."""
         positions = self._inputs()
+        begin = len(self.scope.function.ops)
         self.scope.shared.translate(self.scope)
         if self.context.promised is not None:
             check_all_layouts(self.scope, self.params.values())
+            if self.context.options.empty_sizes:
+                check_no_negative(self.scope, begin)
         self.scope.function.prov = UNKNOWN  # of the return
         results = tuple(to_arg(self.scope, x) for x in self.graph.graph_outputs)
         self.scope.function.ret(results)
