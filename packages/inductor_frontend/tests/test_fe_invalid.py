@@ -44,6 +44,12 @@ class TestModels:
         with refused("FE306", "w", "sparse"):
             tensor_data("w", X.to_sparse())
 
+    def test_sparse_value(self) -> None:
+        with refused("FE305", "sparse_coo", "_to_sparse", "hint"):
+            capture(lambda x: x.to_sparse(), (X,))
+        with refused("FE305", "sparse_coo", "_to_sparse", "hint"):
+            capture(lambda x: (x.to_sparse() * 2).to_dense(), (X,))
+
     def test_other_target(self) -> None:
         with refused("FE103", "target"):
             capture(torch.nn.Identity(), (X,), target=Target(device=Device("cuda", 0), arch="sm_90"))

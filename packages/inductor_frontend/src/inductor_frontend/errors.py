@@ -16,7 +16,7 @@
 | FE302 | an argument of a library call has no typed form |
 | FE303 | a kernel definition does not have the expected shape |
 | FE304 | a symbol is used that nothing defines |
-| FE305 | a dtype or device has no counterpart in the IR |
+| FE305 | a dtype, device or layout has no counterpart in the IR |
 | FE306 | a constant cannot be stored |
 | FE307 | a view cannot be expressed |
 | FE310 | a collective cannot be expressed |

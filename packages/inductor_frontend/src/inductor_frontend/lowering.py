@@ -19,16 +19,19 @@ from torch._inductor.debug import DebugContext
 from torch._inductor.fx_passes.post_grad import view_to_reshape
 from torch._inductor.virtualized import V
 from torch.fx import GraphModule
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend._compat import decomposition_argument, shape_env_from_inputs
 from inductor_frontend.control_hints import control_flow_hint
-from inductor_frontend.errors import upstream_step
+from inductor_frontend.errors import ConversionError, at_node, upstream_step
 from inductor_frontend.hooks import RecordingGraph
 
 __all__ = ["LoweringRequest", "lower"]
 
 T = TypeVar("T")
+
+_SPARSE = {torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +50,8 @@ class LoweringRequest:
 def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) -> T:
     """Post-grad passes, lowering and scheduling; then `translate(graph)`, still inside upstream's context.
 
-    The graph module is changed by upstream's passes. Raises HookError, and CaptureError FE104 for upstream's own
-    refusals, besides what `translate` raises.
+    The graph module is changed by upstream's passes. Raises HookError, ConversionError FE305 for sparse tensors, and
+    CaptureError FE104 for upstream's own refusals, besides what `translate` raises.
     """
     gm, inputs = request.gm, request.inputs
     with ExitStack() as stack:
@@ -59,6 +62,7 @@ def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) ->
         with upstream_step("FE104", "upstream cannot lower the graph", hint):
             view_to_reshape(gm)  # type: ignore[no-untyped-call]  # upstream's
             fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)
+            _refuse_sparse(gm)
             _recursive_record_original_output_strides(gm)
             stack.enter_context(V.set_fake_mode(fake_mode))
             _recursive_post_grad_passes(gm, is_inference=request.is_inference)
@@ -70,6 +74,18 @@ def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) ->
             graph.run(*inputs)
             graph.codegen()
         return translate(graph)
+
+
+def _refuse_sparse(gm: GraphModule) -> None:
+    """Upstream gives sparse values sizes and strides all the same, which no tensor at run time has."""
+    for node in gm.graph.nodes:
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            if isinstance(value, torch.Tensor) and value.layout in _SPARSE:
+                what = f"a tensor with layout {value.layout} has neither strides nor a storage"
+                place = at_node(node.name, str(node.target))
+                raise ConversionError(
+                    "FE305", what + place, hint="keep sparse tensors out of what is captured"
+                )
 
 
 def _graph(request: LoweringRequest) -> RecordingGraph:
