@@ -232,7 +232,8 @@ class TestGraphs:
         assert [f.stage for f in failures] == [Stage.PYTHON]
 
     def test_where_there_is_no_graph_the_refusal_stands(self) -> None:
-        call = Call(lambda x: torch.equal(x, x), (torch.ones(3),), None)
+        # How many residuals there are depends on the rank: neither export nor torch.compile traces it.
+        call = Call(lambda x: torch.linalg.lstsq(x, x).solution, (torch.eye(3),), None)
         checked = check_case(case_of("none"), call, lambda stage: None)
         assert [(f.stage, f.code) for f in checked.failures] == [(Stage.CAPTURE, "FE101")]
         assert (checked.source, checked.programs) == (None, 0)

@@ -166,10 +166,10 @@ class TestReasons:
                 Failure(
                     Stage.CAPTURE,
                     "FE101",
-                    "[FE101] torch.export cannot trace F: aten.equal.default hint: try",
+                    "[FE101] torch.export cannot trace F: the result of aten.equal.default depends on data hint: try",
                 ),
                 "torch.export refuses it: what it does depends on the values of tensors.",
-                "torch.export cannot trace F: aten.equal.default",
+                "torch.export cannot trace F: the result of aten.equal.default depends on data",
             ),
             (
                 Failure(Stage.CAPTURE, CRASH, "killed by SIGSEGV"),
