@@ -176,4 +176,4 @@ def _from_torch(function: Any) -> bool:  # Any: functions, operators, partial ap
             function = function.__wrapped__
         else:
             module = getattr(function, "__module__", None) or type(function).__module__
-            return module is not None and module.split(".")[0] == "torch"
+            return module is not None and module.split(".")[0] in ("torch", "_operator", "math")
