@@ -22,6 +22,7 @@ __all__ = [
     "bound",
     "decomposition_argument",
     "defers_input_checks",
+    "detect_shape_env",
     "guard_texts",
     "is_effectful",
     "is_namedtuple",
@@ -126,3 +127,13 @@ def guard_texts(exported: Any) -> list[str]:
     """The guards over sizes that an exported program was made under, as Python text; upstream has no public name for
     them."""
     return list(exported._guards_code)
+
+
+def detect_shape_env(values: Any) -> Any:
+    """The ShapeEnv that the first symbolic value belongs to; None for none. All untyped upstream."""
+    for value in values:
+        holder = getattr(value, "fake_mode", None) or getattr(value, "node", None)
+        env = getattr(holder, "shape_env", None)
+        if env is not None:
+            return env
+    return None

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import sympy
 import torch
 from torch._guards import detect_fake_mode
 from torch._inductor.compile_fx import _recursive_joint_graph_passes
@@ -23,7 +22,7 @@ from inductor_frontend.errors import CaptureError, upstream_step
 from inductor_frontend.export_path import export_model
 from inductor_frontend.exporting import any_size
 from inductor_frontend.finish import finish
-from inductor_frontend.guard_code import text_guards
+from inductor_frontend.guard_code import symbol_places, text_guards
 from inductor_frontend.isolation import capture_session
 from inductor_frontend.lowering import LoweringRequest, lower
 from inductor_frontend.options import CaptureOptions
@@ -61,7 +60,7 @@ def capture(
         with any_size():
             graph = prepare(exported)
             checks += graph_checks(exported.program.graph_module)
-            built = _lower(graph, options, checks, text_guards(exported.program))
+            built = _lower(graph, options, checks, exported.program)
     inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     names = tuple(inputs[p] for p in built.positions)
     program = finish(built.program, options)
@@ -82,7 +81,7 @@ def _lower(
     graph: PreparedGraph,
     options: CaptureOptions,
     checks: Sequence[ModelCheck],
-    guards: Sequence[sympy.Basic],
+    exported: ExportedProgram,
 ) -> GraphProgram:
     values = [n.meta.get("val") for n in graph.gm.graph.nodes]
     fake_mode = detect_fake_mode(values) or FakeTensorMode(allow_non_fake_inputs=True)
@@ -99,7 +98,8 @@ def _lower(
     context = BuildContext(
         roles=graph.roles,
         promised=graph.bounds,
-        guards=guards,
+        guards=text_guards(exported),
+        places=symbol_places(exported),
         checks=checks,
         windows=frozenset(w.name for w in graph.merged.windows),
         options=options,

@@ -1,4 +1,5 @@
-"""Guards of an exported program in text form: all that is left of them where the program was saved and loaded."""
+"""How an exported program calls its inputs: in guards as text, all that is left of them where it was saved and loaded;
+and where each symbol came from."""
 
 from __future__ import annotations
 
@@ -6,22 +7,25 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import sympy
 import torch
+from torch import fx
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 from torch.utils._sympy import functions
 
-from inductor_frontend._compat import guard_texts
+from inductor_frontend._compat import detect_shape_env, guard_texts
 from inductor_frontend.errors import CaptureError
 
-__all__ = ["text_guards"]
+__all__ = ["InputPlace", "symbol_places", "text_guards"]
 
 _NUMBERED = re.compile(r"(.+)_(\d+)")
+_PLACE = re.compile(r"(?P<input>.+)\.(?P<what>size|stride)\(\)\[(?P<dim>\d+)\]")
 
 # Any in this file: fake tensors and numbers, sympy objects and tuples of them, told apart as the text asks for them.
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = MappingProxyType(
@@ -57,32 +61,54 @@ _CALLS: Mapping[str, Callable[..., Any]] = MappingProxyType(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class InputPlace:
+    """A size or stride of an input: `what` is "size" or "stride"."""
+
+    input: str
+    what: str
+    dim: int
+
+
+def symbol_places(exported: ExportedProgram) -> dict[str, InputPlace]:
+    """Where each symbol was first seen, by its name; also those that others have replaced since."""
+    named = {text: node.name for text, node in _inputs(exported).items()}
+    env = detect_shape_env([n.meta.get("val") for n in exported.graph.nodes])
+    places: dict[str, InputPlace] = {}
+    for symbol, sources in ({} if env is None else env.var_to_sources).items():
+        for source in sources:
+            match = _PLACE.fullmatch(source.name)
+            if match and match["input"] in named:
+                places[symbol.name] = InputPlace(named[match["input"]], match["what"], int(match["dim"]))
+    return places
+
+
 def text_guards(exported: ExportedProgram) -> list[sympy.Basic]:
     """The guards that a program has as text, such as `L['x'].size()[0] % 6 == 0`, as conditions over its symbols.
     Raises CaptureError FE101 for what has no counterpart."""
     texts = guard_texts(exported)
-    reader = _Reader(_inputs(exported)) if texts else None
+    reader = _Reader({t: n.meta.get("val") for t, n in _inputs(exported).items()}) if texts else None
     return [reader.condition(text) for text in texts] if reader else []
 
 
-def _inputs(exported: ExportedProgram) -> dict[str, Any]:
+def _inputs(exported: ExportedProgram) -> dict[str, fx.Node]:
     """The inputs by the text that guards call them: `L['x']`, `L['pair'][0]`."""
-    values = {n.name: n.meta.get("val") for n in exported.graph.nodes if n.op == "placeholder"}
+    nodes = {n.name: n for n in exported.graph.nodes if n.op == "placeholder"}
     specs = [s for s in exported.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
     assert exported.call_spec.in_spec is not None
     leaves: Any = pytree.tree_unflatten(list(range(len(specs))), exported.call_spec.in_spec)
     args, kwargs = leaves
     signature = exported.module_call_graph[0].signature
     names = (signature.forward_arg_names if signature is not None else None) or [s.arg.name for s in specs]
-    found: dict[str, Any] = {}
+    found: dict[str, fx.Node] = {}
     for path, leaf in pytree.tree_flatten_with_path({**dict(zip(names, args)), **kwargs})[0]:
-        value = values[specs[leaf].arg.name]
-        found[f"L{pytree.keystr(path)}"] = value
+        node = nodes[specs[leaf].arg.name]
+        found[f"L{pytree.keystr(path)}"] = node
         numbered = _NUMBERED.fullmatch(pytree.keystr(path[:1])[2:-2])  # one of *args
         if numbered:
-            found[f"L['{numbered[1]}'][{numbered[2]}]{pytree.keystr(path[1:])}"] = value
+            found[f"L['{numbered[1]}'][{numbered[2]}]{pytree.keystr(path[1:])}"] = node
     for index, spec in enumerate(specs):
-        found[f"L['flat_args'][{index}]"] = values[spec.arg.name]
+        found[f"L['flat_args'][{index}]"] = nodes[spec.arg.name]
     return found
 
 

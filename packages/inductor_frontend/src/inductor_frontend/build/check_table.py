@@ -26,6 +26,8 @@ class CheckTable:
     def __init__(self, checks: Sequence[ModelCheck] = ()) -> None:
         self._exact: dict[Key, tuple[Expr, ModelCheck]] = {}
         self._renamed: dict[Key, list[tuple[str, Expr, ModelCheck]]] = {}
+        self.spoken: list[ModelCheck] = [check for check in checks if check.message]
+        """Those with a message."""
         for condition, check in _parts(checks):
             for key in _implied(condition):
                 known = self._exact.get(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import sympy
 import torch
@@ -13,6 +14,7 @@ from inductor_frontend.build.input_symbols import Fact, check_layout
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.convert import to_expr
 from inductor_frontend.errors import ConversionError
+from inductor_frontend.guard_code import InputPlace
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     And,
@@ -56,14 +58,17 @@ def check_inputs(
     promised: Bounds,
     guards: Sequence[sympy.Basic] = (),
     windows: Collection[str] = (),
+    places: Mapping[str, InputPlace] = MappingProxyType({}),
 ) -> None:
     """Checks of `main`'s parameters that their layouts do not cover: ranges of symbols, numbers that were fixed or
     are the same as others, offsets that the program depends on, upstream's guards, and `guards` besides. Parameters
-    named in `windows` may begin anywhere in their storage."""
+    named in `windows` may begin anywhere in their storage; `places` say where symbols come from that others have
+    replaced."""
     defined = _sources(facts)
     ranges = _check_ranges(scope, defined, promised)
     _check_numbers(scope, facts, defined)
     _check_offsets(scope, facts, windows)
+    _check_replaced(scope, places)
     for condition in _guards(scope, guards):
         if not _proven(condition, ranges):
             assert_that(scope, condition, _OUTSIDE, UNKNOWN)
@@ -208,6 +213,22 @@ def _check_atom(scope: Scope, fact: Fact, wanted: Expr, message: str) -> None:
 
 
 # --- guards
+
+
+def _check_replaced(scope: Scope, places: Mapping[str, InputPlace]) -> None:
+    """Checks of the model about sizes that upstream has replaced by others since. A check of the layout would do, but
+    not say it in the author's words."""
+    for check in scope.shared.checks.spoken:
+        symbols = sorted(check.condition.free_symbols, key=str)
+        lost = [s for s in symbols if scope.symbols.known(s.name) is None]
+        if not lost or not all(s.name in places for s in lost):
+            continue
+        for symbol in lost:
+            place = places[symbol.name]
+            value = scope.value(place.input)
+            scope.function.prov = Provenance(upstream=value.name)
+            scope.symbols.define(symbol, (SizeOf if place.what == "size" else StrideOf)(value, place.dim))
+        assert_that(scope, _convert(check.condition), "", UNKNOWN)
 
 
 def _guards(scope: Scope, others: Sequence[sympy.Basic]) -> Iterator[Expr]:

@@ -26,6 +26,7 @@ from inductor_frontend.build.parameters import param_type
 from inductor_frontend.build.scope import Scope, Shared
 from inductor_frontend.build.translation import translate
 from inductor_frontend.checks import ModelCheck
+from inductor_frontend.guard_code import InputPlace
 from inductor_frontend.hooks import RecordingGraph
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.provenance import ProvenanceReader
@@ -54,13 +55,15 @@ class BuildContext:
 
     `roles` are the graph inputs that are constants, by name; `promised` the inclusive ranges that the caller promised
     for symbols (None: open), or None where the caller itself checks the inputs of every call; `guards` conditions to
-    check besides those that upstream's shape environment knows; `checks` what the model checks; `windows` the inputs
-    that may begin anywhere in their storage, by name; `root` the folder that source locations are shown relative to.
+    check besides those that upstream's shape environment knows; `places` where its symbols come from, by name;
+    `checks` what the model checks; `windows` the inputs that may begin anywhere in their storage, by name; `root` the
+    folder that source locations are shown relative to.
     """
 
     roles: Mapping[str, ConstantRole] = field(default_factory=dict)
     promised: Bounds | None = None
     guards: Sequence[sympy.Basic] = ()
+    places: Mapping[str, InputPlace] = field(default_factory=dict)
     checks: Sequence[ModelCheck] = ()
     windows: frozenset[str] = frozenset()
     options: CaptureOptions = field(default_factory=CaptureOptions)
@@ -120,7 +123,7 @@ class _Builder:
         define_from(scope, facts)
         if self.context.promised is not None:
             context = self.context
-            check_inputs(scope, facts, self.context.promised, context.guards, context.windows)
+            check_inputs(scope, facts, self.context.promised, context.guards, context.windows, context.places)
         check_left_over(scope)
         return tuple(positions)
 

@@ -1,0 +1,433 @@
+"""Symbols of inputs: compound sizes, strides and offsets, numbers, sizes as results; and what is checked of them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.symbol_runs import Case, check_capture, check_compile, compiled_programs, runs_of, series
+from torch import Tensor
+from torch._dynamo.decorators import mark_dynamic, mark_unbacked
+from torch.export import Dim
+
+from inductor_frontend import CaptureOptions, capture
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.ops import AssertExpr, Define
+from wrapper_ir.text import print_program
+
+GOLDEN = Path(__file__).parent / "golden"
+AUTO, DYNAMIC = Dim.AUTO, Dim.DYNAMIC
+N = Dim("n", min=1, max=40)
+LAYOUT = "WIR921"
+RANGE = "out of range"
+OUTSIDE = "outside what the model was captured for"
+EMPTY = CaptureOptions(empty_sizes=True)
+
+
+def sizes_of(x: Tensor) -> tuple[Any, ...]:
+    n = x.shape[0]
+    return n * 2, n // 2, n % 3, -n // 3, (n + 3) // 4 * 4, n**2, n / 2, n > 3, x
+
+
+def checked(x: Tensor, y: Tensor) -> Tensor:
+    torch._check(x.shape[0] > y.shape[0], lambda: "x is the longer one")
+    return x
+
+
+def twice_as_long(x: Tensor, y: Tensor) -> Tensor:
+    torch._check(x.shape[0] == 2 * y.shape[0], lambda: "two of x for each of y")
+    return x.view(2, -1)
+
+
+def six_fold(x: Tensor) -> Tensor:
+    torch._check(x.shape[0] % 6 == 0, lambda: "six rows at a time")
+    return x
+
+
+def same_number(x: Tensor, n: int, m: int) -> Tensor:
+    torch._check(n == m, lambda: "one number, twice")
+    return x.expand(n, 4)
+
+
+def number_of_rows(x: Tensor, n: int) -> Tensor:
+    torch._check(n == x.shape[0], lambda: "n counts the rows")
+    return x.view(n, 2)
+
+
+def nested(d: dict[str, Any]) -> Any:
+    return d["a"].t() @ d["b"][0], d["b"][1].shape[0]
+
+
+def strided_window(x: Tensor) -> Tensor:
+    return torch.as_strided(x, (x.shape[0], 2), (4, 1), x.storage_offset())
+
+
+CASES = [
+    # --- sizes that are expressions of one unknown, which is solved for
+    Case(
+        name="affine", function=lambda x: x.t(), dynamic=({0: 2 * N + 1},), args=(series(7, 3),),
+        others=((series(5, 3),), (series(9, 3),)), bad=(((series(8, 3),), LAYOUT), ((series(3, 3),), RANGE)),
+    ),
+    Case(
+        name="multiple", function=lambda x: x.view(4, -1), dynamic=({0: 4 * N},), args=(series(12),),
+        others=((series(8),), (series(20),)), bad=(((series(13),), LAYOUT), ((series(4),), RANGE)),
+    ),
+    Case(
+        name="related", function=lambda x, y: y.view(2, -1) @ x, dynamic=({0: N}, {0: 2 * N}),
+        args=(series(4, 3), series(8)), others=((series(6, 3), series(12)), (series(1, 3), series(2))),
+        bad=(((series(4, 3), series(9)), LAYOUT),),
+    ),
+    Case(
+        name="shifted", function=lambda x, y: x.view(1, -1) @ y[1:].view(-1, 1), dynamic=({0: N}, {0: N + 1}),
+        args=(series(4), series(5)), others=((series(7), series(8)), (series(1), series(2))),
+        bad=(((series(4), series(6)), LAYOUT),),
+    ),
+    Case(
+        name="product", function=lambda x, y: x.t() @ y.view(x.shape[0], x.shape[1]),
+        dynamic=({0: AUTO, 1: AUTO}, {0: AUTO}), args=(series(3, 4), series(12)), options=EMPTY,
+        others=((series(5, 2), series(10)), (series(1, 4), series(4)), (series(0, 4), series(0))),
+        bad=(((series(3, 4), series(11)), LAYOUT),),
+    ),
+    # --- one symbol for several sizes, and sizes that upstream fixed
+    Case(
+        name="equal", function=lambda x, y: x.t() @ y, dynamic=({0: AUTO}, {0: AUTO}), options=EMPTY,
+        args=(series(4, 3), series(4, 2)), bad=(((series(4, 3), series(5, 2)), LAYOUT),),
+        others=((series(7, 3), series(7, 2)), (series(1, 3), series(1, 2)), (series(0, 3), series(0, 2))),
+    ),
+    Case(
+        name="all_equal", function=lambda x, y, z: (x + 0 * y) @ z, args=(series(4), series(4), series(4, 4)),
+        dynamic=({0: AUTO}, {0: AUTO}, {0: AUTO, 1: AUTO}), others=((series(6), series(6), series(6, 6)),), slow=True,
+    ),
+    Case(
+        name="fixed", function=lambda x: x.view(2, 2) if x.shape[0] == 4 else x, dynamic=({0: AUTO},),
+        args=(series(4),), bad=(((series(5),), LAYOUT),),
+    ),
+    Case(
+        name="nested", function=nested, args=({"a": series(4, 2), "b": [series(4, 3), series(3)]},),
+        dynamic=({"a": {0: AUTO}, "b": [{0: AUTO}, {0: AUTO}]},),
+        others=(({"a": series(6, 2), "b": [series(6, 3), series(8)]},),),
+        bad=((({"a": series(6, 2), "b": [series(5, 3), series(8)]},), LAYOUT),),
+    ),
+    # --- strides and offsets
+    Case(
+        name="steps", function=lambda x: x.t(), dynamic=({0: DYNAMIC},), args=(series(8, 6)[::2, ::3],),
+        others=((series(10, 6)[::2, ::3],), (series(2, 6)[::2, ::3],)),
+    ),
+    Case(
+        name="every_stride", function=lambda x: (x.t(), x.stride(0)), dynamic=({0: AUTO, 1: AUTO},),
+        args=(series(5, 8)[:, ::2],), others=((series(7, 12)[:, ::2],), (series(3, 6)[:, ::2],)),
+    ),
+    Case(
+        name="permuted", function=lambda x: x.select(0, 0).t() @ x.select(0, 1), dynamic=({0: AUTO, 1: AUTO, 2: AUTO},),
+        args=(series(2, 5, 3).permute(0, 2, 1),), others=((series(3, 4, 6).permute(0, 2, 1),),),
+    ),
+    Case(
+        name="expanded", function=lambda x: x.t(), dynamic=({0: AUTO},), args=(series(1, 4).expand(3, 4),),
+        others=((series(1, 4).expand(6, 4),), (series(1, 4).expand(1, 4),)),
+    ),
+    Case(
+        name="channels_last", function=lambda x: x * 2, dynamic=({0: AUTO, 2: AUTO, 3: AUTO},), slow=True,
+        args=(series(2, 3, 4, 5).to(memory_format=torch.channels_last),),
+        others=((series(3, 3, 6, 7).to(memory_format=torch.channels_last),),),
+    ),
+    Case(
+        name="offset", function=strided_window, dynamic=({0: DYNAMIC},), args=(series(6, 4)[2:],),
+        others=((series(9, 4)[2:],), (series(9, 4)[5:],)),
+    ),
+    Case(
+        name="fixed_offset", function=lambda x: torch.as_strided(x, (2, 2), (4, 1), 4), args=(series(6, 4)[1:],),
+        bad=(((series(7, 4)[2:],), "storage offset of input x"),),
+    ),
+    # --- numbers
+    Case(
+        name="int", function=lambda x, n: (x.expand(n, 4), n * 2), dynamic=(None, DYNAMIC), args=(series(4), 3),
+        others=((series(4), 5), (series(4), 1), (series(4), 0)), bad=(((series(4), -2), "input n is out of range"),),
+    ),
+    Case(
+        name="int_twice", function=same_number, dynamic=(None, DYNAMIC, DYNAMIC), args=(series(4), 3, 3),
+        others=((series(4), 5, 5),), bad=(((series(4), 3, 4), "one number, twice"),),
+    ),
+    Case(
+        name="int_that_is_a_size", function=number_of_rows, dynamic=({0: DYNAMIC}, DYNAMIC), args=(series(4, 2), 4),
+        others=((series(6, 2), 6),), bad=(((series(4, 2), 5), "n counts the rows"),),
+    ),
+    Case(
+        name="int_that_was_fixed", function=lambda x, n: x.t() if n == 3 else x, dynamic=(None, AUTO),
+        args=(series(4, 2), 3), bad=(((series(4, 2), 4), "input n is out of range"),),
+    ),
+    Case(
+        name="float", function=lambda x, s: (x.t(), s * 2), dynamic=(None, None), args=(series(4, 2), 2.5),
+        bad=(((series(4, 2), 3.5), "WIR926"),),
+    ),
+    Case(
+        name="bool", function=lambda x, b: x.t() if b else x, dynamic=(None, None), args=(series(4, 2), True),
+        bad=(((series(4, 2), False), "WIR926"),),
+    ),
+    # --- results
+    Case(
+        name="sizes", function=sizes_of, dynamic=({0: DYNAMIC},), args=(series(4, 2),), options=EMPTY,
+        others=((series(9, 2),), (series(1, 2),), (series(0, 2),)),
+    ),
+    Case(
+        name="only_a_size", function=lambda x: x.shape[0] * x.shape[1], dynamic=({0: DYNAMIC, 1: DYNAMIC},),
+        args=(series(4, 2),), others=((series(9, 1),),), bad=(((series(0, 2),), RANGE),),
+    ),
+    # --- what the trace relied on
+    Case(
+        name="promised", function=lambda x: x.t(), dynamic=({0: Dim("m", min=4, max=6)},), args=(series(5, 2),),
+        others=((series(4, 2),), (series(6, 2),)), bad=(((series(3, 2),), RANGE), ((series(7, 2),), RANGE)),
+    ),
+    Case(
+        name="guard", function=lambda x: x.view(-1, 4, 5), dynamic=({0: AUTO},), args=(series(12, 5),), options=EMPTY,
+        others=((series(24, 5),), (series(4, 5),), (series(0, 5),)), bad=(((series(13, 5),), "is invalid for input of size"),),
+    ),
+    Case(
+        name="branch", function=lambda x: x.t() if x.shape[0] > 5 else x, dynamic=({0: DYNAMIC},), args=(series(8, 2),),
+        others=((series(6, 2),),), bad=(((series(4, 2),), RANGE),),
+    ),
+    Case(
+        name="branch_on_one", function=lambda x: x.t() if x.shape[0] == 1 else x, dynamic=({0: DYNAMIC},),
+        args=(series(4, 2),), others=((series(2, 2),),), bad=(((series(1, 2),), OUTSIDE),),
+    ),
+    Case(
+        name="branch_against_a_promise", function=lambda x: x.t() if x.shape[0] == 1 else x, dynamic=({0: Dim("k")},),
+        args=(series(4, 2),), others=((series(2, 2),),), bad=(((series(1, 2),), RANGE),),
+    ),
+    Case(
+        name="check_of_two", function=checked, dynamic=({0: DYNAMIC}, {0: DYNAMIC}), args=(series(12), series(3)),
+        others=((series(8), series(7)),), bad=(((series(5), series(7)), "x is the longer one"),),
+    ),
+    Case(
+        name="check_of_what_is_replaced", function=twice_as_long, dynamic=({0: DYNAMIC}, {0: DYNAMIC}),
+        args=(series(8), series(4)), others=((series(6), series(3)),),
+        bad=(((series(9), series(4)), "two of x for each of y"),),
+    ),
+    Case(
+        name="check_of_a_multiple", function=six_fold, dynamic=({0: DYNAMIC},), args=(series(12),),
+        others=((series(24),), (series(6),)), bad=(((series(13),), "six rows at a time"),),
+    ),
+    Case(name="unused_input", function=lambda x, y: x.t(), args=(series(4, 2), series(3)),
+         bad=(((series(4, 2), series(4)), LAYOUT),)),
+    # --- sizes in kernels
+    Case(
+        name="slices", function=lambda x, y: torch.cat([x[2:], y]), dynamic=({0: DYNAMIC}, None), options=EMPTY,
+        args=(series(5), series(3)), others=tuple((series(n), series(3)) for n in (2, 1, 0)),
+    ),
+    Case(
+        name="reductions", function=lambda x: (x.cumsum(0), x.mean(), x.softmax(0)), dynamic=({0: DYNAMIC},), options=EMPTY,
+        args=(series(5),), others=((series(1),), (series(0),)), slow=True,
+    ),
+    Case(
+        name="mutation", function=lambda x: x.add_(x.shape[0]).mul(2), dynamic=({0: DYNAMIC},), options=EMPTY,
+        args=(series(5),), others=((series(1),), (series(0),)), slow=True,
+    ),
+    Case(
+        name="pooling", function=lambda x: torch.nn.functional.avg_pool2d(x, 3, 2), dynamic=({2: DYNAMIC, 3: DYNAMIC},),
+        args=(series(1, 2, 9, 9),), others=((series(1, 2, 12, 7),),), slow=True,
+    ),
+    Case(
+        name="interpolation", function=lambda x: torch.nn.functional.interpolate(x, scale_factor=1.5), slow=True,
+        dynamic=({2: DYNAMIC, 3: DYNAMIC},), args=(series(1, 2, 6, 6),), others=((series(1, 2, 9, 5),),),
+    ),
+    Case(
+        name="padding", function=lambda x, y: (torch.cat([x, y]), torch.nn.functional.pad(x, (0, 0, 1, x.shape[0]))),
+        dynamic=({0: DYNAMIC}, {0: DYNAMIC}), args=(series(3, 2), series(5, 2)), others=((series(4, 2), series(2, 2)),),
+        slow=True,
+    ),
+]  # fmt: skip
+
+# Where Dynamo gives its graphs numbers or fixed offsets instead, there is nothing symbolic to compile.
+NOT_COMPILED = {"offset", "fixed_offset", "int_twice", "int_that_is_a_size"}
+
+
+@pytest.mark.parametrize("case", [c.param() for c in CASES])
+def test_capture(case: Case) -> None:
+    check_capture(case)
+
+
+@pytest.mark.parametrize("case", [c.param() for c in CASES if c.name not in NOT_COMPILED])
+def test_compile(case: Case) -> None:
+    check_compile(case)
+
+
+SAVED = {"guard", "check_of_two", "equal", "branch", "int_that_was_fixed"}
+
+
+@pytest.mark.parametrize("case", [c.param() for c in CASES if c.name in SAVED])
+def test_loaded_programs_check_the_same(case: Case) -> None:
+    """A saved program has lost its shape environment, and the author's words with it."""
+
+    class Model(torch.nn.Module):
+        def forward(self, *args: Any) -> Any:
+            return case.function(*args)
+
+    shapes = (case.dynamic,)
+    exported = torch.export.export(Model(), case.args, dynamic_shapes=shapes, strict=False)
+    buffer = io.BytesIO()
+    torch.export.save(exported, buffer)
+    buffer.seek(0)
+    loaded = torch.export.load(buffer)
+    runs = runs_of(capture(loaded, ()))
+    for run in runs.values():
+        for args, _ in case.bad:
+            with pytest.raises(ExecutionError):
+                run(*args)
+        torch.testing.assert_close(run(*case.args), case.function(*case.args))
+
+
+class TestGoldens:
+    """What programs look like, without the places that ops come from."""
+
+    @staticmethod
+    def affine() -> Any:
+        case = next(c for c in CASES if c.name == "affine")
+        return capture(case.function, case.args, dynamic_shapes=case.dynamic)
+
+    @staticmethod
+    def guard() -> Any:
+        case = next(c for c in CASES if c.name == "guard")
+        return capture(case.function, case.args, dynamic_shapes=case.dynamic)
+
+    @staticmethod
+    def replaced() -> Any:
+        args = series(8), series(4)
+        return capture(twice_as_long, args, dynamic_shapes=({0: DYNAMIC}, {0: DYNAMIC}))
+
+    @staticmethod
+    def numbers() -> Any:
+        args = series(4, 2), 4, 4
+        return capture(
+            lambda x, n, m: (number_of_rows(x, n), m), args, dynamic_shapes=({0: DYNAMIC}, DYNAMIC, DYNAMIC)
+        )
+
+    @staticmethod
+    def offset() -> Any:
+        return capture(strided_window, (series(6, 4)[2:],), dynamic_shapes=({0: DYNAMIC},))
+
+    @pytest.mark.parametrize("name", ["affine", "guard", "replaced", "numbers", "offset"])
+    def test_golden(self, name: str, update_golden: bool) -> None:
+        assert_golden(f"symbols_{name}", getattr(self, name)().program, update_golden)
+
+
+def assert_golden(name: str, program: Any, update: bool) -> None:
+    """Holds symbols and functions against a golden file."""
+    text = print_program(program)
+    lines = text[: text.index("\nprovenance")].splitlines()
+    kept = [line.partition("  #")[0] for line in lines if line.startswith(("symbol", "func", "  ", "}"))]
+    path = GOLDEN / f"{name}.wir.txt"
+    shown = "\n".join(kept) + "\n"
+    if update:
+        path.write_text(shown, encoding="utf-8")
+    assert shown == path.read_text(encoding="utf-8")
+
+
+class TestBackend:
+    """What only torch.compile makes symbolic."""
+
+    def test_numbers_become_dynamic_by_themselves(self) -> None:
+        def function(x: Tensor, n: int) -> Any:
+            return x.expand(n, 4).t(), n + 1
+
+        compiled = torch.compile(function, backend="wrapper_ir")
+        with compiled_programs() as programs:
+            for n in (2, 3, 5, 9):
+                torch.testing.assert_close(compiled(series(4), n), function(series(4), n))
+        assert [len(p.symbols) for p in programs] == [0, 1]
+
+    @pytest.mark.conformance
+    def test_floats(self) -> None:
+        def function(x: Tensor, s: float) -> Any:
+            return x * s + s
+
+        compiled = torch.compile(function, backend="wrapper_ir", dynamic=True)
+        with torch._dynamo.config.patch(specialize_float=False), compiled_programs() as programs:
+            for s in (2.5, 3.5, -1.25):
+                torch.testing.assert_close(compiled(series(4), s), function(series(4), s))
+        assert len(programs) == 2  # the second takes the float as a tensor
+
+    def test_marked_sizes_keep_their_ranges(self) -> None:
+        def function(x: Tensor) -> Any:
+            return x.t(), x.shape[0] * 2
+
+        compiled = torch.compile(function, backend="wrapper_ir")
+        with compiled_programs() as programs:
+            for n in (5, 9):
+                x = series(n, 3)
+                mark_dynamic(x, 0, min=3, max=20)
+                torch.testing.assert_close(compiled(x), function(x))
+        ((symbol,),) = [p.symbols for p in programs]
+        assert (symbol.lower, symbol.upper) == (3, 20)
+
+    def test_unbacked_inputs(self) -> None:
+        def function(x: Tensor, y: Tensor) -> Any:
+            return x.t() @ y, x.shape[0] + 1
+
+        compiled = torch.compile(function, backend="wrapper_ir")
+        with compiled_programs() as programs:
+            for n in (5, 1, 0, 7):
+                x, y = series(n, 2), series(n, 3)
+                for tensor in (x, y):
+                    mark_unbacked(tensor, 0)
+                torch.testing.assert_close(compiled(x, y), function(x, y))
+        assert len(programs) == 1
+        assert not any(s.backed for s in programs[0].symbols)
+        x, y = series(5, 2), series(6, 3)
+        for tensor in (x, y):
+            mark_unbacked(tensor, 0)
+        with pytest.raises(Exception, match=r"size\(\)\[0\]"):  # Dynamo's guard
+            compiled(x, y)
+
+
+class TestChecks:
+    """What is checked of inputs, and what not."""
+
+    def test_empty_sizes_are_an_option(self) -> None:
+        function = lambda x: x.t()  # noqa: E731
+        refusing = runs_of(capture(function, (series(4, 2),), dynamic_shapes=({0: DYNAMIC},)))
+        for run in refusing.values():
+            with pytest.raises(ExecutionError, match="size 0 of input x is out of range"):
+                run(series(0, 2))
+        artifact = capture(function, (series(4, 2),), dynamic_shapes=({0: DYNAMIC},), options=EMPTY)
+        for run in runs_of(artifact).values():
+            assert run(series(0, 2)).shape == (2, 0)
+
+    def test_a_size_that_would_be_negative_is_refused(self) -> None:
+        def function(x: Tensor) -> Tensor:
+            return x.view(-1, 2)[:-1]
+
+        artifact = capture(function, (series(8),), dynamic_shapes=({0: 2 * N},), options=EMPTY)
+        for run in runs_of(artifact).values():
+            torch.testing.assert_close(run(series(4)), function(series(4)))
+
+    def test_upstream_takes_sizes_for_two_at_least(self) -> None:
+        """Of a program that was exported before, nobody knows what follows from that; capture leaves it out."""
+
+        class Model(torch.nn.Module):
+            def forward(self, x: Tensor) -> Tensor:
+                return x.t()
+
+        shapes = ({0: DYNAMIC},)
+        exported = torch.export.export(Model(), (series(4, 2),), dynamic_shapes=shapes, strict=False)
+        for run in runs_of(capture(exported, ())).values():
+            with pytest.raises(ExecutionError, match=RANGE):
+                run(series(1, 2))
+        for run in runs_of(capture(Model(), (series(4, 2),), dynamic_shapes=shapes)).values():
+            assert run(series(1, 2)).shape == (2, 1)
+
+    def test_assertions_are_an_option(self) -> None:
+        options = CaptureOptions(scalar_asserts=False)
+        artifact = capture(six_fold, (series(12),), dynamic_shapes=({0: DYNAMIC},), options=options)
+        assert not any(isinstance(op, AssertExpr) for op in artifact.program.main.body)
+
+    def test_what_always_holds_is_not_checked(self) -> None:
+        def function(x: Tensor) -> Tensor:
+            torch._check(x.shape[0] * 2 >= 2)
+            return x.t()
+
+        artifact = capture(function, (series(4, 2),), dynamic_shapes=({0: Dim("n", min=2, max=9)},))
+        bounds = [op for op in artifact.program.main.body if isinstance(op, AssertExpr)]
+        assert len(bounds) == 2
+        assert sum(isinstance(op, Define) for op in artifact.program.main.body) == 1

@@ -1,0 +1,138 @@
+"""Cases about symbols, and what is done with each: capture or torch.compile, round trips, runs held against eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+import inductor_frontend.backend.lowered as lowered
+from inductor_frontend import CaptureOptions, capture
+from inductor_frontend.finish import finish
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import WirError
+from wrapper_ir.interp import call
+from wrapper_ir.json_form import from_json, to_json
+from wrapper_ir.program import Program
+from wrapper_ir.registry import emitter, machine
+from wrapper_ir.text import parse_program, print_program
+
+__all__ = [
+    "Case",
+    "check_capture",
+    "check_compile",
+    "compiled_programs",
+    "inputs",
+    "number",
+    "runs_of",
+    "series",
+]
+
+Args = tuple[Any, ...]  # Any: the arguments of any function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A function and its calls: `args` is the example, `others` must give what eager gives, `bad` (arguments and words
+    of the message) must be refused at run time. `slow`: generates kernels, so it runs with the long proofs."""
+
+    name: str
+    function: Callable[..., Any]
+    args: Args
+    others: tuple[Args, ...] = ()
+    bad: tuple[tuple[Args, str], ...] = ()
+    dynamic: Any = None  # Any: torch.export's nested form
+    options: CaptureOptions = field(default_factory=CaptureOptions)
+    slow: bool = False
+
+    def param(self) -> Any:  # Any: pytest's own type
+        """The case as a parameter of a test."""
+        return pytest.param(self, id=self.name, marks=[pytest.mark.conformance] if self.slow else [])
+
+
+def series(*sizes: int) -> torch.Tensor:
+    """Numbers of both signs, the same in every run."""
+    return torch.arange(1, 1 + torch.Size(sizes).numel(), dtype=torch.float32).reshape(sizes).sin()
+
+
+def number(value: float | bool) -> torch.Tensor:
+    """A tensor of one element, which Dynamo does not take for a number of its own."""
+    return torch.tensor([value])
+
+
+def inputs(tree: Any) -> Any:
+    """Copies of the tensors that own their memory; views keep their base, and thereby their strides and offset."""
+    return pytree.tree_map_only(torch.Tensor, lambda t: t if t._is_view() else t.detach().clone(), tree)
+
+
+def _same(got: Any, want: Any) -> None:
+    got_leaves, got_spec = pytree.tree_flatten(got)
+    want_leaves, want_spec = pytree.tree_flatten(want)
+    assert got_spec == want_spec
+    for a, b in zip(got_leaves, want_leaves, strict=True):
+        if isinstance(b, torch.Tensor):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)
+        else:
+            assert type(a) is type(b)
+            assert a == b
+
+
+def check_round_trips(program: Program) -> None:
+    """Text and JSON say all of it."""
+    assert parse_program(print_program(program)) == program
+    assert from_json(to_json(program)) == program
+
+
+def runs_of(artifact: Artifact) -> Mapping[str, Callable[..., Any]]:
+    """The two ways to run an artifact."""
+    return {
+        "interpreter": lambda *args: call(artifact, machine("torch"), args),
+        "python": emitter("python").compile(artifact),
+    }
+
+
+def check_capture(case: Case, exported: ExportedProgram | None = None) -> Artifact:
+    """Captures a case, or what it was exported to, and runs all its calls."""
+    source = case.function if exported is None else exported
+    artifact = capture(source, case.args, dynamic_shapes=case.dynamic, options=case.options)
+    check_round_trips(artifact.program)
+    for name, run in runs_of(artifact).items():
+        for args in (case.args, *case.others):
+            _same(run(*inputs(args)), case.function(*inputs(args)))
+        for args, words in case.bad:
+            with pytest.raises(WirError, match=words):
+                pytest.fail(f"{name} gives {run(*inputs(args))}")
+    return artifact
+
+
+def check_compile(case: Case) -> list[Program]:
+    """Compiles a case with everything dynamic, and makes the calls that eager mode can make. A call is refused at run
+    time, or by Dynamo, which traces again where its guards fail."""
+    compiled = torch.compile(case.function, backend="wrapper_ir", dynamic=True)
+    symbolic = torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
+    with compiled_programs() as programs, symbolic, torch.no_grad():
+        for args in (case.args, *case.others):
+            _same(compiled(*inputs(args)), case.function(*inputs(args)))
+    for program in programs:
+        check_round_trips(program)
+    return programs
+
+
+@contextmanager
+def compiled_programs() -> Iterator[list[Program]]:
+    """The programs that the backend makes in this block."""
+    programs: list[Program] = []
+
+    def record(program: Program, options: CaptureOptions) -> Program:
+        programs.append(finish(program, options))
+        return programs[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lowered, "finish", record)
+        yield programs
