@@ -32,7 +32,8 @@ class Aliasing:
     its own. `uncertain` values may or may not alias: they are dropped, never freed. `ours` are the roots that this
     function must free or hand on: its allocations, fresh results and owned parameters, by position of the defining
     op (-1 for parameters). `escaped` are roots touched by `set_storage`, which another tensor may hold or have
-    let go of: their names are dropped. `effects[i]` are the effects of the i-th op.
+    let go of: their names are dropped. `effects[i]` are the effects of the i-th op. `attached` are the tensors that
+    `set_storage` gave other storage: the position of the first one, and the roots before.
     """
 
     roots: dict[Value, Roots]
@@ -40,6 +41,14 @@ class Aliasing:
     ours: dict[Value, int]
     escaped: frozenset[Value]
     effects: tuple[Effects, ...]
+    attached: dict[Value, tuple[int, Roots]]
+
+    def roots_at(self, value: Value, position: int) -> Roots:
+        """The roots that a value may have when the op at `position` runs."""
+        first = self.attached.get(value)
+        if first is not None and position <= first[0]:
+            return first[1]
+        return self.roots.get(value, NO_ROOTS)
 
 
 def _union(groups: Iterable[Roots]) -> Roots:
@@ -53,6 +62,7 @@ class _Pass:
         self.ours: dict[Value, int] = {}
         self.uncertain: set[Value] = set()
         self.escaped: set[Value] = set()
+        self.attached: dict[Value, tuple[int, Roots]] = {}
         self.calls: dict[Value, tuple[Value, Path]] = {}
         """Nested results: the call's own result, and where in it this one is."""
         self.targets: dict[Value, str] = {}
@@ -78,6 +88,8 @@ class _Pass:
             self.roots[result] = self.roots.get(source, NO_ROOTS)
             if source in self.uncertain:
                 self.uncertain.add(result)
+        if isinstance(op, SetStorage):
+            self.attached.setdefault(op.target, (position, self.roots.get(op.target, NO_ROOTS)))
         if effects.may_alias:
             self.may_alias(effects)
         if isinstance(op, CallExtern) and op.result is not None and isinstance(op.result.type, TupleType):
@@ -132,7 +144,9 @@ def analyse_aliasing(function: Function, index: ProgramIndex) -> Aliasing:
     effects = tuple([effects_of(op, index) for op in function.body])
     for position, (op, effect) in enumerate(zip(function.body, effects, strict=True)):
         state.step(position, op, effect)
-    return Aliasing(state.roots, frozenset(state.uncertain), state.ours, frozenset(state.escaped), effects)
+    return Aliasing(
+        state.roots, frozenset(state.uncertain), state.ours, frozenset(state.escaped), effects, state.attached
+    )
 
 
 def summarise(function: Function, index: ProgramIndex) -> FunctionSummary:

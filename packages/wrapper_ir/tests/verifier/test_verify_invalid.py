@@ -153,3 +153,50 @@ def test_error_shows_the_op_in_its_surroundings_and_its_source() -> None:
 def test_every_finding_is_reported_at_once() -> None:
     text = VALID.replace("  drop %b\n", "").replace("return %a", "return")
     assert [d.code for d in check(parse_program(text))] == ["WIR066", "WIR067"]
+
+
+_RELOCATED = """wir 0.1
+target cpu
+
+kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
+}}}
+
+func @main(%x: f32[8], %y: f32[8]) {
+  BEFORE
+  set_storage %y, %x
+  AFTER
+  drop %x
+  drop %y
+  return
+}
+"""
+
+
+def test_a_tensor_has_its_old_storage_until_it_gets_another() -> None:
+    launch = "launch @k(%x, %y)"
+    before = _RELOCATED.replace("BEFORE", launch).replace("  AFTER\n", "")
+    assert check(parse_program(before)) == ()
+    after = _RELOCATED.replace("AFTER", launch).replace("  BEFORE\n", "")
+    assert [d.code for d in check(parse_program(after))] == ["WIR087"]
+
+
+def test_an_emptied_storage_may_be_filled_again() -> None:
+    text = """wir 0.1
+target cpu
+
+func @main(%x: f32[8], %y: f32[8], %none: f32[0]) {
+  resize_storage %x, 0
+  copy %none, %none
+  resize_storage %x, 32
+  copy %x, %y
+  resize_storage %x, 0
+  set_storage %x, %y
+  copy %y, %x
+  drop %x
+  drop %y
+  drop %none
+  return
+}
+"""
+    found = [d.code for d in check(parse_program(text))]
+    assert "WIR026" not in found

@@ -91,6 +91,9 @@ _RULES = {
         "WIR080": "bytes are read that nothing has written",
         "WIR081": "an immutable constant is written",
     },
+    "resized": {
+        "WIR026": "a tensor is read or written whose elements a resized storage no longer holds",
+    },
     "kernels": {
         "WIR039": "two launches of one kernel with the same numbers state different extents, so one of them is wrong",
         "WIR082": "a launched kernel does not exist",

@@ -10,6 +10,7 @@ from wrapper_ir.verifier.checks.layout import LayoutCheck
 from wrapper_ir.verifier.checks.lifetimes import Lifetimes
 from wrapper_ir.verifier.checks.pools import Pools
 from wrapper_ir.verifier.checks.program import check_program
+from wrapper_ir.verifier.checks.resized import Resized
 from wrapper_ir.verifier.checks.shapes import Shapes
 from wrapper_ir.verifier.checks.streams import Streams
 from wrapper_ir.verifier.checks.structure import Structure, check_calls
@@ -21,5 +22,17 @@ __all__ = ["FIRST", "SECOND", "check_calls", "check_externs", "check_kernels", "
 FIRST = (Structure, Definitions, Types, Symbols)
 """Checks that nothing is assumed for."""
 
-SECOND = (LayoutCheck, Lifetimes, Initialised, Kernels, Externs, Shapes, Calls, Streams, Collectives, Pools)
+SECOND = (
+    LayoutCheck,
+    Lifetimes,
+    Initialised,
+    Resized,
+    Kernels,
+    Externs,
+    Shapes,
+    Calls,
+    Streams,
+    Collectives,
+    Pools,
+)
 """Checks that need the aliasing of a function whose definitions are in order."""

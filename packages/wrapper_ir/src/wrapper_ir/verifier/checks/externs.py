@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.index import ExternInfo, ProgramIndex
 from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Unpack
@@ -102,12 +101,12 @@ class Externs(Check):
         """Out arguments are written before all reads are done; only a collective may work in its own part of them."""
         if not info.outs:
             return
-        roots = self.facts.aliasing.roots
-        read = {r: v for v in self.facts.aliasing.effects[position].reads for r in roots.get(v, NO_ROOTS)}
+        roots_at = self.facts.aliasing.roots_at
+        read = {r: v for v in self.facts.aliasing.effects[position].reads for r in roots_at(v, position)}
         outs = [arg for name, arg in op.kwargs if name in info.outs]
         seen: set[Value] = set()
         for value in (v for arg in outs for v in _flat(arg)):
-            for root in roots.get(value, NO_ROOTS):
+            for root in roots_at(value, position):
                 other = read.get(root)
                 if other is not None and isinstance(op, CollectiveStart) and self.is_part(value, other):
                     other = None

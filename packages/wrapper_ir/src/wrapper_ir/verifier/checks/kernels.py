@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.expr import Expr, Float, Int, SymKind
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.kernels import Access, CppKernel, KernelDef, KernelParam, ParamKind
@@ -47,7 +46,7 @@ class Kernels(Check):
         super().__init__(facts)
         self.kernels = facts.index.kernels
         self.access = facts.index.kernel_access
-        self.roots = facts.aliasing.roots
+        self.roots_at = facts.aliasing.roots_at
 
     def handlers(self) -> Handlers:
         return {Launch: self.launch}
@@ -105,7 +104,7 @@ class Kernels(Check):
         for i, arg in enumerate(op.args):
             if not isinstance(arg, Value):
                 continue
-            for root in self.roots.get(arg, NO_ROOTS):
+            for root in self.roots_at(arg, position):
                 before = seen.get(root)
                 if before is None:
                     seen[root] = [i]

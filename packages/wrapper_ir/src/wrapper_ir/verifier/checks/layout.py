@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.ops import AssertLayout, CallExtern, CollectiveStart, Copy, EnsureAligned, View, Wait
 from wrapper_ir.types import StorageType, TensorType
@@ -109,8 +108,8 @@ class LayoutCheck(Check):
         if not fits:
             self.report("WIR054", f"%{op.src.name} cannot be broadcast to %{op.dst.name}", position)
         self.scatter_free(position, op.dst)
-        roots = self.facts.aliasing.roots
-        shared = set(roots.get(op.dst, NO_ROOTS)) & set(roots.get(op.src, NO_ROOTS))
+        roots_at = self.facts.aliasing.roots_at
+        shared = set(roots_at(op.dst, position)) & set(roots_at(op.src, position))
         if shared and self.facts.overlap(op.dst, op.src) and not self.facts.same_window(op.dst, op.src):
             self.report("WIR056", f"%{op.dst.name} and %{op.src.name} share bytes", position)
 
