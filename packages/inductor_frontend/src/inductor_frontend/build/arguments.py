@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
 import sympy
 import torch
+from torch import fx
 from torch._inductor import ir
+from torch.fx.node import map_aggregate
 
 from inductor_frontend._compat import OPAQUE_INPUT
 from inductor_frontend.build.scope import Scope
@@ -13,8 +19,9 @@ from inductor_frontend.errors import ConversionError
 from wrapper_ir.expr import Bool, Float
 from wrapper_ir.ops import Arg, Complex
 
-__all__ = ["to_arg"]
+__all__ = ["own_arguments", "to_arg"]
 
+# Any in this file: upstream keeps nodes, numbers and nested lists of both in one list.
 _SYMBOLIC = (int, sympy.Basic, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -46,6 +53,41 @@ def to_arg(scope: Scope, value: object) -> Arg:
             return scope.reference(value)
         case _:
             return _atom(scope, value)
+
+
+def own_arguments(node: ir.ExternKernelOut) -> tuple[Sequence[object], dict[str, object]]:
+    """The arguments of an out variant besides its out, by position and by name; raises ConversionError FE301.
+
+    Upstream keeps tensors and other arguments in two lists. For its own operators, tensors come first. For a custom
+    one the order and the nesting are those of the source node's arguments.
+    """
+    positional = (*node.inputs, *node.constant_args)
+    source = node.get_origin_node()
+    if source is None or not _is_custom(source.target):
+        return positional, dict(node.kwargs)
+    tensors: list[Any] = [*reversed(node.inputs)]
+    others: list[Any] = [*reversed(node.constant_args)]
+    found: Any = None
+    with suppress(IndexError):
+        found = map_aggregate(
+            (source.args, source.kwargs), lambda leaf: (tensors if _is_tensor(leaf) else others).pop()
+        )
+    if found is None or tensors or others:
+        raise ConversionError(
+            "FE301",
+            f"the arguments of {source.target} cannot be told apart",
+            hint="remove the operator's out variant (the tag torch.Tag.out)",
+        )
+    args, kwargs = found
+    return args, kwargs
+
+
+def _is_custom(target: object) -> bool:
+    return isinstance(target, torch._ops.OpOverload) and not torch._library.utils.is_builtin(target)
+
+
+def _is_tensor(leaf: object) -> bool:
+    return isinstance(leaf, fx.Node) and isinstance(leaf.meta.get("val"), torch.Tensor)
 
 
 def _atom(scope: Scope, value: object) -> Arg:

@@ -9,13 +9,14 @@ import torch
 from torch._inductor import ir
 from torch._ops import OpOverload
 
-from inductor_frontend.build.arguments import to_arg
+from inductor_frontend.build.arguments import own_arguments, to_arg
+from inductor_frontend.build.memory import own_storage
 from inductor_frontend.build.results import check_result
-from inductor_frontend.build.schemas import extern_def, out_overload, overload_of
+from inductor_frontend.build.schemas import extern_def, out_overload, overload_of, scalar_result
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.build.unbacked import define_unbacked
 from wrapper_ir.ops import Arg, Copy
-from wrapper_ir.types import TensorType, TupleType
+from wrapper_ir.types import ScalarType, TensorType, TupleType
 from wrapper_ir.values import Value
 
 __all__ = [
@@ -51,12 +52,17 @@ def call_out(scope: Scope, node: ir.ExternKernelOut) -> None:
         _op(scope, torch.ops.aten.addmm.out, (out, c, d), {"out": out})
         return
     overload, out_name = out_overload(node)
-    _op(scope, overload, (*node.inputs, *node.constant_args), {**node.kwargs, out_name: out})
+    args, kwargs = own_arguments(node)
+    _op(scope, overload, args, {**kwargs, out_name: out})
 
 
 def call_out_many(scope: Scope, node: Any) -> None:  # Any: a class that torch 2.11 lacks
-    """An out variant with several named outs, each a buffer that is allocated just before."""
+    """An out variant with several named outs, each a buffer that is allocated just before: also where nobody uses it,
+    because the operator writes all of them."""
     outs = dict(zip(node.out_arg_names, node.out_variant_output_nodes))
+    for out in outs.values():
+        if scope.find(out.get_name()) is None:
+            own_storage(scope, out)
     args, kwargs = fallback_args(node)
     _op(scope, overload_of(node), args, {**kwargs, **outs})
 
@@ -99,7 +105,9 @@ def _call_result(
     return result
 
 
-def _result(scope: Scope, node: ir.ExternKernelAlloc) -> tuple[str, TensorType | TupleType | None]:
+def _result(
+    scope: Scope, node: ir.ExternKernelAlloc
+) -> tuple[str, TensorType | ScalarType | TupleType | None]:
     """Name and type of a call's result."""
     layout = node.layout
     if isinstance(layout, ir.NoneLayout):
@@ -110,7 +118,7 @@ def _result(scope: Scope, node: ir.ExternKernelAlloc) -> tuple[str, TensorType |
     only = outputs[0] if len(outputs) == 1 else None
     if isinstance(only, ir.MultiOutput) and not only.indices:
         return only.get_name(), scope.result_type(only.get_layout())
-    return node.get_name(), TupleType()
+    return node.get_name(), scalar_result(overload_of(node)) or TupleType()
 
 
 def call_mutating(scope: Scope, node: ir.ExternKernel) -> None:

@@ -12,7 +12,7 @@ from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import ViewMode
 from wrapper_ir.types import MemoryKind, MemorySpace, TensorType
 
-__all__ = ["alias", "allocate", "reuse"]
+__all__ = ["alias", "allocate", "own_storage", "reuse"]
 
 
 def _type(scope: Scope, buffer: ir.Buffer) -> TensorType:
@@ -21,12 +21,16 @@ def _type(scope: Scope, buffer: ir.Buffer) -> TensorType:
 
 def allocate(scope: Scope, event: Allocate) -> None:
     """AllocStorage of what upstream reserves (padding included) and a View of the buffer's own layout."""
-    buffer = event.buffer
+    name = event.buffer.get_name()
+    if name not in scope.graph.removed_buffers:
+        scope.function.prov = scope.provenance.read(event.buffer.origins, name)
+        own_storage(scope, event.buffer)
+
+
+def own_storage(scope: Scope, buffer: ir.Buffer) -> None:
+    """Storage for a buffer, and the buffer's tensor in it."""
     name = buffer.get_name()
-    if name in scope.graph.removed_buffers:
-        return
     type = _type(scope, buffer)
-    scope.function.prov = scope.provenance.read(buffer.origins, name)
     nbytes = extent_bytes(type)
     if name in scope.graph.buffer_to_padded_size:
         elements = scope.expr(V.graph.get_allocation_storage_size(buffer))

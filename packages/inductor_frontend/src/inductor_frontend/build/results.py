@@ -10,10 +10,12 @@ from torch._inductor import ir
 from inductor_frontend._compat import OPAQUE_MULTI_OUTPUT
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.errors import ConversionError
+from wrapper_ir.expr import SymKind
 from wrapper_ir.ops import AssertLayout
-from wrapper_ir.types import TensorType
+from wrapper_ir.types import ScalarType, TensorType
+from wrapper_ir.values import Value
 
-__all__ = ["allocated_output", "check_result", "multi_output", "unpack_all"]
+__all__ = ["allocated_output", "check_result", "multi_output", "unpack_all", "unpack_number"]
 
 _ALIGNMENT = 16
 # Upstream names a pattern's replacement by its function object, whose place in memory is no fact about the program.
@@ -45,6 +47,12 @@ def unpack_all(scope: Scope, outputs: Any) -> None:  # Any: upstream nests nodes
             unpack_all(scope, item)
     elif isinstance(outputs, ir.MultiOutput):
         _bind_output(scope, outputs)
+
+
+def unpack_number(scope: Scope, node: ir.Buffer, result: Value, path: tuple[int, ...]) -> Value:
+    """A whole number inside a nested result."""
+    name = "_".join((node.get_name(), *(str(step) for step in path)))
+    return scope.function.unpack(name, result, path, ScalarType(SymKind.INT))
 
 
 def check_result(scope: Scope, node: ir.ExternKernel) -> None:

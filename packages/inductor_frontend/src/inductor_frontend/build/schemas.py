@@ -11,9 +11,11 @@ from torch._ops import OpOverload
 
 from inductor_frontend._compat import is_effectful
 from inductor_frontend.errors import ConversionError
+from wrapper_ir.expr import SymKind
 from wrapper_ir.schemas import ExternDef, ExternTag
+from wrapper_ir.types import ScalarType
 
-__all__ = ["extern_def", "out_overload", "overload_of"]
+__all__ = ["extern_def", "out_overload", "overload_of", "scalar_result"]
 
 # Operators that return either a view or a copy, depending on strides or dtypes known only at run time.
 _MAYBE_VIEW = frozenset(
@@ -61,6 +63,15 @@ def out_overload(node: ir.ExternKernel) -> tuple[OpOverload, str]:
     if len(outs) != 1:
         raise ConversionError("FE301", f"{overload} has {len(outs)} out arguments")
     return overload, outs[0]
+
+
+_NUMBERS = {"int": SymKind.INT, "float": SymKind.FLOAT, "bool": SymKind.BOOL}
+
+
+def scalar_result(overload: OpOverload) -> ScalarType | None:
+    """The type of a single result that is a number; None for operators that return anything else."""
+    returns = [str(r.type) for r in overload._schema.returns]  # "int" also for a symbolic one
+    return ScalarType(_NUMBERS[returns[0]]) if len(returns) == 1 and returns[0] in _NUMBERS else None
 
 
 def extern_def(overload: OpOverload) -> ExternDef:

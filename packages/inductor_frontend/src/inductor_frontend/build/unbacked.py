@@ -15,7 +15,7 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.utils._pytree import SequenceKey
 
 from inductor_frontend.build.assertions import assert_that
-from inductor_frontend.build.results import unpack_all
+from inductor_frontend.build.results import unpack_all, unpack_number
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.errors import ConversionError
 from wrapper_ir.expr import (
@@ -57,10 +57,26 @@ def define_unbacked(scope: Scope, node: Any, result: Value | None) -> None:  # A
     bindings = resolve_unbacked_bindings(scope.graph.sizevars.shape_env, node.unbacked_bindings)
     if not bindings:
         return
+    # Numbers first: types of tensors beside them may mention them.
+    numbers = {s: p for s, p in bindings.items() if _is_number_in(node.outputs, tuple(p))}
+    for symbol, path in numbers.items():
+        assert result is not None
+        steps = tuple(key.idx for key in path if isinstance(key, SequenceKey))
+        scope.symbols.define(symbol, Item(unpack_number(scope, node, result, steps)))
     unpack_all(scope, node.outputs)
     for symbol, path in bindings.items():
-        value, rest = _result_at(scope, node, result, tuple(path))
-        scope.symbols.define(symbol, _read(value, rest))
+        if symbol not in numbers:
+            value, rest = _result_at(scope, node, result, tuple(path))
+            scope.symbols.define(symbol, _read(value, rest))
+
+
+def _is_number_in(outputs: Any, path: tuple[Any, ...]) -> bool:
+    """Whether a path leads to a number inside a nested result."""
+    for key in path:
+        if not isinstance(key, SequenceKey) or not isinstance(outputs, (list, tuple)):
+            return False
+        outputs = outputs[key.idx]
+    return bool(path) and isinstance(outputs, sympy.Expr)
 
 
 def _result_at(
