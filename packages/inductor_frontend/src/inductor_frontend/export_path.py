@@ -12,10 +12,12 @@ import torch
 from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram
 
+from inductor_frontend.errors import CaptureError
 from inductor_frontend.exporting import export
 from inductor_frontend.overlaps import separate
 from inductor_frontend.side_effects import Watch
 from inductor_frontend.spelling import parameters_of
+from inductor_frontend.subclasses import is_wrapper
 from inductor_frontend.trees import pack, unpack
 from wrapper_ir.signature import Parameter
 
@@ -68,23 +70,27 @@ def export_model(
     module = model if isinstance(model, torch.nn.Module) else _FunctionModule(model)
     parameters = parameters_of(module.forward, args, kwargs, static=dynamic_shapes is None)
     args, kwargs = pack(separate((args, dict(kwargs))))
-    with _around(module):
+    with _around(module) as storages:
         program = export(module, args, dict(kwargs), dynamic_shapes)
+    _check_storages(storages, program)
     return Exported(program, parameters)
 
 
 @contextmanager
-def _around(module: torch.nn.Module) -> Iterator[None]:
+def _around(module: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, str]]]:
     """For the time of an export: unregistered data classes come out of their containers before the model runs, and
     its results go into such; and arguments show afterwards what they showed before, because upstream reads the sizes
-    of the model's inputs from them once the trace is done. What the model does to Python objects is refused."""
+    of the model's inputs from them once the trace is done. What the model does to Python objects is refused. Gives the
+    arguments with the sizes of their storages."""
     places: list[tuple[torch.Tensor, Any]] = []
+    storages: list[tuple[torch.Tensor, str]] = []
     watches: list[Watch] = []
 
     def before(_: object, args: Any, kwargs: Any) -> Any:
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
         places[:] = ((x, (x.size(), x.stride(), x.storage_offset())) for x in tensors)
+        storages[:] = ((x, _nbytes(x)) for x in tensors)
         given = unpack((args, kwargs))
         watches[:] = [Watch(module, given)]
         return given
@@ -99,10 +105,33 @@ def _around(module: torch.nn.Module) -> Iterator[None]:
         module.register_forward_hook(after),
     ]
     try:
-        yield
+        yield storages
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _nbytes(tensor: torch.Tensor) -> str:
+    """The size of a tensor's storage, to be compared without a guard; '' where it has none of its own."""
+    if tensor.layout is not torch.strided or is_wrapper(tensor):
+        return ""
+    return str(tensor.untyped_storage().nbytes())
+
+
+_RESIZING = ("aten::resize_", "aten::set_", "inductor::resize_storage_bytes_")
+
+
+def _check_storages(storages: list[tuple[torch.Tensor, str]], program: ExportedProgram) -> None:
+    """Raises CaptureError FE105 where arguments have other storage after the trace, and no traced operator says so."""
+    if all(_nbytes(tensor) == nbytes for tensor, nbytes in storages):
+        return
+    schemas = (getattr(n.target, "_schema", None) for n in program.graph.nodes)  # operators have one
+    if not any(schema is not None and schema.name in _RESIZING for schema in schemas):
+        raise CaptureError(
+            "FE105",
+            "`x.untyped_storage().resize_(n)` of an argument is lost by torch.export",
+            hint="write torch.ops.inductor.resize_storage_bytes_(x, n), which a graph can hold",
+        )
 
 
 def _restore(places: list[tuple[torch.Tensor, Any]]) -> None:

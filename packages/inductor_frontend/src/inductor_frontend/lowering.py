@@ -26,6 +26,8 @@ from inductor_frontend._compat import decomposition_argument, shape_env_from_inp
 from inductor_frontend.control_hints import control_flow_hint
 from inductor_frontend.errors import ConversionError, at_node, upstream_step
 from inductor_frontend.hooks import RecordingGraph
+from inductor_frontend.resizes import check_resizes
+from inductor_frontend.snapshots import keep_old_values
 
 __all__ = ["LoweringRequest", "lower"]
 
@@ -65,6 +67,8 @@ def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) ->
             _refuse_sparse(gm)
             _recursive_record_original_output_strides(gm)
             stack.enter_context(V.set_fake_mode(fake_mode))
+            check_resizes(gm)
+            keep_old_values(gm, fake_mode)
             _recursive_post_grad_passes(gm, is_inference=request.is_inference)
             stack.enter_context(maybe_disable_comprehensive_padding(inputs))
             stack.enter_context(DebugContext())

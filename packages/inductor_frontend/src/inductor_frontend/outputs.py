@@ -26,8 +26,7 @@ from wrapper_ir.signature import (
 __all__ = ["Outputs", "as_views", "root_of"]
 
 _COPY = torch.ops.aten.copy_.default
-_COPIES: dict[object, int] = {torch.ops.aten.clone.default: 0, torch.ops.aten.copy.default: 1}
-"""Operators that copy the argument in this position."""
+_RESIZE = torch.ops.inductor.resize_storage_bytes_.default
 
 
 def _is_view(node: fx.Node) -> bool:
@@ -57,7 +56,7 @@ class Outputs:
         self._copies: dict[Any, fx.Node] = {n.args[1]: n for n in copies}  # Any: a node is copied
         self._numbers: dict[fx.Node, int] = {}
         self.results: list[fx.Node] = []
-        self.written = {n.all_input_nodes[0].name for n in copies}
+        self.written = {name for node in graph.nodes for name in _written_inputs(node)}
         """Names of the inputs that the graph writes."""
 
     @property
@@ -99,22 +98,8 @@ class Outputs:
             is_computed = root.op == "call_function" and root.target is not _COPY
             if len(views) > 1 and is_computed and isinstance(root.meta.get("val"), torch.Tensor):
                 self.result(root)
-        self._protect_copies()
         self._output.args = (tuple(self.results),)
         self._output.meta["user_visible_output_idxs"] = list(range(len(self.results)))
-
-    def _protect_copies(self) -> None:
-        """Upstream takes copies out that make a value equal to an input, even where that input is written before the
-        value is used: `kept = x.clone(); x.copy_(y); y.copy_(kept)`. What is returned it keeps."""
-        for value, copy in self._copies.items():
-            source = _copied(value)
-            if source.op == "placeholder" and source is not copy.args[0] and source.name in self.written:
-                self.result_of_its_own(value)
-
-    def result_of_its_own(self, node: fx.Node) -> None:
-        """Makes a node a result that no output refers to."""
-        if node not in self.results:
-            self.results.append(node)
 
     # --- views of written inputs
 
@@ -137,14 +122,18 @@ class Outputs:
         return made[node]
 
 
-def _copied(node: fx.Node) -> fx.Node:
-    """What `node` has the elements of, at the end of a chain of copies and views."""
-    while node.op == "call_function" and (_is_view(node) or node.target in _COPIES):
-        source = node.args[_COPIES.get(node.target, 0)]
-        if not isinstance(source, fx.Node):
-            break
-        node = source
-    return node
+def _written_inputs(node: fx.Node) -> list[str]:
+    """Names of the inputs that one operator writes, resizes or gives other memory."""
+    if not isinstance(node.target, OpOverload):
+        return []
+    if node.target is _RESIZE:  # its schema does not say so
+        written = [*node.args[:1]]
+    else:
+        arguments = zip(node.target._schema.arguments, node.args)  # what is written comes by position
+        written = [
+            a for declared, a in arguments if declared.alias_info is not None and declared.alias_info.is_write
+        ]
+    return [a.name for a in written if isinstance(a, fx.Node) and a.op == "placeholder"]
 
 
 def _is_placeholder(node: object) -> bool:

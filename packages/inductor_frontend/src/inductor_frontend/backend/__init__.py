@@ -10,6 +10,7 @@ from torch.fx import GraphModule
 from inductor_frontend.backend.function import compile_function
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.errors import CaptureError
+from inductor_frontend.resizes import lend
 
 __all__ = ["BackendOptions", "wrapper_ir_backend"]
 
@@ -32,4 +33,4 @@ def wrapper_ir_backend(
             f"mode {mode!r} stands for options of another backend",
             hint="leave mode out; options={...} of this backend are fields of BackendOptions and CaptureOptions",
         )
-    return compile_function(gm, example_inputs, BackendOptions.parse(options))
+    return compile_function(lend(gm, example_inputs), example_inputs, BackendOptions.parse(options))

@@ -1,0 +1,114 @@
+"""Values from before a write, which upstream's passes would otherwise read after it.
+
+In a functional graph an input stands for what it held at the start, and a clone for what its source held. Upstream
+removes clones that look like their source, also where the source is overwritten before the clone is used, or by the
+very operator that uses it:
+
+    t = x.clone(); x.copy_(y); y.copy_(t)    # y would get its own old value back
+    x[1:] = x[:-1].clone()                   # reads what it has just written
+
+Here the value gets an operator of its own, which upstream keeps.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch import fx
+from torch._inductor.fx_passes.post_grad import noop_registry, same_meta
+from torch._inductor.fx_utils import get_fake_args_kwargs
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+__all__ = ["keep_old_values"]
+
+_ATEN = torch.ops.aten
+
+# Upstream writes their results over their first argument where it can.
+_IN_PLACE = frozenset(
+    {
+        _ATEN.as_strided_scatter.default,
+        _ATEN.diagonal_scatter.default,
+        _ATEN.index_put.default,
+        _ATEN._unsafe_index_put.default,
+        _ATEN.select_scatter.default,
+        _ATEN.slice_scatter.default,
+    }
+)
+
+
+def keep_old_values(gm: fx.GraphModule, fake_mode: FakeTensorMode) -> None:
+    """Changes a functional graph (and the graphs in it) whose only writes are copies into inputs, after each other."""
+    for module in gm.modules():
+        if isinstance(module, fx.GraphModule):
+            _Keeper(module.graph, fake_mode).run()
+
+
+class _Keeper:
+    def __init__(self, graph: fx.Graph, fake_mode: FakeTensorMode) -> None:
+        self._graph = graph
+        self._fake_mode = fake_mode
+
+    def run(self) -> None:
+        first_write: dict[fx.Node, fx.Node] = {}
+        for node in list(self._graph.nodes):
+            if node.target is _ATEN.copy_.default:
+                target, value, *_ = node.args
+                written = first_write.get(_root(value))
+                if written is not None and value < written:
+                    self._keep(node, value, written)
+                first_write.setdefault(_root(target), node)
+            elif node.target in _IN_PLACE:
+                base = _root(node.args[0])
+                for value in dict.fromkeys(node.all_input_nodes):
+                    if value is not node.args[0] and _root(value) is base:
+                        self._keep(node, value, node)
+
+    def _keep(self, user: fx.Node, value: fx.Node, before: fx.Node) -> None:
+        """`user` gets a copy of `value` that is made in front of `before`."""
+        with self._graph.inserting_before(before):
+            kept = self._graph.call_function(_ATEN.lift_fresh_copy.default, (value,))
+        kept.meta = dict(value.meta)
+        with self._fake_mode:
+            kept.meta["val"] = torch.clone(value.meta["val"])
+        first, *rest = user.args
+        user.args = (first, *fx.map_arg(tuple(rest), lambda n: kept if n is value else n))
+
+
+def _root(node: fx.Node) -> fx.Node:
+    """The node whose memory this one shows, once upstream has removed what it can."""
+    while (source := _source(node)) is not None:
+        node = source
+    return node
+
+
+def _source(node: fx.Node) -> fx.Node | None:
+    """What a view, or a copy that upstream removes, is made from."""
+    if not _is_view(node):
+        return _copied(node)
+    source = node.args[0]
+    return source if isinstance(source, fx.Node) else None
+
+
+def _is_view(node: fx.Node) -> bool:
+    if node.target is operator.getitem:
+        return isinstance(node.args[0], fx.Node) and _is_view(node.args[0])
+    return isinstance(node.target, OpOverload) and node.target.is_view
+
+
+def _copied(node: fx.Node) -> fx.Node | None:
+    """The source of a copy that upstream removes; by its own rules."""
+    found: Any = noop_registry.get(
+        node.target
+    )  # Any: a condition, and where the source is among the arguments
+    if found is None:
+        return None
+    condition, which = found
+    source = which(node.args) if callable(which) else node.args[which]
+    if not isinstance(source, fx.Node):
+        return None
+    valid, args, kwargs = get_fake_args_kwargs(node)
+    removed = valid and same_meta(node, source) and condition(*args, **kwargs)
+    return source if removed else None
