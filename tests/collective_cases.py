@@ -128,6 +128,19 @@ def _all_reduce_of_an_input(rank: int) -> Any:
     return model, _numbers(rank)
 
 
+def _rewritten_by_upstream(rank: int) -> Any:
+    """Functions that fill what they are given, as eager programs call them."""
+
+    def model(x: Tensor, w: Tensor) -> Any:
+        whole, part, exchanged = torch.empty(8, 4), torch.empty(4, 4), torch.empty(4, 4)
+        dist.all_gather_into_tensor(whole, x)
+        dist.reduce_scatter_tensor(part, whole)
+        dist.all_to_all_single(exchanged, x)
+        return whole @ w, part @ w, exchanged @ w
+
+    return model, _numbers(rank)
+
+
 def _gather_and_scatter(rank: int) -> Any:
     def model(x: Tensor, w: Tensor) -> Any:
         whole = funcol.all_gather_tensor(x, 0, _group())
@@ -180,8 +193,10 @@ def _broadcast(rank: int) -> Any:
 
 def _out_argument(rank: int) -> Any:
     def model(x: Tensor, w: Tensor) -> Any:
-        out = c10d.all_gather_into_tensor_out(x, WORLD, GROUP, out=x.new_empty(8, 4))
-        return c10d.wait_tensor(out) @ w
+        whole = c10d.all_gather_into_tensor_out(x, WORLD, GROUP, out=x.new_empty(8, 4))
+        rows = c10d.wait_tensor(whole) @ w
+        part = c10d.reduce_scatter_tensor_out(rows, "sum", WORLD, GROUP, out=x.new_empty(4, 4))
+        return c10d.wait_tensor(part)
 
     return model, _numbers(rank)
 
@@ -254,6 +269,7 @@ def _cases() -> Iterator[tuple[str, CollectiveCase]]:
     rows = torch.export.Dim("rows", min=2, max=64)
     yield "all_reduce", CollectiveCase(make=_all_reduce)
     yield "all_reduce_of_an_input", CollectiveCase(make=_all_reduce_of_an_input)
+    yield "rewritten_by_upstream", CollectiveCase(make=_rewritten_by_upstream)
     yield "gather_and_scatter", CollectiveCase(make=_gather_and_scatter)
     yield "gather_of_any_size", CollectiveCase(make=_gather_of_any_size, dynamic=({0: rows}, None))
     yield "coalesced", CollectiveCase(make=_coalesced)

@@ -90,6 +90,28 @@ def tensor_parallel(rank: int) -> None:
         assert_same(step(torch.compile(loss, backend=backend, fullgraph=True)), want)
 
 
+def sequence_parallel(rank: int) -> None:
+    """Collectives that have gradients of their own: each is another collective."""
+    x, _, second = _weights()
+    mine, group = x + rank, dist.group.WORLD
+    sent, received = ([3, 1], [3, 2]) if rank == 0 else ([2, 2], [1, 2])
+
+    def loss(x: Tensor, w: Tensor) -> Any:
+        rows = funcol.all_gather_tensor_autograd(x, 0, group) @ w
+        rows = funcol.reduce_scatter_tensor_autograd(rows, "sum", 0, group)
+        return funcol.all_to_all_single_autograd(rows, received, sent, group).square().sum()
+
+    def step(run: Any) -> list[Tensor]:
+        leaves = [t.clone().requires_grad_() for t in (mine, second)]
+        value = run(*leaves)
+        value.backward()
+        return [value.detach(), *(t.grad for t in leaves if t.grad is not None)]
+
+    want = step(loss)
+    for backend in BACKENDS:
+        assert_same(step(torch.compile(loss, backend=backend, fullgraph=True)), want)
+
+
 def data_parallel(rank: int) -> None:
     """One graph: gradients, their sum over all processes, and the step that changes the parameters in place."""
     x, first, second = _weights()
@@ -156,5 +178,14 @@ def distributed_tensors(rank: int) -> None:
 
 
 TRAINING: Mapping[str, Callable[[int], None]] = MappingProxyType(
-    {f.__name__: f for f in (tensor_parallel, data_parallel, wrapped_data_parallel, distributed_tensors)}
+    {
+        f.__name__: f
+        for f in (
+            tensor_parallel,
+            sequence_parallel,
+            data_parallel,
+            wrapped_data_parallel,
+            distributed_tensors,
+        )
+    }
 )

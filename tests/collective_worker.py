@@ -27,7 +27,7 @@ from torch.utils import _pytree as pytree
 
 import inductor_frontend
 import py_wrapper
-from tests.collective_cases import CASES, GROUP, WORLD, CollectiveCase
+from tests.collective_cases import CASES, GROUP, HAS_P2P, WORLD, CollectiveCase, funcol
 from tests.collective_training import TRAINING
 from tests.compare import assert_same, clone_tree
 from wrapper_ir.interp import Interpreter
@@ -73,7 +73,8 @@ def compare(case: CollectiveCase, rank: int) -> None:
 
 
 def waits_for_inputs(rank: int) -> None:
-    """An input that really is in flight, through every way to run the program that waits for it."""
+    """An input that really is in flight, through every way to run the program that waits for it; and one of the
+    class that waits by itself when it is used."""
     c10d: Any = torch.ops._c10d_functional
     x, w = CASES["all_reduce"].make(rank)[1]
 
@@ -88,13 +89,33 @@ def waits_for_inputs(rank: int) -> None:
         torch.compile(model, backend="wrapper_ir", fullgraph=True),
     ):
         assert_same(way(c10d.all_reduce(x, "sum", GROUP), w), want)
+    flying = funcol.all_reduce(x, "sum", GROUP)
+    assert type(flying) is not Tensor
+    assert_same(torch.compile(torch.mm, backend="wrapper_ir", fullgraph=True)(flying, w), want)
+
+
+def messages(rank: int) -> None:
+    """Upstream's functions for messages, which only `torch.compile` traces, where it is asked to."""
+    x, w = CASES["all_reduce"].make(rank)[1]
+
+    def model(x: Tensor, w: Tensor) -> Tensor:
+        received = torch.empty_like(x)
+        pending = [dist.isend(x, 1 - rank), dist.irecv(received, 1 - rank)]
+        for message in pending:
+            assert message is not None
+            message.wait()
+        return received @ w
+
+    want = model(x, w)
+    with torch._dynamo.config.patch(enable_p2p_compilation=True):
+        assert_same(torch.compile(model, backend="wrapper_ir", fullgraph=True)(x, w), want)
 
 
 def checks(rank: int) -> dict[str, Callable[[], None]]:
     """Everything that is run, by name, in the same order on every process."""
     found: dict[str, Callable[[], None]] = {name: partial(check, case, rank) for name, case in CASES.items()}
-    found["waits_for_inputs"] = partial(waits_for_inputs, rank)
-    return found | {name: partial(train, rank) for name, train in TRAINING.items()}
+    others = [waits_for_inputs, *([messages] if HAS_P2P else []), *TRAINING.values()]
+    return found | {other.__name__: partial(other, rank) for other in others}
 
 
 def main(rank: int, folder: Path, only: list[str]) -> None:
@@ -118,7 +139,7 @@ def main(rank: int, folder: Path, only: list[str]) -> None:
         done[name] = {"failure": failure, "seconds": round(time.process_time() - start, 2)}
         (folder / f"rank{rank}.json").write_text(json.dumps(done), encoding="utf-8")
         if failure:
-            return  # no farewell: the other process may be waiting for something else
+            sys.exit(1)  # no farewell: the other process may be waiting for something else
     dist.destroy_process_group()
 
 

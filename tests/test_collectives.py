@@ -21,7 +21,7 @@ import torch
 
 import py_wrapper
 from py_wrapper import TORCH_MACHINE
-from tests.collective_cases import CASES, WORLD, lonely_artifact, lonely_group
+from tests.collective_cases import CASES, HAS_P2P, WORLD, lonely_artifact, lonely_group
 from tests.collective_training import TRAINING
 from tests.compare import clone_tree
 from wrapper_ir.errors import NotSupportedError
@@ -84,14 +84,13 @@ def test_two_processes(tmp_path: Path) -> None:
     finally:
         for worker in workers:
             end(worker)
+    names = [*CASES, "waits_for_inputs", *(["messages"] if HAS_P2P else []), *TRAINING]
     for rank in range(WORLD):
         found = outcome(tmp_path, rank)
         log = (tmp_path / f"rank{rank}.log").read_text(encoding="utf-8", errors="replace")[-3000:]
         failures = [f"{name}: {case['failure']}" for name, case in found.items() if case["failure"]]
         assert not failures, f"rank {rank}\n" + "\n".join(failures)
-        assert list(found) == [*CASES, "waits_for_inputs", *TRAINING], (
-            f"rank {rank} stopped behind {[*found][-1:]}\n{log}"
-        )
+        assert list(found) == names, f"rank {rank} stopped behind {[*found][-1:]}\n{log}"
     assert [w.returncode for w in workers] == [0] * WORLD
 
 

@@ -62,8 +62,8 @@ def own_arguments(node: ir.ExternKernelOut) -> tuple[Sequence[object], dict[str,
     one the order and the nesting are those of the source node's arguments.
     """
     positional = (*node.inputs, *node.constant_args)
-    source = node.get_origin_node()
-    if source is None or not _is_custom(source.target):
+    source = node.get_origin_node()  # of a buffer that was written since: the operator that did
+    if source is None or not _is_custom(node.op_overload):
         return positional, dict(node.kwargs)
     tensors: list[Any] = [*reversed(node.inputs)]
     others: list[Any] = [*reversed(node.constant_args)]
