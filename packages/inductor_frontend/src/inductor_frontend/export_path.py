@@ -77,13 +77,13 @@ def export_model(
 
 
 @contextmanager
-def _around(module: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, str]]]:
+def _around(module: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, int | torch.SymInt]]]:
     """For the time of an export: unregistered data classes come out of their containers before the model runs, and
     its results go into such; and arguments show afterwards what they showed before, because upstream reads the sizes
     of the model's inputs from them once the trace is done. What the model does to Python objects is refused. Gives the
     arguments with the sizes of their storages."""
     places: list[tuple[torch.Tensor, Any]] = []
-    storages: list[tuple[torch.Tensor, str]] = []
+    storages: list[tuple[torch.Tensor, int | torch.SymInt]] = []
     watches: list[Watch] = []
 
     def before(_: object, args: Any, kwargs: Any) -> Any:
@@ -111,19 +111,23 @@ def _around(module: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, str]]]
             hook.remove()
 
 
-def _nbytes(tensor: torch.Tensor) -> str:
-    """The size of a tensor's storage, to be compared without a guard; '' where it has none of its own."""
+def _nbytes(tensor: torch.Tensor) -> int | torch.SymInt:
+    """The size of a tensor's storage; 0 where it has none of its own."""
     if tensor.layout is not torch.strided or is_wrapper(tensor):
-        return ""
-    return str(tensor.untyped_storage().nbytes())
+        return 0
+    nbytes: int | torch.SymInt = tensor.untyped_storage().nbytes()
+    return nbytes
 
 
 _RESIZING = ("aten::resize_", "aten::set_", "inductor::resize_storage_bytes_")
 
 
-def _check_storages(storages: list[tuple[torch.Tensor, str]], program: ExportedProgram) -> None:
+def _check_storages(
+    storages: list[tuple[torch.Tensor, int | torch.SymInt]], program: ExportedProgram
+) -> None:
     """Raises CaptureError FE105 where arguments have other storage after the trace, and no traced operator says so."""
-    if all(_nbytes(tensor) == nbytes for tensor, nbytes in storages):
+    # Comparing symbols would be a guard; as text, now, they show what the trace has replaced by others.
+    if all(str(_nbytes(tensor)) == str(nbytes) for tensor, nbytes in storages):
         return
     schemas = (getattr(n.target, "_schema", None) for n in program.graph.nodes)  # operators have one
     if not any(schema is not None and schema.name in _RESIZING for schema in schemas):
