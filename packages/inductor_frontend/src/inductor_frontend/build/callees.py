@@ -135,16 +135,22 @@ def copy(scope: Scope, value: Value, type: Type) -> Value:
 
 
 def conform(scope: Scope, value: Value, wanted: Type) -> Value:
-    """`value` with the strides of `wanted`: in a copy, if its own are others."""
+    """`value` with the strides of `wanted`: in a copy, if its own are others where it matters."""
     given = value.type
     if not isinstance(wanted, TensorType) or not isinstance(given, TensorType):
         return value
     if (given.dtype, len(given.sizes)) != (wanted.dtype, len(wanted.sizes)):
         raise ConversionError("FE307", f"{value.name} is {given}, where upstream expects {wanted}")
-    if not any(_differ(a, b) for a, b in zip(given.strides, wanted.strides)):
+    strides = zip(given.sizes, given.strides, wanted.strides)
+    others = [size for size, a, b in strides if _differ(scope, a, b)]
+    if not others:
         return value
-    return copy(scope, value, TensorType(given.dtype, given.sizes, wanted.strides, given.device))
+    type = TensorType(given.dtype, given.sizes, wanted.strides, given.device)
+    if all(size is Int(1) for size in others):
+        return scope.view_as(value, type, Int(0))
+    return copy(scope, value, type)
 
 
-def _differ(a: Expr, b: Expr) -> bool:
-    return isinstance(a, Int) and isinstance(b, Int) and a is not b
+def _differ(scope: Scope, a: Expr, b: Expr) -> bool:
+    """Whether two strides are not known to be the same. Symbols that are born in a callee say nothing here."""
+    return a is not b and all(scope.symbols.known(s) is not None for s in b.free_symbols)
