@@ -28,8 +28,11 @@ from inductor_frontend.lowering import LoweringRequest, lower
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.packing import pack_weights
 from inductor_frontend.preparation import PreparedGraph, prepare
+from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.effects import summary_of
 from wrapper_ir.errors import VerificationError
+from wrapper_ir.index import ProgramIndex
 from wrapper_ir.program import Target
 from wrapper_ir.verifier.signature import check_signature
 
@@ -64,9 +67,10 @@ def capture(
     inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     names = tuple(inputs[p] for p in built.positions)
     program = finish(built.program, options)
+    summary = summary_of(program.main.name, ProgramIndex(program))
     artifact = Artifact(
         program=program,
-        signature=graph.signature(names, program),
+        signature=graph.signature(names, summary, random_devices(program)),
         constants={name: tensor_data(name, t) for name, t in built.constants.items() if not is_packed(t)},
         handles={name: tensor for name, tensor in built.constants.items() if is_packed(tensor)},
         metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),

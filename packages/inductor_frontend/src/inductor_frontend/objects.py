@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import fx
+from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 
 from inductor_frontend.errors import CaptureError
+from inductor_frontend.subclasses import plain_tensors
 
 __all__ = ["Objects"]
 
@@ -52,10 +54,21 @@ class Objects:
         self._moved: set[fx.Node] = set()
         self._moves: set[fx.Node] = set()
         self._replaced: set[fx.Node] = set()
+        self._settled: dict[fx.Node, fx.Node | None] = {}
         for node in list(graph.nodes):
             self._visit(node)
 
     # --- what is known
+
+    def root(self, node: fx.Node) -> fx.Node:
+        """The tensor that `node` is a view of, at the end of all views."""
+        node = self.first(node)
+        while _is_view(node):
+            inputs = node.all_input_nodes
+            if node.target is operator.getitem:
+                inputs = inputs[0].all_input_nodes
+            node = self.first(next(n for n in inputs if not _storages(n).isdisjoint(_storages(node))))
+        return node
 
     def first(self, node: fx.Node) -> fx.Node:
         """The node that made the tensor which `node` stands for."""
@@ -77,11 +90,18 @@ class Objects:
         """`node`, or where it was written through a view of itself, the same view made once more, in front of
         `before`: functionalisation would return what was written, and forget that it is a view."""
         first = self.first(node)
+        if first not in self._settled:
+            self._settled[first] = self._settle(first, before)
+        settled = self._settled[first]
+        return node if settled is None else settled
+
+    def _settle(self, first: fx.Node, before: fx.Node) -> fx.Node | None:
         steps = self._steps(first)
-        if first not in self._written or not (steps or _is_view(first)):
-            return node
+        is_view = _is_view(first)
+        if first not in self._written or not (steps or is_view):
+            return None
         with self._graph.inserting_before(before):
-            current = self._again(first) if _is_view(first) else first
+            current = self._again(first) if is_view else first
             for step in steps:
                 keep = step.target is _ATEN.alias.default  # the tensor was given this storage
                 current = self._graph.node_copy(step, _same if keep else _replacing(step.args[0], current))
@@ -109,12 +129,15 @@ class Objects:
         if node.target is _ATEN._has_compatible_shallow_copy_type.default:
             # All that a trace has of it: a question that the assignment begins with.
             raise CaptureError("FE105", "an assignment `x.data = ...` is lost by torch.export", hint=_HINT)
-        source = self._changed_in_place(node)
+        changed = self._changed_in_place(node)
+        source = _handed_through(node) if changed is None else changed
         if source is None:
             return
         first = self.first(source)
         self._first[node] = first
         self._last[first] = node
+        if changed is None:
+            return
         assert isinstance(node.target, OpOverload)
         if torch.Tag.inplace_view in node.target.tags:
             self._moves.add(node)
@@ -177,9 +200,44 @@ def _replacing(old: object, new: fx.Node) -> Callable[[fx.Node], fx.Node]:
 
 
 def _is_view(node: fx.Node) -> bool:
-    if node.target is operator.getitem:
-        return isinstance(node.args[0], fx.Node) and _is_view(node.args[0])
-    return isinstance(node.target, OpOverload) and node.target.is_view
+    """Whether a node made its tensor over the memory of an argument. The trace knows: operators such as `reshape` do so
+    for some layouts only."""
+    if node.op != "call_function":
+        return False
+    call = node.args[0] if node.target is operator.getitem else node
+    inputs = call.all_input_nodes if isinstance(call, fx.Node) else []
+    return not _storages(node).isdisjoint(set().union(*map(_storages, inputs)))
+
+
+def _storages(node: fx.Node) -> set[int]:
+    value = node.meta.get("val")
+    return (
+        {x.untyped_storage()._cdata for x in plain_tensors(value)}
+        if isinstance(value, torch.Tensor)
+        else set()
+    )
+
+
+def _handed_through(node: fx.Node) -> fx.Node | None:
+    """The argument that an operator returns as it is, because there is nothing to do (`x.contiguous()`): found by
+    calling it once more on what the trace saw."""
+    if not isinstance(node.target, OpOverload) or not isinstance(node.meta.get("val"), torch.Tensor):
+        return None
+    candidates = {id(n.meta["val"]): n for n in node.all_input_nodes if _look_alike(n, node)}
+    fake_mode = detect_fake_mode([node.meta["val"]])
+    if not candidates or fake_mode is None or fake_mode.shape_env is None:
+        return None
+    args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+    with fake_mode, fake_mode.shape_env.suppress_guards(), torch.no_grad():
+        return candidates.get(id(node.target(*args, **kwargs)))
+
+
+def _look_alike(a: fx.Node, b: fx.Node) -> bool:
+    """Whether two tensors lie in the same place with the same layout."""
+    x, y = a.meta.get("val"), b.meta["val"]
+    if not isinstance(x, torch.Tensor) or x.dtype != y.dtype or _storages(a) != _storages(b):
+        return False
+    return all(str(getattr(x, f)()) == str(getattr(y, f)()) for f in ("size", "stride", "storage_offset"))
 
 
 def _returned_argument(call: fx.Node, index: int) -> fx.Node | None:

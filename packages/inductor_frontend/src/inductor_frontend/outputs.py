@@ -145,18 +145,18 @@ def _constant(value: Any) -> ConstantOutput:
 
 
 def as_views(
-    bindings: Sequence[OutputBinding], summary: FunctionSummary, leaves: Sequence[int], roots: frozenset[int]
+    bindings: Sequence[OutputBinding],
+    summary: FunctionSummary,
+    inputs: Mapping[int, int],
+    roots: frozenset[int],
 ) -> tuple[OutputBinding, ...]:
-    """The bindings, with results that share memory with an input or another result as views of it. `leaves` are the
-    leaves of `main`'s parameters, `roots` the results that are no views themselves."""
+    """The bindings, with results that share memory with an input or another result as views of it. `inputs` are the
+    leaves that results share memory with, `roots` the results that are no views themselves."""
     groups: dict[object, list[int]] = {}
-    inputs: dict[int, int] = {}
     for index, origin in enumerate(summary.results):
         own = _own(origin)
         if own is not None:
             groups.setdefault(own, []).append(index)
-        if origin is not None and origin.certain and origin.params:
-            inputs[index] = leaves[origin.params[0]]
     bases = {i: next((r for r in roots if r in group), group[0]) for group in groups.values() for i in group}
     return tuple(_viewed(b, inputs, {i: b for i, b in bases.items() if i != b}) for b in bindings)
 

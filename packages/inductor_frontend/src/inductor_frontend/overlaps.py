@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 from inductor_frontend.build import ConstantRole
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.functional import Flat, written_inputs
-from inductor_frontend.subclasses import is_wrapper, parts_of
+from inductor_frontend.subclasses import is_wrapper, plain_tensors
 from wrapper_ir.overlap import Geometry, overlap
 from wrapper_ir.signature import Place
 
@@ -132,7 +132,7 @@ def _overlapping(inputs: Sequence[FlatInput]) -> list[list[int]]:
     """Groups of inputs that overlap, each one with another of its group."""
     by_storage: dict[int, list[tuple[int, Any]]] = {}
     for index, item in enumerate(inputs):
-        for value in _plain(item.value):
+        for value in plain_tensors(item.value):
             by_storage.setdefault(value.untyped_storage()._cdata, []).append((index, value))
     groups: list[list[int]] = []
     for members in by_storage.values():
@@ -143,13 +143,6 @@ def _overlapping(inputs: Sequence[FlatInput]) -> list[list[int]]:
             apart.append([(index, value), *(i for g in met for i in g)])
         groups += [sorted({i for i, _ in g}) for g in apart]
     return [g for g in groups if len(g) > 1]
-
-
-def _plain(value: Any) -> list[Any]:
-    """The tensors with memory: an input itself, or what it wraps."""
-    if is_wrapper(value):
-        return [part for _, part in parts_of(value) if isinstance(part, torch.Tensor)]
-    return [value] if isinstance(value, torch.Tensor) else []
 
 
 class _Merger:

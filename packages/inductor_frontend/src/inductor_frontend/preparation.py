@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,10 +33,7 @@ from inductor_frontend.overlaps import FlatInput, Merged, merge
 from inductor_frontend.subclasses import is_wrapper
 from inductor_frontend.training_graph import TrainingGraph, training_graph
 from inductor_frontend.trees import check_classes, to_tree
-from wrapper_ir.analysis.random import random_devices
-from wrapper_ir.effects import summary_of
-from wrapper_ir.index import ProgramIndex
-from wrapper_ir.program import Program
+from wrapper_ir.index import FunctionSummary
 from wrapper_ir.signature import (
     ConstantOutput,
     InputOutput,
@@ -51,6 +48,7 @@ from wrapper_ir.signature import (
     WriteBack,
     WriteBackKind,
 )
+from wrapper_ir.types import Device
 
 __all__ = ["PreparedGraph", "prepare"]
 
@@ -62,7 +60,8 @@ class PreparedGraph:
     """A functional graph that writes its mutations back with copies, and what its signature is made of.
 
     `roles` are the inputs that are constants, `flat` the input leaves of the others, by name; `bindings` say what each
-    output leaf is, in terms of the graph's outputs.
+    output leaf is, in terms of the graph's outputs. `roots` are the outputs that are no views of others, `hints` the
+    leaves that outputs are views of, as far as the model says.
     """
 
     gm: fx.GraphModule
@@ -72,6 +71,7 @@ class PreparedGraph:
     bindings: tuple[OutputBinding, ...]
     statics: tuple[StaticInput, ...]
     roots: frozenset[int]
+    hints: Mapping[int, int]
     written: tuple[int, ...]
     write_backs: tuple[WriteBack, ...]
     parameters: tuple[Parameter, ...]
@@ -83,13 +83,15 @@ class PreparedGraph:
         constraints = self.program.range_constraints
         return {str(s): (bound(r.lower), bound(r.upper)) for s, r in constraints.items()}
 
-    def signature(self, inputs: tuple[str, ...], program: Program) -> Signature:
-        """The calling convention of `program`, whose `main` takes the graph inputs `inputs`."""
+    def signature(
+        self, inputs: tuple[str, ...], summary: FunctionSummary, random: Sequence[Device] = ()
+    ) -> Signature:
+        """The calling convention of a program whose `main` takes the graph inputs `inputs` and does what `summary` says;
+        it draws random numbers on these devices."""
         spec = self.program.call_spec
         assert spec.in_spec is not None
         assert spec.out_spec is not None
         params = tuple(self.flat.leaves[name] for name in inputs)
-        summary = summary_of(program.main.name, ProgramIndex(program))
         windows = [w for w in self.merged.windows if w.name in inputs]
         check_classes(spec.in_spec, built=False)
         check_classes(spec.out_spec, built=True)
@@ -97,7 +99,7 @@ class PreparedGraph:
             inputs=to_tree(spec.in_spec),
             params=params,
             outputs=to_tree(spec.out_spec),
-            bindings=as_views(self.bindings, summary, params, self.roots),
+            bindings=as_views(self.bindings, summary, self._origins(params, summary), self.roots),
             names=self.flat.names,
             parameters=self.parameters,
             statics=self.statics,
@@ -106,8 +108,22 @@ class PreparedGraph:
             shared=tuple(SharedStorage(param=inputs.index(w.name), places=w.places) for w in windows),
             written=self.written,
             write_backs=self.write_backs,
-            random=tuple(RandomState(device=device) for device in random_devices(program)),
+            random=tuple(RandomState(device=device) for device in random),
         )
+
+    def _origins(self, params: Sequence[int], summary: FunctionSummary) -> dict[int, int]:
+        """The input leaf that each result surely shares memory with. Of several leaves over one memory, it is the one
+        that the model made the view of."""
+        found = {
+            i: params[o.params[0]] for i, o in enumerate(summary.results) if o and o.certain and o.params
+        }
+        groups = [set(s.leaves) for s in self.merged.same]
+        groups += [{p.leaf for p in w.places} for w in self.merged.windows]
+        for result, leaf in found.items():
+            hint = self.hints.get(result, leaf)
+            if any({hint, leaf} <= group for group in groups):
+                found[result] = hint
+        return found
 
 
 def prepare(exported: Exported) -> PreparedGraph:
@@ -125,6 +141,7 @@ class _Preparation:
         self.gm = graph.gm
         self.statics: list[StaticInput] = []
         self.inputs: list[FlatInput] = []
+        self.hints: dict[int, int] = {}
         self.literals: set[str] = set()
         """Names of literal tensors: upstream may fold them into kernels."""
         values = [n.meta.get("val") for n in self.gm.graph.nodes]
@@ -139,7 +156,9 @@ class _Preparation:
         known, computed = self._identities(objects)
         moved = self._moved(objects)
         output = self.gm.graph.output_node()
-        nodes = [objects.settled(n, output) for n in (*computed.values(), *(n for _, n, _ in moved))]
+        settled = {number: objects.settled(node, output) for number, node in computed.items()}
+        wanted = [objects.settled(node, output) for _, node, _ in moved]
+        nodes = list(dict.fromkeys((*settled.values(), *wanted)))  # each once: a tensor returned twice is one
         output.args = (tuple(nodes),)
         self.gm.recompile()
         with upstream_step("FE101", "the exported program cannot be made functional", EXPORT_HINT):
@@ -152,9 +171,15 @@ class _Preparation:
             if node.name in fixed:  # traced without a value
                 node.meta["val"] = fixed[node.name]
         outputs = Outputs(functional.gm.graph)
-        found = _bindings(functional, merged, outputs)
-        known |= zip(computed, found)
-        backs = [_write_back(*m, found[len(computed) + i]) for i, m in enumerate(moved)]
+        found = dict(zip(nodes, _bindings(functional, merged, outputs), strict=True))
+        known |= {number: found[node] for number, node in settled.items()}
+        leaves = {self.graph.placeholders[i.name]: i.leaf for i in self.inputs if i.leaf is not None}
+        self.hints = {
+            binding.index: leaves[root]
+            for number, node in computed.items()
+            if isinstance(binding := known[number], ResultOutput) and (root := objects.root(node)) in leaves
+        }
+        backs = [_write_back(*m, found[node]) for m, node in zip(moved, wanted, strict=True)]
         outputs.close()
         return self._finish(functional.gm, flat, merged, outputs, (known, backs))
 
@@ -184,6 +209,7 @@ class _Preparation:
             bindings=tuple(bindings[k] for k in sorted(bindings)),
             statics=tuple(self.statics),
             roots=outputs.roots,
+            hints=self.hints,
             written=_written(outputs, flat, merged),
             write_backs=tuple(backs),
             parameters=self.parameters,

@@ -17,7 +17,15 @@ from inductor_frontend.names import class_name
 from wrapper_ir.signature import SubclassSpec
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat
 
-__all__ = ["constant_parts", "context_text", "input_spec", "is_wrapper", "output_spec", "parts_of"]
+__all__ = [
+    "constant_parts",
+    "context_text",
+    "input_spec",
+    "is_wrapper",
+    "output_spec",
+    "parts_of",
+    "plain_tensors",
+]
 
 # Any in this file: tensors of the user's own classes, fake ones, and their contexts.
 
@@ -66,6 +74,13 @@ def parts_of(value: Any) -> Iterator[tuple[str, Any]]:
             yield f".{attribute}", inner
     for what, numbers in (("size", value.size()), ("stride", value.stride())):
         yield from ((f".{what}{d}", n) for d, n in enumerate(numbers) if not isinstance(n, int))
+
+
+def plain_tensors(value: Any) -> list[Any]:
+    """The tensors with memory: a tensor itself, or those that it wraps; none for a number."""
+    if is_wrapper(value):
+        return [part for _, part in parts_of(value) if isinstance(part, torch.Tensor)]
+    return [value] if isinstance(value, torch.Tensor) else []
 
 
 def constant_parts(role: ConstantRole) -> list[ConstantRole]:
