@@ -54,6 +54,29 @@ def test_names_are_unique_in_the_function_and_apart_from_constants() -> None:
     assert program.function("other").param("x", F8).name == "x"
 
 
+def test_a_functions_prefix_is_left_out_of_its_names() -> None:
+    program, _ = started()
+    f = program.function("f", "f_")
+    assert [f.param("f_x", F8).name, f.value("g_x", F8).name, f.value("f_", F8).name] == ["x", "g_x", "f_"]
+
+
+def test_functions_have_names_of_their_own() -> None:
+    program, _ = started()
+    assert program.fresh_function_name("f") == "f"
+    assert program.fresh_function_name("main") == "main_1"
+    program.function("main_1")
+    assert program.fresh_function_name("main") == "main_2"
+
+
+def test_a_draft_has_the_functions_that_are_done() -> None:
+    program, main = started()
+    program.function("f").ret(())
+    assert [f.name for f in program.draft().functions] == ["f"]
+    main.ret(())
+    assert [f.name for f in program.draft().functions] == ["main", "f"]
+    assert program.draft() == program.finish()
+
+
 def test_alloc_is_a_storage_and_a_view_of_it() -> None:
     _, f = started()
     y = f.alloc("y", tensor_type(DType.F32, [Sym("s0"), 4]))

@@ -200,3 +200,39 @@ func @main(%x: f32[8], %y: f32[8], %none: f32[0]) {
 """
     found = [d.code for d in check(parse_program(text))]
     assert "WIR026" not in found
+
+
+def test_a_loop_may_fill_a_buffer_row_by_row() -> None:
+    """It reads what it has itself written; a kernel that writes some rows is said to read the others."""
+    text = """wir 0.1
+target cpu
+
+kernel cpp @row entry "row" (readwrite f32* rows, read i64* i) {{{
+}}}
+
+func @main(%go: bool[], %i: i64[]) {
+  %a = alloc f32[8]
+  %j = while @test do @body carried(%i) captured(%go, %a) : i64[]
+  drop %go
+  drop %i
+  free %j
+  return %a
+}
+
+func @test(%i: i64[], %go: bool[], %a: f32[8]) {
+  drop %i
+  drop %a
+  return %go
+}
+
+func @body(%i: i64[], %go: bool[], %a: f32[8]) {
+  drop %go
+  launch @row(%a, %i)
+  drop %a
+  %j = alloc i64[]
+  copy %j, %i
+  drop %i
+  return %j
+}
+"""
+    assert check(parse_program(text)) == ()
