@@ -70,4 +70,8 @@ def test_methods_take_what_the_protocol_says(
 def test_the_registry_knows_every_protocol() -> None:
     """All that can be registered, besides what those give and take."""
     found = {name for name, p in vars(protocols).items() if getattr(p, "_is_protocol", False)}
-    assert found - {"Protocol"} == {p[2].__name__ for p in PLUGINS} | {"CallerTensors", "CompiledProgram", "Containers"}
+    assert found - {"Protocol"} == {p[2].__name__ for p in PLUGINS} | {
+        "CallerTensors",
+        "CompiledProgram",
+        "Containers",
+    }

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import torch
-from tests.symbol_runs import Case, check_capture, check_compile, compiled_programs, runs_of, series
 from torch import Tensor
 from torch._dynamo.decorators import mark_dynamic, mark_unbacked
 from torch.export import Dim
 
 from inductor_frontend import CaptureOptions, capture
+from tests.symbol_runs import Case, check_capture, check_compile, compiled_programs, runs_of, series
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.ops import AssertExpr, Define
 from wrapper_ir.text import print_program
@@ -33,27 +33,27 @@ def sizes_of(x: Tensor) -> tuple[Any, ...]:
 
 
 def checked(x: Tensor, y: Tensor) -> Tensor:
-    torch._check(x.shape[0] > y.shape[0], lambda: "x is the longer one")
+    torch._check(x.shape[0] > y.shape[0], lambda: "x is the longer one")  # type: ignore[no-untyped-call]  # upstream's
     return x
 
 
 def twice_as_long(x: Tensor, y: Tensor) -> Tensor:
-    torch._check(x.shape[0] == 2 * y.shape[0], lambda: "two of x for each of y")
+    torch._check(x.shape[0] == 2 * y.shape[0], lambda: "two of x for each of y")  # type: ignore[no-untyped-call]  # upstream's
     return x.view(2, -1)
 
 
 def six_fold(x: Tensor) -> Tensor:
-    torch._check(x.shape[0] % 6 == 0, lambda: "six rows at a time")
+    torch._check(x.shape[0] % 6 == 0, lambda: "six rows at a time")  # type: ignore[no-untyped-call]  # upstream's
     return x
 
 
 def same_number(x: Tensor, n: int, m: int) -> Tensor:
-    torch._check(n == m, lambda: "one number, twice")
+    torch._check(n == m, lambda: "one number, twice")  # type: ignore[no-untyped-call]  # upstream's
     return x.expand(n, 4)
 
 
 def number_of_rows(x: Tensor, n: int) -> Tensor:
-    torch._check(n == x.shape[0], lambda: "n counts the rows")
+    torch._check(n == x.shape[0], lambda: "n counts the rows")  # type: ignore[no-untyped-call]  # upstream's
     return x.view(n, 2)
 
 
@@ -424,7 +424,7 @@ class TestChecks:
 
     def test_what_always_holds_is_not_checked(self) -> None:
         def function(x: Tensor) -> Tensor:
-            torch._check(x.shape[0] * 2 >= 2)
+            torch._check(x.shape[0] * 2 >= 2)  # type: ignore[no-untyped-call]  # upstream's
             return x.t()
 
         artifact = capture(function, (series(4, 2),), dynamic_shapes=({0: Dim("n", min=2, max=9)},))

@@ -90,7 +90,9 @@ def _analysed(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMode) 
     )
     descriptors = [PlainAOTInput(i) for i in range(len(inputs))]
     with ExitStack() as stack:
-        stack.enter_context(functorch_config.patch(unlift_effect_tokens=True))  # the caller has no tokens to give
+        stack.enter_context(
+            functorch_config.patch(unlift_effect_tokens=True)
+        )  # the caller has no tokens to give
         stack.enter_context(torch.no_grad())
         stack.enter_context(tracing(TracingContext(fake_mode)))
         arguments: Any = (stack, function, list(inputs), descriptors, config, fake_mode, fake_mode.shape_env)
