@@ -195,6 +195,14 @@ class TestNotCached:
                 ]
                 assert stats().graph_hits == hits
 
+    def test_operators_of_torch_that_somebody_changed(self, folder: Path) -> None:
+        with torch.library._scoped_library("aten", "IMPL") as library:
+            library.impl("sinh", lambda x: torch.sin(x), "CompositeImplicitAutograd", allow_override=True)
+            ours(product, folder)(torch.ones(3, 4), torch.ones(4, 2))
+            assert "function: a Python kernel for aten/sinh/CompositeImplicitAutograd" in stats().bypasses
+        ours(product, folder)(torch.ones(3, 4), torch.ones(4, 2))
+        assert stats().function_misses == 1
+
     def test_functions_of_the_user(self, folder: Path) -> None:
         def opaque(x: Tensor) -> Tensor:
             return x + 1

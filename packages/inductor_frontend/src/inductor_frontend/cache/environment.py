@@ -36,6 +36,8 @@ _IGNORED = (
     "enable_remote_autograd_cache", "bundled_autograd_cache", "bypass_autograd_cache_key", "strict_autograd_cache",
     "force_autograd_cache", "force_non_lazy_backward_lowering", "debug_", "disable_progress", "verbose_progress",
 )  # fmt: skip
+# For these, torch itself has kernels in Python.
+_OWN_PYTHON = ("/Meta", "/CUDA", "/MPS", "/XPU")
 
 
 @functools.cache
@@ -143,6 +145,9 @@ def function_lines() -> Iterator[str]:
     flags = (cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled())
     yield f"attention {flags}"
     yield f"autocast cache {torch.is_autocast_cache_enabled()}"
+    for rule in torch.library._impls:
+        if rule.startswith("aten/") and not rule.endswith(_OWN_PYTHON):
+            raise NoCanonicalForm(f"a Python kernel for {rule}")
     if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
         raise NoCanonicalForm("hooks on saved tensors")
     if torch._C._functorch.peek_interpreter_stack() is not None:

@@ -29,6 +29,17 @@ _NAMESPACES = frozenset(
         "rngprims",
     }
 )
+# Operators of higher order whose arguments say all that they do. Others keep functions or kernels in tables of the
+# process, of which the graph holds a number.
+_HIGHER_ORDER = frozenset(
+    {
+        "associative_scan", "auto_functionalized", "auto_functionalized_v2", "autograd_function_apply", "cond",
+        "control_deps", "flex_attention", "flex_attention_backward", "hints_wrapper", "invoke_subgraph", "map_impl",
+        "out_dtype", "run_and_save_rng_state", "run_with_rng_state", "scan", "strict_mode", "tag_activation_checkpoint",
+        "while_loop", "while_loop_stack_output", "with_effects", "wrap", "wrap_activation_checkpoint",
+        "wrap_with_autocast", "wrap_with_set_grad_enabled",
+    }
+)  # fmt: skip
 # Where functions written in C live that do not say so themselves.
 _HOLDERS = ("torch", "torch._C._nn", "torch._C._linalg", "torch._C._fft", "torch._C._special", "torch._C")
 
@@ -54,7 +65,7 @@ def operator_text(op: object, *, own: bool) -> str:
     `own`: only torch's own operators will do, because what is cached depends on what their Python code does.
     """
     if isinstance(op, HigherOrderOperator):
-        if type(op).__module__.split(".")[0] != "torch":
+        if str(op) not in _HIGHER_ORDER or type(op).__module__.split(".")[0] != "torch":
             raise NoCanonicalForm(f"operator of higher order {op}")
         return f"higher_order {op.namespace}.{op}"
     assert isinstance(op, (OpOverload, OpOverloadPacket))

@@ -1,0 +1,125 @@
+"""How long torch.compile takes until a small GPT-2 has run once, ours against Inductor's, in one run.
+
+Usage: `python -m tools.bench.bench_compile [--write] [--rounds N] [cold|warm ...]`. Every measurement is a process of its
+own, from the call of `torch.compile` to the first result, after torch and the model (see `tools.bench.models`) are
+loaded; sides alternate. "cold": all caches are empty folders. "warm": an earlier process with the same folders has
+compiled the same, so Inductor finds it in its caches and we in ours. "training" is forward and backward, "prediction"
+forward without gradients. Seconds of processor time include child processes, so they don't depend on what else the
+machine does. `--write` also writes `docs/benchmarks/compile.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from tabulate import tabulate
+
+from tools.bench.timing import write_report
+
+PREDICTION = """\
+Written before the first measurement. Cold, we do what Inductor does, and build, verify, emit and store a program
+besides, but start one compiler run for all kernels of a graph where Inductor starts one each: at most 1.1. Warm, both
+trace with Dynamo, which is nearly all of the time, and make a key; then Inductor unpickles and imports a module where we
+read a program and emit it: at most 1.0."""
+
+BACKENDS = {"ours": "wrapper_ir", "theirs": "inductor"}
+TASKS = ("training", "prediction")
+ROUNDS = 3
+
+
+def _processor_seconds() -> float:
+    """Of this process and of its children that have ended."""
+    uses = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(use.ru_utime + use.ru_stime for use in uses)
+
+
+def _measure_here(side: str, task: str) -> dict[str, float]:
+    """One measurement, in this process."""
+    # Imported here: only the measured processes need them.
+    import torch
+
+    from tools.bench.models import small_gpt2, tokens
+
+    model, ids = small_gpt2(), tokens()
+    model.train(task == "training")
+    wall, processor = time.perf_counter(), _processor_seconds()
+    compiled: Any = torch.compile(model, backend=BACKENDS[side])  # a module, to its users
+    if task == "training":
+        torch.autograd.backward(compiled(input_ids=ids, labels=ids, use_cache=False).loss)
+    else:
+        with torch.no_grad():
+            compiled(input_ids=ids, use_cache=False)
+    return {"wall": time.perf_counter() - wall, "processor": _processor_seconds() - processor}
+
+
+def _run(side: str, task: str, folder: str) -> dict[str, float]:
+    """One measurement in a fresh process, with all caches in `folder`."""
+    env = {
+        **os.environ,
+        "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
+        "WRAPPER_IR_CACHE_DIR": f"{folder}/wir",
+        "PY_WRAPPER_CACHE_DIR": f"{folder}/python",
+        "WRAPPER_IR_COMPILE_CACHE": "1",
+    }
+    env |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    command = [sys.executable, "-W", "ignore", "-m", "tools.bench.bench_compile", f"--side={side}", task]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return times
+
+
+def measure(state: str, task: str, rounds: int) -> tuple[str, ...]:
+    """A row of the table: medians over rounds, and the ratios of these."""
+    found: dict[str, list[dict[str, float]]] = {side: [] for side in BACKENDS}
+    with tempfile.TemporaryDirectory() as kept:
+        for number in range(rounds + (state == "warm")):
+            for side in BACKENDS:
+                with tempfile.TemporaryDirectory() as fresh:
+                    times = _run(side, task, f"{kept}/{side}" if state == "warm" else fresh)
+                if state == "cold" or number:  # the first one fills the caches
+                    found[side].append(times)
+    cells: list[str] = []
+    for clock in ("wall", "processor"):
+        ours, theirs = (statistics.median(t[clock] for t in found[side]) for side in BACKENDS)
+        cells += [f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}"]
+    return (task, state, *cells)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures, prints, and with --write records."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--side", choices=tuple(BACKENDS), help=argparse.SUPPRESS)
+    parser.add_argument("what", nargs="*", default=["cold", "warm"], help="cold, warm, training, prediction")
+    options = parser.parse_args(argv)
+    if options.side:
+        print(json.dumps(_measure_here(options.side, options.what[0])))
+        return
+    states = [s for s in ("cold", "warm") if s in options.what] or ["cold", "warm"]
+    tasks = [t for t in TASKS if t in options.what] or list(TASKS)
+    rows = [measure(state, task, options.rounds) for state in states for task in tasks]
+    headers = ("call", "caches", "ours s", "Inductor s", "ratio", "ours cpu s", "Inductor cpu s", "cpu ratio")
+    print(tabulate(rows, headers))
+    if options.write:
+        table = tabulate(rows, headers, tablefmt="github")
+        head = "# Time until compiled\n\n`python -m tools.bench.bench_compile --write` printed this table.\n"
+        print(write_report("compile", f"{head}\n## Prediction\n\n{PREDICTION}\n\n## Outcome\n\n{table}\n"))
+
+
+if __name__ == "__main__":
+    main()
