@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +26,12 @@ from wrapper_ir.text import parse_program, print_program
 
 __all__ = [
     "Case",
+    "assert_golden",
+    "check",
     "check_capture",
     "check_compile",
+    "check_is_size",
+    "check_value",
     "compiled_programs",
     "inputs",
     "number",
@@ -35,6 +40,10 @@ __all__ = [
 ]
 
 Args = tuple[Any, ...]  # Any: the arguments of any function
+# Upstream publishes no types for these.
+check: Callable[..., None] = torch._check
+check_is_size: Callable[..., None] = torch._check_is_size
+check_value: Callable[..., None] = torch._check_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +120,17 @@ def check_capture(case: Case, exported: ExportedProgram | None = None) -> Artifa
     return artifact
 
 
-def check_compile(case: Case) -> list[Program]:
-    """Compiles a case with everything dynamic, and makes the calls that eager mode can make. A call is refused at run
-    time, or by Dynamo, which traces again where its guards fail."""
+def check_compile(case: Case, *, refuses: bool = False) -> list[Program]:
+    """Compiles a case with everything dynamic, and makes its calls. What must be refused is, with `refuses`; without,
+    Dynamo's guards lead to other code for it."""
     compiled = torch.compile(case.function, backend="wrapper_ir", dynamic=True)
     symbolic = torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
     with compiled_programs() as programs, symbolic, torch.no_grad():
         for args in (case.args, *case.others):
             _same(compiled(*inputs(args)), case.function(*inputs(args)))
+        for args, _ in case.bad if refuses else ():
+            with pytest.raises((WirError, RuntimeError)):
+                pytest.fail(f"torch.compile gives {compiled(*inputs(args))}")
     for program in programs:
         check_round_trips(program)
     return programs
@@ -136,3 +148,14 @@ def compiled_programs() -> Iterator[list[Program]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lowered, "finish", record)
         yield programs
+
+
+def assert_golden(path: Path, program: Program, update: bool) -> None:
+    """Holds symbols and functions, without kernels and without the places that ops come from, against a file."""
+    text = print_program(program)
+    lines = text[: text.index("\nprovenance")].splitlines()
+    kept = [line.partition("  #")[0] for line in lines if line.startswith(("symbol", "func", "  ", "}"))]
+    shown = "\n".join(kept) + "\n"
+    if update:
+        path.write_text(shown, encoding="utf-8")
+    assert shown == path.read_text(encoding="utf-8")

@@ -5,18 +5,20 @@ Upstream keeps the conditions (as guards, ranges and deferred assertions) but ne
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import sympy
 import torch
 from torch import fx
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
-__all__ = ["ModelCheck", "graph_checks", "recorded_checks"]
+__all__ = ["ModelCheck", "graph_checks", "recorded_checks", "said"]
 
 _UPSTREAMS = "Runtime assertion failed for expression"
 _TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -63,11 +65,36 @@ def graph_checks(gm: fx.GraphModule) -> list[ModelCheck]:
     checks: list[ModelCheck] = []
     for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten._assert_scalar.default):
         condition, message = node.args
-        meta = condition.meta if isinstance(condition, fx.Node) else {}
-        value = meta.get("val", meta.get("example_value"))
-        if isinstance(value, torch.SymBool) and not str(message).startswith(_UPSTREAMS):
-            checks.append(ModelCheck(value.node.expr, str(message), node.meta.get("stack_trace") or ""))
+        expr = _condition(condition) if isinstance(condition, fx.Node) else None
+        if expr is not None and said(str(message)):
+            checks.append(ModelCheck(expr, str(message), node.meta.get("stack_trace") or ""))
     return checks
+
+
+def _condition(node: fx.Node) -> sympy.Basic | None:
+    """What a node of a graph asserts; of an equality that upstream takes for granted by now, what it was."""
+    value = node.meta.get("val", node.meta.get("example_value"))
+    if isinstance(value, torch.SymBool) and value.node.expr.free_symbols:
+        found: sympy.Basic = value.node.expr
+        return found
+    if node.target is operator.eq:
+        return sympy.Eq(*map(_side, node.args))
+    return None
+
+
+def _side(arg: Any) -> Any:  # Any: nodes and numbers; sympy expressions
+    if not isinstance(arg, fx.Node):
+        return arg
+    for symbol, path in (arg.meta.get("unbacked_bindings") or {}).items():
+        if path == ():
+            return symbol
+    value = arg.meta.get("val", arg.meta.get("example_value"))
+    return value.node.expr if isinstance(value, torch.SymInt) else value
+
+
+def said(message: str) -> str:
+    """A message, if it is the author's; '' for one that upstream made up."""
+    return "" if message.startswith(_UPSTREAMS) else message
 
 
 def _on_floats(cond: torch.SymBool) -> bool:

@@ -27,6 +27,7 @@ from inductor_frontend.cache.statistics import count_bypass
 from inductor_frontend.cache.store import Store
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.checks import ModelCheck, graph_checks
+from inductor_frontend.equalities import keep_equalities
 from inductor_frontend.isolation import functorch_patches, inductor_patches, known_options
 from wrapper_ir.protocols import Emitter
 
@@ -93,6 +94,7 @@ class _Compilation:
         """The compiled function."""
         options = known_options(self.functorch_options(), functorch_config)
         self.checks = graph_checks(gm)
+        keep_equalities(gm)
         with functorch_config.patch(options):
             # Upstream applies the patches around later calls of `inner` too: a backward graph is compiled lazily.
             compiled = compile_fx(
