@@ -9,26 +9,35 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
 
 import py_wrapper
 from py_wrapper import TORCH_MACHINE
 from py_wrapper.errors import EmitError
-from wrapper_ir import parse_program
+from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.errors import ExecutionError, WirError
+from wrapper_ir.errors import ExecutionError, NotSupportedError, WirError
 from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.interp import Interpreter
 from wrapper_ir.signature import (
     ConstantOutput,
     InputOutput,
+    InputView,
+    Parameter,
+    RandomSource,
+    RandomState,
     ResultOutput,
     Signature,
     StaticInput,
+    SubclassSpec,
     TreeKind,
     TreeSpec,
+    Unwrap,
+    WrappedOutput,
     WriteBack,
 )
+from wrapper_ir.types import CPU
 
 LEAF = TreeSpec(kind=TreeKind.LEAF)
 PROGRAM = parse_program("""wir 0.1
@@ -88,7 +97,7 @@ def engines(signature: Signature) -> list[Callable[..., Any]]:
 
 
 def make(ins: TreeSpec, outs: TreeSpec = BOTH, **more: Any) -> Signature:
-    return Signature(inputs=ins, params=(0, 1), outputs=outs, **({"bindings": RESULTS} | more))
+    return Signature(inputs=ins, outputs=outs, **({"bindings": RESULTS, "params": (0, 1)} | more))
 
 
 def assert_both(signature: Signature, check: Callable[[Callable[..., Any]], None]) -> None:
@@ -280,3 +289,93 @@ def test_the_callable_has_a_boxed_form() -> None:
         args = [X, Y]
         same(engine.boxed(args), (A, B))  # type: ignore[attr-defined]  # the Emitter contract
         assert args == []
+
+
+def test_parameters_keep_their_names() -> None:
+    """Names that Python or the module has for something else, too."""
+    names = ("input", "kernels", "torch", "caller", "list", "parts")
+    leaves = (LEAF,) * len(names)
+    signature = make(
+        inputs(*leaves),
+        bindings=(InputView(index=0, leaf=0), ResultOutput(index=1)),
+        params=(0, 1),
+        parameters=tuple(Parameter(name=n) for n in names),
+    )
+    text = parse_program(VIEWS)
+
+    def check(f: Callable[..., Any]) -> None:
+        x = X.clone()
+        got = f(x, Y, None, caller=None, list=None, parts=None)
+        assert got[0].data_ptr() == x.data_ptr()
+        same(got[1], B)
+        if isinstance(f, Interpreter):  # emitted code needs the name `torch` itself: it is given by position
+            same(f(input=x, kernels=Y, torch=None, caller=None, list=None, parts=None)[1], B)
+
+    artifact = Artifact(program=text, signature=signature)
+    for engine in (py_wrapper.compile(artifact), Interpreter(artifact, TORCH_MACHINE)):
+        check(engine)
+
+
+VIEWS = """wir 0.1
+target cpu
+extern "aten::neg(Tensor self) -> Tensor"
+func @main(%x: f32[2], %y: f32[2]) {
+  %a = view %x : f32[1]
+  drop %x
+  %b = call aten::neg(%y) : f32[2]
+  drop %y
+  return %a, %b
+}
+"""
+WRAPPER = SubclassSpec(
+    type_name="torch.testing._internal.two_tensor:TwoTensor",
+    attributes=("a", "b"),
+    sizes=(None,),
+    strides=(1,),
+)
+
+
+def test_wrappers_whose_size_each_call_has_anew() -> None:
+    program = parse_program("""wir 0.1
+target cpu
+symbol s0 : int backed
+extern "aten::neg(Tensor self) -> Tensor"
+func @main(%a: f32[s0], %b: f32[s0], %n: int) {
+  define s0 = size(%a, 0)
+  %na = call aten::neg(%a) : f32[s0]
+  drop %a
+  %nb = call aten::neg(%b) : f32[s0]
+  drop %b
+  return %na, %nb, s0
+}
+""")
+    signature = Signature(
+        inputs=inputs(LEAF),
+        params=(1, 2, 3),
+        outputs=LEAF,
+        bindings=(WrappedOutput(subclass=WRAPPER, parts=tuple(ResultOutput(index=i) for i in range(3))),),
+        unwraps=(Unwrap(leaf=0, subclass=WRAPPER),),
+    )
+    artifact = Artifact(program=program, signature=signature)
+    verify(artifact)
+    for engine in (py_wrapper.compile(artifact), Interpreter(artifact, TORCH_MACHINE)):
+        for count in (2, 5):
+            given = TwoTensor(torch.ones(count), torch.zeros(count))  # type: ignore[no-untyped-call]  # upstream's
+            got = engine(given)
+            assert type(got) is TwoTensor
+            assert got.size() == (count,)
+            same(got.a, -torch.ones(count))
+        with pytest.raises(ExecutionError, match=r"WIR926.*Tensor"):
+            engine(X)
+
+
+def test_random_numbers_are_mentioned_and_foreign_states_refused() -> None:
+    signature = make(inputs(LEAF, LEAF), random=(RandomState(device=CPU),))
+    text = py_wrapper.emit(Artifact(program=PROGRAM, signature=signature)).source
+    assert "Draws random numbers from torch's default generator (cpu)." in text
+    philox = make(inputs(LEAF, LEAF), random=(RandomState(device=CPU, source=RandomSource.PHILOX),))
+    artifact = Artifact(program=PROGRAM, signature=philox)
+    with pytest.raises(NotSupportedError, match="WIR916"):
+        py_wrapper.emit(artifact)
+    with pytest.raises(NotSupportedError, match="WIR916"):
+        Interpreter(artifact, TORCH_MACHINE)(X, Y)

@@ -69,7 +69,9 @@ class _Forward:
             self.scope.runtime("REQUIRED")
         self.out.items("def forward(", heads, "):")
         with self.out.block_body():
-            self.out.line('"""The model\'s own signature."""')
+            drawn = ", ".join(str(state.device) for state in self.signature.random)
+            random = f" Draws random numbers from torch's default generator ({drawn})." if drawn else ""
+            self.out.line(f'"""The model\'s own signature.{random}"""')
             for argument in unchecked:
                 with self.out.block(f"if {argument.name} is REQUIRED:"):
                     self.out.line(f"{self.scope.runtime('fail_missing')}({quoted(argument.name)})")
