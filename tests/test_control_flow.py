@@ -15,6 +15,7 @@ from tests.compare import assert_same, clone_tree
 from tests.control_cases import CASES
 from tests.control_ops import eager, said, upstream
 from tests.control_training import TRAINED
+from wrapper_ir import parse_program, print_program, run_pipeline
 from wrapper_ir.interp import call
 from wrapper_ir.registry import emitter, machine
 
@@ -58,6 +59,8 @@ def test_exported(name: str, dynamic: bool) -> None:
     case = CASES[name]
     shapes = case.dynamic if dynamic else None
     artifact = inductor_frontend.capture(case.make(upstream), clone_tree(case.args[0]), dynamic_shapes=shapes)
+    assert parse_program(print_program(artifact.program)) == artifact.program
+    assert run_pipeline(artifact.program, "move-arguments") == artifact.program
     compiled, reference = emitter("python").compile(artifact), case.make(eager)
     for args in case.args if dynamic else case.args[:1]:
         check(compiled, reference, args)
