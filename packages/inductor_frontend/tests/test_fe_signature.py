@@ -226,6 +226,16 @@ class TestMoves:
         with refused("FE105", "resize_", "more memory"):
             capture(function, (x(),))
 
+    def test_one_tensor_given_twice(self) -> None:
+        def function(x: Tensor, y: Tensor) -> Any:
+            x.t_()
+            return x + 1
+
+        value = x()
+        with refused("FE105", "x gets", "one tensor", "hint"):
+            capture(function, (value, value))
+        capture(function, (value, value.view(4, 3)))
+
     def test_state(self) -> None:
         class Model(nn.Module):
             count: Tensor

@@ -14,7 +14,7 @@ from torch.export import ExportedProgram
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.exporting import export
-from inductor_frontend.overlaps import separate
+from inductor_frontend.overlaps import repeated_leaves, separate
 from inductor_frontend.side_effects import Watch
 from inductor_frontend.spelling import parameters_of
 from inductor_frontend.subclasses import is_wrapper
@@ -29,10 +29,12 @@ EXPORT_HINT = "make the model exportable, or compile it with torch.compile(backe
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An exported program, and the parameters of the model's own function as far as they are known."""
+    """An exported program, the parameters of the model's own function as far as they are known, and the input leaves
+    for which one tensor was given several times."""
 
     program: ExportedProgram
     parameters: tuple[Parameter, ...] = ()
+    repeated: frozenset[int] = frozenset()
 
 
 class _FunctionModule(torch.nn.Module):
@@ -69,11 +71,12 @@ def export_model(
         return Exported(model)
     module = model if isinstance(model, torch.nn.Module) else _FunctionModule(model)
     parameters = parameters_of(module.forward, args, kwargs, static=dynamic_shapes is None)
+    repeated = repeated_leaves(pack((args, dict(kwargs))))
     args, kwargs = pack(separate((args, dict(kwargs))))
     with _around(module) as storages:
         program = export(module, args, dict(kwargs), dynamic_shapes)
     _check_storages(storages, program)
-    return Exported(program, parameters)
+    return Exported(program, parameters, repeated)
 
 
 @contextmanager

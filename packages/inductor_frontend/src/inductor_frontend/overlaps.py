@@ -18,7 +18,7 @@ from inductor_frontend.subclasses import is_wrapper, plain_tensors
 from wrapper_ir.overlap import Geometry, overlap
 from wrapper_ir.signature import Place
 
-__all__ = ["FlatInput", "Merged", "Same", "Window", "merge", "separate"]
+__all__ = ["FlatInput", "Merged", "Same", "Window", "merge", "repeated_leaves", "separate"]
 
 # Any in this file: fake tensors, symbolic numbers, and arguments of any model.
 
@@ -74,6 +74,16 @@ def separate(tree: Any) -> Any:
         return _alone(x) if repeated and type(x) is torch.Tensor else x.detach() if repeated else x
 
     return pytree.tree_map_only(torch.Tensor, renew, tree)
+
+
+def repeated_leaves(tree: Any) -> frozenset[int]:
+    """The numbers of the leaves at which a tensor stands that stands at another, too."""
+    leaves = pytree.tree_leaves(tree)
+    places: dict[int, list[int]] = {}
+    for number, leaf in enumerate(leaves):
+        if isinstance(leaf, torch.Tensor):
+            places.setdefault(id(leaf), []).append(number)
+    return frozenset(n for found in places.values() if len(found) > 1 for n in found)
 
 
 def _is_plain_view(x: torch.Tensor) -> bool:

@@ -137,6 +137,7 @@ class _Preparation:
     def __init__(self, exported: Exported, graph: TrainingGraph) -> None:
         self.exported = exported.program
         self.parameters = exported.parameters
+        self.repeated = exported.repeated
         self.graph = graph
         self.gm = graph.gm
         self.statics: list[StaticInput] = []
@@ -292,6 +293,12 @@ class _Preparation:
                     "FE105",
                     f"{item.name} gets other sizes or strides, and is no plain argument",
                     hint="make a new tensor, or a view of it",
+                )
+            if item.leaf in self.repeated:
+                raise CaptureError(
+                    "FE105",
+                    f"{item.name} gets other sizes or strides, and is one tensor with another argument",
+                    hint="capture it with tensors of their own: a program for one tensor cannot be told from these",
                 )
             kind = WriteBackKind.REPLACE if objects.is_replaced(node) else WriteBackKind.METADATA
             found.append((item.leaf, objects.last(node), kind))

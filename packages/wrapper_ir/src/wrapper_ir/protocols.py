@@ -5,7 +5,7 @@ Implementations are found by entry points (`wrapper_ir.registry`); nothing is pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -129,6 +129,10 @@ class CallerTensors(Protocol[T]):
     # Any: among leaves there are numbers, too
     def needs_gradient(self, leaves: Iterable[Any]) -> bool:
         """Whether gradients are being recorded, and any of these wants one."""
+        ...
+
+    def storage(self, tensor: T) -> Hashable:
+        """What tells the storage under `tensor` from every other live one."""
         ...
 
     def geometry(self, tensor: T) -> Geometry:

@@ -264,9 +264,12 @@ class ListCaller:
     def needs_gradient(self, leaves: Iterable[Any]) -> bool:
         return False
 
+    def storage(self, tensor: Tensor) -> int:
+        return id(tensor.memory)
+
     def geometry(self, tensor: Tensor) -> Geometry:
         return Geometry(
-            storage=id(tensor.memory),
+            storage=self.storage(tensor),
             sizes=tensor.sizes,
             strides=tensor.strides,
             offset=tensor.offset,

@@ -5,7 +5,7 @@ torch is handed in, so that this package needs none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from wrapper_ir.ops import Arg
@@ -46,10 +46,15 @@ class TorchCaller:
         """See `CallerTensors`."""
         return self._torch.is_grad_enabled() and any(self.is_tensor(t) and t.requires_grad for t in tensors)
 
+    def storage(self, tensor: Any) -> Hashable:
+        """See `CallerTensors`."""
+        address: int = tensor.untyped_storage()._cdata
+        return address
+
     def geometry(self, tensor: Any) -> Geometry:
         """See `CallerTensors`."""
         return Geometry(
-            storage=tensor.untyped_storage()._cdata,
+            storage=self.storage(tensor),
             sizes=tuple(tensor.size()),
             strides=tuple(tensor.stride()),
             offset=tensor.storage_offset(),
@@ -81,12 +86,11 @@ class TorchCaller:
             tensor.set_(result)
 
     def view_of(self, base: Any, result: Any) -> Any:
-        """See `CallerTensors`."""
-        with self._torch.no_grad():
-            seen = self._as_dtype(base, result)
-            if seen is None or seen.untyped_storage()._cdata != result.untyped_storage()._cdata:
-                return result
-            return seen.as_strided(result.size(), result.stride(), result.storage_offset())
+        """See `CallerTensors`. A base that wants a gradient is here only while none are recorded."""
+        seen = self._as_dtype(base, result)
+        if seen is None or self.storage(seen) != self.storage(result):
+            return result
+        return seen.as_strided(result.size(), result.stride(), result.storage_offset())
 
     def _as_dtype(self, base: Any, result: Any) -> Any:
         """A view of `base` with the dtype of `result`; None where torch has none for every layout."""

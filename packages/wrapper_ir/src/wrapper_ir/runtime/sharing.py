@@ -76,9 +76,12 @@ def expect_same(caller: CallerTensors[Any], tensors: Named) -> None:
 
 def expect_apart(caller: CallerTensors[Any], written: tuple[str, Any], others: Named) -> None:
     """Raises ExecutionError WIR931 where a tensor that the program writes overlaps another one."""
-    name, place = written[0], caller.geometry(written[1])
+    name, tensor = written
+    storage = caller.storage(tensor)
     for other, candidate in others:
-        if caller.is_tensor(candidate) and overlap(place, caller.geometry(candidate)):
+        if not caller.is_tensor(candidate) or caller.storage(candidate) != storage:
+            continue
+        if overlap(caller.geometry(tensor), caller.geometry(candidate)):
             raise _sharing(f"{name}, which the program writes, was apart from {other}, and overlaps it now")
 
 
