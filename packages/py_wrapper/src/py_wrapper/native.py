@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any
 
 import torch
 
+from py_wrapper import higher_order
 from py_wrapper._compat import is_overload
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat
 
-__all__ = ["DTYPES", "LAYOUTS", "MEMORY_FORMATS", "overload_path", "resolve", "torch_device"]
+__all__ = [
+    "DTYPES",
+    "LAYOUTS",
+    "MEMORY_FORMATS",
+    "overload_path",
+    "overload_text",
+    "resolve",
+    "short_overload",
+    "torch_device",
+]
 
 DTYPES: Mapping[DType, torch.dtype] = {d: getattr(torch, d.torch_name) for d in DType}  # torch names them so
 MEMORY_FORMATS: Mapping[MemoryFormat, torch.memory_format] = {
@@ -38,11 +49,29 @@ def overload_path(name: str) -> tuple[str, str, str]:
     return namespace, operator, overload or "default"
 
 
+def overload_text(name: str) -> str:
+    """The Python expression of an operator."""
+    namespace, operator, overload = overload_path(name)
+    if namespace == higher_order.NAMESPACE:
+        return higher_order.callee_text(operator, overload)
+    return f"torch.ops.{namespace}.{operator}.{overload}"
+
+
+def short_overload(name: str) -> str:
+    """A readable name for an operator, as a Python variable."""
+    namespace, operator, overload = overload_path(name)
+    if namespace == higher_order.NAMESPACE:
+        return higher_order.callee_name(operator, overload)
+    return operator if overload == "default" else f"{operator}_{overload}"
+
+
 @lru_cache(maxsize=4096)
-def resolve(extern: ExternDef) -> torch._ops.OpOverload:
+def resolve(extern: ExternDef) -> Callable[..., Any]:  # Any: whatever operators take and return
     """The overload that `extern` names; raises NotSupportedError WIR914 where no library has registered it."""
     namespace, operator, overload = overload_path(extern.name)
     try:
+        if namespace == higher_order.NAMESPACE:
+            return higher_order.find(operator, overload)
         # operators are found by name
         found = getattr(getattr(getattr(torch.ops, namespace), operator), overload)
     except (AttributeError, RuntimeError) as error:

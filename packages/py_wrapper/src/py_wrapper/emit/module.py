@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from py_wrapper.emit.fast_calls import FAST_CALLS
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.names import Namer
-from py_wrapper.native import overload_path
+from py_wrapper.native import short_overload
 from py_wrapper.options import PyOptions
 from wrapper_ir import runtime
 from wrapper_ir.expr import Expr, Int
@@ -64,9 +64,7 @@ class ModuleScope:
         fast = FAST_CALLS.get(name)
         if fast is not None:
             return fast
-        _, operator, overload = overload_path(name)
-        wish = operator if overload == "default" else f"{operator}_{overload}"
-        found = self.extern_globals[name] = self.names(wish)
+        found = self.extern_globals[name] = self.names(short_overload(name))
         return found
 
     # --- views of constants, made once when the module is loaded

@@ -8,7 +8,7 @@ from py_wrapper.emit.helpers import HELPERS, Helper
 from py_wrapper.emit.memory import constant_view
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import Writer, quoted, tuple_text
-from py_wrapper.native import overload_path
+from py_wrapper.native import overload_text
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.program import Constant
@@ -67,7 +67,7 @@ def _write_imports(scope: ModuleScope, uses_math: bool, out: Writer) -> None:
 
 def _write_lookups(scope: ModuleScope, out: Writer) -> None:
     for name, variable in scope.extern_globals.items():
-        out.line(f"{variable} = torch.ops.{'.'.join(overload_path(name))}")
+        out.line(f"{variable} = {overload_text(name)}")
     for text, variable in scope.lookups.items():
         head, bracket, rest = text.partition("(")
         out.items(f"{variable} = {head}{bracket}", [rest.removesuffix(")")], ")" if bracket else "")
