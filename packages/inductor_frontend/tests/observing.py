@@ -19,6 +19,7 @@ import wrapper_ir
 from inductor_frontend import capture
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import InterpOptions, call
+from wrapper_ir.program import Program
 from wrapper_ir.registry import emitter, machine
 
 __all__ = [
@@ -209,9 +210,9 @@ def check_all_paths(
     return artifact
 
 
-def main_text(artifact: Artifact) -> str:
+def main_text(program: Program) -> str:
     """The text of `main` alone, without provenance."""
-    text = wrapper_ir.print_program(artifact.program)
+    text = wrapper_ir.print_program(program)
     lines = text[text.index("func @main") :].splitlines()
     kept = lines[: lines.index("}") + 1]
     return "\n".join(line.split("  #")[0] for line in kept) + "\n"

@@ -18,7 +18,8 @@ from packages.inductor_frontend.tests.observing import (
 )
 from torch import Tensor
 
-from inductor_frontend import capture
+from inductor_frontend import ConversionError, capture
+from inductor_frontend.build.higher_order import print_def
 from wrapper_ir.errors import WirError
 from wrapper_ir.schemas import ExternTag
 
@@ -118,7 +119,7 @@ def test_a_view_of_an_input_is_written_in_place() -> None:
     def function(x: Tensor) -> None:
         OPS.scale_all([x[2]], 2.0)
 
-    assert main_text(capture(function, (_x(4, 4),))) == WRITTEN
+    assert main_text(capture(function, (_x(4, 4),)).program) == WRITTEN
 
 
 # --- results
@@ -183,7 +184,7 @@ def test_a_number_among_results_is_a_symbol() -> None:
         whole, _, short = OPS.shortened(x)
         return whole, short
 
-    assert main_text(capture(function, (_x(),))) == NUMBER
+    assert main_text(capture(function, (_x(),)).program) == NUMBER
 
 
 # --- arguments
@@ -241,7 +242,7 @@ OUTS = """func @main(%x: f32[4]) {
 def test_an_unused_out_has_memory_all_the_same() -> None:
     artifact = capture(lambda x: OPS.halves(x)[0], (_x(),))
     check_forms(artifact)
-    assert main_text(artifact).replace("%buf3", "%buf2") == OUTS
+    assert main_text(artifact.program).replace("%buf3", "%buf2") == OUTS
 
 
 def test_arguments_that_alias_results_are_refused_by_upstream() -> None:
@@ -320,7 +321,7 @@ def test_effects_without_results_are_all_there_is() -> None:
         OPS.record(x, "second")
 
     artifact = capture(function, (_x(),))
-    assert main_text(artifact) == EFFECTS
+    assert main_text(artifact.program) == EFFECTS
     externs = [e for e in artifact.program.externs if e.name == "fe_ops::record"]
     assert [e.tags for e in externs] == [(ExternTag.EFFECTFUL,)]
 
@@ -356,3 +357,43 @@ def test_printing_operator(capfd: pytest.CaptureFixture[str]) -> None:
     for name, run in runs.items():
         run(x)
         assert capfd.readouterr().out.split() == ["one", "two"], name
+
+
+PRINTED = """func @main(%x: f32[2, 2]) {
+  assert_layout %x [2, 2] [2, 1] "input"
+  call higher_order::print.Tensor_n_SymInt_t_str("{}: {n} {t}", %x, n=3, t="yes")
+  %buf1 = alloc f32[2, 2]
+  call aten::mm.out(%x, %x, out=%buf1)
+  drop %x
+  call fe_ops::record(%buf1, "between")
+  call higher_order::print.text("done")
+  return %buf1
+}
+"""
+
+
+def test_formatted_prints_keep_their_place(capfd: pytest.CaptureFixture[str]) -> None:
+    def function(x: Tensor) -> Tensor:
+        torch._higher_order_ops.print("{}: {n} {t}", x, n=3, t="yes")
+        y = torch.mm(x, x)
+        OPS.record(y, "between")
+        torch._higher_order_ops.print("done")
+        return y
+
+    x = torch.ones(2, 2)
+    artifact = capture(function, (x,))
+    check_forms(artifact)
+    assert main_text(artifact.program) == PRINTED
+    runs = captured_paths(artifact)
+    runs["backend"] = torch.compile(function, backend="wrapper_ir")
+    for name, run in runs.items():
+        LOG.clear()
+        capfd.readouterr()
+        run(x)
+        assert capfd.readouterr().out == f"{x}: 3 yes\ndone\n", name
+        assert LOG == [("between", 8.0)], name
+
+
+def test_what_cannot_be_printed_is_refused() -> None:
+    with pytest.raises(ConversionError, match=r"(?s)FE302.*cannot be printed.*hint"):
+        print_def(("{}", None), {})

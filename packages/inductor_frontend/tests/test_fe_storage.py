@@ -93,7 +93,7 @@ GIVEN_UP = """func @main(%x: f32[4]) {
 
 
 def test_text_of_a_storage_given_up() -> None:
-    assert main_text(capture(given_up, (_x(),))) == GIVEN_UP
+    assert main_text(capture(given_up, (_x(),)).program) == GIVEN_UP
 
 
 def _gathered(parameter: Tensor, shard: Tensor) -> Tensor:

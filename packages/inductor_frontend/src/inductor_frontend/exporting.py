@@ -108,6 +108,10 @@ def _reason(error: Exception) -> tuple[str, str]:
                 return f"a decision depends on data: {cause.cond}", _hint(
                     "use torch.cond or torch.where, or state what always holds with torch._check"
                 )
+            case SyntaxError():
+                return "an operator is called like a Python keyword (aten.random_.from)", _hint(
+                    "write x.random_(high - low).add_(low) for x.random_(low, high)"
+                )
             case _:
                 pass
     text = _brief(str(error))

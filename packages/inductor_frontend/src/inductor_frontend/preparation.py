@@ -246,7 +246,14 @@ class _Preparation:
     def _constant_input(self, spec: InputSpec) -> None:
         name = spec.arg.name
         if spec.kind is InputKind.CUSTOM_OBJ or spec.target is None:
-            raise CaptureError("FE102", f"input {name} is a {spec.kind.name}, which has no typed form")
+            held = self.exported.constants.get(spec.target or "")
+            kind = spec.kind.name if held is None else type(held).__qualname__
+            raise CaptureError(
+                "FE102",
+                f"the model holds {name}, a {kind}, which has no typed form",
+                hint="draw random numbers without a generator, after torch.manual_seed; keep other objects outside of "
+                "what is captured, or use torch.compile(model, backend='wrapper_ir')",
+            )
         tensor = self.exported.state_dict.get(spec.target)
         if tensor is None:
             tensor = self.exported.constants[spec.target]

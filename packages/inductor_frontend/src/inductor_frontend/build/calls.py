@@ -7,15 +7,17 @@ from typing import Any
 
 import torch
 from torch._inductor import ir
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 
 from inductor_frontend.build.arguments import own_arguments, to_arg
+from inductor_frontend.build.higher_order import print_def, random_def, takes_operator
 from inductor_frontend.build.memory import own_storage
 from inductor_frontend.build.results import check_result
 from inductor_frontend.build.schemas import extern_def, out_overload, overload_of, scalar_result
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.build.unbacked import define_unbacked
 from wrapper_ir.ops import Arg, Copy
+from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import ScalarType, TensorType, TupleType
 from wrapper_ir.values import Value
 
@@ -91,18 +93,32 @@ def _call_result(
 ) -> Value | None:
     """Emits the call and binds what it returns; a fallback with a single tensor result needs no Unpack."""
     name, type = _result(scope, node)
-    result = scope.function.call(
-        extern_def(overload_of(node)),
-        tuple(to_arg(scope, a) for a in args),
-        tuple((k, to_arg(scope, v)) for k, v in kwargs.items()),
-        name=name,
-        type=type,
-    )
+    named = {k: to_arg(scope, v) for k, v in kwargs.items()}
+    extern, positional = _callee(scope, node, [*args], named)
+    result = scope.function.call(extern, positional, tuple(named.items()), name=name, type=type)
     if result is not None:
         scope.bind(name, result)
         if isinstance(node.layout, ir.Layout):
             check_result(scope, node)
     return result
+
+
+def _callee(
+    scope: Scope, node: ir.ExternKernelAlloc, args: list[object], kwargs: Mapping[str, Arg]
+) -> tuple[ExternDef, list[Arg]]:
+    """The operator that a node calls, and its arguments by position; raises ConversionError FE301."""
+    operator = node.op_overload
+    if not isinstance(operator, HigherOrderOperator):
+        return extern_def(overload_of(node)), [to_arg(scope, a) for a in args]
+    position = takes_operator(operator)
+    if position is not None:
+        inner = args.pop(position)
+        assert isinstance(inner, OpOverload)
+        return random_def(operator, inner), [to_arg(scope, a) for a in args]
+    if operator is not torch.ops.higher_order.print:
+        overload_of(node)  # raises
+    positional = [to_arg(scope, a) for a in args]
+    return print_def(positional, kwargs), positional
 
 
 def _result(
@@ -118,7 +134,7 @@ def _result(
     only = outputs[0] if len(outputs) == 1 else None
     if isinstance(only, ir.MultiOutput) and not only.indices:
         return only.get_name(), scope.result_type(only.get_layout())
-    return node.get_name(), scalar_result(overload_of(node)) or TupleType()
+    return node.get_name(), scalar_result(node.op_overload) or TupleType()
 
 
 def call_mutating(scope: Scope, node: ir.ExternKernel) -> None:

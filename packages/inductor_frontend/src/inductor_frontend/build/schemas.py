@@ -68,8 +68,10 @@ def out_overload(node: ir.ExternKernel) -> tuple[OpOverload, str]:
 _NUMBERS = {"int": SymKind.INT, "float": SymKind.FLOAT, "bool": SymKind.BOOL}
 
 
-def scalar_result(overload: OpOverload) -> ScalarType | None:
+def scalar_result(overload: object) -> ScalarType | None:
     """The type of a single result that is a number; None for operators that return anything else."""
+    if not isinstance(overload, OpOverload):
+        return None
     returns = [str(r.type) for r in overload._schema.returns]  # "int" also for a symbolic one
     return ScalarType(_NUMBERS[returns[0]]) if len(returns) == 1 and returns[0] in _NUMBERS else None
 

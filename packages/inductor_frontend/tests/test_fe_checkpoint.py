@@ -1,0 +1,93 @@
+"""Activation checkpointing: what backward computes anew draws the random numbers that forward drew."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from packages.inductor_frontend.tests.observing import main_text, stock
+from torch import Tensor
+from torch._inductor import config as inductor_config
+from torch.nn import functional as F
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+from inductor_frontend.finish import finish
+from inductor_frontend.options import CaptureOptions
+from wrapper_ir.program import Program
+
+# Any in this file: models and their arguments.
+Run = Callable[..., Tensor]
+_WEIGHT = torch.randn(6, 6, generator=torch.Generator().manual_seed(0))
+
+
+def _block(x: Tensor) -> Tensor:
+    y = F.dropout(torch.sin(x @ _WEIGHT), 0.4)
+    return y * torch.rand_like(y) + torch.bernoulli(y.sigmoid())
+
+
+def _policy(_: Any, operator: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+    kept = operator in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)
+    return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+def _model(x: Tensor) -> Tensor:
+    """A block that backward computes anew, one of which it keeps the products, and one that it keeps."""
+    contexts = functools.partial(create_selective_checkpoint_contexts, _policy)
+    first: Tensor = checkpoint(_block, x, use_reentrant=False)
+    second: Tensor = checkpoint(_block, first, use_reentrant=False, context_fn=contexts)
+    return (second + F.dropout(second, 0.5)).sum()
+
+
+def _trained(run: Run) -> list[Tensor]:
+    """Losses, gradients and random states of two steps."""
+    found = []
+    torch.manual_seed(3)
+    for step in range(2):
+        x = (torch.arange(24.0).view(4, 6) / 24 + step).requires_grad_()
+        loss = run(x)
+        between = torch.get_rng_state()
+        loss.backward()  # type: ignore[no-untyped-call]  # upstream's
+        assert x.grad is not None
+        found += [loss.detach(), x.grad, between, torch.get_rng_state()]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fallback", [False, True], ids=["upstream's numbers", "eager's numbers"])
+def test_recomputation_draws_the_same_numbers(fallback: bool) -> None:
+    with inductor_config.patch(fallback_random=fallback):
+        want = _trained(_model if fallback else stock(_model))
+        torch._dynamo.reset()
+        torch.testing.assert_close(_trained(torch.compile(_model, backend="wrapper_ir")), want)
+
+
+SAVED = """  %buf0 = call higher_order::run_and_save_rng_state.aten__rand_like__default(%primals_1, pin_memory=false) : results
+  %buf1 = unpack %buf0[0] : u8[5056]
+  %buf2 = unpack %buf0[1] : f32[2, 2]
+"""
+
+RESTORED = "  %buf1 = call higher_order::run_with_rng_state.aten__rand_like__default(%rng_state_output_0, %primals_1, "
+
+
+def test_random_states_are_saved_and_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs: list[Program] = []
+
+    def record(program: Program, options: CaptureOptions, *args: Any, **kwargs: Any) -> Program:
+        programs.append(finish(program, options, *args, **kwargs))
+        return programs[-1]
+
+    def model(x: Tensor) -> Tensor:
+        y: Tensor = checkpoint(lambda t: torch.mm(t, torch.rand_like(t)), x, use_reentrant=False)
+        return torch.mm(y, y)
+
+    monkeypatch.setattr("inductor_frontend.backend.lowered.finish", record)
+    with inductor_config.patch(fallback_random=True, force_disable_caches=True):
+        loss = torch.compile(model, backend="wrapper_ir")(torch.ones(2, 2, requires_grad=True)).sum()
+        loss.backward()  # type: ignore[no-untyped-call]  # upstream's
+    forward, backward = (main_text(p) for p in programs)
+    kept = [line for line in forward.splitlines(keepends=True) if not line.startswith("  assert_layout")]
+    assert SAVED in "".join(kept)
+    assert RESTORED in backward
