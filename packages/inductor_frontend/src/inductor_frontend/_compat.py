@@ -31,6 +31,7 @@ __all__ = [
     "subgraphs_of",
     "symbol_hint",
     "symbol_range",
+    "takes_offsets_off",
 ]
 
 
@@ -137,3 +138,9 @@ def detect_shape_env(values: Any) -> Any:
         if env is not None:
             return env
     return None
+
+
+def takes_offsets_off(graph: GraphLowering) -> bool:
+    """Whether upstream takes the storage offset of an input off the offsets that a model gives to `as_strided`; 2.11 does
+    not."""
+    return hasattr(graph, "graph_input_storage_offsets")

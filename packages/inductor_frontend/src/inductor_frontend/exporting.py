@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import sympy
 import torch
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -27,6 +28,7 @@ __all__ = ["any_size", "export"]
 
 # Any in this file: models and their arguments are the user's own, and upstream's configuration is untyped.
 _TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_SYMPY_DIR = os.path.dirname(os.path.abspath(sympy.__file__)) + os.sep
 _OWN_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _COMPILE = "compile it with torch.compile(model, backend='wrapper_ir'), which leaves such calls to eager mode"
@@ -144,7 +146,7 @@ def _place(error: BaseException) -> str:
     for cause in _chain(error):
         for frame, line in traceback.walk_tb(cause.__traceback__):
             file = frame.f_code.co_filename
-            if not file.startswith((_TORCH_DIR, _OWN_DIR, "<")):
+            if not file.startswith((_TORCH_DIR, _SYMPY_DIR, _OWN_DIR, "<")):
                 text = linecache.getline(file, line).strip()
                 found = f"\n  at {file}:{line}" + (f"\n    {text}" if text else "")
         if found:

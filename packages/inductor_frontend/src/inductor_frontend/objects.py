@@ -210,12 +210,10 @@ def _is_view(node: fx.Node) -> bool:
 
 
 def _storages(node: fx.Node) -> set[int]:
+    """The storages below the tensor of a node; a tensor of another layout, such as a sparse one, has none."""
     value = node.meta.get("val")
-    return (
-        {x.untyped_storage()._cdata for x in plain_tensors(value)}
-        if isinstance(value, torch.Tensor)
-        else set()
-    )
+    tensors = plain_tensors(value) if isinstance(value, torch.Tensor) else []
+    return {x.untyped_storage()._cdata for x in tensors if x.layout == torch.strided}
 
 
 def _handed_through(node: fx.Node) -> fx.Node | None:
@@ -236,6 +234,8 @@ def _look_alike(a: fx.Node, b: fx.Node) -> bool:
     """Whether two tensors lie in the same place with the same layout."""
     x, y = a.meta.get("val"), b.meta["val"]
     if not isinstance(x, torch.Tensor) or x.dtype != y.dtype or _storages(a) != _storages(b):
+        return False
+    if not x.layout == y.layout == torch.strided:
         return False
     return all(str(getattr(x, f)()) == str(getattr(y, f)()) for f in ("size", "stride", "storage_offset"))
 

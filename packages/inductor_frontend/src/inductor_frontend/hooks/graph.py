@@ -12,7 +12,12 @@ from torch._inductor.graph import GraphLowering, SubgraphLowering
 from torch._inductor.virtualized import V
 from torch.fx import GraphModule
 
-from inductor_frontend._compat import EXTERN_MULTI_OUT, decomposition_argument, subgraphs_of
+from inductor_frontend._compat import (
+    EXTERN_MULTI_OUT,
+    decomposition_argument,
+    subgraphs_of,
+    takes_offsets_off,
+)
 from inductor_frontend.errors import HookError
 from inductor_frontend.hooks.bindings import bind_unbacked
 from inductor_frontend.hooks.events import CallNode
@@ -47,7 +52,7 @@ class RecordingGraph(GraphLowering):
         assert isinstance(self.wrapper_code, RecordingWrapper)
         return self.wrapper_code
 
-    def input_offsets(self) -> dict[str, object]:
+    def input_offsets(self) -> dict[str, Any]:
         """The storage offset of each tensor input in elements, by name: a number, or an expression over symbols."""
         inputs = zip(self.graph_input_names, self.example_inputs or ())
         offsets = {name: x.storage_offset() for name, x in inputs if isinstance(x, torch.Tensor)}
@@ -60,7 +65,18 @@ class RecordingGraph(GraphLowering):
         if target is torch.ops.aten.sym_storage_offset.default:
             value = self.current_node.meta["val"]
             return value.node.expr if isinstance(value, torch.SymInt) else value
+        if target is torch.ops.aten.as_strided.default and not takes_offsets_off(self):
+            args = self._without_offset(args)
         return super().call_function(target, args, kwargs)
+
+    def _without_offset(self, args: Any) -> Any:
+        """The arguments of `as_strided`, with an offset that counts from where an input begins, as its buffer does."""
+        x, *layout = args
+        while isinstance(x, (ir.BaseView, ir.MutableBox)):
+            x = x.unwrap_view() if isinstance(x, ir.BaseView) else x.data
+        if len(layout) < 3 or layout[2] is None or not isinstance(x, ir.InputBuffer):
+            return args
+        return (*args[:3], args[3] - self.input_offsets()[x.get_name()])
 
     def register_operation(self, op: ir.Operation) -> str:
         """Registers `op`; extern nodes are told to record themselves instead of writing text."""
