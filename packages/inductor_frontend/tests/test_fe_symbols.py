@@ -57,6 +57,13 @@ def same_number(x: Tensor, n: int, m: int) -> Tensor:
     return x.expand(n, 4)
 
 
+def attention(m: Tensor, x: Tensor) -> Tensor:
+    """The mask has the size of `m`, the scores have that of `x`: one is found to be the other on the way."""
+    n = torch.arange(m.shape[1])
+    causal = (n[None, :] <= n[:, None]) & (m > 0)[:, None, :]
+    return torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=causal)
+
+
 def number_of_rows(x: Tensor, n: int) -> Tensor:
     check(n == x.shape[0], lambda: "n counts the rows")
     return x.view(n, 2)
@@ -256,6 +263,18 @@ def test_capture(case: Case) -> None:
 @pytest.mark.parametrize("case", [c.param() for c in CASES if c.name not in NOT_COMPILED])
 def test_compile(case: Case) -> None:
     check_compile(case)
+
+
+def test_sizes_that_training_finds_equal() -> None:
+    compiled = torch.compile(attention, backend="wrapper_ir")
+    for length in (5, 7):
+        m, x = torch.ones(3, length, dtype=torch.long), series(3, length, 8).requires_grad_()
+        for tensor in (m, x):
+            torch._dynamo.mark_dynamic(tensor, 1)
+        compiled(m, x).sum().backward()
+        y = x.detach().clone().requires_grad_()
+        attention(m, y).sum().backward()
+        torch.testing.assert_close(x.grad, y.grad)
 
 
 SAVED = {"guard", "check_of_two", "equal", "branch", "int_that_was_fixed"}

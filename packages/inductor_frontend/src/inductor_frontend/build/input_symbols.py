@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy
 from torch._inductor import ir
@@ -47,7 +47,14 @@ def facts_of(scope: Scope, params: Mapping[str, Value]) -> list[Fact]:
         for n, x in scope.graph.input_offsets().items()
         if n in params and isinstance(x, sympy.Expr) and x.free_symbols
     ]
-    return numbers + sizes + strides + offsets
+    return _with_replaced(scope, numbers + sizes + strides + offsets)
+
+
+def _with_replaced(scope: Scope, facts: list[Fact]) -> list[Fact]:
+    """These facts, and what they say about symbols that none of them mentions, since others were put in their place."""
+    said = {s for fact in facts for s in fact.expr.free_symbols}
+    replaced = [replace(f, expr=scope.symbols.same(f.expr)) for f in facts]
+    return facts + [f for f in replaced if not f.expr.free_symbols <= said]
 
 
 def _symbolic(exprs: Sequence[object]) -> list[tuple[int, sympy.Expr]]:

@@ -122,7 +122,9 @@ class Scope:
 
     def result_type(self, layout: ir.Layout) -> TensorType:
         """The type of a parameter or of a call's result: its symbols may be defined afterwards, from itself."""
-        sizes, strides = (tuple(to_expr(x) for x in xs) for xs in (layout.size, layout.stride))
+        sizes, strides = (
+            tuple(to_expr(self.symbols.same(x)) for x in xs) for xs in (layout.size, layout.stride)
+        )
         return TensorType(to_dtype(layout.dtype), sizes, strides, to_device(layout.device))
 
     # --- references

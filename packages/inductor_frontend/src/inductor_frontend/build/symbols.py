@@ -105,11 +105,28 @@ class Symbols:
             value = value.node.expr  # these compare, and hash, by guarding
         found = self._exprs.get(value)
         if found is None:
-            found = to_expr(value)
+            found = to_expr(self.same(value))
             for name in sorted(found.free_symbols):
                 self.require(name)
             self._exprs[value] = found
         return found
+
+    def same(self, value: object) -> object:
+        """A size where symbols of inputs that upstream has replaced by others are replaced: sizes that it knows to be
+        equal shall be the same expression."""
+        while isinstance(value, sympy.Expr):
+            replaced = value.xreplace(
+                {s: r for s in value.free_symbols if (r := self._replacement(s)) is not None}
+            )
+            if replaced == value:
+                break
+            value = replaced
+        return value
+
+    def _replacement(self, symbol: sympy.Basic) -> sympy.Expr | None:
+        if not isinstance(symbol, sympy.Symbol) or not symbol.is_integer or _is(symbol, _UNBACKED_TYPES):
+            return None  # values of the run are checked where they are defined
+        return self._shape_env.replacements.get(symbol)
 
     def require(self, name: str) -> None:
         """Defines a symbol that upstream replaced by others, or takes it from the caller; raises FE304."""
