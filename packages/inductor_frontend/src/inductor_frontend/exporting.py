@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import sysconfig
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -11,6 +12,7 @@ from typing import Any
 
 import sympy
 import torch
+import torch.utils._pytree as _pytree
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -27,9 +29,11 @@ from wrapper_ir.errors import WirError
 __all__ = ["any_size", "export"]
 
 # Any in this file: models and their arguments are the user's own, and upstream's configuration is untyped.
-_TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-_SYMPY_DIR = os.path.dirname(os.path.abspath(sympy.__file__)) + os.sep
-_OWN_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGES = [os.path.dirname(os.path.abspath(str(f))) for f in (torch.__file__, sympy.__file__, __file__)]
+_LIBRARY = sysconfig.get_path("stdlib")
+_SITE = os.path.join(
+    _LIBRARY, "site-packages"
+)  # where the standard library's folder holds other packages as well
 
 _COMPILE = "compile it with torch.compile(model, backend='wrapper_ir'), which leaves such calls to eager mode"
 _INSTEAD = {
@@ -72,6 +76,10 @@ def export(
     own = next((cause for cause in _chain(failure) if isinstance(cause, WirError)), None)
     if own is not None:
         raise own
+    if (held := _script_object(module, args, kwargs)) is not None:
+        raise CaptureError(
+            "FE102", f"{held}, which has no typed form", hint=f"keep it outside; or {_COMPILE}"
+        ) from failure
     what, hint = _reason(failure)
     text = f"torch.export cannot trace {_name(module)}: {what}{_place(failure)}"
     raise CaptureError("FE101", text, hint=hint) from failure
@@ -81,6 +89,18 @@ def _name(module: torch.nn.Module) -> str:
     """The class of a module, or the name of the function that is its `forward`."""
     function = vars(module).get("forward")
     return str(getattr(function, "__qualname__", type(module).__name__))  # not every callable has one
+
+
+def _script_object(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+    """Says where a model or its arguments hold an object of TorchScript's, of which upstream can trace few."""
+    leaves = (*_pytree.tree_leaves_with_path(args), *_pytree.tree_leaves_with_path(dict(kwargs)))
+    named = [(f"argument {_pytree.keystr(path)}", x) for path, x in leaves]
+    for prefix, part in module.named_modules():
+        named += [
+            (f"attribute {'.'.join(filter(None, (prefix, name)))}", x) for name, x in vars(part).items()
+        ]
+    found = next(((where, x) for where, x in named if type(x) is torch.ScriptObject), None)
+    return None if found is None else f"{found[0]} is a {found[1]._type().qualified_name()}"
 
 
 def _asks(error: BaseException) -> bool:
@@ -140,13 +160,23 @@ def _brief(text: str) -> str:
     return "\n".join(kept).strip()
 
 
+def _is_tracer(file: str) -> bool:
+    """Whether a file is part of what traces, and not of the model."""
+    own = any(file.startswith(folder + os.sep) for folder in _PACKAGES)
+    return (
+        own
+        or file.startswith("<")
+        or (file.startswith(_LIBRARY + os.sep) and not file.startswith(_SITE + os.sep))
+    )
+
+
 def _place(error: BaseException) -> str:
     """The innermost line of the model's own code that was being traced; '' where there is none."""
     found = ""
     for cause in _chain(error):
         for frame, line in traceback.walk_tb(cause.__traceback__):
             file = frame.f_code.co_filename
-            if not file.startswith((_TORCH_DIR, _SYMPY_DIR, _OWN_DIR, "<")):
+            if not _is_tracer(file):
                 text = linecache.getline(file, line).strip()
                 found = f"\n  at {file}:{line}" + (f"\n    {text}" if text else "")
         if found:

@@ -12,13 +12,13 @@ from torch._ops import HigherOrderOperator, OpOverload
 from inductor_frontend.build.arguments import own_arguments, to_arg
 from inductor_frontend.build.higher_order import print_def, random_def, takes_operator
 from inductor_frontend.build.memory import own_storage
-from inductor_frontend.build.results import check_result
+from inductor_frontend.build.results import check_result, output_type
 from inductor_frontend.build.schemas import extern_def, out_overload, overload_of, scalar_result
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.build.unbacked import define_unbacked
 from wrapper_ir.ops import Arg, Copy
 from wrapper_ir.schemas import ExternDef
-from wrapper_ir.types import ScalarType, TensorType, TupleType
+from wrapper_ir.types import OpaqueType, ScalarType, TensorType, TupleType
 from wrapper_ir.values import Value
 
 __all__ = [
@@ -123,7 +123,7 @@ def _callee(
 
 def _result(
     scope: Scope, node: ir.ExternKernelAlloc
-) -> tuple[str, TensorType | ScalarType | TupleType | None]:
+) -> tuple[str, TensorType | OpaqueType | ScalarType | TupleType | None]:
     """Name and type of a call's result."""
     layout = node.layout
     if isinstance(layout, ir.NoneLayout):
@@ -133,7 +133,7 @@ def _result(
     outputs: Sequence[object] = getattr(node, "outputs", ())  # set by upstream after construction
     only = outputs[0] if len(outputs) == 1 else None
     if isinstance(only, ir.MultiOutput) and not only.indices:
-        return only.get_name(), scope.result_type(only.get_layout())
+        return only.get_name(), output_type(scope, only)
     return node.get_name(), scalar_result(node.op_overload) or TupleType()
 
 

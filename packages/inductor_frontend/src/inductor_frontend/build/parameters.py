@@ -11,7 +11,12 @@ from inductor_frontend.errors import ConversionError
 from wrapper_ir.expr import SymKind
 from wrapper_ir.types import OpaqueKind, OpaqueType, ScalarType, TensorType
 
-__all__ = ["param_type"]
+__all__ = ["class_name", "param_type"]
+
+
+def class_name(held: object) -> str:
+    """The class of an opaque object; upstream's stand-ins name the one that they stand for."""
+    return str(getattr(held, "script_class_name", type(held).__name__))
 
 
 def param_type(scope: Scope, name: str) -> TensorType | ScalarType | OpaqueType:
@@ -25,8 +30,5 @@ def param_type(scope: Scope, name: str) -> TensorType | ScalarType | OpaqueType:
         return ScalarType(SymKind.INT if node.is_integer else SymKind.FLOAT)
     if isinstance(node, (ir.TorchBindObject, OPAQUE_INPUT)):
         # Handed on at most, as the mesh of a distributed tensor is: no op here looks into it.
-        detail = getattr(
-            node.value, "script_class_name", type(node.value).__name__
-        )  # of upstream's stand-ins
-        return OpaqueType(OpaqueKind.TORCHBIND, str(detail))
+        return OpaqueType(OpaqueKind.TORCHBIND, class_name(node.value))
     raise ConversionError("FE302", f"input {name} is a {type(node).__name__}, which is not captured")

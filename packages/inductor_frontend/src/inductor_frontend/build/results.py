@@ -8,14 +8,14 @@ from typing import Any
 from torch._inductor import ir
 
 from inductor_frontend._compat import OPAQUE_MULTI_OUTPUT
+from inductor_frontend.build.parameters import class_name
 from inductor_frontend.build.scope import Scope
-from inductor_frontend.errors import ConversionError
 from wrapper_ir.expr import SymKind
 from wrapper_ir.ops import AssertLayout
-from wrapper_ir.types import ScalarType, TensorType
+from wrapper_ir.types import OpaqueKind, OpaqueType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["allocated_output", "check_result", "multi_output", "unpack_all", "unpack_number"]
+__all__ = ["allocated_output", "check_result", "multi_output", "output_type", "unpack_all", "unpack_number"]
 
 _ALIGNMENT = 16
 # Upstream names a pattern's replacement by its function object, whose place in memory is no fact about the program.
@@ -33,11 +33,16 @@ def _bind_output(scope: Scope, node: ir.MultiOutput) -> None:
     name = node.get_name()
     if scope.find(name) is not None:
         return
-    if isinstance(node, OPAQUE_MULTI_OUTPUT):
-        raise ConversionError("FE302", f"result {name} is an opaque object, which is not captured")
     source = scope.value(node.input_name(0))
     path = tuple(key for _, key in node.indices)
-    scope.bind(name, scope.function.unpack(name, source, path, scope.result_type(node.get_layout())))
+    scope.bind(name, scope.function.unpack(name, source, path, output_type(scope, node)))
+
+
+def output_type(scope: Scope, node: ir.MultiOutput) -> TensorType | OpaqueType:
+    """The type of one result of a call: a tensor's, or that of an object which other operators take."""
+    if isinstance(node, OPAQUE_MULTI_OUTPUT):
+        return OpaqueType(OpaqueKind.TORCHBIND, class_name(node.opaque_example_value))
+    return scope.result_type(node.get_layout())
 
 
 def unpack_all(scope: Scope, outputs: Any) -> None:  # Any: upstream nests nodes in lists and tuples
