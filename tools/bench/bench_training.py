@@ -3,7 +3,8 @@
 Usage: `python -m tools.bench.bench_training [--write] [--threads N]`. Both compile the same transformers GPT-2 (4 blocks
 of width 256, 8 heads, 4 sequences of 64 tokens) from the same weights, in one process; rounds alternate
 (`tools.bench.timing`). A step is forward, backward and eager SGD, whole as a user runs it, with guards and autograd
-around the compiled graphs; forward and backward alone leave the optimizer out. `--write` also writes
+around the compiled graphs; forward and backward alone leave the optimizer out. The C library is told to keep freed memory
+(`tools.bench.timing.keep_memory`). `--write` also writes
 `docs/benchmarks/training.md`.
 """
 
@@ -19,12 +20,15 @@ from tabulate import tabulate
 from torch import Tensor, nn
 
 from tools.bench.models import small_gpt2, tokens
-from tools.bench.timing import Ratio, compare, write_report
+from tools.bench.timing import Ratio, compare, keep_memory, write_report
 
 PREDICTION = """\
 Written before the first measurement. Both run the same kernels and matrix products on the same memory, which is nearly
 all of a step of this size; our wrapper saves some tens of microseconds of several milliseconds in each graph. All ratios
 lie between 0.95 and 1.0, the prediction's a little lower than the steps'."""
+
+ROUNDS, SECONDS = 41, 0.4
+"""Rounds, and the length of one on one side: several calls of tens of milliseconds."""
 
 BACKENDS = ("wrapper_ir", "inductor")
 
@@ -62,10 +66,10 @@ def measure() -> dict[str, Ratio]:
     for name, optimize in (("forward, backward and SGD", True), ("forward and backward", False)):
         torch._dynamo.reset()
         ours, theirs = (_training(model, backend, ids, optimize=optimize) for backend in BACKENDS)
-        found[name] = compare(ours, theirs)
+        found[name] = compare(ours, theirs, rounds=ROUNDS, seconds=SECONDS)
     torch._dynamo.reset()
     ours, theirs = (_prediction(model, backend, ids) for backend in BACKENDS)
-    found["prediction"] = compare(ours, theirs)
+    found["prediction"] = compare(ours, theirs, rounds=ROUNDS, seconds=SECONDS)
     return found
 
 
@@ -78,6 +82,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
+    keep_memory()
     rows = [(name, *ratio.cells(1e-3)) for name, ratio in measure().items()]
     headers = ("call", "ours ms", "Inductor ms", "ratio")
     print(tabulate(rows, headers))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Ratio", "compare", "write_report"]
+__all__ = ["Ratio", "compare", "keep_memory", "write_report"]
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of <malloc.h>
+_NEVER = 1 << 30
 
 Run = Callable[[], object]
 
@@ -53,6 +57,15 @@ def compare(ours: Run, theirs: Run, *, rounds: int = 21, seconds: float = 0.05) 
         pairs.append((a, b))
     ratio = statistics.median(a / b for a, b in pairs)
     return Ratio(min(a for a, _ in pairs), min(b for _, b in pairs), ratio)
+
+
+def keep_memory() -> None:
+    """Tells glibc to keep memory that is freed. Otherwise it returns large blocks to the system, or not, by a threshold
+    that moves with what was freed before: steps of a model then cost hundreds of page faults or none, on either side, by
+    chance."""
+    library = ctypes.CDLL(None)
+    for parameter in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+        library.mallopt(parameter, _NEVER)
 
 
 def write_report(name: str, text: str) -> Path:
