@@ -20,7 +20,6 @@ REFUSED = {
     "copy_stream": ("WIR910", "copy %x, %x stream(2)"),
     "event": ("WIR911", "%e = record_event @cuda:0"),
     "event_stream": ("WIR911", "%e = record_event stream(1)"),
-    "grid": ("WIR912", "launch @increment(%x) grid(4, 1)"),
     "symmetric": ("WIR913", '%s = alloc_storage 64 symmetric("g", 1)'),
 }
 

@@ -168,12 +168,8 @@ class TorchMachine:
                 raise ExecutionError("WIR927", f"torch has no object for {arg!r}")
 
     def launch(self, kernel: LoadedKernel, args: Sequence[Any], grid: tuple[int, ...]) -> None:
-        """See `Machine`; kernels with a grid are not launched yet."""
-        if grid:
-            raise NotSupportedError(
-                "WIR912", f"a launch with grid {grid} needs a GPU", hint="lower the program for the CPU"
-            )
-        kernel(*args)
+        """See `Machine`."""
+        kernel(*args, *grid)
 
     def check_group(self, name: str) -> None:
         """See `Machine`."""

@@ -25,7 +25,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 LoadedKernel = Callable[..., None]
 """A kernel ready to launch: called with the arguments in the order of the definition's parameters (tensors for
-pointers, Python numbers for scalars)."""
+pointers and descriptors, Python numbers for scalars), and then with the numbers of the launch's grid."""
 
 
 class CompiledProgram(Protocol):
@@ -271,8 +271,7 @@ class Machine(Protocol[T]):
 
     # Any: tensors of T and numbers, ordered as the kernel's parameters
     def launch(self, kernel: LoadedKernel, args: Sequence[Any], grid: tuple[int, ...]) -> None:
-        """Launches a loaded kernel; `grid` is empty for host kernels. Raises NotSupportedError WIR912 for a grid that
-        the machine cannot launch."""
+        """Launches a loaded kernel; `grid` has the numbers of the launch's grid, which go behind the arguments."""
         ...
 
     def check_group(self, name: str) -> None:

@@ -20,10 +20,21 @@ from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, cont
 from wrapper_ir.ops import Comment, Return
 from wrapper_ir.program import Function, Param, Program
 from wrapper_ir.signature import TreeKind, TreeSpec
+from wrapper_ir.testing.catalogue import TRITON
 from wrapper_ir.types import DType, StorageType, TensorType
 from wrapper_ir.values import Value
 
-MODULES = ("types", "kernels", "schemas", "program", "signature", "artifact", "errors")
+MODULES = (
+    "types",
+    "kernels.params",
+    "kernels.host",
+    "kernels.triton",
+    "schemas",
+    "program",
+    "signature",
+    "artifact",
+    "errors",
+)
 
 
 def data_classes(module: ModuleType) -> list[type]:
@@ -150,8 +161,12 @@ def other(value: object) -> Any:  # Any: goes into a field whose type only its n
             return Access.READ if value is not Access.READ else Access.WRITE
         case DType():
             return DType.F64 if value is not DType.F64 else DType.F32
+        case bool():
+            return not value
+        case int():
+            return value + 1
         case tuple():
-            return (*value, "x")
+            return (*value, value[0] if value else "x")
         case enum.Enum():
             return next(m for m in type(value) if m is not value)
         case _:
@@ -177,12 +192,31 @@ def test_the_hash_covers_every_field_of_every_parameter(kernel: KernelDef) -> No
     changes = 0
     for i, param in enumerate(kernel.params):
         for field in dataclasses.fields(param):
-            new = dataclasses.replace(param, **{field.name: other(getattr(param, field.name))})
+            changed: Any = (Int(8),) if field.name == "block" else other(getattr(param, field.name))
+            new = dataclasses.replace(param, **{field.name: changed})
             params = (*kernel.params[:i], new, *kernel.params[i + 1 :])
             seen.add(content_hash(dataclasses.replace(kernel, params=params)))
             changes += 1
     seen.add(content_hash(dataclasses.replace(kernel, params=kernel.params[::-1])))
     assert len(seen) == changes + 3
+
+
+def test_the_hash_covers_everything_of_a_triton_kernel_but_its_name() -> None:
+    kernel = dataclasses.replace(
+        TRITON, constants=(("k", 1),), options=(("o", 1),), reset=("out_ptr0",), multiprocessors=132
+    )
+    config = dataclasses.replace(kernel.configs[0], options=(("o", 1),), grid=(Int(1),))
+    kernels = [kernel]
+    for field in dataclasses.fields(kernel):
+        kernels.append(dataclasses.replace(kernel, **{field.name: other(getattr(kernel, field.name))}))
+    for field in dataclasses.fields(config):
+        changed = dataclasses.replace(config, **{field.name: other(getattr(config, field.name))})
+        kernels += [dataclasses.replace(kernel, configs=(c,)) for c in (config, changed)]
+    for value in (1, 1.0, True, "1", None, DType.F32, "f32"):
+        kernels.append(dataclasses.replace(kernel, constants=(("k", value),)))
+    # the name, the config that is changed (once for each of its fields), and the constant 1
+    repeated = 1 + len(dataclasses.fields(config)) - 1 + 1
+    assert len({content_hash(k) for k in kernels}) == len(kernels) - repeated
 
 
 def test_the_hash_keeps_parts_and_kinds_apart() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
+from packages.wrapper_ir.tests.text.kernel_strategies import ints, kernels, names, strings
 
 from wrapper_ir.expr import (
     Add,
@@ -44,7 +45,6 @@ from wrapper_ir.expr import (
     Where,
 )
 from wrapper_ir.expr.operators import RESERVED_NAMES
-from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, KernelParam, ParamKind
 from wrapper_ir.layout import contiguous_strides, extent_bytes
 from wrapper_ir.ops import (
     OP_CLASSES,
@@ -81,8 +81,6 @@ from wrapper_ir.values import Value
 
 Draw = Callable[..., Any]  # Any: what a strategy of any type draws
 
-strings = st.text(max_size=8) | st.sampled_from(["", "}}}", '"', "\\", "\n", "a b", "#1", "\ud800"])
-names = st.sampled_from(["x", "buf0", "a.b", "0", "then", "none", "f32"]) | strings
 symbol_names = st.sampled_from(
     [
         "s0",
@@ -99,7 +97,6 @@ symbol_names = st.sampled_from(
         "provenance",
     ]
 )
-ints = st.integers(-3, 40) | st.integers()
 devices = st.builds(
     Device, st.sampled_from(["cpu", "cuda", "odd type", "größe", ""]), st.none() | st.integers(-1, 9)
 )
@@ -310,31 +307,6 @@ _FIELDS: dict[str, st.SearchStrategy[Any]] = {  # Any: each of its field's type
 }
 
 _hints = st.none() | ints | st.booleans() | st.floats(allow_nan=False)
-_params = st.builds(
-    KernelParam,
-    name=names,
-    kind=st.sampled_from(ParamKind),
-    dtype=st.sampled_from(DType),
-    access=st.sampled_from(Access),
-    may_alias=st.lists(names, max_size=2).map(tuple),
-)
-_sources = strings | st.lists(
-    st.sampled_from(["int x;", "}}}", "}}}}", "}}} ", "  }}}", "{{{", "#1", '"', "\t// é", "provenance"])
-).map("\n".join)
-kernels: st.SearchStrategy[KernelDef] = st.builds(
-    CppKernel,
-    name=names,
-    params=st.lists(_params, max_size=3).map(tuple),
-    source=_sources,
-    entry=strings,
-    isa=st.lists(strings, max_size=2).map(tuple),
-) | st.builds(
-    ForeignKernel,
-    name=names,
-    params=st.lists(_params, max_size=3).map(tuple),
-    runtime=strings,
-    payload=_sources,
-)
 externs = st.builds(
     ExternDef,
     schema=strings.map(lambda s: f"{s}(Tensor self) -> Tensor"),

@@ -16,16 +16,12 @@ __all__ = ["call_extern", "collective", "launch", "unpack", "wait"]
 
 
 def launch(op: Launch, scope: FunctionScope) -> None:
-    """A loaded kernel is a callable over its ordered arguments."""
+    """A loaded kernel is a callable over its ordered arguments, and the numbers of its grid."""
     scope.check_stream(op.stream)
-    if op.grid:
-        raise scope.not_supported(
-            "WIR912", f"a launch of @{op.kernel} with a grid needs a GPU", "lower the program for the CPU"
-        )
     kernel = scope.module.kernel_names.get(op.kernel)
     if kernel is None:
         raise EmitError("PY101", f"the program has no kernel @{op.kernel}", scope)
-    scope.out.items(f"{kernel}(", [scope.arg(arg) for arg in op.args], ")")
+    scope.out.items(f"{kernel}(", [scope.arg(arg) for arg in (*op.args, *op.grid)], ")")
 
 
 def _call(op: CallExtern | CollectiveStart, head: str, scope: FunctionScope) -> None:

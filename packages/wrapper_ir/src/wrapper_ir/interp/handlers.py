@@ -9,7 +9,7 @@ from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import Expr
 from wrapper_ir.interp.debug import show_values
 from wrapper_ir.interp.frame import Frame, Handler
-from wrapper_ir.kernels import KernelDef, ParamKind
+from wrapper_ir.kernels import KernelDef
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import (
     AllocStorage,
@@ -117,7 +117,7 @@ def _launch(op: Launch, frame: AnyFrame) -> None:
 
 def _check_extents(op: Launch, kernel: KernelDef, args: list[Any], frame: AnyFrame) -> None:
     """A kernel may touch only bytes that are there: nothing else stands between it and the process."""
-    pointers = [i for i, p in enumerate(kernel.params) if p.kind is ParamKind.POINTER]
+    pointers = [i for i, p in enumerate(kernel.params) if p.kind.takes_tensor]
     extents: list[Expr | None] = [*op.extents] or [None] * len(pointers)
     for position, extent in zip(pointers, extents):
         value, held = op.args[position], args[position]

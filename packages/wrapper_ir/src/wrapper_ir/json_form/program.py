@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.expr import Bool, Float, Int, SymKind
 from wrapper_ir.json_form.devices import decode_device, decode_type, encode_device, encode_type
 from wrapper_ir.json_form.exprs import ArgDecoder, encode_expr, encode_number
+from wrapper_ir.json_form.kernels import decode_kernel, encode_kernel
 from wrapper_ir.json_form.ops import OpDecoder, OpEncoder
 from wrapper_ir.json_form.reading import (
     Json,
@@ -25,7 +24,6 @@ from wrapper_ir.json_form.reading import (
     strings,
     truth,
 )
-from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, KernelParam, ParamKind
 from wrapper_ir.ops import Provenance
 from wrapper_ir.program import (
     SCHEMA_VERSION,
@@ -38,7 +36,6 @@ from wrapper_ir.program import (
     Target,
 )
 from wrapper_ir.schemas import ExternDef, ExternTag
-from wrapper_ir.types import DType
 
 __all__ = ["FORMAT", "from_json", "to_json"]
 
@@ -47,9 +44,6 @@ FORMAT = "wrapper-ir-program"
 _kind = member(members_of(SymKind), "kind of symbol")
 _tag = member(members_of(ExternTag), "tag")
 _ownership = member(members_of(Ownership), "ownership")
-_dtype = member(members_of(DType), "element type")
-_access = member(members_of(Access), "access")
-_param_kind = member(members_of(ParamKind), "kind of parameter")
 
 
 @paused_collection()
@@ -66,7 +60,7 @@ def to_json(program: Program) -> str:
             "symbols": [_encode_symbol(s) for s in program.symbols],
             "constants": constants,
             "externs": [{"schema": x.schema, "tags": [t.value for t in x.tags]} for x in program.externs],
-            "kernels": [_encode_kernel(k) for k in program.kernels],
+            "kernels": [encode_kernel(k) for k in program.kernels],
             "functions": functions,
             "types": [encode_type(t, encode_expr) for t in e.types],
             "provenance": [_encode_provenance(p) for p in e.provenances],
@@ -87,31 +81,6 @@ def _encode_symbol(symbol: SymbolDef) -> Json:
 
 def _encode_constant(constant: Constant, e: OpEncoder) -> Json:
     return {"value": e.define(constant.value), "sha256": constant.data_hash, "mutable": constant.mutable}
-
-
-def _encode_kernel(kernel: KernelDef) -> Json:
-    out: dict[str, Json] = {
-        "kind": kernel.kind,
-        "name": kernel.name,
-        "params": [_encode_param(p) for p in kernel.params],
-    }
-    match kernel:
-        case CppKernel():
-            return {**out, "source": kernel.source, "entry": kernel.entry, "isa": list(kernel.isa)}
-        case ForeignKernel():
-            return {**out, "runtime": kernel.runtime, "payload": kernel.payload}
-        case _:
-            assert_never(kernel)
-
-
-def _encode_param(param: KernelParam) -> Json:
-    return {
-        "name": param.name,
-        "kind": param.kind.value,
-        "dtype": param.dtype.value,
-        "access": param.access.value,
-        "may_alias": list(param.may_alias),
-    }
 
 
 def _encode_function(function: Function, e: OpEncoder) -> Json:
@@ -175,7 +144,7 @@ def _decode_program(o: dict[str, Json]) -> Program:
         symbols=symbols,
         constants=constants,
         externs=field(o, "externs", lambda x: each(x, _decode_extern)),
-        kernels=field(o, "kernels", lambda x: each(x, _decode_kernel)),
+        kernels=field(o, "kernels", lambda x: each(x, decode_kernel)),
         functions=field(o, "functions", lambda x: each(x, lambda f: _decode_function(f, d))),
     )
 
@@ -233,40 +202,6 @@ def _decode_extern(x: Json) -> ExternDef:
     if "(" not in schema:
         fault("this is no operator schema")
     return ExternDef(schema=schema, tags=field(o, "tags", lambda t: each(t, _tag)))
-
-
-def _decode_kernel(x: Json) -> KernelDef:
-    o = obj(x)
-    common = ("kind", "name", "params")
-    kind, name = field(o, "kind", string), field(o, "name", string)
-    params = field(o, "params", lambda p: each(p, _decode_param))
-    match kind:
-        case CppKernel.kind:
-            only(o, (*common, "source", "entry", "isa"))
-            source, entry, isa = (
-                field(o, "source", string),
-                field(o, "entry", string),
-                field(o, "isa", strings),
-            )
-            return CppKernel(name=name, params=params, source=source, entry=entry, isa=isa)
-        case ForeignKernel.kind:
-            only(o, (*common, "runtime", "payload"))
-            runtime, payload = field(o, "runtime", string), field(o, "payload", string)
-            return ForeignKernel(name=name, params=params, runtime=runtime, payload=payload)
-        case _:
-            return fault(f"unknown kind of kernel {kind[:40]!r}", "WIR522")
-
-
-def _decode_param(x: Json) -> KernelParam:
-    o = obj(x)
-    only(o, ("name", "kind", "dtype", "access", "may_alias"))
-    return KernelParam(
-        name=field(o, "name", string),
-        kind=field(o, "kind", _param_kind),
-        dtype=field(o, "dtype", _dtype),
-        access=field(o, "access", _access),
-        may_alias=field(o, "may_alias", strings),
-    )
 
 
 def _decode_function(x: Json, d: OpDecoder) -> Function:

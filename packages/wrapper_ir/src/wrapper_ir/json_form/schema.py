@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 
 from wrapper_ir.expr import SymKind
 from wrapper_ir.json_form.exprs import EXPR_TAGS
+from wrapper_ir.json_form.kernels import CONFIG_FIELDS, KERNEL_FIELDS
 from wrapper_ir.json_form.ops import OP_TAGS, op_fields
 from wrapper_ir.json_form.program import FORMAT
 from wrapper_ir.json_form.reading import Json
 from wrapper_ir.json_form.signature import SIGNATURE_FORMAT
-from wrapper_ir.kernels import Access, ParamKind
+from wrapper_ir.kernels import Access, Derivation, ParamKind
 from wrapper_ir.program import SCHEMA_VERSION, Ownership
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.signature import ParameterKind, RandomSource, TreeKind, WriteBackKind
@@ -154,19 +155,45 @@ def _ops() -> dict[str, Schema]:
 
 
 def _kernel() -> Schema:
-    common: dict[str, Schema] = {"name": _STRING, "params": _array(_ref("kernel_param"))}
+    types: dict[str, Schema] = {
+        "name": _STRING,
+        "params": _array(_ref("kernel_param")),
+        "source": _STRING,
+        "entry": _STRING,
+        "isa": _array(_STRING),
+        "runtime": _STRING,
+        "payload": _STRING,
+        "order": _array(_STRING),
+        "configs": _array(_ref("triton_config")),
+        "grid": _array(_ref("expr")),
+        "grid_params": _array(_STRING),
+        "constants": _array(_ref("named_constant")),
+        "derive": _array(_enum(Derivation)),
+        "options": _array(_ref("named_constant")),
+        "restore": _array(_STRING),
+        "reset": _array(_STRING),
+        "size_hints": _array(_exactly(_STRING, _INTEGER)),
+        "heuristic": _STRING,
+        "cooperative": _TRUTH,
+        "multiprocessors": _any({"type": "null"}, _INTEGER),
+    }
     return _any(
-        _record(
-            {
-                **common,
-                "kind": {"const": "cpp"},
-                "source": _STRING,
-                "entry": _STRING,
-                "isa": _array(_STRING),
-            }
-        ),
-        _record({**common, "kind": {"const": "foreign"}, "runtime": _STRING, "payload": _STRING}),
+        *(
+            _record({f: {"const": kind} if f == "kind" else types[f] for f in fields})
+            for kind, fields in KERNEL_FIELDS.items()
+        )
     )
+
+
+def _named_constant() -> Schema:
+    words = _one("str", _STRING), _one("dtype", _ref("dtype"))
+    return _exactly(_STRING, _any({"type": "null"}, _INTEGER, _TRUTH, _ref("float"), *words))
+
+
+def _triton_config() -> Schema:
+    options = _array(_ref("named_constant"))
+    types = {"meta": options, "options": options, "grid": _array(_ref("expr"))}
+    return _record({f: types.get(f, _INTEGER) for f in CONFIG_FIELDS})
 
 
 def _kernel_param() -> Schema:
@@ -177,6 +204,8 @@ def _kernel_param() -> Schema:
             "dtype": _ref("dtype"),
             "access": _enum(Access),
             "may_alias": _array(_STRING),
+            "divisible": _INTEGER,
+            "block": _array(_ref("expr")),
         }
     )
 
@@ -232,6 +261,8 @@ def program_schema() -> Schema:
         "symbol": _symbol(),
         "kernel": _kernel(),
         "kernel_param": _kernel_param(),
+        "named_constant": _named_constant(),
+        "triton_config": _triton_config(),
         "function": _function(),
         "provenance": _provenance(),
     }

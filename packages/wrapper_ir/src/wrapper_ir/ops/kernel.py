@@ -15,9 +15,10 @@ class Launch(OpBase):
     """Launches the kernel named `kernel` with `args` in the order of its parameters.
 
     `extents` gives, for each pointer parameter in order, how many bytes from the tensor's first element the kernel
-    may touch (empty: the extent of each tensor's layout). `grid` is the launch grid (empty: the kernel's own). All
-    pointer arguments are on one device, which is where the kernel runs.
-    Text: `launch @cpp_fused_relu_0(%buf0, %buf1, s0 * 64)`, `launch @k(%a, %b) grid(ceildiv(s0, 128)) stream(1)`,
+    may touch (empty: the extent of each tensor's layout). `grid` has the numbers that the kernel's grid is computed
+    from besides its arguments: one for each of a Triton kernel's `grid_params`; for kernels of plug-ins, it is the
+    launch grid itself. All pointer arguments are on one device, which is where the kernel runs.
+    Text: `launch @cpp_fused_relu_0(%buf0, %buf1, s0 * 64)`, `launch @k(%a, %b) grid(s0) stream(1)`,
     `launch @k(%a, %b) extents(256, 128)`.
     """
 

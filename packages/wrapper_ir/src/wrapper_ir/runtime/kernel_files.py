@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from wrapper_ir.errors import ExecutionError
-from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, KernelParam, ParamKind
+from wrapper_ir.errors import ExecutionError, ParseError
+from wrapper_ir.json_form.devices import decode_device, encode_device
+from wrapper_ir.json_form.kernels import decode_kernel, encode_kernel
+from wrapper_ir.json_form.reading import Json, each, field, load, member, obj, string
+from wrapper_ir.kernels import CppKernel, ForeignKernel, KernelDef, TritonKernel
 from wrapper_ir.program import Target
-from wrapper_ir.types import Device, DType
 
 __all__ = [
     "FOLDER",
@@ -25,6 +26,9 @@ __all__ = [
 TABLE = "kernels.json"
 FOLDER = "kernels"
 _MAX_NAME = 60
+_SUFFIXES = {CppKernel.kind: ".cpp", TritonKernel.kind: ".py", ForeignKernel.kind: ".txt"}
+_TEXTS = {CppKernel.kind: "source", TritonKernel.kind: "source", ForeignKernel.kind: "payload"}
+"""The field that holds the text, by kind of kernel."""
 
 
 def short_name(name: str) -> str:
@@ -39,7 +43,7 @@ def short_name(name: str) -> str:
 def kernel_source(kernel: KernelDef) -> str:
     """The text that goes into the kernel's own file."""
     match kernel:
-        case CppKernel():
+        case CppKernel() | TritonKernel():
             return kernel.source
         case ForeignKernel():
             return kernel.payload
@@ -53,7 +57,7 @@ def kernel_file_names(kernels: Sequence[KernelDef]) -> dict[str, str]:
         stem = "".join(
             c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in short_name(kernel.name)
         )
-        suffix = ".cpp" if isinstance(kernel, CppKernel) else ".txt"
+        suffix = _SUFFIXES[kernel.kind]
         name, number = f"{stem}{suffix}", 0
         while name.lower() in taken:
             number += 1
@@ -67,31 +71,23 @@ def kernel_table(kernels: Sequence[KernelDef], target: Target) -> str:
     """The text of `kernels.json`."""
     files = kernel_file_names(kernels)
     table = {
-        "device": [target.device.type, target.device.index],
+        "device": encode_device(target.device),
         "arch": target.arch,
         "kernels": [{**_head(kernel), "file": files[kernel.name]} for kernel in kernels],
     }
     return json.dumps(table, indent=1) + "\n"
 
 
-def _head(kernel: KernelDef) -> dict[str, object]:
-    params = [[p.name, p.kind.value, p.dtype.value, p.access.value, list(p.may_alias)] for p in kernel.params]
-    head: dict[str, object] = {"name": kernel.name, "kind": kernel.kind, "params": params}
-    match kernel:
-        case CppKernel():
-            return head | {"entry": kernel.entry, "isa": list(kernel.isa)}
-        case ForeignKernel():
-            return head | {"runtime": kernel.runtime}
+def _head(kernel: KernelDef) -> dict[str, Json]:
+    """Everything but the text, which has its own file."""
+    return {name: x for name, x in encode_kernel(kernel).items() if name not in _TEXTS.values()}
 
 
 def read_kernels(folder: Path) -> tuple[Target, tuple[KernelDef, ...]]:
     """The target and the kernels of a folder; raises ExecutionError WIR929 for a table that cannot be read."""
     try:
-        table = json.loads((folder / TABLE).read_text(encoding="utf-8"))
-        kind, index = table["device"]
-        target = Target(device=Device(kind, index), arch=table["arch"])
-        return target, tuple(_kernel(folder, entry) for entry in table["kernels"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return load((folder / TABLE).read_text(encoding="utf-8"), lambda table: _read(folder, table))
+    except (OSError, UnicodeDecodeError, ParseError) as error:
         raise ExecutionError(
             "WIR929",
             f"the kernels beside the module cannot be read: {error}",
@@ -99,20 +95,12 @@ def read_kernels(folder: Path) -> tuple[Target, tuple[KernelDef, ...]]:
         ) from error
 
 
-def _kernel(folder: Path, entry: Mapping[str, Any]) -> KernelDef:  # Any: JSON
-    params = tuple(
-        KernelParam(
-            name=name,
-            kind=ParamKind(kind),
-            dtype=DType(dtype),
-            access=Access(access),
-            may_alias=tuple(may_alias),
-        )
-        for name, kind, dtype, access, may_alias in entry["params"]
-    )
-    source = (folder / entry["file"]).read_text(encoding="utf-8")
-    if entry["kind"] == CppKernel.kind:
-        return CppKernel(
-            name=entry["name"], params=params, source=source, entry=entry["entry"], isa=tuple(entry["isa"])
-        )
-    return ForeignKernel(name=entry["name"], params=params, runtime=entry["runtime"], payload=source)
+def _read(folder: Path, table: dict[str, Json]) -> tuple[Target, tuple[KernelDef, ...]]:
+    target = Target(device=field(table, "device", decode_device), arch=field(table, "arch", string))
+    return target, field(table, "kernels", lambda k: each(k, lambda one: _kernel(folder, obj(one))))
+
+
+def _kernel(folder: Path, entry: dict[str, Json]) -> KernelDef:
+    file, kind = field(entry, "file", string), field(entry, "kind", member(_TEXTS, "kind of kernel"))
+    head = {name: x for name, x in entry.items() if name != "file"}
+    return decode_kernel({**head, kind: (folder / file).read_text(encoding="utf-8")})

@@ -21,7 +21,7 @@ from importlib.metadata import PackageNotFoundError, version
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.errors import ArtifactError, WirError
 from wrapper_ir.json_form import from_json, signature_from_json, signature_to_json, to_json
-from wrapper_ir.kernels import CppKernel, ForeignKernel, KernelDef
+from wrapper_ir.kernels import CppKernel, ForeignKernel, KernelDef, TritonKernel
 from wrapper_ir.program import SCHEMA_VERSION, Program
 from wrapper_ir.storage.container import Container, Entry, open_container, write_container
 from wrapper_ir.storage.safetensors import read_safetensors, write_safetensors
@@ -43,7 +43,7 @@ class LoadOptions:
 
 def _with_source(kernel: KernelDef, source: str) -> KernelDef:
     match kernel:
-        case CppKernel():
+        case CppKernel() | TritonKernel():
             return dataclasses.replace(kernel, source=source)
         case ForeignKernel():
             return dataclasses.replace(kernel, payload=source)
@@ -55,6 +55,8 @@ def _source_entry(kernel: KernelDef, number: int) -> tuple[str, str]:
     match kernel:
         case CppKernel():
             return f"kernels/{number:04d}_{safe}.cpp", kernel.source
+        case TritonKernel():
+            return f"kernels/{number:04d}_{safe}.py", kernel.source
         case ForeignKernel():
             return f"kernels/{number:04d}_{safe}.txt", kernel.payload
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelParam, ParamKind
+import dataclasses
+
+from wrapper_ir.expr import CeilDiv, Sym
+from wrapper_ir.kernels import (
+    Access,
+    CppKernel,
+    Derivation,
+    ForeignKernel,
+    KernelParam,
+    ParamKind,
+    TritonConfig,
+    TritonKernel,
+)
 from wrapper_ir.schemas import ExternDef, ExternTag
 from wrapper_ir.types import DType
 
-__all__ = ["ADD", "EXTERNS", "FILL", "FOREIGN", "PROBE", "RELU", "SCALE"]
+__all__ = ["ADD", "EXTERNS", "FILL", "FOREIGN", "PROBE", "RELU", "SCALE", "TRITON"]
 
 
 def _pointer(name: str, access: Access, *may_alias: str) -> KernelParam:
@@ -69,6 +81,39 @@ PROBE = _kernel(
     "(void)in_ptr0; (void)size; (void)ratio;",
 )
 """Takes numbers and does nothing with them."""
+
+TRITON = TritonKernel(
+    name="triton_relu",
+    params=(
+        dataclasses.replace(_pointer("in_ptr0", Access.READ), divisible=16),
+        _pointer("out_ptr0", Access.WRITE),
+        _scalar("xnumel", DType.I32),
+    ),
+    source="""import triton
+import triton.language as tl
+
+
+@triton.jit
+def relu(in_ptr0, out_ptr0, xnumel, floor, XBLOCK: tl.constexpr):
+    x = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)
+    value = tl.load(in_ptr0 + x, x < xnumel)
+    tl.store(out_ptr0 + x, tl.maximum(value, floor), x < xnumel)
+""",
+    entry="relu",
+    order=("in_ptr0", "out_ptr0", "xnumel", "floor", "XBLOCK"),
+    configs=tuple(
+        TritonConfig(meta=(("XBLOCK", block),), num_warps=warps, num_stages=1)
+        for block, warps in ((128, 4), (64, 2))
+    ),
+    grid=(CeilDiv(Sym("xnumel"), Sym("XBLOCK")), Sym("copies")),
+    grid_params=("copies",),
+    constants=(("floor", 0.0),),
+    derive=(Derivation.COORDINATE_DESCENT,),
+    restore=("out_ptr0",),
+    size_hints=(("x", 64),),
+    heuristic="pointwise",
+)
+"""`out = max(in, 0)`, as often as the launch says."""
 
 FOREIGN = ForeignKernel(
     name="foreign", params=RELU.params, runtime="some-runtime", payload='{"code": "}}}\\n"}\n}}}\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wrapper_ir.testing.steps_checks import check, debug, define, finite
-from wrapper_ir.testing.steps_devices import collective, foreign, randomness, streams
+from wrapper_ir.testing.steps_devices import collective, foreign, randomness, streams, triton
 from wrapper_ir.testing.steps_kernels import (
     add,
     call_lists,
@@ -52,5 +52,5 @@ STEPS: tuple[Step, ...] = (
 CALLED_STEPS: tuple[Step, ...] = tuple(s for s in STEPS if s not in (define, debug))
 """Steps for functions that may be called more than once in an activation of another."""
 
-ACCELERATOR_STEPS: tuple[Step, ...] = (other_device, streams, foreign, collective, randomness)
+ACCELERATOR_STEPS: tuple[Step, ...] = (other_device, streams, foreign, triton, collective, randomness)
 """Steps that need devices, processes or plug-ins."""

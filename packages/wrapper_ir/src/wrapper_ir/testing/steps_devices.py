@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from wrapper_ir.expr import Float, Int, Max
 from wrapper_ir.ops import RecordEvent, SyncEvent, WaitEvent
-from wrapper_ir.testing.catalogue import EXTERNS, FOREIGN, RELU
+from wrapper_ir.testing.catalogue import EXTERNS, FOREIGN, RELU, TRITON
 from wrapper_ir.testing.numbers import random_int
 from wrapper_ir.testing.world import World
 from wrapper_ir.types import CPU, Device, OpaqueKind, OpaqueType
 
-__all__ = ["collective", "foreign", "randomness", "streams"]
+__all__ = ["collective", "foreign", "randomness", "streams", "triton"]
 
 _ALL_REDUCE = EXTERNS["_c10d_functional::all_reduce"]
 _ALL_REDUCE_ = EXTERNS["_c10d_functional::all_reduce_"]
@@ -45,6 +45,16 @@ def foreign(w: World) -> None:
     out = w.alloc(x.type)
     grid = (Int(1), Max((Int(1), random_int(w.rng, w.symbols, 1))))
     w.function.launch(FOREIGN, (x.value, out.value, w.length(x)), grid=grid)
+    out.ready = True
+
+
+def triton(w: World) -> None:
+    """A launch of a Triton kernel, with a number that only its grid needs."""
+    x = w.dense()
+    if x is None:
+        return
+    out = w.alloc(x.type)
+    w.function.launch(TRITON, (x.value, out.value, w.length(x)), grid=(random_int(w.rng, w.symbols, 1),))
     out.ready = True
 
 

@@ -143,6 +143,20 @@ class Cursor:
         self.at += 1
         return sign * number
 
+    def number(self) -> int | float | bool:
+        """`true`, `-3`, `1.5`, `-inf`."""
+        if self.tokens[self.at] in ("true", "false"):
+            self.at += 1
+            return self.tokens[self.at - 1] == "true"
+        sign = self.accept("-")
+        token = self.tokens[self.at]
+        if not token.isdecimal():
+            if kind_of(token) != "NUMBER" and token not in ("inf", "nan"):
+                self.unexpected("a number")
+            self.at += 1
+            return -float(token) if sign else float(token)
+        return -self.integer() if sign else self.integer()
+
     def parenthesised_integer(self, word: str, default: int) -> int:
         """`word(3)`, or the default where the next token is not `word`."""
         if not self.accept(word):

@@ -24,11 +24,11 @@ from wrapper_ir.text.lexer import Source
 from wrapper_ir.text.parser_decls import (
     read_constant,
     read_extern,
-    read_kernel,
     read_provenance,
     read_symbol,
     read_target,
 )
+from wrapper_ir.text.parser_kernels import read_kernel
 from wrapper_ir.text.parser_ops import read_op
 from wrapper_ir.text.parser_scope import OpParser
 

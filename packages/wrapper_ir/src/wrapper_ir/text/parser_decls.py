@@ -1,24 +1,19 @@
-"""Reads everything in a program's text but function bodies: symbols, constants, operators, kernels, provenance."""
+"""Reads everything in a program's text but function bodies and kernels: symbols, constants, operators, provenance."""
 
 from __future__ import annotations
 
 from wrapper_ir.expr import SymKind
-from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, KernelParam, ParamKind
 from wrapper_ir.ops import Provenance
 from wrapper_ir.program import Constant, SymbolDef, Target
 from wrapper_ir.schemas import ExternDef, ExternTag
-from wrapper_ir.text.lexer import BLOCK, kind_of
 from wrapper_ir.text.parser_scope import OpParser
-from wrapper_ir.text.parser_types import DTYPES
 from wrapper_ir.values import Value
 
-__all__ = ["read_constant", "read_extern", "read_kernel", "read_provenance", "read_symbol", "read_target"]
+__all__ = ["read_constant", "read_extern", "read_provenance", "read_symbol", "read_target"]
 
 _KINDS = {k.value: k for k in SymKind}
 _BACKED = {"backed": 1, "unbacked": 0}
 _TAGS = {t.value: t for t in ExternTag}
-_ACCESS = {a.value: a for a in Access if a is not Access.NONE}
-_KERNEL_KINDS = {kind: kind for kind in (CppKernel.kind, ForeignKernel.kind)}
 _PROVENANCE_WORDS = ("nodes", "ops", "at", "modules", "upstream")
 
 
@@ -43,26 +38,12 @@ def read_symbol(p: OpParser) -> SymbolDef:
         p.expect(",")
         upper = _bound(p)
         p.expect("]")
-    hint = _number(p) if p.accept("hint") else None
+    hint = p.number() if p.accept("hint") else None
     return SymbolDef(name=name, kind=kind, backed=bool(backed), lower=lower, upper=upper, hint=hint)
 
 
 def _bound(p: OpParser) -> int | None:
     return None if p.accept("*") else p.integer("a bound or `*`")
-
-
-def _number(p: OpParser) -> int | float | bool:
-    if p.tokens[p.at] in ("true", "false"):
-        p.at += 1
-        return p.tokens[p.at - 1] == "true"
-    sign = p.accept("-")
-    token = p.tokens[p.at]
-    if not token.isdecimal():
-        if kind_of(token) != "NUMBER" and token != "inf":
-            p.unexpected("a number")
-        p.at += 1
-        return -float(token) if sign else float(token)
-    return -p.integer() if sign else p.integer()
 
 
 def read_constant(p: OpParser, mutable: bool) -> Constant:
@@ -81,43 +62,6 @@ def read_extern(p: OpParser) -> ExternDef:
     if "(" not in schema:
         p.fail("WIR500", "this is no operator schema", start, hint='"namespace::name(...) -> ..."')
     return ExternDef(schema=schema, tags=p.group("tags", lambda: p.choice(_TAGS, "tag")))
-
-
-def read_kernel(p: OpParser) -> KernelDef:
-    """`kernel cpp @k entry "kernel" (read f32* in_ptr0, i64 ks0) {{{...}}}`, after its first word."""
-    kind = p.choice(_KERNEL_KINDS, "kind of kernel")
-    name = p.sigil("@", "a name such as @k")
-    if kind == CppKernel.kind:
-        p.expect("entry")
-        entry = p.string()
-        isa = p.group("isa", p.string)
-        return CppKernel(name=name, entry=entry, isa=isa, params=_params(p), source=_source(p))
-    p.expect("runtime")
-    return ForeignKernel(name=name, runtime=p.string(), params=_params(p), payload=_source(p))
-
-
-def _params(p: OpParser) -> tuple[KernelParam, ...]:
-    p.expect("(")
-    return p.items(")", lambda: _param(p))
-
-
-def _param(p: OpParser) -> KernelParam:
-    access = _ACCESS.get(p.tokens[p.at], Access.NONE)
-    if access is not Access.NONE:
-        p.at += 1
-    dtype = p.choice(DTYPES, "element type")
-    kind = ParamKind.POINTER if p.accept("*") else ParamKind.SCALAR
-    name = p.name("a parameter name")
-    alias = p.group("may_alias", lambda: p.name("a parameter name"))
-    return KernelParam(name=name, kind=kind, dtype=dtype, access=access, may_alias=alias)
-
-
-def _source(p: OpParser) -> str:
-    token = p.tokens[p.at]
-    if token.startswith(BLOCK):
-        p.at += 1
-        return token[len(BLOCK) :]
-    return p.string("`{{{` and a source block")
 
 
 def read_provenance(p: OpParser) -> dict[str, Provenance]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, ExprParser, Float, Int, Sym, SymKind
@@ -130,6 +131,10 @@ class TypeParser(Cursor):
                 self.at += 1
                 return e
         return ExprParser(self._stream, self._kinds, self.values).parse()
+
+    def kernel_expr(self, names: Mapping[str, SymKind]) -> Expr:
+        """An expression over a kernel's own names."""
+        return ExprParser(self._stream, names, {}).parse()
 
     def exprs(self, opening: str, close: str) -> tuple[Expr, ...]:
         """Expressions between brackets."""

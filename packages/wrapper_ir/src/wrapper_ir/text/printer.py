@@ -11,11 +11,11 @@ from wrapper_ir.quoting import quote, symbol_name, value_name
 from wrapper_ir.text.printer_decls import (
     constant_text,
     extern_text,
-    kernel_text,
     provenance_text,
     symbol_text,
     target_text,
 )
+from wrapper_ir.text.printer_kernels import kernel_text
 from wrapper_ir.text.printer_ops import alloc_text, op_text
 from wrapper_ir.text.printer_types import TypePrinter
 

@@ -1,29 +1,20 @@
-"""Everything in a program's text but functions: head, symbols, constants, operators, kernels, provenance."""
+"""Everything in a program's text but functions and kernels: head, symbols, constants, operators, provenance."""
 
 from __future__ import annotations
 
-import re
-from typing import assert_never
-
-from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, KernelParam, ParamKind
 from wrapper_ir.ops import Provenance
 from wrapper_ir.program import Constant, SymbolDef, Target
-from wrapper_ir.quoting import plain_name, quote, symbol_name, value_name
+from wrapper_ir.quoting import quote, symbol_name, value_name
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.text.printer_types import TypePrinter, device_text
 
 __all__ = [
-    "block",
     "constant_text",
     "extern_text",
-    "kernel_text",
     "provenance_text",
     "symbol_text",
     "target_text",
 ]
-
-# Characters that an editor, a file in text mode or an encoding may change; a source with any is printed as a string.
-_FRAGILE = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ufeff\ud800-\udfff]")
 
 
 def target_text(target: Target) -> str:
@@ -60,40 +51,6 @@ def extern_text(extern: ExternDef) -> str:
     """`extern "aten::relu(Tensor self) -> Tensor" tags(random)`."""
     tags = f" tags({', '.join(t.value for t in extern.tags)})" if extern.tags else ""
     return f"extern {quote(extern.schema)}{tags}"
-
-
-def kernel_text(kernel: KernelDef) -> str:
-    """A kernel with its parameters and its source in a block."""
-    params = ", ".join(map(_param, kernel.params))
-    name = value_name(kernel.name)
-    match kernel:
-        case CppKernel():
-            isa = f" isa({', '.join(map(quote, kernel.isa))})" if kernel.isa else ""
-            return f"kernel cpp @{name} entry {quote(kernel.entry)}{isa} ({params}) {block(kernel.source)}"
-        case ForeignKernel():
-            return (
-                f"kernel foreign @{name} runtime {quote(kernel.runtime)} ({params}) {block(kernel.payload)}"
-            )
-        case _:
-            assert_never(kernel)
-
-
-def _param(param: KernelParam) -> str:
-    access = "" if param.access is Access.NONE else f"{param.access.value} "
-    star = "*" if param.kind is ParamKind.POINTER else ""
-    alias = f" may_alias({', '.join(map(plain_name, param.may_alias))})" if param.may_alias else ""
-    return f"{access}{param.dtype.value}{star} {plain_name(param.name)}{alias}"
-
-
-def block(source: str) -> str:
-    """`source` verbatim between lines of braces, as many as it takes to stand out; fragile text is quoted."""
-    if _FRAGILE.search(source):
-        return quote(source)
-    braces = 3
-    lines = {line.rstrip(" \t") for line in source.split("\n") if line.startswith("}}}")}
-    while "}" * braces in lines:
-        braces += 1
-    return f"{'{' * braces}\n{source}\n{'}' * braces}"
 
 
 def provenance_text(prov: Provenance, number: int) -> str:

@@ -5,7 +5,8 @@ from wrapper_ir.verifier.checks.collectives import Collectives
 from wrapper_ir.verifier.checks.definitions import Definitions
 from wrapper_ir.verifier.checks.externs import Externs, check_externs
 from wrapper_ir.verifier.checks.initialised import Initialised
-from wrapper_ir.verifier.checks.kernels import Kernels, check_kernels
+from wrapper_ir.verifier.checks.kernel_defs import check_kernels
+from wrapper_ir.verifier.checks.kernels import Kernels
 from wrapper_ir.verifier.checks.layout import LayoutCheck
 from wrapper_ir.verifier.checks.lifetimes import Lifetimes
 from wrapper_ir.verifier.checks.pools import Pools

@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 from wrapper_ir.expr import Expr, Float, Int, SymKind
-from wrapper_ir.index import ProgramIndex
-from wrapper_ir.kernels import Access, CppKernel, KernelDef, KernelParam, ParamKind
+from wrapper_ir.kernels import CppKernel, ForeignKernel, KernelDef, KernelParam, ParamKind, TritonKernel
 from wrapper_ir.ops import Launch
 from wrapper_ir.types import Device, ScalarType, TensorType
 from wrapper_ir.values import Value
+from wrapper_ir.verifier.checks.kernel_defs import MAX_GRID
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
-from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.proofs import shown
 
-__all__ = ["Kernels", "check_kernel"]
-
-_MAX_GRID = 3
-
-
-def check_kernel(kernel: KernelDef, findings: Findings) -> None:
-    """WIR091: what a definition says about itself."""
-
-    def bad(message: str) -> None:
-        findings.add("WIR091", f"@{kernel.name}: {message}")
-
-    names = [p.name for p in kernel.params]
-    if len(set(names)) != len(names):
-        bad("two parameters have one name")
-    for param in kernel.params:
-        pointer = param.kind is ParamKind.POINTER
-        if pointer == (param.access is Access.NONE):
-            bad(f"parameter {param.name} is a {param.kind.value} with access {param.access.value}")
-        for other in param.may_alias:
-            if other not in names:
-                bad(f"{param.name} may alias {other}, which is no parameter")
-    if isinstance(kernel, CppKernel) and not kernel.entry.isidentifier():
-        bad(f"{kernel.entry!r} is no entry point")
+__all__ = ["Kernels"]
 
 
 class Kernels(Check):
@@ -126,11 +103,11 @@ class Kernels(Check):
             self.report("WIR087", f"{a.name} (%{x.name}) and {b.name} (%{y.name}) share bytes", position)
 
     def extents(self, position: int, op: Launch, kernel: KernelDef) -> None:
-        if op.grid and (isinstance(kernel, CppKernel) or len(op.grid) > _MAX_GRID):
-            self.report("WIR088", f"@{op.kernel} takes no grid of {len(op.grid)} dimensions", position)
+        if not _takes_grid(kernel, len(op.grid)):
+            self.report("WIR088", f"@{op.kernel} takes no grid of {len(op.grid)} numbers", position)
         if not op.extents:
             return
-        pointers = [i for i, p in enumerate(kernel.params) if p.kind is ParamKind.POINTER]
+        pointers = [i for i, p in enumerate(kernel.params) if p.kind.takes_tensor]
         if len(pointers) != len(op.extents):
             self.report("WIR088", f"{len(pointers)} pointers, but {len(op.extents)} extents", position)
             return
@@ -154,7 +131,11 @@ class Kernels(Check):
                 )
 
 
-def check_kernels(index: ProgramIndex, findings: Findings) -> None:
-    """WIR091 for all kernels."""
-    for kernel in index.program.kernels:
-        check_kernel(kernel, findings)
+def _takes_grid(kernel: KernelDef, numbers: int) -> bool:
+    match kernel:
+        case CppKernel():
+            return numbers == 0
+        case TritonKernel():
+            return numbers == len(kernel.grid_params)
+        case ForeignKernel():
+            return numbers <= MAX_GRID

@@ -1,0 +1,68 @@
+"""What all kinds of kernels share: parameters, and what a kernel does through them."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from wrapper_ir.expr import Expr
+from wrapper_ir.types import DType
+
+__all__ = ["Access", "KernelParam", "ParamKind"]
+
+
+class ParamKind(enum.Enum):
+    """How an argument is passed: the address of a tensor's first element, a number by value, or a descriptor of a tensor
+    by which a GPU copies blocks of it."""
+
+    POINTER = "pointer"
+    SCALAR = "scalar"
+    DESCRIPTOR = "descriptor"
+
+    @property
+    def takes_tensor(self) -> bool:
+        """True where a launch is given a tensor."""
+        return self is not ParamKind.SCALAR
+
+
+class Access(enum.Enum):
+    """What a kernel does through a pointer (`NONE` for scalars).
+
+    `WRITE` promises that the kernel reads nothing that was there before and overwrites its whole extent. A kernel that
+    writes only a part (scatter, in-place updates, atomics) or reads first is `READWRITE`, whatever its parameter is
+    called.
+    """
+
+    NONE = "none"
+    READ = "read"
+    WRITE = "write"
+    READWRITE = "readwrite"
+
+    @property
+    def reads(self) -> bool:
+        """True where the kernel may read bytes that were there before the launch."""
+        return self in (Access.READ, Access.READWRITE)
+
+    @property
+    def writes(self) -> bool:
+        """True where the kernel may write."""
+        return self in (Access.WRITE, Access.READWRITE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelParam:
+    """One parameter. Text: `read f32* in_ptr0`, `write f32* out_ptr0 divisible(16)`, `i64 ks0`,
+    `read f16[] a_desc block(BLOCK_M, 64)`.
+
+    `may_alias` names other parameters that may be given the same storage (in-place pairs). `divisible`: the address in
+    bytes, or the number, is a multiple of this, and code may rely on it. `block`: for a descriptor, the sizes of the
+    blocks that it is made for, over the kernel's meta-parameters.
+    """
+
+    name: str
+    kind: ParamKind
+    dtype: DType
+    access: Access = Access.NONE
+    may_alias: tuple[str, ...] = ()
+    divisible: int = 1
+    block: tuple[Expr, ...] = ()

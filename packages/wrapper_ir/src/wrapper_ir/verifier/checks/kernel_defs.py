@@ -1,0 +1,136 @@
+"""WIR091: what kernel definitions say about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from wrapper_ir.expr import Expr
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.kernels import (
+    Access,
+    ConstantValue,
+    CppKernel,
+    ForeignKernel,
+    KernelDef,
+    KernelParam,
+    ParamKind,
+    TritonConfig,
+    TritonKernel,
+    kernel_symbols,
+)
+from wrapper_ir.verifier.findings import Findings
+
+__all__ = ["MAX_GRID", "check_kernel", "check_kernels"]
+
+MAX_GRID = 3
+"""Dimensions of a launch grid."""
+
+
+def check_kernels(index: ProgramIndex, findings: Findings) -> None:
+    """All kernels of a program."""
+    for kernel in index.program.kernels:
+        check_kernel(kernel, findings)
+
+
+def check_kernel(kernel: KernelDef, findings: Findings) -> None:
+    """One kernel."""
+    for message in _faults(kernel):
+        findings.add("WIR091", f"@{kernel.name}: {message}")
+
+
+def _faults(kernel: KernelDef) -> Iterator[str]:
+    names = [p.name for p in kernel.params]
+    if len(set(names)) != len(names):
+        yield "two parameters have one name"
+    for param in kernel.params:
+        yield from _param(param, names)
+    if not isinstance(kernel, ForeignKernel) and not kernel.entry.isidentifier():
+        yield f"{kernel.entry!r} is no entry point"
+    match kernel:
+        case TritonKernel():
+            yield from _triton(kernel)
+        case CppKernel() | ForeignKernel():
+            descriptors = [p.name for p in kernel.params if p.kind is ParamKind.DESCRIPTOR]
+            if descriptors and isinstance(kernel, CppKernel):
+                yield f"parameter {descriptors[0]} is a descriptor, which only GPUs have"
+
+
+def _param(param: KernelParam, names: list[str]) -> Iterator[str]:
+    if param.kind.takes_tensor == (param.access is Access.NONE):
+        yield f"parameter {param.name} is a {param.kind.value} with access {param.access.value}"
+    for other in param.may_alias:
+        if other not in names:
+            yield f"{param.name} may alias {other}, which is no parameter"
+    if param.divisible < 1:
+        yield f"{param.name} cannot be divisible by {param.divisible}"
+    if bool(param.block) != (param.kind is ParamKind.DESCRIPTOR):
+        yield f"{param.name} is a {param.kind.value} with {len(param.block)} block sizes"
+
+
+# --- Triton
+
+
+def _triton(kernel: TritonKernel) -> Iterator[str]:
+    yield from _order(kernel)
+    if not kernel.configs:
+        yield "there is no config"
+    for config in kernel.configs:
+        yield from _config(config)
+    known = kernel_symbols(kernel)
+    yield from _grid(kernel.grid, known)
+    for config in kernel.configs:
+        yield from _grid(config.grid, known) if config.grid else ()
+    for param in kernel.params:
+        yield from _exprs(param.block, known)
+    tensors = {p.name for p in kernel.params if p.kind.takes_tensor}
+    for word, names in (("restore", kernel.restore), ("reset", kernel.reset)):
+        for name in names:
+            if name not in tensors:
+                yield f"{word} names {name}, which is no tensor"
+    yield from _constants((*kernel.constants, *kernel.options))
+
+
+def _order(kernel: TritonKernel) -> Iterator[str]:
+    """Every parameter of the function has one source: an argument, a constant, or all configs."""
+    params, constants = [p.name for p in kernel.params], [name for name, _ in kernel.constants]
+    given = [*params, *constants]
+    metas = [{name for name, _ in c.meta} for c in kernel.configs]
+    for name in kernel.order:
+        if name not in given and not all(name in meta for meta in metas):
+            yield f"nothing gives parameter {name} of the function its value"
+    for name in given:
+        if name not in kernel.order:
+            yield f"the function has no parameter {name}"
+    every = [*given, *kernel.grid_params, *set().union(*metas)]
+    twice = {name for name in every if every.count(name) > 1} | {
+        name for name in kernel.order if kernel.order.count(name) > 1
+    }
+    for name in sorted(twice):
+        yield f"{name} is given twice"
+
+
+def _config(config: TritonConfig) -> Iterator[str]:
+    if config.num_warps < 1 or config.num_warps & (config.num_warps - 1):
+        yield f"{config.num_warps} warps are no power of two"
+    if config.num_stages < 0:
+        yield f"there cannot be {config.num_stages} stages"
+    yield from _constants((*config.meta, *config.options))
+
+
+def _constants(pairs: Iterable[tuple[str, ConstantValue]]) -> Iterator[str]:
+    for name, value in pairs:
+        if value != value:
+            yield f"{name} is not a number"
+
+
+def _grid(grid: tuple[Expr, ...], known: frozenset[str]) -> Iterator[str]:
+    if not 1 <= len(grid) <= MAX_GRID:
+        yield f"a grid has one to {MAX_GRID} sizes, not {len(grid)}"
+    yield from _exprs(grid, known)
+
+
+def _exprs(exprs: Iterable[Expr], known: frozenset[str]) -> Iterator[str]:
+    for expr in exprs:
+        unknown = sorted(expr.free_symbols - known)
+        if unknown or expr.free_values:
+            yield f"{expr} needs {', '.join(unknown) or 'a tensor'}, which the kernel does not have"

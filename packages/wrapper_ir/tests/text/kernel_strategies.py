@@ -1,0 +1,83 @@
+"""Random kernels of every kind: anything that can be written down, whether it means something or not."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from wrapper_ir.expr import CeilDiv, Int, Sym
+from wrapper_ir.kernels import (
+    Access,
+    CppKernel,
+    Derivation,
+    ForeignKernel,
+    KernelDef,
+    KernelParam,
+    ParamKind,
+    TritonConfig,
+    TritonKernel,
+)
+from wrapper_ir.types import DType
+
+__all__ = ["ints", "kernels", "names", "strings"]
+
+strings = st.text(max_size=8) | st.sampled_from(["", "}}}", '"', "\\", "\n", "a b", "#1", "\ud800"])
+names = st.sampled_from(["x", "buf0", "a.b", "0", "then", "none", "f32"]) | strings
+ints = st.integers(-3, 40) | st.integers()
+
+_meta_names = st.sampled_from(["XBLOCK", "BLOCK_M", "xnumel", "_k"])
+_grids = st.lists(
+    ints.map(Int) | st.builds(lambda n, d: CeilDiv(Sym(n), d), _meta_names, _meta_names.map(Sym)), max_size=3
+).map(tuple)
+_params = st.builds(
+    KernelParam,
+    name=names,
+    kind=st.sampled_from(ParamKind),
+    dtype=st.sampled_from(DType),
+    access=st.sampled_from(Access),
+    may_alias=st.lists(names, max_size=2).map(tuple),
+    divisible=st.just(1) | ints,
+    block=_grids,
+)
+_sources = strings | st.lists(
+    st.sampled_from(["int x;", "}}}", "}}}}", "}}} ", "  }}}", "{{{", "#1", '"', "\t// é", "provenance"])
+).map("\n".join)
+_constants = st.none() | st.booleans() | ints | st.floats(allow_nan=False) | strings | st.sampled_from(DType)
+_named = st.lists(st.tuples(names, _constants), max_size=2).map(tuple)
+_configs = st.builds(TritonConfig, meta=_named, num_warps=ints, num_stages=ints, options=_named, grid=_grids)
+kernels: st.SearchStrategy[KernelDef] = (
+    st.builds(
+        CppKernel,
+        name=names,
+        params=st.lists(_params, max_size=3).map(tuple),
+        source=_sources,
+        entry=strings,
+        isa=st.lists(strings, max_size=2).map(tuple),
+    )
+    | st.builds(
+        ForeignKernel,
+        name=names,
+        params=st.lists(_params, max_size=3).map(tuple),
+        runtime=strings,
+        payload=_sources,
+    )
+    | st.builds(
+        TritonKernel,
+        name=names,
+        params=st.lists(_params, max_size=3).map(tuple),
+        source=_sources,
+        entry=strings,
+        order=st.lists(names, max_size=3).map(tuple),
+        configs=st.lists(_configs, max_size=3).map(tuple),
+        grid=_grids,
+        grid_params=st.lists(names, max_size=2).map(tuple),
+        constants=_named,
+        derive=st.lists(st.sampled_from(Derivation), max_size=2).map(tuple),
+        options=_named,
+        restore=st.lists(names, max_size=2).map(tuple),
+        reset=st.lists(names, max_size=2).map(tuple),
+        size_hints=st.lists(st.tuples(names, ints), max_size=2).map(tuple),
+        heuristic=strings,
+        cooperative=st.booleans(),
+        multiprocessors=st.none() | ints,
+    )
+)
