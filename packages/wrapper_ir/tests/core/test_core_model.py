@@ -16,7 +16,18 @@ from packages.wrapper_ir.tests.core.op_samples import INDEX, KERNEL, PROGRAM, W,
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Int, Sym
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelDef, content_hash, runtime_kind
+from wrapper_ir.kernels import (
+    Access,
+    CppKernel,
+    ForeignKernel,
+    KernelDef,
+    MultiKernel,
+    Variant,
+    content_hash,
+    multi_hash,
+    needed,
+    runtime_kind,
+)
 from wrapper_ir.ops import Comment, Return
 from wrapper_ir.program import Function, Param, Program
 from wrapper_ir.signature import TreeKind, TreeSpec
@@ -29,6 +40,7 @@ MODULES = (
     "kernels.params",
     "kernels.host",
     "kernels.triton",
+    "kernels.multi",
     "schemas",
     "program",
     "signature",
@@ -217,6 +229,31 @@ def test_the_hash_covers_everything_of_a_triton_kernel_but_its_name() -> None:
     # the name, the config that is changed (once for each of its fields), and the constant 1
     repeated = 1 + len(dataclasses.fields(config)) - 1 + 1
     assert len({content_hash(k) for k in kernels}) == len(kernels) - repeated
+
+
+def test_a_multi_kernel_is_its_ordered_kernels() -> None:
+    other_policy = dataclasses.replace(
+        TRITON, name="b", source=TRITON.source.replace("tl.load(", "tl.load(  ")
+    )
+    kernels: dict[str, KernelDef] = {"a": TRITON, "b": other_policy, "c": TRITON, "plain": KERNEL}
+    args = tuple(range(len(TRITON.params)))
+
+    def multi(*names: str) -> MultiKernel:
+        variants = tuple(Variant(kernel=name, args=args) for name in names)
+        return MultiKernel(name="m", params=TRITON.params, variants=variants)
+
+    hashes = [multi_hash(multi(*names), kernels) for names in ("ab", "cb", "ba", "ac")]
+    assert hashes[0] == hashes[1]
+    assert len(set(hashes)) == 3
+    assert runtime_kind(multi("a")) == "triton"
+
+
+def test_what_a_multi_kernel_chooses_from_is_needed() -> None:
+    one, two = (dataclasses.replace(TRITON, name=name) for name in ("one", "two"))
+    variants = tuple(Variant(kernel=k.name, args=(0, 1, 2), grid=(0,)) for k in (one, two))
+    multi = MultiKernel(name="multi", params=TRITON.params, variants=variants, grid_params=("g",))
+    assert needed([one, KERNEL, two, multi], {"multi"}) == (one, two, multi)
+    assert needed([one, KERNEL, two, multi], {"two"}) == (two,)
 
 
 def test_the_hash_keeps_parts_and_kinds_apart() -> None:

@@ -7,14 +7,17 @@ from hypothesis import strategies as st
 from wrapper_ir.expr import CeilDiv, Int, Sym
 from wrapper_ir.kernels import (
     Access,
+    Choice,
     CppKernel,
     Derivation,
     ForeignKernel,
     KernelDef,
     KernelParam,
+    MultiKernel,
     ParamKind,
     TritonConfig,
     TritonKernel,
+    Variant,
 )
 from wrapper_ir.types import DType
 
@@ -44,6 +47,14 @@ _sources = strings | st.lists(
 _constants = st.none() | st.booleans() | ints | st.floats(allow_nan=False) | strings | st.sampled_from(DType)
 _named = st.lists(st.tuples(names, _constants), max_size=2).map(tuple)
 _configs = st.builds(TritonConfig, meta=_named, num_warps=ints, num_stages=ints, options=_named, grid=_grids)
+_positions = st.lists(ints, max_size=3).map(tuple)
+_variants = st.builds(
+    Variant,
+    kernel=names,
+    args=_positions,
+    grid=_positions,
+    hints=st.lists(st.lists(st.none() | ints, max_size=2).map(tuple), max_size=2).map(tuple),
+)
 kernels: st.SearchStrategy[KernelDef] = (
     st.builds(
         CppKernel,
@@ -80,4 +91,11 @@ kernels: st.SearchStrategy[KernelDef] = (
         cooperative=st.booleans(),
         multiprocessors=st.none() | ints,
     )
+) | st.builds(
+    MultiKernel,
+    name=names,
+    params=st.lists(_params, max_size=3).map(tuple),
+    variants=st.lists(_variants, max_size=3).map(tuple),
+    choice=st.sampled_from(Choice),
+    grid_params=st.lists(names, max_size=2).map(tuple),
 )

@@ -15,9 +15,9 @@ from py_wrapper.emit.signature import write_forward
 from py_wrapper.emit.writer import Writer
 from py_wrapper.options import PyOptions
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import KernelDef
+from wrapper_ir.kernels import KernelDef, needed, source_of
 from wrapper_ir.program import Function
-from wrapper_ir.runtime.kernel_files import TABLE, kernel_file_names, kernel_source, kernel_table
+from wrapper_ir.runtime.kernel_files import TABLE, kernel_file_names, kernel_table
 from wrapper_ir.schemas import ExternDef
 
 __all__ = ["EmittedModule", "emit_module"]
@@ -76,20 +76,21 @@ def emit_module(artifact: Artifact, options: PyOptions) -> EmittedModule:
     body.line()
     write_forward(scope, artifact.signature, body)
     write_examples(scope, body)
-    kernels = [k for k in artifact.program.kernels if k.name in scope.kernel_names]
+    kernels = needed(artifact.program.kernels, scope.kernel_names)
     head = Writer()
     write_header(artifact, scope, kernels, head)
     write_prologue(scope, kernels, "math." in body.text(), head)
     body.paragraph(_SCRIPT)
     externs = tuple(e for e in artifact.program.externs if e.name in scope.extern_names)
-    files = {kernel_file_names(kernels)[k.name]: kernel_source(k) for k in kernels}
+    names = kernel_file_names(kernels)
+    files = {names[k.name]: source_of(k) for k in kernels if k.name in names}
     if kernels:
         files[TABLE] = kernel_table(kernels, artifact.program.target)
     return EmittedModule(
         name=options.name,
         source=head.text() + body.text(),
         files=files,
-        kernels=tuple(kernels),
+        kernels=kernels,
         externs=externs,
     )
 

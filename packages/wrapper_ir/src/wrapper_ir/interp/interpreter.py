@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +14,7 @@ from wrapper_ir.interp.engine import Step, activate
 from wrapper_ir.interp.frame import FunctionInfo, Session
 from wrapper_ir.interp.memory import MemoryMeter
 from wrapper_ir.interp.options import InterpOptions, MemoryReport
+from wrapper_ir.kernels import KernelDef, needed
 from wrapper_ir.ops import Launch
 from wrapper_ir.program import Constant, Program
 from wrapper_ir.protocols import CompiledProgram, Machine
@@ -49,11 +50,11 @@ class Interpreter(Generic[T]):
         self._groups = groups_of(self.artifact.program)
         self._meter = MemoryMeter()
 
-    def _used_kernels(self) -> Iterator[Any]:
+    def _used_kernels(self) -> Sequence[KernelDef]:
         launched = {
             op.kernel for f in self.artifact.program.functions for op in f.body if isinstance(op, Launch)
         }
-        return (k for k in self._index.kernels.values() if k.name in launched)
+        return needed(self.artifact.program.kernels, launched)
 
     def _constant(self, constant: Constant) -> T:
         if constant.value.name in self.artifact.handles:

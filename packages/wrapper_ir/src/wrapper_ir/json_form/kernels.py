@@ -23,6 +23,7 @@ from wrapper_ir.json_form.reading import (
 )
 from wrapper_ir.kernels import (
     Access,
+    Choice,
     ConstantValue,
     CppKernel,
     Derivation,
@@ -30,17 +31,20 @@ from wrapper_ir.kernels import (
     KernelDef,
     KernelNames,
     KernelParam,
+    MultiKernel,
     ParamKind,
     TritonConfig,
     TritonKernel,
+    Variant,
 )
 from wrapper_ir.types import DType
 
-__all__ = ["CONFIG_FIELDS", "KERNEL_FIELDS", "decode_kernel", "encode_kernel"]
+__all__ = ["CONFIG_FIELDS", "KERNEL_FIELDS", "VARIANT_FIELDS", "decode_kernel", "encode_kernel"]
 
 _dtype = member(members_of(DType), "element type")
 _access = member(members_of(Access), "access")
 _param_kind = member(members_of(ParamKind), "kind of parameter")
+_choice = member(members_of(Choice), "way to choose")
 _derivation = member(members_of(Derivation), "rule")
 
 _COMMON = ("kind", "name", "params")
@@ -65,9 +69,11 @@ KERNEL_FIELDS: Mapping[str, tuple[str, ...]] = {
         "cooperative",
         "multiprocessors",
     ),
+    MultiKernel.kind: (*_COMMON, "variants", "choice", "grid_params"),
     ForeignKernel.kind: (*_COMMON, "runtime", "payload"),
 }
 """The fields of each kind's object."""
+VARIANT_FIELDS = ("kernel", "args", "grid", "hints")
 CONFIG_FIELDS = ("meta", "num_warps", "num_stages", "options", "grid")
 
 
@@ -83,6 +89,10 @@ def encode_kernel(kernel: KernelDef) -> dict[str, Json]:
             return {**out, "source": kernel.source, "entry": kernel.entry, "isa": list(kernel.isa)}
         case TritonKernel():
             return {**out, **_encode_triton(kernel)}
+        case MultiKernel():
+            variants = [_encode_variant(v) for v in kernel.variants]
+            choice = kernel.choice.value
+            return {**out, "variants": [*variants], "choice": choice, "grid_params": [*kernel.grid_params]}
         case ForeignKernel():
             return {**out, "runtime": kernel.runtime, "payload": kernel.payload}
         case _:
@@ -98,6 +108,15 @@ def _encode_param(param: KernelParam) -> Json:
         "may_alias": list(param.may_alias),
         "divisible": param.divisible,
         "block": _encode_exprs(param.block),
+    }
+
+
+def _encode_variant(variant: Variant) -> Json:
+    return {
+        "kernel": variant.kernel,
+        "args": [*variant.args],
+        "grid": [*variant.grid],
+        "hints": [[*sizes] for sizes in variant.hints],
     }
 
 
@@ -162,6 +181,14 @@ def decode_kernel(x: Json) -> KernelDef:
     if kind == ForeignKernel.kind:
         runtime, payload = field(o, "runtime", string), field(o, "payload", string)
         return ForeignKernel(name=name, params=params, runtime=runtime, payload=payload)
+    if kind == MultiKernel.kind:
+        return MultiKernel(
+            name=name,
+            params=params,
+            variants=field(o, "variants", lambda v: each(v, _decode_variant)),
+            choice=field(o, "choice", _choice),
+            grid_params=field(o, "grid_params", strings),
+        )
     source, entry = field(o, "source", string), field(o, "entry", string)
     if kind == CppKernel.kind:
         return CppKernel(name=name, params=params, source=source, entry=entry, isa=field(o, "isa", strings))
@@ -209,8 +236,23 @@ def _decode_triton(
         size_hints=field(o, "size_hints", lambda h: each(h, _decode_hint)),
         heuristic=field(o, "heuristic", string),
         cooperative=field(o, "cooperative", truth),
-        multiprocessors=field(o, "multiprocessors", lambda m: None if m is None else integer(m)),
+        multiprocessors=field(o, "multiprocessors", _optional),
     )
+
+
+def _decode_variant(x: Json) -> Variant:
+    o = obj(x)
+    only(o, VARIANT_FIELDS)
+    return Variant(
+        kernel=field(o, "kernel", string),
+        args=field(o, "args", lambda a: each(a, integer)),
+        grid=field(o, "grid", lambda g: each(g, integer)),
+        hints=field(o, "hints", lambda h: each(h, lambda sizes: each(sizes, _optional))),
+    )
+
+
+def _optional(x: Json) -> int | None:
+    return None if x is None else integer(x)
 
 
 def _decode_config(x: Json, d: ArgDecoder) -> TritonConfig:

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 
 from wrapper_ir.expr import SymKind
 from wrapper_ir.json_form.exprs import EXPR_TAGS
-from wrapper_ir.json_form.kernels import CONFIG_FIELDS, KERNEL_FIELDS
+from wrapper_ir.json_form.kernels import CONFIG_FIELDS, KERNEL_FIELDS, VARIANT_FIELDS
 from wrapper_ir.json_form.ops import OP_TAGS, op_fields
 from wrapper_ir.json_form.program import FORMAT
 from wrapper_ir.json_form.reading import Json
 from wrapper_ir.json_form.signature import SIGNATURE_FORMAT
-from wrapper_ir.kernels import Access, Derivation, ParamKind
+from wrapper_ir.kernels import Access, Choice, Derivation, ParamKind
 from wrapper_ir.program import SCHEMA_VERSION, Ownership
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.signature import ParameterKind, RandomSource, TreeKind, WriteBackKind
@@ -154,6 +154,9 @@ def _ops() -> dict[str, Schema]:
     return found
 
 
+_OPTIONAL = _any({"type": "null"}, _INTEGER)
+
+
 def _kernel() -> Schema:
     types: dict[str, Schema] = {
         "name": _STRING,
@@ -175,7 +178,9 @@ def _kernel() -> Schema:
         "size_hints": _array(_exactly(_STRING, _INTEGER)),
         "heuristic": _STRING,
         "cooperative": _TRUTH,
-        "multiprocessors": _any({"type": "null"}, _INTEGER),
+        "multiprocessors": _OPTIONAL,
+        "variants": _array(_ref("variant")),
+        "choice": _enum(Choice),
     }
     return _any(
         *(
@@ -188,6 +193,11 @@ def _kernel() -> Schema:
 def _named_constant() -> Schema:
     words = _one("str", _STRING), _one("dtype", _ref("dtype"))
     return _exactly(_STRING, _any({"type": "null"}, _INTEGER, _TRUTH, _ref("float"), *words))
+
+
+def _variant() -> Schema:
+    types = {"kernel": _STRING, "hints": _array(_array(_OPTIONAL))}
+    return _record({f: types.get(f, _array(_INTEGER)) for f in VARIANT_FIELDS})
 
 
 def _triton_config() -> Schema:
@@ -263,6 +273,7 @@ def program_schema() -> Schema:
         "kernel_param": _kernel_param(),
         "named_constant": _named_constant(),
         "triton_config": _triton_config(),
+        "variant": _variant(),
         "function": _function(),
         "provenance": _provenance(),
     }

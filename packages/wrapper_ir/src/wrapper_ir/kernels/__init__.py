@@ -5,8 +5,10 @@ A definition holds all that a runtime needs to compile and launch: nothing is lo
 """
 
 from wrapper_ir.kernels.host import CppKernel, ForeignKernel
-from wrapper_ir.kernels.identity import KernelDef, content_hash, runtime_kind
+from wrapper_ir.kernels.identity import KernelDef, content_hash, multi_hash, runtime_kind
+from wrapper_ir.kernels.multi import Choice, MultiKernel, Variant, needed
 from wrapper_ir.kernels.params import Access, KernelParam, ParamKind
+from wrapper_ir.kernels.sources import source_of, source_suffix, with_source
 from wrapper_ir.kernels.triton import (
     ConstantValue,
     Derivation,
@@ -18,6 +20,7 @@ from wrapper_ir.kernels.triton import (
 
 __all__ = [
     "Access",
+    "Choice",
     "ConstantValue",
     "CppKernel",
     "Derivation",
@@ -25,10 +28,17 @@ __all__ = [
     "KernelDef",
     "KernelNames",
     "KernelParam",
+    "MultiKernel",
     "ParamKind",
     "TritonConfig",
     "TritonKernel",
+    "Variant",
     "content_hash",
     "kernel_symbols",
+    "multi_hash",
+    "needed",
     "runtime_kind",
+    "source_of",
+    "source_suffix",
+    "with_source",
 ]

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from wrapper_ir.expr import Expr, print_expr
 from wrapper_ir.kernels.host import CppKernel, ForeignKernel
+from wrapper_ir.kernels.multi import MultiKernel
 from wrapper_ir.kernels.params import KernelParam
 from wrapper_ir.kernels.triton import ConstantValue, TritonConfig, TritonKernel
 from wrapper_ir.types import DType
 
-__all__ = ["KernelDef", "content_hash", "runtime_kind"]
+__all__ = ["KernelDef", "content_hash", "multi_hash", "runtime_kind"]
 
-KernelDef = CppKernel | TritonKernel | ForeignKernel
+KernelDef = CppKernel | TritonKernel | MultiKernel | ForeignKernel
 
 
 def runtime_kind(kernel: KernelDef) -> str:
     """The name under which the kernel's `KernelRuntime` is registered."""
-    return kernel.runtime if isinstance(kernel, ForeignKernel) else kernel.kind
+    match kernel:
+        case ForeignKernel():
+            return kernel.runtime
+        case MultiKernel():
+            return TritonKernel.kind
+        case _:
+            return kernel.kind
 
 
 def content_hash(kernel: KernelDef) -> str:
-    """Sha256 (hex) over everything that decides what the kernel does; its name does not."""
+    """Sha256 (hex) over everything that decides what the kernel does; its name does not. Of a MultiKernel, over the
+    names of its kernels: `multi_hash` looks into them."""
     # repr of tuples of strings keeps the parts apart, whatever the names hold
     params = repr([_param(p) for p in kernel.params])
     parts: tuple[str, ...]
@@ -31,14 +39,31 @@ def content_hash(kernel: KernelDef) -> str:
             parts = ("cpp", params, kernel.source, kernel.entry, repr(kernel.isa))
         case TritonKernel():
             parts = ("triton", params, kernel.source, kernel.entry, *_triton(kernel))
+        case MultiKernel():
+            parts = ("multi", params, *_multi(kernel, [v.kernel for v in kernel.variants]))
         case ForeignKernel():
             parts = ("foreign", params, kernel.runtime, kernel.payload)
+    return _digest(parts)
+
+
+def multi_hash(kernel: MultiKernel, kernels: Mapping[str, KernelDef]) -> str:
+    """As `content_hash`, over the ordered contents of the kernels that it chooses from, whatever they are called."""
+    hashes = [content_hash(kernels[v.kernel]) for v in kernel.variants]
+    return _digest(("multi", repr([_param(p) for p in kernel.params]), *_multi(kernel, hashes)))
+
+
+def _digest(parts: Iterable[str]) -> str:
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
     return digest.hexdigest()
+
+
+def _multi(kernel: MultiKernel, kernels: Iterable[str]) -> Iterable[str]:
+    yield repr([(k, v.args, v.grid, v.hints) for k, v in zip(kernels, kernel.variants, strict=True)])
+    yield repr((kernel.choice.value, kernel.grid_params))
 
 
 def _param(p: KernelParam) -> tuple[object, ...]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing, analyse_aliasing
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.index import ProgramIndex
+from wrapper_ir.kernels import needed
 from wrapper_ir.ops import (
     CallExtern,
     CollectiveStart,
@@ -135,6 +136,6 @@ def _prune(program: Program) -> Program:
     return dataclasses.replace(
         program,
         functions=tuple(f for f in program.functions if f.name in reached),
-        kernels=tuple(k for k in program.kernels if k.name in kernels),
+        kernels=needed(program.kernels, kernels),
         externs=tuple(e for e in program.externs if e.name in targets),
     )

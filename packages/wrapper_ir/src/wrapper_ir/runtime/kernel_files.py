@@ -9,15 +9,14 @@ from pathlib import Path
 from wrapper_ir.errors import ExecutionError, ParseError
 from wrapper_ir.json_form.devices import decode_device, encode_device
 from wrapper_ir.json_form.kernels import decode_kernel, encode_kernel
-from wrapper_ir.json_form.reading import Json, each, field, load, member, obj, string
-from wrapper_ir.kernels import CppKernel, ForeignKernel, KernelDef, TritonKernel
+from wrapper_ir.json_form.reading import Json, each, field, load, obj, string
+from wrapper_ir.kernels import KernelDef, source_suffix, with_source
 from wrapper_ir.program import Target
 
 __all__ = [
     "FOLDER",
     "TABLE",
     "kernel_file_names",
-    "kernel_source",
     "kernel_table",
     "read_kernels",
     "short_name",
@@ -26,9 +25,6 @@ __all__ = [
 TABLE = "kernels.json"
 FOLDER = "kernels"
 _MAX_NAME = 60
-_SUFFIXES = {CppKernel.kind: ".cpp", TritonKernel.kind: ".py", ForeignKernel.kind: ".txt"}
-_TEXTS = {CppKernel.kind: "source", TritonKernel.kind: "source", ForeignKernel.kind: "payload"}
-"""The field that holds the text, by kind of kernel."""
 
 
 def short_name(name: str) -> str:
@@ -40,24 +36,17 @@ def short_name(name: str) -> str:
     return f"{kept}_etc_{number[-9:]}"
 
 
-def kernel_source(kernel: KernelDef) -> str:
-    """The text that goes into the kernel's own file."""
-    match kernel:
-        case CppKernel() | TritonKernel():
-            return kernel.source
-        case ForeignKernel():
-            return kernel.payload
-
-
 def kernel_file_names(kernels: Sequence[KernelDef]) -> dict[str, str]:
-    """File by kernel name, relative to the module; distinct also where case is ignored."""
+    """File by name of each kernel that has a text, relative to the module; distinct also where case is ignored."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for kernel in kernels:
         stem = "".join(
             c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in short_name(kernel.name)
         )
-        suffix = _SUFFIXES[kernel.kind]
+        suffix = source_suffix(kernel)
+        if not suffix:
+            continue
         name, number = f"{stem}{suffix}", 0
         while name.lower() in taken:
             number += 1
@@ -73,14 +62,9 @@ def kernel_table(kernels: Sequence[KernelDef], target: Target) -> str:
     table = {
         "device": encode_device(target.device),
         "arch": target.arch,
-        "kernels": [{**_head(kernel), "file": files[kernel.name]} for kernel in kernels],
+        "kernels": [{**encode_kernel(with_source(k, "")), "file": files.get(k.name)} for k in kernels],
     }
     return json.dumps(table, indent=1) + "\n"
-
-
-def _head(kernel: KernelDef) -> dict[str, Json]:
-    """Everything but the text, which has its own file."""
-    return {name: x for name, x in encode_kernel(kernel).items() if name not in _TEXTS.values()}
 
 
 def read_kernels(folder: Path) -> tuple[Target, tuple[KernelDef, ...]]:
@@ -101,6 +85,8 @@ def _read(folder: Path, table: dict[str, Json]) -> tuple[Target, tuple[KernelDef
 
 
 def _kernel(folder: Path, entry: dict[str, Json]) -> KernelDef:
-    file, kind = field(entry, "file", string), field(entry, "kind", member(_TEXTS, "kind of kernel"))
-    head = {name: x for name, x in entry.items() if name != "file"}
-    return decode_kernel({**head, kind: (folder / file).read_text(encoding="utf-8")})
+    kernel = decode_kernel({name: x for name, x in entry.items() if name != "file"})
+    file = entry.get("file")
+    return (
+        kernel if file is None else with_source(kernel, (folder / string(file)).read_text(encoding="utf-8"))
+    )

@@ -21,7 +21,7 @@ from importlib.metadata import PackageNotFoundError, version
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.errors import ArtifactError, WirError
 from wrapper_ir.json_form import from_json, signature_from_json, signature_to_json, to_json
-from wrapper_ir.kernels import CppKernel, ForeignKernel, KernelDef, TritonKernel
+from wrapper_ir.kernels import KernelDef, source_of, source_suffix, with_source
 from wrapper_ir.program import SCHEMA_VERSION, Program
 from wrapper_ir.storage.container import Container, Entry, open_container, write_container
 from wrapper_ir.storage.safetensors import read_safetensors, write_safetensors
@@ -41,24 +41,12 @@ class LoadOptions:
     check_constants: bool = True
 
 
-def _with_source(kernel: KernelDef, source: str) -> KernelDef:
-    match kernel:
-        case CppKernel() | TritonKernel():
-            return dataclasses.replace(kernel, source=source)
-        case ForeignKernel():
-            return dataclasses.replace(kernel, payload=source)
-
-
-def _source_entry(kernel: KernelDef, number: int) -> tuple[str, str]:
-    """(entry name, text). The number keeps names apart on file systems that ignore case."""
+def _source_name(kernel: KernelDef, number: int) -> str:
+    """The entry that a kernel's text is in; '' where it has none. The number keeps names apart on file systems that
+    ignore case."""
     safe = "".join(c if c.isalnum() or c in "_-" else "_" for c in kernel.name)[:120]
-    match kernel:
-        case CppKernel():
-            return f"kernels/{number:04d}_{safe}.cpp", kernel.source
-        case TritonKernel():
-            return f"kernels/{number:04d}_{safe}.py", kernel.source
-        case ForeignKernel():
-            return f"kernels/{number:04d}_{safe}.txt", kernel.payload
+    suffix = source_suffix(kernel)
+    return f"kernels/{number:04d}_{safe}{suffix}" if suffix else ""
 
 
 def _package_version() -> str:
@@ -75,10 +63,11 @@ def _text(name: str, text: str) -> Entry:
 
 def _entries(artifact: Artifact) -> Iterator[Entry]:
     program = artifact.program
-    bare = tuple(_with_source(kernel, "") for kernel in program.kernels)
+    bare = tuple(with_source(kernel, "") for kernel in program.kernels)
     yield _text("program.json", to_json(dataclasses.replace(program, kernels=bare)))
     for number, kernel in enumerate(program.kernels):
-        yield _text(*_source_entry(kernel, number))
+        if name := _source_name(kernel, number):
+            yield _text(name, source_of(kernel))
     yield _text("signature.json", signature_to_json(artifact.signature))
     yield _text("tuning.json", json.dumps(dict(artifact.tuning), sort_keys=True))
     yield _text("metadata.json", json.dumps(dict(artifact.metadata), sort_keys=True))
@@ -153,8 +142,8 @@ def _read_program(container: Container) -> Program:
     program = from_json(_read_text(container, "program.json"))
     kernels = []
     for number, kernel in enumerate(program.kernels):
-        name, _ = _source_entry(kernel, number)
-        kernels.append(_with_source(kernel, _read_text(container, name)))
+        name = _source_name(kernel, number)
+        kernels.append(with_source(kernel, _read_text(container, name)) if name else kernel)
     return dataclasses.replace(program, kernels=tuple(kernels))
 
 

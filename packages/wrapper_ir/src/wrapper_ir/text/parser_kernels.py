@@ -8,6 +8,7 @@ from typing import TypeVar
 from wrapper_ir.expr import Expr
 from wrapper_ir.kernels import (
     Access,
+    Choice,
     ConstantValue,
     CppKernel,
     Derivation,
@@ -15,9 +16,11 @@ from wrapper_ir.kernels import (
     KernelDef,
     KernelNames,
     KernelParam,
+    MultiKernel,
     ParamKind,
     TritonConfig,
     TritonKernel,
+    Variant,
 )
 from wrapper_ir.text.lexer import BLOCK
 from wrapper_ir.text.parser_scope import OpParser
@@ -28,7 +31,10 @@ __all__ = ["read_kernel"]
 T = TypeVar("T")
 
 _ACCESS = {a.value: a for a in Access if a is not Access.NONE}
-_KERNEL_KINDS = {kind: kind for kind in (CppKernel.kind, TritonKernel.kind, ForeignKernel.kind)}
+_KERNEL_KINDS = {
+    kind: kind for kind in (CppKernel.kind, TritonKernel.kind, MultiKernel.kind, ForeignKernel.kind)
+}
+_CHOICES = {c.value: c for c in Choice}
 _DERIVATIONS = {d.value: d for d in Derivation}
 _WORDS: dict[str, ConstantValue] = {"none": None, "true": True, "false": False}
 
@@ -40,6 +46,8 @@ def read_kernel(p: OpParser) -> KernelDef:
     if kind == ForeignKernel.kind:
         p.expect("runtime")
         return ForeignKernel(name=name, runtime=p.string(), params=_params(p), payload=_source(p))
+    if kind == MultiKernel.kind:
+        return _read_multi(p, name)
     p.expect("entry")
     entry = p.string()
     if kind == CppKernel.kind:
@@ -127,6 +135,28 @@ def _read_triton(p: OpParser, name: str, entry: str) -> TritonKernel:
         cooperative=cooperative,
         multiprocessors=multiprocessors[0] if multiprocessors else None,
     )
+
+
+def _read_multi(p: OpParser, name: str) -> MultiKernel:
+    p.expect("choose")
+    choice = p.choice(_CHOICES, "way to choose")
+    params = _params(p)
+    grid_params = p.group("over", lambda: _name(p))
+    variants = _clause(p, "variants", lambda: _variant(p))
+    return MultiKernel(name=name, params=params, variants=variants, choice=choice, grid_params=grid_params)
+
+
+def _variant(p: OpParser) -> Variant:
+    kernel = p.sigil("@", "a name such as @k")
+    p.expect("(")
+    args = p.items(")", p.integer)
+    grid = p.group("grid", p.integer)
+    return Variant(kernel=kernel, args=args, grid=grid, hints=p.group("hints", lambda: _sizes(p)))
+
+
+def _sizes(p: OpParser) -> tuple[int | None, ...]:
+    p.expect("(")
+    return p.items(")", lambda: None if p.accept("none") else p.integer())
 
 
 def _clause(p: OpParser, word: str, read: Callable[[], T]) -> tuple[T, ...]:

@@ -14,9 +14,11 @@ from wrapper_ir.kernels import (
     ForeignKernel,
     KernelDef,
     KernelParam,
+    MultiKernel,
     ParamKind,
     TritonConfig,
     TritonKernel,
+    Variant,
 )
 from wrapper_ir.quoting import plain_name, quote, value_name
 from wrapper_ir.types import DType
@@ -40,6 +42,10 @@ def kernel_text(kernel: KernelDef) -> str:
             clauses = "".join(f"\n  {clause}" for clause in _clauses(kernel))
             head = f"kernel triton @{name} entry {quote(kernel.entry)} ({params})"
             return f"{head}{clauses}\n  {block(kernel.source)}"
+        case MultiKernel():
+            over = f" over({_names(kernel.grid_params)})" if kernel.grid_params else ""
+            variants = "".join(f"\n    {_variant(v)}," for v in kernel.variants)
+            return f"kernel multi @{name} choose {kernel.choice.value} ({params}){over}\n  variants({variants}\n  )"
         case ForeignKernel():
             return (
                 f"kernel foreign @{name} runtime {quote(kernel.runtime)} ({params}) {block(kernel.payload)}"
@@ -91,6 +97,17 @@ def _config(config: TritonConfig) -> str:
     if config.options:
         text += f" options({_named(config.options)})"
     return f"{text} {_exprs('grid', config.grid)}" if config.grid else text
+
+
+def _variant(variant: Variant) -> str:
+    text = f"@{value_name(variant.kernel)}({', '.join(map(str, variant.args))})"
+    if variant.grid:
+        text += f" grid({', '.join(map(str, variant.grid))})"
+    return f"{text} hints({', '.join(map(_hint, variant.hints))})" if variant.hints else text
+
+
+def _hint(sizes: tuple[int | None, ...]) -> str:
+    return f"({', '.join('none' if s is None else str(s) for s in sizes)})"
 
 
 def _names(names: Iterable[str]) -> str:

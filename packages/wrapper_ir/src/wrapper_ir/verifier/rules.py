@@ -95,6 +95,7 @@ _RULES = {
         "WIR026": "a tensor is read or written whose elements a resized storage no longer holds",
     },
     "kernels": {
+        "WIR028": "kernels that one is chosen from do not fit together",
         "WIR039": "two launches of one kernel with the same numbers state different extents, so one of them is wrong",
         "WIR082": "a launched kernel does not exist",
         "WIR083": "a launch has another number of arguments than the kernel has parameters",

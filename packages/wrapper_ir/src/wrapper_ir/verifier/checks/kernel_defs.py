@@ -1,4 +1,4 @@
-"""WIR091: what kernel definitions say about themselves."""
+"""WIR091 and WIR028: what kernel definitions say about themselves, and kernels that are chosen from."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from wrapper_ir.kernels import (
     ForeignKernel,
     KernelDef,
     KernelParam,
+    MultiKernel,
     ParamKind,
     TritonConfig,
     TritonKernel,
     kernel_symbols,
 )
+from wrapper_ir.verifier.checks.multi_kernels import multi_faults
 from wrapper_ir.verifier.findings import Findings
 
-__all__ = ["MAX_GRID", "check_kernel", "check_kernels"]
+__all__ = ["MAX_GRID", "check_kernels"]
 
 MAX_GRID = 3
 """Dimensions of a launch grid."""
@@ -29,13 +31,11 @@ MAX_GRID = 3
 def check_kernels(index: ProgramIndex, findings: Findings) -> None:
     """All kernels of a program."""
     for kernel in index.program.kernels:
-        check_kernel(kernel, findings)
-
-
-def check_kernel(kernel: KernelDef, findings: Findings) -> None:
-    """One kernel."""
-    for message in _faults(kernel):
-        findings.add("WIR091", f"@{kernel.name}: {message}")
+        for message in _faults(kernel):
+            findings.add("WIR091", f"@{kernel.name}: {message}")
+        if isinstance(kernel, MultiKernel):
+            for message in multi_faults(kernel, index.kernels):
+                findings.add("WIR028", f"@{kernel.name}: {message}")
 
 
 def _faults(kernel: KernelDef) -> Iterator[str]:
@@ -44,12 +44,12 @@ def _faults(kernel: KernelDef) -> Iterator[str]:
         yield "two parameters have one name"
     for param in kernel.params:
         yield from _param(param, names)
-    if not isinstance(kernel, ForeignKernel) and not kernel.entry.isidentifier():
+    if isinstance(kernel, CppKernel | TritonKernel) and not kernel.entry.isidentifier():
         yield f"{kernel.entry!r} is no entry point"
     match kernel:
         case TritonKernel():
             yield from _triton(kernel)
-        case CppKernel() | ForeignKernel():
+        case CppKernel() | ForeignKernel() | MultiKernel():
             descriptors = [p.name for p in kernel.params if p.kind is ParamKind.DESCRIPTOR]
             if descriptors and isinstance(kernel, CppKernel):
                 yield f"parameter {descriptors[0]} is a descriptor, which only GPUs have"

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from wrapper_ir.expr import Expr, Float, Int, SymKind
-from wrapper_ir.kernels import CppKernel, ForeignKernel, KernelDef, KernelParam, ParamKind, TritonKernel
+from wrapper_ir.kernels import (
+    CppKernel,
+    ForeignKernel,
+    KernelDef,
+    KernelParam,
+    MultiKernel,
+    ParamKind,
+    TritonKernel,
+)
 from wrapper_ir.ops import Launch
 from wrapper_ir.types import Device, ScalarType, TensorType
 from wrapper_ir.values import Value
@@ -135,7 +143,7 @@ def _takes_grid(kernel: KernelDef, numbers: int) -> bool:
     match kernel:
         case CppKernel():
             return numbers == 0
-        case TritonKernel():
+        case TritonKernel() | MultiKernel():
             return numbers == len(kernel.grid_params)
         case ForeignKernel():
             return numbers <= MAX_GRID

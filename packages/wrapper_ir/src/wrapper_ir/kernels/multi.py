@@ -1,0 +1,69 @@
+"""Several kernels for one job, of which one is chosen when the program is tuned or runs."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from wrapper_ir.kernels.params import KernelParam
+
+if TYPE_CHECKING:
+    from wrapper_ir.kernels.identity import KernelDef
+
+__all__ = ["Choice", "MultiKernel", "Variant", "needed"]
+
+
+class Choice(enum.Enum):
+    """How one of the kernels is chosen."""
+
+    MEASURE = "measure"
+    """By measurement at the first launch."""
+    SIZE_HINTS = "size_hints"
+    """By the arguments' sizes: the kernel whose hints are nearest, in the sum of the distances of their logarithms to
+    base 2. Nothing is measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One kernel of several. Text: `@triton_red_fused_sum_0(0, 1, 2) grid(0) hints((1024, 64), none)`.
+
+    `args` are the positions of its arguments among those of the launch, `grid` of its grid's numbers. `hints`: for each
+    tensor among its arguments, the sizes that it was made for, each perhaps None; empty where there are none.
+    """
+
+    kernel: str
+    args: tuple[int, ...]
+    grid: tuple[int, ...] = ()
+    hints: tuple[tuple[int | None, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultiKernel:
+    """Kernels that compute the same. A launch gives arguments for `params`, which hold all that any of them takes, and
+    numbers for `grid_params`.
+
+    The first arguments are those that all of them take, in one order; behind them come what only some take, such as a
+    workspace. `params` say what may happen whichever kernel is chosen: a tensor is written where any kernel writes it,
+    and only where all of them write it without reading it is it `WRITE`.
+    """
+
+    kind: ClassVar[str] = "multi"
+    name: str
+    params: tuple[KernelParam, ...]
+    variants: tuple[Variant, ...]
+    choice: Choice = Choice.MEASURE
+    grid_params: tuple[str, ...] = ()
+
+
+def needed(kernels: Iterable[KernelDef], launched: Collection[str]) -> tuple[KernelDef, ...]:
+    """Of a program's kernels, those that are launched and those that launched ones choose from, in their order."""
+    kernels = tuple(kernels)
+    by_name: Mapping[str, KernelDef] = {k.name: k for k in kernels}
+    names = set(launched)
+    for name in launched:
+        kernel = by_name.get(name)
+        if isinstance(kernel, MultiKernel):
+            names.update(v.kernel for v in kernel.variants)
+    return tuple(k for k in kernels if k.name in names)

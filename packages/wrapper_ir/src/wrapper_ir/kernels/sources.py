@@ -1,0 +1,46 @@
+"""The text of a kernel, which has a file of its own where programs are stored or emitted."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import assert_never
+
+from wrapper_ir.kernels.host import CppKernel, ForeignKernel
+from wrapper_ir.kernels.identity import KernelDef
+from wrapper_ir.kernels.multi import MultiKernel
+from wrapper_ir.kernels.triton import TritonKernel
+
+__all__ = ["source_of", "source_suffix", "with_source"]
+
+_SUFFIXES = {CppKernel.kind: ".cpp", TritonKernel.kind: ".py", ForeignKernel.kind: ".txt"}
+
+
+def source_suffix(kernel: KernelDef) -> str:
+    """How the name of the file ends; '' for a kernel that has no text."""
+    return _SUFFIXES.get(kernel.kind, "")
+
+
+def source_of(kernel: KernelDef) -> str:
+    """The text; '' for a kernel that has none."""
+    match kernel:
+        case CppKernel() | TritonKernel():
+            return kernel.source
+        case ForeignKernel():
+            return kernel.payload
+        case MultiKernel():
+            return ""
+        case _:
+            assert_never(kernel)
+
+
+def with_source(kernel: KernelDef, source: str) -> KernelDef:
+    """The same kernel with another text."""
+    match kernel:
+        case CppKernel() | TritonKernel():
+            return dataclasses.replace(kernel, source=source)
+        case ForeignKernel():
+            return dataclasses.replace(kernel, payload=source)
+        case MultiKernel():
+            return kernel
+        case _:
+            assert_never(kernel)

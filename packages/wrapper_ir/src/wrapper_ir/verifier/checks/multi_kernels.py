@@ -1,0 +1,87 @@
+"""WIR028: kernels that one is chosen from compute the same, as far as their parameters tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from wrapper_ir.kernels import Access, Choice, KernelDef, KernelParam, MultiKernel, TritonKernel, Variant
+
+__all__ = ["multi_faults"]
+
+
+def multi_faults(kernel: MultiKernel, kernels: Mapping[str, KernelDef]) -> Iterator[str]:
+    """What is wrong with a multi-kernel of a program with these kernels."""
+    if not kernel.variants:
+        yield "there is nothing to choose from"
+    found: list[tuple[Variant, TritonKernel]] = []
+    for variant in kernel.variants:
+        chosen = kernels.get(variant.kernel)
+        if not isinstance(chosen, TritonKernel):
+            yield f"@{variant.kernel} is no Triton kernel"
+            continue
+        faults = [*_positions(kernel, variant, chosen)]
+        yield from faults
+        if not faults:
+            found.append((variant, chosen))
+    if not found or len(found) < len(kernel.variants):
+        return
+    yield from _prefix(kernel)
+    for position, param in enumerate(kernel.params):
+        yield from _param(kernel, position, param, found)
+    if kernel.choice is Choice.SIZE_HINTS:
+        for variant, chosen in found:
+            tensors = sum(p.kind.takes_tensor for p in chosen.params)
+            if len(variant.hints) != tensors:
+                yield f"@{variant.kernel} has {tensors} tensors, and hints for {len(variant.hints)}"
+
+
+def _positions(kernel: MultiKernel, variant: Variant, chosen: TritonKernel) -> Iterator[str]:
+    """Arguments and grid numbers of one kernel are among those of the launch."""
+    for what, given, wanted, there in (
+        ("arguments", variant.args, len(chosen.params), len(kernel.params)),
+        ("numbers of the grid", variant.grid, len(chosen.grid_params), len(kernel.grid_params)),
+    ):
+        if len(given) != wanted:
+            yield f"@{variant.kernel} takes {wanted} {what}, given {len(given)}"
+        if len(set(given)) != len(given) or not all(0 <= i < there for i in given):
+            yield f"@{variant.kernel} is given {what} {list(given)} of {there}"
+
+
+def _prefix(kernel: MultiKernel) -> Iterator[str]:
+    """What all take comes first, for all in one order; what none takes is not there."""
+    taken = [set(v.args) for v in kernel.variants]
+    common = sorted(set.intersection(*taken))
+    for variant in kernel.variants:
+        if [*variant.args[: len(common)]] != [*range(len(common))]:
+            yield f"@{variant.kernel} does not begin with the {len(common)} arguments that all kernels take"
+    for position in sorted(set(range(len(kernel.params))) - set[int]().union(*taken)):
+        yield f"no kernel takes {kernel.params[position].name}"
+
+
+def _param(
+    kernel: MultiKernel, position: int, param: KernelParam, found: list[tuple[Variant, TritonKernel]]
+) -> Iterator[str]:
+    """One parameter, as each kernel that takes it has it."""
+    theirs: list[KernelParam] = []
+    for variant, chosen in found:
+        if position not in variant.args:
+            continue
+        other = chosen.params[variant.args.index(position)]
+        theirs.append(other)
+        if (other.kind, other.dtype) != (param.kind, param.dtype):
+            shown = f"{other.kind.value} of {other.dtype.value}"
+            yield f"{param.name} is a {param.kind.value} of {param.dtype.value}, to @{variant.kernel} a {shown}"
+        names = {p.name: kernel.params[i].name for i, p in zip(variant.args, chosen.params, strict=True)}
+        if {names[n] for n in other.may_alias if n in names} != set(param.may_alias):
+            yield f"@{variant.kernel} does not agree on what {param.name} may alias"
+    access = _merged([p.access for p in theirs], everywhere=len(theirs) == len(found))
+    if theirs and access is not param.access:
+        yield f"{param.name} is {param.access.value}, but its kernels make it {access.value}"
+
+
+def _merged(accesses: list[Access], *, everywhere: bool) -> Access:
+    """What may happen, whichever kernel is chosen."""
+    if not any(a.writes for a in accesses):
+        return accesses[0] if accesses else Access.NONE
+    whole = everywhere and all(a is Access.WRITE for a in accesses)
+    return Access.WRITE if whole else Access.READWRITE
