@@ -61,7 +61,7 @@ def test_no_module_of_the_core_loads_a_tensor_library() -> None:
     assert loaded_after(imports) & ((HEAVY | SIBLINGS) - {"click"}) == frozenset()
 
 
-@pytest.mark.parametrize("package", ["inductor_frontend", "py_wrapper", "cpp_wrapper"])
+@pytest.mark.parametrize("package", ["inductor_frontend", "py_wrapper", "cpp_wrapper", "triton_runtime"])
 def test_packages_do_not_load_their_siblings(package: str) -> None:
     loaded = loaded_after(f"import {package}")
     assert package in loaded

@@ -1,0 +1,25 @@
+"""Triton kernels of Wrapper IR: bound, compiled, interpreted and launched."""
+
+from __future__ import annotations
+
+from triton_runtime.binding import Binding, BoundArgument, bind
+from triton_runtime.errors import CompileError, KernelError, LaunchError, TritonRuntimeError
+from triton_runtime.grids import Grid, make_grid
+from triton_runtime.protocols import Binary, BinaryFacts, ByteStore, Driver, Launchable
+
+__all__ = [
+    "Binary",
+    "BinaryFacts",
+    "Binding",
+    "BoundArgument",
+    "ByteStore",
+    "CompileError",
+    "Driver",
+    "Grid",
+    "KernelError",
+    "LaunchError",
+    "Launchable",
+    "TritonRuntimeError",
+    "bind",
+    "make_grid",
+]

@@ -1,0 +1,173 @@
+"""What becomes of a launch's arguments: the one place where a definition meets the signature of Triton's compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from triton_runtime.errors import KernelError
+from wrapper_ir.expr import Expr, Number, evaluate
+from wrapper_ir.kernels import ConstantValue, KernelParam, ParamKind, TritonConfig, TritonKernel
+from wrapper_ir.types import DType
+
+__all__ = ["TRITON_TYPES", "Binding", "BoundArgument", "bind"]
+
+TRITON_TYPES: Mapping[DType, str] = {
+    DType.F64: "fp64",
+    DType.F32: "fp32",
+    DType.F16: "fp16",
+    DType.BF16: "bf16",
+    DType.F8E4M3FN: "fp8e4nv",
+    DType.F8E5M2: "fp8e5",
+    DType.F8E4M3FNUZ: "fp8e4b8",
+    DType.F8E5M2FNUZ: "fp8e5b16",
+    DType.F8E8M0FNU: "u8",  # Triton has no such type: kernels read its bytes
+    DType.I64: "i64",
+    DType.I32: "i32",
+    DType.I16: "i16",
+    DType.I8: "i8",
+    DType.U64: "u64",
+    DType.U32: "u32",
+    DType.U16: "u16",
+    DType.U8: "u8",
+    DType.BOOL: "i1",
+}
+"""Element types by their names in Triton's signatures; complex types have none."""
+
+_DIVISIBLE = 16
+"""The divisor that Triton's compiler makes use of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundArgument:
+    """An argument that the compiled kernel takes.
+
+    `position`: which argument of a launch it is. `type`: its type in Triton's signature, `*fp32`, `i64`,
+    `tensordesc<fp16[64, 64]>`. `divisible`: a multiple of 16, which the compiled code relies on. `block`: sizes of a
+    descriptor's blocks, in elements.
+    """
+
+    name: str
+    position: int
+    type: str
+    kind: ParamKind
+    dtype: DType
+    divisible: bool
+    block: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """A kernel's function with one config, as Triton's compiler sees it.
+
+    `signature`: every parameter of the function, in order, with its type; `constexpr` where its value is in
+    `constants`. `arguments`: what the compiled kernel takes, in order. `options`: the compiler's options by name.
+    """
+
+    signature: tuple[tuple[str, str], ...]
+    constants: tuple[tuple[str, ConstantValue], ...]
+    arguments: tuple[BoundArgument, ...]
+    options: tuple[tuple[str, ConstantValue], ...]
+
+    @property
+    def divisible(self) -> tuple[int, ...]:
+        """Positions in `signature` of parameters that are multiples of 16."""
+        known = {a.name for a in self.arguments if a.divisible}
+        return tuple(i for i, (name, _) in enumerate(self.signature) if name in known)
+
+    def attributes(self) -> dict[tuple[int, ...], list[list[object]]]:
+        """The attributes of parameters, in the form of Triton's compiler."""
+        return {(i,): [["tt.divisibility", _DIVISIBLE]] for i in self.divisible}
+
+
+def bind(kernel: TritonKernel, config: TritonConfig) -> Binding:
+    """Maps what a launch of `kernel` is given onto its function's parameters, where `config` was chosen.
+
+    Raises KernelError TR102 where a parameter of the function has no value, or two; TR103 for a type that Triton lacks.
+    """
+    fixed = _fixed(kernel, config)
+    places = {param.name: (i, param) for i, param in enumerate(kernel.params)}
+    signature: list[tuple[str, str]] = []
+    arguments: list[BoundArgument] = []
+    for name in kernel.order:
+        if name in fixed:
+            signature.append((name, "constexpr"))
+        elif name in places:
+            argument = _argument(kernel, *places[name], fixed)
+            signature.append((name, argument.type))
+            arguments.append(argument)
+        else:
+            raise KernelError(
+                "TR102",
+                f"kernel '{kernel.name}': nothing gives parameter '{name}' of '{kernel.entry}' its value",
+            )
+    for name in (*places, *(name for name, _ in kernel.constants)):
+        if name not in kernel.order:
+            raise KernelError("TR102", f"kernel '{kernel.name}': '{kernel.entry}' has no parameter '{name}'")
+    return Binding(
+        signature=tuple(signature),
+        constants=tuple((name, fixed[name]) for name in kernel.order if name in fixed),
+        arguments=tuple(arguments),
+        options=_options(kernel, config),
+    )
+
+
+def _fixed(kernel: TritonKernel, config: TritonConfig) -> dict[str, ConstantValue]:
+    """Constants and meta-parameters by name, also those that only the grid mentions."""
+    fixed: dict[str, ConstantValue] = {}
+    taken = {param.name for param in kernel.params}
+    for name, value in (*kernel.constants, *config.meta):
+        if name in fixed or name in taken:
+            raise KernelError("TR102", f"kernel '{kernel.name}': parameter '{name}' is given twice")
+        fixed[name] = value
+    return fixed
+
+
+def _argument(
+    kernel: TritonKernel, position: int, param: KernelParam, fixed: Mapping[str, ConstantValue]
+) -> BoundArgument:
+    element = TRITON_TYPES.get(param.dtype)
+    if element is None:
+        raise KernelError(
+            "TR103",
+            f"kernel '{kernel.name}': parameter '{param.name}' is of {param.dtype.value}, which Triton does not have",
+            "pass the real and imaginary parts as a tensor of real numbers (a view)",
+        )
+    block: tuple[int, ...] = ()
+    match param.kind:
+        case ParamKind.POINTER:
+            text = f"*{element}"
+        case ParamKind.SCALAR:
+            text = element
+        case ParamKind.DESCRIPTOR:
+            block = tuple(_size(kernel, param.name, size, fixed) for size in param.block)
+            text = f"tensordesc<{element}{list(block)}>"
+    return BoundArgument(
+        name=param.name,
+        position=position,
+        type=text,
+        kind=param.kind,
+        dtype=param.dtype,
+        # A descriptor's address has its own rule, and Triton has no such attribute for it.
+        divisible=param.kind is not ParamKind.DESCRIPTOR and param.divisible % _DIVISIBLE == 0,
+        block=block,
+    )
+
+
+def _size(kernel: TritonKernel, name: str, size: Expr, fixed: Mapping[str, ConstantValue]) -> int:
+    numbers: dict[str, Number] = {k: v for k, v in fixed.items() if isinstance(v, int)}
+    if missing := sorted(size.free_symbols - numbers.keys()):
+        raise KernelError(
+            "TR102",
+            f"kernel '{kernel.name}': the blocks of '{name}' need {', '.join(missing)}, which the config does not give",
+        )
+    return int(evaluate(size, numbers))
+
+
+def _options(kernel: TritonKernel, config: TritonConfig) -> tuple[tuple[str, ConstantValue], ...]:
+    """Options of the compiler: the config's own prevail."""
+    options = dict(kernel.options) | dict(config.options)
+    options |= {"num_warps": config.num_warps, "num_stages": config.num_stages}
+    if kernel.cooperative:
+        options["launch_cooperative_grid"] = True
+    return tuple(sorted(options.items()))

@@ -1,0 +1,52 @@
+"""Every exception that triton_runtime raises, each with a stable code.
+
+A code never changes its meaning once released:
+
+| code  | class        | meaning                                                                |
+| ----- | ------------ | ---------------------------------------------------------------------- |
+| TR101 | KernelError  | a kernel definition is of another kind, or two kernels share a name    |
+| TR102 | KernelError  | the function's parameters do not fit the definition                    |
+| TR103 | KernelError  | a parameter's type has no counterpart in Triton                        |
+| TR104 | KernelError  | the source does not load as a Python module                            |
+| TR105 | KernelError  | the source has no `@triton.jit` function of the entry's name           |
+| TR106 | KernelError  | a grid names something that is no whole number of the launch           |
+| TR201 | CompileError | Triton's compiler refused a kernel                                     |
+| TR202 | CompileError | the target is not one that kernels can be compiled for                 |
+| TR203 | CompileError | a compiler process died twice over one kernel                          |
+| TR204 | CompileError | compiling took longer than the time limit                              |
+| TR301 | LaunchError  | wrong number of arguments                                              |
+| TR302 | LaunchError  | a tensor has the wrong dtype, device or is no tensor                   |
+| TR303 | LaunchError  | a number does not fit the parameter's type                             |
+| TR304 | LaunchError  | the kernel failed in the interpreter                                   |
+| TR305 | LaunchError  | no driver launches kernels on the target's device                      |
+"""
+
+from __future__ import annotations
+
+__all__ = ["CompileError", "KernelError", "LaunchError", "TritonRuntimeError"]
+
+
+class TritonRuntimeError(Exception):
+    """Base of all errors of this package: `code` is stable, `hint` says what to do next."""
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        self.code = code
+        self.message = message
+        self.hint = hint
+        super().__init__(f"[{code}] {message}" + (f"\n  hint: {hint}" if hint else ""))
+
+    def __reduce__(self) -> tuple[type[TritonRuntimeError], tuple[str, str, str]]:
+        # Errors come back from compiler processes.
+        return type(self), (self.code, self.message, self.hint)
+
+
+class KernelError(TritonRuntimeError):
+    """A kernel definition cannot be loaded as it stands (TR1nn)."""
+
+
+class CompileError(TritonRuntimeError):
+    """A kernel could not be compiled for its target (TR2nn)."""
+
+
+class LaunchError(TritonRuntimeError, TypeError):
+    """A launch with arguments that do not fit the definition, or a kernel that failed (TR3nn)."""

@@ -1,0 +1,50 @@
+"""The environment, read in one place.
+
+| variable                     | meaning                                                   | default               |
+| ---------------------------- | --------------------------------------------------------- | --------------------- |
+| `WRAPPER_IR_CACHE_DIR`       | root of all caches                                        | user cache directory  |
+| `WRAPPER_IR_BUILD_JOBS`      | compiler processes at once                                | usable processors     |
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Settings", "read_settings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the environment says."""
+
+    cache_dir: Path
+    fallback_dir: Path
+    """Used, with a warning, where `cache_dir` cannot be written."""
+    jobs: int
+
+
+def read_settings(env: Mapping[str, str] | None = None) -> Settings:
+    """Reads the environment (`os.environ` unless another mapping is given)."""
+    source = os.environ if env is None else env
+    return Settings(
+        cache_dir=_cache_dir(source),
+        fallback_dir=Path(tempfile.gettempdir()) / f"wrapper-ir-{os.getuid()}",
+        jobs=_jobs(source.get("WRAPPER_IR_BUILD_JOBS", "")),
+    )
+
+
+def _cache_dir(env: Mapping[str, str]) -> Path:
+    if chosen := env.get("WRAPPER_IR_CACHE_DIR"):
+        return Path(chosen).expanduser().absolute()
+    base = env.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "wrapper-ir"
+
+
+def _jobs(text: str) -> int:
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    return len(os.sched_getaffinity(0))
