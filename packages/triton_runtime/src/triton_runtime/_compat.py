@@ -1,13 +1,11 @@
-"""What depends on the version of Triton. Importing this module loads Triton, which takes a moment."""
+"""What depends on the version of Triton, and what all of its users in a process share."""
 
 from __future__ import annotations
 
-import triton
+import threading
 
-__all__ = ["triton_version"]
+__all__ = ["LANGUAGE"]
 
-
-def triton_version() -> str:
-    """The compiler's version, as binaries carry it."""
-    version: str = triton.__version__
-    return version
+LANGUAGE = threading.RLock()
+"""Held by whoever compiles with, or interprets, `triton.language`: Triton's interpreter replaces functions of that module
+while a kernel runs, so nothing else may look at them then."""

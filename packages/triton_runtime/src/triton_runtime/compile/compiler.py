@@ -1,0 +1,125 @@
+"""Compiles one job with Triton, in this process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from triton_runtime.binding import TRITON_TYPES
+from triton_runtime.compile.binary import binary_to_bytes
+from triton_runtime.compile.cubin import resources
+from triton_runtime.compile.job import CompileJob, constants_of
+from triton_runtime.errors import CompileError, KernelError, TritonRuntimeError
+from triton_runtime.protocols import Binary, BinaryFacts
+from triton_runtime.source import load_function
+from wrapper_ir.types import DType
+
+if TYPE_CHECKING:
+    from triton.runtime.jit import JITFunction
+
+__all__ = ["compile_job", "run_job"]
+
+_SHOWN_LINES = 25
+_WARP = 32
+
+
+def compile_job(data: bytes) -> bytes:
+    """Compiles a `CompileJob`, given and returned as bytes, so that any executor can run it anywhere.
+
+    Raises CompileError TR201 and KernelError TR102, TR104, TR105.
+    """
+    return binary_to_bytes(run_job(CompileJob.from_bytes(data)))
+
+
+def run_job(job: CompileJob) -> Binary:
+    """Compiles one job; raises as `compile_job` does."""
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource, compile
+
+    from triton_runtime._compat import LANGUAGE
+
+    with LANGUAGE:
+        function = load_function(job.kernel, job.source, job.entry, Path(job.folder))
+        if tuple(function.arg_names) != job.order:
+            raise KernelError(
+                "TR102",
+                f"kernel '{job.kernel}': '{job.entry}' takes ({', '.join(function.arg_names)}), the definition says "
+                f"({', '.join(job.order)})",
+            )
+        source = ASTSource(
+            function,
+            dict(job.signature),
+            {name: _native(value) for name, value in constants_of(job.constants).items()},
+            {(i,): [["tt.divisibility", 16]] for i in job.divisible},
+        )
+        try:
+            compiled = compile(
+                source, target=GPUTarget("cuda", job.capability, _WARP), options=json.loads(job.options)
+            )
+        except TritonRuntimeError:
+            raise
+        except Exception as error:  # of Triton's front end, of LLVM, or of ptxas
+            raise _refused(job, function, error) from error
+    return _binary(job, compiled)
+
+
+def _native(value: object) -> object:
+    """A constant as Triton's compiler takes it."""
+    from triton.language import str_to_ty
+
+    return str_to_ty(TRITON_TYPES[value], None) if isinstance(value, DType) else value
+
+
+# Any: Triton's own object, which has no types
+def _binary(job: CompileJob, compiled: Any) -> Binary:
+    image: bytes = compiled.asm["cubin"]
+    facts: dict[str, Any] = compiled.metadata._asdict()  # Any: values of JSON
+    registers, local = resources(image)
+    described = facts.get("tensordesc_meta")
+    return Binary(
+        image=image,
+        assembly=compiled.asm["ptx"],
+        facts=BinaryFacts(
+            symbol=facts["name"],
+            target=f"cuda:sm_{job.capability}",
+            compiler=facts["triton_version"],
+            num_warps=facts["num_warps"],
+            num_ctas=facts["num_ctas"],
+            warp_size=_WARP,
+            shared_bytes=facts["shared"],
+            registers=registers,
+            local_bytes=local,
+            scratch_bytes=facts.get("global_scratch_size") or 0,
+            scratch_align=facts.get("global_scratch_align") or 1,
+            profile_bytes=facts.get("profile_scratch_size") or 0,
+            profile_align=facts.get("profile_scratch_align") or 1,
+            cooperative=bool(facts.get("launch_cooperative_grid")),
+            dependent_launch=bool(facts.get("launch_pdl")),
+            descriptors=json.dumps(described) if described else "",
+        ),
+    )
+
+
+def _refused(job: CompileJob, function: JITFunction, error: Exception) -> CompileError:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    shown = "\n".join(f"  | {line}" for line in lines[:_SHOWN_LINES])
+    if len(lines) > _SHOWN_LINES:
+        shown += f"\n  | … {len(lines) - _SHOWN_LINES} more lines"
+    return CompileError(
+        "TR201",
+        f"Triton refused kernel '{job.kernel}' with config {job.config} for sm_{job.capability}"
+        f"{_line(job, function, error)}: {type(error).__name__}\n{shown}",
+        "another config may fit where memory or registers ran out; otherwise the kernel's source has to change",
+    )
+
+
+def _line(job: CompileJob, function: JITFunction, error: Exception) -> str:
+    """The line of the kernel's source where Triton stopped, where that is in the kernel's own function."""
+    from triton.runtime.jit import get_jit_fn_file_line
+
+    node, source = getattr(error, "node", None), getattr(error, "src", None)
+    if node is None or source != function.src:
+        return ""
+    line = get_jit_fn_file_line(function)[1] + node.lineno - 1
+    return f", line {line}: {job.source.split(chr(10))[line - 1].strip()}"

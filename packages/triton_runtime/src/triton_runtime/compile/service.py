@@ -1,0 +1,143 @@
+"""Compiles many jobs at once, asking a store first."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
+from dataclasses import dataclass
+
+from triton_runtime.compile.binary import binary_from_bytes
+from triton_runtime.compile.compiler import compile_job
+from triton_runtime.compile.job import CompileJob
+from triton_runtime.compile.pool import WorkerPool
+from triton_runtime.errors import CompileError
+from triton_runtime.protocols import Binary, ByteStore
+
+__all__ = ["CompileStats", "MemoryStore", "compile_all"]
+
+
+class MemoryStore:
+    """A store that ends with its process."""
+
+    def __init__(self) -> None:
+        self._data: dict[str, bytes] = {}
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes under `key`, or None."""
+        return self._data.get(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keeps `data`."""
+        self._data[key] = data
+
+
+@dataclass(slots=True)
+class CompileStats:
+    """What became of jobs: `found` in the store, `compiled`, `retried` because their process died."""
+
+    found: int = 0
+    compiled: int = 0
+    retried: int = 0
+
+
+def compile_all(
+    jobs: Sequence[CompileJob],
+    store: ByteStore,
+    executor: Executor | None = None,
+    *,
+    max_workers: int = 1,
+    timeout: float | None = None,
+    stats: CompileStats | None = None,
+) -> list[Binary]:
+    """The binaries of all jobs, in their order; equal jobs are compiled once.
+
+    `executor` runs what the store lacks (a pool of at most `max_workers` processes where it is None). A job whose process
+    dies is run once more. Raises the first error, after the others have ended: CompileError TR201, TR203, TR204, KernelError.
+    """
+    stats = stats or CompileStats()
+    known: dict[str, Binary] = {}
+    wanted: dict[str, CompileJob] = {}
+    for job in jobs:
+        if (key := job.key) in known or key in wanted:
+            continue
+        if (binary := _find(store, key)) is not None:
+            stats.found += 1
+            known[key] = binary
+        else:
+            wanted[key] = job
+    if wanted and executor is not None:
+        known |= _compile(wanted, store, executor, timeout, stats)
+    elif wanted:
+        with WorkerPool(min(max_workers, len(wanted)), timeout) as pool:
+            known |= _compile(wanted, store, pool, None, stats)
+    return [known[job.key] for job in jobs]
+
+
+def _find(store: ByteStore, key: str) -> Binary | None:
+    data = store.get(key)
+    if data is None:
+        return None
+    try:
+        return binary_from_bytes(data)
+    except ValueError as error:
+        warnings.warn(f"a stored kernel is compiled again: {error} ({key})", RuntimeWarning, stacklevel=4)
+        return None
+
+
+def _compile(
+    wanted: dict[str, CompileJob], store: ByteStore, executor: Executor, timeout: float | None, stats: CompileStats
+) -> dict[str, Binary]:
+    pending = {key: _submit(executor, job) for key, job in wanted.items()}
+    done: dict[str, Binary] = {}
+    failure: Exception | None = None
+    for key, future in pending.items():
+        job = wanted[key]
+        try:
+            data = _result(executor, job, future, timeout, stats)
+        except Exception as error:  # every job ends before the first error is told
+            failure = failure or error
+            continue
+        stats.compiled += 1
+        store.put(key, data)
+        done[key] = binary_from_bytes(data)
+    if failure is not None:
+        raise failure
+    return done
+
+
+def _submit(executor: Executor, job: CompileJob) -> Future[bytes]:
+    try:
+        return executor.submit(compile_job, job.to_bytes())
+    except BrokenExecutor as error:
+        failed: Future[bytes] = Future()
+        failed.set_exception(error)
+        return failed
+
+
+def _result(
+    executor: Executor, job: CompileJob, future: Future[bytes], timeout: float | None, stats: CompileStats
+) -> bytes:
+    try:
+        try:
+            return future.result(timeout)
+        except BrokenExecutor as error:
+            warnings.warn(
+                f"compiling kernel '{job.kernel}' again: {error}", RuntimeWarning, stacklevel=5
+            )
+            stats.retried += 1
+            return _submit(executor, job).result(timeout)
+    except BrokenExecutor as error:
+        raise CompileError(
+            "TR203",
+            f"two compiler processes died over kernel '{job.kernel}' with config {job.config}: {error}",
+            "less memory is used with fewer processes at once: WRAPPER_IR_BUILD_JOBS=1",
+        ) from error
+    except TimeoutError as error:
+        raise CompileError(
+            "TR204",
+            f"compiling kernel '{job.kernel}' with config {job.config} took longer than {timeout or 0:g} s"
+            if timeout
+            else f"compiling kernel '{job.kernel}' with config {job.config}: {error}",
+            "raise TritonOptions.timeout, or leave the config out",
+        ) from error

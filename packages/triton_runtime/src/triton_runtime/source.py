@@ -1,0 +1,107 @@
+"""A definition's source text as a loaded function of Triton.
+
+Triton reads the source of its functions from files, so the text is kept in one, named by its hash. What was written
+once is never changed: any number of processes may load the same file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import tempfile
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from triton_runtime.errors import KernelError
+from wrapper_ir.kernels import TritonKernel
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from triton.runtime.jit import JITFunction
+
+__all__ = ["check_parameters", "load_function", "source_file"]
+
+
+def source_file(source: str, folder: Path) -> Path:
+    """The file in `folder` that holds exactly `source`; written, in one step, where it is missing or damaged."""
+    data = source.encode()
+    path = folder / f"kernel_{hashlib.sha256(data).hexdigest()[:40]}.py"
+    try:
+        if path.read_bytes() == data:
+            return path
+    except FileNotFoundError:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def load_function(name: str, source: str, entry: str, folder: Path) -> JITFunction:
+    """The `@triton.jit` function `entry` of a kernel's source, which runs as a Python module; `name` is the kernel's.
+
+    Raises KernelError TR104 where the module does not load, with the line; TR105 where it has no such function.
+    """
+    from triton.runtime.jit import JITFunction
+
+    module = _load(name, source, source_file(source, folder))
+    found = vars(module).get(entry)
+    if isinstance(found, JITFunction):
+        return found
+    if found is None:
+        what = f"has no function '{entry}'"
+    else:
+        what = f"has '{entry}' as {type(found).__module__}.{type(found).__qualname__}"
+    raise KernelError(
+        "TR105",
+        f"kernel '{name}': its source {what}",
+        "`entry` names a function decorated by `@triton.jit` alone: configs and heuristics belong to the definition",
+    )
+
+
+def check_parameters(kernel: TritonKernel, names: list[str]) -> None:
+    """Holds the function's own parameters against the definition; raises KernelError TR102."""
+    if tuple(names) != kernel.order:
+        raise KernelError(
+            "TR102",
+            f"kernel '{kernel.name}': '{kernel.entry}' takes ({', '.join(names)}), the definition says "
+            f"({', '.join(kernel.order)})",
+        )
+
+
+def _load(name: str, source: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None  # a .py file has a loader
+    module = importlib.util.module_from_spec(spec)
+    try:
+        # Not through the loader: it would write and trust bytecode by the file's time and size.
+        exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))
+    except Exception as error:  # whatever the module's own statements raise
+        raise KernelError(
+            "TR104",
+            f"kernel '{name}': its source does not load: {_place(error, source, path)}",
+            f"the source is in {path}; what it imports has to be installed",
+        ) from error
+    return module
+
+
+def _place(error: Exception, source: str, path: Path) -> str:
+    """What went wrong, with the number and text of the line of the source where it did."""
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError):
+        line, text = error.lineno, f"{type(error).__name__}: {error.msg}"
+    else:
+        frames = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+        line = frames[-1] if frames else None
+    lines = source.split("\n")
+    if line is None or not 0 < line <= len(lines):
+        return text
+    return f"{text}\n  line {line}: {lines[line - 1].strip()}"
