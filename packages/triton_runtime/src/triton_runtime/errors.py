@@ -19,11 +19,22 @@ A code never changes its meaning once released:
 | TR303 | LaunchError  | a number does not fit the parameter's type                             |
 | TR304 | LaunchError  | the kernel failed in the interpreter                                   |
 | TR305 | LaunchError  | no driver launches kernels on the target's device                      |
+| TR306 | LaunchError  | an address or number is no multiple of 16, which the code relies on    |
+| TR307 | LaunchError  | a grid is larger than devices allow, or negative                       |
+| TR308 | LaunchError  | the CUDA driver refused a launch, or a kernel before it failed         |
+| TR401 | (a warning)  | the cache directory cannot be written; its fallback is used            |
+| TR402 | (a warning)  | a cache entry is damaged or foreign; what it held is made again        |
+| TR403 | (a warning)  | the shared cache cannot be read; it is not asked again                 |
+| TR501 | DriverError  | there is no C++ compiler to build the launcher with                    |
+| TR502 | DriverError  | the launcher cannot be built                                           |
+| TR503 | DriverError  | the launcher cannot be stored or loaded                                |
+| TR504 | DriverError  | there is no CUDA driver that can be used                               |
+| TR505 | DriverError  | the CUDA driver refused to load a kernel                               |
 """
 
 from __future__ import annotations
 
-__all__ = ["CompileError", "KernelError", "LaunchError", "TritonRuntimeError"]
+__all__ = ["CompileError", "DriverError", "KernelError", "LaunchError", "TritonRuntimeError"]
 
 
 class TritonRuntimeError(Exception):
@@ -50,3 +61,7 @@ class CompileError(TritonRuntimeError):
 
 class LaunchError(TritonRuntimeError, TypeError):
     """A launch with arguments that do not fit the definition, or a kernel that failed (TR3nn)."""
+
+
+class DriverError(TritonRuntimeError):
+    """A device cannot be used, or does not take a kernel (TR5nn)."""
