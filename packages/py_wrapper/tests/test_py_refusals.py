@@ -18,7 +18,6 @@ PROVENANCE = 'provenance\n  #1 nodes("relu") ops("aten.relu.default") at("m.py:3
 REFUSED = {
     "stream": ("WIR910", "%y = call aten::relu(%x) stream(1) : f32[4]"),
     "copy_stream": ("WIR910", "copy %x, %x stream(2)"),
-    "event": ("WIR911", "%e = record_event @cuda:0"),
     "event_stream": ("WIR911", "%e = record_event stream(1)"),
     "symmetric": ("WIR913", '%s = alloc_storage 64 symmetric("g", 1)'),
 }

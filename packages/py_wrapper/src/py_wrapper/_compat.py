@@ -51,6 +51,7 @@ FAST_IMPORTS: Mapping[str, str] = {
     # Entry points of torch's own compiled code, two to four times as fast as their public counterparts;
     # present and alike in torch 2.11 to 2.13.
     "empty_cpu": "empty_cpu = torch._C._dynamo.guards._empty_strided_cpu",
+    "empty_cuda": "empty_cuda = torch._C._dynamo.guards._empty_strided_cuda",
     "empty_pinned": (
         "empty_pinned = torch._C._dynamo.guards._empty_strided_cpu_pinned if torch.cuda.is_available() else "
         "torch._C._dynamo.guards._empty_strided_cpu"

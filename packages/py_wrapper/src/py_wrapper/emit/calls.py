@@ -17,7 +17,6 @@ __all__ = ["call_extern", "collective", "launch", "unpack", "wait"]
 
 def launch(op: Launch, scope: FunctionScope) -> None:
     """A loaded kernel is a callable over its ordered arguments, and the numbers of its grid."""
-    scope.check_stream(op.stream)
     kernel = scope.module.kernel_names.get(op.kernel)
     if kernel is None:
         raise EmitError("PY101", f"the program has no kernel @{op.kernel}", scope)
@@ -26,7 +25,6 @@ def launch(op: Launch, scope: FunctionScope) -> None:
 
 def _call(op: CallExtern | CollectiveStart, head: str, scope: FunctionScope) -> None:
     """`head` and a call, with the arguments in structure, as the operator's schema has them."""
-    scope.check_stream(op.stream)
     callee = scope.module.extern_names.get(op.target)
     if callee is None:
         raise EmitError("PY101", f"the program declares no operator {op.target}", scope)

@@ -13,11 +13,8 @@ from wrapper_ir.ops import (
     Comment,
     DebugValue,
     Define,
-    RecordEvent,
-    SyncEvent,
-    WaitEvent,
 )
-from wrapper_ir.types import CPU, TensorType
+from wrapper_ir.types import TensorType
 
 __all__ = [
     "assert_expr",
@@ -26,9 +23,6 @@ __all__ = [
     "comment",
     "debug_value",
     "define",
-    "record_event",
-    "sync_event",
-    "wait_event",
 ]
 
 
@@ -78,32 +72,6 @@ def assert_finite(op: AssertFinite, scope: FunctionScope) -> None:
     scope.module.runtime("fail_finite")
     check = scope.module.helper(Helper.FINITE)
     scope.out.line(f"{check}({scope.name(op.tensor)}, {quoted(op.tensor.name)}, {quoted(op.message)})")
-
-
-def record_event(op: RecordEvent, scope: FunctionScope) -> None:
-    """The host does one thing after the other: its events have always happened."""
-    _on_host(op, scope)
-    scope.out.line(f"{scope.bind(op.result)} = None  # an event; on the CPU it has happened already")
-
-
-def wait_event(op: WaitEvent, scope: FunctionScope) -> None:
-    """Nothing to wait for."""
-    _on_host(op, scope)
-    scope.out.line(f"# wait for {scope.name(op.event)}: it has happened already")
-
-
-def sync_event(op: SyncEvent, scope: FunctionScope) -> None:
-    """Nothing to wait for: an event that is recorded on a device was refused there."""
-    scope.out.line(f"# synchronise with {scope.name(op.event)}: it has happened already")
-
-
-def _on_host(op: RecordEvent | WaitEvent, scope: FunctionScope) -> None:
-    if op.device.type != CPU.type or op.stream:
-        raise scope.not_supported(
-            "WIR911",
-            f"an event on stream {op.stream} of {op.device} needs a GPU",
-            "lower the program for the CPU",
-        )
 
 
 def comment(op: Comment, scope: FunctionScope) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import posixpath
+from contextlib import AbstractContextManager, nullcontext
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
+from py_wrapper.emit.streams import device_guard, on_stream
 from py_wrapper.emit.table import WRITERS
 from py_wrapper.emit.writer import WIDTH, quoted, tuple_text
 from wrapper_ir.analysis.groups import groups_of
@@ -27,14 +29,27 @@ def write_function(scope: FunctionScope, name: str, doc: str) -> None:
         _take_arguments(function, scope)
         if function is scope.module.program.main:
             _check_groups(scope)
-        last = _end_of_work(scope)
-        previous = ""
-        for position, op in enumerate(function.body):
-            if last <= position < len(function.body) - 1:
-                continue  # returning ends all variables
-            scope.position = position
-            previous = _announce(position, previous, scope)
+            with device_guard(scope.module, out):
+                _write_body(scope)
+        else:
+            _write_body(scope)
+
+
+def _write_body(scope: FunctionScope) -> None:
+    last = _end_of_work(scope)
+    previous = ""
+    for position, op in enumerate(scope.function.body):
+        if last <= position < len(scope.function.body) - 1:
+            continue  # returning ends all variables
+        scope.position = position
+        previous = _announce(position, previous, scope)
+        with _block(op, scope):
             WRITERS[type(op)](op, scope)
+
+
+def _block(op: Op, scope: FunctionScope) -> AbstractContextManager[None]:
+    """What an op is written in. An allocation may be written later, with its view, and sees to that itself."""
+    return nullcontext() if isinstance(op, AllocStorage) else on_stream(op, scope)
 
 
 def _take_arguments(function: Function, scope: FunctionScope) -> None:

@@ -14,6 +14,7 @@ class Helper(enum.Enum):
     """What a module may need; the value is its name there."""
 
     EMPTY = "empty_cpu"
+    EMPTY_CUDA = "empty_cuda"
     EMPTY_PINNED = "empty_pinned"
     REINTERPRET = "reinterpret"
     ASSERT_LAYOUT = "assert_size_stride"
@@ -98,6 +99,7 @@ def check_groups(*names):
 
 HELPERS: Mapping[Helper, str] = {
     Helper.EMPTY: FAST_IMPORTS["empty_cpu"],
+    Helper.EMPTY_CUDA: FAST_IMPORTS["empty_cuda"],
     Helper.EMPTY_PINNED: FAST_IMPORTS["empty_pinned"],
     Helper.REINTERPRET: FAST_IMPORTS["reinterpret"],
     Helper.ASSERT_LAYOUT: _ASSERT_LAYOUT,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.scope import FunctionScope
+from py_wrapper.emit.streams import on_stream
 from py_wrapper.emit.writer import quoted, tuple_text
 from py_wrapper.errors import EmitError
 from wrapper_ir.expr import Expr, Int, Mul, floordiv
@@ -23,7 +24,7 @@ from wrapper_ir.ops import (
     ViewMode,
     ZeroMode,
 )
-from wrapper_ir.types import Device, DType, MemoryKind, StorageType, TensorType
+from wrapper_ir.types import CPU, DType, MemoryKind, StorageType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = [
@@ -44,7 +45,6 @@ _ONE = Int(1)
 
 def alloc(op: AllocStorage, scope: FunctionScope) -> None:
     """A storage with one view of all of it becomes a tensor of that type; any other one a flat tensor."""
-    scope.check_stream(op.stream)
     type = _storage_type(op.result)
     sole = scope.sole_view(op.result)
     if sole is not None and _is_whole(sole, type):
@@ -55,7 +55,8 @@ def alloc(op: AllocStorage, scope: FunctionScope) -> None:
     count = _divided(type.nbytes, dtype.itemsize)
     assert count is not None
     text = _empty((count,), (_ONE,), dtype, type, scope)
-    scope.out.line(f"{scope.bind(op.result)} = {_filled(text, op, scope)}")
+    with on_stream(op, scope):
+        scope.out.line(f"{scope.bind(op.result)} = {_filled(text, op, scope)}")
 
 
 def _storage_type(value: Value) -> StorageType:
@@ -111,7 +112,9 @@ def _empty(
             f"symmetric memory of group {type.space.group!r} needs processes on GPUs",
             "allocate in the default memory space",
         )
-    if type.device != Device("cpu"):
+    if type.device.type == "cuda" and type.device == scope.module.program.target.device:
+        return f"{scope.module.helper(Helper.EMPTY_CUDA)}({args}, {torch_dtype})"
+    if type.device != CPU:
         return f"torch.empty_strided({args}, dtype={torch_dtype}, device={quoted(str(type.device))})"
     helper = Helper.EMPTY_PINNED if type.space.kind is MemoryKind.PINNED else Helper.EMPTY
     return f"{scope.module.helper(helper)}({args}, {torch_dtype})"
@@ -133,7 +136,8 @@ def view(op: View, scope: FunctionScope) -> None:
     pending = scope.pending.pop(op.source, None)
     if pending is not None:
         text = _empty(type.sizes, type.strides, type.dtype, _storage_type(op.source), scope)
-        scope.out.line(f"{scope.bind(op.result)} = {_filled(text, pending, scope)}")
+        with on_stream(pending, scope):
+            scope.out.line(f"{scope.bind(op.result)} = {_filled(text, pending, scope)}")
         return
     text = _window(op, type, scope)
     if op.mode is ViewMode.ALIAS:
@@ -187,7 +191,6 @@ def drop(op: Drop, scope: FunctionScope) -> None:
 
 def copy(op: Copy, scope: FunctionScope) -> None:
     """`copy_` broadcasts and converts as the op does."""
-    scope.check_stream(op.stream)
     flag = ", non_blocking=True" if op.non_blocking else ""
     scope.out.line(f"{scope.name(op.dst)}.copy_({scope.name(op.src)}{flag})")
 

@@ -17,7 +17,7 @@ from wrapper_ir.program import Function, Program
 from wrapper_ir.runtime.kernel_files import short_name
 from wrapper_ir.schemas import parse_schema
 from wrapper_ir.signature import TreeSpec
-from wrapper_ir.types import TensorType
+from wrapper_ir.types import Device, TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["ModuleScope"]
@@ -45,6 +45,8 @@ class ModuleScope:
         self.kernel_names = {
             k.name: self.names(short_name(k.name)) for k in program.kernels if k.name in launched
         }
+        self.streams: dict[tuple[Device, int], str] = {}
+        """Names of streams that are made when the module is loaded."""
         self.extern_globals: dict[str, str] = {}
         called = {
             op.target
@@ -103,6 +105,13 @@ class ModuleScope:
         """The name of a helper, which the module then defines."""
         self.helpers[helper] = None
         return helper.value
+
+    def stream(self, device: Device, number: int) -> str:
+        """The name of a stream besides the current one, which the module then makes."""
+        name = self.streams.get((device, number))
+        if name is None:
+            name = self.streams[device, number] = self.names(f"stream{number}")
+        return name
 
     def runtime(self, name: str) -> str:
         """The name of a function of `wrapper_ir.runtime`, which the module then imports."""

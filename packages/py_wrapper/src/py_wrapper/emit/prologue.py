@@ -30,6 +30,8 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: 
         if not text.startswith("\n"):
             out.line(text)
     _write_lookups(scope, out)
+    for (device, _), variable in scope.streams.items():
+        out.line(f"{variable} = torch.{device.type}.Stream({quoted(str(device))})")
     for text in needed.values():
         if text.startswith("\n"):
             poison = scope.options.poison or 0

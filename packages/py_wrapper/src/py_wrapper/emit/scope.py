@@ -184,15 +184,6 @@ class FunctionScope:
         """An error that names the op and its place."""
         return NotSupportedError(code, f"{what}\n{self.place()}", hint=hint)
 
-    def check_stream(self, stream: int) -> None:
-        """Raises NotSupportedError WIR910 for any but the current stream."""
-        if stream:
-            raise self.not_supported(
-                "WIR910",
-                f"stream {stream} needs a GPU",
-                "lower the program for the CPU, or put it on stream 0",
-            )
-
     def place(self) -> str:
         """The op in its surroundings."""
         from wrapper_ir.text import print_excerpt

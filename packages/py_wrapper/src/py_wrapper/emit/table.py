@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from py_wrapper.emit import calls, checks, control, memory
+from py_wrapper.emit import calls, checks, control, memory, streams
 from py_wrapper.emit.scope import FunctionScope
 from wrapper_ir.ops import (
     AllocStorage,
@@ -60,9 +60,9 @@ WRITERS: Mapping[type[OpBase], Callable[[Any, FunctionScope], None]] = {
     WhileLoop: control.while_loop,
     CallSubgraph: control.call_subgraph,
     Return: control.return_,
-    RecordEvent: checks.record_event,
-    WaitEvent: checks.wait_event,
-    SyncEvent: checks.sync_event,
+    RecordEvent: streams.record_event,
+    WaitEvent: streams.wait_event,
+    SyncEvent: streams.sync_event,
     CollectiveStart: calls.collective,
     Wait: calls.wait,
     Comment: checks.comment,
