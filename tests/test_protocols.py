@@ -12,6 +12,7 @@ from torch import Tensor
 import cpp_wrapper
 import inductor_frontend
 import py_wrapper
+import triton_runtime
 from wrapper_ir import protocols, registry
 from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, Machine
 
@@ -20,6 +21,7 @@ FRONTEND: Frontend = inductor_frontend.FRONTEND
 EMITTER: Emitter[object] = py_wrapper.EMITTER
 MACHINE: Machine[Tensor] = py_wrapper.TORCH_MACHINE
 RUNTIME: KernelRuntime = cpp_wrapper.KERNEL_RUNTIME
+TRITON_RUNTIME: KernelRuntime = triton_runtime.KERNEL_RUNTIME
 
 PLUGINS: list[tuple[str, Callable[[str], object], type, str]] = [
     ("frontends", registry.frontend, Frontend, "inductor"),

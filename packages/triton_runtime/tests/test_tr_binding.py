@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from packages.triton_runtime.tests.triton_texts import bound
 
 from triton_runtime import KernelError, bind
 from triton_runtime.binding import TRITON_TYPES
 from wrapper_ir.kernels import ParamKind, TritonKernel
 from wrapper_ir.types import DType
-
-from packages.triton_runtime.tests.triton_texts import bound
 
 GRID = "\n  grid(1)"
 
@@ -19,7 +18,9 @@ def signature(kernel: TritonKernel, config: int = 0) -> dict[str, str]:
 
 
 def test_arguments_keep_the_functions_order_and_remember_their_own() -> None:
-    kernel = bound("write f16* out, i64 n, read bf16* x", "order(x, n, out)\n  configs({} warps(4) stages(1))" + GRID)
+    kernel = bound(
+        "write f16* out, i64 n, read bf16* x", "order(x, n, out)\n  configs({} warps(4) stages(1))" + GRID
+    )
     binding = bind(kernel, kernel.configs[0])
     assert binding.signature == (("x", "*bf16"), ("n", "i64"), ("out", "*fp16"))
     assert [(a.name, a.position) for a in binding.arguments] == [("x", 2), ("n", 1), ("out", 0)]
@@ -30,7 +31,8 @@ def test_none_and_one_and_folded_values_are_constants() -> None:
     """What the caller would pass as None or 1 never becomes an argument of the compiled kernel."""
     kernel = bound(
         "read f32* x, i32 n",
-        "order(x, bias, stride, n)\n  constants(bias = none, stride = 1)\n  configs({} warps(4) stages(1))" + GRID,
+        "order(x, bias, stride, n)\n  constants(bias = none, stride = 1)\n  configs({} warps(4) stages(1))"
+        + GRID,
     )
     binding = bind(kernel, kernel.configs[0])
     assert binding.signature == (("x", "*fp32"), ("bias", "constexpr"), ("stride", "constexpr"), ("n", "i32"))
@@ -90,7 +92,8 @@ def test_blocks_of_descriptors_come_from_the_config() -> None:
     kernel = bound(
         "read f16[] a block(BLOCK_M, 2*BLOCK_K), i32 n",
         "order(a, n, BLOCK_M, BLOCK_K)\n"
-        "  configs({BLOCK_M = 64, BLOCK_K = 16} warps(4) stages(1), {BLOCK_M = 128, BLOCK_K = 32} warps(4) stages(1))" + GRID,
+        "  configs({BLOCK_M = 64, BLOCK_K = 16} warps(4) stages(1), {BLOCK_M = 128, BLOCK_K = 32} warps(4) stages(1))"
+        + GRID,
     )
     assert signature(kernel, 0)["a"] == "tensordesc<fp16[64, 32]>"
     assert signature(kernel, 1)["a"] == "tensordesc<fp16[128, 64]>"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from packages.triton_runtime.tests.triton_texts import bound
 
 from triton_runtime import KernelError, make_grid
 from wrapper_ir.expr import evaluate
-
-from packages.triton_runtime.tests.triton_texts import bound
 
 CONFIGS = "configs({X = 128, Y = 4, FLAG = true} warps(4) stages(1), {X = 7, Y = 1, FLAG = false} warps(1) stages(1))"
 
@@ -34,7 +33,12 @@ def test_the_function_computes_the_expressions(grid: str, config: int) -> None:
     made = make_grid(kernel, chosen)
     values = (0, 1, 7, 127, 128, 129, 65535, 65536, 262141, 1 << 33)
     for x, y, *g0 in product(values, values, *([(0, 1, 65535, 65536)] if kernel.grid_params else [])):
-        env = {"xnumel": x, "ynumel": y, **dict(chosen.meta), **dict(zip(kernel.grid_params, g0, strict=True))}
+        env = {
+            "xnumel": x,
+            "ynumel": y,
+            **dict(chosen.meta),
+            **dict(zip(kernel.grid_params, g0, strict=True)),
+        }
         expected = [evaluate(size, env) for size in kernel.grid]
         assert made(None, x, y, *g0) == (*expected, 1, 1)[:3]
         assert all(type(size) is int for size in made(None, x, y, *g0))
@@ -42,7 +46,8 @@ def test_the_function_computes_the_expressions(grid: str, config: int) -> None:
 
 def test_a_configs_own_grid_replaces_the_kernels() -> None:
     kernel = bound(
-        "i32 n", "order(n, B)\n  configs({B = 2} warps(1) stages(1), {B = 4} warps(1) stages(1) grid(1, n))\n  grid(ceildiv(n, B))"
+        "i32 n",
+        "order(n, B)\n  configs({B = 2} warps(1) stages(1), {B = 4} warps(1) stages(1) grid(1, n))\n  grid(ceildiv(n, B))",
     )
     assert make_grid(kernel, kernel.configs[0])(9) == (5, 1, 1)
     assert make_grid(kernel, kernel.configs[1])(9) == (1, 9, 1)
@@ -57,7 +62,8 @@ def test_a_fixed_grid_is_known_without_a_launch() -> None:
 
 def test_parameters_need_no_python_names() -> None:
     kernel = bound(
-        'read f32* "in out", i32 n, i32 lambda', 'order("in out", n, lambda)\n  configs({} warps(1) stages(1))\n  grid(n, 2*n)'
+        'read f32* "in out", i32 n, i32 lambda',
+        'order("in out", n, lambda)\n  configs({} warps(1) stages(1))\n  grid(n, 2*n)',
     )
     assert make_grid(kernel, kernel.configs[0])(None, 3, 4) == (3, 6, 1)
 

@@ -23,7 +23,9 @@ ADD_CLAUSES = """
   grid(ceildiv(n, BLOCK))
 """
 
-ADD_PARAMS = "read f32* x_ptr divisible(16), read f32* y_ptr divisible(16), write f32* out_ptr divisible(16), i32 n"
+ADD_PARAMS = (
+    "read f32* x_ptr divisible(16), read f32* y_ptr divisible(16), write f32* out_ptr divisible(16), i32 n"
+)
 
 
 def kernel_of(params: str, clauses: str, source: str, *, entry: str, name: str = "k") -> TritonKernel:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from triton_runtime.binding import Binding, BoundArgument, bind
 from triton_runtime.errors import CompileError, KernelError, LaunchError, TritonRuntimeError
 from triton_runtime.grids import Grid, make_grid
+from triton_runtime.options import TritonOptions
 from triton_runtime.protocols import Binary, BinaryFacts, ByteStore, Driver, Launchable
+from triton_runtime.runtime import TritonRuntime
 
 __all__ = [
+    "KERNEL_RUNTIME",
     "Binary",
     "BinaryFacts",
     "Binding",
@@ -19,7 +22,12 @@ __all__ = [
     "KernelError",
     "LaunchError",
     "Launchable",
+    "TritonOptions",
+    "TritonRuntime",
     "TritonRuntimeError",
     "bind",
     "make_grid",
 ]
+
+KERNEL_RUNTIME = TritonRuntime()
+"""The entry point `wrapper_ir.kernel_runtimes: triton`, with default options."""

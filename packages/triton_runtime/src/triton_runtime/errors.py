@@ -10,6 +10,8 @@ A code never changes its meaning once released:
 | TR104 | KernelError  | the source does not load as a Python module                            |
 | TR105 | KernelError  | the source has no `@triton.jit` function of the entry's name           |
 | TR106 | KernelError  | a grid names something that is no whole number of the launch           |
+| TR107 | KernelError  | a driver cannot load kernels for this device                           |
+| TR108 | KernelError  | neither the cache directory nor its fallback can be written            |
 | TR201 | CompileError | Triton's compiler refused a kernel                                     |
 | TR202 | CompileError | the target is not one that kernels can be compiled for                 |
 | TR203 | CompileError | a compiler process died twice over one kernel                          |

@@ -79,7 +79,7 @@ def check_parameters(kernel: TritonKernel, names: list[str]) -> None:
 
 def _load(name: str, source: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None  # a .py file has a loader
+    assert spec is not None  # a .py file has a loader
     module = importlib.util.module_from_spec(spec)
     try:
         # Not through the loader: it would write and trust bytecode by the file's time and size.

@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import IO, Any
 
 from triton_runtime import errors
@@ -90,7 +91,7 @@ class _Worker:
     """One process, asked by one thread at a time."""
 
     def __init__(self) -> None:
-        self._errors: IO[bytes] = tempfile.TemporaryFile()
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
         self._process = subprocess.Popen(
             # -P: the folder that we happen to run in is no place for modules
             [sys.executable, "-P", "-m", "triton_runtime.compile.worker"],
@@ -127,10 +128,8 @@ class _Worker:
     def end(self) -> None:
         """Ends an idle process, gently first."""
         assert self._process.stdin is not None
-        try:
+        with suppress(OSError):
             self._process.stdin.close()
-        except OSError:
-            pass
         try:
             self._process.wait(_GOODBYE)
         except subprocess.TimeoutExpired:
@@ -141,10 +140,8 @@ class _Worker:
         """Ends a process that is not to be trusted any more."""
         self._process.kill()
         assert self._process.stdin is not None
-        try:
+        with suppress(OSError):  # over what was still to be written to it
             self._process.stdin.close()
-        except OSError:  # what was still to be written to it
-            pass
         self._close()
 
     def _close(self) -> None:

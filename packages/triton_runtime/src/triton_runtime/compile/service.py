@@ -86,7 +86,11 @@ def _find(store: ByteStore, key: str) -> Binary | None:
 
 
 def _compile(
-    wanted: dict[str, CompileJob], store: ByteStore, executor: Executor, timeout: float | None, stats: CompileStats
+    wanted: dict[str, CompileJob],
+    store: ByteStore,
+    executor: Executor,
+    timeout: float | None,
+    stats: CompileStats,
 ) -> dict[str, Binary]:
     pending = {key: _submit(executor, job) for key, job in wanted.items()}
     done: dict[str, Binary] = {}
@@ -122,9 +126,7 @@ def _result(
         try:
             return future.result(timeout)
         except BrokenExecutor as error:
-            warnings.warn(
-                f"compiling kernel '{job.kernel}' again: {error}", RuntimeWarning, stacklevel=5
-            )
+            warnings.warn(f"compiling kernel '{job.kernel}' again: {error}", RuntimeWarning, stacklevel=5)
             stats.retried += 1
             return _submit(executor, job).result(timeout)
     except BrokenExecutor as error:

@@ -1,0 +1,43 @@
+"""The driver that runs nothing and writes down what it would have run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from triton_runtime.protocols import Launchable
+from wrapper_ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.types import Device
+
+__all__ = ["FakeDriver", "RecordedLaunch"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedLaunch:
+    """One launch: the arguments as they were given, the numbers of the grid among them, and the grid's sizes."""
+
+    kernel: TritonKernel
+    config: TritonConfig
+    grid: tuple[int, int, int]
+    args: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeDriver:
+    """Records launches, in order, in `launches`. `needs_binary`: as a device would, so that kernels are compiled."""
+
+    needs_binary: bool = False
+    launches: list[RecordedLaunch] = field(default_factory=list)
+    name: str = field(default="fake", init=False)
+
+    def load(self, launchable: Launchable, device: Device) -> LoadedKernel:
+        """A callable that records; it looks at nothing but the numbers of the grid."""
+
+        def record(*args: object) -> None:
+            self.launches.append(
+                RecordedLaunch(
+                    kernel=launchable.kernel, config=launchable.config, grid=launchable.grid(*args), args=args
+                )
+            )
+
+        return record

@@ -1,0 +1,91 @@
+"""Reductions and scans with any combining function, some steps for a whole block instead of one for an element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["reduce", "scan"]
+
+# Any: Triton's tensors and functions, which have no types
+Tensors = tuple[Any, ...]
+
+
+def reduce(input: Any, axis: int | None, combine_fn: Any, keep_dims: bool = False, **_: object) -> Any:
+    """`tl.reduce`: neighbours are combined pair by pair, so that what is on the left stays on the left."""
+    tensors = input if isinstance(input, tuple) else (input,)
+    arrays = [t.handle.data for t in tensors]
+    types = [t.dtype for t in tensors]
+    dims = arrays[0].ndim
+    if axis is None:
+        arrays = [a.reshape(-1) for a in arrays]
+    along = 0 if axis is None else int(axis) % dims
+    arrays = [np.moveaxis(a, along, 0) for a in arrays]
+    if _is_sum(combine_fn, arrays):
+        arrays = [a.sum(axis=0, keepdims=True, dtype=a.dtype) for a in arrays]
+    while arrays[0].shape[0] > 1:
+        rest = [a[-1:] for a in arrays] if arrays[0].shape[0] % 2 else None
+        count = arrays[0].shape[0] // 2 * 2
+        arrays = _combined(combine_fn, [a[0:count:2] for a in arrays], [a[1:count:2] for a in arrays], types)
+        if rest is not None:
+            arrays = [np.concatenate([a, r]) for a, r in zip(arrays, rest, strict=True)]
+    if keep_dims:
+        arrays = [np.moveaxis(a, 0, along) if axis is not None else a.reshape((1,) * dims) for a in arrays]
+    else:
+        arrays = [a[0] for a in arrays]
+    results = tuple(_tensor(a, type_) for a, type_ in zip(arrays, types, strict=True))
+    return results if isinstance(input, tuple) else results[0]
+
+
+def scan(input: Any, axis: int, combine_fn: Any, reverse: bool = False, **_: object) -> Any:
+    """`tl.associative_scan`: each element is combined with the one 1, 2, 4, ... places before it."""
+    tensors = input if isinstance(input, tuple) else (input,)
+    types = [t.dtype for t in tensors]
+    along = int(axis) % tensors[0].handle.data.ndim
+    arrays = [np.moveaxis(t.handle.data, along, 0) for t in tensors]
+    if reverse:
+        arrays = [a[::-1] for a in arrays]
+    count, step = arrays[0].shape[0], 1
+    while step < count:
+        # the first elements are combined with what stands at the end, and then stay what they were
+        before = [np.roll(a, step, axis=0) for a in arrays]
+        combined = _combined(combine_fn, before, arrays, types)
+        arrays = [np.concatenate([a[:step], c[step:]]) for a, c in zip(arrays, combined, strict=True)]
+        step *= 2
+    if reverse:
+        arrays = [a[::-1] for a in arrays]
+    results = tuple(_tensor(np.moveaxis(a, 0, along), t) for a, t in zip(arrays, types, strict=True))
+    return results if isinstance(input, tuple) else results[0]
+
+
+def _is_sum(combine_fn: Any, arrays: list[Any]) -> bool:
+    """Whether numpy's own sum says the same: elements that Triton keeps as bits (bfloat16) are no numbers of numpy's.
+
+    The interpreter keeps such types in unsigned integers, so those always go the long way.
+    """
+    import triton.language as tl
+
+    return combine_fn == tl.standard._sum_combine and all(a.dtype.kind in "fi" for a in arrays)
+
+
+def _combined(combine_fn: Any, left: list[Any], right: list[Any], types: list[Any]) -> list[Any]:
+    args = [_tensor(a, t) for a, t in zip([*left, *right], [*types, *types], strict=True)]
+    given = combine_fn(*args)
+    results = given if isinstance(given, tuple) else (given,)
+    return [_data(r, a) for r, a in zip(results, left, strict=True)]
+
+
+def _data(result: Any, like: Any) -> Any:
+    """A result in the shape and type of what it came from; combining functions may return plain numbers."""
+    data = result.handle.data if hasattr(result, "handle") else np.asarray(result)
+    return np.broadcast_to(data.astype(like.dtype), like.shape)
+
+
+def _tensor(data: Any, dtype: Any) -> Any:
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    if data.ndim == 0:
+        return tl.tensor(TensorHandle(data.reshape(1), dtype), dtype)
+    return tl.tensor(TensorHandle(np.ascontiguousarray(data), dtype), tl.block_type(dtype, list(data.shape)))

@@ -1,0 +1,51 @@
+"""Functions of Triton as functions that the interpreter can call."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from triton.runtime.jit import JITFunction
+
+__all__ = ["Rewriter"]
+
+# Any: what such a function takes and returns is Triton's, which has no types
+Interpreted = Callable[..., Any]
+
+
+class Rewriter:
+    """Rewrites each function once: what a function assigns becomes a tensor, as in a compiled kernel.
+
+    The functions get a copy of their module's names, so that modules stay as they were.
+    """
+
+    def __init__(self) -> None:
+        self._done: dict[Callable[..., Any], Interpreted] = {}  # Any: see above
+
+    def __call__(self, function: JITFunction) -> Interpreted:
+        """The interpreter's version of `function`."""
+        raw: Callable[..., Any] = function.fn  # Any: see above
+        if raw not in self._done:
+            self._done[raw] = _rewritten(raw)
+        return self._done[raw]
+
+
+def _rewritten(raw: Callable[..., Any]) -> Interpreted:  # Any: see above
+    from triton.runtime import interpreter
+
+    lines, first = inspect.getsourcelines(raw)
+    tree = ast.parse(textwrap.dedent("".join(lines)))
+    [definition] = tree.body
+    assert isinstance(definition, ast.FunctionDef)  # what @triton.jit takes
+    definition.decorator_list = []
+    tree = interpreter.ASTTransformer().visit(tree)
+    ast.fix_missing_locations(tree)
+    ast.increment_lineno(tree, first - 1)
+    names = {**raw.__globals__, "interpreter_semantic": interpreter.interpreter_semantic}
+    exec(compile(tree, raw.__code__.co_filename, "exec", dont_inherit=True), names)
+    rewritten: Interpreted = names[definition.name]
+    return rewritten

@@ -1,0 +1,37 @@
+"""Options of the Triton kernel runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from triton_runtime.protocols import ByteStore, Driver
+from wrapper_ir.kernels import TritonConfig, TritonKernel
+
+__all__ = ["Choose", "TritonOptions", "first_config"]
+
+Choose = Callable[[TritonKernel], TritonConfig]
+"""Says which config of a kernel to take."""
+
+
+def first_config(kernel: TritonKernel) -> TritonConfig:
+    """The config that a definition lists first: tuning puts its choice there."""
+    return kernel.configs[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TritonOptions:
+    """How kernels are chosen, compiled and run.
+
+    `choose`: which config to take. `executor`: runs compilations; None: as many processes as the environment's
+    WRAPPER_IR_BUILD_JOBS says, for as long as there are kernels to compile. `timeout`: seconds for one compilation.
+    `store`: keeps what was compiled; None: the store on disk. `driver`: replaces the one that the target's device would
+    have.
+    """
+
+    choose: Choose = first_config
+    executor: Executor | None = None
+    timeout: float | None = 600.0
+    store: ByteStore | None = None
+    driver: Driver | None = None

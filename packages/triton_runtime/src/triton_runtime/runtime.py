@@ -1,0 +1,117 @@
+"""The `KernelRuntime` of kind "triton"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from triton_runtime.binding import bind
+from triton_runtime.compile.job import make_job
+from triton_runtime.compile.service import CompileStats, MemoryStore, compile_all
+from triton_runtime.errors import KernelError, LaunchError
+from triton_runtime.folders import usable_folder
+from triton_runtime.grids import make_grid
+from triton_runtime.options import TritonOptions
+from triton_runtime.protocols import Binary, ByteStore, Driver, Launchable
+from triton_runtime.settings import Settings, read_settings
+from wrapper_ir.kernels import KernelDef, TritonKernel
+from wrapper_ir.program import Target
+from wrapper_ir.protocols import LoadedKernel
+
+__all__ = ["TritonRuntime"]
+
+
+@dataclass(slots=True, kw_only=True)
+class TritonRuntime:
+    """Compiles, caches and loads Triton kernels.
+
+    Kernels of programs for `cuda` run on that device; those of programs for `cpu` in Triton's interpreter. `settings`:
+    None reads the environment at every load. `stats` counts what became of the kernels that were asked for.
+    """
+
+    options: TritonOptions = field(default_factory=TritonOptions)
+    settings: Settings | None = None
+    kind: str = field(default="triton", init=False)
+    stats: CompileStats = field(default_factory=CompileStats, init=False)
+    _memory: MemoryStore = field(default_factory=MemoryStore, init=False, repr=False)
+
+    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+        """Loads one kernel; see `load_all`."""
+        return self.load_all([kernel], target)[kernel.name]
+
+    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+        """Loads kernels, by name; what no store has is compiled, in parallel.
+
+        A loaded kernel takes the arguments of its parameters, then the numbers of its grid, and returns None.
+        Raises KernelError, CompileError, or LaunchError TR305 for a device that no driver is for.
+        """
+        if not kernels:
+            return {}
+        settings = self.settings or read_settings()
+        folder = usable_folder(settings, "triton")
+        driver = self.options.driver or _driver(target, folder)
+        launchables = [self._launchable(kernel) for kernel in _by_name(kernels).values()]
+        if driver.needs_binary:
+            binaries = self._compile(launchables, target, folder, settings.jobs)
+            launchables = [
+                replace(one, binary=binary) for one, binary in zip(launchables, binaries, strict=True)
+            ]
+        return {one.kernel.name: driver.load(one, target.device) for one in launchables}
+
+    def compile(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, Binary]:
+        """The binaries of kernels, by name, for a device that need not be there."""
+        settings = self.settings or read_settings()
+        folder = usable_folder(settings, "triton")
+        launchables = [self._launchable(kernel) for kernel in _by_name(kernels).values()]
+        binaries = self._compile(launchables, target, folder, settings.jobs)
+        return {one.kernel.name: binary for one, binary in zip(launchables, binaries, strict=True)}
+
+    def _launchable(self, kernel: TritonKernel) -> Launchable:
+        config = self.options.choose(kernel)
+        return Launchable(
+            kernel=kernel, config=config, binding=bind(kernel, config), grid=make_grid(kernel, config)
+        )
+
+    def _compile(
+        self, launchables: Sequence[Launchable], target: Target, folder: Path, workers: int
+    ) -> list[Binary]:
+        jobs = [make_job(one.kernel, one.config, target, str(folder / "sources")) for one in launchables]
+        return compile_all(
+            jobs,
+            self._store(),
+            self.options.executor,
+            max_workers=workers,
+            timeout=self.options.timeout,
+            stats=self.stats,
+        )
+
+    def _store(self) -> ByteStore:
+        return self.options.store or self._memory
+
+
+def _by_name(kernels: Sequence[KernelDef]) -> dict[str, TritonKernel]:
+    known: dict[str, TritonKernel] = {}
+    for kernel in kernels:
+        if not isinstance(kernel, TritonKernel):
+            raise KernelError("TR101", f"kernel '{kernel.name}' is of kind '{kernel.kind}', not 'triton'")
+        if known.setdefault(kernel.name, kernel) != kernel:
+            raise KernelError("TR101", f"two different kernels are named '{kernel.name}'")
+        if not kernel.configs:
+            raise KernelError("TR101", f"kernel '{kernel.name}' has no config")
+    return known
+
+
+def _driver(target: Target, folder: Path) -> Driver:
+    """The driver of a target's device; imported when it is wanted, because each brings its own world."""
+    match target.device.type:
+        case "cpu":
+            from triton_runtime.interp import InterpreterDriver
+
+            return InterpreterDriver(folder=folder / "sources")
+        case other:
+            raise LaunchError(
+                "TR305",
+                f"no driver launches Triton kernels on '{other}'",
+                "pass one as TritonOptions.driver",
+            )
