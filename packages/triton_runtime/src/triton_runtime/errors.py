@@ -32,11 +32,14 @@ A code never changes its meaning once released:
 | TR503 | DriverError  | the launcher cannot be stored or loaded                                |
 | TR504 | DriverError  | there is no CUDA driver that can be used                               |
 | TR505 | DriverError  | the CUDA driver refused to load a kernel                               |
+| TR601 | TuningError  | a text is no tuning record                                             |
+| TR602 | TuningError  | no candidate of a kernel can be compiled and run                       |
+| TR603 | TuningError  | processes that tune together have different kernels                    |
 """
 
 from __future__ import annotations
 
-__all__ = ["CompileError", "DriverError", "KernelError", "LaunchError", "TritonRuntimeError"]
+__all__ = ["CompileError", "DriverError", "KernelError", "LaunchError", "TritonRuntimeError", "TuningError"]
 
 
 class TritonRuntimeError(Exception):
@@ -67,3 +70,7 @@ class LaunchError(TritonRuntimeError, TypeError):
 
 class DriverError(TritonRuntimeError):
     """A device cannot be used, or does not take a kernel (TR5nn)."""
+
+
+class TuningError(TritonRuntimeError):
+    """Nothing can be chosen (TR6nn)."""

@@ -1,0 +1,36 @@
+"""Tunes kernels: measures candidates honestly, records every time, and chooses from the record alone."""
+
+from triton_runtime.tune.candidates import config_key, config_of, neighbours, with_config
+from triton_runtime.tune.decide import Decision, decide
+from triton_runtime.tune.measure import MeasureOptions, Timer, measure
+from triton_runtime.tune.ranks import gather_over
+from triton_runtime.tune.record import Entry, Place, TuningRecord
+from triton_runtime.tune.timers import TIMERS, HostTimer, StreamTimer, timer_for
+from triton_runtime.tune.tuner import Gather, LoadEach, TuneOptions, Tuner, Where, record_of, with_record
+
+__all__ = [
+    "TIMERS",
+    "Decision",
+    "Entry",
+    "Gather",
+    "HostTimer",
+    "LoadEach",
+    "MeasureOptions",
+    "Place",
+    "StreamTimer",
+    "Timer",
+    "TuneOptions",
+    "Tuner",
+    "TuningRecord",
+    "Where",
+    "config_key",
+    "config_of",
+    "decide",
+    "gather_over",
+    "measure",
+    "neighbours",
+    "record_of",
+    "timer_for",
+    "with_config",
+    "with_record",
+]

@@ -1,0 +1,84 @@
+"""Keeps a launch's arguments as they were while a kernel runs on them again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from wrapper_ir.kernels import TritonKernel
+
+__all__ = ["Preserved"]
+
+# Any in this file: the arguments of a launch, tensors and numbers.
+
+
+class Preserved:
+    """A context in which a kernel may run often on the same arguments.
+
+    `ready` sets everything to what the next run shall find: tensors that a run reads and writes, or that the kernel says
+    to restore, as they were; those that it says to reset, zero. Only these are copied, whole storages, each once: on
+    their device as long as the copies take no more than `budget` bytes, else on the host. Leaving the context restores
+    them, also after a failure. What a kernel only writes is left as the last run made it: a real launch follows.
+    """
+
+    def __init__(self, kernel: TritonKernel, args: Sequence[Any], budget: int) -> None:
+        tensors = {p.name: (p, a) for p, a in zip(kernel.params, args) if isinstance(a, Tensor)}
+        read = {_key(a) for p, a in tensors.values() if p.access.reads}
+        self._copies: list[tuple[Tensor, Tensor]] = []
+        self._reset = [tensors[name][1] for name in kernel.reset if name in tensors]
+        wanted: dict[int, Tensor] = {}
+        for name, (param, tensor) in tensors.items():
+            if name in kernel.restore or (param.access.writes and _key(tensor) in read):
+                wanted.setdefault(_key(tensor), tensor)
+        for tensor in wanted.values():
+            whole = _bytes(tensor)
+            near = whole.numel() <= budget
+            budget -= whole.numel() if near else 0
+            self._copies.append((whole, _copy(whole, near)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all copies."""
+        return sum(copy.numel() for _, copy in self._copies)
+
+    def ready(self) -> None:
+        """Before each run."""
+        self._restore()
+        for tensor in self._reset:
+            tensor.zero_()
+
+    def _restore(self) -> None:
+        for whole, copy in self._copies:
+            whole.copy_(copy)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, place: TracebackType | None
+    ) -> None:
+        self._restore()
+
+
+def _key(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    """The whole storage under a tensor."""
+    storage = tensor.untyped_storage()
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (storage.nbytes(),), (1,))
+
+
+def _copy(whole: Tensor, near: bool) -> Tensor:
+    """A copy beside the original, or on the host where there is no room."""
+    if near:
+        try:
+            return whole.clone()
+        except torch.OutOfMemoryError:
+            pass
+    return whole.to("cpu", copy=True)

@@ -1,0 +1,69 @@
+"""The configs among which a tuner chooses, and what they are called in records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from wrapper_ir.expr import print_expr
+from wrapper_ir.kernels import ConstantValue, TritonConfig, TritonKernel
+from wrapper_ir.types import DType
+
+__all__ = ["config_key", "config_of", "neighbours", "with_config"]
+
+_MAX_WARPS = 32
+_MAX_STAGES = 8
+
+
+def config_key(config: TritonConfig) -> str:
+    """A text that tells a config from every other one: `XBLOCK=128 warps=4 stages=1`."""
+    parts = [f"{name}={_text(value)}" for name, value in config.meta]
+    parts += [f"warps={config.num_warps}", f"stages={config.num_stages}"]
+    parts += [f"{name}:{_text(value)}" for name, value in config.options]
+    parts += [f"grid({', '.join(map(print_expr, config.grid))})"] if config.grid else []
+    return " ".join(parts)
+
+
+def _text(value: ConstantValue) -> str:
+    return value.value if isinstance(value, DType) else repr(value)
+
+
+def config_of(kernel: TritonKernel, key: str) -> TritonConfig | None:
+    """The config that is called `key`: one of the kernel's, or one with other numbers; None where there is none."""
+    numbers = {}
+    for part in key.split():
+        name, _, value = part.partition("=")
+        if value.isdecimal():
+            numbers[name] = int(value)
+    for listed in kernel.configs:
+        meta = tuple(
+            (n, v if isinstance(v, bool | str | None) else numbers.get(n, v)) for n, v in listed.meta
+        )
+        warps, stages = numbers.get("warps", 0), numbers.get("stages", 0)
+        found = dataclasses.replace(listed, meta=meta, num_warps=warps, num_stages=stages)
+        if config_key(found) == key:
+            return found
+    return None
+
+
+def with_config(kernel: TritonKernel, config: TritonConfig) -> TritonKernel:
+    """The kernel with this config alone: nothing is left to choose."""
+    return dataclasses.replace(kernel, configs=(config,), derive=())
+
+
+def neighbours(config: TritonConfig) -> Iterator[TritonConfig]:
+    """Configs that differ in one number: a meta-parameter doubled or halved, warps doubled or halved, a stage more or
+    less; for coordinate descent, in a fixed order."""
+    for i, (name, value) in enumerate(config.meta):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            continue
+        for other in (value * 2, value // 2):
+            if other >= 1 and other != value:
+                meta = (*config.meta[:i], (name, other), *config.meta[i + 1 :])
+                yield dataclasses.replace(config, meta=meta)
+    for warps in (config.num_warps * 2, config.num_warps // 2):
+        if 1 <= warps <= _MAX_WARPS:
+            yield dataclasses.replace(config, num_warps=warps)
+    for stages in (config.num_stages + 1, config.num_stages - 1):
+        if 1 <= stages <= _MAX_STAGES:
+            yield dataclasses.replace(config, num_stages=stages)

@@ -1,0 +1,163 @@
+"""Tuning records: all times that were measured, so that every choice can be made again, merged and argued with."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from triton_runtime.errors import TuningError
+from triton_runtime.tune.decide import Decision, decide
+
+__all__ = ["ARTIFACT_KEY", "Entry", "Place", "TuningRecord"]
+
+_FORMAT = "triton-tuning"
+_VERSION = 1
+ARTIFACT_KEY = "triton"
+"""Where a record stands in `Artifact.tuning`."""
+_NANO = 1e-9
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """What times are of: a kernel (its content hash), on a device (by its model's name), from a compiler, and the
+    numbers of the launch (scalar arguments and numbers of the grid)."""
+
+    kernel: str
+    device: str
+    compiler: str
+    numbers: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Times of one place: `order` has all candidates, as the kernel lists them; `times` are in whole nanoseconds.
+    `failed` says why candidates have none."""
+
+    order: tuple[str, ...]
+    times: Mapping[str, tuple[int, ...]]
+    failed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def decision(self, noise: float = 0.01) -> Decision:
+        """The choice; raises ValueError where nothing was measured."""
+        seconds = {key: [t * _NANO for t in values] for key, values in self.times.items()}
+        return decide(seconds, self.order, noise=noise)
+
+    def merged(self, other: Entry) -> Entry:
+        """All times of both, in an order that does not depend on which is which."""
+        order = tuple(dict.fromkeys((*min(self.order, other.order), *max(self.order, other.order))))
+        times = {
+            key: tuple(sorted((*self.times.get(key, ()), *other.times.get(key, ()))))
+            for key in sorted({*self.times, *other.times})
+        }
+        failed = {
+            key: max(self.failed.get(key, ""), other.failed.get(key, ""))
+            for key in {*self.failed, *other.failed}
+        }
+        return Entry(
+            order=order, times=times, failed={k: failed[k] for k in sorted(failed) if not times.get(k)}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TuningRecord:
+    """Entries by place. Records are values: merging makes a new one, and gives the same in any order."""
+
+    entries: Mapping[Place, Entry] = field(default_factory=lambda: MappingProxyType({}))
+
+    def find(self, place: Place) -> Entry | None:
+        """What was measured there; else for the same kernel on the same device where the numbers were nearest, by the
+        sum of the distances of their logarithms (ties: the smaller numbers)."""
+        found = self.entries.get(place)
+        if found is not None:
+            return found
+        same = [
+            p
+            for p in self.entries
+            if (p.kernel, p.device, p.compiler, len(p.numbers))
+            == (place.kernel, place.device, place.compiler, len(place.numbers))
+        ]
+        nearest = min(same, key=lambda p: (_distance(p.numbers, place.numbers), p.numbers), default=None)
+        return None if nearest is None else self.entries[nearest]
+
+    def with_entry(self, place: Place, entry: Entry) -> TuningRecord:
+        """This record and an entry, merged with what was there."""
+        return self.merged(TuningRecord({place: entry}))
+
+    def merged(self, *others: TuningRecord) -> TuningRecord:
+        """This record and others, as one."""
+        entries = dict(self.entries)
+        for other in others:
+            for place, entry in other.entries.items():
+                entries[place] = entries[place].merged(entry) if place in entries else entry
+        return TuningRecord({place: entries[place] for place in sorted(entries)})
+
+    def to_json(self) -> str:
+        """Canonical text."""
+        entries = [
+            {
+                "kernel": place.kernel,
+                "device": place.device,
+                "compiler": place.compiler,
+                "numbers": list(place.numbers),
+                "order": list(entry.order),
+                "times": {key: list(values) for key, values in entry.times.items()},
+                "failed": dict(entry.failed),
+            }
+            for place, entry in sorted(self.entries.items(), key=lambda item: item[0])
+        ]
+        return json.dumps({"format": _FORMAT, "version": _VERSION, "entries": entries}, sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str) -> TuningRecord:
+        """Reads a record; raises TuningError TR601 for text that is none."""
+        try:
+            found = json.loads(text)
+            if (found["format"], found["version"]) != (_FORMAT, _VERSION):
+                raise ValueError(f"it is of format {found['format']} {found['version']}")
+            return TuningRecord(dict(map(_read_entry, found["entries"])))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise TuningError("TR601", f"this is no tuning record: {error}", hint="tune again") from error
+
+
+def _read_entry(found: Mapping[str, Any]) -> tuple[Place, Entry]:  # Any: JSON, checked here
+    times = {key: _nanoseconds(values) for key, values in found["times"].items()}
+    texts = (
+        found["kernel"],
+        found["device"],
+        found["compiler"],
+        *found["order"],
+        *times,
+        *found["failed"].values(),
+    )
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("names are texts")
+    place = Place(found["kernel"], found["device"], found["compiler"], tuple(map(_number, found["numbers"])))
+    if not {*times} <= {*found["order"]}:
+        raise ValueError("times of candidates that there are not")
+    return place, Entry(order=tuple(found["order"]), times=times, failed=dict(found["failed"]))
+
+
+def _number(x: object) -> float:
+    if isinstance(x, bool) or not isinstance(x, int | float) or not math.isfinite(x):
+        raise ValueError(f"{x!r} is no number of a launch")
+    return x
+
+
+def _nanoseconds(values: Iterable[object]) -> tuple[int, ...]:
+    found = tuple(values)
+    if not all(type(v) is int and v >= 0 for v in found):
+        raise ValueError("times are whole nanoseconds")
+    return tuple(v for v in found if isinstance(v, int))
+
+
+def _distance(a: Sequence[float], b: Sequence[float]) -> float:
+    """Numbers below 1 count as one half."""
+    return sum(abs(_log2(x) - _log2(y)) for x, y in zip(a, b, strict=True))
+
+
+def _log2(x: float) -> float:
+    return math.log2(x) if x >= 1 else -1.0

@@ -1,0 +1,75 @@
+"""How long a device is busy with something, from cold caches: one timer for each type of device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from triton_runtime.tune.measure import Timer
+from wrapper_ir.types import Device
+
+__all__ = ["TIMERS", "HostTimer", "StreamTimer", "timer_for"]
+
+_MIN_FLUSH = 1 << 20
+
+
+class HostTimer:
+    """Work that is done when the call returns: the interpreter's."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def seconds(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> float:
+        """See `Timer`."""
+        if before is not None:
+            before()
+        start = time.perf_counter()
+        run()
+        return time.perf_counter() - start
+
+
+class StreamTimer:
+    """Work that is queued: timed between two events of the device, behind a write of as many bytes as its second-level
+    cache holds. While the device writes, the host has time to queue what is timed."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    # Any: torch's module for the device, and its objects
+    @cached_property
+    def _module(self) -> Any:
+        import torch
+
+        return torch.get_device_module(self.device.type)
+
+    @cached_property
+    def _cold(self) -> Any:
+        import torch
+
+        properties = self._module.get_device_properties(self.device.index)
+        size = max(int(getattr(properties, "L2_cache_size", 0)), _MIN_FLUSH)
+        return torch.empty(size, dtype=torch.uint8, device=str(self.device))
+
+    def seconds(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> float:
+        """See `Timer`."""
+        if before is not None:
+            before()
+        start, end = (self._module.Event(enable_timing=True) for _ in range(2))
+        self._cold.zero_()
+        start.record()
+        run()
+        end.record()
+        end.synchronize()
+        milliseconds: float = start.elapsed_time(end)
+        return milliseconds * 1e-3
+
+
+TIMERS: Mapping[str, Callable[[Device], Timer]] = {"cpu": HostTimer, "cuda": StreamTimer, "xpu": StreamTimer}
+"""By type of device."""
+
+
+def timer_for(device: Device) -> Timer:
+    """The timer of a device; the host's for types that have none."""
+    return TIMERS.get(device.type, HostTimer)(device)

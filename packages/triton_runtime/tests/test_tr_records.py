@@ -1,0 +1,192 @@
+"""How times become a choice, and that records of them are portable, mergeable and checked."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packages.triton_runtime.tests.tuning import Clock, config, kernel
+
+from triton_runtime.errors import TuningError
+from triton_runtime.tune import (
+    Entry,
+    MeasureOptions,
+    Place,
+    TuningRecord,
+    config_key,
+    config_of,
+    decide,
+    measure,
+    neighbours,
+    record_of,
+    with_config,
+    with_record,
+)
+from wrapper_ir.artifact import bare_artifact
+from wrapper_ir.builder import ProgramBuilder
+from wrapper_ir.kernels import TritonConfig
+from wrapper_ir.types import DType
+
+
+class TestDecide:
+    def test_the_fastest(self) -> None:
+        found = decide({"a": [3.0] * 5, "b": [1.0] * 5, "c": [2.0] * 5}, "abc")
+        assert (found.winner, found.best, found.tied, found.inside_noise) == ("b", "b", ("b",), False)
+
+    def test_inside_noise_the_first_wins(self) -> None:
+        times = {"a": [1.004] * 5, "b": [1.0] * 5, "c": [1.2] * 5}
+        assert decide(times, "abc").winner == "a"
+        assert decide(times, "cba").winner == "b"
+        assert decide(times, "abc", noise=0.001).winner == "b"
+
+    def test_noisy_times_decide_nothing(self) -> None:
+        rng = random.Random(1)
+        a, b = ([rng.gauss(mean, 0.3) for _ in range(20)] for mean in (1.05, 1.0))
+        assert decide({"a": a, "b": b}, "ab").inside_noise
+        many_a, many_b = ([rng.gauss(mean, 0.3) for _ in range(4000)] for mean in (1.05, 1.0))
+        assert decide({"a": many_a, "b": many_b}, "ab").winner == "b"
+
+    def test_outliers_do_not_count(self) -> None:
+        a, b = [1.0] * 19 + [50.0], [1.1] * 20
+        assert decide({"a": a, "b": b}, "ba").winner == "a"
+
+    def test_who_was_dropped_early_cannot_win(self) -> None:
+        assert decide({"a": [0.5, 3.0, 3.0], "b": [1.0] * 25}, "ab").winner == "b"
+
+    def test_nothing_was_measured(self) -> None:
+        with pytest.raises(ValueError, match="no candidate"):
+            decide({"a": []}, "ab")
+
+
+class TestMeasure:
+    @staticmethod
+    def run(clock: Clock, options: MeasureOptions) -> dict[str, list[float]]:
+        runs = {str(key): (lambda key=key: clock.ran.append(key)) for key in clock.table}
+        return measure(runs, clock, options)
+
+    def test_rounds_are_interleaved_and_rotate(self) -> None:
+        clock = Clock({"a": 1.0, "b": 1.0, "c": 1.0})
+        times = self.run(clock, MeasureOptions(rounds=3, trial=3, warm_up=1))
+        assert "".join(map(str, clock.ran)) == "abc" + "abc" + "bca" + "cab"
+        assert times == {key: [1.0] * 3 for key in "abc"}
+
+    def test_clear_losers_stop_early(self) -> None:
+        clock = Clock({"a": 1.0, "b": 1.1, "c": 2.0})
+        times = self.run(clock, MeasureOptions(rounds=10, trial=2, warm_up=0))
+        assert {key: len(values) for key, values in times.items()} == {"a": 10, "b": 10, "c": 2}
+
+    def test_a_sole_survivor_has_won(self) -> None:
+        times = self.run(Clock({"a": 1.0, "b": 2.0}), MeasureOptions(rounds=10, trial=2))
+        assert {key: len(values) for key, values in times.items()} == {"a": 2, "b": 2}
+
+    def test_options_that_mean_nothing(self) -> None:
+        for bad in ({"rounds": 0}, {"trial": 0}, {"trial": 30}, {"loser": 0.9}, {"warm_up": -1}):
+            with pytest.raises(ValueError, match="no measurement"):
+                MeasureOptions(**bad)
+
+
+_names = st.sampled_from(["a", "b", "c"])
+_entries = st.builds(
+    Entry,
+    order=st.permutations(["a", "b", "c"]).map(tuple),
+    times=st.dictionaries(
+        _names, st.lists(st.integers(0, 10**9), max_size=4).map(lambda v: tuple(sorted(v)))
+    ),
+    failed=st.dictionaries(_names, st.text(max_size=5)),
+)
+_places = st.builds(Place, _names, _names, _names, st.lists(st.integers(0, 100), max_size=2).map(tuple))
+_records = st.dictionaries(_places, _entries, max_size=3).map(TuningRecord)
+
+
+class TestRecords:
+    @given(_records)
+    def test_json(self, record: TuningRecord) -> None:
+        assert TuningRecord.from_json(record.to_json()) == record
+
+    @given(_records, _records, _records)
+    def test_merging_is_the_same_in_any_order(
+        self, a: TuningRecord, b: TuningRecord, c: TuningRecord
+    ) -> None:
+        merged = [x.merged(y).merged(z).to_json() for x, y, z in ((a, b, c), (c, a, b), (b, c, a))]
+        times = [
+            {
+                (str(e["numbers"]), e["kernel"], key): v
+                for e in json.loads(text)["entries"]
+                for key, v in e["times"].items()
+            }
+            for text in merged
+        ]
+        assert times[0] == times[1] == times[2]
+        assert a.merged(b) == b.merged(a)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda r: r.update(version=2),
+            lambda r: r.pop("entries"),
+            lambda r: r["entries"][0].pop("order"),
+            lambda r: r["entries"][0].update(times={"z": [1]}),
+            lambda r: r["entries"][0].update(times={"a": [1.5]}),
+            lambda r: r["entries"][0].update(times={"a": [-1]}),
+            lambda r: r["entries"][0].update(numbers=["8"]),
+            lambda r: r["entries"][0].update(kernel=3),
+        ],
+    )
+    def test_other_texts_are_refused(self, change: Callable[[Any], object]) -> None:
+        entry = Entry(order=("a", "b"), times={"a": (5, 6)})
+        found = json.loads(TuningRecord({Place("k", "d", "c", (8,)): entry}).to_json())
+        change(found)
+        for text in (json.dumps(found), "{", "[]", ""):
+            with pytest.raises(TuningError, match="TR601"):
+                TuningRecord.from_json(text)
+
+    def test_the_nearest_numbers(self) -> None:
+        entries = [Entry(order=(str(n),), times={}) for n in (8, 1000)]
+        record = TuningRecord(
+            {Place("k", "d", "c", (n,)): e for n, e in zip((8, 1000), entries, strict=True)}
+        )
+        assert record.find(Place("k", "d", "c", (8,))) is entries[0]
+        assert record.find(Place("k", "d", "c", (80,))) is entries[0]
+        assert record.find(Place("k", "d", "c", (100,))) is entries[1]
+        assert record.find(Place("k", "d", "c", (0,))) is entries[0]
+        for place in (Place("k", "d", "c", ()), Place("k", "e", "c", (8,)), Place("j", "d", "c", (8,))):
+            assert record.find(place) is None
+
+    def test_in_an_artifact(self) -> None:
+        builder = ProgramBuilder()
+        builder.function("main").ret(())
+        artifact = bare_artifact(builder.finish())
+        record = TuningRecord({Place("k", "d", "c", (8,)): Entry(order=("a",), times={"a": (5,)})})
+        assert record_of(artifact) == TuningRecord()
+        assert record_of(with_record(artifact, record)) == record
+
+
+class TestCandidates:
+    def test_neighbours_are_found_again_by_name(self) -> None:
+        odd = TritonConfig(
+            meta=(
+                ("XBLOCK", 1),
+                ("EVEN", True),
+                ("TYPE", DType.F32),
+                ("MODE", "a b"),
+                ("NONE", None),
+                ("R", 64),
+            ),
+            num_warps=1,
+            num_stages=1,
+            options=(("maxnreg", 32),),
+        )
+        owner = kernel(config(7), odd)
+        found = [*neighbours(odd)]
+        assert [config_key(c).split()[0] for c in found[:1]] == ["XBLOCK=2"]
+        assert (
+            len({config_key(c) for c in found}) == len(found) == 5
+        )  # XBLOCK x2, R x2 /2, two warps, two stages
+        assert all(config_of(owner, config_key(c)) == c for c in (*found, *owner.configs))
+        assert config_of(owner, "YBLOCK=3 warps=1 stages=1") is None
+        assert with_config(owner, odd).configs == (odd,)

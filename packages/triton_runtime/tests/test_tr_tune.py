@@ -1,0 +1,248 @@
+"""The tuner: what it measures, that choices are reproducible and shared, and that arguments survive."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, HERE, Lab, kernel
+from torch import Tensor
+
+from triton_runtime.errors import CompileError, TuningError
+from triton_runtime.tune import (
+    HostTimer,
+    StreamTimer,
+    TuneOptions,
+    Tuner,
+    TuningRecord,
+    config_key,
+    timer_for,
+)
+from triton_runtime.tune.arguments import Preserved
+from wrapper_ir.kernels import Access, Derivation, KernelParam, ParamKind, TritonKernel
+from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.testing.catalogue import TRITON
+from wrapper_ir.types import Device, DType
+
+
+def pointer(name: str, access: Access) -> KernelParam:
+    return KernelParam(name=name, kind=ParamKind.POINTER, dtype=DType.F32, access=access)
+
+
+class TestPreserved:
+    PARAMS = (pointer("x", Access.READ), pointer("y", Access.READWRITE), pointer("out", Access.WRITE))
+
+    def preserved(self, args: Sequence[Tensor], budget: int = 1 << 20, **changes: Any) -> Preserved:
+        return Preserved(
+            dataclasses.replace(TRITON, **{"params": self.PARAMS, "restore": (), **changes}), args, budget
+        )
+
+    def test_only_what_is_read_and_written_is_copied(self) -> None:
+        x, y, out = torch.ones(4), torch.ones(4), torch.ones(4)
+        with self.preserved((x, y, out)) as kept:
+            assert kept.nbytes == 16
+            y += 1
+            out += 1
+            kept.ready()
+            assert y.tolist() == [1.0] * 4
+            y += 5
+        assert y.tolist() == [1.0] * 4
+        assert out.tolist() == [2.0] * 4  # a launch writes it whole
+
+    def test_views_of_one_storage_are_copied_once_and_whole(self) -> None:
+        base = torch.arange(8.0)
+        with self.preserved((base[:2], base[2:4], base[6:])) as kept:
+            assert kept.nbytes == 32
+            base.zero_()
+        assert base.tolist() == [*range(8)]
+
+    def test_what_is_written_where_others_read_is_kept(self) -> None:
+        x = torch.ones(4)
+        with self.preserved((x, torch.ones(4), x)):
+            x += 1
+        assert x.tolist() == [1.0] * 4
+
+    def test_restore_and_reset_as_the_kernel_says(self) -> None:
+        out = torch.ones(4)
+        with self.preserved((torch.ones(4), torch.ones(4), out), restore=("out",)) as kept:
+            out += 1
+            kept.ready()
+            assert out.tolist() == [1.0] * 4
+        with self.preserved((torch.ones(4), torch.ones(4), out), reset=("out",)) as kept:
+            kept.ready()
+            assert out.tolist() == [0.0] * 4
+
+    def test_without_room_copies_go_to_the_host(self) -> None:
+        y = torch.ones(4)
+        with self.preserved((torch.ones(4), y, torch.ones(4)), budget=8):
+            y += 1
+        assert y.tolist() == [1.0] * 4
+
+    def test_after_a_failure_too(self) -> None:
+        y = torch.ones(4)
+        with pytest.raises(RuntimeError), self.preserved((torch.ones(4), y, torch.ones(4))):
+            y.add_(1).view(3)
+        assert y.tolist() == [1.0] * 4
+
+
+class Shelf(dict[str, bytes]):
+    def put(self, key: str, data: bytes) -> None:
+        self[key] = data
+
+
+class TestTuner:
+    def test_the_fastest_config(self) -> None:
+        lab = Lab({64: 3.0, 128: 1.0, 256: 2.0})
+        tuner = lab.tuner()
+        assert tuner.choose(kernel(*BLOCKS), ARGS) == BLOCKS[1]
+        measured = lab.clock.measured
+        assert tuner.choose(kernel(*BLOCKS), ARGS) == BLOCKS[1]
+        assert lab.clock.measured == measured
+        [entry] = tuner.record.entries.values()
+        assert {key: len(values) > 0 for key, values in entry.times.items()} == {
+            config_key(c): True for c in BLOCKS
+        }
+
+    def test_one_config_is_not_measured(self) -> None:
+        lab = Lab({})
+        assert lab.tuner().choose(kernel(BLOCKS[0]), ARGS) == BLOCKS[0]
+        assert not lab.loaded
+
+    def test_stored_times_are_used_by_the_next_process(self) -> None:
+        shelf = Shelf()
+        Lab({64: 3.0, 128: 1.0, 256: 2.0}).tuner(store=shelf).choose(kernel(*BLOCKS), ARGS)
+        again = Lab({})
+        assert again.tuner(store=shelf).choose(kernel(*BLOCKS), ARGS) == BLOCKS[1]
+        assert not again.loaded
+        other = Lab({64: 1.0, 128: 2.0, 256: 2.0})
+        assert other.tuner(store=shelf).choose(kernel(*BLOCKS), (*ARGS[:2], 16, 1)) == BLOCKS[0]
+
+    def test_a_poisoned_record_is_measured_again(self) -> None:
+        shelf = Shelf()
+        Lab({64: 3.0, 128: 1.0, 256: 2.0}).tuner(store=shelf).choose(kernel(*BLOCKS), ARGS)
+        shelf.update(dict.fromkeys(shelf, b"\xff{"))
+        lab = Lab({64: 1.0, 128: 3.0, 256: 2.0})
+        assert lab.tuner(store=shelf).choose(kernel(*BLOCKS), ARGS) == BLOCKS[0]
+        assert TuningRecord.from_json(next(iter(shelf.values())).decode()).entries
+
+    def test_replay_measures_nothing(self) -> None:
+        tuner = Lab({64: 3.0, 128: 1.0, 256: 2.0}).tuner()
+        tuner.choose(kernel(*BLOCKS), ARGS)
+        record = TuningRecord.from_json(tuner.record.to_json())
+        lab = Lab({})
+        replayed = lab.tuner(record=record)
+        assert replayed.replay(kernel(*BLOCKS), ARGS) == BLOCKS[1]
+        assert replayed.replay(kernel(*BLOCKS), (*ARGS[:2], 12, 1)) == BLOCKS[1]
+        assert replayed.replay(kernel(*reversed(BLOCKS)), ARGS) == BLOCKS[2]  # another kernel
+        assert not lab.loaded
+
+    def test_who_fails_is_no_candidate(self) -> None:
+        broken = {64: CompileError("TR201", "no"), 128: RuntimeError("out of resources: shared memory")}
+        lab = Lab({256: 2.0}, broken)
+        tuner = lab.tuner()
+        assert tuner.choose(kernel(*BLOCKS), ARGS) == BLOCKS[2]
+        [entry] = tuner.record.entries.values()
+        assert list(entry.failed) == [config_key(c) for c in BLOCKS[:2]]
+        assert "shared memory" in entry.failed[config_key(BLOCKS[1])]
+
+    def test_nobody_is_left(self) -> None:
+        lab = Lab({}, {64: CompileError("TR201", "too big"), 128: RuntimeError("out of memory")})
+        with pytest.raises(TuningError, match=r"(?s)TR602.*XBLOCK=64.*too big.*XBLOCK=128.*out of memory"):
+            lab.tuner().choose(kernel(*BLOCKS[:2]), ARGS)
+        assert lab.tuner().choose(kernel(BLOCKS[0]), ARGS) == BLOCKS[0]  # the next call works
+
+    def test_descent(self) -> None:
+        seconds: dict[object, float] = {
+            8: 9.0,
+            16: 8.0,
+            32: 6.0,
+            64: 5.0,
+            128: 4.0,
+            256: 3.0,
+            512: 2.0,
+            1024: 1.0,
+            2048: 4.0,
+        }
+        owner = kernel(BLOCKS[0], derive=(Derivation.COORDINATE_DESCENT,))
+        tuner = Lab(seconds).tuner(options=TuneOptions(descent=True))
+        chosen = tuner.choose(owner, ARGS)
+        assert dict(chosen.meta) == {"XBLOCK": 1024}
+        assert Lab(seconds).tuner().choose(owner, ARGS) == BLOCKS[0]
+        assert Lab({}).tuner(record=tuner.record).replay(owner, ARGS) == chosen
+
+    def test_arguments_survive(self) -> None:
+        params = (pointer("x", Access.READWRITE), *TRITON.params[1:])
+        x = torch.ones(8)
+
+        def load_each(kernels: Sequence[TritonKernel]) -> list[LoadedKernel | Exception]:
+            return [lambda x, *rest: x.add_(1) for _ in kernels]
+
+        Tuner(load_each, HostTimer(Device("cpu")), HERE).choose(
+            kernel(*BLOCKS, params=params), (x, *ARGS[1:])
+        )
+        assert x.tolist() == [1.0] * 8
+
+    def test_two_runs_agree_inside_noise(self) -> None:
+        chosen = set()
+        for seed in range(8):
+            rng = random.Random(seed)
+            lab = Lab({64: 1.0, 128: 1.0, 256: 1.3})
+
+            def seconds(
+                run: Callable[[], object], before: Any = None, lab: Lab = lab, rng: random.Random = rng
+            ) -> float:
+                run()
+                return lab.clock.table[lab.clock.ran[-1]] * rng.gauss(1, 0.003)
+
+            lab.clock.seconds = seconds  # type: ignore[method-assign]  # a noisy clock
+            chosen.add(lab.tuner().choose(kernel(*BLOCKS), ARGS))
+        assert chosen == {BLOCKS[0]}
+
+
+def test_timers() -> None:
+    assert isinstance(timer_for(Device("cpu")), HostTimer)
+    assert isinstance(timer_for(Device("cuda", 0)), StreamTimer)
+    assert 0.0 <= HostTimer(Device("cpu")).seconds(lambda: None) < 1.0
+
+
+RANK = """
+import sys, torch.distributed as dist
+from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, Lab, kernel
+from triton_runtime.tune import config_key, gather_over
+rank = int(sys.argv[1])
+dist.init_process_group("gloo", init_method=f"file://{sys.argv[2]}", rank=rank, world_size=4)
+# Alone, ranks would find different ones the fastest.
+seconds = {64: 1.0 + (rank == 0), 128: 1.1 + (rank == 1), 256: 1.1 + 0.01 * rank}
+tuner = Lab(seconds).tuner(gather=gather_over())
+print(config_key(tuner.choose(kernel(*BLOCKS), ARGS)))
+dist.destroy_process_group()
+"""
+
+
+def test_processes_agree(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", RANK, str(rank), str(tmp_path / "store")],
+            cwd=root,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(4)
+    ]
+    try:
+        chosen = [rank.communicate(timeout=120)[0].strip() for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+    assert [rank.returncode for rank in ranks] == [0] * 4
+    assert len(set(chosen)) == 1
+    assert chosen[0] in {config_key(c) for c in BLOCKS}

@@ -1,0 +1,86 @@
+"""Kernels and clocks by tables, for the tests of tuning."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from triton_runtime.errors import CompileError
+from triton_runtime.tune import (
+    Tuner,
+    Where,
+)
+from wrapper_ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.testing.catalogue import TRITON
+
+__all__ = ["ARGS", "BLOCKS", "HERE", "Clock", "Lab", "config", "kernel"]
+
+HERE = Where("some device", "3.7")
+
+
+def config(block: int, warps: int = 4, stages: int = 1) -> TritonConfig:
+    return TritonConfig(meta=(("XBLOCK", block),), num_warps=warps, num_stages=stages)
+
+
+def kernel(*configs: TritonConfig, **changes: Any) -> TritonKernel:  # Any: any fields
+    return dataclasses.replace(TRITON, configs=configs, restore=(), **changes)
+
+
+BLOCKS = (config(64), config(128), config(256))
+
+
+class Clock:
+    """A timer by a table: each run says who it is, and takes as long as the table says."""
+
+    def __init__(self, seconds: Mapping[object, float]) -> None:
+        self.table = seconds
+        self.ran: list[object] = []
+        self.measured = 0
+
+    def seconds(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> float:
+        if before is not None:
+            before()
+        run()
+        self.measured += 1
+        return self.table[self.ran[-1]]
+
+
+class Lab:
+    """Kernels that take as long as a table says for their block size."""
+
+    def __init__(
+        self, seconds: Mapping[object, float], broken: Mapping[int, Exception] | None = None
+    ) -> None:
+        self.clock = Clock(seconds)
+        self.broken = broken or {}
+        self.loaded: list[int] = []
+
+    def load_each(self, kernels: Sequence[TritonKernel]) -> list[LoadedKernel | Exception]:
+        return [self.load(k) for k in kernels]
+
+    def load(self, kernel: TritonKernel) -> LoadedKernel | Exception:
+        [chosen] = kernel.configs
+        block = dict(chosen.meta)["XBLOCK"]
+        assert isinstance(block, int)
+        self.loaded.append(block)
+        if block in self.broken and isinstance(self.broken[block], CompileError):
+            return self.broken[block]
+
+        def run(x: Tensor, out: Tensor, *numbers: int) -> None:
+            if block in self.broken:
+                raise self.broken[block]
+            self.clock.ran.append(block)
+            out.copy_(x)
+
+        return run
+
+    def tuner(self, **changes: Any) -> Tuner:  # Any: the tuner's own options
+        return Tuner(self.load_each, self.clock, HERE, **changes)
+
+
+ARGS = (torch.ones(8), torch.zeros(8), 8, 1)
