@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triton_runtime.binding import Binding, BoundArgument, bind
-from triton_runtime.errors import CompileError, KernelError, LaunchError, TritonRuntimeError
+from triton_runtime.errors import CompileError, DriverError, KernelError, LaunchError, TritonRuntimeError
 from triton_runtime.grids import Grid, make_grid
 from triton_runtime.options import TritonOptions
 from triton_runtime.protocols import Binary, BinaryFacts, ByteStore, Driver, Launchable
@@ -18,6 +18,7 @@ __all__ = [
     "ByteStore",
     "CompileError",
     "Driver",
+    "DriverError",
     "Grid",
     "KernelError",
     "LaunchError",

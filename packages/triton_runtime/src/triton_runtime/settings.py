@@ -3,6 +3,7 @@
 | variable                     | meaning                                                   | default               |
 | ---------------------------- | --------------------------------------------------------- | --------------------- |
 | `WRAPPER_IR_CACHE_DIR`       | root of all caches                                        | user cache directory  |
+| `WRAPPER_IR_CXX`, then `CXX` | the C++ compiler, for the launcher                     | `g++`                 |
 | `WRAPPER_IR_BUILD_JOBS`      | compiler processes at once                                | usable processors     |
 """
 
@@ -25,6 +26,8 @@ class Settings:
     fallback_dir: Path
     """Used, with a warning, where `cache_dir` cannot be written."""
     jobs: int
+    compiler: str = "g++"
+    """The C++ compiler; the launcher of CUDA kernels is built with it, once."""
 
 
 def read_settings(env: Mapping[str, str] | None = None) -> Settings:
@@ -34,6 +37,7 @@ def read_settings(env: Mapping[str, str] | None = None) -> Settings:
         cache_dir=_cache_dir(source),
         fallback_dir=Path(tempfile.gettempdir()) / f"wrapper-ir-{os.getuid()}",
         jobs=_jobs(source.get("WRAPPER_IR_BUILD_JOBS", "")),
+        compiler=source.get("WRAPPER_IR_CXX") or source.get("CXX") or "g++",
     )
 
 

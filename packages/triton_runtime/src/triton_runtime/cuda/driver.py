@@ -1,0 +1,150 @@
+"""The driver of CUDA devices."""
+
+from __future__ import annotations
+
+import array
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from triton_runtime.cuda.explain import Explainer
+from triton_runtime.cuda.extension import Extension, Hooks, load_extension
+from triton_runtime.cuda.program import numbers_of, steps_of
+from triton_runtime.cuda.slots import Slot, SlotKind, make_slot
+from triton_runtime.cuda.tensors import (
+    current_device,
+    device_number,
+    dtype_number,
+    make_allocator,
+    set_up_tensors,
+    stream_source,
+)
+from triton_runtime.errors import DriverError, KernelError
+from triton_runtime.protocols import Launchable
+from triton_runtime.settings import Settings, read_settings
+from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.types import Device
+
+__all__ = ["CudaDriver", "CudaOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaOptions:
+    """How kernels are launched.
+
+    `check_args`: compare dtype and device of every tensor with the definition at each launch, and hold addresses and
+    numbers against what the code relies on. It costs a few nanoseconds a tensor; a launch on wrong memory costs the
+    process. Counts and Python types are checked always.
+    `library`: the CUDA driver's library. `stream`: gives the raw stream for launches on the device with an index;
+    None: torch's current one.
+    """
+
+    check_args: bool = True
+    library: str = "libcuda.so.1"
+    stream: Callable[[int], int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """What all kernels of a driver share."""
+
+    extension: Extension
+    api: object
+    hooks: Hooks
+    in_place: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class CudaDriver:
+    """Runs kernels on CUDA devices through the CUDA driver. Nothing is opened or built before the first use.
+
+    `settings`: None reads the environment.
+    """
+
+    options: CudaOptions = field(default_factory=CudaOptions)
+    settings: Settings | None = None
+    name: str = field(default="cuda", init=False)
+    needs_binary: bool = field(default=True, init=False)
+    _session: _Session | None = field(default=None, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    @property
+    def hooks(self) -> Hooks:
+        """Functions around all launches of this driver's kernels, loaded before or afterwards; None costs nothing.
+        Raises DriverError, as `load` does."""
+        return self._open().hooks
+
+    @property
+    def extension(self) -> Extension:
+        """The launcher's module. Raises DriverError, as `load` does."""
+        return self._open().extension
+
+    def load(self, launchable: Launchable, device: Device) -> LoadedKernel:
+        """Puts the binary onto the device and gives its launch function. Arguments are the definition's (tensors, numbers,
+        then the numbers of the grid); the keyword `stream` takes a raw stream instead of the current one. Where the index
+        of `device` is None, the kernel is loaded onto the device that is current now.
+
+        Raises KernelError TR103, TR109 or TR110, and DriverError TR501 to TR505. Launches raise LaunchError TR301 to
+        TR303 and TR306 to TR308.
+        """
+        binary = launchable.binary
+        if binary is None:
+            raise KernelError("TR110", f"kernel '{launchable.kernel.name}' has no binary to load")
+        session = self._open()
+        where = current_device(device)
+        stream = stream_source(where) if self.options.stream is None else (None, self.options.stream)
+        slots, extras = self._layout(launchable, session)
+        facts = binary.facts
+        return session.extension.load(
+            session.api,
+            binary.image,
+            facts.symbol,
+            launchable.kernel.name,
+            Explainer(launchable.kernel, where),
+            (where.index or 0, *device_number(where), self.options.check_args),
+            (
+                facts.num_warps * facts.warp_size,
+                facts.num_ctas,
+                facts.shared_bytes,
+                facts.cooperative,
+                facts.dependent_launch,
+            ),
+            (facts.scratch_bytes, facts.scratch_align, facts.profile_bytes, facts.profile_align),
+            len(launchable.grid.params),
+            tuple(slot.packed() for slot in slots),
+            steps_of(launchable.grid),
+            extras,
+            launchable.grid,
+            stream,
+            make_allocator(where),
+            session.hooks,
+        )
+
+    def _layout(self, launchable: Launchable, session: _Session) -> tuple[list[Slot], bytes]:
+        """The kernel's parameters, and where the other numbers of the grid are."""
+        number = dtype_number(session.extension, session.in_place)
+        name = launchable.kernel.name
+        slots = [make_slot(name, argument, number) for argument in launchable.binding.arguments]
+        whole = {s.position for s in slots if s.kind in (SlotKind.SIGNED, SlotKind.UNSIGNED)}
+        extras = (
+            [i for i in numbers_of(launchable.grid) if i not in whole] if steps_of(launchable.grid) else []
+        )
+        return slots, array.array("i", extras).tobytes()
+
+    def _open(self) -> _Session:
+        with self._lock:
+            if self._session is None:
+                self._session = self._new_session()
+            return self._session
+
+    def _new_session(self) -> _Session:
+        extension = load_extension(self.settings or read_settings())
+        try:
+            api = extension.open_driver(self.options.library)
+        except OSError as cause:
+            raise DriverError(
+                "TR504",
+                f"the CUDA driver cannot be used: {cause}",
+                "kernels for CUDA run where NVIDIA's driver is installed; elsewhere they can be compiled and interpreted",
+            ) from cause
+        return _Session(extension, api, extension.Hooks(), set_up_tensors(extension))

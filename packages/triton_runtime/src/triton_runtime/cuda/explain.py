@@ -1,0 +1,106 @@
+"""What is wrong with a launch, in words. The launcher calls this where it cannot go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from triton_runtime.errors import DriverError, LaunchError
+from wrapper_ir.kernels import KernelParam, TritonKernel
+from wrapper_ir.types import Device
+
+__all__ = ["Explainer"]
+
+_STICKY = frozenset({700, 701, 702, 709, 710, 713, 714, 715, 716, 717, 718, 719})
+"""Driver errors after which the process can use the device no more: an earlier kernel has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explainer:
+    """Raises the error for a launch of one kernel on one device."""
+
+    kernel: TritonKernel
+    device: Device
+
+    # Any: whatever somebody passed
+    def __call__(self, reason: str, position: int, value: Any) -> NoReturn:
+        """Raises LaunchError (TR301 to TR303, TR306 to TR308), or DriverError TR505 where a kernel is being loaded."""
+        match reason:
+            case "count":
+                self._count(position)
+            case "driver":
+                self._driver(*value)
+            case "grid":
+                raise LaunchError(
+                    "TR307",
+                    f"kernel '{self.kernel.name}': a grid of {value} is out of range",
+                    "sizes are 0 or more, at most 2147483647 in x and 65535 in y and z",
+                )
+            case "unloaded":
+                raise LaunchError("TR308", f"kernel '{self.kernel.name}' was taken off its device (unload)")
+            case _:
+                self._argument(reason, position, value)
+
+    def _names(self) -> Sequence[str]:
+        return (*(p.name for p in self.kernel.params), *self.kernel.grid_params)
+
+    def _count(self, given: int) -> NoReturn:
+        names = self._names()
+        raise LaunchError(
+            "TR301",
+            f"kernel '{self.kernel.name}' takes {len(names)} arguments ({', '.join(names)}), got {given}",
+        )
+
+    def _argument(self, reason: str, position: int, value: Any) -> NoReturn:
+        place = f"kernel '{self.kernel.name}', argument {position} '{self._names()[position]}': "
+        params = self.kernel.params
+        param = params[position] if position < len(params) else None
+        dtype = "i64" if param is None else param.dtype.value
+        match reason:
+            case "tensor" | "dtype" | "device":
+                raise LaunchError("TR302", f"{place}expected {self._wanted(param)}, got {_describe(value)}")
+            case "memory":
+                raise LaunchError(
+                    "TR302", f"{place}a {type(value).__name__} has no memory that a kernel could use"
+                )
+            case "int" | "float":
+                expected = "an int" if reason == "int" else "a float"
+                raise LaunchError("TR303", f"{place}expected {expected} ({dtype}), got {_describe(value)}")
+            case "range":
+                raise LaunchError("TR303", f"{place}{value} does not fit {dtype}")
+            case "divisible":
+                raise LaunchError(
+                    "TR306",
+                    f"{place}{_address(value)} is no multiple of 16, which the kernel was compiled for",
+                    "copy the tensor to an aligned one, or define the parameter without divisible(16)",
+                )
+            case _:
+                raise LaunchError("TR308", f"{place}{reason}")
+
+    def _wanted(self, param: KernelParam | None) -> str:
+        return f"a {param.dtype.value} tensor on {self.device}" if param is not None else "an int"
+
+    def _driver(self, what: str, status: int, name: str, text: str) -> NoReturn:
+        message = f"kernel '{self.kernel.name}' on {self.device}: could not {what}: {name} ({status}, {text})"
+        hint = ""
+        if status in _STICKY:
+            hint = "an earlier kernel failed, and the device is lost for this process; CUDA_LAUNCH_BLOCKING=1 tells which"
+        if what == "launch":
+            raise LaunchError("TR308", message, hint)
+        raise DriverError("TR505", message, hint or "was it compiled for this device, and does it fit on it?")
+
+
+def _describe(value: Any) -> str:
+    dtype, device = getattr(value, "dtype", None), getattr(value, "device", None)  # a tensor, if anything
+    if dtype is None or device is None:
+        return (
+            f"{type(value).__name__} {value!r:.60}"
+            if isinstance(value, int | float)
+            else type(value).__name__
+        )
+    return f"a {str(dtype).removeprefix('torch.')} tensor on {device}"
+
+
+def _address(value: Any) -> str:
+    return str(value) if isinstance(value, int) else f"the address {value.data_ptr():#x}"

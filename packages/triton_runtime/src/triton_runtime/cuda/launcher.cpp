@@ -1,0 +1,1026 @@
+// The launcher: turns Python arguments into a kernel's parameters and calls the CUDA driver with them.
+//
+// One extension module serves all kernels. It is built once for a compiler and a Python. It needs no CUDA toolkit and no
+// headers of torch: the driver is opened by name, and the few of its types that are used are declared here as its public
+// interface fixes them; tensors are read through torch's stable C functions.
+//
+// What goes wrong is explained by Python: a kernel has a callable `explain(reason, position, value)` that raises.
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include <alloca.h>
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+// --- the driver ---------------------------------------------------------------------------------------------------
+
+using Result = int;
+constexpr Result kInvalidContext = 201, kInvalidHandle = 400;
+
+enum AttributeId { kCooperative = 2, kClusterDimension = 4, kClusterPolicy = 5, kProgrammaticSerialization = 6 };
+constexpr int kPolicySpread = 1;
+constexpr int kFunctionShared = 1, kFunctionLocal = 3, kFunctionRegisters = 4, kFunctionMaxShared = 8;
+constexpr int kFunctionAnyCluster = 14, kPreferShared = 1, kPointerDevice = 3;
+constexpr int kDefaultShared = 48 * 1024;
+constexpr int kPortableCluster = 8;
+
+struct Attribute {
+  int id;
+  char pad[4];
+  union {
+    char bytes[64];
+    unsigned cluster[3];
+    int number;
+  } value;
+};
+
+struct Config {
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared;
+  void* stream;
+  Attribute* attributes;
+  unsigned count;
+};
+
+struct Api {
+  Result (*Init)(unsigned);
+  Result (*GetErrorName)(Result, const char**);
+  Result (*GetErrorString)(Result, const char**);
+  Result (*DeviceGet)(int*, int);
+  Result (*DevicePrimaryCtxRetain)(void**, int);
+  Result (*CtxPushCurrent)(void*);
+  Result (*CtxPopCurrent)(void**);
+  Result (*ModuleLoadData)(void**, const void*);
+  Result (*ModuleUnload)(void*);
+  Result (*ModuleGetFunction)(void**, void*, const char*);
+  Result (*FuncGetAttribute)(int*, int, void*);
+  Result (*FuncSetAttribute)(void*, int, int);
+  Result (*FuncSetCacheConfig)(void*, int);
+  Result (*PointerGetAttribute)(void*, int, std::uint64_t);
+  Result (*LaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                         void**);
+  Result (*LaunchKernelEx)(const Config*, void*, void**, void**);
+};
+
+// The versions of these functions that `cuda.h` chooses.
+constexpr const char* kNames[] = {
+    "cuInit", "cuGetErrorName", "cuGetErrorString", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2",
+    "cuCtxPopCurrent_v2", "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuFuncGetAttribute",
+    "cuFuncSetAttribute", "cuFuncSetCacheConfig", "cuPointerGetAttribute", "cuLaunchKernel", "cuLaunchKernelEx"};
+static_assert(sizeof(Api) == sizeof(kNames), "a name for each function, in order");
+
+constexpr const char* kCapsule = "wrapper_ir_cuda_launcher.driver";
+
+void free_api(PyObject* capsule) { PyMem_Free(PyCapsule_GetPointer(capsule, kCapsule)); }
+
+// open_driver(path) -> capsule; raises OSError. The library stays open for the life of the process.
+PyObject* open_driver(PyObject*, PyObject* path) {
+  const char* name = PyUnicode_AsUTF8(path);
+  void* library = name == nullptr ? nullptr : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return PyErr_Occurred() != nullptr ? nullptr : PyErr_Format(PyExc_OSError, "%s", dlerror());
+  }
+  void* functions[sizeof(kNames) / sizeof(kNames[0])];
+  for (std::size_t i = 0; i < sizeof(kNames) / sizeof(kNames[0]); ++i) {
+    functions[i] = dlsym(library, kNames[i]);
+    if (functions[i] == nullptr) {
+      return PyErr_Format(PyExc_OSError, "%s has no function %s: the driver is too old", name, kNames[i]);
+    }
+  }
+  Api* api = static_cast<Api*>(PyMem_Malloc(sizeof(Api)));
+  if (api == nullptr) {
+    return PyErr_NoMemory();
+  }
+  std::memcpy(api, functions, sizeof(Api));
+  if (const Result status = api->Init(0)) {
+    const char* text = nullptr;
+    api->GetErrorString(status, &text);
+    PyMem_Free(api);
+    return PyErr_Format(PyExc_OSError, "%s: cuInit failed with %d (%s)", name, status, text ? text : "unknown");
+  }
+  return PyCapsule_New(api, kCapsule, free_api);
+}
+
+// --- tensors ------------------------------------------------------------------------------------------------------
+
+// Set once, by set_torch; read-only afterwards.
+struct {
+  PyTypeObject* tensor;
+  PyTypeObject* parameter;
+  PyObject* method;    // torch.Tensor.data_ptr, unbound
+  std::size_t offset;  // of the at::Tensor in a Python tensor object; 0: not known
+  std::int32_t (*data_ptr)(void*, void**);
+  std::int32_t (*dtype)(void*, std::int32_t*);
+  std::int32_t (*device_type)(void*, std::int32_t*);
+  std::int32_t (*device_index)(void*, std::int32_t*);
+} torch;
+
+struct Facts {
+  void* data;
+  std::int32_t dtype, device_type, device_index;
+};
+
+void* handle_of(PyObject* tensor) { return reinterpret_cast<char*>(tensor) + torch.offset; }
+
+bool read_facts(PyObject* tensor, Facts* facts) {
+  void* handle = handle_of(tensor);
+  return torch.dtype(handle, &facts->dtype) == 0 && torch.device_type(handle, &facts->device_type) == 0 &&
+         torch.device_index(handle, &facts->device_index) == 0;
+}
+
+// Where a Python tensor keeps its at::Tensor, a pointer to the TensorImpl, is torch's own affair and has changed
+// between versions. `_cdata` says the pointer's value, so we look where it stands.
+std::size_t find_offset(PyObject* tensor, void* impl) {
+  const std::size_t size = static_cast<std::size_t>(Py_TYPE(tensor)->tp_basicsize);
+  for (std::size_t at = sizeof(PyObject); at + sizeof(void*) <= size; at += sizeof(void*)) {
+    if (*reinterpret_cast<void**>(reinterpret_cast<char*>(tensor) + at) == impl) {
+      return at;
+    }
+  }
+  return 0;
+}
+
+template <class Function>
+bool find(void* library, const char* name, Function* function) {
+  *function = reinterpret_cast<Function>(library == nullptr ? nullptr : dlsym(library, name));
+  return *function != nullptr;
+}
+
+// set_torch(Tensor, Parameter, Tensor.data_ptr, tensor, tensor._cdata, path of libtorch_cpu) -> bool: whether tensors
+// can be read without calling Python
+PyObject* set_torch(PyObject*, PyObject* args) {
+  PyObject *tensor = nullptr, *parameter = nullptr, *method = nullptr, *sample = nullptr;
+  unsigned long long impl = 0;
+  const char* path = nullptr;
+  if (!PyArg_ParseTuple(args, "O!O!OOKs", &PyType_Type, &tensor, &PyType_Type, &parameter, &method, &sample, &impl,
+                        &path)) {
+    return nullptr;
+  }
+  Py_XSETREF(torch.tensor, reinterpret_cast<PyTypeObject*>(Py_NewRef(tensor)));
+  Py_XSETREF(torch.parameter, reinterpret_cast<PyTypeObject*>(Py_NewRef(parameter)));
+  Py_XSETREF(torch.method, Py_NewRef(method));
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const bool found = find(library, "aoti_torch_get_data_ptr", &torch.data_ptr) &&
+                     find(library, "aoti_torch_get_dtype", &torch.dtype) &&
+                     find(library, "aoti_torch_get_device_type", &torch.device_type) &&
+                     find(library, "aoti_torch_get_device_index", &torch.device_index);
+  torch.offset = found ? find_offset(sample, reinterpret_cast<void*>(impl)) : 0;
+  return PyBool_FromLong(torch.offset != 0);
+}
+
+// facts(tensor) -> (address, dtype, device type, device index), as torch's C functions number them
+PyObject* facts(PyObject*, PyObject* o) {
+  if (torch.offset == 0 || !PyObject_TypeCheck(o, torch.tensor)) {
+    return PyErr_Format(PyExc_TypeError, "not a tensor that can be read: %s", Py_TYPE(o)->tp_name);
+  }
+  Facts f{};
+  if (!read_facts(o, &f) || torch.data_ptr(handle_of(o), &f.data) != 0) {
+    return PyErr_Format(PyExc_RuntimeError, "torch's C functions refused the tensor");
+  }
+  return Py_BuildValue("Kiii", static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(f.data)), f.dtype,
+                       f.device_type, f.device_index);
+}
+
+// --- kernels ------------------------------------------------------------------------------------------------------
+
+enum class Kind : std::uint8_t { Pointer, Signed, Unsigned, F16, BF16, F32, F64 };
+
+struct Slot {
+  std::int32_t position;  // among the arguments of a launch
+  std::int32_t dtype;     // of a tensor, as torch numbers it; -1: not compared
+  Kind kind;
+  std::uint8_t bits;
+  bool divisible;  // a multiple of 16, which the compiled code relies on
+};
+
+enum class Op : std::int64_t {
+  Const, Number, Add, Mul, FloorDiv, CeilDiv, Mod, Min, Max, Where, Eq, Ne, Lt, Le, Gt, Ge, And, Or, Not, Axis
+};
+
+struct Step {
+  Op op;
+  std::int64_t operand;
+};
+
+constexpr int kStack = 32;
+constexpr std::int32_t kAnyDtype = -1;
+constexpr long long kAlign = 16;
+
+struct Hooks {
+  PyObject_HEAD
+  PyObject* enter;
+  PyObject* exit;
+};
+
+struct Kernel {
+  PyObject_HEAD
+  vectorcallfunc call;
+  const Api* api;
+  void* function;
+  void* context;
+  Slot* slots;
+  Step* steps;           // null: the grid is a Python function
+  std::int32_t* extras;  // positions of the numbers that only the grid needs
+  std::int32_t slot_count, step_count, extra_count, argument_count;
+  std::int32_t device_type, device_index;
+  bool check;
+  Config config;
+  Attribute attributes[4];
+  std::int64_t scratch[2], profile[2];  // bytes for a program of the grid, alignment
+  std::int32_t (*stream)(std::int32_t, void**);
+  PyObject *stream_function, *stream_argument;
+  PyObject *name, *explain, *grid, *allocate, *driver;
+  Hooks* hooks;
+  void* module;
+  int registers, local_bytes, shared_static;
+};
+
+[[gnu::cold]] bool explain(const Kernel& k, const char* reason, Py_ssize_t position, PyObject* value) {
+  PyErr_Clear();
+  PyObject* done = PyObject_CallFunction(k.explain, "snO", reason, position, value);
+  if (done != nullptr) {
+    Py_DECREF(done);
+    PyErr_Format(PyExc_SystemError, "nobody explained '%s'", reason);
+  }
+  return false;
+}
+
+[[gnu::cold]] bool driver_failed(const Kernel& k, const char* what, Result status) {
+  const char *name = nullptr, *text = nullptr;
+  k.api->GetErrorName(status, &name);
+  k.api->GetErrorString(status, &text);
+  PyObject* value = Py_BuildValue("siss", what, status, name ? name : "unknown", text ? text : "");
+  if (value != nullptr) {
+    explain(k, "driver", status, value);
+    Py_DECREF(value);
+  }
+  return false;
+}
+
+// A null pointer is right for a tensor without elements only.
+[[gnu::cold]] bool is_empty(PyObject* tensor) {
+  PyObject* count = PyObject_CallMethod(tensor, "numel", nullptr);
+  const bool empty = count != nullptr && PyObject_IsTrue(count) == 0;
+  Py_XDECREF(count);
+  return empty;
+}
+
+// A tensor of a subclass, of another device, without memory, or no tensor at all.
+[[gnu::noinline]] bool slow_address(const Kernel& k, const Slot& slot, PyObject* o, std::uint64_t* out) {
+  if (!PyObject_TypeCheck(o, torch.tensor)) {
+    return explain(k, "tensor", slot.position, o);
+  }
+  PyObject* number = PyObject_CallOneArg(torch.method, o);
+  if (number == nullptr) {
+    return explain(k, "memory", slot.position, o);
+  }
+  *out = PyLong_AsUnsignedLongLong(number);
+  Py_DECREF(number);
+  if (PyErr_Occurred() != nullptr) {
+    return false;
+  }
+  Facts f{};
+  if (torch.offset == 0 || !k.check) {
+    return true;
+  }
+  if (!read_facts(o, &f)) {
+    return explain(k, "memory", slot.position, o);
+  }
+  if (slot.dtype != kAnyDtype && f.dtype != slot.dtype) {
+    return explain(k, "dtype", slot.position, o);
+  }
+  if (f.device_type == k.device_type && f.device_index == k.device_index) {
+    return *out != 0 || is_empty(o) || explain(k, "memory", slot.position, o);
+  }
+  // Pinned memory of the host has an address on the device.
+  std::uint64_t mapped = 0;
+  if (f.device_type == 0 && *out != 0 && k.api->PointerGetAttribute(&mapped, kPointerDevice, *out) == 0 && mapped != 0) {
+    *out = mapped;
+    return true;
+  }
+  return explain(k, "device", slot.position, o);
+}
+
+inline bool address(const Kernel& k, const Slot& slot, PyObject* o, std::uint64_t* out) {
+  const bool exact = Py_TYPE(o) == torch.tensor || Py_TYPE(o) == torch.parameter;
+  if (!exact || torch.offset == 0) [[unlikely]] {
+    return slow_address(k, slot, o, out);
+  }
+  Facts f;
+  if (torch.data_ptr(handle_of(o), &f.data) != 0 || f.data == nullptr) [[unlikely]] {
+    return slow_address(k, slot, o, out);
+  }
+  if (k.check) {
+    if (!read_facts(o, &f) || (f.dtype != slot.dtype && slot.dtype != kAnyDtype) || f.device_type != k.device_type ||
+        f.device_index != k.device_index) [[unlikely]] {
+      return slow_address(k, slot, o, out);
+    }
+  }
+  *out = reinterpret_cast<std::uintptr_t>(f.data);
+  return true;
+}
+
+// An int, or what says that it is one; a tensor is a mistake in the order of arguments, not a number.
+bool whole(const Kernel& k, Py_ssize_t position, PyObject* o, int bits, bool is_signed, std::int64_t* out) {
+  if (!PyLong_Check(o)) [[unlikely]] {
+    if (PyObject_TypeCheck(o, torch.tensor) || !PyIndex_Check(o)) {
+      return explain(k, "int", position, o);
+    }
+    PyObject* number = PyNumber_Index(o);
+    const bool fine = number != nullptr && whole(k, position, number, bits, is_signed, out);
+    Py_XDECREF(number);
+    return fine;
+  }
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (overflow > 0 && !is_signed && bits == 64) {
+    *out = static_cast<std::int64_t>(PyLong_AsUnsignedLongLong(o));
+    return PyErr_Occurred() == nullptr || explain(k, "range", position, o);
+  }
+  *out = value;
+  const long long top = bits == 64 ? INT64_MAX : (1LL << (is_signed ? bits - 1 : bits)) - 1;
+  const long long bottom = !is_signed ? 0 : -top - 1;
+  if (overflow != 0 || value < bottom || value > top) [[unlikely]] {
+    return explain(k, "range", position, o);
+  }
+  return true;
+}
+
+std::uint64_t bfloat16(double value) {
+  const float single = static_cast<float>(value);
+  std::uint32_t word = 0;
+  std::memcpy(&word, &single, sizeof(word));
+  if (single != single) {
+    return (word >> 16) | 0x40;
+  }
+  return (word + 0x7fff + ((word >> 16) & 1)) >> 16;  // to nearest, ties to even
+}
+
+bool real(const Kernel& k, const Slot& slot, PyObject* o, std::uint64_t* out) {
+  if (!PyFloat_CheckExact(o) && PyObject_TypeCheck(o, torch.tensor)) [[unlikely]] {
+    return explain(k, "float", slot.position, o);
+  }
+  const double value = PyFloat_AsDouble(o);
+  if (value == -1.0 && PyErr_Occurred() != nullptr) [[unlikely]] {
+    return explain(k, "float", slot.position, o);
+  }
+  *out = 0;
+  const float single = static_cast<float>(value);
+  switch (slot.kind) {
+    case Kind::F64:
+      std::memcpy(out, &value, sizeof(value));
+      return true;
+    case Kind::F32:
+      std::memcpy(out, &single, sizeof(single));
+      return true;
+    case Kind::BF16:
+      *out = bfloat16(value);
+      return true;
+    default:  // F16; its bytes are asked for in little-endian order
+      return PyFloat_Pack2(value, reinterpret_cast<char*>(out), 1) == 0 || explain(k, "range", slot.position, o);
+  }
+}
+
+// --- grids --------------------------------------------------------------------------------------------------------
+
+inline std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  const std::int64_t q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+
+// Gives false where int64 does not suffice or something is divided by zero: Python then computes it, or says why not.
+bool run_steps(const Kernel& k, const std::int64_t* numbers, std::int64_t* axes) {
+  std::int64_t stack[kStack];
+  int top = 0, axis = 0;
+  for (std::int32_t i = 0; i < k.step_count; ++i) {
+    const Step step = k.steps[i];
+    if (step.op == Op::Const || step.op == Op::Number) {
+      stack[top++] = step.op == Op::Const ? step.operand : numbers[step.operand];
+      continue;
+    }
+    if (step.op == Op::Axis) {
+      axes[axis++] = stack[--top];
+      continue;
+    }
+    if (step.op == Op::Not) {
+      stack[top - 1] = stack[top - 1] == 0;
+      continue;
+    }
+    if (step.op == Op::Where) {
+      top -= 2;
+      stack[top - 1] = stack[top - 1] != 0 ? stack[top] : stack[top + 1];
+      continue;
+    }
+    const std::int64_t b = stack[--top];
+    std::int64_t& a = stack[top - 1];
+    switch (step.op) {
+      case Op::Add: if (__builtin_add_overflow(a, b, &a)) return false; break;
+      case Op::Mul: if (__builtin_mul_overflow(a, b, &a)) return false; break;
+      case Op::FloorDiv:
+      case Op::CeilDiv:
+      case Op::Mod:
+        if (b == 0 || b == -1 || a == INT64_MIN) return false;
+        a = step.op == Op::FloorDiv ? floor_div(a, b)
+            : step.op == Op::Mod    ? a - b * floor_div(a, b)
+                                    : -floor_div(-a, b);
+        break;
+      case Op::Min: a = b < a ? b : a; break;
+      case Op::Max: a = b > a ? b : a; break;
+      case Op::Eq: a = a == b; break;
+      case Op::Ne: a = a != b; break;
+      case Op::Lt: a = a < b; break;
+      case Op::Le: a = a <= b; break;
+      case Op::Gt: a = a > b; break;
+      case Op::Ge: a = a >= b; break;
+      case Op::And: a = a != 0 && b != 0; break;
+      case Op::Or: a = a != 0 || b != 0; break;
+      default: return false;
+    }
+  }
+  return true;
+}
+
+[[gnu::noinline]] bool python_grid(const Kernel& k, PyObject* const* args, std::int64_t* axes) {
+  PyObject* sizes = PyObject_Vectorcall(k.grid, args, static_cast<std::size_t>(k.argument_count), nullptr);
+  long long size[3] = {0, 0, 0};
+  const bool fine = sizes != nullptr && PyArg_ParseTuple(sizes, "LLL", &size[0], &size[1], &size[2]);
+  Py_XDECREF(sizes);
+  for (int i = 0; i < 3; ++i) {
+    axes[i] = size[i];
+  }
+  return fine;
+}
+
+bool make_grid(const Kernel& k, PyObject* const* args, const std::int64_t* numbers, unsigned* grid) {
+  std::int64_t axes[3];
+  if (k.steps == nullptr || !run_steps(k, numbers, axes)) [[unlikely]] {
+    if (!python_grid(k, args, axes)) {
+      return false;
+    }
+  }
+  if (axes[0] < 0 || axes[0] > INT32_MAX || axes[1] < 0 || axes[1] > 65535 || axes[2] < 0 || axes[2] > 65535) {
+    PyObject* sizes = Py_BuildValue("LLL", static_cast<long long>(axes[0]), static_cast<long long>(axes[1]),
+                                    static_cast<long long>(axes[2]));
+    if (sizes != nullptr) {
+      explain(k, "grid", 0, sizes);
+      Py_DECREF(sizes);
+    }
+    return false;
+  }
+  for (int i = 0; i < 3; ++i) {
+    grid[i] = static_cast<unsigned>(axes[i]);
+  }
+  return true;
+}
+
+// --- launching ----------------------------------------------------------------------------------------------------
+
+bool current_stream(const Kernel& k, void** stream) {
+  if (k.stream != nullptr) [[likely]] {
+    if (k.stream(k.device_index, stream) == 0) [[likely]] {
+      return true;
+    }
+    PyErr_SetString(PyExc_RuntimeError, "torch gives no current stream");
+    return false;
+  }
+  if (k.stream_function == Py_None) {
+    *stream = nullptr;
+    return true;
+  }
+  PyObject* number = PyObject_CallOneArg(k.stream_function, k.stream_argument);
+  *stream = number == nullptr ? nullptr : PyLong_AsVoidPtr(number);
+  Py_XDECREF(number);
+  return PyErr_Occurred() == nullptr;
+}
+
+// Memory for the kernel's own use; it may be given back once the launch is on its stream.
+[[gnu::noinline]] bool scratch(const Kernel& k, const unsigned* grid, const std::int64_t* wanted, void* stream,
+                               PyObject** owner, std::uint64_t* out) {
+  const long long programs = static_cast<long long>(grid[0]) * grid[1] * grid[2];
+  *owner = PyObject_CallFunction(k.allocate, "LLK", static_cast<long long>(wanted[0]) * programs,
+                                 static_cast<long long>(wanted[1]),
+                                 static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(stream)));
+  PyObject* number = *owner == nullptr ? nullptr : PyObject_CallOneArg(torch.method, *owner);
+  *out = number == nullptr ? 0 : PyLong_AsUnsignedLongLong(number);
+  Py_XDECREF(number);
+  return PyErr_Occurred() == nullptr;
+}
+
+bool call_hook(const Kernel& k, PyObject* hook, const Config& config) {
+  if (hook == nullptr || hook == Py_None) {
+    return true;
+  }
+  PyObject* done = PyObject_CallFunction(
+      hook, "O(III)K", &k, config.grid[0], config.grid[1], config.grid[2],
+      static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(config.stream)));
+  Py_XDECREF(done);
+  return done != nullptr;
+}
+
+inline Result raw_launch(const Kernel& k, const Config& c, void** params) {
+  return c.count == 0 ? k.api->LaunchKernel(k.function, c.grid[0], c.grid[1], c.grid[2], c.block[0], 1, 1, c.shared,
+                                            c.stream, params, nullptr)
+                      : k.api->LaunchKernelEx(&c, k.function, params, nullptr);
+}
+
+Result launch_released(const Kernel& k, const Config& config, void** params) {
+  Result status = 0;
+  // The driver waits here while its queue is full, and what it waits for may need Python.
+  Py_BEGIN_ALLOW_THREADS
+  status = raw_launch(k, config, params);
+  if (status == kInvalidContext || status == kInvalidHandle) [[unlikely]] {
+    // A thread that has not used the device yet, or that is busy with another one.
+    if (k.api->CtxPushCurrent(k.context) == 0) {
+      status = raw_launch(k, config, params);
+      void* popped = nullptr;
+      k.api->CtxPopCurrent(&popped);
+    }
+  }
+  Py_END_ALLOW_THREADS
+  return status;
+}
+
+// Not inlined: it takes memory of the stack, and a sequence calls it in a loop.
+[[gnu::noinline]] bool launch_on(const Kernel& k, const unsigned* grid, void* stream, std::uint64_t* values) {
+  PyObject* owners[2] = {nullptr, nullptr};
+  const int n = k.slot_count;
+  values[n] = values[n + 1] = 0;
+  bool fine = (k.scratch[0] == 0 || scratch(k, grid, k.scratch, stream, &owners[0], &values[n])) &&
+              (k.profile[0] == 0 || scratch(k, grid, k.profile, stream, &owners[1], &values[n + 1]));
+  if (fine) {
+    void** params = static_cast<void**>(alloca(static_cast<std::size_t>(n + 2) * sizeof(void*)));
+    for (int i = 0; i < n + 2; ++i) {
+      params[i] = &values[i];
+    }
+    Config config = k.config;
+    std::memcpy(config.grid, grid, sizeof(config.grid));
+    config.stream = stream;
+    fine = call_hook(k, k.hooks->enter, config);
+    if (fine) {
+      const Result status = launch_released(k, config, params);
+      fine = status == 0 ? call_hook(k, k.hooks->exit, config) : driver_failed(k, "launch", status);
+    }
+  }
+  Py_XDECREF(owners[0]);
+  Py_XDECREF(owners[1]);
+  return fine;
+}
+
+// `stream`: null looks the current one up. Not inlined, as above.
+[[gnu::noinline]] bool launch(const Kernel& k, PyObject* const* args, void* const* stream) {
+  if (k.function == nullptr) [[unlikely]] {
+    return explain(k, "unloaded", 0, Py_None);
+  }
+  const int n = k.slot_count;
+  std::uint64_t* values = static_cast<std::uint64_t*>(alloca(static_cast<std::size_t>(n + 2) * sizeof(std::uint64_t)));
+  std::int64_t* numbers =
+      static_cast<std::int64_t*>(alloca(static_cast<std::size_t>(k.argument_count + 1) * sizeof(std::int64_t)));
+  for (int i = 0; i < n; ++i) {
+    const Slot& slot = k.slots[i];
+    PyObject* o = args[slot.position];
+    if (slot.kind == Kind::Pointer) [[likely]] {
+      if (!address(k, slot, o, &values[i])) [[unlikely]] {
+        return false;
+      }
+    } else if (slot.kind <= Kind::Unsigned) {
+      std::int64_t& number = numbers[slot.position];
+      if (!whole(k, slot.position, o, slot.bits, slot.kind == Kind::Signed, &number)) [[unlikely]] {
+        return false;
+      }
+      values[i] = static_cast<std::uint64_t>(number);
+    } else if (!real(k, slot, o, &values[i])) [[unlikely]] {
+      return false;
+    }
+    if (slot.divisible && values[i] % kAlign != 0 && k.check) [[unlikely]] {
+      return explain(k, "divisible", slot.position, o);
+    }
+  }
+  for (int i = 0; i < k.extra_count; ++i) {
+    if (!whole(k, k.extras[i], args[k.extras[i]], 64, true, &numbers[k.extras[i]])) [[unlikely]] {
+      return false;
+    }
+  }
+  unsigned grid[3];
+  if (!make_grid(k, args, numbers, grid)) [[unlikely]] {
+    return false;
+  }
+  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) [[unlikely]] {
+    return true;
+  }
+  void* raw = nullptr;
+  if (stream == nullptr && !current_stream(k, &raw)) [[unlikely]] {
+    return false;
+  }
+  return launch_on(k, grid, stream == nullptr ? raw : *stream, values);
+}
+
+// The one keyword: `stream`, a raw stream as an int.
+bool given_stream(PyObject* kwnames, PyObject* const* values, void** stream) {
+  if (PyTuple_GET_SIZE(kwnames) != 1 ||
+      PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "stream") != 0) {
+    PyErr_SetString(PyExc_TypeError, "the only keyword of a launch is `stream`");
+    return false;
+  }
+  *stream = PyLong_AsVoidPtr(values[0]);
+  return PyErr_Occurred() == nullptr;
+}
+
+PyObject* kernel_call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* kwnames) {
+  const Kernel& k = *reinterpret_cast<Kernel*>(self);
+  const Py_ssize_t count = PyVectorcall_NARGS(flags);
+  void* stream = nullptr;
+  const bool given = kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0;
+  if (given && !given_stream(kwnames, args + count, &stream)) [[unlikely]] {
+    return nullptr;
+  }
+  if (count != k.argument_count) [[unlikely]] {
+    explain(k, "count", count, Py_None);
+    return nullptr;
+  }
+  if (!launch(k, args, given ? &stream : nullptr)) [[unlikely]] {
+    return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
+// --- loading ------------------------------------------------------------------------------------------------------
+
+void kernel_dealloc(PyObject* self) {
+  Kernel* k = reinterpret_cast<Kernel*>(self);
+  // The module stays loaded: work that is on a stream may still run it.
+  PyMem_Free(k->slots);
+  PyMem_Free(k->steps);
+  PyMem_Free(k->extras);
+  PyObject* const owned[] = {k->stream_function, k->stream_argument, k->name,   k->explain,
+                             k->grid,            k->allocate,        k->driver, reinterpret_cast<PyObject*>(k->hooks)};
+  for (PyObject* o : owned) {
+    Py_XDECREF(o);
+  }
+  Py_TYPE(self)->tp_free(self);
+}
+
+// unload(): takes the kernel's code off the device. Its launches must have finished.
+PyObject* kernel_unload(PyObject* self, PyObject*) {
+  Kernel& k = *reinterpret_cast<Kernel*>(self);
+  if (k.module != nullptr && k.api->CtxPushCurrent(k.context) == 0) {
+    const Result status = k.api->ModuleUnload(k.module);
+    void* popped = nullptr;
+    k.api->CtxPopCurrent(&popped);
+    k.module = k.function = nullptr;
+    if (status != 0) {
+      driver_failed(k, "unload", status);
+      return nullptr;
+    }
+  }
+  Py_RETURN_NONE;
+}
+
+// Copies a bytes object of packed records; an empty one gives null.
+template <class Record>
+bool copy_records(PyObject* bytes, Record** records, std::int32_t* count) {
+  const Py_ssize_t size = PyBytes_GET_SIZE(bytes);
+  *count = static_cast<std::int32_t>(size / static_cast<Py_ssize_t>(sizeof(Record)));
+  *records = nullptr;
+  if (size == 0) {
+    return true;
+  }
+  *records = static_cast<Record*>(PyMem_Malloc(static_cast<std::size_t>(size)));
+  if (*records == nullptr) {
+    PyErr_NoMemory();
+    return false;
+  }
+  std::memcpy(*records, PyBytes_AS_STRING(bytes), static_cast<std::size_t>(size));
+  return true;
+}
+
+bool add_slots(Kernel& k, PyObject* slots) {
+  k.slot_count = static_cast<std::int32_t>(PyTuple_GET_SIZE(slots));
+  k.slots = static_cast<Slot*>(PyMem_Calloc(static_cast<std::size_t>(k.slot_count) + 1, sizeof(Slot)));
+  if (k.slots == nullptr) {
+    PyErr_NoMemory();
+    return false;
+  }
+  for (std::int32_t i = 0; i < k.slot_count; ++i) {
+    int position = 0, kind = 0, bits = 0, dtype = 0, divisible = 0;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(slots, i), "iiiip", &position, &kind, &bits, &dtype, &divisible)) {
+      return false;
+    }
+    if (position < 0 || position >= k.argument_count || kind < 0 || kind > static_cast<int>(Kind::F64)) {
+      PyErr_SetString(PyExc_ValueError, "a slot of no argument");
+      return false;
+    }
+    k.slots[i] = {position, dtype, static_cast<Kind>(kind), static_cast<std::uint8_t>(bits), divisible != 0};
+  }
+  return true;
+}
+
+void add_attribute(Kernel& k, int id, const Attribute& attribute) {
+  Attribute& added = k.attributes[k.config.count++];
+  added = attribute;
+  added.id = id;
+}
+
+void add_attributes(Kernel& k, unsigned num_ctas, bool cooperative, bool dependent) {
+  Attribute one{};
+  one.value.number = 1;
+  if (dependent) {
+    add_attribute(k, kProgrammaticSerialization, one);
+  }
+  if (cooperative) {
+    add_attribute(k, kCooperative, one);
+  }
+  if (num_ctas > 1) {
+    Attribute cluster{}, policy{};
+    cluster.value.cluster[0] = num_ctas;
+    cluster.value.cluster[1] = cluster.value.cluster[2] = 1;
+    policy.value.number = kPolicySpread;
+    add_attribute(k, kClusterDimension, cluster);
+    add_attribute(k, kClusterPolicy, policy);
+  }
+  k.config.attributes = k.attributes;
+}
+
+// Loads the image in the primary context of the device, which torch uses, too.
+Result load_module(Kernel& k, const char* image, const char* symbol, unsigned num_ctas, const char** what) {
+  const Api& api = *k.api;
+  Result status = 0;
+  *what = "load";
+  if ((status = api.ModuleLoadData(&k.module, image)) != 0) return status;
+  *what = "find the function";
+  if ((status = api.ModuleGetFunction(&k.function, k.module, symbol)) != 0) return status;
+  *what = "ask for attributes";
+  if ((status = api.FuncGetAttribute(&k.registers, kFunctionRegisters, k.function)) != 0) return status;
+  if ((status = api.FuncGetAttribute(&k.local_bytes, kFunctionLocal, k.function)) != 0) return status;
+  if ((status = api.FuncGetAttribute(&k.shared_static, kFunctionShared, k.function)) != 0) return status;
+  *what = "reserve shared memory";
+  if (k.config.shared > kDefaultShared) {
+    if ((status = api.FuncSetCacheConfig(k.function, kPreferShared)) != 0) return status;
+    if ((status = api.FuncSetAttribute(k.function, kFunctionMaxShared, static_cast<int>(k.config.shared))) != 0) {
+      return status;
+    }
+  }
+  *what = "allow large clusters";
+  return num_ctas > kPortableCluster ? api.FuncSetAttribute(k.function, kFunctionAnyCluster, 1) : 0;
+}
+
+bool load_image(Kernel& k, int ordinal, const char* image, const char* symbol, unsigned num_ctas) {
+  const char* what = "use the device";
+  int device = 0;
+  Result status = 0;
+  Py_BEGIN_ALLOW_THREADS
+  status = k.api->DeviceGet(&device, ordinal);
+  if (status == 0) status = k.api->DevicePrimaryCtxRetain(&k.context, device);
+  if (status == 0) status = k.api->CtxPushCurrent(k.context);
+  if (status == 0) {
+    status = load_module(k, image, symbol, num_ctas, &what);
+    if (status != 0 && k.module != nullptr) {
+      k.api->ModuleUnload(k.module);
+      k.module = k.function = nullptr;
+    }
+    void* popped = nullptr;
+    k.api->CtxPopCurrent(&popped);
+  }
+  Py_END_ALLOW_THREADS
+  return status == 0 || driver_failed(k, what, status);
+}
+
+bool add_stream(Kernel& k, const char* library, PyObject* function) {
+  k.stream_function = Py_NewRef(function);
+  k.stream_argument = PyLong_FromLong(k.device_index);
+  if (library != nullptr) {
+    // Where it is missing, the Python function is called.
+    find(dlopen(library, RTLD_NOW | RTLD_LOCAL), "aoti_torch_get_current_cuda_stream", &k.stream);
+  }
+  return k.stream_argument != nullptr;
+}
+
+extern PyTypeObject KernelType, HooksType;
+
+// load(driver, image, symbol, name, explain, (ordinal, device type, device index, check),
+//      (threads, ctas, shared, cooperative, dependent), ((bytes, align) scratch, (bytes, align) profile),
+//      argument count, slots, steps, extras, grid, (library, function) stream, allocate, hooks) -> kernel
+PyObject* load(PyObject*, PyObject* args) {
+  PyObject *driver, *name, *explain, *slots, *steps, *extras, *grid, *function, *allocate, *hooks;
+  const char *image, *symbol, *library;
+  Py_ssize_t size;
+  int ordinal, device_type, device_index, check, cooperative, dependent, count;
+  unsigned threads, num_ctas, shared;
+  long long bytes[2], align[2];
+  if (!PyArg_ParseTuple(args, "Oy#sUO(iiip)(IIIpp)(LLLL)iO!SSO(zO)OO!", &driver, &image, &size, &symbol, &name, &explain,
+                        &ordinal, &device_type, &device_index, &check, &threads, &num_ctas, &shared, &cooperative,
+                        &dependent, &bytes[0], &align[0], &bytes[1], &align[1], &count, &PyTuple_Type, &slots, &steps,
+                        &extras, &grid, &library, &function, &allocate, &HooksType, &hooks)) {
+    return nullptr;
+  }
+  const Api* api = static_cast<const Api*>(PyCapsule_GetPointer(driver, kCapsule));
+  PyObject* self = api == nullptr ? nullptr : KernelType.tp_alloc(&KernelType, 0);
+  if (self == nullptr) {
+    return nullptr;
+  }
+  Kernel& k = *reinterpret_cast<Kernel*>(self);
+  k.call = kernel_call;
+  k.api = api;
+  k.driver = Py_NewRef(driver);
+  k.name = Py_NewRef(name);
+  k.explain = Py_NewRef(explain);
+  k.grid = Py_NewRef(grid);
+  k.allocate = Py_NewRef(allocate);
+  k.hooks = reinterpret_cast<Hooks*>(Py_NewRef(hooks));
+  k.argument_count = count;
+  k.device_type = device_type;
+  k.device_index = device_index;
+  k.check = check != 0;
+  k.config.block[0] = threads;
+  k.config.block[1] = k.config.block[2] = 1;
+  k.config.shared = shared;
+  for (int i = 0; i < 2; ++i) {
+    (i == 0 ? k.scratch : k.profile)[0] = bytes[i] * num_ctas;
+    (i == 0 ? k.scratch : k.profile)[1] = align[i];
+  }
+  add_attributes(k, num_ctas, cooperative != 0, dependent != 0);
+  if (!add_slots(k, slots) || !copy_records(steps, &k.steps, &k.step_count) ||
+      !copy_records(extras, &k.extras, &k.extra_count) || !add_stream(k, library, function) ||
+      !load_image(k, ordinal, image, symbol, num_ctas)) {
+    Py_DECREF(self);
+    return nullptr;
+  }
+  return self;
+}
+
+// --- several launches in one call ---------------------------------------------------------------------------------
+
+struct Sequence {
+  PyObject_HEAD
+  vectorcallfunc call;
+  PyObject* kernels;      // a tuple of kernels
+  PyObject* constants;    // a tuple: values that calls do not give
+  std::int32_t* indices;  // for each argument of each kernel in turn: its place among a call's values, then constants
+  std::int32_t index_count, value_count;
+  std::int32_t widest;
+};
+
+PyObject* sequence_call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* kwnames) {
+  const Sequence& s = *reinterpret_cast<Sequence*>(self);
+  const Py_ssize_t count = PyVectorcall_NARGS(flags);
+  void* stream = nullptr;
+  const bool given = kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0;
+  if (given && !given_stream(kwnames, args + count, &stream)) [[unlikely]] {
+    return nullptr;
+  }
+  if (count != s.value_count) [[unlikely]] {
+    return PyErr_Format(PyExc_TypeError, "a sequence of launches takes %d values, got %zd", s.value_count, count);
+  }
+  PyObject** gathered = static_cast<PyObject**>(alloca(static_cast<std::size_t>(s.widest + 1) * sizeof(PyObject*)));
+  const std::int32_t* index = s.indices;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(s.kernels); ++i) {
+    const Kernel& k = *reinterpret_cast<Kernel*>(PyTuple_GET_ITEM(s.kernels, i));
+    for (int j = 0; j < k.argument_count; ++j, ++index) {
+      gathered[j] = *index < s.value_count ? args[*index] : PyTuple_GET_ITEM(s.constants, *index - s.value_count);
+    }
+    if (!launch(k, gathered, given ? &stream : nullptr)) [[unlikely]] {
+      return nullptr;
+    }
+  }
+  Py_RETURN_NONE;
+}
+
+void sequence_dealloc(PyObject* self) {
+  Sequence* s = reinterpret_cast<Sequence*>(self);
+  Py_XDECREF(s->kernels);
+  Py_XDECREF(s->constants);
+  PyMem_Free(s->indices);
+  Py_TYPE(self)->tp_free(self);
+}
+
+bool check_sequence(Sequence& s) {
+  std::int64_t needed = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(s.kernels); ++i) {
+    PyObject* kernel = PyTuple_GET_ITEM(s.kernels, i);
+    if (Py_TYPE(kernel) != &KernelType) {
+      PyErr_Format(PyExc_TypeError, "not a loaded kernel: %s", Py_TYPE(kernel)->tp_name);
+      return false;
+    }
+    const std::int32_t count = reinterpret_cast<Kernel*>(kernel)->argument_count;
+    needed += count;
+    s.widest = count > s.widest ? count : s.widest;
+  }
+  const Py_ssize_t known = s.value_count + PyTuple_GET_SIZE(s.constants);
+  bool fine = needed == s.index_count;
+  for (std::int32_t i = 0; fine && i < s.index_count; ++i) {
+    fine = s.indices[i] >= 0 && s.indices[i] < known;
+  }
+  if (!fine) {
+    PyErr_SetString(PyExc_ValueError, "the indices do not fit the kernels' arguments");
+  }
+  return fine;
+}
+
+extern PyTypeObject SequenceType;
+
+// sequence(kernels, value count, constants, indices) -> callable
+PyObject* sequence(PyObject*, PyObject* args) {
+  PyObject *kernels, *constants, *indices;
+  int values;
+  if (!PyArg_ParseTuple(args, "O!iO!S", &PyTuple_Type, &kernels, &values, &PyTuple_Type, &constants, &indices)) {
+    return nullptr;
+  }
+  PyObject* self = SequenceType.tp_alloc(&SequenceType, 0);
+  if (self == nullptr) {
+    return nullptr;
+  }
+  Sequence& s = *reinterpret_cast<Sequence*>(self);
+  s.call = sequence_call;
+  s.kernels = Py_NewRef(kernels);
+  s.constants = Py_NewRef(constants);
+  s.value_count = values;
+  if (!copy_records(indices, &s.indices, &s.index_count) || !check_sequence(s)) {
+    Py_DECREF(self);
+    return nullptr;
+  }
+  return self;
+}
+
+// --- the module ---------------------------------------------------------------------------------------------------
+
+void hooks_dealloc(PyObject* self) {
+  Hooks* h = reinterpret_cast<Hooks*>(self);
+  Py_XDECREF(h->enter);
+  Py_XDECREF(h->exit);
+  Py_TYPE(self)->tp_free(self);
+}
+
+PyMemberDef kHooksMembers[] = {
+    {"enter", T_OBJECT, offsetof(Hooks, enter), 0, "Called before a launch: (kernel, (x, y, z), raw stream)."},
+    {"exit", T_OBJECT, offsetof(Hooks, exit), 0, "Called after a launch, with the same."},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyMemberDef kKernelMembers[] = {
+    {"name", T_OBJECT, offsetof(Kernel, name), READONLY, "The kernel's name."},
+    {"registers", T_INT, offsetof(Kernel, registers), READONLY, "Registers of a thread, as the driver says."},
+    {"local_bytes", T_INT, offsetof(Kernel, local_bytes), READONLY, "Bytes of local memory of a thread (spills)."},
+    {"shared_static", T_INT, offsetof(Kernel, shared_static), READONLY, "Bytes of static shared memory of a block."},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyMethodDef kKernelMethods[] = {
+    {"unload", kernel_unload, METH_NOARGS, "Takes the kernel's code off the device; its launches must have finished."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyTypeObject KernelType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject HooksType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject SequenceType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+void describe(PyTypeObject& type, const char* name, std::size_t size, destructor dealloc, const char* doc) {
+  type.tp_name = name;
+  type.tp_basicsize = static_cast<Py_ssize_t>(size);
+  type.tp_dealloc = dealloc;
+  type.tp_flags = Py_TPFLAGS_DEFAULT;
+  type.tp_doc = doc;
+}
+
+void make_callable(PyTypeObject& type, std::size_t offset) {
+  type.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  type.tp_call = PyVectorcall_Call;
+  type.tp_vectorcall_offset = static_cast<Py_ssize_t>(offset);
+}
+
+PyMethodDef kMethods[] = {
+    {"open_driver", open_driver, METH_O, "Opens the CUDA driver's library."},
+    {"set_torch", set_torch, METH_VARARGS, "Says how tensors are read."},
+    {"facts", facts, METH_O, "Address, dtype, device type and device index of a tensor."},
+    {"load", load, METH_VARARGS, "Loads a kernel onto a device."},
+    {"sequence", sequence, METH_VARARGS, "Several launches in one call."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "wrapper_ir_cuda_launcher", nullptr, -1, kMethods};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit_wrapper_ir_cuda_launcher() {
+  describe(KernelType, "triton_runtime.Kernel", sizeof(Kernel), kernel_dealloc, "A kernel on a device, ready to launch.");
+  KernelType.tp_members = kKernelMembers;
+  KernelType.tp_methods = kKernelMethods;
+  make_callable(KernelType, offsetof(Kernel, call));
+  describe(HooksType, "triton_runtime.Hooks", sizeof(Hooks), hooks_dealloc, "What is called around launches.");
+  HooksType.tp_members = kHooksMembers;
+  HooksType.tp_new = PyType_GenericNew;
+  describe(SequenceType, "triton_runtime.Sequence", sizeof(Sequence), sequence_dealloc, "Several launches in one call.");
+  make_callable(SequenceType, offsetof(Sequence, call));
+  if (PyType_Ready(&KernelType) < 0 || PyType_Ready(&HooksType) < 0 || PyType_Ready(&SequenceType) < 0) {
+    return nullptr;
+  }
+  PyObject* module = PyModule_Create(&kModule);
+  if (module != nullptr && PyModule_AddObjectRef(module, "Hooks", reinterpret_cast<PyObject*>(&HooksType)) < 0) {
+    Py_CLEAR(module);
+  }
+  return module;
+}

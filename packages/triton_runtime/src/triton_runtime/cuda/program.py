@@ -1,0 +1,150 @@
+"""Grids as programs of a small stack machine, which the launcher runs (`run_steps` in `launcher.cpp`)."""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Iterator, Mapping
+
+from triton_runtime.grids import Grid
+from wrapper_ir.expr import (
+    Add,
+    And,
+    Bool,
+    CeilDiv,
+    Cmp,
+    CmpOp,
+    Expr,
+    FloorDiv,
+    Int,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Sym,
+    SymKind,
+    Where,
+)
+
+__all__ = ["numbers_of", "steps_of"]
+
+_STACK = 32
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+class _Op(enum.IntEnum):
+    """In the order of the launcher's `Op`."""
+
+    CONST = 0
+    NUMBER = 1
+    ADD = 2
+    MUL = 3
+    FLOOR_DIV = 4
+    CEIL_DIV = 5
+    MOD = 6
+    MIN = 7
+    MAX = 8
+    WHERE = 9
+    EQ = 10
+    NE = 11
+    LT = 12
+    LE = 13
+    GT = 14
+    GE = 15
+    AND = 16
+    OR = 17
+    NOT = 18
+    AXIS = 19
+
+
+_NARY: Mapping[type[Expr], _Op] = {
+    Add: _Op.ADD,
+    Mul: _Op.MUL,
+    Min: _Op.MIN,
+    Max: _Op.MAX,
+    And: _Op.AND,
+    Or: _Op.OR,
+    FloorDiv: _Op.FLOOR_DIV,
+    CeilDiv: _Op.CEIL_DIV,
+    Mod: _Op.MOD,
+}
+_COMPARE: Mapping[CmpOp, _Op] = {
+    CmpOp.EQ: _Op.EQ,
+    CmpOp.NE: _Op.NE,
+    CmpOp.LT: _Op.LT,
+    CmpOp.LE: _Op.LE,
+    CmpOp.GT: _Op.GT,
+    CmpOp.GE: _Op.GE,
+}
+
+
+class _NotNative(Exception):
+    """The launcher has no step for this; it calls the grid's Python function instead."""
+
+
+def numbers_of(grid: Grid) -> tuple[int, ...]:
+    """Positions, among the arguments of a launch, of the whole numbers that the grid's sizes mention."""
+    names = {name for size in grid.sizes for name in size.free_symbols}
+    return tuple(i for i, name in enumerate(grid.params) if name in names)
+
+
+def steps_of(grid: Grid) -> bytes:
+    """The grid's program: pairs of int64. Empty where it has to be computed in Python: fractions, powers, functions,
+    numbers beyond int64. A program gives up by itself where int64 does not suffice or something is divided by zero."""
+    places = {name: i for i, name in enumerate(grid.params)}
+    steps: list[tuple[_Op, int]] = []
+    try:
+        for size in grid.sizes:
+            steps.extend(_steps(size, places))
+            steps.append((_Op.AXIS, 0))
+    except _NotNative:
+        return b""
+    if _depth(steps) > _STACK:
+        return b""
+    return b"".join(struct.pack("=qq", op, operand) for op, operand in steps)
+
+
+def _steps(e: Expr, places: Mapping[str, int]) -> Iterator[tuple[_Op, int]]:
+    match e:
+        case Int(value) | Bool(value) if value in _INT64:
+            yield _Op.CONST, int(value)
+        case Sym(name, SymKind.INT):
+            yield _Op.NUMBER, places[name]
+        case Not(arg):
+            yield from _steps(arg, places)
+            yield _Op.NOT, 0
+        case Cmp(op, lhs, rhs):
+            yield from _steps(lhs, places)
+            yield from _steps(rhs, places)
+            yield _COMPARE[op], 0
+        case Where():
+            for child in (e.cond, e.lhs, e.rhs):
+                yield from _steps(child, places)
+            yield _Op.WHERE, 0
+        case _ if type(e) in _NARY:
+            first, *rest = e.children
+            yield from _steps(first, places)
+            for child in rest:
+                yield from _steps(child, places)
+                yield _NARY[type(e)], 0
+        case _:
+            raise _NotNative
+
+
+def _depth(steps: list[tuple[_Op, int]]) -> int:
+    """How many values are on the stack at most."""
+    deepest = depth = 0
+    for op, _ in steps:
+        match op:
+            case _Op.CONST | _Op.NUMBER:
+                depth += 1
+            case _Op.WHERE:
+                depth -= 2
+            case _Op.NOT:
+                pass
+            case _:
+                depth -= 1
+        deepest = max(deepest, depth)
+    return deepest

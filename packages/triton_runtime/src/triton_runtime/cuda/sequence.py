@@ -1,0 +1,34 @@
+"""Several launches in one call, so that a generated program enters native code once for many kernels."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from triton_runtime.cuda.driver import CudaDriver
+from wrapper_ir.protocols import LoadedKernel
+
+__all__ = ["Step", "make_sequence"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One launch: the kernel (of a `CudaDriver`), and where its arguments are: indices into what a call of the sequence is
+    given, and behind that into the constants."""
+
+    kernel: LoadedKernel
+    indices: tuple[int, ...]
+
+
+def make_sequence(
+    driver: CudaDriver, steps: Sequence[Step], values: int, constants: tuple[int | float, ...] = ()
+) -> Callable[..., None]:
+    """A function of `values` arguments that does the launches in order, on one stream (the current one of each kernel's
+    device, or the keyword `stream`). An error of a launch ends it; the launches before it have been made.
+
+    Raises ValueError where indices do not fit the kernels' arguments, TypeError for another driver's kernel.
+    """
+    indices = array.array("i", (i for step in steps for i in step.indices)).tobytes()
+    kernels = tuple(step.kernel for step in steps)
+    return driver.extension.sequence(kernels, values, constants, indices)

@@ -1,0 +1,100 @@
+"""How the launcher reads torch's tensors. torch is imported here, when the first kernel is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from triton_runtime.cuda.extension import Extension
+from wrapper_ir.types import Device, DType
+
+__all__ = [
+    "current_device",
+    "device_number",
+    "dtype_number",
+    "make_allocator",
+    "set_up_tensors",
+    "stream_source",
+]
+
+_DEVICE_TYPES = {"cpu": 0, "cuda": 1}
+"""Of torch's numbers of device types, those whose tensors kernels of this driver can take."""
+
+
+def set_up_tensors(extension: Extension) -> bool:
+    """Tells the extension how tensors are read; gives whether it can do so by torch's C functions alone.
+
+    Where a Python tensor keeps what those functions take is found by looking, and then tried on some tensors. If a
+    torch should keep it elsewhere, tensors are asked by method: slower, and without comparing dtype and device.
+    """
+    import torch
+
+    one = torch.empty(4)
+    library = _library("torch_cpu")
+    if extension.set_torch(torch.Tensor, torch.nn.Parameter, torch.Tensor.data_ptr, one, one._cdata, library):
+        samples = (one, one[1:], torch.nn.Parameter(one), torch.empty(0, dtype=torch.int8))
+        if all(extension.facts(t)[0] == t.data_ptr() and extension.facts(t)[3] == -1 for t in samples):
+            return True
+    extension.set_torch(
+        torch.Tensor, torch.nn.Parameter, torch.Tensor.data_ptr, one, 0, f"{library}.not-used"
+    )
+    return False
+
+
+def dtype_number(extension: Extension, in_place: bool) -> Callable[[DType], int]:
+    """torch's numbers of dtypes, -1 where they cannot be known."""
+    import torch
+
+    def number(dtype: DType) -> int:
+        # torch names them so
+        return extension.facts(torch.empty(0, dtype=getattr(torch, dtype.torch_name)))[1] if in_place else -1
+
+    return number
+
+
+def device_number(device: Device) -> tuple[int, int]:
+    """torch's numbers of a device: type and index (-1 where the type has one device)."""
+    return _DEVICE_TYPES[device.type], -1 if device.index is None else device.index
+
+
+def current_device(device: Device) -> Device:
+    """The device itself; where it is CUDA without an index, the current one."""
+    if device.type != "cuda" or device.index is not None:
+        return device
+    import torch
+
+    return Device("cuda", torch.cuda.current_device())
+
+
+def stream_source(device: Device) -> tuple[str | None, Callable[[int], int] | None]:
+    """Where the current stream of a device comes from: a library with torch's C function, and a Python function for when
+    it has none. Other devices than CUDA have no streams."""
+    if device.type != "cuda":
+        return None, None
+    import torch
+
+    library = _library("torch_cuda")
+    # torch publishes no types for this one
+    return library if Path(library).exists() else None, torch._C._cuda_getCurrentRawStream
+
+
+def make_allocator(device: Device) -> Callable[[int, int, int], Any]:  # Any: a tensor
+    """Gives memory for a kernel's own use, as a tensor of bytes that belongs to a raw stream."""
+    import torch
+
+    where = torch.device(str(device))
+
+    def allocate(nbytes: int, align: int, stream: int) -> Any:
+        if where.type != "cuda" or stream == torch.cuda.current_stream(where).cuda_stream:
+            return torch.empty(nbytes, dtype=torch.uint8, device=where)
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream, where)):  # type: ignore[no-untyped-call]  # torch's own
+            return torch.empty(nbytes, dtype=torch.uint8, device=where)
+
+    return allocate
+
+
+def _library(name: str) -> str:
+    import torch
+
+    return str(Path(torch.__file__).parent / "lib" / f"lib{name}.so")

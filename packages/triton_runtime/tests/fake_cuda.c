@@ -1,0 +1,202 @@
+// A CUDA driver that runs nothing and writes down what it is asked for.
+//
+// An image is text: "symbol=add sizes=8,8,4 registers=20"; `sizes` are of the kernel's parameters, in bytes, as a cubin
+// would say them. One device, ordinal 0 to 3, each with a primary context.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define MAX_RECORDS 4096
+#define MAX_PARAMS 64
+
+typedef struct {
+  char symbol[64];
+  int sizes[MAX_PARAMS];
+  int count;
+  int registers, local_bytes, shared_static;
+  int attributes[16];
+  int cache_config;
+  void* context;
+  int unloaded;
+} Kernel;
+
+typedef struct {
+  unsigned grid[3], block[3], shared, attribute_count;
+  uint64_t stream, function, context;
+  int ids[8];
+  unsigned values[8][3];
+  int param_count;
+  uint64_t params[MAX_PARAMS];
+  int extended;
+} Record;
+
+typedef struct {
+  int id;
+  char pad[4];
+  union {
+    char bytes[64];
+    unsigned words[16];
+  } value;
+} Attribute;
+
+typedef struct {
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  Attribute* attributes;
+  unsigned count;
+} Config;
+
+static Record records[MAX_RECORDS];
+static int record_count, contexts[4], fail_status, fail_count, init_status;
+static __thread void* stack[16];
+static __thread int depth;
+static char fail_function[64];
+
+EXPORT int fake_count(void) { return record_count; }
+EXPORT Record* fake_record(int i) { return &records[i]; }
+EXPORT void fake_reset(void) { record_count = fail_count = 0; }
+EXPORT int fake_depth(void) { return depth; }
+EXPORT Kernel* fake_kernel(uint64_t function) { return (Kernel*)function; }
+EXPORT void fake_enter(int device) { stack[depth++] = &contexts[device]; }
+EXPORT void fake_leave(void) { --depth; }
+
+// The next `times` calls of a function give this status.
+EXPORT void fake_fail(const char* function, int status, int times) {
+  snprintf(fail_function, sizeof fail_function, "%s", function);
+  fail_status = status;
+  fail_count = times;
+}
+
+static int failing(const char* function) {
+  if (fail_count > 0 && strcmp(function, fail_function) == 0) {
+    --fail_count;
+    return fail_status;
+  }
+  return 0;
+}
+
+#define MAY_FAIL \
+  do { int s = failing(__func__); if (s) return s; } while (0)
+
+EXPORT int cuInit(unsigned flags) { return flags ? 1 : getenv("FAKE_CUDA_NO_DEVICE") ? 100 : 0; }
+
+EXPORT int cuGetErrorName(int status, const char** name) {
+  *name = status == 1 ? "CUDA_ERROR_INVALID_VALUE" : status == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_OTHER";
+  return 0;
+}
+
+EXPORT int cuGetErrorString(int status, const char** text) {
+  *text = status == 100 ? "no CUDA-capable device is detected" : "said the fake driver";
+  return 0;
+}
+
+EXPORT int cuDeviceGet(int* device, int ordinal) {
+  MAY_FAIL;
+  *device = ordinal;
+  return ordinal < 0 || ordinal > 3 ? 101 : 0;
+}
+
+EXPORT int cuDevicePrimaryCtxRetain(void** context, int device) {
+  *context = &contexts[device];
+  return 0;
+}
+
+EXPORT int cuCtxPushCurrent_v2(void* context) {
+  stack[depth++] = context;
+  return 0;
+}
+
+EXPORT int cuCtxPopCurrent_v2(void** context) {
+  *context = stack[--depth];
+  return 0;
+}
+
+EXPORT int cuModuleLoadData(void** module, const void* image) {
+  MAY_FAIL;
+  if (depth == 0) return 201;
+  Kernel* k = calloc(1, sizeof(Kernel));
+  char text[1024];
+  snprintf(text, sizeof text, "%s", (const char*)image);
+  for (char* word = strtok(text, " "); word; word = strtok(NULL, " ")) {
+    if (strncmp(word, "symbol=", 7) == 0) snprintf(k->symbol, sizeof k->symbol, "%s", word + 7);
+    if (strncmp(word, "registers=", 10) == 0) k->registers = atoi(word + 10);
+    if (strncmp(word, "local=", 6) == 0) k->local_bytes = atoi(word + 6);
+    if (strncmp(word, "sizes=", 6) == 0) {
+      for (char* at = word + 6; *at; at += *at == ',') k->sizes[k->count++] = (int)strtol(at, &at, 10);
+    }
+  }
+  if (!k->symbol[0]) return free(k), 200;
+  k->context = stack[depth - 1];
+  *module = k;
+  return 0;
+}
+
+EXPORT int cuModuleUnload(void* module) {
+  ((Kernel*)module)->unloaded = 1;
+  return 0;
+}
+
+EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) {
+  MAY_FAIL;
+  *function = module;
+  return strcmp(((Kernel*)module)->symbol, name) ? 500 : 0;
+}
+
+EXPORT int cuFuncGetAttribute(int* value, int attribute, void* function) {
+  Kernel* k = function;
+  *value = attribute == 1 ? k->shared_static : attribute == 3 ? k->local_bytes : k->registers;
+  return 0;
+}
+
+EXPORT int cuFuncSetAttribute(void* function, int attribute, int value) {
+  MAY_FAIL;
+  ((Kernel*)function)->attributes[attribute] = value;
+  return 0;
+}
+
+EXPORT int cuFuncSetCacheConfig(void* function, int config) {
+  ((Kernel*)function)->cache_config = config;
+  return 0;
+}
+
+// Memory whose address is odd to 4096 is pinned, and mapped 1 TiB higher.
+EXPORT int cuPointerGetAttribute(void* value, int attribute, uint64_t pointer) {
+  *(uint64_t*)value = pointer + (1ull << 40);
+  return getenv("FAKE_CUDA_PINNED") && attribute == 3 ? 0 : 1;
+}
+
+static int record(const Config* c, void* function, void** params, int extended) {
+  Kernel* k = function;
+  if (depth == 0 || stack[depth - 1] != k->context) return depth == 0 ? 201 : 400;
+  Record* r = &records[record_count++ % MAX_RECORDS];
+  memset(r, 0, sizeof *r);
+  memcpy(r->grid, c->grid, sizeof r->grid);
+  memcpy(r->block, c->block, sizeof r->block);
+  r->shared = c->shared;
+  r->stream = (uint64_t)c->stream;
+  r->function = (uint64_t)function;
+  r->context = (uint64_t)stack[depth - 1];
+  r->extended = extended;
+  r->attribute_count = c->count;
+  for (unsigned i = 0; i < c->count; ++i) {
+    r->ids[i] = c->attributes[i].id;
+    memcpy(r->values[i], c->attributes[i].value.words, sizeof r->values[i]);
+  }
+  r->param_count = k->count;
+  for (int i = 0; i < k->count; ++i) memcpy(&r->params[i], params[i], (size_t)k->sizes[i]);
+  return 0;
+}
+
+EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                          unsigned shared, void* stream, void** params, void** extra) {
+  MAY_FAIL;
+  Config c = {{gx, gy, gz}, {bx, by, bz}, shared, stream, NULL, 0};
+  return extra ? 1 : record(&c, function, params, 0);
+}
+
+EXPORT int cuLaunchKernelEx(const Config* config, void* function, void** params, void** extra) {
+  MAY_FAIL;
+  return extra ? 1 : record(config, function, params, 1);
+}

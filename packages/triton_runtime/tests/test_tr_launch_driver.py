@@ -1,0 +1,294 @@
+"""What the extension asks of the CUDA driver: attributes, contexts, streams, errors, hooks, sequences."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from packages.triton_runtime.tests.tr_fake_cuda import VECTOR, FakeCuda, clauses, launchable, load, number
+
+from triton_runtime import DriverError, KernelError, LaunchError
+from triton_runtime.cuda import CudaDriver, CudaOptions, Step, make_sequence
+from triton_runtime.cuda.extension import load_extension
+from triton_runtime.settings import Settings
+from wrapper_ir.types import CPU, Device
+
+
+def test_cooperative_clusters_and_dependent_launches(fake: FakeCuda) -> None:
+    kernel = load(fake.driver(), *VECTOR, num_ctas=4, cooperative=True, dependent_launch=True)
+    x = torch.empty(64)
+    kernel(x, x, 640)
+    (seen,) = fake.launches()
+    assert seen.extended
+    assert {i: v[0] for i, v in seen.attributes.items()} == {6: 1, 2: 1, 4: 4, 5: 1}
+    assert seen.attributes[4] == (4, 1, 1)
+    assert (seen.grid, seen.block) == ((10, 1, 1), (128, 1, 1))
+    large = load(fake.driver(), *VECTOR, num_ctas=16)
+    large(x, x, 64)
+    assert fake.function(fake.launches()[0]).attributes[14] == 1
+
+
+def test_shared_memory_beyond_the_default_is_reserved(fake: FakeCuda) -> None:
+    x = torch.empty(64)
+    for shared, reserved, preferred in (
+        (48 * 1024, 0, 0),
+        (48 * 1024 + 1, 48 * 1024 + 1, 1),
+        (227_000, 227_000, 1),
+    ):
+        load(fake.driver(), *VECTOR, shared_bytes=shared)(x, x, 64)
+        (seen,) = fake.launches()
+        assert (seen.shared, fake.function(seen).attributes[8], fake.function(seen).cache_config) == (
+            shared,
+            reserved,
+            preferred,
+        )
+
+
+def test_scratch_memory_is_there_during_the_launch(fake: FakeCuda) -> None:
+    kernel = load(
+        fake.driver(),
+        *VECTOR,
+        scratch_bytes=128,
+        scratch_align=128,
+        profile_bytes=16,
+        profile_align=16,
+        num_ctas=2,
+    )
+    x = torch.empty(64)
+    kernel(x, x, 640)
+    (seen,) = fake.launches()
+    scratch, profile = seen.params[3:]
+    assert scratch != 0
+    assert profile != 0
+    assert abs(scratch - profile) >= 16 * 2 * 10
+
+
+def test_errors_of_the_driver(fake: FakeCuda) -> None:
+    kernel = load(fake.driver(), *VECTOR)
+    x = torch.empty(64)
+    fake.fail("cuLaunchKernel", 1)
+    with pytest.raises(
+        LaunchError, match=r"TR308.*'k' on cpu: could not launch: CUDA_ERROR_INVALID_VALUE \(1, said"
+    ):
+        kernel(x, x, 64)
+    fake.fail("cuLaunchKernel", 700)
+    with pytest.raises(LaunchError, match=r"TR308.*ILLEGAL_ADDRESS(.|\n)*hint: an earlier kernel failed"):
+        kernel(x, x, 64)
+    kernel(x, x, 64)
+    for function, what in (
+        ("cuDeviceGet", "use the device"),
+        ("cuModuleLoadData", "load"),
+        ("cuModuleGetFunction", "find the function"),
+        ("cuFuncSetAttribute", "reserve shared memory"),
+    ):
+        fake.fail(function, 1)
+        with pytest.raises(DriverError, match=rf"TR505.*could not {what}: CUDA_ERROR_INVALID_VALUE"):
+            load(fake.driver(), *VECTOR, shared_bytes=100_000)
+    load(fake.driver(), *VECTOR, shared_bytes=100_000)(x, x, 64)
+    with pytest.raises(DriverError, match=r"TR505.*find the function"):
+        load(fake.driver(), *VECTOR, symbol="elsewhere")
+
+
+def test_a_missing_driver_a_foreign_library_and_no_device(
+    fake: FakeCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(DriverError, match=r"TR504.*no-such-libcuda(.|\n)*hint: kernels for CUDA run where"):
+        load(CudaDriver(options=CudaOptions(library="no-such-libcuda.so"), settings=fake.settings), *VECTOR)
+    monkeypatch.setenv("FAKE_CUDA_NO_DEVICE", "1")
+    with pytest.raises(DriverError, match=r"TR504.*cuInit failed with 100 \(no CUDA-capable device"):
+        load(fake.driver(), *VECTOR)
+
+
+def test_contexts_of_other_threads_and_devices(fake: FakeCuda) -> None:
+    """Launches find the kernel's device where the thread has no current one or another, and leave that as it is."""
+    driver = fake.driver(stream=lambda index: 100 + index)
+    kernel = load(driver, "i32 n", clauses(["n"]), device=Device("cuda", 2))
+    other = load(driver, "i32 n", clauses(["n"]), device=Device("cuda", 1))
+
+    def work() -> None:
+        kernel(1)
+        fake.library.fake_enter(1)
+        kernel(2)
+        other(3)
+        fake.library.fake_leave()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    seen = fake.launches()
+    assert [launch.stream for launch in seen] == [102, 102, 101]
+    assert seen[0].context == seen[1].context != seen[2].context
+
+
+def test_hooks_see_each_launch_and_may_stop_it(fake: FakeCuda) -> None:
+    driver = fake.driver()
+    kernel = load(driver, *VECTOR)
+    x = torch.empty(64)
+    calls: list[tuple[Any, ...]] = []
+    kernel(x, x, 64)
+    driver.hooks.enter = lambda *seen: calls.append(("enter", *seen))
+    driver.hooks.exit = lambda *seen: calls.append(("exit", *seen))
+    kernel(x, x, 640, stream=5)
+    assert calls == [("enter", kernel, (10, 1, 1), 5), ("exit", kernel, (10, 1, 1), 5)]
+    kernel(x, x, 0)
+    assert len(calls) == 2, "no launch, no hook"
+    assert len(fake.launches()) == 2
+
+    def stop(*seen: Any) -> None:
+        raise KeyError("stop")
+
+    driver.hooks.enter = stop
+    with pytest.raises(KeyError, match="stop"):
+        kernel(x, x, 64)
+    assert not fake.launches()
+    driver.hooks.enter = driver.hooks.exit = None
+    kernel(x, x, 64)
+    assert len(fake.launches()) == 1
+    load(fake.driver(), *VECTOR)(x, x, 64)
+    assert len(calls) == 2, "other drivers have hooks of their own"
+
+
+def test_the_stream_comes_from_the_caller_s_function(fake: FakeCuda) -> None:
+    asked: list[int] = []
+
+    def stream(index: int) -> int:
+        asked.append(index)
+        return 77
+
+    kernel = load(fake.driver(stream=stream), *VECTOR)
+    x = torch.empty(64)
+    kernel(x, x, 64)
+    kernel(x, x, 64, stream=8)
+    assert [launch.stream for launch in fake.launches()] == [77, 8]
+    assert asked == [-1]
+
+    def broken(index: int) -> int:
+        raise OSError("no stream")
+
+    with pytest.raises(OSError, match="no stream"):
+        load(fake.driver(stream=broken), *VECTOR)(x, x, 64)
+
+
+def test_an_unloaded_kernel_refuses_launches(fake: FakeCuda) -> None:
+    kernel: Any = load(fake.driver(), *VECTOR)  # Any: `unload` is the extension's own
+    x = torch.empty(64)
+    kernel(x, x, 64)
+    (seen,) = fake.launches()
+    kernel.unload()
+    kernel.unload()
+    assert fake.function(seen).unloaded == 1
+    with pytest.raises(LaunchError, match=r"TR308.*unload"):
+        kernel(x, x, 64)
+
+
+def test_what_cannot_be_loaded_says_so(fake: FakeCuda) -> None:
+    made = launchable(*VECTOR)
+    with pytest.raises(KernelError, match=r"TR110.*no binary"):
+        fake.driver().load(replace(made, binary=None), CPU)
+    descriptor = launchable("read f16[] a block(64, 64)", clauses(["a"]))
+    with pytest.raises(KernelError, match=r"TR109.*'a' is a tensor descriptor"):
+        fake.driver().load(descriptor, CPU)
+
+
+def test_many_threads_launch_at_once(fake: FakeCuda) -> None:
+    kernel = load(fake.driver(), *VECTOR)
+    tensors = [torch.empty(64) for _ in range(4)]
+
+    def work(i: int) -> None:
+        for n in range(200):
+            kernel(tensors[i], tensors[i], n * 4 + i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seen = fake.launches()
+    assert sorted(launch.params[2] for launch in seen) == [n for n in range(800) if n >= 1]
+    assert all(launch.params[0] == tensors[launch.params[2] % 4].data_ptr() for launch in seen)
+
+
+def test_references_are_kept_as_they_were(fake: FakeCuda) -> None:
+    driver = fake.driver()
+    driver.hooks.enter = lambda *seen: None
+    kernel: Any = load(driver, *VECTOR, scratch_bytes=8)
+    x = torch.empty(64)
+    big = 1000
+    counts: Callable[[], list[int]] = lambda: [sys.getrefcount(o) for o in (x, kernel, big, None)]  # noqa: E731
+    before = counts()
+    for _ in range(1000):
+        kernel(x, x, big, stream=3)
+    for _ in range(100):
+        with pytest.raises(LaunchError):
+            kernel(x, None, big)
+    after = counts()
+    assert all(abs(a - b) < 50 for a, b in zip(before, after)), (before, after)
+    fake.launches()
+
+
+def test_a_sequence_makes_its_launches_in_order(fake: FakeCuda) -> None:
+    driver = fake.driver()
+    vector, number_ = load(driver, *VECTOR), load(driver, "i32 n, f32 s", clauses(["n", "s"], "n + 1"))
+    run = make_sequence(
+        driver, [Step(vector, (0, 1, 2)), Step(number_, (2, 3)), Step(vector, (1, 0, 4))], 3, (0.5, 64)
+    )
+    a, b = torch.empty(64), torch.empty(64)
+    run(a, b, 200, stream=9)
+    seen = fake.launches()
+    assert [launch.params[:3] for launch in seen] == [
+        (a.data_ptr(), b.data_ptr(), 200),
+        (200, number("f", 0.5), 0),
+        (b.data_ptr(), a.data_ptr(), 64),
+    ]
+    assert [launch.grid[0] for launch in seen] == [4, 201, 1]
+    assert {launch.stream for launch in seen} == {9}
+    with pytest.raises(TypeError, match="takes 3 values, got 2"):
+        run(a, b)
+    with pytest.raises(LaunchError, match=r"TR302"):
+        run(a, None, 200)
+    for steps, values in (
+        ([Step(vector, (0, 1))], 3),
+        ([Step(vector, (0, 1, 3))], 3),
+        ([Step(vector, (0, 1, -1))], 3),
+    ):
+        with pytest.raises(ValueError, match="indices"):
+            make_sequence(driver, steps, values)
+    with pytest.raises(TypeError, match="not a loaded kernel"):
+        make_sequence(driver, [Step(print, ())], 0)
+
+
+def test_cache_of_the_launcher(fake: FakeCuda, tmp_path: Path) -> None:
+    """Built once; a damaged file is built again; without a compiler or a folder the error says what to do."""
+    settings = Settings(cache_dir=tmp_path / "cache", fallback_dir=tmp_path / "fallback", jobs=1)
+    with pytest.raises(DriverError, match=r"TR501.*no-such-compiler(.|\n)*WRAPPER_IR_CXX"):
+        load_extension(replace(settings, compiler="no-such-compiler"))
+    with pytest.raises(DriverError, match=r"TR502.*refused(.|\n)*command: /\S*false"):
+        load_extension(replace(settings, compiler="false"))
+    folder = tmp_path / "cache" / "triton" / "launcher"
+    assert not list(folder.glob("*.so"))
+    assert not list(folder.glob(".build-*"))
+    (good,) = fake.settings.cache_dir.glob("triton/launcher/*.so")
+    copy = folder / good.name
+    copy.write_bytes(good.read_bytes())
+    load_extension(replace(settings, compiler="no-such-compiler"))
+    copy.unlink()
+    copy.write_bytes(good.read_bytes()[:-1])
+    with pytest.raises(DriverError, match=r"TR501"):
+        load_extension(replace(settings, compiler="no-such-compiler"))
+    assert not copy.exists(), "what does not fit its name is never loaded"
+    (tmp_path / "file").touch()
+    nowhere = replace(settings, cache_dir=tmp_path / "file" / "c")
+    with pytest.warns(RuntimeWarning, match=r"TR401.*fallback"):
+        load_extension(nowhere)
+    assert list(settings.fallback_dir.glob("triton/launcher/*.so"))
+    with (
+        pytest.warns(RuntimeWarning, match=r"TR401"),
+        pytest.raises(DriverError, match=r"TR503.*no folder"),
+    ):
+        load_extension(replace(nowhere, fallback_dir=tmp_path / "file" / "d"))

@@ -1,0 +1,190 @@
+"""A CUDA driver that writes down what it is asked for (`fake_cuda.c`), and kernels that are loaded onto it.
+
+Its devices are the host: tensors are CPU tensors, and the whole path in C runs without a GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from packages.triton_runtime.tests.triton_texts import bound
+
+from triton_runtime import Binary, BinaryFacts, Launchable, bind, make_grid
+from triton_runtime.cuda import CudaDriver, CudaOptions
+from triton_runtime.settings import Settings
+from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.types import CPU, Device
+
+_SIZES = {"fp64": 8, "fp32": 4, "fp16": 2, "bf16": 2, "i1": 1}
+_TRIPLE = ctypes.c_uint * 3
+
+
+class Record(ctypes.Structure):
+    """One launch, as `fake_cuda.c` writes it down."""
+
+    _fields_ = (
+        ("grid", _TRIPLE),
+        ("block", _TRIPLE),
+        ("shared", ctypes.c_uint),
+        ("attribute_count", ctypes.c_uint),
+        ("stream", ctypes.c_uint64),
+        ("function", ctypes.c_uint64),
+        ("context", ctypes.c_uint64),
+        ("ids", ctypes.c_int * 8),
+        ("values", _TRIPLE * 8),
+        ("param_count", ctypes.c_int),
+        ("params", ctypes.c_uint64 * 64),
+        ("extended", ctypes.c_int),
+    )
+
+
+class Function(ctypes.Structure):
+    """What was set of a loaded kernel."""
+
+    _fields_ = (
+        ("symbol", ctypes.c_char * 64),
+        ("sizes", ctypes.c_int * 64),
+        ("count", ctypes.c_int),
+        ("registers", ctypes.c_int),
+        ("local_bytes", ctypes.c_int),
+        ("shared_static", ctypes.c_int),
+        ("attributes", ctypes.c_int * 16),
+        ("cache_config", ctypes.c_int),
+        ("context", ctypes.c_void_p),
+        ("unloaded", ctypes.c_int),
+    )
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One launch, readable."""
+
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared: int
+    stream: int
+    params: tuple[int, ...]
+    """Bytes of each parameter, as an unsigned number."""
+    attributes: dict[int, tuple[int, ...]]
+    extended: bool
+    function: int
+    context: int
+
+
+@dataclass
+class FakeCuda:
+    """The fake library, a cache folder, and drivers on them."""
+
+    path: Path
+    settings: Settings
+    library: Any = field(init=False)  # ctypes gives no types to a library's functions
+
+    def __post_init__(self) -> None:
+        self.library = ctypes.CDLL(str(self.path))
+        self.library.fake_record.restype = ctypes.POINTER(Record)
+        self.library.fake_kernel.restype = ctypes.POINTER(Function)
+        self.library.fake_kernel.argtypes = (ctypes.c_uint64,)
+
+    def driver(self, **options: Any) -> CudaDriver:  # Any: as CudaOptions
+        return CudaDriver(options=CudaOptions(library=str(self.path), **options), settings=self.settings)
+
+    def launches(self) -> list[Launched]:
+        """Launches since the last look."""
+        found = [_launched(self.library.fake_record(i).contents) for i in range(self.library.fake_count())]
+        self.library.fake_reset()
+        return found
+
+    def fail(self, function: str, status: int, times: int = 1) -> None:
+        """The next calls of a function of the driver give an error."""
+        self.library.fake_fail(function.encode(), status, times)
+
+    def function(self, launched: Launched) -> Function:
+        """What was set of the kernel of a launch."""
+        found: Function = self.library.fake_kernel(launched.function).contents
+        return found
+
+
+def _launched(r: Record) -> Launched:
+    return Launched(
+        grid=tuple(r.grid),
+        block=tuple(r.block),
+        shared=r.shared,
+        stream=r.stream,
+        params=tuple(r.params[: r.param_count]),
+        attributes={r.ids[i]: tuple(r.values[i]) for i in range(r.attribute_count)},
+        extended=bool(r.extended),
+        function=r.function,
+        context=r.context,
+    )
+
+
+def build_fake(folder: Path) -> Path:
+    """Compiles `fake_cuda.c`."""
+    output = folder / "libfakecuda.so"
+    source = Path(__file__).with_name("fake_cuda.c")
+    subprocess.run(["cc", "-O1", "-fPIC", "-shared", str(source), "-o", str(output)], check=True)
+    return output
+
+
+def launchable(
+    params: str, clauses: str, *, name_of: str = "f", **facts: Any
+) -> Launchable:  # Any: as BinaryFacts
+    """A kernel of these parameters with an image for the fake driver; `facts` replace what its binary says."""
+    kernel = bound(params, clauses)
+    config = kernel.configs[0]
+    binding = bind(kernel, config)
+    sizes = [_size(argument.type) for argument in binding.arguments] + [8, 8]
+    image = f"symbol={name_of} sizes={','.join(map(str, sizes))} registers=20 local=4"
+    known: dict[str, Any] = {
+        "symbol": name_of,
+        "target": "cuda:sm_90",
+        "compiler": "none",
+        "num_warps": config.num_warps,
+        "num_ctas": 1,
+        "warp_size": 32,
+        "shared_bytes": 0,
+        "registers": None,
+        "local_bytes": None,
+    }
+    return Launchable(
+        kernel=kernel,
+        config=config,
+        binding=binding,
+        grid=make_grid(kernel, config),
+        binary=Binary(image=image.encode(), assembly="", facts=BinaryFacts(**(known | facts))),
+    )
+
+
+def _size(type_: str) -> int:
+    if type_.startswith("*"):
+        return 8
+    if type_.startswith("tensordesc"):
+        return 128
+    return _SIZES[type_] if type_ in _SIZES else int(type_[1:]) // 8
+
+
+def load(
+    driver: CudaDriver, params: str, clauses: str, device: Device = CPU, **facts: Any
+) -> LoadedKernel:  # Any: as BinaryFacts
+    """`launchable`, loaded."""
+    return driver.load(launchable(params, clauses, **facts), device)
+
+
+def number(format_: str, value: float) -> int:
+    """The bytes of a number in C, as an unsigned one."""
+    return int.from_bytes(struct.pack(f"<{format_}", value), "little")
+
+
+def clauses(order: Sequence[str], grid: str = "1", config: str = "") -> str:
+    """The clauses of a kernel with one config of four warps."""
+    return f"\n  order({', '.join(order)})\n  configs({{{config}}} warps(4) stages(1))\n  grid({grid})\n"
+
+
+VECTOR = ("read f32* x, write f32* out, i32 n", clauses(["x", "out", "n", "B"], "ceildiv(n, B)", "B = 64"))
+"""Parameters and clauses of a kernel over vectors."""
