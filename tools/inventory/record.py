@@ -27,7 +27,7 @@ TREATMENTS: Mapping[str, str] = {
     "off": "needs the upstream option named, which a capture pins",
     "device": "for other devices than the CPU, which the hook named refuses",
     "other": "of another wrapper generator, which the hook named never makes",
-    "kernel": "source of a C++ kernel, part of the event named",
+    "kernel": "source of a kernel, part of the event named",
     "buffer": "the text buffer's own code",
     "debug": "text for logs and people, not for wrappers",
 }

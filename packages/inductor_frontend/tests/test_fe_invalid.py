@@ -17,7 +17,7 @@ from inductor_frontend.constants import tensor_data
 from inductor_frontend.convert import literal, to_dtype, to_layout
 from inductor_frontend.hooks import RecordingWrapper
 from inductor_frontend.hooks.events import DefineKernel
-from inductor_frontend.hooks.kernels import translation_unit
+from inductor_frontend.hooks.kernels import translation_unit, triton_module
 from wrapper_ir.errors import WirError
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device
@@ -51,8 +51,11 @@ class TestModels:
             capture(lambda x: (x.to_sparse() * 2).to_dense(), (X,))
 
     def test_other_target(self) -> None:
-        with refused("FE103", "target"):
-            capture(torch.nn.Identity(), (X,), target=Target(device=Device("cuda", 0), arch="sm_90"))
+        for target in (Target(device=Device("xpu", 0), arch="pvc"), "cuda", "cpu:avx"):
+            with refused("FE103", "target", "cuda:sm_90"):
+                capture(torch.nn.Identity(), (X,), target=target)
+        with refused("FE103", "sm_12", "CaptureOptions.gpu"):
+            capture(torch.nn.Identity(), (X,), target="cuda:sm_12")
 
     def test_unsaid_container(self) -> None:
         class Box:
@@ -103,15 +106,14 @@ class TestHooks:
         with refused("FE201", "NewLine"):
             wrapper.writeline(NewLine())
 
-    def test_triton_kernel_call(self) -> None:
-        wrapper = RecordingWrapper.__new__(RecordingWrapper)
-        with refused("FE202", "triton_0", "Triton"):
-            wrapper.generate_kernel_call("triton_0", [], triton=True)
+    def test_unwrapped_triton_module(self) -> None:
+        with refused("FE201", "triton_0", "async_compile.triton"):
+            triton_module("triton_0", "something else")
 
-    def test_gpu_kernel_definition(self) -> None:
+    def test_several_streams(self) -> None:
         wrapper = RecordingWrapper.__new__(RecordingWrapper)
-        with refused("FE202", "triton_0"):
-            wrapper.define_kernel("triton_0", "", gpu=True)
+        with refused("FE202", "streams"):
+            wrapper.codegen_device_guard_enter(0, 2, {1: 7})
 
     def test_unwrapped_kernel_source(self) -> None:
         with refused("FE201", "cpp_0", "cpp_pybinding"):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram
 
+from inductor_frontend.devices.places import on_device
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.exporting import export
 from inductor_frontend.overlaps import repeated_leaves, separate
@@ -30,11 +31,13 @@ EXPORT_HINT = "make the model exportable, or compile it with torch.compile(backe
 @dataclass(frozen=True, slots=True)
 class Exported:
     """An exported program, the parameters of the model's own function as far as they are known, and the input leaves
-    for which one tensor was given several times."""
+    for which one tensor was given several times. `real` are the tensors, by name, that fake ones of the program stand
+    for."""
 
     program: ExportedProgram
     parameters: tuple[Parameter, ...] = ()
     repeated: frozenset[int] = frozenset()
+    real: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
 
 class _FunctionModule(torch.nn.Module):
@@ -65,18 +68,27 @@ def export_model(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     dynamic_shapes: Any,
+    device: torch.device | None = None,
 ) -> Exported:
-    """Exports a model unless it is exported; raises CaptureError FE101 with upstream's reason."""
+    """Exports a model unless it is exported; raises CaptureError FE101 with upstream's reason. With a `device`, the
+    model is traced as if it and its arguments were there."""
     if isinstance(model, ExportedProgram):
+        if device is not None:
+            raise CaptureError(
+                "FE103",
+                f"an exported program stays where it is, and is not moved to {device}",
+                hint="give the model",
+            )
         return Exported(model)
     module = model if isinstance(model, torch.nn.Module) else _FunctionModule(model)
     parameters = parameters_of(module.forward, args, kwargs, static=dynamic_shapes is None)
     repeated = repeated_leaves(pack((args, dict(kwargs))))
-    args, kwargs = pack(separate((args, dict(kwargs))))
-    with _around(module) as storages:
-        program = export(module, args, dict(kwargs), dynamic_shapes)
-    _check_storages(storages, program)
-    return Exported(program, parameters, repeated)
+    given = pack(separate((args, dict(kwargs))))
+    with on_device(module, given, device) as ((args, kwargs), real):
+        with _around(module) as storages:
+            program = export(module, args, dict(kwargs), dynamic_shapes)
+        _check_storages(storages, program)
+    return Exported(program, parameters, repeated, real)
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from torch.export import ExportedProgram
 from inductor_frontend.build import BuildContext, GraphProgram, build_program
 from inductor_frontend.checks import ModelCheck, graph_checks, recorded_checks
 from inductor_frontend.constants import is_packed, tensor_data
-from inductor_frontend.errors import CaptureError, upstream_step
+from inductor_frontend.devices import place_of
+from inductor_frontend.errors import upstream_step
 from inductor_frontend.export_path import export_model
 from inductor_frontend.exporting import any_size
 from inductor_frontend.finish import finish
@@ -45,7 +46,7 @@ def capture(
     kwargs: Mapping[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,  # Any: the nested form that torch.export takes
-    target: Target | None = None,
+    target: Target | str | None = None,
     options: CaptureOptions | None = None,
 ) -> Artifact:
     """Captures an inference program from a module, a function or an exported program.
@@ -56,14 +57,13 @@ def capture(
     constants. Raises CaptureError (FE1nn), HookError (FE2nn), ConversionError (FE3nn).
     """
     options = options or CaptureOptions()
-    if target is not None and target != Target():
-        raise CaptureError("FE103", f"target {target} is not supported; capture makes CPU programs")
-    with capture_session(options), recorded_checks() as checks:
-        exported = export_model(model, args, kwargs or {}, dynamic_shapes)
+    place = place_of(target, options.gpu)
+    with capture_session(options), recorded_checks() as checks, place.here():
+        exported = export_model(model, args, kwargs or {}, dynamic_shapes, place.device)
         with any_size():
             graph = prepare(exported)
             checks += graph_checks(exported.program.graph_module)
-            built = _lower(graph, options, checks, exported.program)
+            built = _lower(graph, options, checks, exported.program, place.target)
     inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     names = tuple(inputs[p] for p in built.positions)
     program = finish(built.program, options)
@@ -86,10 +86,12 @@ def _lower(
     options: CaptureOptions,
     checks: Sequence[ModelCheck],
     exported: ExportedProgram,
+    target: Target,
 ) -> GraphProgram:
     values = [n.meta.get("val") for n in graph.gm.graph.nodes]
     fake_mode = detect_fake_mode(values) or FakeTensorMode(allow_non_fake_inputs=True)
     with V.set_fake_mode(fake_mode), upstream_step("FE104", "upstream's joint passes fail"):
+        # Patterns are traced once a process, with tensors on this device; what matches is traced again where it is.
         gm = _recursive_joint_graph_passes(graph.gm, input_device=torch.device("cpu"))
         if options.packed_weights:
             gm = pack_weights(gm, graph.roles)
@@ -108,6 +110,7 @@ def _lower(
         windows=frozenset(w.name for w in graph.merged.windows),
         options=options,
         root=os.getcwd(),
+        target=target,
     )
     return lower(request, lambda lowered: build_program(lowered, context))
 

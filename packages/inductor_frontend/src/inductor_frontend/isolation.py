@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import Any
+from unittest import mock
 
 import torch
 from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.utils import preserve_rng_state
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
+from torch.utils import _triton
 
 from inductor_frontend.options import CaptureOptions
 
@@ -24,8 +26,8 @@ _PINNED: Mapping[str, object] = {
     # other wrappers, and what they are cut into
     "cpp_wrapper": False,
     "fx_wrapper": False,
+    "cuda_backend": "triton",
     "graph_partition": False,
-    "cpu_backend": "cpp",
     # memory: storages, lifetimes and reuse are decided on the program
     "allow_buffer_reuse": False,
     "memory_planning": False,
@@ -33,6 +35,15 @@ _PINNED: Mapping[str, object] = {
     "can_inplace_pad_graph_input": False,
     # the model keeps its weights
     "freezing_discard_parameters": False,
+    # kernels are compiled by whoever runs them, and are chosen from there
+    "compile_threads": 1,
+    "benchmark_kernel": False,
+    "force_shape_pad": False,
+    "shape_padding": False,
+    "triton.autotune_at_compile_time": False,
+    "triton.multi_kernel": 0,
+    "triton.proton_profiling": False,
+    "triton.store_cubin": False,
     # choices by measurement
     "max_autotune": False,
     "max_autotune_gemm": False,
@@ -62,6 +73,7 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
         # constants stay as they are, neither folded nor packed for this machine, unless asked for
         "freezing": options.packed_weights,
         "cpp.weight_prepack": options.packed_weights,
+        "cpu_backend": options.cpu_kernels,
         "inplace_buffers": options.inplace_kernels,
         "scalar_asserts": options.scalar_asserts,
         "size_asserts": options.layout_asserts,
@@ -97,6 +109,8 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
         stack.enter_context(inductor_config.patch(inductor))
         functorch = known_options(functorch_patches(), functorch_config)
         stack.enter_context(functorch_config.patch(functorch))
+        # A key of upstream's own caches of measurements: nothing here reads them, and it takes a device to make.
+        stack.enter_context(mock.patch.object(_triton, "triton_hash_with_backend", return_value=""))
         stack.enter_context(preserve_rng_state())
         stack.enter_context(torch.no_grad())
         yield

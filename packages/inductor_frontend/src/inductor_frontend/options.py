@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from torch._inductor import config as inductor_config
+
+from inductor_frontend.devices.properties import GpuProperties
 
 __all__ = ["CaptureOptions", "PaddingOptions"]
 
@@ -63,6 +66,11 @@ class CaptureOptions:
     """Keep in-place kernels that the scheduler decided on; off: every kernel output gets storage of its own."""
     padding: PaddingOptions = field(default_factory=PaddingOptions)
     """Padded strides, as upstream is configured."""
+    cpu_kernels: Literal["cpp", "triton"] = "cpp"
+    """What kernels for a CPU are written in."""
+    gpu: GpuProperties | None = None
+    """The GPU to capture for, where the target's architecture is not in the table (`devices.DEVICES`) or another one
+    of it is meant; None: the table's."""
     packed_weights: bool = False
     """Let upstream pack weights for this machine's libraries. What is packed can neither be stored nor read: the
     program runs in the process that captured it, and saving it is refused."""

@@ -138,6 +138,7 @@ class _Preparation:
         self.exported = exported.program
         self.parameters = exported.parameters
         self.repeated = exported.repeated
+        self.real = exported.real
         self.graph = graph
         self.gm = graph.gm
         self.statics: list[StaticInput] = []
@@ -261,8 +262,10 @@ class _Preparation:
             raise CaptureError("FE102", f"constant {spec.target} is a {type(tensor).__name__}, not a tensor")
         if spec.kind is InputKind.CONSTANT_TENSOR:
             self.literals.add(name)
-        role = ConstantRole(spec.target, tensor if is_wrapper(tensor) else tensor.detach(), mutable=False)
         value = self.graph.placeholders[name].meta["val"]
+        tensor = self.real.get(spec.target, tensor)
+        data = tensor if is_wrapper(tensor) else tensor.detach()
+        role = ConstantRole(spec.target, data, mutable=False, device=value.device)
         self.inputs.append(FlatInput(name=name, value=value, role=role))
 
     def _roles(self, flat: FlatInputs, outputs: Outputs) -> dict[str, ConstantRole]:

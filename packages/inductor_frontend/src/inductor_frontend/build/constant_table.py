@@ -22,11 +22,13 @@ __all__ = ["ConstantRole", "ConstantTable", "literals"]
 
 @dataclass(frozen=True, slots=True)
 class ConstantRole:
-    """A tensor of the graph that is no parameter of `main` but a constant: a weight, a buffer, a literal."""
+    """A tensor of the graph that is no parameter of `main` but a constant: a weight, a buffer, a literal. `device` is
+    where the program has it, if that is elsewhere than `data`."""
 
     name: str
     data: torch.Tensor
     mutable: bool
+    device: torch.device | None = None
 
 
 def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
@@ -97,7 +99,10 @@ class ConstantTable:
         if is_packed(tensor):
             return self._declare_packed(role)
         type = tensor_type(
-            to_dtype(tensor.dtype), tuple(tensor.size()), tuple(tensor.stride()), to_device(tensor.device)
+            to_dtype(tensor.dtype),
+            tuple(tensor.size()),
+            tuple(tensor.stride()),
+            to_device(role.device or tensor.device),
         )
         digest = hashlib.sha256(tensor_data(role.name, tensor).buffer).hexdigest()
         self.tensors[role.name] = tensor

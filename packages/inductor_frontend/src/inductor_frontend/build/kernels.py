@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import sympy
 from torch._inductor.codegen.cpp_utils import DTYPE_TO_CPP
 from torch._inductor.cpu_vec_isa import pick_vec_isa
 
+from inductor_frontend.build.extents import clear_fresh, extents_of
 from inductor_frontend.build.scope import Scope
+from inductor_frontend.build.triton_kernels import TritonTable
 from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError, at_node
 from inductor_frontend.hooks.events import CallKernel, DefineKernel
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.layout import extent_bytes
-from wrapper_ir.ops import AllocStorage, Arg, View, ZeroMode
-from wrapper_ir.structure import operands
+from wrapper_ir.ops import Arg
 from wrapper_ir.types import DType, StorageType, TensorType
 from wrapper_ir.values import Value
 
@@ -77,6 +77,7 @@ class KernelTable:
     def __init__(self) -> None:
         self.defined: dict[str, DefineKernel] = {}
         self.made: dict[tuple[str, tuple[_Use, ...], tuple[Expr, ...]], CppKernel] = {}
+        self.triton = TritonTable()
 
 
 class Kernels:
@@ -115,8 +116,8 @@ class Kernels:
         )
         for use, root in zip(uses, roots):
             if use.access is Access.READWRITE and root is not None and isinstance(root.type, StorageType):
-                self._clear(root)
-        extents = self._extents(args, event.args)
+                clear_fresh(scope, root)
+        extents = extents_of(scope, args, event.args)
         kernel = self._kernel(definition, declared, uses, tuple(extents))
         scope.function.launch(kernel, args, extents=extents)
 
@@ -147,19 +148,6 @@ class Kernels:
         if param.constant:
             return Access.READ
         return Access.WRITE if arg in event.produced else Access.READWRITE
-
-    def _clear(self, root: Value) -> None:
-        """Zeroes a storage that nothing has used since it was allocated. A kernel that fills a part of it keeps the
-        rest, which upstream leaves as it finds it: here, every byte that is kept has a value."""
-        ops = self._scope.function.ops
-        for position in range(len(ops) - 1, -1, -1):  # what was used was mostly used just before
-            op = ops[position]
-            if isinstance(op, AllocStorage):
-                if op.result == root:
-                    ops[position] = replace(op, zero=ZeroMode.CALL)
-                    return
-            elif not isinstance(op, View) and any(self._scope.root(v) == root for v in operands(op)):
-                return
 
     def _kernel(
         self,
@@ -215,18 +203,3 @@ class Kernels:
             return Int(int(text))
         symbol = self._scope.symbols.known(text)
         return self._scope.expr(sympy.Symbol(text, integer=True) if symbol is None else symbol)
-
-    def _extents(self, args: list[Arg], texts: tuple[str, ...]) -> list[Expr]:
-        """Bytes that the kernel may touch through each pointer. Always stated: the loops in the source are fixed, so
-        that a later change of a layout cannot widen what is safe to pass."""
-        padded = self._scope.graph.buffer_to_padded_size
-        extents: list[Expr] = []
-        for arg, text in zip(args, texts):
-            if isinstance(arg, Value) and isinstance(arg.type, TensorType):
-                extents.append(self._padded(text, arg.type) if text in padded else extent_bytes(arg.type))
-        return extents
-
-    def _padded(self, name: str, type: TensorType) -> Expr:
-        graph = self._scope.graph
-        elements = graph.get_allocation_storage_size(graph.name_to_buffer[name])
-        return self._scope.expr(elements * type.dtype.itemsize)

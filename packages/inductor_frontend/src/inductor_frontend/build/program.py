@@ -68,11 +68,12 @@ class BuildContext:
     windows: frozenset[str] = frozenset()
     options: CaptureOptions = field(default_factory=CaptureOptions)
     root: str = ""
+    target: Target = field(default_factory=Target)
 
 
 class _Builder:
     def __init__(self, graph: RecordingGraph, context: BuildContext) -> None:
-        self.builder = ProgramBuilder(Target())
+        self.builder = ProgramBuilder(context.target)
         self.graph = graph
         self.context = context
         self.roles = context.roles

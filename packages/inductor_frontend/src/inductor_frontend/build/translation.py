@@ -10,16 +10,20 @@ from inductor_frontend.build.kernels import Kernels, KernelTable
 from inductor_frontend.build.memory import alias, allocate, reuse
 from inductor_frontend.build.nodes import call_node
 from inductor_frontend.build.scope import Scope
+from inductor_frontend.build.triton_kernels import TritonKernels
 from inductor_frontend.hooks import Event
 from inductor_frontend.hooks.events import (
     Alias,
     AlignInput,
     Allocate,
+    AllocateWorkspace,
     CallKernel,
     CallNode,
+    CallTriton,
     CheckInput,
     DefineKernel,
     DefineSize,
+    DefineTriton,
     Reuse,
 )
 from wrapper_ir.ops import EnsureAligned, Provenance
@@ -32,13 +36,13 @@ _ALIGNMENT = 16
 def translate(scope: Scope, table: KernelTable) -> None:
     """Appends what was recorded for the scope's graph to its function. Runs inside upstream's context of that
     graph."""
-    kernels = Kernels(scope, table)
+    kernels, triton = Kernels(scope, table), TritonKernels(scope, table.triton)
     for event in scope.graph.recording.events:
-        _event(scope, kernels, event)
+        _event(scope, kernels, triton, event)
     wait_for_rest(scope)
 
 
-def _event(scope: Scope, kernels: Kernels, event: Event) -> None:
+def _event(scope: Scope, kernels: Kernels, triton: TritonKernels, event: Event) -> None:
     match event:
         case Allocate():
             allocate(scope, event)
@@ -50,6 +54,12 @@ def _event(scope: Scope, kernels: Kernels, event: Event) -> None:
             kernels.define(event)
         case CallKernel():
             kernels.call(event)
+        case DefineTriton():
+            triton.define(event)
+        case AllocateWorkspace():
+            triton.allocate(event)
+        case CallTriton():
+            triton.call(event)
         case CallNode():
             call_node(scope, event)
         case DefineSize():

@@ -11,16 +11,20 @@ from dataclasses import dataclass
 import sympy
 from torch import fx
 from torch._inductor import ir
+from torch._inductor.codegen.common import WorkspaceArg
 
 __all__ = [
     "Alias",
     "AlignInput",
     "Allocate",
+    "AllocateWorkspace",
     "CallKernel",
     "CallNode",
+    "CallTriton",
     "CheckInput",
     "DefineKernel",
     "DefineSize",
+    "DefineTriton",
     "Event",
     "Reuse",
 ]
@@ -70,6 +74,32 @@ class CallKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class DefineTriton:
+    """A generated Triton kernel: its name and its module, decorated for upstream's tuner."""
+
+    name: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallTriton:
+    """A call of a Triton kernel. `args` are names of buffers and of sizes, or numbers, in the order of upstream's
+    signature, sizes of the iteration space last; `produced` and `origins` as in `CallKernel`."""
+
+    name: str
+    args: tuple[object, ...]
+    produced: frozenset[str]
+    origins: tuple[fx.Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateWorkspace:
+    """Scratch memory of the kernel that is called next."""
+
+    workspace: WorkspaceArg
+
+
+@dataclass(frozen=True, slots=True)
 class CallNode:
     """An extern node: a library call, a copy, a check, a host computation."""
 
@@ -98,4 +128,17 @@ class AlignInput:
     name: str
 
 
-Event = Allocate | Reuse | Alias | DefineKernel | CallKernel | CallNode | DefineSize | CheckInput | AlignInput
+Event = (
+    Allocate
+    | Reuse
+    | Alias
+    | DefineKernel
+    | CallKernel
+    | DefineTriton
+    | CallTriton
+    | AllocateWorkspace
+    | CallNode
+    | DefineSize
+    | CheckInput
+    | AlignInput
+)

@@ -32,14 +32,14 @@ class RecordingGraph(GraphLowering):
     def init_wrapper_code(self, *args: object, **kwargs: object) -> None:
         """Installs our wrapper; takes upstream's arguments, which concern subgraphs and partitions."""
         others = set(self.device_types) - {"cpu", "meta"}
-        if others:
+        if others - {"cuda"}:
             raise HookError(
                 "FE202",
-                f"the graph uses devices {sorted(others)}; capture handles CPU programs",
+                f"the graph uses devices {sorted(others)}; capture handles CPU and CUDA programs",
                 hint="move the model and its inputs to the CPU",
             )
-        self.device_type = "cpu"
-        self.device_ops = get_device_op_overrides("cpu")
+        self.device_type = "cuda" if others else "cpu"
+        self.device_ops = get_device_op_overrides(self.device_type)
         self.wrapper_code = self.make_wrapper()
 
     def make_wrapper(self) -> RecordingWrapper:

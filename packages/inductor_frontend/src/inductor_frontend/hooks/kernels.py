@@ -1,4 +1,4 @@
-"""What upstream's C++ backend knows about the kernel that it is calling."""
+"""What upstream's backends know about the kernel that they are calling."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from torch._inductor.virtualized import V
 
 from inductor_frontend.errors import HookError
 
-__all__ = ["kernel_nodes", "translation_unit"]
+__all__ = ["kernel_nodes", "translation_unit", "triton_module"]
 
+_TRITON = re.compile(
+    r"async_compile\.triton\('\w+', '''\n(?P<source>.*?)''', device_str='\w+'\)\s*\Z", re.DOTALL
+)
 _BODY = re.compile(r"async_compile\.cpp_pybinding\(\[.*?\], r'''\n(?P<source>.*?)'''\)\s*\Z", re.DOTALL)
 
 
@@ -19,6 +22,14 @@ def translation_unit(name: str, body: str) -> str:
     match = _BODY.match(body)
     if match is None:
         raise HookError("FE201", f"kernel {name} is not wrapped in cpp_pybinding: {body[:120]!r}")
+    return match["source"]
+
+
+def triton_module(name: str, body: str) -> str:
+    """The Python source inside the call that upstream wraps around it; raises HookError FE201."""
+    match = _TRITON.match(body)
+    if match is None:
+        raise HookError("FE201", f"kernel {name} is not wrapped in async_compile.triton: {body[:120]!r}")
     return match["source"]
 
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import sympy
 from torch._inductor import config, ir
+from torch._inductor.codegen.common import WorkspaceArg
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.virtualized import V
 from torch.utils._sympy.symbol import SymT, symbol_is_type
@@ -20,14 +21,17 @@ from inductor_frontend.hooks.events import (
     Alias,
     AlignInput,
     Allocate,
+    AllocateWorkspace,
     CallKernel,
+    CallTriton,
     CheckInput,
     DefineKernel,
     DefineSize,
+    DefineTriton,
     Event,
     Reuse,
 )
-from inductor_frontend.hooks.kernels import kernel_nodes, translation_unit
+from inductor_frontend.hooks.kernels import kernel_nodes, translation_unit, triton_module
 
 __all__ = ["RecordingWrapper"]
 
@@ -68,6 +72,8 @@ class RecordingWrapper(PythonWrapperCodegen):
             self.codegen_input_size_asserts()
         if not defers_input_checks():
             self.codegen_deferred_input_asserts(list(self._unchecked))
+            self.register_alignment_check_inputs()
+            self.codegen_deferred_alignment_copies(list(self._unaligned))
 
     def write_kernel_autotune_defs_header(self) -> None:
         """No tuning block."""
@@ -80,6 +86,21 @@ class RecordingWrapper(PythonWrapperCodegen):
 
     def write_provenance_debug_handle(self, kernel_name: str, debug_handle: int | None = None) -> None:
         """Provenance replaces debug handles."""
+
+    def write_triton_header_once(self) -> None:  # type: ignore[override]  # upstream's is cached; ours does nothing
+        """No imports."""
+
+    def codegen_device_guard_enter(
+        self, device_idx: int, num_streams: int = 1, stream_idx_to_user_obj_idx: object = None
+    ) -> None:
+        """Devices are attributes of types. Raises HookError FE202 for several streams."""
+        if num_streams > 1:
+            raise HookError(
+                "FE202", "the model runs on several streams", hint="capture it without torch.cuda.stream"
+            )
+
+    def codegen_device_guard_exit(self) -> None:
+        """As `codegen_device_guard_enter`."""
 
     def enter_context(self, ctx: object) -> None:
         """Line contexts belong to text."""
@@ -155,11 +176,11 @@ class RecordingWrapper(PythonWrapperCodegen):
         cpp_definition: str | None = None,
     ) -> None:
         """Records a kernel definition."""
-        if gpu or cpp_definition is None:
-            raise HookError("FE202", f"kernel {kernel_name} is not a C++ CPU kernel")
-        self.events.append(
-            DefineKernel(kernel_name, translation_unit(kernel_name, kernel_body), cpp_definition)
-        )
+        if cpp_definition is None:
+            self.events.append(DefineTriton(kernel_name, triton_module(kernel_name, kernel_body)))
+        else:
+            unit = translation_unit(kernel_name, kernel_body)
+            self.events.append(DefineKernel(kernel_name, unit, cpp_definition))
 
     def generate_kernel_call(  # noqa: PLR0913 - upstream's signature
         self,
@@ -176,16 +197,26 @@ class RecordingWrapper(PythonWrapperCodegen):
         original_fxnode_name: object = None,
     ) -> None:
         """Records a kernel call."""
-        if triton:
-            raise HookError(
-                "FE202", f"kernel {kernel_name} is a Triton kernel; only CPU kernels are captured"
-            )
         nodes = kernel_nodes()
         origins = dict.fromkeys(o for n in nodes if n.node is not None for o in n.node.get_origins())
         produced = frozenset(self._made_here(name for n in nodes for name in n.get_buffer_names()))
-        self.events.append(
-            CallKernel(kernel_name, tuple(str(a) for a in call_args), produced, tuple(origins))
-        )
+        if triton:
+            self.events.append(CallTriton(kernel_name, tuple(call_args), produced, tuple(origins)))
+        else:
+            texts = tuple(str(a) for a in call_args)
+            self.events.append(CallKernel(kernel_name, texts, produced, tuple(origins)))
+
+    def generate_workspace_allocation(self, ws: WorkspaceArg) -> None:
+        """Records scratch memory of the next kernel. Its zeros are part of it."""
+        self.events.append(AllocateWorkspace(ws))
+
+    def generate_workspace_deallocation(self, ws: WorkspaceArg) -> None:
+        """Frees are derived."""
+
+    def generate_numel_expr(self, kernel_name: str, tree: Any, suffix: str | None = None) -> sympy.Expr:
+        """The size of a range of a kernel, as it is. Any: upstream's class of ranges."""
+        found: sympy.Expr = tree.numel
+        return found
 
     def _made_here(self, names: Iterable[str]) -> set[str]:
         """Buffers whose whole content a kernel makes. In-place ones are, where what they replace is as well."""
@@ -227,7 +258,7 @@ class RecordingWrapper(PythonWrapperCodegen):
     def register_alignment_check_inputs(self) -> None:
         """Queues alignment copies of inputs; written ones are left to the caller, as upstream does.
 
-        Before torch 2.12 nothing calls this, and nothing is lost: upstream aligns inputs of other devices only.
+        Before torch 2.12 upstream aligned inputs outside of the wrapper, all of them before it ran.
         """
         written = set(V.graph.mutated_input_idxs)
         for index in V.graph.inputs_to_check or ():

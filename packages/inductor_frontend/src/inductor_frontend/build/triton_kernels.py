@@ -1,0 +1,240 @@
+"""Triton kernels: typed definitions from upstream's modules, launches, and their scratch memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sympy
+from torch._inductor.codegen.common import WorkspaceZeroMode
+
+from inductor_frontend.build.extents import clear_fresh, extents_of
+from inductor_frontend.build.scope import Scope
+from inductor_frontend.convert import to_device, to_dtype
+from inductor_frontend.errors import ConversionError, at_node
+from inductor_frontend.hooks.events import AllocateWorkspace, CallTriton, DefineTriton
+from inductor_frontend.triton import TritonDefinition, definition_of
+from inductor_frontend.triton.definition import TritonParam
+from wrapper_ir.expr import Expr, Float, Int, SymKind
+from wrapper_ir.kernels import Access, KernelParam, ParamKind, TritonKernel
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.ops import AllocPurpose, Arg, ZeroMode
+from wrapper_ir.types import StorageType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["TritonKernels", "TritonTable"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What one call does through one parameter; `partners` are parameters given the same storage."""
+
+    access: Access
+    partners: tuple[str, ...]
+
+
+_Made = tuple[str, tuple[_Use, ...], tuple[Expr, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class TritonTable:
+    """The Triton kernels of one program: those that upstream has defined, and those made from them so far."""
+
+    defined: dict[str, TritonDefinition] = field(default_factory=dict)
+    made: dict[_Made, TritonKernel] = field(default_factory=dict)
+
+
+_ZERO = {
+    WorkspaceZeroMode.UNINITIALIZED: ZeroMode.NONE,
+    WorkspaceZeroMode.ZERO_ON_CALL: ZeroMode.CALL,
+    WorkspaceZeroMode.ZERO_PER_GRAPH: ZeroMode.ONCE,
+}
+
+
+class TritonKernels:
+    """The kernels and scratch memory of one function."""
+
+    def __init__(self, scope: Scope, table: TritonTable) -> None:
+        self._scope = scope
+        self._table = table
+        self._scratch: set[Value] = set()
+        """Storages of the next launch that hold nothing when it begins."""
+
+    def define(self, event: DefineTriton) -> None:
+        """Reads a definition; raises ConversionError FE303."""
+        self._table.defined[event.name] = definition_of(event.name, event.source)
+
+    def allocate(self, event: AllocateWorkspace) -> None:
+        """Scratch memory. Each launch has its own, also where upstream lets the kernels of a graph share some."""
+        scope, workspace = self._scope, event.workspace
+        name = workspace.outer_name
+        type = TensorType(
+            to_dtype(workspace.dtype),
+            (scope.expr(workspace.count),),
+            (Int(1),),
+            to_device(workspace.device),
+        )
+        storage = scope.function.alloc_storage(
+            f"{name}.s",
+            extent_bytes(type),
+            device=type.device,
+            purpose=AllocPurpose.WORKSPACE,
+            zero=_ZERO[workspace.zero_mode],
+        )
+        if workspace.zero_mode is WorkspaceZeroMode.UNINITIALIZED:
+            self._scratch.add(storage)
+        scope.bind(name, scope.make_view(name, storage, type))
+
+    def call(self, event: CallTriton) -> None:
+        """Launch; the definition is completed from this call's accesses."""
+        scope = self._scope
+        scope.function.prov = scope.provenance.read(event.origins, event.name)
+        definition = self._table.defined.get(event.name)
+        if definition is None:
+            raise ConversionError("FE303", f"kernel {event.name} is called, but was never defined")
+        if len(event.args) != definition.arguments:
+            raise ConversionError(
+                "FE303",
+                f"kernel {event.name} has {definition.arguments} parameters, but is called with {len(event.args)}",
+            )
+        given = [event.args[p] for p in definition.positions]
+        args = [self._argument(p, a, event) for p, a in zip(definition.params, given, strict=True)]
+        roots = [scope.root(a) if isinstance(a, Value) else None for a in args]
+        uses = self._uses(definition, given, roots, event)
+        for use, root in zip(uses, roots, strict=True):
+            if use.access is Access.READWRITE and root is not None and isinstance(root.type, StorageType):
+                clear_fresh(scope, root)
+        extents = extents_of(scope, args, given)
+        scope.function.launch(self._kernel(definition, uses, tuple(extents)), args, extents=extents)
+
+    # --- definitions
+
+    def _uses(
+        self,
+        definition: TritonDefinition,
+        given: list[object],
+        roots: list[Value | None],
+        event: CallTriton,
+    ) -> tuple[_Use, ...]:
+        params = definition.params
+        accesses = [self._access(definition, *each, event) for each in zip(params, given, roots, strict=True)]
+        return tuple(
+            _Use(access, self._partners(i, params, accesses, roots)) for i, access in enumerate(accesses)
+        )
+
+    def _access(
+        self,
+        definition: TritonDefinition,
+        param: TritonParam,
+        arg: object,
+        root: Value | None,
+        event: CallTriton,
+    ) -> Access:
+        """A buffer that this kernel makes is written whole; any other that it writes may be written in part, so its old
+        content counts as read. Scratch memory without zeros holds nothing that could be read."""
+        if not param.pointer:
+            return Access.NONE
+        if root in self._scratch:
+            return Access.WRITE
+        if param.name in definition.written or not param.name.startswith(("in_ptr", "out_ptr")):
+            return Access.READWRITE
+        if param.name.startswith("in_ptr"):
+            return Access.READ
+        return Access.WRITE if arg in event.produced else Access.READWRITE
+
+    @staticmethod
+    def _partners(
+        position: int, params: tuple[TritonParam, ...], accesses: list[Access], roots: list[Value | None]
+    ) -> tuple[str, ...]:
+        """Parameters given the same storage, where one of both is written."""
+        if roots[position] is None:
+            return ()
+        writes = accesses[position].writes
+        return tuple(
+            p.name
+            for i, p in enumerate(params)
+            if i != position and roots[i] == roots[position] and (writes or accesses[i].writes)
+        )
+
+    def _kernel(
+        self, definition: TritonDefinition, uses: tuple[_Use, ...], extents: tuple[Expr, ...]
+    ) -> TritonKernel:
+        """The typed kernel. One source called with other uses of its parameters, or with windows of other sizes,
+        becomes a second definition, so that all launches of one kernel state the same extents."""
+        key = (definition.name, uses, extents)
+        found = self._table.made.get(key)
+        if found is not None:
+            return found
+        count = sum(name == definition.name for name, _, _ in self._table.made)
+        params = tuple(
+            KernelParam(
+                name=p.name,
+                kind=ParamKind.POINTER if p.pointer else ParamKind.SCALAR,
+                dtype=p.dtype,
+                access=use.access,
+                may_alias=use.partners,
+                divisible=p.divisible,
+            )
+            for p, use in zip(definition.params, uses, strict=True)
+        )
+        kernel = TritonKernel(
+            name=definition.name if count == 0 else f"{definition.name}_{count}",
+            params=params,
+            source=definition.source,
+            entry=definition.entry,
+            order=definition.order,
+            configs=definition.configs,
+            grid=definition.grid,
+            constants=definition.constants,
+            derive=definition.derive,
+            options=definition.options,
+            restore=tuple(p.name for p in params if p.access is Access.READWRITE),
+            reset=definition.reset,
+            size_hints=definition.size_hints,
+            heuristic=definition.heuristic,
+            cooperative=definition.cooperative,
+            multiprocessors=definition.multiprocessors,
+        )
+        self._table.made[key] = kernel
+        return kernel
+
+    # --- arguments
+
+    def _argument(self, param: TritonParam, arg: object, event: CallTriton) -> Arg:
+        if not param.pointer:
+            return self._number(param, arg, event)
+        value = self._scope.find(arg) if isinstance(arg, str) else None
+        if value is None or not isinstance(value.type, TensorType):
+            raise ConversionError(
+                "FE303", f"argument {arg!r} of kernel {event.name} is no tensor{_place(event)}"
+            )
+        if value.type.dtype is not param.dtype:
+            raise ConversionError(
+                "FE303",
+                f"kernel {event.name} takes {value.type.dtype} as {param.dtype}{_place(event)}",
+            )
+        return value
+
+    def _number(self, param: TritonParam, arg: object, event: CallTriton) -> Expr:
+        if isinstance(arg, int):
+            return Int(arg)
+        if isinstance(arg, float):
+            return Float(arg)
+        if isinstance(arg, str):
+            if arg.lstrip("-").isdigit():
+                return Int(int(arg))
+            known = self._scope.symbols.known(arg)
+            arg = sympy.Symbol(arg, integer=True) if known is None else known
+        if not isinstance(arg, sympy.Expr):
+            raise ConversionError(
+                "FE303", f"argument {arg!r} of kernel {event.name} is no number{_place(event)}"
+            )
+        found = self._scope.expr(arg)
+        if (found.kind is SymKind.FLOAT) != param.dtype.is_floating:
+            raise ConversionError(
+                "FE303", f"kernel {event.name} takes {found} as {param.dtype.value}{_place(event)}"
+            )
+        return found
+
+
+def _place(event: CallTriton) -> str:
+    return at_node(event.name, ", ".join(n.name for n in event.origins))

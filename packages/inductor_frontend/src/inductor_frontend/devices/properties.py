@@ -1,0 +1,119 @@
+"""What upstream asks about a GPU, by architecture: the numbers that its code generation depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from inductor_frontend.errors import CaptureError
+
+__all__ = ["DEVICES", "GpuProperties", "properties_of"]
+
+_KIB = 1 << 10
+_MIB = 1 << 20
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuProperties:
+    """One kind of GPU. Fields that torch's own device properties have are called as there; sizes are in bytes."""
+
+    name: str
+    major: int
+    minor: int
+    multi_processor_count: int
+    total_memory: int
+    L2_cache_size: int
+    shared_memory_per_multiprocessor: int
+    shared_memory_per_block_optin: int
+    shared_memory_per_block: int = 48 * _KIB
+    regs_per_multiprocessor: int = 65536
+    max_threads_per_multi_processor: int = 2048
+    max_threads_per_block: int = 1024
+    warp_size: int = 32
+
+    @property
+    def gcnArchName(self) -> str:
+        """What AMD calls the architecture; torch repeats the name here for other GPUs."""
+        return self.name
+
+    @property
+    def arch(self) -> str:
+        """`sm_90` for compute capability 9.0."""
+        return f"sm_{self.major}{self.minor}"
+
+
+_KNOWN = (
+    GpuProperties(
+        name="NVIDIA A100-SXM4-80GB",
+        major=8,
+        minor=0,
+        multi_processor_count=108,
+        total_memory=80 * _GIB,
+        L2_cache_size=40 * _MIB,
+        shared_memory_per_multiprocessor=164 * _KIB,
+        shared_memory_per_block_optin=163 * _KIB,
+    ),
+    GpuProperties(
+        name="NVIDIA A10",
+        major=8,
+        minor=6,
+        multi_processor_count=72,
+        total_memory=24 * _GIB,
+        L2_cache_size=6 * _MIB,
+        shared_memory_per_multiprocessor=100 * _KIB,
+        shared_memory_per_block_optin=99 * _KIB,
+        max_threads_per_multi_processor=1536,
+    ),
+    GpuProperties(
+        name="NVIDIA L40S",
+        major=8,
+        minor=9,
+        multi_processor_count=142,
+        total_memory=48 * _GIB,
+        L2_cache_size=96 * _MIB,
+        shared_memory_per_multiprocessor=100 * _KIB,
+        shared_memory_per_block_optin=99 * _KIB,
+        max_threads_per_multi_processor=1536,
+    ),
+    GpuProperties(
+        name="NVIDIA H100",
+        major=9,
+        minor=0,
+        multi_processor_count=132,
+        total_memory=80 * _GIB,
+        L2_cache_size=50 * _MIB,
+        shared_memory_per_multiprocessor=228 * _KIB,
+        shared_memory_per_block_optin=227 * _KIB,
+    ),
+    GpuProperties(
+        name="NVIDIA B200",
+        major=10,
+        minor=0,
+        multi_processor_count=148,
+        total_memory=180 * _GIB,
+        L2_cache_size=126 * _MIB,
+        shared_memory_per_multiprocessor=228 * _KIB,
+        shared_memory_per_block_optin=227 * _KIB,
+    ),
+)
+
+DEVICES: Mapping[str, GpuProperties] = MappingProxyType({p.arch: p for p in _KNOWN})
+"""One GPU of each architecture. For another one, give its properties with the capture (`CaptureOptions.gpu`)."""
+
+
+def properties_of(arch: str, given: GpuProperties | None = None) -> GpuProperties:
+    """The properties to capture for: those given, or the table's; raises CaptureError FE103."""
+    if given is not None:
+        if given.arch != arch:
+            raise CaptureError("FE103", f"the target is {arch}, but CaptureOptions.gpu is a {given.arch}")
+        return given
+    found = DEVICES.get(arch)
+    if found is None:
+        raise CaptureError(
+            "FE103",
+            f"there are no properties of a GPU of architecture {arch!r}",
+            hint=f"take one of {', '.join(DEVICES)}, or give CaptureOptions.gpu",
+        )
+    return found

@@ -1,0 +1,151 @@
+"""A stand-in for a GPU that is not here: for its length, upstream's questions are answered out of a table.
+
+Upstream asks in four ways: through torch.cuda, through its device interfaces, through a handful of functions that
+remember their answer for the whole process, and through FakeTensorMode, which would start up CUDA. The first and the last
+are replaced, the second gets an interface of its own, and what is remembered is forgotten on both sides.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._dynamo import device_interface
+from torch._inductor.constant_folding import ConstantFolder
+from torch._subclasses import fake_tensor
+
+from inductor_frontend.devices.guard import idle_guard
+from inductor_frontend.devices.host import folding_on_host
+from inductor_frontend.devices.properties import GpuProperties
+
+__all__ = ["stand_in"]
+
+# Any in this file: upstream's devices are numbers, strings or torch.device, and its hooks take and give anything.
+
+_REMEMBERING = (
+    ("torch.utils._triton", "has_triton"),
+    ("torch.utils._triton", "_device_supports_tma"),
+    ("torch.utils._triton", "has_triton_experimental_host_tma"),
+    ("torch.utils._triton", "has_triton_tensor_descriptor_host_tma"),
+    ("torch.utils._triton", "has_triton_tma"),
+    ("torch.utils._triton", "has_triton_tma_device"),
+    ("torch.utils._triton", "has_datacenter_blackwell_tma_device"),
+    ("torch.utils._triton", "has_triton_stable_tma_api"),
+    ("torch._inductor.utils", "get_gpu_type"),
+    ("torch._inductor.utils", "is_big_gpu"),
+    ("torch._inductor.utils", "get_max_num_sms"),
+    ("torch._inductor.utils", "using_b200"),
+    ("torch._inductor.utils", "get_backend_num_stages"),
+    ("torch._inductor.utils", "get_device_tflops"),
+    ("torch._inductor.utils", "_triton_supported_fp8_dtypes"),
+    ("torch._inductor.runtime.hints", "DeviceProperties.create"),
+    ("torch._inductor.kernel.mm", "_is_sm7x_or_older_gpu"),
+    ("torch._inductor.codegen.triton", "gen_attr_descriptor_import"),
+    ("torch._inductor.codegen.triton", "TritonScheduling._setup_libdevice_routing"),
+    ("torch._inductor.codegen.triton", "TritonKernel.gen_common_triton_imports"),
+)
+"""Functions of upstream that keep an answer about devices for the whole process."""
+
+
+def _forget() -> None:
+    for module, path in _REMEMBERING:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part, None)  # not every version has each
+        clear = getattr(found, "cache_clear", None)
+        if clear is not None:
+            clear()
+
+
+def _interface(gpu: GpuProperties) -> type[device_interface.DeviceInterface]:
+    """The device interface of a machine with this GPU alone. Running anything on it raises NotImplementedError."""
+
+    class StandIn(device_interface.DeviceInterface):
+        device = torch.cuda.device
+        Event = torch.cuda.Event
+        Stream = torch.cuda.Stream
+
+        class Worker(device_interface.DeviceInterface.Worker):
+            @staticmethod
+            def current_device() -> int:
+                return 0
+
+            @staticmethod
+            def get_device_properties(device: Any = None) -> Any:
+                return gpu
+
+        @staticmethod
+        def current_device() -> int:
+            return 0
+
+        @staticmethod
+        def device_count() -> int:
+            return 1
+
+        @staticmethod
+        def is_available() -> bool:
+            return True
+
+        @staticmethod
+        def synchronize(device: Any = None) -> None:
+            return None
+
+        @staticmethod
+        def get_compute_capability(device: Any = None) -> int:
+            return gpu.major * 10 + gpu.minor
+
+        @staticmethod
+        def is_bf16_supported(including_emulation: bool = False) -> bool:
+            return including_emulation or gpu.major >= 8
+
+        @staticmethod
+        def is_triton_capable(device: Any = None) -> bool:
+            return gpu.major >= 7
+
+    return StandIn
+
+
+def _cuda(gpu: GpuProperties) -> dict[str, Callable[..., Any]]:
+    """What torch.cuda says meanwhile."""
+    return {
+        "is_available": lambda: True,
+        "is_initialized": lambda: False,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "get_device_properties": lambda device=None: gpu,
+        "get_device_capability": lambda device=None: (gpu.major, gpu.minor),
+        "get_device_name": lambda device=None: gpu.name,
+        "is_bf16_supported": lambda including_emulation=True: gpu.major >= 8,
+        "is_tf32_supported": lambda: gpu.major >= 8,
+        "mem_get_info": lambda device=None: (gpu.total_memory, gpu.total_memory),
+        "_lazy_init": lambda: None,
+        "get_rng_state": lambda device="cuda": torch.zeros(16, dtype=torch.uint8),
+        "set_rng_state": lambda new_state, device="cuda": None,
+    }
+
+
+@contextmanager
+def stand_in(gpu: GpuProperties) -> Iterator[None]:
+    """For its length, this process seems to have one GPU of this kind, `cuda:0`: fake tensors can live there, and
+    upstream schedules and writes kernels for it. Everything is as before afterwards, also after errors."""
+    with ExitStack() as stack:
+        stack.enter_context(idle_guard())
+        device_interface.get_interface_for_device("cpu")  # registers upstream's own, once a process
+        interface = _interface(gpu)
+        table = {**device_interface.device_interfaces, "cuda": interface, "cuda:0": interface}
+        stack.enter_context(mock.patch.object(device_interface, "device_interfaces", table))
+        for name, function in _cuda(gpu).items():
+            stack.enter_context(mock.patch.object(torch.cuda, name, function))
+        # Fake tensors of a device that nobody starts up.
+        avoid = property(lambda self: True)
+        stack.enter_context(mock.patch.object(fake_tensor.FakeTensorMode, "avoid_device_init", avoid))
+        stack.enter_context(mock.patch.object(fake_tensor, "init_gpu_context"))
+        folding = folding_on_host(ConstantFolder.run_node)
+        stack.enter_context(mock.patch.object(ConstantFolder, "run_node", folding))
+        stack.callback(_forget)
+        _forget()
+        yield

@@ -1,0 +1,175 @@
+"""One Triton kernel of upstream's as typed data: all that does not depend on who calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from inductor_frontend.errors import ConversionError
+from inductor_frontend.triton.candidates import candidates_of
+from inductor_frontend.triton.grids import grid_of
+from inductor_frontend.triton.source import read_source
+from wrapper_ir.expr import Expr
+from wrapper_ir.kernels import ConstantValue, Derivation, TritonConfig
+from wrapper_ir.types import DType
+
+__all__ = ["TritonDefinition", "TritonParam", "definition_of", "element_type"]
+
+# Any in this file: upstream's meta data.
+
+_TYPES = {
+    "fp64": DType.F64,
+    "fp32": DType.F32,
+    "fp16": DType.F16,
+    "bf16": DType.BF16,
+    "fp8e4nv": DType.F8E4M3FN,
+    "fp8e5": DType.F8E5M2,
+    "fp8e4b8": DType.F8E4M3FNUZ,
+    "fp8e5b16": DType.F8E5M2FNUZ,
+    "i64": DType.I64,
+    "i32": DType.I32,
+    "i16": DType.I16,
+    "i8": DType.I8,
+    "i1": DType.BOOL,
+    "u64": DType.U64,
+    "u32": DType.U32,
+    "u16": DType.U16,
+    "u8": DType.U8,
+}
+"""Triton's names of element types."""
+
+_ALIGNMENT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TritonParam:
+    """A parameter that launches give a value."""
+
+    name: str
+    dtype: DType
+    pointer: bool
+    divisible: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TritonDefinition:
+    """A kernel without what its calls say (what each pointer is used for). Fields as in `wrapper_ir`'s TritonKernel;
+    `positions` are those of `params` among the arguments of upstream's calls, whose number is `arguments`, `written` the parameters that it
+    updates in place."""
+
+    name: str
+    source: str
+    entry: str
+    order: tuple[str, ...]
+    params: tuple[TritonParam, ...]
+    positions: tuple[int, ...]
+    arguments: int
+    constants: tuple[tuple[str, ConstantValue], ...]
+    configs: tuple[TritonConfig, ...]
+    grid: tuple[Expr, ...]
+    derive: tuple[Derivation, ...]
+    options: tuple[tuple[str, ConstantValue], ...]
+    reset: tuple[str, ...]
+    size_hints: tuple[tuple[str, int], ...]
+    heuristic: str
+    cooperative: bool
+    multiprocessors: int | None
+    written: frozenset[str]
+
+
+def element_type(kernel: str, text: str) -> DType:
+    """The type that Triton calls `text`; raises ConversionError FE303."""
+    found = _TYPES.get(text)
+    if found is None:
+        raise ConversionError("FE303", f"kernel {kernel} has a parameter of type {text!r}")
+    return found
+
+
+def definition_of(name: str, text: str) -> TritonDefinition:
+    """Reads the module of a kernel; raises ConversionError FE303 for what has no typed form."""
+    source = read_source(name, text)
+    found = candidates_of(name, source)
+    triton_meta: Mapping[str, Any] = source.arguments["triton_meta"]
+    signature: Mapping[str, str] = triton_meta["signature"]
+    metas = {n for c in found.configs for n, _ in c.meta}
+    constants = {n: v for n, v in triton_meta.get("constants", {}).items() if n in source.order}
+    given = [n for n in source.order if n in signature and n not in metas]
+    divisible = _divisible(name, triton_meta, list(signature))
+    names = [n for n in given if n not in constants and signature[n] != "constexpr"]
+    cooperative = bool(triton_meta.get("launch_cooperative_grid"))
+    return TritonDefinition(
+        name=name,
+        source=source.text,
+        entry=source.entry,
+        order=source.order,
+        params=tuple(_param(name, n, signature[n], n in divisible) for n in names),
+        positions=tuple(given.index(n) for n in names),
+        arguments=len(given),
+        constants=tuple((n, constants[n]) for n in source.order if n in constants),
+        configs=found.configs,
+        grid=grid_of(name, found.meta, [n for n, _ in found.configs[0].meta]),
+        derive=_derivations(found.meta, source.heuristic),
+        options=_options(name, triton_meta),
+        reset=found.reset,
+        size_hints=found.size_hints,
+        heuristic=source.heuristic,
+        cooperative=cooperative,
+        multiprocessors=triton_meta["device"].multi_processor_count if cooperative else None,
+        written=frozenset(found.mutated),
+    )
+
+
+def _param(kernel: str, name: str, type: str, divisible: bool) -> TritonParam:
+    return TritonParam(
+        name=name,
+        dtype=element_type(kernel, type.removeprefix("*")),
+        pointer=type.startswith("*"),
+        divisible=_ALIGNMENT if divisible else 1,
+    )
+
+
+def _divisible(kernel: str, meta: Mapping[str, Any], names: list[str]) -> set[str]:
+    """Parameters that upstream promises are multiples of 16."""
+    found: set[str] = set()
+    for described in meta.get("configs", []):
+        if not isinstance(described, dict):
+            raise ConversionError("FE303", f"kernel {kernel}: attributes of class {type(described).__name__}")
+        for (position,), attributes in described.items():
+            for attribute, value in attributes:
+                if attribute == "tt.divisibility" and value == _ALIGNMENT:
+                    found.add(names[position])
+                else:
+                    raise ConversionError("FE303", f"kernel {kernel}: attribute {attribute} = {value}")
+    return found
+
+
+def _derivations(meta: Mapping[str, Any], heuristic: str) -> tuple[Derivation, ...]:
+    derive = []
+    if meta.get("dynamic_scale_rblock") and heuristic == "reduction":
+        derive.append(Derivation.SCALED_REDUCTION)
+    if meta.get("coordinate_descent_tuning"):
+        derive.append(Derivation.COORDINATE_DESCENT)
+    return tuple(derive)
+
+
+_READ = (
+    "signature",
+    "device",
+    "constants",
+    "configs",
+    "native_matmul",
+    "enable_fp_fusion",
+    "launch_cooperative_grid",
+)
+_OFF = ("launch_pdl", "disable_ftz", "disable_reductions")
+"""Options that mean nothing as long as they are false."""
+
+
+def _options(kernel: str, meta: Mapping[str, Any]) -> tuple[tuple[str, ConstantValue], ...]:
+    """Options of the compiler that all configs share."""
+    for key, value in meta.items():
+        if key in _READ or (key in _OFF and not value):
+            continue
+        raise ConversionError("FE303", f"kernel {kernel}: upstream's {key} = {value!r} has no typed form")
+    return () if meta.get("enable_fp_fusion", True) else (("enable_fp_fusion", False),)

@@ -1,0 +1,156 @@
+"""Upstream's launch grids as expressions over a kernel's numbers and meta-parameters.
+
+Upstream keeps a class for each shape of a grid, which writes it as text for Python or C++; here each class is a function
+from the same facts to one to three expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from inductor_frontend.errors import ConversionError
+from wrapper_ir.expr import Expr, Int, Sym, add, ceildiv, max_, mul
+
+__all__ = ["GRIDS", "MAX_Y_GRID", "grid_of"]
+
+# Any in this file: upstream's meta data.
+Meta = Mapping[str, Any]
+
+MAX_Y_GRID = 65535
+"""Blocks that a GPU launches in the second and third dimension."""
+
+_ONE = Int(1)
+
+
+class _Blocks:
+    """The meta-parameters that all configs have, and constants that stand for them where they do not."""
+
+    def __init__(self, names: Sequence[str], defaults: Mapping[str, int] | None = None) -> None:
+        self._names = frozenset(names)
+        self._defaults = defaults or {}
+
+    def count(self, numel: Expr, block: str) -> Expr:
+        """How many blocks cover `numel`; a dimension without blocks is walked one by one."""
+        if block in self._names:
+            return ceildiv(numel, Sym(block))
+        return ceildiv(numel, Int(self._defaults.get(block, 1)))
+
+
+def _grid_1d(blocks: _Blocks, meta: Meta) -> list[Expr]:
+    return [blocks.count(Sym("xnumel"), "XBLOCK")]
+
+
+def _grid_2d(blocks: _Blocks, meta: Meta) -> list[Expr]:
+    return [*_grid_1d(blocks, meta), blocks.count(Sym("ynumel"), "YBLOCK")]
+
+
+def _grid_3d(blocks: _Blocks, meta: Meta) -> list[Expr]:
+    return [*_grid_2d(blocks, meta), blocks.count(Sym("znumel"), "ZBLOCK")]
+
+
+def _batch_matmul(blocks: _Blocks, meta: Meta) -> list[Expr]:
+    return _grid_3d(blocks, meta)[::-1]
+
+
+def _overflow(rows: Expr) -> list[Expr]:
+    """`rows` over the second and third dimension, neither of which may be too long."""
+    planes = ceildiv(rows, Int(MAX_Y_GRID))
+    return [ceildiv(rows, max_(planes, _ONE)), planes]
+
+
+def _grid_2d_overflow(blocks: _Blocks, meta: Meta) -> list[Expr]:
+    return [*_grid_1d(blocks, meta), *_overflow(blocks.count(Sym("ynumel"), "YBLOCK"))]
+
+
+def _mix_order(blocks: _Blocks, meta: Meta) -> list[Expr]:
+    return [blocks.count(Sym("xnumel"), "RSPLIT_SIZE")]
+
+
+def _cooperative(blocks: _Blocks, meta: Meta) -> list[Expr]:
+    return [Sym("RSPLIT"), *_grid_1d(blocks, meta)]
+
+
+def _split_scan(blocks: _Blocks, meta: Meta) -> list[Expr]:
+    return [blocks.count(Sym("r0_numel"), "R0_BLOCK"), Sym("xnumel")]
+
+
+def _numel(combo: Meta, name: str) -> Expr:
+    known = combo[name]
+    return Sym(name) if known is None else Int(int(known))
+
+
+def _at_least(total: Expr, combo: Meta) -> Expr:
+    least = combo["min_blocks"]
+    return max_(total, Int(int(least))) if least else total
+
+
+def _combo(blocks: _Blocks, meta: Meta) -> list[Expr]:
+    combo = meta["combo_grid_meta"]
+    numbers = range(combo["num_kernels"])
+    plain = [combo[f"no_x_dim_{i}"] for i in numbers]
+    widths = [_numel(combo, f"xnumel_{i}") for i in numbers]
+    columns = [w if p else blocks.count(w, "XBLOCK") for w, p in zip(widths, plain, strict=True)]
+    return [_at_least(add(*columns), combo), *_combo_rows(blocks, combo)]
+
+
+def _combo_rows(blocks: _Blocks, combo: Meta) -> list[Expr]:
+    """The second and third dimension of kernels of which some have one."""
+    names = (f"ynumel_{i}" for i in range(combo["num_kernels"]))
+    heights = [_numel(combo, name) for name in names if name in combo]
+    return _overflow(blocks.count(max_(*heights), "YBLOCK")) if heights else []
+
+
+def _flat_combo(blocks: _Blocks, meta: Meta) -> list[Expr]:
+    combo = meta["combo_grid_meta"]
+    parts: list[Expr] = []
+    for i in range(combo["num_kernels"]):
+        part = _numel(combo, f"xnumel_{i}")
+        if not combo[f"no_x_dim_{i}"]:
+            part = blocks.count(part, f"XBLOCK_{i}")
+        if f"ynumel_{i}" in combo:
+            part = mul(part, blocks.count(_numel(combo, f"ynumel_{i}"), f"YBLOCK_{i}"))
+        parts.append(part)
+    return [_at_least(add(*parts), combo)]
+
+
+def _round_robin(blocks: _Blocks, meta: Meta) -> list[Expr]:
+    combo = meta["combo_grid_meta"]
+    numbers = range(combo["num_kernels"])
+    single = [_numel(combo, f"xnumel_{i}") for i in numbers if combo[f"no_x_dim_{i}"]]
+    wide = [_numel(combo, f"xnumel_{i}") for i in numbers if not combo[f"no_x_dim_{i}"]]
+    most = [*single, blocks.count(max_(*wide), "XBLOCK")] if wide else single
+    grid = [_at_least(mul(max_(*most), Int(len(numbers))), combo)]
+    return [*grid, *_combo_rows(blocks, combo)]
+
+
+def _fixed(blocks: _Blocks, meta: Meta) -> list[Expr]:
+    return [Int(g) if isinstance(g, int) else Sym(str(g)) for g in meta["fixed_grid"]]
+
+
+GRIDS: Mapping[str, Callable[[_Blocks, Meta], list[Expr]]] = {
+    "Grid1D": _grid_1d,
+    "Grid2D": _grid_2d,
+    "Grid3D": _grid_3d,
+    "BatchMatmulGrid3D": _batch_matmul,
+    "Grid2DWithYZOverflow": _grid_2d_overflow,
+    "MixOrderReductionGrid": _mix_order,
+    "CooperativeReductionGrid": _cooperative,
+    "SplitScanGrid": _split_scan,
+    "FixedGrid": _fixed,
+    "SequentialComboKernelGrid": _combo,
+    "SequentialFlattenComboKernelGrid": _flat_combo,
+    "RoundRobinComboKernelGrid": _round_robin,
+}
+"""Upstream's grid classes by name."""
+
+
+def grid_of(kernel: str, meta: Meta, blocks: Sequence[str]) -> tuple[Expr, ...]:
+    """The grid of a kernel. `meta` are upstream's facts about it, `blocks` the meta-parameters that its configs have;
+    raises ConversionError FE303 for a class that is not known here."""
+    kind = str(meta.get("grid_type"))
+    make = GRIDS.get(kind)
+    if make is None:
+        raise ConversionError("FE303", f"kernel {kernel} has a grid of class {kind}, which is not captured")
+    defaults = (meta.get("combo_grid_meta") or {}).get("default_config")
+    return tuple(make(_Blocks(blocks, defaults), meta))

@@ -1,0 +1,147 @@
+"""The text of a kernel that upstream wrote: taken apart into plain source and the heuristic that decorates it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch._inductor.runtime import hints
+
+from inductor_frontend.errors import ConversionError
+
+__all__ = ["KernelSource", "read_source"]
+
+# Any in this file: a heuristic's arguments are numbers, texts, enumerations, and nested dictionaries of them.
+
+_SETUP = ("set_driver_to_cpu", "set_driver_to_gpu")
+"""Calls that upstream's modules make when they are loaded; which driver runs a kernel is for its runtime to say."""
+
+_ONLY_HEURISTICS = ("triton_heuristics", "AutotuneHint", "ReductionHint", "TileHint", "DeviceProperties")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """A kernel's module, without what only upstream's tuner reads. `order` are the function's parameters, `heuristic`
+    and `arguments` the call that decorated it."""
+
+    text: str
+    entry: str
+    order: tuple[str, ...]
+    heuristic: str
+    arguments: Mapping[str, Any]
+
+
+def read_source(name: str, text: str) -> KernelSource:
+    """Takes a module apart whose function is decorated by `triton_heuristics.<kind>(...)`, then by `triton.jit`;
+    raises ConversionError FE303."""
+    module = ast.parse(text)
+    function = _function(name, module)
+    call = _heuristic(name, function)
+    removed = _lines(call)
+    kept: list[ast.stmt] = []
+    for statement in module.body:
+        if _is_setup(statement):
+            removed |= _lines(statement)
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            removed |= _lines(statement)  # written again below, without names that nothing uses
+        else:
+            kept.append(statement)
+    assert isinstance(call.func, ast.Attribute)
+    body = "\n".join(line for number, line in enumerate(text.splitlines(), 1) if number not in removed)
+    return KernelSource(
+        text=f"{_imports(module, _names(kept, call))}\n{body.strip()}\n",
+        entry=function.name,
+        order=tuple(a.arg for a in function.args.args),
+        heuristic=call.func.attr,
+        arguments={k.arg: _value(name, k.value) for k in call.keywords if k.arg is not None},
+    )
+
+
+def _function(name: str, module: ast.Module) -> ast.FunctionDef:
+    found = [s for s in module.body if isinstance(s, ast.FunctionDef) and len(s.decorator_list) == 2]
+    if len(found) != 1:
+        raise ConversionError("FE303", f"kernel {name}: its module has {len(found)} decorated functions")
+    return found[0]
+
+
+def _heuristic(name: str, function: ast.FunctionDef) -> ast.Call:
+    call = function.decorator_list[0]
+    if (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and ast.unparse(call.func.value) == "triton_heuristics"
+        and not call.args
+    ):
+        return call
+    raise ConversionError("FE303", f"kernel {name} is decorated by {ast.unparse(call)[:80]!r}")
+
+
+def _lines(node: ast.stmt | ast.expr) -> set[int]:
+    assert node.end_lineno is not None
+    return set(range(node.lineno, node.end_lineno + 1))
+
+
+def _is_setup(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name("triton_helpers"), attr=attr))):
+            return attr in _SETUP
+        case _:
+            return False
+
+
+def _names(statements: list[ast.stmt], call: ast.Call) -> set[str]:
+    """Names that the kept part mentions."""
+    inside = {id(n) for n in ast.walk(call)}
+    nodes = (n for s in statements for n in ast.walk(s) if id(n) not in inside)
+    return {n.id for n in nodes if isinstance(n, ast.Name)}
+
+
+def _imports(module: ast.Module, used: set[str]) -> str:
+    """The import statements, in order, of the names that are used."""
+    lines = []
+    for statement in module.body:
+        if not isinstance(statement, ast.Import | ast.ImportFrom):
+            continue
+        names = [a for a in statement.names if (a.asname or a.name.split(".")[0]) in used]
+        names = [a for a in names if a.name not in _ONLY_HEURISTICS]
+        if names:
+            shown = ", ".join(a.name if a.asname is None else f"{a.name} as {a.asname}" for a in names)
+            origin = f"from {statement.module} " if isinstance(statement, ast.ImportFrom) else ""
+            lines.append(f"{origin}import {shown}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _value(name: str, node: ast.expr) -> Any:
+    """The value of an argument: a literal, an enumeration of upstream's, or the properties of a device."""
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.Dict():
+            keys = [_value(name, k) for k in node.keys if k is not None]
+            return dict(zip(keys, (_value(name, v) for v in node.values), strict=True))
+        case ast.List() | ast.Tuple():
+            items = [_value(name, v) for v in node.elts]
+            return items if isinstance(node, ast.List) else tuple(items)
+        case ast.Set():
+            return {_value(name, v) for v in node.elts}
+        case ast.UnaryOp(op=ast.USub()):
+            return -_value(name, node.operand)
+        case ast.Call(func=ast.Name("set"), args=[], keywords=[]):
+            return set()
+        case ast.Call(func=ast.Name("float"), args=[ast.Constant(value)], keywords=[]):
+            return float(str(value))
+        case ast.Name("__file__"):
+            return ""
+        case ast.Call(func=ast.Name("DeviceProperties"), args=[]):
+            return hints.DeviceProperties(**{str(k.arg): _value(name, k.value) for k in node.keywords})
+        case ast.Call(func=ast.Name("AttrsDescriptor" | "AttrsDescriptorWrapper")):
+            make: Any = hints.AttrsDescriptorWrapper
+            return make(**{str(k.arg): _value(name, k.value) for k in node.keywords})
+        case ast.Attribute(value=ast.Name(enum), attr=member) if enum in _ONLY_HEURISTICS:
+            return getattr(getattr(hints, enum), member)
+        case _:
+            raise ConversionError(
+                "FE303", f"kernel {name}: cannot read {ast.unparse(node)[:80]!r} in its heuristic"
+            )
