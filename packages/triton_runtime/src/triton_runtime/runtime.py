@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from triton_runtime.binding import bind
 from triton_runtime.compile.job import make_job
-from triton_runtime.compile.service import CompileStats, MemoryStore, compile_all
+from triton_runtime.compile.service import CompileStats, compile_all
+from triton_runtime.cuda import CudaDriver
 from triton_runtime.errors import KernelError, LaunchError
 from triton_runtime.folders import usable_folder
 from triton_runtime.grids import make_grid
 from triton_runtime.options import TritonOptions
-from triton_runtime.protocols import Binary, ByteStore, Driver, Launchable
+from triton_runtime.protocols import Binary, Driver, Launchable
 from triton_runtime.settings import Settings, read_settings
+from triton_runtime.store import Store, StoreOptions
 from wrapper_ir.kernels import KernelDef, TritonKernel
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import LoadedKernel
 
 __all__ = ["TritonRuntime"]
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    """The store on disk, and the driver of CUDA devices, which opens nothing before it is used."""
+
+    settings: Settings
+    store: Store
+    cuda: CudaDriver
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,7 +46,8 @@ class TritonRuntime:
     settings: Settings | None = None
     kind: str = field(default="triton", init=False)
     stats: CompileStats = field(default_factory=CompileStats, init=False)
-    _memory: MemoryStore = field(default_factory=MemoryStore, init=False, repr=False)
+    _world: _World | None = field(default=None, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
         """Loads one kernel; see `load_all`."""
@@ -50,10 +63,10 @@ class TritonRuntime:
             return {}
         settings = self.settings or read_settings()
         folder = usable_folder(settings, "triton")
-        driver = self.options.driver or _driver(target, folder)
-        launchables = [self._launchable(kernel) for kernel in _by_name(kernels).values()]
+        driver = self.options.driver or _driver(target, folder, self._world_of(settings))
+        launchables = [self.launchable(kernel) for kernel in _by_name(kernels).values()]
         if driver.needs_binary:
-            binaries = self._compile(launchables, target, folder, settings.jobs)
+            binaries = self._compile(launchables, target, folder, settings)
             launchables = [
                 replace(one, binary=binary) for one, binary in zip(launchables, binaries, strict=True)
             ]
@@ -63,31 +76,47 @@ class TritonRuntime:
         """The binaries of kernels, by name, for a device that need not be there."""
         settings = self.settings or read_settings()
         folder = usable_folder(settings, "triton")
-        launchables = [self._launchable(kernel) for kernel in _by_name(kernels).values()]
-        binaries = self._compile(launchables, target, folder, settings.jobs)
+        launchables = [self.launchable(kernel) for kernel in _by_name(kernels).values()]
+        binaries = self._compile(launchables, target, folder, settings)
         return {one.kernel.name: binary for one, binary in zip(launchables, binaries, strict=True)}
 
-    def _launchable(self, kernel: TritonKernel) -> Launchable:
+    def launchable(self, kernel: TritonKernel) -> Launchable:
+        """A kernel with its config, arguments and grid, as drivers get it; not compiled."""
         config = self.options.choose(kernel)
         return Launchable(
             kernel=kernel, config=config, binding=bind(kernel, config), grid=make_grid(kernel, config)
         )
 
     def _compile(
-        self, launchables: Sequence[Launchable], target: Target, folder: Path, workers: int
+        self, launchables: Sequence[Launchable], target: Target, folder: Path, settings: Settings
     ) -> list[Binary]:
         jobs = [make_job(one.kernel, one.config, target, str(folder / "sources")) for one in launchables]
         return compile_all(
             jobs,
-            self._store(),
+            self.options.store or self._world_of(settings).store,
             self.options.executor,
-            max_workers=workers,
+            max_workers=settings.jobs,
             timeout=self.options.timeout,
             stats=self.stats,
         )
 
-    def _store(self) -> ByteStore:
-        return self.options.store or self._memory
+    def _world_of(self, settings: Settings) -> _World:
+        """What is kept from load to load; made anew where the environment has changed."""
+        with self._lock:
+            if self._world is None or self._world.settings != settings:
+                self._world = _World(settings, _store(settings), CudaDriver(settings=settings))
+            return self._world
+
+
+def _store(settings: Settings) -> Store:
+    return Store(
+        StoreOptions(
+            folder=settings.cache_dir / "triton" / "store",
+            fallback=settings.fallback_dir / "triton-store",
+            limit_bytes=settings.limit_bytes,
+            shared=settings.shared,
+        )
+    )
 
 
 def _by_name(kernels: Sequence[KernelDef]) -> dict[str, TritonKernel]:
@@ -102,10 +131,13 @@ def _by_name(kernels: Sequence[KernelDef]) -> dict[str, TritonKernel]:
     return known
 
 
-def _driver(target: Target, folder: Path) -> Driver:
-    """The driver of a target's device; imported when it is wanted, because each brings its own world."""
+def _driver(target: Target, folder: Path, world: _World) -> Driver:
+    """The driver of a target's device."""
     match target.device.type:
+        case "cuda":
+            return world.cuda
         case "cpu":
+            # imported when it is wanted, because it brings Triton
             from triton_runtime.interp import InterpreterDriver
 
             return InterpreterDriver(folder=folder / "sources")

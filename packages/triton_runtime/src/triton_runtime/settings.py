@@ -1,10 +1,12 @@
 """The environment, read in one place.
 
-| variable                     | meaning                                                   | default               |
-| ---------------------------- | --------------------------------------------------------- | --------------------- |
-| `WRAPPER_IR_CACHE_DIR`       | root of all caches                                        | user cache directory  |
-| `WRAPPER_IR_CXX`, then `CXX` | the C++ compiler, for the launcher                     | `g++`                 |
-| `WRAPPER_IR_BUILD_JOBS`      | compiler processes at once                                | usable processors     |
+| variable                         | meaning                                                     | default               |
+| -------------------------------- | ----------------------------------------------------------- | --------------------- |
+| `WRAPPER_IR_CACHE_DIR`           | root of all caches                                          | user cache directory  |
+| `WRAPPER_IR_TRITON_CACHE_BYTES`  | how large the store of compiled kernels may grow            | 4 GiB                 |
+| `WRAPPER_IR_TRITON_CACHE_SHARED` | an fsspec URL of a store that is only read, as a second one | none                  |
+| `WRAPPER_IR_CXX`, then `CXX`     | the C++ compiler, for the launcher                          | `g++`                 |
+| `WRAPPER_IR_BUILD_JOBS`          | compiler processes at once                                  | usable processors     |
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from pathlib import Path
 
 __all__ = ["Settings", "read_settings"]
 
+_DEFAULT_BYTES = 4 << 30
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -28,6 +32,10 @@ class Settings:
     jobs: int
     compiler: str = "g++"
     """The C++ compiler; the launcher of CUDA kernels is built with it, once."""
+    limit_bytes: int = _DEFAULT_BYTES
+    """How large the store of compiled kernels may grow."""
+    shared: str = ""
+    """An fsspec URL of a store that is only read."""
 
 
 def read_settings(env: Mapping[str, str] | None = None) -> Settings:
@@ -37,6 +45,8 @@ def read_settings(env: Mapping[str, str] | None = None) -> Settings:
         cache_dir=_cache_dir(source),
         fallback_dir=Path(tempfile.gettempdir()) / f"wrapper-ir-{os.getuid()}",
         jobs=_jobs(source.get("WRAPPER_IR_BUILD_JOBS", "")),
+        limit_bytes=_bytes(source.get("WRAPPER_IR_TRITON_CACHE_BYTES", "")),
+        shared=source.get("WRAPPER_IR_TRITON_CACHE_SHARED", ""),
         compiler=source.get("WRAPPER_IR_CXX") or source.get("CXX") or "g++",
     )
 
@@ -46,6 +56,10 @@ def _cache_dir(env: Mapping[str, str]) -> Path:
         return Path(chosen).expanduser().absolute()
     base = env.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "wrapper-ir"
+
+
+def _bytes(text: str) -> int:
+    return int(text) if text.isdecimal() else _DEFAULT_BYTES
 
 
 def _jobs(text: str) -> int:

@@ -6,8 +6,6 @@ import threading
 import warnings
 from dataclasses import dataclass, field
 
-import fsspec
-
 from triton_runtime.store.entry import EntryKind
 from triton_runtime.store.folder import entry_name
 
@@ -29,6 +27,8 @@ class SharedLevel:
         """The bytes of an entry, None where there is none."""
         if self._lost:
             return None
+        import fsspec  # only who has a second level pays for it
+
         try:
             # fsspec has no type information for the file systems it finds by the URL's scheme
             files, root = fsspec.core.url_to_fs(self.url)

@@ -1,0 +1,123 @@
+"""What Triton's compiler makes, against what the launcher passes; and compiled kernels that are found again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from packages.triton_runtime.tests.tr_fake_cuda import FakeCuda
+from packages.triton_runtime.tests.triton_texts import add_kernel, kernel_of
+
+from triton_runtime import CompileError, TritonRuntime
+from triton_runtime.cuda.slots import make_slot
+from triton_runtime.settings import Settings
+from wrapper_ir.program import Target
+from wrapper_ir.types import Device
+
+TARGET = Target(device=Device("cuda"), arch="sm_90")
+SCALARS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64", "bool")
+
+SOURCE = """
+@triton.jit
+def store_all(out, {names}):
+    tl.store(out, {sum})
+"""
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    root = tmp_path_factory.mktemp("binaries")
+    return Settings(cache_dir=root / "cache", fallback_dir=root / "fallback", jobs=2)
+
+
+def parameter_bits(assembly: str) -> list[int]:
+    """The widths of a kernel's parameters: `.param .u8 name`, `.param .align 2 .b8 name[2]`."""
+    head = assembly.split(".entry", 1)[1].split("{", 1)[0]
+    found = re.findall(r"\.param (?:\.align \d+ )?\.[a-z](\d+)[^,\[\n]*(?:\[(\d+)\])?", head)
+    return [int(bits) * int(count or 1) for bits, count in found]
+
+
+def test_compiled_kernels_take_what_is_passed_and_are_found_by_the_next_runtime(settings: Settings) -> None:
+    """The compiler's own list of parameters, in its assembly, has the widths and the number of our slots, and two pointers
+    to scratch memory behind them."""
+    names = [f"a_{dtype}" for dtype in SCALARS]
+    numbers = kernel_of(
+        "write f64* out, " + ", ".join(f"{dtype} a_{dtype}" for dtype in SCALARS),
+        f"\n  order(out, {', '.join(names)})\n  configs({{}} warps(2) stages(1))\n  grid(1)\n",
+        SOURCE.format(names=", ".join(names), sum=" + ".join(f"{name}.to(tl.float64)" for name in names)),
+        entry="store_all",
+        name="numbers",
+    )
+    kernels = [numbers, add_kernel()]
+    runtime = TritonRuntime(settings=settings)
+    binaries = runtime.compile(kernels, TARGET)
+    for kernel in kernels:
+        binary = binaries[kernel.name]
+        launchable = runtime.launchable(kernel)
+        slots = [
+            make_slot(kernel.name, argument, lambda dtype: 0) for argument in launchable.binding.arguments
+        ]
+        widths = [8 if slot.bits == 1 else slot.bits for slot in slots]
+        assert parameter_bits(binary.assembly) == [*widths, 64, 64], kernel.name
+        assert binary.facts.symbol == kernel.entry
+    again = TritonRuntime(settings=settings)
+    assert again.compile(kernels, TARGET) == binaries
+    assert (runtime.stats.found, runtime.stats.compiled) == (0, 2)
+    assert (again.stats.found, again.stats.compiled) == (2, 0)
+
+
+def test_poisoned_entries_are_compiled_again(settings: Settings) -> None:
+    kernel = add_kernel("poisoned")
+    good = TritonRuntime(settings=settings).compile([kernel], TARGET)
+    files = [path for path in settings.cache_dir.glob("triton/store/1/kernel/*/*") if path.is_file()]
+    for path in files:
+        path.write_bytes(path.read_bytes()[:-7] + b"poison!")
+    runtime = TritonRuntime(settings=settings)
+    with pytest.warns(RuntimeWarning, match=r"TR402.*damaged"):
+        assert runtime.compile([kernel], TARGET) == good
+    assert (runtime.stats.found, runtime.stats.compiled) == (0, 1)
+
+
+def test_a_compiler_error_leaves_nothing_and_the_next_kernel_works(settings: Settings) -> None:
+    broken = kernel_of(
+        "write f32* out",
+        "\n  order(out)\n  configs({} warps(4) stages(1))\n  grid(1)\n",
+        "\n@triton.jit\ndef broken(out):\n    tl.store(out, tl.no_such_function(1))\n",
+        entry="broken",
+    )
+    runtime = TritonRuntime(settings=settings)
+    with pytest.raises(CompileError, match="TR201"):
+        runtime.compile([broken], TARGET)
+    assert set(runtime.compile([add_kernel()], TARGET)) == {"add"}
+
+
+def test_a_runtime_loads_onto_the_driver_it_is_given(
+    settings: Settings, fake: FakeCuda, tmp_path: Path
+) -> None:
+    """From definition to launch: only the image is the fake driver's own, since no cubin runs here."""
+    import torch
+
+    from triton_runtime import Launchable, TritonOptions
+    from triton_runtime.cuda import CudaDriver
+    from wrapper_ir.protocols import LoadedKernel
+    from wrapper_ir.types import CPU
+
+    class Renaming(CudaDriver):
+        def load(self, launchable: Launchable, device: Device) -> LoadedKernel:
+            assert launchable.binary is not None
+            assert launchable.binary.image.startswith(b"\x7fELF")
+            image = b"symbol=add sizes=8,8,8,4,8,8"
+            return CudaDriver.load(
+                self, replace(launchable, binary=replace(launchable.binary, image=image)), CPU
+            )
+
+    made = fake.driver()
+    driver = Renaming(options=made.options, settings=made.settings)
+    kernel = TritonRuntime(settings=settings, options=TritonOptions(driver=driver)).load(add_kernel(), TARGET)
+    x = torch.empty(1000)
+    kernel(x, x, x, 1000)
+    (seen,) = fake.launches()
+    assert (seen.grid, seen.block) == ((8, 1, 1), (128, 1, 1))
+    assert seen.params[3] == 1000
