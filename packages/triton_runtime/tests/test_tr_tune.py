@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, HERE, Lab, kernel
+from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, HERE, Lab, Shelf, kernel
 from torch import Tensor
 
 from triton_runtime.errors import CompileError, TuningError
@@ -92,11 +92,6 @@ class TestPreserved:
         assert y.tolist() == [1.0] * 4
 
 
-class Shelf(dict[str, bytes]):
-    def put(self, key: str, data: bytes) -> None:
-        self[key] = data
-
-
 class TestTuner:
     def test_the_fastest_config(self) -> None:
         lab = Lab({64: 3.0, 128: 1.0, 256: 2.0})
@@ -159,7 +154,7 @@ class TestTuner:
         assert lab.tuner().choose(kernel(BLOCKS[0]), ARGS) == BLOCKS[0]  # the next call works
 
     def test_descent(self) -> None:
-        seconds: dict[object, float] = {
+        seconds = {
             8: 9.0,
             16: 8.0,
             32: 6.0,

@@ -18,7 +18,7 @@ from wrapper_ir.kernels import TritonConfig, TritonKernel
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.testing.catalogue import TRITON
 
-__all__ = ["ARGS", "BLOCKS", "HERE", "Clock", "Lab", "config", "kernel"]
+__all__ = ["ARGS", "BLOCKS", "HERE", "Clock", "Lab", "Shelf", "config", "kernel"]
 
 HERE = Where("some device", "3.7")
 
@@ -37,7 +37,7 @@ BLOCKS = (config(64), config(128), config(256))
 class Clock:
     """A timer by a table: each run says who it is, and takes as long as the table says."""
 
-    def __init__(self, seconds: Mapping[object, float]) -> None:
+    def __init__(self, seconds: Mapping[Any, float]) -> None:
         self.table = seconds
         self.ran: list[object] = []
         self.measured = 0
@@ -53,9 +53,7 @@ class Clock:
 class Lab:
     """Kernels that take as long as a table says for their block size."""
 
-    def __init__(
-        self, seconds: Mapping[object, float], broken: Mapping[int, Exception] | None = None
-    ) -> None:
+    def __init__(self, seconds: Mapping[Any, float], broken: Mapping[int, Exception] | None = None) -> None:
         self.clock = Clock(seconds)
         self.broken = broken or {}
         self.loaded: list[int] = []
@@ -84,3 +82,10 @@ class Lab:
 
 
 ARGS = (torch.ones(8), torch.zeros(8), 8, 1)
+
+
+class Shelf(dict[str, bytes]):
+    """A store in memory."""
+
+    def put(self, key: str, data: bytes) -> None:
+        self[key] = data

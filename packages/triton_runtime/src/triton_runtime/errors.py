@@ -37,6 +37,7 @@ A code never changes its meaning once released:
 | TR601 | TuningError  | a text is no tuning record                                             |
 | TR602 | TuningError  | no candidate of a kernel can be compiled and run                       |
 | TR603 | TuningError  | processes that tune together have different kernels                    |
+| TR604 | TuningError  | a multi-kernel is asked for a kernel that it does not have             |
 """
 
 from __future__ import annotations

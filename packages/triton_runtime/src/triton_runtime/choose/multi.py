@@ -1,0 +1,242 @@
+"""Multi-kernels at run time: several loaded kernels behind one callable, of which one is chosen."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from triton_runtime.choose.options import ChoiceOptions, Pick
+from triton_runtime.errors import TritonRuntimeError, TuningError
+from triton_runtime.tune.arguments import Preserved
+from triton_runtime.tune.decide import decide
+from triton_runtime.tune.measure import Timer, measure
+from triton_runtime.tune.tuner import Where
+from wrapper_ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, multi_hash
+from wrapper_ir.protocols import LoadedKernel
+
+__all__ = ["ChoiceStore", "MultiLaunch", "nearest"]
+
+_LOG = logging.getLogger(__name__)
+# Any in this file: arguments of launches, tensors and numbers.
+
+
+class ChoiceStore(Protocol):
+    """Where choices outlive the process."""
+
+    def get(self, key: str) -> bytes | None:
+        """What was put under `key`, or None."""
+        ...
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keeps `data`."""
+        ...
+
+
+class MultiLaunch:
+    """A loaded multi-kernel: called as any kernel, with the arguments of its parameters and the numbers of its grid.
+
+    The first call chooses, by measuring or by what `store` knows of the same kernels on the same device; size-hinted
+    ones are chosen for each new combination of sizes, and never measured. `chosen` is the index of the kernel that the
+    last call ran.
+    """
+
+    def __init__(
+        self,
+        kernel: MultiKernel,
+        kernels: Mapping[str, KernelDef],
+        loaded: Mapping[str, LoadedKernel],
+        timer: Timer,
+        where: Where,
+        store: ChoiceStore | None = None,
+        options: ChoiceOptions | None = None,
+    ) -> None:
+        """Raises TuningError TR604 for a forced index that the kernel does not have."""
+        self.kernel = kernel
+        self.options = options or ChoiceOptions()
+        self.chosen: int | None = None
+        self._kernels, self._timer, self._where = kernels, timer, where
+        self._store = store if self.options.stored else None
+        count = len(kernel.params)
+        self._takes = [_taker((*v.args, *(count + g for g in v.grid))) for v in kernel.variants]
+        self._loaded = [loaded[v.kernel] for v in kernel.variants]
+        self._by_sizes: dict[tuple[tuple[int, ...], ...], int] = {}
+        force = self.options.force
+        if force is not None and not 0 <= force < len(kernel.variants):
+            raise TuningError(
+                "TR604",
+                f"kernel {force} of @{kernel.name} is asked for, which has {len(kernel.variants)}",
+                hint=f"choose one of 0 to {len(kernel.variants) - 1}",
+            )
+        self._fixed = self._without_looking()
+
+    def __call__(self, *args: Any) -> None:
+        """Launches; the first time, or for new sizes, chooses before."""
+        index = self._fixed
+        if index is None:
+            index = self._choose(args)
+        self.chosen = index
+        self._loaded[index](*self._takes[index](args))
+
+    # --- choosing
+
+    def _without_looking(self) -> int | None:
+        """The choice that needs no arguments."""
+        if self.options.force is not None:
+            return self._picked(self.options.force, "forced")
+        if len(self._loaded) == 1 or (self.kernel.choice is Choice.MEASURE and not self.options.measure):
+            return self._picked(0, "off")
+        if self.kernel.choice is Choice.MEASURE and (index := self._stored()) is not None:
+            return self._picked(index, "stored")
+        return None
+
+    def _choose(self, args: tuple[Any, ...]) -> int:
+        if self.kernel.choice is Choice.SIZE_HINTS:
+            sizes = _sizes(self.kernel, args)
+            index = self._by_sizes.get(sizes)
+            if index is None:
+                index = self._by_sizes[sizes] = self._picked(self._nearest(sizes), "sizes")
+            return index
+        self._fixed = self._measured(args)
+        return self._fixed
+
+    def _nearest(self, sizes: tuple[tuple[int, ...], ...]) -> int:
+        tensors = [i for i, p in enumerate(self.kernel.params) if p.kind.takes_tensor]
+        shapes = dict(zip(tensors, sizes, strict=True))
+        candidates = []
+        for variant in self.kernel.variants:
+            taken = [shapes[i] for i in variant.args if i in shapes]
+            candidates.append((variant.hints, taken))
+        return nearest(candidates)
+
+    def _measured(self, args: tuple[Any, ...]) -> int:
+        """Measures every kernel that runs; the first in order wins among equals."""
+        keys = [str(i) for i in range(len(self._loaded))]
+        runs: dict[str, Callable[[], object]] = {}
+        failed: list[str] = []
+        with Preserved(self._merged(), args, self.options.budget) as preserved:
+            for key, loaded, takes in zip(keys, self._loaded, self._takes, strict=True):
+                run = _bound(loaded, takes(args))
+                try:
+                    preserved.ready()
+                    run()
+                except (TritonRuntimeError, RuntimeError) as error:
+                    failed.append(
+                        f"{self.kernel.variants[int(key)].kernel}: {str(error).partition(chr(10))[0]}"
+                    )
+                else:
+                    runs[key] = run
+            if not runs:
+                reasons = "".join(f"\n  {reason}" for reason in failed)
+                raise TuningError("TR602", f"none of the kernels of @{self.kernel.name} runs:{reasons}")
+            times = measure(runs, self._timer, self.options.rounds, before=preserved.ready)
+        decision = decide(times, keys, noise=self.options.noise)
+        index = int(decision.winner)
+        if self._store is not None:
+            self._store.put(self._key(), json.dumps({"choice": index}).encode())
+        return self._picked(index, "measured", tuple(decision.medians.get(key) for key in keys))
+
+    def _merged(self) -> TritonKernel:
+        """What arguments have to survive: the launch's parameters, with what any kernel restores and resets."""
+        first = self._kernels[self.kernel.variants[0].kernel]
+        assert isinstance(first, TritonKernel)
+        names: dict[str, list[str]] = {"restore": [], "reset": []}
+        for variant in self.kernel.variants:
+            inner = self._kernels[variant.kernel]
+            assert isinstance(inner, TritonKernel)
+            outer = {
+                p.name: self.kernel.params[i].name for p, i in zip(inner.params, variant.args, strict=True)
+            }
+            names["restore"] += [outer[name] for name in inner.restore]
+            names["reset"] += [outer[name] for name in inner.reset]
+        return TritonKernel(
+            name=self.kernel.name,
+            params=self.kernel.params,
+            source=first.source,
+            entry=first.entry,
+            order=(),
+            configs=(),
+            grid=(),
+            restore=tuple(dict.fromkeys(names["restore"])),
+            reset=tuple(dict.fromkeys(names["reset"])),
+        )
+
+    # --- choices that outlive the process
+
+    def _key(self) -> str:
+        """All kernels' sources, hints and configs are in their hashes."""
+        return (
+            f"choice\n{multi_hash(self.kernel, self._kernels)}\n{self._where.device}\n{self._where.compiler}"
+        )
+
+    def _stored(self) -> int | None:
+        """A stored choice; one that is damaged or out of range is none, and measured again."""
+        data = None if self._store is None else self._store.get(self._key())
+        if data is None:
+            return None
+        try:
+            index = json.loads(data)["choice"]
+        except (ValueError, KeyError, TypeError):
+            index = None
+        if type(index) is int and 0 <= index < len(self._loaded):
+            return index
+        _LOG.warning("a stored choice of @%s is not used: %r", self.kernel.name, data[:80])
+        return None
+
+    def _picked(self, index: int, why: str, medians: tuple[float | None, ...] = ()) -> int:
+        chosen = self.kernel.variants[index].kernel
+        shown = [None if m is None else round(m * 1e6, 2) for m in medians]
+        _LOG.info("@%s: @%s (%d), %s; medians in us: %s", self.kernel.name, chosen, index, why, shown)
+        if self.options.picked is not None:
+            self.options.picked(
+                Pick(kernel=self.kernel.name, index=index, chosen=chosen, why=why, medians=medians)
+            )
+        return index
+
+
+def _taker(positions: tuple[int, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Takes the arguments at these positions."""
+    match positions:
+        case ():
+            return lambda args: ()
+        case (only,):
+            return lambda args: (args[only],)
+        case _:
+            return operator.itemgetter(*positions)
+
+
+def _bound(loaded: LoadedKernel, args: tuple[Any, ...]) -> Callable[[], object]:
+    return lambda: loaded(*args)
+
+
+def _sizes(kernel: MultiKernel, args: tuple[Any, ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(a.shape) for p, a in zip(kernel.params, args) if p.kind.takes_tensor)
+
+
+# --- by sizes
+
+Hints = Sequence[Sequence[int | None]]
+
+
+def nearest(candidates: Sequence[tuple[Hints, Sequence[Sequence[int]]]]) -> int:
+    """The index of the candidate whose hints are nearest to the sizes of the tensors that it takes: the smallest sum of
+    the distances of logarithms to base 2, where those of 0 and less are -1. One with a missing hint, or hints of another
+    rank, comes after all that have them; the first of equals wins."""
+    distances = [_distance(hints, sizes) for hints, sizes in candidates]
+    return min(range(len(candidates)), key=lambda i: (distances[i], i))
+
+
+def _distance(hints: Hints, sizes: Sequence[Sequence[int]]) -> float:
+    if len(hints) != len(sizes) or any(len(h) != len(s) for h, s in zip(hints, sizes)):
+        return math.inf
+    pairs = [pair for h, s in zip(hints, sizes) for pair in zip(h, s)]
+    if any(hint is None for hint, _ in pairs):
+        return math.inf
+    return sum(abs(_log2(hint) - _log2(size)) for hint, size in pairs if hint is not None)
+
+
+def _log2(x: int) -> float:
+    return math.log2(x) if x > 0 else -1.0

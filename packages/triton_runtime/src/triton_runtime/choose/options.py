@@ -1,0 +1,41 @@
+"""Options of choosing among kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from triton_runtime.tune.measure import MeasureOptions
+
+__all__ = ["ChoiceOptions", "Pick", "Picked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pick:
+    """What was chosen: variant `index` of the multi-kernel, which is the kernel `chosen`; `why` is `measured`, `stored`,
+    `forced`, `off` or `sizes`. `medians` are seconds of each variant that was measured, in order; None: not at all."""
+
+    kernel: str
+    index: int
+    chosen: str
+    why: str
+    medians: tuple[float | None, ...] = ()
+
+
+Picked = Callable[[Pick], object]
+"""Is told of each choice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceOptions:
+    """`measure`: False takes the first kernel. `force`: takes the kernel of this index, from 0; an index that a
+    multi-kernel does not have is an error. `stored`: whether choices outlive the process. `noise`: relative differences
+    below it decide nothing. `budget`: bytes of the device for copies of arguments. `picked`: a table of metrics, say."""
+
+    measure: bool = True
+    force: int | None = None
+    stored: bool = True
+    noise: float = 0.01
+    budget: int = 1 << 30
+    rounds: MeasureOptions = field(default_factory=MeasureOptions)
+    picked: Picked | None = None

@@ -1,0 +1,247 @@
+"""Multi-kernels: how one kernel is chosen, that choices are kept and checked, and which arguments each kernel gets."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any
+
+import pytest
+import torch
+from packages.triton_runtime.tests.tuning import HERE, Clock, Shelf, config
+from torch import Tensor
+
+from triton_runtime.choose import ChoiceOptions, MultiLaunch, Pick, nearest
+from triton_runtime.errors import TuningError
+from wrapper_ir.kernels import (
+    Access,
+    Choice,
+    KernelDef,
+    KernelParam,
+    MultiKernel,
+    ParamKind,
+    TritonKernel,
+    Variant,
+)
+from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.testing.catalogue import TRITON
+from wrapper_ir.types import DType
+
+
+def pointer(name: str, access: Access) -> KernelParam:
+    return KernelParam(name=name, kind=ParamKind.POINTER, dtype=DType.F32, access=access)
+
+
+X, OUT, WS = pointer("x", Access.READ), pointer("out", Access.WRITE), pointer("ws", Access.READWRITE)
+N = KernelParam(name="n", kind=ParamKind.SCALAR, dtype=DType.I32)
+
+
+def variant(name: str, *params: KernelParam, **changes: Any) -> TritonKernel:  # Any: any fields
+    order = (*(p.name for p in params), "XBLOCK")
+    return dataclasses.replace(
+        TRITON,
+        **{
+            "name": name,
+            "params": params,
+            "order": order,
+            "constants": (),
+            "restore": (),
+            "configs": (config(64),),
+        }
+        | changes,
+    )
+
+
+LOOPED = variant("looped", X, OUT, N, source="looped")
+PERSISTENT = variant("persistent", X, OUT, N, grid_params=(), grid=TRITON.grid[:1], source="persistent")
+SPLIT = variant("split", X, OUT, N, WS, reset=("ws",), source="split")
+KERNELS: dict[str, KernelDef] = {k.name: k for k in (LOOPED, PERSISTENT, SPLIT)}
+MULTI = MultiKernel(
+    name="multi",
+    params=(X, OUT, N, WS),
+    variants=(
+        Variant(kernel="looped", args=(0, 1, 2), grid=(0,)),
+        Variant(kernel="persistent", args=(0, 1, 2)),
+        Variant(kernel="split", args=(0, 1, 2, 3), grid=(1,)),
+    ),
+    grid_params=("a", "b"),
+)
+
+
+class Bench:
+    """Kernels that write down what they were given, and take as long as a table says."""
+
+    def __init__(self, **seconds: float) -> None:
+        self.clock = Clock(seconds)
+        self.given: dict[str, tuple[Any, ...]] = {}
+        self.broken: dict[str, Exception] = {}
+
+    def load(self, name: str) -> LoadedKernel:
+        def run(*args: Any) -> None:
+            if name in self.broken:
+                raise self.broken[name]
+            self.clock.ran.append(name)
+            self.given[name] = args
+            args[1].copy_(args[0] + len(self.clock.ran))
+            if name == "split":
+                assert not args[3].any()  # reset before each run
+                args[3].add_(1)
+
+        return run
+
+    def launch(
+        self, kernel: MultiKernel = MULTI, store: Shelf | None = None, **options: Any
+    ) -> MultiLaunch:  # Any: any options
+        loaded = {name: self.load(name) for name in KERNELS}
+        return MultiLaunch(kernel, KERNELS, loaded, self.clock, HERE, store, ChoiceOptions(**options))
+
+
+def args(size: int = 8) -> tuple[Tensor, Tensor, int, Tensor, int, int]:
+    return torch.ones(size), torch.zeros(size), size, torch.zeros(4), 10, 20
+
+
+class TestMeasured:
+    def test_the_fastest_once(self) -> None:
+        bench = Bench(looped=3.0, persistent=1.0, split=2.0)
+        multi = bench.launch()
+        given = args()
+        multi(*given)
+        measured = bench.clock.measured
+        multi(*given)
+        assert (multi.chosen, bench.clock.measured) == (1, measured)
+        assert bench.clock.ran[-1] == "persistent"
+
+    def test_each_kernel_gets_its_own_slice(self) -> None:
+        bench = Bench(looped=1.0, persistent=1.0, split=1.0)
+        given = args()
+        bench.launch()(*given)
+        assert [bench.given[name][2:] for name in ("looped", "persistent")] == [(8, 10), (8,)]
+        assert bench.given["split"][3] is given[3]
+        assert bench.given["split"][4:] == (20,)
+
+    def test_among_equals_the_first_wins(self) -> None:
+        bench = Bench(looped=1.001, persistent=1.0, split=1.0)
+        multi = bench.launch()
+        multi(*args())
+        assert multi.chosen == 0
+
+    def test_who_fails_is_not_chosen(self) -> None:
+        bench = Bench(looped=1.0, persistent=2.0, split=3.0)
+        bench.broken["looped"] = RuntimeError("out of resources")
+        multi = bench.launch()
+        multi(*args())
+        assert multi.chosen == 1
+        bench.broken |= {name: RuntimeError("gone") for name in KERNELS}
+        with pytest.raises(TuningError, match=r"(?s)TR602.*@multi.*looped: gone.*split: gone"):
+            bench.launch()(*args())
+
+    def test_picks_are_told_and_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        picks: list[Pick] = []
+        with caplog.at_level(logging.INFO, "triton_runtime"):
+            Bench(looped=3.0, persistent=1.0, split=2.0).launch(picked=picks.append)(*args())
+        assert picks == [
+            Pick(kernel="multi", index=1, chosen="persistent", why="measured", medians=(3.0, 1.0, 2.0))
+        ]
+        assert (
+            "@multi: @persistent (1), measured; medians in us: [3000000.0, 1000000.0, 2000000.0]"
+            in caplog.text
+        )
+
+
+class TestStored:
+    def test_the_next_process_does_not_measure(self) -> None:
+        shelf = Shelf()
+        Bench(looped=3.0, persistent=1.0, split=2.0).launch(store=shelf)(*args())
+        bench = Bench()
+        picks: list[Pick] = []
+        multi = bench.launch(store=shelf, picked=picks.append)
+        multi(*args())
+        assert (multi.chosen, bench.clock.measured, picks[0].why) == (1, 0, "stored")
+
+    @pytest.mark.parametrize(
+        "data", [b'{"choice": 3}', b'{"choice": -1}', b'{"choice": true}', b"\xff", b"{}", b"[]"]
+    )
+    def test_bad_entries_are_measured_again(self, data: bytes) -> None:
+        shelf = Shelf()
+        Bench(looped=3.0, persistent=1.0, split=2.0).launch(store=shelf)(*args())
+        shelf.update(dict.fromkeys(shelf, data))
+        multi = Bench(looped=1.0, persistent=3.0, split=2.0).launch(store=shelf)
+        multi(*args())
+        assert multi.chosen == 0
+        assert [*shelf.values()] == [b'{"choice": 0}']
+
+    def test_switched_off(self) -> None:
+        shelf = Shelf()
+        Bench(looped=3.0, persistent=1.0, split=2.0).launch(store=shelf, stored=False)(*args())
+        assert not shelf
+
+    def test_other_kernels_are_another_entry(self) -> None:
+        shelf = Shelf()
+        bench = Bench(looped=3.0, persistent=1.0, split=2.0)
+        for sources in (KERNELS, {**KERNELS, "split": dataclasses.replace(SPLIT, source="evict_first")}):
+            loaded = {name: bench.load(name) for name in KERNELS}
+            MultiLaunch(MULTI, sources, loaded, bench.clock, HERE, shelf)(*args())
+        assert len(shelf) == 2
+
+
+class TestOptions:
+    def test_off(self) -> None:
+        bench = Bench()
+        multi = bench.launch(measure=False)
+        multi(*args())
+        assert (multi.chosen, bench.clock.ran) == (0, ["looped"])
+
+    def test_forced(self) -> None:
+        bench = Bench()
+        bench.launch(force=2)(*args())
+        assert bench.clock.ran == ["split"]
+
+    @pytest.mark.parametrize("force", [-1, 3])
+    def test_forced_out_of_range(self, force: int) -> None:
+        with pytest.raises(TuningError, match=r"(?s)TR604.*@multi.*0 to 2"):
+            Bench().launch(force=force)
+
+
+class TestSizes:
+    def hinted(self, *hints: tuple[tuple[int | None, ...], ...]) -> MultiKernel:
+        variants = [dataclasses.replace(MULTI.variants[i % 2], hints=h) for i, h in enumerate(hints)]
+        return dataclasses.replace(MULTI, variants=tuple(variants), choice=Choice.SIZE_HINTS)
+
+    def test_the_nearest_is_taken_and_nothing_measured(self) -> None:
+        bench = Bench()
+        multi = bench.launch(self.hinted(((8,), (8,)), ((1024,), (1024,))))
+        chosen = []
+        for size in (8, 16, 500, 16):
+            multi(*args(size))
+            chosen.append(multi.chosen)
+        assert chosen == [0, 0, 1, 0]
+        assert bench.clock.measured == 0
+
+    def test_choices_are_kept_by_sizes(self) -> None:
+        picks: list[Pick] = []
+        multi = Bench().launch(self.hinted(((8,), (8,)), ((1024,), (1024,))), picked=picks.append)
+        for size in (8, 9, 8, 9):
+            multi(*args(size))
+        assert [pick.why for pick in picks] == ["sizes", "sizes"]
+
+    @pytest.mark.parametrize(
+        ("candidates", "want"),
+        [
+            ([([(8,)], [(8,)]), ([(9,)], [(8,)])], 0),
+            ([([(4,)], [(8,)]), ([(16,)], [(8,)])], 0),  # equally far: the first
+            ([([(None,)], [(8,)]), ([(4096,)], [(8,)])], 1),  # a missing hint comes last
+            ([([(8, 8)], [(8,)]), ([(4096,)], [(8,)])], 1),  # so does another rank
+            ([([(0,)], [(1,)]), ([(2,)], [(0,)])], 0),  # log2 of 0 is -1: 1 away, and 2
+            ([([(None,)], [(8,)]), ([], [(8,)])], 0),
+        ],
+    )
+    def test_nearest(self, candidates: Any, want: int) -> None:  # Any: nested lists of numbers
+        assert nearest(candidates) == want
+
+
+def test_arguments_are_as_they_were_but_for_what_is_written() -> None:
+    bench = Bench(looped=1.0, persistent=2.0, split=3.0)
+    given = args()
+    bench.launch()(*given)
+    assert given[0].tolist() == [1.0] * 8
+    assert not given[3].any()
