@@ -34,12 +34,15 @@ def compile_job(data: bytes) -> bytes:
 
 def run_job(job: CompileJob) -> Binary:
     """Compiles one job; raises as `compile_job` does."""
+    from triton import knobs
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, compile
 
     from triton_runtime._compat import LANGUAGE
 
-    with LANGUAGE:
+    # Triton's own cache knows less of what decides a result than our key does.
+    with LANGUAGE, knobs.compilation.scope():
+        knobs.compilation.always_compile = True
         function = load_function(job.kernel, job.source, job.entry, Path(job.folder))
         if tuple(function.arg_names) != job.order:
             raise KernelError(
