@@ -96,6 +96,7 @@ _OTHERS: dict[str, Function] = {
     "usad": lambda x, y, z: np.abs(x.astype(np.int64) - y.astype(np.int64)) + z,
     **dict.fromkeys(("hadd", "uhadd"), lambda x, y: (x.astype(np.int64) + y.astype(np.int64)) >> 1),
     **dict.fromkeys(("rhadd", "urhadd"), lambda x, y: (x.astype(np.int64) + y.astype(np.int64) + 1) >> 1),
+    "rcp64h": lambda x: ((1 / x).view(np.int64) >> 32 << 32).view(np.float64),
     "byte_perm": lambda x, y, s: _byte_perm(x, y, s),
     "int_as_float": lambda x: x.view(np.float32), "uint_as_float": lambda x: x.view(np.float32),
     "float_as_int": lambda x: x.view(np.int32), "float_as_uint": lambda x: x.view(np.int32),

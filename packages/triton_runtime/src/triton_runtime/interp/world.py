@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from triton_runtime._compat import LANGUAGE
-from triton_runtime.interp import combine, libdevice
+from triton_runtime.interp import combine, floats, libdevice
 from triton_runtime.interp.rewrite import Rewriter
 
 __all__ = ["interpreting"]
@@ -99,38 +99,48 @@ def _with_semantic(function: Callable[..., Any], semantic: Any) -> Callable[...,
 def _replace_builder(interpreter: Any, builder: Any) -> None:
     """What Triton's own builder leaves out, or computes on the bits of a type that numpy does not have."""
     handle, numpy_type = interpreter.TensorHandle, interpreter._get_np_dtype
+    own_cast, own_convert, own_dot = builder.cast_impl, builder.create_fp_to_fp, builder.create_dot
+    own_binary, own_unary = builder.binary_op, builder.unary_op
     import triton.language as tl
 
-    own_cast, own_binary, own_unary = builder.cast_impl, builder.binary_op, builder.unary_op
+    def numbers(x: Any) -> Any:
+        """`x` as numpy's own numbers; float32 for types that are kept as bits."""
+        name = x.dtype.scalar.name
+        return handle(floats.decode(name, x.data), tl.float32) if name in floats.FORMATS else x
+
+    def of_type(x: Any, wanted: Any) -> Any:
+        if wanted.name in floats.FORMATS:
+            return handle(floats.encode(wanted.name, x.data), wanted)
+        return own_cast(x, wanted)
 
     def cast(src: Any, dst_type: Any) -> Any:
         given, wanted = src.dtype.scalar, dst_type.scalar
-        if tl.bfloat16 not in (given, wanted) or given == wanted:
-            return own_cast(src, dst_type)
-        # through float32, the one type that bfloat16 is converted to and from
-        single = src if given == tl.float32 else own_cast(src, tl.float32)
-        return single if wanted == tl.float32 else own_cast(single, dst_type)
+        return src if given == wanted else of_type(numbers(src), wanted)
+
+    def convert(src: Any, dst_type: Any, rounding_mode: Any) -> Any:
+        nearest = rounding_mode in (None, interpreter._ir.ROUNDING_MODE.RTNE)
+        return cast(src, dst_type) if nearest else own_convert(src, dst_type, rounding_mode)
 
     def binary(lhs: Any, rhs: Any, op: Any) -> Any:
-        if lhs.dtype.scalar != tl.bfloat16 or rhs.dtype.scalar != tl.bfloat16:
+        kind = lhs.dtype.scalar
+        if kind.name not in floats.FORMATS:
             return own_binary(lhs, rhs, op)
-        result = own_binary(own_cast(lhs, tl.float32), own_cast(rhs, tl.float32), op)
-        return own_cast(result, tl.bfloat16) if result.data.dtype == np.float32 else result
+        result = own_binary(numbers(lhs), numbers(rhs), op)
+        return of_type(result, kind) if result.data.dtype == np.float32 else handle(result.data, kind)
 
     def unary(arg: Any, op: Any) -> Any:
-        if arg.dtype.scalar != tl.bfloat16:
-            return own_unary(arg, op)
-        return own_cast(own_unary(own_cast(arg, tl.float32), op), tl.bfloat16)
+        result = own_unary(numbers(arg), op)
+        return of_type(result, arg.dtype.scalar) if arg.dtype.scalar.name in floats.FORMATS else result
+
+    def dot(a: Any, b: Any, d: Any, *rest: Any) -> Any:
+        return own_dot(numbers(a), numbers(b), d, *rest)
 
     def extern(_library: str, _path: str, symbol: str, args: list[Any], result: Any, _pure: bool) -> Any:
         function = libdevice.find(symbol)
         if function is None:
             raise NotImplementedError(f"the interpreter has no version of device function {symbol}")
-        return handle(
-            np.asarray(function(*(a.data for a in args))).astype(numpy_type(result.scalar)), result.scalar
-        )
+        return handle(np.asarray(function(*(a.data for a in args))).astype(numpy_type(result.scalar)), result.scalar)
 
-    builder.cast_impl = cast
-    builder.binary_op = binary
-    builder.unary_op = unary
+    builder.cast_impl, builder.create_fp_to_fp, builder.create_dot = cast, convert, dot
+    builder.binary_op, builder.unary_op = binary, unary
     builder.create_extern_elementwise = extern
