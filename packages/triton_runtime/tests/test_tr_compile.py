@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from packages.triton_runtime.tests.triton_texts import add_kernel, kernel_of
+
 from triton_runtime import CompileError, KernelError, TritonOptions, TritonRuntime
 from triton_runtime.compile import (
     CompileJob,
@@ -107,7 +107,9 @@ def test_registers_and_spills_are_what_the_assembler_says(tmp_path: Path) -> Non
         f"@triton.jit\ndef much(x_ptr, n, BLOCK: tl.constexpr):\n    at = tl.arange(0, BLOCK)\n{terms}\n"
         f"    tl.debug_barrier()\n{total}\n"
     )
-    clauses = CLAUSES.replace("stages(1)", "stages(1) options(maxnreg = 32)").replace("BLOCK = 128", "BLOCK = 256")
+    clauses = CLAUSES.replace("stages(1)", "stages(1) options(maxnreg = 32)").replace(
+        "BLOCK = 128", "BLOCK = 256"
+    )
     kernel = kernel_of(PARAMS, clauses, source, entry="much")
     [binary] = compile_all([job_of(kernel, tmp_path)], MemoryStore())
     from triton import knobs
@@ -145,10 +147,20 @@ def test_a_refused_kernel_names_itself_its_config_and_its_line(tmp_path: Path) -
     ("source", "entry", "code", "message"),
     [
         ("def f(:\n    pass\n", "f", "TR104", r"SyntaxError: .*\n  line 3: def f\(:"),
-        ("import no_such_module_anywhere\n", "f", "TR104", r"ModuleNotFoundError: .*\n  line 3: import no_such"),
+        (
+            "import no_such_module_anywhere\n",
+            "f",
+            "TR104",
+            r"ModuleNotFoundError: .*\n  line 3: import no_such",
+        ),
         ("x = 1\n", "f", "TR105", "has no function 'f'"),
         ("def f():\n    pass\n", "f", "TR105", "has 'f' as builtins.function"),
-        ("@triton.jit\ndef f(a):\n    pass\n", "f", "TR102", r"'f' takes \(a\), the definition says \(x_ptr, n, BLOCK\)"),
+        (
+            "@triton.jit\ndef f(a):\n    pass\n",
+            "f",
+            "TR102",
+            r"'f' takes \(a\), the definition says \(x_ptr, n, BLOCK\)",
+        ),
     ],
 )
 def test_sources_that_do_not_load(source: str, entry: str, code: str, message: str, tmp_path: Path) -> None:
@@ -159,7 +171,9 @@ def test_sources_that_do_not_load(source: str, entry: str, code: str, message: s
     assert "'odd'" in str(caught.value)
 
 
-@pytest.mark.parametrize("target", [Target(device=CPU), cuda("sm_60"), cuda(""), Target(device=Device("xpu"), arch="sm_90")])
+@pytest.mark.parametrize(
+    "target", [Target(device=CPU), cuda("sm_60"), cuda(""), Target(device=Device("xpu"), arch="sm_90")]
+)
 def test_targets_that_nothing_is_compiled_for(target: Target, tmp_path: Path) -> None:
     kernel = add_kernel()
     with pytest.raises(CompileError) as caught:
@@ -213,9 +227,8 @@ def test_the_pool_survives_whatever_its_processes_do() -> None:
 
 
 def test_a_job_that_takes_too_long_is_stopped() -> None:
-    with WorkerPool(1, timeout=1.0) as pool:
-        with pytest.raises(TimeoutError):
-            pool.submit(sleep, b"30").result()
+    with WorkerPool(1, timeout=1.0) as pool, pytest.raises(TimeoutError):
+        pool.submit(sleep, b"30").result()
 
 
 class Dying(Executor):
@@ -292,7 +305,10 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
 def test_the_runtime_keeps_what_it_compiled_on_disk(tmp_path: Path) -> None:
     settings = Settings(cache_dir=tmp_path / "cache", fallback_dir=tmp_path / "fallback", jobs=2)
     first, second = (TritonRuntime(settings=settings, options=TritonOptions()) for _ in range(2))
-    kernels = [add_kernel("one"), kernel_of(PARAMS, CLAUSES, BROKEN.replace("x.no_such_thing", "x + n"), entry="broken")]
+    kernels = [
+        add_kernel("one"),
+        kernel_of(PARAMS, CLAUSES, BROKEN.replace("x.no_such_thing", "x + n"), entry="broken"),
+    ]
     binaries = first.compile(kernels, cuda("sm_90"))
     assert set(binaries) == {"one", "k"}
     assert (first.stats.found, first.stats.compiled) == (0, 2)

@@ -55,7 +55,10 @@ def test_functions_of_one_number(name: str, dtype: type[np.floating[Any]]) -> No
 BY_PYTHON: dict[str, tuple[Reference, list[tuple[float, ...]]]] = {
     "cbrt": (lambda x: math.copysign(abs(x) ** (1 / 3), x), [(8.0,), (-27.0,), (2.0,)]),
     "exp10": (lambda x: 10.0**x, [(0.0,), (2.5,), (-3.0,)]),
-    "round": (lambda x: math.copysign(math.floor(abs(x) + 0.5), x), [(0.5,), (-0.5,), (1.5,), (2.4,), (-2.5,), (1e20,)]),
+    "round": (
+        lambda x: math.copysign(math.floor(abs(x) + 0.5), x),
+        [(0.5,), (-0.5,), (1.5,), (2.4,), (-2.5,), (1e20,)],
+    ),
     "sinpi": (lambda x: math.sin(math.pi * x), [(0.25,), (1.3,), (-0.1,), (7.75,)]),
     "cospi": (lambda x: math.cos(math.pi * x), [(0.25,), (1.3,), (-0.1,), (7.75,)]),
     "tgamma": (math.gamma, [(0.5,), (4.0,), (-1.5,)]),
@@ -134,7 +137,9 @@ def test_whole_numbers(bits: int) -> None:
     assert run(f"ffs{suffix}", values) == [t[::-1].find("1") + 1 for t in texts]
     assert [v & mask for v in run(f"brev{suffix}", values)] == [int(t[::-1], 2) for t in texts]
     high = "mulhi" if bits == 32 else "mul64hi"
-    assert run(high, values, values[::-1]) == [(int(a) * int(b)) >> bits for a, b in zip(values, values[::-1])]
+    assert run(high, values, values[::-1]) == [
+        (int(a) * int(b)) >> bits for a, b in zip(values, values[::-1])
+    ]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +205,9 @@ def test_floats_of_eight_bits_are_torchs(name: str, dtype: torch.dtype) -> None:
     many = random.standard_normal(20_000) * np.exp(random.uniform(-14, 6, 20_000))
     given = np.concatenate([finite, (finite[:-1] + finite[1:]) / 2, many]).astype(np.float32)
     given = given[np.abs(given) <= finite.max()]
-    assert np.array_equal(floats.encode(name, given), torch.from_numpy(given).to(dtype).view(torch.uint8).numpy())
+    assert np.array_equal(
+        floats.encode(name, given), torch.from_numpy(given).to(dtype).view(torch.uint8).numpy()
+    )
     beyond = floats.encode(name, np.array([1e30, -1e30, np.inf, np.nan], dtype=np.float32))
     assert floats.decode(name, beyond)[:3].tolist() == [finite.max(), -finite.max(), finite.max()]
     assert np.isnan(floats.decode(name, beyond)[3])

@@ -77,7 +77,9 @@ def _values(form: _Format) -> Floats:
     codes = np.arange(256)
     exponent, mantissa = (codes & 0x7F) >> form.mantissa, codes & ((1 << form.mantissa) - 1)
     fraction = mantissa / (1 << form.mantissa)
-    size = np.where(exponent == 0, fraction * 2.0 ** (1 - form.bias), (1 + fraction) * 2.0 ** (exponent - form.bias))
+    size = np.where(
+        exponent == 0, fraction * 2.0 ** (1 - form.bias), (1 + fraction) * 2.0 ** (exponent - form.bias)
+    )
     values = np.where(codes & 0x80, -size, size)
     if form.fnuz:
         values[0x80] = np.nan

@@ -139,7 +139,9 @@ def _replace_builder(interpreter: Any, builder: Any) -> None:
         function = libdevice.find(symbol)
         if function is None:
             raise NotImplementedError(f"the interpreter has no version of device function {symbol}")
-        return handle(np.asarray(function(*(a.data for a in args))).astype(numpy_type(result.scalar)), result.scalar)
+        return handle(
+            np.asarray(function(*(a.data for a in args))).astype(numpy_type(result.scalar)), result.scalar
+        )
 
     builder.cast_impl, builder.create_fp_to_fp, builder.create_dot = cast, convert, dot
     builder.binary_op, builder.unary_op = binary, unary
