@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from triton_runtime.choose import ChoiceOptions
 from triton_runtime.protocols import ByteStore, Driver
+from triton_runtime.tune import Gather, TuneOptions, TuningRecord
 from wrapper_ir.kernels import TritonConfig, TritonKernel
 
 __all__ = ["Choose", "TritonOptions", "first_config"]
@@ -24,13 +26,19 @@ def first_config(kernel: TritonKernel) -> TritonConfig:
 class TritonOptions:
     """How kernels are chosen, compiled and run.
 
-    `choose`: which config to take. `executor`: runs compilations; None: as many processes as the environment's
+    `choose`: which config to take where nothing is tuned. `tune`: at its first launch, a kernel with several configs is
+    tuned, from `record` or by measuring; None: not. `gather`: all processes that tune together bring their times
+    together. `choice`: how one of the kernels of a multi-kernel is chosen. `executor`: runs compilations; None: as many processes as the environment's
     WRAPPER_IR_BUILD_JOBS says, for as long as there are kernels to compile. `timeout`: seconds for one compilation.
     `store`: keeps what was compiled; None: the store on disk. `driver`: replaces the one that the target's device would
     have.
     """
 
     choose: Choose = first_config
+    tune: TuneOptions | None = None
+    record: TuningRecord = field(default_factory=TuningRecord)
+    gather: Gather | None = None
+    choice: ChoiceOptions = field(default_factory=ChoiceOptions)
     executor: Executor | None = None
     timeout: float | None = 600.0
     store: ByteStore | None = None

@@ -11,14 +11,15 @@ from triton_runtime.binding import bind
 from triton_runtime.compile.job import make_job
 from triton_runtime.compile.service import CompileStats, compile_all
 from triton_runtime.cuda import CudaDriver
-from triton_runtime.errors import KernelError, LaunchError
+from triton_runtime.errors import KernelError, LaunchError, TritonRuntimeError
 from triton_runtime.folders import usable_folder
 from triton_runtime.grids import make_grid
 from triton_runtime.options import TritonOptions
 from triton_runtime.protocols import Binary, Driver, Launchable
 from triton_runtime.settings import Settings, read_settings
 from triton_runtime.store import Store, StoreOptions
-from wrapper_ir.kernels import KernelDef, TritonKernel
+from triton_runtime.tuning import Tuning
+from wrapper_ir.kernels import KernelDef, MultiKernel, TritonKernel
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import LoadedKernel
 
@@ -64,13 +65,16 @@ class TritonRuntime:
         settings = self.settings or read_settings()
         folder = usable_folder(settings, "triton")
         driver = self.options.driver or _driver(target, folder, self._world_of(settings))
-        launchables = [self.launchable(kernel) for kernel in _by_name(kernels).values()]
-        if driver.needs_binary:
-            binaries = self._compile(launchables, target, folder, settings)
-            launchables = [
-                replace(one, binary=binary) for one, binary in zip(launchables, binaries, strict=True)
-            ]
-        return {one.kernel.name: driver.load(one, target.device) for one in launchables}
+        multis = [kernel for kernel in kernels if isinstance(kernel, MultiKernel)]
+        plain = _by_name([kernel for kernel in kernels if not isinstance(kernel, MultiKernel)])
+        loader = _Loader(self, target, folder, settings, driver)
+        tuned = [k for k in plain.values() if len(k.configs) > 1] if self.options.tune is not None else []
+        loaded: dict[str, LoadedKernel] = loader.load([k for k in plain.values() if k not in tuned])
+        if tuned or multis:
+            tuning = Tuning(self.options, self._world_of(settings).store, target.device, loader.load_each)
+            loaded |= {kernel.name: tuning.tuned(kernel) for kernel in tuned}
+            loaded |= {kernel.name: tuning.multi(kernel, plain, loaded) for kernel in multis}
+        return loaded
 
     def compile(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, Binary]:
         """The binaries of kernels, by name, for a device that need not be there."""
@@ -100,12 +104,53 @@ class TritonRuntime:
             stats=self.stats,
         )
 
+    def binaries(
+        self, launchables: Sequence[Launchable], target: Target, folder: Path, settings: Settings
+    ) -> list[Launchable]:
+        """The same, with binaries."""
+        binaries = self._compile(launchables, target, folder, settings)
+        return [replace(one, binary=binary) for one, binary in zip(launchables, binaries, strict=True)]
+
     def _world_of(self, settings: Settings) -> _World:
         """What is kept from load to load; made anew where the environment has changed."""
         with self._lock:
             if self._world is None or self._world.settings != settings:
                 self._world = _World(settings, _store(settings), CudaDriver(settings=settings))
             return self._world
+
+
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    """Loads kernels for one target."""
+
+    runtime: TritonRuntime
+    target: Target
+    folder: Path
+    settings: Settings
+    driver: Driver
+
+    def load(self, kernels: Sequence[TritonKernel]) -> dict[str, LoadedKernel]:
+        """All of them, or the first error."""
+        launchables = [self.runtime.launchable(kernel) for kernel in kernels]
+        if self.driver.needs_binary:
+            launchables = self.runtime.binaries(launchables, self.target, self.folder, self.settings)
+        return {one.kernel.name: self.driver.load(one, self.target.device) for one in launchables}
+
+    def load_each(self, kernels: Sequence[TritonKernel]) -> list[LoadedKernel | Exception]:
+        """Each of them, or why not; compiled at once where all can be."""
+        try:
+            if self.driver.needs_binary:
+                launchables = [self.runtime.launchable(kernel) for kernel in kernels]
+                self.runtime.binaries(launchables, self.target, self.folder, self.settings)
+        except TritonRuntimeError:
+            pass  # those that can be compiled are in the store now; below, each has its own error
+        found: list[LoadedKernel | Exception] = []
+        for kernel in kernels:
+            try:
+                found += self.load([kernel]).values()
+            except TritonRuntimeError as error:
+                found.append(error)
+        return found
 
 
 def _store(settings: Settings) -> Store:

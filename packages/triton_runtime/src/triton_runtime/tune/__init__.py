@@ -2,6 +2,7 @@
 
 from triton_runtime.tune.candidates import config_key, config_of, neighbours, with_config
 from triton_runtime.tune.decide import Decision, decide
+from triton_runtime.tune.launch import TunedLaunch
 from triton_runtime.tune.measure import MeasureOptions, Timer, measure
 from triton_runtime.tune.ranks import gather_over
 from triton_runtime.tune.record import Entry, Place, TuningRecord
@@ -20,6 +21,7 @@ __all__ = [
     "StreamTimer",
     "Timer",
     "TuneOptions",
+    "TunedLaunch",
     "Tuner",
     "TuningRecord",
     "Where",

@@ -1,0 +1,39 @@
+"""A kernel whose config is chosen at its first launch, on the arguments of that launch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from triton_runtime.tune.tuner import Tuner
+from wrapper_ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir.protocols import LoadedKernel
+
+__all__ = ["TunedLaunch"]
+
+LoadConfig = Callable[[TritonKernel, TritonConfig], LoadedKernel]
+
+
+class TunedLaunch:
+    """Called as any loaded kernel. `config` is what was chosen, None before the first launch."""
+
+    def __init__(self, kernel: TritonKernel, tuner: Tuner, load: LoadConfig) -> None:
+        self.kernel = kernel
+        self.config: TritonConfig | None = None
+        self._tuner, self._load = tuner, load
+        self._lock = threading.Lock()
+        self._loaded: LoadedKernel | None = None
+
+    def __call__(self, *args: Any) -> None:  # Any: tensors and numbers
+        """Launches; tunes before that where nothing is known. Raises what tuning, loading and launching raise; a launch
+        after a failure tries again."""
+        loaded = self._loaded
+        if loaded is None:
+            with self._lock:
+                loaded = self._loaded = self._loaded or self._chosen(args)
+        loaded(*args)
+
+    def _chosen(self, args: tuple[Any, ...]) -> LoadedKernel:
+        self.config = self._tuner.choose(self.kernel, args)
+        return self._load(self.kernel, self.config)

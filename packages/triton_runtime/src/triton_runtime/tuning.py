@@ -1,0 +1,76 @@
+"""Where loading meets tuning and choosing: one device, one store, one tuner."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from triton_runtime.choose import MultiLaunch
+from triton_runtime.options import TritonOptions
+from triton_runtime.store import EntryKind, Store
+from triton_runtime.tune import LoadEach, TunedLaunch, Tuner, Where, timer_for, with_config
+from wrapper_ir.kernels import KernelDef, MultiKernel, TritonConfig, TritonKernel
+from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.types import Device
+
+__all__ = ["Tuning", "device_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shelf:
+    """The store's entries of one kind."""
+
+    store: Store
+    kind: EntryKind
+
+    def get(self, key: str) -> bytes | None:
+        return self.store.get(key, self.kind)
+
+    def put(self, key: str, data: bytes) -> None:
+        self.store.put(key, data, self.kind)
+
+
+class Tuning:
+    """Makes kernels that are chosen at their first launch."""
+
+    def __init__(self, options: TritonOptions, store: Store, device: Device, load_each: LoadEach) -> None:
+        self._options, self._store, self._load_each = options, store, load_each
+        self._timer = timer_for(device)
+        self._where = Where(device_name(device), version("triton"))
+        self._tuner = Tuner(
+            load_each,
+            self._timer,
+            self._where,
+            store=_Shelf(store, EntryKind.TUNING),
+            gather=options.gather,
+            record=options.record,
+            options=options.tune,
+        )
+
+    def tuned(self, kernel: TritonKernel) -> TunedLaunch:
+        """A kernel with several configs."""
+        return TunedLaunch(kernel, self._tuner, self._load)
+
+    def multi(
+        self, kernel: MultiKernel, kernels: Mapping[str, KernelDef], loaded: Mapping[str, LoadedKernel]
+    ) -> MultiLaunch:
+        """One of several kernels, which are loaded."""
+        shelf = _Shelf(self._store, EntryKind.CHOICE)
+        return MultiLaunch(kernel, kernels, loaded, self._timer, self._where, shelf, self._options.choice)
+
+    def _load(self, kernel: TritonKernel, config: TritonConfig) -> LoadedKernel:
+        [loaded] = self._load_each([with_config(kernel, config)])
+        if isinstance(loaded, Exception):
+            raise loaded
+        return loaded
+
+
+def device_name(device: Device) -> str:
+    """The model of a device, which times hold for."""
+    if device.type == "cpu":
+        return f"cpu {platform.processor() or platform.machine()}"
+    import torch
+
+    return str(torch.get_device_module(device.type).get_device_name(device.index))

@@ -1,0 +1,88 @@
+"""Programs whose kernels are tuned and chosen at their first launch, in Triton's interpreter."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+
+from triton_runtime.choose import ChoiceOptions, Pick
+from triton_runtime.errors import TuningError
+from triton_runtime.options import TritonOptions
+from triton_runtime.runtime import TritonRuntime
+from triton_runtime.settings import read_settings
+from triton_runtime.tune import MeasureOptions, TunedLaunch, TuneOptions
+from wrapper_ir.kernels import MultiKernel, TritonConfig, TritonKernel, Variant
+from wrapper_ir.program import Target
+from wrapper_ir.testing.catalogue import TRITON
+
+QUICK = MeasureOptions(rounds=2, trial=2)
+
+
+def runtime(folder: Path, **options: object) -> TritonRuntime:
+    settings = read_settings({"WRAPPER_IR_CACHE_DIR": str(folder)})
+    return TritonRuntime(options=TritonOptions(**options), settings=settings)  # type: ignore[arg-type]  # any options
+
+
+def check(kernel: object) -> None:
+    assert callable(kernel)
+    x, out = torch.linspace(-2, 2, 200), torch.empty(200)
+    kernel(x, out, 200, 1)
+    torch.testing.assert_close(out, x.relu())
+
+
+def test_configs_are_tuned_at_the_first_launch(tmp_path: Path) -> None:
+    chosen: list[TritonConfig | None] = []
+    for _ in range(2):  # the second finds the times in the store
+        one = runtime(tmp_path, tune=TuneOptions(measure=QUICK))
+        tuned = one.load(TRITON, Target())
+        assert isinstance(tuned, TunedLaunch)
+        assert tuned.config is None
+        check(tuned)
+        chosen.append(tuned.config)
+    assert chosen[0] == chosen[1]
+    assert chosen[0] in TRITON.configs
+
+
+def test_without_tuning_the_first_config_is_taken(tmp_path: Path) -> None:
+    loaded = runtime(tmp_path).load(TRITON, Target())
+    assert not isinstance(loaded, TunedLaunch)
+    check(loaded)
+
+
+def variants(*broken: int) -> tuple[MultiKernel, list[TritonKernel]]:
+    """Kernels of other block sizes; those in `broken` load from nowhere."""
+    kernels = []
+    for i, config in enumerate(TRITON.configs):
+        source = TRITON.source.replace("x < xnumel)", "x < nothing)") if i in broken else TRITON.source
+        kernels.append(dataclasses.replace(TRITON, name=f"relu_{i}", configs=(config,), source=source))
+    multi = MultiKernel(
+        name="relu",
+        params=TRITON.params,
+        variants=tuple(Variant(kernel=k.name, args=(0, 1, 2), grid=(0,)) for k in kernels),
+        grid_params=("copies",),
+    )
+    return multi, kernels
+
+
+def test_multi_kernels_choose_once(tmp_path: Path) -> None:
+    multi, kernels = variants()
+    picks: list[Pick] = []
+    for _ in range(2):
+        options = ChoiceOptions(rounds=QUICK, picked=picks.append)
+        loaded = runtime(tmp_path, choice=options).load_all([*kernels, multi], Target())
+        check(loaded["relu"])
+    assert [pick.why for pick in picks] == ["measured", "stored"]
+    assert picks[0].index == picks[1].index
+
+
+def test_a_kernel_that_fails_is_not_chosen(tmp_path: Path) -> None:
+    multi, kernels = variants(0)
+    loaded = runtime(tmp_path, choice=ChoiceOptions(rounds=QUICK)).load_all([*kernels, multi], Target())
+    check(loaded["relu"])
+    multi, kernels = variants(0, 1)
+    loaded = runtime(tmp_path, choice=ChoiceOptions(rounds=QUICK)).load_all([*kernels, multi], Target())
+    with pytest.raises(TuningError, match=r"(?s)TR602.*relu_0.*relu_1"):
+        check(loaded["relu"])
