@@ -132,6 +132,9 @@ def _replace_builder(interpreter: Any, builder: Any) -> None:
         result = own_unary(numbers(arg), op)
         return of_type(result, arg.dtype.scalar) if arg.dtype.scalar.name in floats.FORMATS else result
 
+    def bfloat16(value: float) -> Any:
+        return handle(floats.encode("bf16", np.array([value], dtype=np.float32)), tl.bfloat16)
+
     def dot(a: Any, b: Any, d: Any, *rest: Any) -> Any:
         return own_dot(numbers(a), numbers(b), d, *rest)
 
@@ -145,4 +148,4 @@ def _replace_builder(interpreter: Any, builder: Any) -> None:
 
     builder.cast_impl, builder.create_fp_to_fp, builder.create_dot = cast, convert, dot
     builder.binary_op, builder.unary_op = binary, unary
-    builder.create_extern_elementwise = extern
+    builder.create_extern_elementwise, builder.get_bf16 = extern, bfloat16
