@@ -28,7 +28,7 @@ def test_cooperative_clusters_and_dependent_launches(fake: FakeCuda) -> None:
     assert seen.extended
     assert {i: v[0] for i, v in seen.attributes.items()} == {6: 1, 2: 1, 4: 4, 5: 1}
     assert seen.attributes[4] == (4, 1, 1)
-    assert (seen.grid, seen.block) == ((10, 1, 1), (128, 1, 1))
+    assert (seen.grid, seen.block) == ((40, 1, 1), (128, 1, 1)), "the driver counts blocks, four a program"
     large = load(fake.driver(), *VECTOR, num_ctas=16)
     large(x, x, 64)
     assert fake.function(fake.launches()[0]).attributes[14] == 1

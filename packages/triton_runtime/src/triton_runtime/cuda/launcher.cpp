@@ -229,6 +229,7 @@ struct Kernel {
   std::int32_t* extras;  // positions of the numbers that only the grid needs
   std::int32_t slot_count, step_count, extra_count, argument_count;
   std::int32_t device_type, device_index;
+  std::int32_t num_ctas;  // blocks of a program: its cluster
   bool check;
   Config config;
   Attribute attributes[4];
@@ -464,7 +465,7 @@ bool make_grid(const Kernel& k, PyObject* const* args, const std::int64_t* numbe
       return false;
     }
   }
-  if (axes[0] < 0 || axes[0] > INT32_MAX || axes[1] < 0 || axes[1] > 65535 || axes[2] < 0 || axes[2] > 65535) {
+  if (axes[0] < 0 || axes[0] > INT32_MAX / k.num_ctas || axes[1] < 0 || axes[1] > 65535 || axes[2] < 0 || axes[2] > 65535) {
     PyObject* sizes = Py_BuildValue("LLL", static_cast<long long>(axes[0]), static_cast<long long>(axes[1]),
                                     static_cast<long long>(axes[2]));
     if (sizes != nullptr) {
@@ -512,13 +513,13 @@ bool current_stream(const Kernel& k, void** stream) {
   return PyErr_Occurred() == nullptr;
 }
 
-bool call_hook(const Kernel& k, PyObject* hook, const Config& config) {
+bool call_hook(const Kernel& k, PyObject* hook, const unsigned* grid, void* stream) {
   if (hook == nullptr || hook == Py_None) {
     return true;
   }
   PyObject* done = PyObject_CallFunction(
-      hook, "O(III)K", &k, config.grid[0], config.grid[1], config.grid[2],
-      static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(config.stream)));
+      hook, "O(III)K", &k, grid[0], grid[1], grid[2],
+      static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(stream)));
   Py_XDECREF(done);
   return done != nullptr;
 }
@@ -559,12 +560,14 @@ Result launch_released(const Kernel& k, const Config& config, void** params) {
       params[i] = &values[i];
     }
     Config config = k.config;
-    std::memcpy(config.grid, grid, sizeof(config.grid));
+    config.grid[0] = grid[0] * static_cast<unsigned>(k.num_ctas);
+    config.grid[1] = grid[1];
+    config.grid[2] = grid[2];
     config.stream = stream;
-    fine = call_hook(k, k.hooks->enter, config);
+    fine = call_hook(k, k.hooks->enter, grid, stream);
     if (fine) {
       const Result status = launch_released(k, config, params);
-      fine = status == 0 ? call_hook(k, k.hooks->exit, config) : driver_failed(k, "launch", status);
+      fine = status == 0 ? call_hook(k, k.hooks->exit, grid, stream) : driver_failed(k, "launch", status);
     }
   }
   Py_XDECREF(owners[0]);
@@ -836,6 +839,7 @@ PyObject* load(PyObject*, PyObject* args) {
   k.device_type = device_type;
   k.device_index = device_index;
   k.check = check != 0;
+  k.num_ctas = static_cast<std::int32_t>(num_ctas);
   k.config.block[0] = threads;
   k.config.block[1] = k.config.block[2] = 1;
   k.config.shared = shared;
