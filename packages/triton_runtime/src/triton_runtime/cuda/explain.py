@@ -12,7 +12,7 @@ from wrapper_ir.types import Device
 
 __all__ = ["Explainer"]
 
-_STICKY = frozenset({700, 701, 702, 709, 710, 713, 714, 715, 716, 717, 718, 719})
+_STICKY = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
 """Driver errors after which the process can use the device no more: an earlier kernel has failed."""
 
 
