@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triton_runtime import Launchable, bind, make_grid
 from wrapper_ir import parse_program
 from wrapper_ir.kernels import TritonKernel
 
@@ -48,3 +49,11 @@ def bound(params: str, clauses: str) -> TritonKernel:
 def add_kernel(name: str = "add") -> TritonKernel:
     """Adds two vectors of f32; two configs."""
     return kernel_of(ADD_PARAMS, ADD_CLAUSES, ADD, entry="add", name=name)
+
+
+def launchable(kernel: TritonKernel, config: int = 0) -> Launchable:
+    """A kernel with one of its configs, not compiled."""
+    chosen = kernel.configs[config]
+    return Launchable(
+        kernel=kernel, config=chosen, binding=bind(kernel, chosen), grid=make_grid(kernel, chosen)
+    )

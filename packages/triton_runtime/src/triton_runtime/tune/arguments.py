@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Self
 
 from wrapper_ir.kernels import TritonKernel
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["Preserved"]
 
@@ -26,7 +26,7 @@ class Preserved:
     """
 
     def __init__(self, kernel: TritonKernel, args: Sequence[Any], budget: int) -> None:
-        tensors = {p.name: (p, a) for p, a in zip(kernel.params, args) if isinstance(a, Tensor)}
+        tensors = {p.name: (p, a) for p, a in zip(kernel.params, args) if hasattr(a, "untyped_storage")}
         read = {_key(a) for p, a in tensors.values() if p.access.reads}
         self._copies: list[tuple[Tensor, Tensor]] = []
         self._reset = [tensors[name][1] for name in kernel.reset if name in tensors]
@@ -70,12 +70,16 @@ def _key(tensor: Tensor) -> int:
 
 def _bytes(tensor: Tensor) -> Tensor:
     """The whole storage under a tensor."""
+    import torch
+
     storage = tensor.untyped_storage()
     return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (storage.nbytes(),), (1,))
 
 
 def _copy(whole: Tensor, near: bool) -> Tensor:
     """A copy beside the original, or on the host where there is no room."""
+    import torch
+
     if near:
         try:
             return whole.clone()
