@@ -106,6 +106,7 @@ class Claim:
 ABSTRACT = {"ExternKernel", "MutatingFirstArgExternKernel", "MemoryCheckKernel"}
 """Bases that upstream never instantiates, and a kernel of its own memory tests."""
 
+
 def is_override(name: str) -> bool:
     return name in vars(RecordingWrapper) or name in vars(RecordingGraph)
 

@@ -1,0 +1,308 @@
+"""Triton kernels in captured programs: for a GPU that is not here, and for CPU tensors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from packages.inductor_frontend.tests.test_fe_isolation import State, unchanged
+from torch import nn
+from torch._dynamo import device_interface
+from torch._inductor import config as inductor_config
+from torch._inductor.constant_folding import ConstantFolder
+from torch._subclasses import fake_tensor
+
+from inductor_frontend import CaptureError, CaptureOptions, capture
+from inductor_frontend.devices import DEVICES, stand_in
+from tests import zoo
+from wrapper_ir.expr import print_expr
+from wrapper_ir.json_form import from_json, to_json
+from wrapper_ir.kernels import Access, Derivation, TritonKernel, content_hash
+from wrapper_ir.ops import AllocPurpose, AllocStorage, Launch, ZeroMode
+from wrapper_ir.program import Program
+from wrapper_ir.text import parse_program, print_program
+from wrapper_ir.types import Device, TensorType
+
+pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
+
+Model = Callable[..., Any]  # Any: what models return
+GOLDEN = Path(__file__).parent / "golden"
+X = torch.randn(4, 16)
+
+
+def example() -> str:
+    """A program of a multiplication and a normalisation."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 8), nn.GELU(), nn.LayerNorm(8)).eval()
+    return print_program(capture(model, (torch.randn(4, 16),), target="cuda:sm_90").program)
+
+
+def kernels(program: Program) -> dict[str, TritonKernel]:
+    """The kernels by what they do: upstream's names, without their numbers."""
+    found = {}
+    for kernel in program.kernels:
+        assert isinstance(kernel, TritonKernel)
+        found[kernel.name.removeprefix("triton_").rsplit("_", 1)[0]] = kernel
+    return found
+
+
+def offline(model: Model, *args: torch.Tensor, target: str = "cuda:sm_90", **config: object) -> Program:
+    with inductor_config.patch({name.replace("__", "."): value for name, value in config.items()}):
+        return capture(model, args, target=target).program
+
+
+def the_kernel(program: Program) -> TritonKernel:
+    (kernel,) = program.kernels
+    assert isinstance(kernel, TritonKernel)
+    return kernel
+
+
+def storages(program: Program) -> list[AllocStorage]:
+    return [op for op in program.main.body if isinstance(op, AllocStorage)]
+
+
+def grid(kernel: TritonKernel) -> list[str]:
+    return [print_expr(e) for e in kernel.grid]
+
+
+class TestForms:
+    """Programs verify (every capture does that), and survive text and JSON."""
+
+    @pytest.mark.parametrize("name", ["mlp", "gpt2", "lstm"])
+    def test_models(self, name: str) -> None:
+        case = getattr(zoo, name)()
+        program = capture(case.model, case.args, case.kwargs, target="cuda:sm_90").program
+        assert program.target.arch == "sm_90"
+        assert all(isinstance(k, TritonKernel) for k in program.kernels)
+        text = print_program(program)
+        assert print_program(parse_program(text)) == text
+        assert from_json(to_json(program)) == program
+
+    def test_golden(self, update_golden: bool) -> None:
+        text = print_program(
+            offline(lambda x, y: (x * y + 1).relu().sum(-1), torch.randn(64, 300), torch.randn(300))
+        )
+        path = GOLDEN / "triton_reduction.wir.txt"
+        if update_golden:
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
+
+
+class TestOffline:
+    def test_constants_stay_here_and_say_there(self) -> None:
+        model = nn.Linear(16, 8).eval()
+        artifact = capture(model, (X,), target="cuda:sm_90")
+        assert {c.value.name for c in artifact.program.constants} == {"weight", "bias"}
+        types = [c.value.type for c in artifact.program.constants]
+        assert all(isinstance(t, TensorType) and t.device == Device("cuda", 0) for t in types)
+        weight = bytes(artifact.constants["weight"].buffer)
+        assert weight == model.weight.detach().numpy().tobytes()
+
+    def test_inputs_are_aligned_as_kernels_expect(self) -> None:
+        program = offline(lambda x: x * 2, X)
+        assert "ensure_aligned %x, 16" in print_program(program)
+        assert {p.divisible for p in the_kernel(program).params} == {16}
+
+    def test_dynamic_sizes(self) -> None:
+        shapes = ({0: torch.export.Dim("batch")},)
+        program = capture(lambda x: x * 2, (X,), target="cuda:sm_90", dynamic_shapes=shapes).program
+        (launch,) = (op for op in program.main.body if isinstance(op, Launch))
+        assert not isinstance(launch.args[-1], int)
+        assert grid(the_kernel(program)) == ["ceildiv(xnumel, XBLOCK)"]
+
+    def test_a_model_that_asks_where_it_is(self) -> None:
+        def model(x: torch.Tensor) -> torch.Tensor:
+            y = torch.arange(16, device=x.device) + torch.zeros(16).to("cuda")
+            return x[0] * y if x.is_cuda else x[0] - y
+
+        text = print_program(offline(model, X))
+        assert "tmp0 * " in text or " * tmp" in text
+        assert "cpu" not in text.partition("provenance")[0]
+
+    def test_architectures_differ_as_their_tables_do(self) -> None:
+        """The programs of a reduction that work together are as many as the multiprocessors allow."""
+        for arch, gpu in DEVICES.items():
+            program = offline(
+                lambda x: x.sum(-1),
+                torch.randn(4, 100_000),
+                target=f"cuda:{arch}",
+                triton__force_cooperative_reductions=True,
+            )
+            assert program.target.arch == arch
+            kernel = the_kernel(program)
+            assert kernel.multiprocessors == gpu.multi_processor_count
+            together = 4 * int(str(dict(kernel.configs[0].meta)["RSPLIT"]))
+            assert gpu.multi_processor_count // 4 < together <= gpu.multi_processor_count
+
+    def test_a_gpu_that_is_not_in_the_table(self) -> None:
+        gpu = replace(DEVICES["sm_90"], name="another", minor=2)
+        options = CaptureOptions(gpu=gpu)
+        program = capture(lambda x: x * 2, (X,), target="cuda:sm_92", options=options).program
+        assert program.target.arch == "sm_92"
+        with pytest.raises(CaptureError, match=r"FE103.*sm_90.*sm_92"):
+            capture(lambda x: x * 2, (X,), target="cuda:sm_90", options=options)
+
+    def test_an_exported_program_stays_where_it_is(self) -> None:
+        exported = torch.export.export(nn.Linear(16, 8), (X,))
+        with pytest.raises(CaptureError, match="FE103"):
+            capture(exported, (X,), target="cuda:sm_90")
+
+    def test_another_process_captures_the_same(self) -> None:
+        there = subprocess.run(
+            [sys.executable, "-W", "ignore", __file__],
+            env={**os.environ, "PYTHONHASHSEED": "1"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert there.stdout == example()
+        assert "kernel triton" in there.stdout
+
+
+class TestKinds:
+    def test_in_place(self) -> None:
+        kernel = the_kernel(offline(nn.Sequential(nn.Linear(16, 32), nn.ReLU()), X))
+        first = kernel.params[0]
+        assert (first.name, first.access) == ("in_out_ptr0", Access.READWRITE)
+        assert kernel.restore == ("in_out_ptr0",)
+
+    def test_reduction(self) -> None:
+        kernel = the_kernel(offline(lambda x: x.softmax(-1), torch.randn(64, 5000)))
+        assert kernel.heuristic == "reduction"
+        assert kernel.derive == (Derivation.SCALED_REDUCTION,)
+        assert dict(kernel.size_hints) == {"x": 64, "r0_": 8192}
+        assert all({n for n, _ in c.meta} == {"XBLOCK", "R0_BLOCK"} for c in kernel.configs)
+        assert len(kernel.configs) > 1
+
+    def test_persistent_reduction(self) -> None:
+        kernel = the_kernel(offline(nn.LayerNorm(768), torch.randn(8, 768)))
+        assert kernel.heuristic == "persistent_reduction"
+        assert kernel.derive == ()
+        assert "R0_BLOCK" not in kernel.order
+
+    def test_a_number_that_is_one_is_a_constant(self) -> None:
+        kernel = the_kernel(offline(lambda x: x.sum(), torch.randn(100)))
+        assert kernel.constants == (("xnumel", 1),)
+        assert "xnumel" in kernel.order
+        assert "xnumel" not in {p.name for p in kernel.params}
+
+    def test_two_dimensions(self) -> None:
+        kernel = the_kernel(offline(lambda a, b: a + b.t(), torch.randn(300, 200), torch.randn(200, 300)))
+        assert grid(kernel) == ["ceildiv(xnumel, XBLOCK)", "ceildiv(ynumel, YBLOCK)"]
+
+    def test_split_scan(self) -> None:
+        program = offline(lambda x: x.cumsum(0), torch.randn(1_000_000))
+        kernel = the_kernel(program)
+        assert kernel.heuristic == "split_scan"
+        assert grid(kernel) == ["ceildiv(r0_numel, R0_BLOCK)", "xnumel"]
+        (scratch,) = (s for s in storages(program) if s.purpose is AllocPurpose.WORKSPACE)
+        assert scratch.zero is ZeroMode.CALL
+
+    def test_cooperative_reduction(self) -> None:
+        program = offline(
+            lambda x: x.sum(-1), torch.randn(4, 100_000), triton__force_cooperative_reductions=True
+        )
+        kernel = the_kernel(program)
+        assert kernel.cooperative
+        assert kernel.multiprocessors == 132
+        assert grid(kernel) == ["RSPLIT", "ceildiv(xnumel, XBLOCK)"]
+        scratch = [s for s in storages(program) if s.purpose is AllocPurpose.WORKSPACE]
+        assert {s.zero for s in scratch} == {ZeroMode.ONCE, ZeroMode.NONE}
+        assert {p.name: p.access for p in kernel.params}["ws_ptr"] is Access.WRITE
+
+    def test_foreach(self) -> None:
+        args = [torch.randn(n) for n in (10, 2000, 10, 2000)]
+        kernel = the_kernel(offline(lambda a, b, c, d: torch._foreach_add([a, b], [c, d]), *args))
+        assert kernel.heuristic == "foreach"
+        assert grid(kernel) == ["3"]  # blocks of 1024
+
+    def test_combo(self) -> None:
+        program = offline(lambda a, b: (a + 1, b * 2), X[0], torch.randn(30, 20), combo_kernels=True)
+        assert grid(the_kernel(program)) == ["ceildiv(16, XBLOCK) + ceildiv(600, XBLOCK)"]
+
+    def test_a_part_of_an_output(self) -> None:
+        """What a kernel scatters into keeps the rest."""
+        index = torch.randint(0, 4, (3, 16))
+        program = offline(lambda x, i, s: x.scatter_add(0, i, s), X, index, torch.randn(3, 16))
+        found = [p.access for p in kernels(program)["poi_fused_scatter_add"].params if p.name == "out_ptr0"]
+        assert found == [Access.READWRITE]
+
+    def test_source_is_plain(self) -> None:
+        source = the_kernel(offline(nn.LayerNorm(768), torch.randn(8, 768))).source
+        assert source.startswith("import triton\nimport triton.language as tl\n")
+        for word in ("heuristics", "set_driver", "DeviceProperties", "async_compile"):
+            assert word not in source
+
+    def test_identity(self) -> None:
+        """The same computation in another program is the same kernel; another constant is another."""
+        a = the_kernel(offline(lambda x: x * 2, X))
+        b = the_kernel(offline(lambda y: y * 2, X.clone()))
+        c = the_kernel(offline(lambda x: x * 3, X))
+        assert content_hash(a) == content_hash(b) != content_hash(c)
+
+
+def devices() -> State:
+    """What the stand-in replaces for a while."""
+    names = ("is_available", "device_count", "get_device_properties", "_lazy_init", "get_rng_state")
+    return {
+        "interfaces": dict(device_interface.device_interfaces),
+        "cuda": [getattr(torch.cuda, name) for name in names],
+        "fake": (vars(fake_tensor.FakeTensorMode)["avoid_device_init"], fake_tensor.init_gpu_context),
+        "folding": ConstantFolder.run_node,
+        "has": (torch.cuda.is_available(), torch.utils._triton.has_triton()),
+    }
+
+
+class TestIsolation:
+    def test_a_capture(self) -> None:
+        model = nn.Sequential(nn.Linear(16, 8), nn.LSTM(8, 4)).eval()
+        held = {name: id(p) for name, p in model.named_parameters()}
+        offline(model, X)
+        with unchanged(), unchanged(devices):
+            offline(model, X)
+        assert {name: id(p) for name, p in model.named_parameters()} == held
+        torch.testing.assert_close(model(X)[0], model(X.clone())[0])
+
+    def test_a_capture_that_fails(self) -> None:
+        class Fails(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(16))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                assert self.weight.is_cuda
+                raise KeyError("on purpose")
+
+        model = Fails()
+        with unchanged(devices), pytest.raises(CaptureError, match="on purpose"):
+            offline(model, X)
+        assert model.weight.device.type == "cpu"
+        assert not isinstance(model.weight, fake_tensor.FakeTensor)
+
+    def test_cpu_captures_afterwards_are_as_before(self) -> None:
+        model = nn.Linear(16, 8).eval()
+        before = capture(model, (X,)).program
+        offline(model, X)
+        assert capture(model, (X,)).program == before
+
+    def test_an_interrupt(self) -> None:
+        @contextmanager
+        def interrupted() -> Iterator[None]:
+            with pytest.raises(KeyboardInterrupt):
+                yield
+
+        with unchanged(devices), interrupted(), stand_in(DEVICES["sm_80"]):
+            assert torch.cuda.get_device_capability() == (8, 0)
+            raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    print(example(), end="")
