@@ -251,3 +251,32 @@ def functions(x, out, whole, n, BLOCK: tl.constexpr):
     kernel(x, out, whole, 50)
     torch.testing.assert_close(out, x.erf() + x.abs() ** 1.5 + x.tanh() + x.cos(), rtol=1e-5, atol=1e-6)
     assert torch.equal(whole, (x * 10).round().long())
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("i64", torch.int64), ("f32", torch.float32), ("bf16", torch.bfloat16)]
+)
+def test_results_of_comparisons_are_truth_values(load: Load, name: str, dtype: torch.dtype) -> None:
+    """They become whole numbers, are combined, and choose, whatever was compared."""
+    source = """
+@triton.jit
+def plus(a, b):
+    return a + b
+
+@triton.jit
+def compare(x, y, counts, chosen, N: tl.constexpr):
+    at = tl.arange(0, N)
+    a, b = tl.load(x + at), tl.load(y + at)
+    less = (a < b) & (a != 0)
+    tl.store(counts + at, tl.associative_scan(less.to(tl.int64), 0, plus))
+    tl.store(chosen + at, tl.where(less | (a == b), a, b).to(tl.float32))
+"""
+    clauses = (
+        "order(x, y, counts, chosen, N)\n  constants(N = 64)\n  configs({} warps(1) stages(1))\n  grid(1)"
+    )
+    params = f"read {name}* x, read {name}* y, write i64* counts, write f32* chosen"
+    x, y = torch.randint(-2, 3, (2, 64)).to(dtype)
+    counts, chosen = torch.zeros(64, dtype=torch.int64), torch.zeros(64)
+    load(kernel_of(params, clauses, source, entry="compare"))(x, y, counts, chosen)
+    assert torch.equal(counts, ((x < y) & (x != 0)).cumsum(0))
+    assert torch.equal(chosen, torch.where(((x < y) & (x != 0)) | (x == y), x, y).float())

@@ -106,7 +106,9 @@ def _replace_builder(interpreter: Any, builder: Any) -> None:
     def numbers(x: Any) -> Any:
         """`x` as numpy's own numbers; float32 for types that are kept as bits."""
         name = x.dtype.scalar.name
-        return handle(floats.decode(name, x.data), tl.float32) if name in floats.FORMATS else x
+        if name not in floats.FORMATS or x.data.dtype == bool:
+            return x  # results of comparisons carry the type of what was compared
+        return handle(floats.decode(name, x.data), tl.float32)
 
     def of_type(x: Any, wanted: Any) -> Any:
         if wanted.name in floats.FORMATS:
@@ -114,8 +116,7 @@ def _replace_builder(interpreter: Any, builder: Any) -> None:
         return own_cast(x, wanted)
 
     def cast(src: Any, dst_type: Any) -> Any:
-        given, wanted = src.dtype.scalar, dst_type.scalar
-        return src if given == wanted else of_type(numbers(src), wanted)
+        return of_type(numbers(src), dst_type.scalar)
 
     def convert(src: Any, dst_type: Any, rounding_mode: Any) -> Any:
         nearest = rounding_mode in (None, interpreter._ir.ROUNDING_MODE.RTNE)
