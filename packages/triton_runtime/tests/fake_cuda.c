@@ -30,6 +30,8 @@ typedef struct {
   int param_count;
   uint64_t params[MAX_PARAMS];
   int extended;
+  uint64_t maps[4][16];
+  int map_count;
 } Record;
 
 typedef struct {
@@ -167,6 +169,29 @@ EXPORT int cuPointerGetAttribute(void* value, int attribute, uint64_t pointer) {
   return getenv("FAKE_CUDA_PINNED") && attribute == 3 ? 0 : 1;
 }
 
+EXPORT int cuDriverGetVersion(int* version) {
+  *version = getenv("FAKE_CUDA_NEW") ? 13020 : 13000;
+  return 0;
+}
+
+// A "map": what it was made of, in words of 8 bytes, with the bit that old drivers set wrongly.
+EXPORT int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* base, const uint64_t* shape,
+                                  const uint64_t* bytes, const unsigned* box, const unsigned* steps, int interleave,
+                                  int swizzle, int promotion, int fill) {
+  MAY_FAIL;
+  uint64_t* words = map;
+  if ((uintptr_t)map % 64 || interleave || fill || promotion != 2 || steps[rank - 1] != 1) return 1;
+  memset(map, 0, 128);
+  words[0] = (uint64_t)base;
+  words[1] = 1ull << 21 | (unsigned)type << 8 | rank | (uint64_t)swizzle << 32;
+  for (unsigned i = 0; i < rank; ++i) {
+    words[2 + i] = shape[i];
+    words[7 + i] = bytes[i];
+    words[12] |= (uint64_t)box[i] << 12 * i;
+  }
+  return 0;
+}
+
 static int record(const Config* c, void* function, void** params, int extended) {
   Kernel* k = function;
   if (depth == 0 || stack[depth - 1] != k->context) return depth == 0 ? 201 : 400;
@@ -185,7 +210,10 @@ static int record(const Config* c, void* function, void** params, int extended) 
     memcpy(r->values[i], c->attributes[i].value.words, sizeof r->values[i]);
   }
   r->param_count = k->count;
-  for (int i = 0; i < k->count; ++i) memcpy(&r->params[i], params[i], (size_t)k->sizes[i]);
+  for (int i = 0; i < k->count; ++i) {
+    int is_map = k->sizes[i] == 128 && r->map_count < 4;
+    memcpy(is_map ? (void*)r->maps[r->map_count++] : (void*)&r->params[i], params[i], (size_t)k->sizes[i]);
+  }
   return 0;
 }
 

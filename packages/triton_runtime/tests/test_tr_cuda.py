@@ -170,6 +170,29 @@ def f(x, out, rows, columns, B: tl.constexpr):
     torch.testing.assert_close(out, x * 2)
 
 
+def test_descriptors_as_parameters(load: Load) -> None:
+    """Blocks copied through descriptors that the launch makes of its tensors, views among them."""
+    source = """
+@triton.jit
+def f(x, out, rows, B: tl.constexpr):
+    i, j = tl.program_id(0) * B, tl.program_id(1) * 64
+    out.store([i, j], x.load([i, j]) * 2)
+"""
+    run = load(
+        kernel_of(
+            "read f32[] x block(B, 64), write f32[] out block(B, 64), i32 rows",
+            "\n  order(x, out, rows, B)\n  configs({B = 32} warps(4) stages(1))\n  grid(ceildiv(rows, B), g) over(g)\n",
+            source,
+            entry="f",
+        )
+    )
+    whole = torch.randn(100, 260, device="cuda")
+    for x in (whole, whole[:, 4:204], whole[10:11], torch.randn(2000, 256, device="cuda")):
+        out = torch.empty(x.shape[0], (x.shape[1] + 3) // 4 * 4, device="cuda")[:, : x.shape[1]]
+        run(x, out, x.shape[0], (x.shape[1] + 63) // 64)
+        torch.testing.assert_close(out, x * 2)
+
+
 def test_cooperative_grids_meet(load: Load) -> None:
     """Every program waits until all have arrived: none could if they did not run at the same time."""
     source = """

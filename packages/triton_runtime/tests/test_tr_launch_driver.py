@@ -191,9 +191,13 @@ def test_what_cannot_be_loaded_says_so(fake: FakeCuda) -> None:
     made = launchable(*VECTOR)
     with pytest.raises(KernelError, match=r"TR110.*no binary"):
         fake.driver().load(replace(made, binary=None), CPU)
-    descriptor = launchable("read f16[] a block(64, 64)", clauses(["a"]))
-    with pytest.raises(KernelError, match=r"TR109.*'a' is a tensor descriptor"):
-        fake.driver().load(descriptor, CPU)
+    odd = launchable(*VECTOR)
+    assert odd.binary is not None
+    text = ".visible .entry f(.param .u64 a, .param .u64 b, .param .u32 c, .param .u64 d)\n{"
+    with pytest.raises(
+        KernelError, match=r"TR109.*'k' takes 4 parameters, where 5 would be passed(.|\n)*Triton none"
+    ):
+        fake.driver().load(replace(odd, binary=replace(odd.binary, assembly=text)), CPU)
 
 
 def test_many_threads_launch_at_once(fake: FakeCuda) -> None:

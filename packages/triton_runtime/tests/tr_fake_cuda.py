@@ -15,9 +15,10 @@ from typing import Any
 
 from packages.triton_runtime.tests.triton_texts import bound
 
-from triton_runtime import Binary, BinaryFacts, Launchable, bind, make_grid
+from triton_runtime import Binary, BinaryFacts, BoundArgument, Launchable, bind, make_grid
 from triton_runtime.cuda import CudaDriver, CudaOptions
 from triton_runtime.settings import Settings
+from wrapper_ir.kernels import ParamKind
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.types import CPU, Device
 
@@ -41,6 +42,8 @@ class Record(ctypes.Structure):
         ("param_count", ctypes.c_int),
         ("params", ctypes.c_uint64 * 64),
         ("extended", ctypes.c_int),
+        ("maps", (ctypes.c_uint64 * 16) * 4),
+        ("map_count", ctypes.c_int),
     )
 
 
@@ -75,6 +78,8 @@ class Launched:
     extended: bool
     function: int
     context: int
+    maps: tuple[tuple[int, ...], ...]
+    """Words of the tensor maps among the parameters, as the fake driver makes them."""
 
 
 @dataclass
@@ -121,6 +126,7 @@ def _launched(r: Record) -> Launched:
         extended=bool(r.extended),
         function=r.function,
         context=r.context,
+        maps=tuple(tuple(r.maps[i]) for i in range(r.map_count)),
     )
 
 
@@ -139,7 +145,8 @@ def launchable(
     kernel = bound(params, clauses)
     config = kernel.configs[0]
     binding = bind(kernel, config)
-    sizes = [_size(argument.type) for argument in binding.arguments] + [8, 8]
+    sizes = [size for argument in binding.arguments for size in _sizes(argument, "descriptors" in facts)]
+    sizes += [8, 8]
     image = f"symbol={name_of} sizes={','.join(map(str, sizes))} registers=20 local=4"
     known: dict[str, Any] = {
         "symbol": name_of,
@@ -161,12 +168,13 @@ def launchable(
     )
 
 
-def _size(type_: str) -> int:
-    if type_.startswith("*"):
-        return 8
-    if type_.startswith("tensordesc"):
-        return 128
-    return _SIZES[type_] if type_ in _SIZES else int(type_[1:]) // 8
+def _sizes(argument: BoundArgument, with_maps: bool) -> list[int]:
+    if argument.kind is ParamKind.DESCRIPTOR:
+        rank = len(argument.block)
+        return [128] * with_maps + [8] * (not with_maps) * (1 + 2 * rank) + [4] * rank + [8] * rank
+    if argument.type.startswith("*"):
+        return [8]
+    return [_SIZES[argument.type] if argument.type in _SIZES else int(argument.type[1:]) // 8]
 
 
 def load(

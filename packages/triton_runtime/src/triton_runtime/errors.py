@@ -12,7 +12,7 @@ A code never changes its meaning once released:
 | TR106 | KernelError  | a grid names something that is no whole number of the launch           |
 | TR107 | KernelError  | a driver cannot load kernels for this device                           |
 | TR108 | KernelError  | neither the cache directory nor its fallback can be written            |
-| TR109 | KernelError  | a tensor descriptor as a parameter, which CUDA launches do not take    |
+| TR109 | KernelError  | a compiled kernel takes other parameters than this version knows       |
 | TR110 | KernelError  | a kernel without a binary was to be loaded onto a device               |
 | TR201 | CompileError | Triton's compiler refused a kernel                                     |
 | TR202 | CompileError | the target is not one that kernels can be compiled for                 |

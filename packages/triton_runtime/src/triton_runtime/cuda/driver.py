@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from triton_runtime.cuda.explain import Explainer
 from triton_runtime.cuda.extension import Extension, Hooks, load_extension
 from triton_runtime.cuda.program import numbers_of, steps_of
-from triton_runtime.cuda.slots import Slot, SlotKind, make_slot
+from triton_runtime.cuda.slots import Slot, SlotKind, make_slots
 from triton_runtime.cuda.tensors import (
     current_device,
     device_number,
@@ -123,8 +123,7 @@ class CudaDriver:
     def _layout(self, launchable: Launchable, session: _Session) -> tuple[list[Slot], bytes]:
         """The kernel's parameters, and where the other numbers of the grid are."""
         number = dtype_number(session.extension, session.in_place)
-        name = launchable.kernel.name
-        slots = [make_slot(name, argument, number) for argument in launchable.binding.arguments]
+        slots = make_slots(launchable, number)
         whole = {s.position for s in slots if s.kind in (SlotKind.SIGNED, SlotKind.UNSIGNED)}
         extras = (
             [i for i in numbers_of(launchable.grid) if i not in whole] if steps_of(launchable.grid) else []

@@ -64,6 +64,12 @@ class Explainer:
                 raise LaunchError(
                     "TR302", f"{place}a {type(value).__name__} has no memory that a kernel could use"
                 )
+            case "layout":
+                raise LaunchError(
+                    "TR302",
+                    f"{place}expected {self._wanted(param)} with {len(param.block) if param else 0} dimensions, the last of "
+                    f"stride 1, got sizes {tuple(value.shape)} and strides {value.stride()}",
+                )
             case "int" | "float":
                 expected = "an int" if reason == "int" else "a float"
                 raise LaunchError("TR303", f"{place}expected {expected} ({dtype}), got {_describe(value)}")
@@ -86,7 +92,11 @@ class Explainer:
         hint = ""
         if status in _STICKY:
             hint = "an earlier kernel failed, and the device is lost for this process; CUDA_LAUNCH_BLOCKING=1 tells which"
-        if what == "launch":
+        if what == "describe a tensor":
+            hint = (
+                hint or "address and strides of a tensor to copy blocks of have to be multiples of 16 bytes"
+            )
+        if what in ("launch", "describe a tensor"):
             raise LaunchError("TR308", message, hint)
         raise DriverError("TR505", message, hint or "was it compiled for this device, and does it fit on it?")
 

@@ -66,13 +66,17 @@ struct Api {
   Result (*LaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                          void**);
   Result (*LaunchKernelEx)(const Config*, void*, void**, void**);
+  Result (*DriverGetVersion)(int*);
+  Result (*TensorMapEncodeTiled)(void*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*, const unsigned*,
+                                 const unsigned*, int, int, int, int);
 };
 
 // The versions of these functions that `cuda.h` chooses.
 constexpr const char* kNames[] = {
     "cuInit", "cuGetErrorName", "cuGetErrorString", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2",
     "cuCtxPopCurrent_v2", "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuFuncGetAttribute",
-    "cuFuncSetAttribute", "cuFuncSetCacheConfig", "cuPointerGetAttribute", "cuLaunchKernel", "cuLaunchKernelEx"};
+    "cuFuncSetAttribute", "cuFuncSetCacheConfig", "cuPointerGetAttribute", "cuLaunchKernel", "cuLaunchKernelEx",
+    "cuDriverGetVersion", "cuTensorMapEncodeTiled"};
 static_assert(sizeof(Api) == sizeof(kNames), "a name for each function, in order");
 
 constexpr const char* kCapsule = "wrapper_ir_cuda_launcher.driver";
@@ -119,6 +123,9 @@ struct {
   std::int32_t (*dtype)(void*, std::int32_t*);
   std::int32_t (*device_type)(void*, std::int32_t*);
   std::int32_t (*device_index)(void*, std::int32_t*);
+  std::int32_t (*dim)(void*, std::int64_t*);
+  std::int32_t (*sizes)(void*, std::int64_t**);
+  std::int32_t (*strides)(void*, std::int64_t**);
 } torch;
 
 struct Facts {
@@ -169,7 +176,10 @@ PyObject* set_torch(PyObject*, PyObject* args) {
   const bool found = find(library, "aoti_torch_get_data_ptr", &torch.data_ptr) &&
                      find(library, "aoti_torch_get_dtype", &torch.dtype) &&
                      find(library, "aoti_torch_get_device_type", &torch.device_type) &&
-                     find(library, "aoti_torch_get_device_index", &torch.device_index);
+                     find(library, "aoti_torch_get_device_index", &torch.device_index) &&
+                     find(library, "aoti_torch_get_dim", &torch.dim) &&
+                     find(library, "aoti_torch_get_sizes", &torch.sizes) &&
+                     find(library, "aoti_torch_get_strides", &torch.strides);
   torch.offset = found ? find_offset(sample, reinterpret_cast<void*>(impl)) : 0;
   return PyBool_FromLong(torch.offset != 0);
 }
@@ -189,14 +199,24 @@ PyObject* facts(PyObject*, PyObject* o) {
 
 // --- kernels ------------------------------------------------------------------------------------------------------
 
-enum class Kind : std::uint8_t { Pointer, Signed, Unsigned, F16, BF16, F32, F64 };
+enum class Kind : std::uint8_t { Pointer, Signed, Unsigned, F16, BF16, F32, F64, Descriptor };
+
+constexpr int kMaxRank = 5, kMapWords = 16, kMapAlign = 8;  // words of 8 bytes
+
+// How a tensor descriptor is passed: a map for the copy engine, or address, sizes and strides; then sizes and strides.
+struct Descriptor {
+  std::int32_t rank, with_map, flags, swizzle, element_size, element_type, padded;
+  unsigned box[kMaxRank];  // innermost first
+};
 
 struct Slot {
   std::int32_t position;  // among the arguments of a launch
   std::int32_t dtype;     // of a tensor, as torch numbers it; -1: not compared
+  std::int32_t value;     // where its (first) value is among a launch's values
   Kind kind;
   std::uint8_t bits;
   bool divisible;  // a multiple of 16, which the compiled code relies on
+  Descriptor descriptor;
 };
 
 enum class Op : std::int64_t {
@@ -227,6 +247,8 @@ struct Kernel {
   Slot* slots;
   Step* steps;           // null: the grid is a Python function
   std::int32_t* extras;  // positions of the numbers that only the grid needs
+  std::int32_t* params;  // for each of the kernel's own parameters, two for scratch memory among them: its value
+  std::int32_t param_count, value_count;
   std::int32_t slot_count, step_count, extra_count, argument_count;
   std::int32_t device_type, device_index;
   std::int32_t num_ctas;  // blocks of a program: its cluster
@@ -324,6 +346,74 @@ inline bool address(const Kernel& k, const Slot& slot, PyObject* o, std::uint64_
     }
   }
   *out = reinterpret_cast<std::uintptr_t>(f.data);
+  return true;
+}
+
+// The copy engine's own description of a tensor, in place.
+bool encode_map(const Kernel& k, const Descriptor& d, std::uint64_t base, const std::int64_t* sizes,
+                const std::int64_t* strides, std::uint64_t* map) {
+  std::uint64_t shape[kMaxRank], bytes[kMaxRank];
+  const unsigned ones[kMaxRank] = {1, 1, 1, 1, 1};
+  const int rank = d.rank;
+  std::uint64_t last = 0;  // byte offset of the last element
+  for (int i = 0; i < rank; ++i) {
+    const int from = rank - 1 - i;  // the engine counts dimensions from the innermost
+    shape[i] = static_cast<std::uint64_t>(sizes[from]) * (d.padded != 0 && i == 0 ? 2 : 1);
+    if (i > 0) {
+      bytes[i - 1] = static_cast<std::uint64_t>(strides[from]) * static_cast<std::uint64_t>(d.element_size);
+    }
+    if (shape[i] == 0) {  // nothing can be read through it
+      std::memset(map, 0, kMapWords * sizeof(*map));
+      return true;
+    }
+    last += (shape[i] - 1) * (i == 0 ? static_cast<std::uint64_t>(d.element_size) : bytes[i - 1]);
+  }
+  bytes[rank - 1] = shape[rank - 1] * (rank == 1 ? static_cast<std::uint64_t>(d.element_size) : bytes[rank - 2]);
+  constexpr int kNoInterleave = 0, kPromote128 = 2, kFillZero = 0;
+  if (const Result status =
+          k.api->TensorMapEncodeTiled(map, d.element_type, static_cast<unsigned>(rank), reinterpret_cast<void*>(base), shape,
+                                      bytes, d.box, ones, kNoInterleave, d.swizzle, kPromote128, kFillZero)) {
+    return driver_failed(k, "describe a tensor", status);
+  }
+  int version = 0;
+  // Drivers up to 13.1 set a bit that is wrong for tensors below 128 KiB, as CUTLASS and Triton know.
+  if (k.api->DriverGetVersion(&version) == 0 && version <= 13010 && last + 1 < 128 * 1024) {
+    map[1] &= ~(std::uint64_t{1} << 21);
+  }
+  return true;
+}
+
+bool describe_tensor(const Kernel& k, const Slot& slot, PyObject* o, std::uint64_t* value) {
+  const Descriptor& d = slot.descriptor;
+  std::uint64_t base = 0;
+  if (!address(k, slot, o, &base)) {
+    return false;
+  }
+  std::int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
+  if (torch.offset == 0 || torch.dim(handle_of(o), &rank) != 0 || torch.sizes(handle_of(o), &sizes) != 0 ||
+      torch.strides(handle_of(o), &strides) != 0) {
+    return explain(k, "memory", slot.position, o);
+  }
+  if (rank != d.rank || strides[rank - 1] != 1) {
+    return explain(k, "layout", slot.position, o);
+  }
+  if (d.with_map != 0) {
+    if (!encode_map(k, d, base, sizes, strides, value)) {
+      return false;
+    }
+    value += kMapWords;
+  } else {
+    *value++ = base;
+    for (int i = 0; i < 2 * rank; ++i) {
+      *value++ = static_cast<std::uint64_t>(i < rank ? sizes[i] : strides[i - rank]);
+    }
+    for (int i = 0; i < d.flags; ++i) {
+      *value++ = 0;  // padding with zeros, no rounding
+    }
+  }
+  for (int i = 0; i < 2 * rank; ++i) {
+    *value++ = static_cast<std::uint64_t>(i < rank ? sizes[i] : strides[i - rank]);
+  }
   return true;
 }
 
@@ -550,14 +640,14 @@ Result launch_released(const Kernel& k, const Config& config, void** params) {
 // Not inlined: it takes memory of the stack, and a sequence calls it in a loop.
 [[gnu::noinline]] bool launch_on(const Kernel& k, const unsigned* grid, void* stream, std::uint64_t* values) {
   PyObject* owners[2] = {nullptr, nullptr};
-  const int n = k.slot_count;
-  values[n] = values[n + 1] = 0;
-  bool fine = (k.scratch[0] == 0 || scratch(k, grid, k.scratch, stream, &owners[0], &values[n])) &&
-              (k.profile[0] == 0 || scratch(k, grid, k.profile, stream, &owners[1], &values[n + 1]));
+  const int n = k.value_count;
+  values[n - 2] = values[n - 1] = 0;
+  bool fine = (k.scratch[0] == 0 || scratch(k, grid, k.scratch, stream, &owners[0], &values[n - 2])) &&
+              (k.profile[0] == 0 || scratch(k, grid, k.profile, stream, &owners[1], &values[n - 1]));
   if (fine) {
-    void** params = static_cast<void**>(alloca(static_cast<std::size_t>(n + 2) * sizeof(void*)));
-    for (int i = 0; i < n + 2; ++i) {
-      params[i] = &values[i];
+    void** params = static_cast<void**>(alloca(static_cast<std::size_t>(k.param_count) * sizeof(void*)));
+    for (int i = 0; i < k.param_count; ++i) {
+      params[i] = &values[k.params[i]];
     }
     Config config = k.config;
     config.grid[0] = grid[0] * static_cast<unsigned>(k.num_ctas);
@@ -581,14 +671,22 @@ Result launch_released(const Kernel& k, const Config& config, void** params) {
     return explain(k, "unloaded", 0, Py_None);
   }
   const int n = k.slot_count;
-  std::uint64_t* values = static_cast<std::uint64_t*>(alloca(static_cast<std::size_t>(n + 2) * sizeof(std::uint64_t)));
+  void* room = alloca(static_cast<std::size_t>(k.value_count + kMapAlign) * sizeof(std::uint64_t));
+  // Maps stand at multiples of 64 bytes.
+  std::uint64_t* values =
+      reinterpret_cast<std::uint64_t*>((reinterpret_cast<std::uintptr_t>(room) + 63) & ~std::uintptr_t{63});
   std::int64_t* numbers =
       static_cast<std::int64_t*>(alloca(static_cast<std::size_t>(k.argument_count + 1) * sizeof(std::int64_t)));
   for (int i = 0; i < n; ++i) {
     const Slot& slot = k.slots[i];
     PyObject* o = args[slot.position];
+    std::uint64_t* value = &values[slot.value];
     if (slot.kind == Kind::Pointer) [[likely]] {
-      if (!address(k, slot, o, &values[i])) [[unlikely]] {
+      if (!address(k, slot, o, value)) [[unlikely]] {
+        return false;
+      }
+    } else if (slot.kind == Kind::Descriptor) {
+      if (!describe_tensor(k, slot, o, value)) [[unlikely]] {
         return false;
       }
     } else if (slot.kind <= Kind::Unsigned) {
@@ -596,11 +694,11 @@ Result launch_released(const Kernel& k, const Config& config, void** params) {
       if (!whole(k, slot.position, o, slot.bits, slot.kind == Kind::Signed, &number)) [[unlikely]] {
         return false;
       }
-      values[i] = static_cast<std::uint64_t>(number);
-    } else if (!real(k, slot, o, &values[i])) [[unlikely]] {
+      *value = static_cast<std::uint64_t>(number);
+    } else if (!real(k, slot, o, value)) [[unlikely]] {
       return false;
     }
-    if (slot.divisible && values[i] % kAlign != 0 && k.check) [[unlikely]] {
+    if (slot.divisible && *value % kAlign != 0 && k.check) [[unlikely]] {
       return explain(k, "divisible", slot.position, o);
     }
   }
@@ -658,6 +756,7 @@ void kernel_dealloc(PyObject* self) {
   Kernel* k = reinterpret_cast<Kernel*>(self);
   // The module stays loaded: work that is on a stream may still run it.
   PyMem_Free(k->slots);
+  PyMem_Free(k->params);
   PyMem_Free(k->steps);
   PyMem_Free(k->extras);
   PyObject* const owned[] = {k->stream_function, k->stream_argument, k->name,   k->explain,
@@ -702,23 +801,74 @@ bool copy_records(PyObject* bytes, Record** records, std::int32_t* count) {
   return true;
 }
 
+bool parse_descriptor(PyObject* item, Descriptor& d) {
+  PyObject* box = nullptr;
+  if (!PyArg_ParseTuple(item, "iiiiiiiO!", &d.rank, &d.with_map, &d.flags, &d.swizzle, &d.element_size, &d.element_type,
+                        &d.padded, &PyTuple_Type, &box)) {
+    return false;
+  }
+  if (d.rank < 1 || d.rank > kMaxRank || (d.with_map != 0 && PyTuple_GET_SIZE(box) != d.rank)) {
+    PyErr_SetString(PyExc_ValueError, "a descriptor of a rank that devices do not have");
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(box); ++i) {
+    d.box[PyTuple_GET_SIZE(box) - 1 - i] = static_cast<unsigned>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(box, i)));
+  }
+  return PyErr_Occurred() == nullptr;
+}
+
+// Gives a slot its values, and the kernel the parameters that are made of them.
+void place_slot(Kernel& k, Slot& slot) {
+  const Descriptor& d = slot.descriptor;
+  int parts = 1;
+  if (slot.kind == Kind::Descriptor) {
+    parts = d.with_map != 0 ? 2 * d.rank : 1 + 4 * d.rank + d.flags;
+    if (d.with_map != 0) {
+      k.value_count = (k.value_count + kMapAlign - 1) / kMapAlign * kMapAlign;
+      slot.value = k.params[k.param_count++] = k.value_count;
+      k.value_count += kMapWords;
+    }
+  }
+  if (slot.kind != Kind::Descriptor || d.with_map == 0) {
+    slot.value = k.value_count;
+  }
+  for (int i = 0; i < parts; ++i) {
+    k.params[k.param_count++] = k.value_count++;
+  }
+}
+
 bool add_slots(Kernel& k, PyObject* slots) {
+  constexpr std::size_t kMostParams = 1 + 4 * kMaxRank + 8;
   k.slot_count = static_cast<std::int32_t>(PyTuple_GET_SIZE(slots));
-  k.slots = static_cast<Slot*>(PyMem_Calloc(static_cast<std::size_t>(k.slot_count) + 1, sizeof(Slot)));
-  if (k.slots == nullptr) {
+  const std::size_t count = static_cast<std::size_t>(k.slot_count) + 1;
+  k.slots = static_cast<Slot*>(PyMem_Calloc(count, sizeof(Slot)));
+  k.params = static_cast<std::int32_t*>(PyMem_Calloc(count * kMostParams, sizeof(std::int32_t)));
+  if (k.slots == nullptr || k.params == nullptr) {
     PyErr_NoMemory();
     return false;
   }
   for (std::int32_t i = 0; i < k.slot_count; ++i) {
-    int position = 0, kind = 0, bits = 0, dtype = 0, divisible = 0;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(slots, i), "iiiip", &position, &kind, &bits, &dtype, &divisible)) {
+    Slot& slot = k.slots[i];
+    int kind = 0, bits = 0, divisible = 0;
+    PyObject* descriptor = nullptr;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(slots, i), "iiiipO", &slot.position, &kind, &bits, &slot.dtype, &divisible,
+                          &descriptor)) {
       return false;
     }
-    if (position < 0 || position >= k.argument_count || kind < 0 || kind > static_cast<int>(Kind::F64)) {
+    slot.kind = static_cast<Kind>(kind);
+    slot.bits = static_cast<std::uint8_t>(bits);
+    slot.divisible = divisible != 0;
+    if (slot.position < 0 || slot.position >= k.argument_count || kind < 0 || kind > static_cast<int>(Kind::Descriptor)) {
       PyErr_SetString(PyExc_ValueError, "a slot of no argument");
       return false;
     }
-    k.slots[i] = {position, dtype, static_cast<Kind>(kind), static_cast<std::uint8_t>(bits), divisible != 0};
+    if (slot.kind == Kind::Descriptor && !parse_descriptor(descriptor, slot.descriptor)) {
+      return false;
+    }
+    place_slot(k, slot);
+  }
+  for (int i = 0; i < 2; ++i) {  // scratch memory
+    k.params[k.param_count++] = k.value_count++;
   }
   return true;
 }
