@@ -1,0 +1,58 @@
+"""Models captured for a GPU that need not be there, run on one: emitted Python and the interpreter against eager."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+import inductor_frontend
+import py_wrapper
+import wrapper_ir
+from py_wrapper import TORCH_MACHINE
+from tests.zoo import ZOO, Case
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.interp import call
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        not torch.cuda.is_available(), reason="programs run on a CUDA device, and there is none"
+    ),
+]
+MODELS = ["mlp", "gpt2", "bert", "vit", "lstm", "moe", "resnet", "t5", "llama"]
+TOLERANCE = {"rtol": 2e-3, "atol": 2e-3}
+"""Matrix products on the device add up in another order, and eager mode fuses nothing."""
+
+
+# Any: the arguments and outputs of any model
+def on_device(tree: Any) -> Any:
+    return pytree.tree_map(lambda x: x.cuda() if isinstance(x, torch.Tensor) else x, tree)
+
+
+def tensors(outputs: Any) -> list[torch.Tensor]:
+    return [x for x in pytree.tree_leaves(outputs) if isinstance(x, torch.Tensor)]
+
+
+def captured(case: Case) -> Artifact:
+    """For this device, but without using it."""
+    major, minor = torch.cuda.get_device_capability()
+    artifact = inductor_frontend.capture(case.model, case.args, case.kwargs, target=f"cuda:sm_{major}{minor}")
+    wrapper_ir.verify(artifact)
+    return artifact
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_equals_eager(name: str) -> None:
+    case = ZOO[name]()
+    artifact = captured(case)
+    args, kwargs = on_device(case.args), on_device(case.kwargs or {})
+    with torch.no_grad():
+        want = tensors(case.model.cuda()(*args, **kwargs))
+        emitted = py_wrapper.compile(artifact)
+        for outputs in (emitted(*args, **kwargs), call(artifact, TORCH_MACHINE, args, kwargs)):
+            got = tensors(outputs)
+            assert {x.device for x in got} == {x.device for x in want}
+            torch.testing.assert_close(got, want, **TOLERANCE)
