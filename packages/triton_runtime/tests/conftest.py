@@ -1,14 +1,16 @@
-"""Fixtures: kernels loaded into Triton's interpreter."""
+"""Fixtures: kernels loaded into Triton's interpreter, and a CUDA driver that writes down what it is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from packages.triton_runtime.tests.triton_texts import launchable
 
+from packages.triton_runtime.tests.tr_fake_cuda import FakeCuda, build_fake
+from packages.triton_runtime.tests.triton_texts import launchable
 from triton_runtime.interp import InterpreterDriver
+from triton_runtime.settings import Settings
 from wrapper_ir.kernels import TritonKernel
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.types import CPU
@@ -24,3 +26,19 @@ def load(tmp_path: Path) -> Load:
         return InterpreterDriver(folder=tmp_path).load(launchable(kernel, config), CPU)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def built_fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> FakeCuda:
+    """The fake driver, compiled, with a cache that is kept for the whole session."""
+    root = tmp_path_factory.mktemp("cuda")
+    settings = Settings(cache_dir=root / "cache", fallback_dir=root / "fallback", jobs=1)
+    return FakeCuda(build_fake(root), settings)
+
+
+@pytest.fixture
+def fake(built_fake_cuda: FakeCuda) -> Iterator[FakeCuda]:
+    """The fake driver, with nothing written down."""
+    built_fake_cuda.library.fake_reset()
+    yield built_fake_cuda
+    assert built_fake_cuda.library.fake_depth() == 0, "the current context is what it was"
