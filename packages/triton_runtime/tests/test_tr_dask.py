@@ -1,0 +1,35 @@
+"""Kernels are compiled on a cluster, by nothing but the standard interface of executors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from distributed import Client, LocalCluster
+from packages.triton_runtime.tests.triton_texts import add_kernel
+
+from triton_runtime.compile import CompileStats, MemoryStore, compile_all, make_job
+from wrapper_ir.program import Target
+from wrapper_ir.types import Device
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_dask_cluster_compiles(tmp_path: Path) -> None:
+    kernel = add_kernel()
+    target = Target(device=Device("cuda", 0), arch="sm_90")
+    jobs = [make_job(kernel, config, target, str(tmp_path)) for config in kernel.configs]
+    stats = CompileStats()
+    with (
+        LocalCluster(  # type: ignore[no-untyped-call]  # distributed has no types
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            local_directory=str(tmp_path / "dask"),
+        ) as cluster,
+        Client(cluster) as client,  # type: ignore[no-untyped-call]  # distributed has no types
+        client.get_executor() as executor,
+    ):
+        there = compile_all(jobs, MemoryStore(), executor, stats=stats)
+    assert (stats.compiled, stats.retried) == (2, 0)
+    assert there == compile_all(jobs, MemoryStore(), max_workers=1)
