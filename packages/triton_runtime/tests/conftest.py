@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
 from packages.triton_runtime.tests.tr_fake_cuda import FakeCuda, build_fake
 from packages.triton_runtime.tests.triton_texts import launchable
+
 from triton_runtime.interp import InterpreterDriver
 from triton_runtime.settings import Settings
 from wrapper_ir.kernels import TritonKernel
