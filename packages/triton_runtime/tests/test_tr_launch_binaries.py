@@ -68,6 +68,19 @@ def test_compiled_kernels_take_what_is_passed_and_are_found_by_the_next_runtime(
     assert (again.stats.found, again.stats.compiled) == (2, 0)
 
 
+def test_a_shared_store_spares_compiling(settings: Settings, tmp_path: Path) -> None:
+    """Another machine's store, behind a URL, is read; what comes from it is kept here."""
+    kernel = add_kernel("shared")
+    made = TritonRuntime(settings=settings).compile([kernel], TARGET)
+    here = replace(settings, cache_dir=tmp_path / "cache", shared=f"file://{settings.cache_dir}/triton/store")
+    runtime = TritonRuntime(settings=here)
+    assert runtime.compile([kernel], TARGET) == made
+    assert (runtime.stats.found, runtime.stats.compiled) == (1, 0)
+    alone = TritonRuntime(settings=replace(here, shared=""))
+    assert alone.compile([kernel], TARGET) == made
+    assert (alone.stats.found, alone.stats.compiled) == (1, 0)
+
+
 def test_poisoned_entries_are_compiled_again(settings: Settings) -> None:
     kernel = add_kernel("poisoned")
     good = TritonRuntime(settings=settings).compile([kernel], TARGET)

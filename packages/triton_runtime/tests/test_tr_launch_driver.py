@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -296,3 +297,20 @@ def test_cache_of_the_launcher(fake: FakeCuda, tmp_path: Path) -> None:
         pytest.raises(DriverError, match=r"TR503.*no folder"),
     ):
         load_extension(replace(nowhere, fallback_dir=tmp_path / "file" / "d"))
+
+
+def test_processes_that_want_the_launcher_at_once_build_it_once(tmp_path: Path) -> None:
+    log = tmp_path / "runs"
+    counting = tmp_path / "counting-g++"
+    counting.write_text(f'#!/bin/sh\necho run >> {log}\nexec g++ "$@"\n')
+    counting.chmod(0o755)
+    script = (
+        "import pathlib, sys\nfrom triton_runtime.cuda.extension import load_extension\n"
+        "from triton_runtime.settings import Settings\nroot = pathlib.Path(sys.argv[1])\n"
+        "settings = Settings(cache_dir=root / 'c', fallback_dir=root / 'f', jobs=1, compiler=sys.argv[2])\n"
+        "print(load_extension(settings).__name__)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path), str(counting)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [process.communicate(timeout=60)[0] for process in running] == ["wrapper_ir_cuda_launcher\n"] * 3
+    assert log.read_text().split() == ["run"]
