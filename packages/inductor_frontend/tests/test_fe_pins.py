@@ -64,6 +64,8 @@ CHANGED: dict[str, object] = {
     "triton.multi_kernel": 1,
     "triton.proton_profiling": True,
     "triton.store_cubin": True,
+    "triton.unique_user_kernel_names": True,
+    "epilogue_fusion_user_defined_triton_kernel": True,
     "trace.enabled": False,
     "test_configs.track_memory_lifecycle": "assert",
 }
@@ -196,7 +198,7 @@ class TestTable:
         assert set(pinned) - shown == padding | {"fx_graph_remote_cache"}  # a service
 
 
-NEWER_THAN_2_11 = {"distributed_max_autotune_gemm"}
+NEWER_THAN_2_11 = {"distributed_max_autotune_gemm", "epilogue_fusion_user_defined_triton_kernel"}
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from torch._inductor.constant_folding import ConstantFolder
 from torch._subclasses import fake_tensor
 
 from inductor_frontend import CaptureError, CaptureOptions, capture
+from inductor_frontend._compat import defers_input_checks
 from inductor_frontend.devices import DEVICES, stand_in
 from tests import zoo
 from wrapper_ir.expr import print_expr
@@ -86,6 +87,7 @@ class TestForms:
         assert print_program(parse_program(text)) == text
         assert from_json(to_json(program)) == program
 
+    @pytest.mark.skipif(not defers_input_checks(), reason="the text of kernels is that of the newest torch")
     def test_golden(self, update_golden: bool) -> None:
         text = print_program(
             offline(lambda x, y: (x * y + 1).relu().sum(-1), torch.randn(64, 300), torch.randn(300))

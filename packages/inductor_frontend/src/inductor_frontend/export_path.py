@@ -16,6 +16,7 @@ from inductor_frontend.devices.places import on_device
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.exporting import export
 from inductor_frontend.overlaps import repeated_leaves, separate
+from inductor_frontend.own_kernels import traced_kernels
 from inductor_frontend.side_effects import Watch
 from inductor_frontend.spelling import parameters_of
 from inductor_frontend.subclasses import is_wrapper
@@ -85,7 +86,7 @@ def export_model(
     repeated = repeated_leaves(pack((args, dict(kwargs))))
     given = pack(separate((args, dict(kwargs))))
     with on_device(module, given, device) as ((args, kwargs), real):
-        with _around(module) as storages:
+        with _around(module) as storages, traced_kernels():
             program = export(module, args, dict(kwargs), dynamic_shapes)
         _check_storages(storages, program)
     return Exported(program, parameters, repeated, real)

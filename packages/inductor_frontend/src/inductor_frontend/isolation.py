@@ -44,6 +44,8 @@ _PINNED: Mapping[str, object] = {
     "triton.multi_kernel": 0,
     "triton.proton_profiling": False,
     "triton.store_cubin": False,
+    "triton.unique_user_kernel_names": False,
+    "epilogue_fusion_user_defined_triton_kernel": False,
     # choices by measurement
     "max_autotune": False,
     "max_autotune_gemm": False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import sympy
+from torch._inductor import ir
 from torch._inductor.codegen.common import WorkspaceZeroMode
 
 from inductor_frontend.build.extents import clear_fresh, extents_of
@@ -91,10 +92,10 @@ class TritonKernels:
         definition = self._table.defined.get(event.name)
         if definition is None:
             raise ConversionError("FE303", f"kernel {event.name} is called, but was never defined")
-        if len(event.args) != definition.arguments:
+        expected = definition.arguments + len(definition.grid_params)
+        if len(event.args) != expected:
             raise ConversionError(
-                "FE303",
-                f"kernel {event.name} has {definition.arguments} parameters, but is called with {len(event.args)}",
+                "FE303", f"kernel {event.name} takes {expected} arguments, but is given {len(event.args)}"
             )
         given = [event.args[p] for p in definition.positions]
         args = [self._argument(p, a, event) for p, a in zip(definition.params, given, strict=True)]
@@ -104,7 +105,9 @@ class TritonKernels:
             if use.access is Access.READWRITE and root is not None and isinstance(root.type, StorageType):
                 clear_fresh(scope, root)
         extents = extents_of(scope, args, given)
-        scope.function.launch(self._kernel(definition, uses, tuple(extents)), args, extents=extents)
+        grid = [self._size(a, event) for a in event.args[definition.arguments :]]
+        kernel = self._kernel(definition, uses, tuple(extents))
+        scope.function.launch(kernel, args, extents=extents, grid=grid)
 
     # --- definitions
 
@@ -135,6 +138,8 @@ class TritonKernels:
             return Access.NONE
         if root in self._scratch:
             return Access.WRITE
+        if event.written is not None:
+            return Access.READWRITE if param.name in event.written else Access.READ
         if param.name in definition.written or not param.name.startswith(("in_ptr", "out_ptr")):
             return Access.READWRITE
         if param.name.startswith("in_ptr"):
@@ -184,10 +189,13 @@ class TritonKernels:
             order=definition.order,
             configs=definition.configs,
             grid=definition.grid,
+            grid_params=definition.grid_params,
             constants=definition.constants,
             derive=definition.derive,
             options=definition.options,
-            restore=tuple(p.name for p in params if p.access is Access.READWRITE),
+            restore=tuple(p.name for p in params if p.access is Access.READWRITE)
+            if definition.restore is None
+            else definition.restore,
             reset=definition.reset,
             size_hints=definition.size_hints,
             heuristic=definition.heuristic,
@@ -203,6 +211,8 @@ class TritonKernels:
         if not param.pointer:
             return self._number(param, arg, event)
         value = self._scope.find(arg) if isinstance(arg, str) else None
+        if isinstance(arg, ir.IRNode):
+            value = self._scope.reference(arg)
         if value is None or not isinstance(value.type, TensorType):
             raise ConversionError(
                 "FE303", f"argument {arg!r} of kernel {event.name} is no tensor{_place(event)}"
@@ -215,6 +225,14 @@ class TritonKernels:
         return value
 
     def _number(self, param: TritonParam, arg: object, event: CallTriton) -> Expr:
+        found = self._size(arg, event)
+        if (found.kind is SymKind.FLOAT) != param.dtype.is_floating:
+            raise ConversionError(
+                "FE303", f"kernel {event.name} takes {found} as {param.dtype.value}{_place(event)}"
+            )
+        return found
+
+    def _size(self, arg: object, event: CallTriton) -> Expr:
         if isinstance(arg, int):
             return Int(arg)
         if isinstance(arg, float):
@@ -228,12 +246,7 @@ class TritonKernels:
             raise ConversionError(
                 "FE303", f"argument {arg!r} of kernel {event.name} is no number{_place(event)}"
             )
-        found = self._scope.expr(arg)
-        if (found.kind is SymKind.FLOAT) != param.dtype.is_floating:
-            raise ConversionError(
-                "FE303", f"kernel {event.name} takes {found} as {param.dtype.value}{_place(event)}"
-            )
-        return found
+        return self._scope.expr(arg)
 
 
 def _place(event: CallTriton) -> str:

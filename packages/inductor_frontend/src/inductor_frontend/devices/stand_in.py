@@ -17,12 +17,13 @@ import torch
 from torch._dynamo import device_interface
 from torch._inductor.constant_folding import ConstantFolder
 from torch._subclasses import fake_tensor
+from torch.utils._triton import has_triton_package
 
 from inductor_frontend.devices.guard import idle_guard
 from inductor_frontend.devices.host import folding_on_host
 from inductor_frontend.devices.properties import GpuProperties
 
-__all__ = ["stand_in"]
+__all__ = ["named_target", "stand_in"]
 
 # Any in this file: upstream's devices are numbers, strings or torch.device, and its hooks take and give anything.
 
@@ -129,6 +130,21 @@ def _cuda(gpu: GpuProperties) -> dict[str, Callable[..., Any]]:
 
 
 @contextmanager
+def named_target(gpu: GpuProperties) -> Iterator[None]:
+    """Triton's driver for its length: it names the target, which is enough for upstream to find out what the kernels of
+    a model write."""
+    if not has_triton_package():
+        yield
+        return
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime.driver import driver
+
+    target = GPUTarget("cuda", gpu.major * 10 + gpu.minor, gpu.warp_size)
+    with mock.patch.object(driver, "_active", mock.Mock(get_current_target=lambda: target)):
+        yield
+
+
+@contextmanager
 def stand_in(gpu: GpuProperties) -> Iterator[None]:
     """For its length, this process seems to have one GPU of this kind, `cuda:0`: fake tensors can live there, and
     upstream schedules and writes kernels for it. Everything is as before afterwards, also after errors."""
@@ -146,6 +162,7 @@ def stand_in(gpu: GpuProperties) -> Iterator[None]:
         stack.enter_context(mock.patch.object(fake_tensor, "init_gpu_context"))
         folding = folding_on_host(ConstantFolder.run_node)
         stack.enter_context(mock.patch.object(ConstantFolder, "run_node", folding))
+        stack.enter_context(named_target(gpu))
         stack.callback(_forget)
         _forget()
         yield

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from inductor_frontend.devices.properties import GpuProperties, properties_of
-from inductor_frontend.devices.stand_in import stand_in
+from inductor_frontend.devices.properties import DEVICES, GpuProperties, properties_of
+from inductor_frontend.devices.stand_in import named_target, stand_in
 from inductor_frontend.errors import CaptureError
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device
@@ -27,7 +27,9 @@ class Place:
 
     def here(self) -> AbstractContextManager[None]:
         """For its length, upstream finds such a device in this machine."""
-        return nullcontext() if self.gpu is None else stand_in(self.gpu)
+        if self.gpu is not None:
+            return stand_in(self.gpu)
+        return nullcontext() if torch.cuda.is_available() else named_target(DEVICES["sm_90"])
 
 
 def place_of(target: Target | str | None, given: GpuProperties | None = None) -> Place:

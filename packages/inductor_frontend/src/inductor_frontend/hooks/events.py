@@ -83,13 +83,15 @@ class DefineTriton:
 
 @dataclass(frozen=True, slots=True)
 class CallTriton:
-    """A call of a Triton kernel. `args` are names of buffers and of sizes, or numbers, in the order of upstream's
-    signature, sizes of the iteration space last; `produced` and `origins` as in `CallKernel`."""
+    """A call of a Triton kernel. `args` are names of buffers and of sizes, upstream's nodes, or numbers, in the order of
+    upstream's signature, then what only the grid needs; `produced` and `origins` as in `CallKernel`. `written` are the
+    parameters that a model's own kernel writes to, None for upstream's kernels."""
 
     name: str
     args: tuple[object, ...]
     produced: frozenset[str]
     origins: tuple[fx.Node, ...]
+    written: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from inductor_frontend._compat import (
 from inductor_frontend.errors import HookError
 from inductor_frontend.hooks.bindings import bind_unbacked
 from inductor_frontend.hooks.events import CallNode
-from inductor_frontend.hooks.wrapper import RecordingWrapper
+from inductor_frontend.hooks.wrapper import RecordingWrapper, record_own_kernel
 
 __all__ = ["RecordingGraph", "RecordingSubgraph"]
 
@@ -94,7 +94,10 @@ class RecordingGraph(GraphLowering):
         for subgraph in subgraphs_of(node):
             assert isinstance(subgraph.graph, RecordingSubgraph)
             subgraph.graph.record()
-        recording.events.append(CallNode(node))
+        if isinstance(node, ir.UserDefinedTritonKernel):
+            record_own_kernel(recording, node)
+        else:
+            recording.events.append(CallNode(node))
 
     def make_subgraph(
         self, gm: GraphModule, example_inputs: list[Any], subgraph_name: str

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from contextlib import suppress
 from typing import Any
 
 from torch._inductor.virtualized import V
@@ -11,9 +13,6 @@ from inductor_frontend.errors import HookError
 
 __all__ = ["kernel_nodes", "translation_unit", "triton_module"]
 
-_TRITON = re.compile(
-    r"async_compile\.triton\('\w+', '''\n(?P<source>.*?)''', device_str='\w+'\)\s*\Z", re.DOTALL
-)
 _BODY = re.compile(r"async_compile\.cpp_pybinding\(\[.*?\], r'''\n(?P<source>.*?)'''\)\s*\Z", re.DOTALL)
 
 
@@ -27,10 +26,16 @@ def translation_unit(name: str, body: str) -> str:
 
 def triton_module(name: str, body: str) -> str:
     """The Python source inside the call that upstream wraps around it; raises HookError FE201."""
-    match = _TRITON.match(body)
-    if match is None:
-        raise HookError("FE201", f"kernel {name} is not wrapped in async_compile.triton: {body[:120]!r}")
-    return match["source"]
+    with suppress(SyntaxError):
+        match ast.parse(body.strip(), mode="eval").body:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name("async_compile"), attr="triton"),
+                args=[_, ast.Constant(str(source))],
+            ):
+                return source
+            case _:
+                pass
+    raise HookError("FE201", f"kernel {name} is not wrapped in async_compile.triton: {body[:120]!r}")
 
 
 def kernel_nodes() -> list[Any]:  # Any: scheduler nodes, whose classes differ between versions

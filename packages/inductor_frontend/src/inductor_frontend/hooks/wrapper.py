@@ -33,7 +33,11 @@ from inductor_frontend.hooks.events import (
 )
 from inductor_frontend.hooks.kernels import kernel_nodes, translation_unit, triton_module
 
-__all__ = ["RecordingWrapper"]
+__all__ = ["RecordingWrapper", "record_own_kernel"]
+
+
+def _list(values: Any) -> list[Any]:  # Any: upstream's arguments
+    return list(values)
 
 
 def _root_buffer(node: ir.IRNode) -> ir.Buffer:
@@ -41,6 +45,21 @@ def _root_buffer(node: ir.IRNode) -> ir.Buffer:
     while not isinstance(node, ir.Buffer):
         node = node.unwrap_view() if isinstance(node, ir.BaseView) else node.data  # type: ignore[attr-defined]  # boxes
     return node
+
+
+def _own_call(name: str, args: tuple[object, ...], node: Any) -> CallTriton:  # Any: see `_own`
+    written = frozenset(key.name for key in node.arg_accesses.read_writes.writes)
+    return CallTriton(name, args, frozenset(), tuple(node.get_origins()), written)
+
+
+def record_own_kernel(wrapper: RecordingWrapper, node: ir.UserDefinedTritonKernel) -> None:
+    """Records a kernel that the model brings along: upstream collects its source, and calls the hooks that define and
+    call a kernel."""
+    wrapper._own = node
+    try:
+        type(node).codegen(node, wrapper)
+    finally:
+        wrapper._own = None
 
 
 class RecordingWrapper(PythonWrapperCodegen):
@@ -52,6 +71,7 @@ class RecordingWrapper(PythonWrapperCodegen):
     def __init__(self, caller: RecordingWrapper | None = None) -> None:
         self.caller = caller
         self.events: list[Event] = []
+        self._own: Any = None  # Any: upstream's class says less of itself than is read of it
         self._unchecked: dict[str, None] = {}
         self._unaligned: dict[str, None] = {}
         super().__init__()  # type: ignore[no-untyped-call]  # upstream's
@@ -197,6 +217,10 @@ class RecordingWrapper(PythonWrapperCodegen):
         original_fxnode_name: object = None,
     ) -> None:
         """Records a kernel call."""
+        if self._own is not None:
+            args = (r if isinstance(r, ir.IRNode) else a for r, a in zip(_list(raw_args), call_args))
+            self.events.append(_own_call(kernel_name, tuple(args), self._own))
+            return
         nodes = kernel_nodes()
         origins = dict.fromkeys(o for n in nodes if n.node is not None for o in n.node.get_origins())
         produced = frozenset(self._made_here(name for n in nodes for name in n.get_buffer_names()))

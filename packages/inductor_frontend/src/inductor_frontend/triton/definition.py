@@ -8,7 +8,7 @@ from typing import Any
 
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.triton.candidates import candidates_of
-from inductor_frontend.triton.grids import grid_of
+from inductor_frontend.triton.grids import grid_of, own_grids
 from inductor_frontend.triton.source import read_source
 from wrapper_ir.expr import Expr
 from wrapper_ir.kernels import ConstantValue, Derivation, TritonConfig
@@ -40,6 +40,7 @@ _TYPES = {
 """Triton's names of element types."""
 
 _ALIGNMENT = 16
+_USER = "user_autotune"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class TritonParam:
 class TritonDefinition:
     """A kernel without what its calls say (what each pointer is used for). Fields as in `wrapper_ir`'s TritonKernel;
     `positions` are those of `params` among the arguments of upstream's calls, whose number is `arguments`, `written` the parameters that it
-    updates in place."""
+    updates in place. `restore` is None where that is every parameter which is updated in place."""
 
     name: str
     source: str
@@ -68,8 +69,10 @@ class TritonDefinition:
     constants: tuple[tuple[str, ConstantValue], ...]
     configs: tuple[TritonConfig, ...]
     grid: tuple[Expr, ...]
+    grid_params: tuple[str, ...]
     derive: tuple[Derivation, ...]
     options: tuple[tuple[str, ConstantValue], ...]
+    restore: tuple[str, ...] | None
     reset: tuple[str, ...]
     size_hints: tuple[tuple[str, int], ...]
     heuristic: str
@@ -93,10 +96,16 @@ def definition_of(name: str, text: str) -> TritonDefinition:
     triton_meta: Mapping[str, Any] = source.arguments["triton_meta"]
     signature: Mapping[str, str] = triton_meta["signature"]
     metas = {n for c in found.configs for n, _ in c.meta}
-    constants = {n: v for n, v in triton_meta.get("constants", {}).items() if n in source.order}
-    given = [n for n in source.order if n in signature and n not in metas]
+    given = [n for n in source.order if n in signature and n not in source.constexprs]
+    known = {**source.defaults, **triton_meta.get("constants", {})}
+    constants = {n: v for n, v in known.items() if n in source.order and n not in metas}
+    for n in given:
+        if signature[n] != "constexpr":
+            constants.pop(n, None)  # a default that is not taken
     divisible = _divisible(name, triton_meta, list(signature))
     names = [n for n in given if n not in constants and signature[n] != "constexpr"]
+    own = found.meta.get("grid_type") == "PrecomputedGrid"
+    configs = own_grids(name, found.meta, found.configs) if own else found.configs
     cooperative = bool(triton_meta.get("launch_cooperative_grid"))
     return TritonDefinition(
         name=name,
@@ -107,13 +116,15 @@ def definition_of(name: str, text: str) -> TritonDefinition:
         positions=tuple(given.index(n) for n in names),
         arguments=len(given),
         constants=tuple((n, constants[n]) for n in source.order if n in constants),
-        configs=found.configs,
-        grid=grid_of(name, found.meta, [n for n, _ in found.configs[0].meta]),
+        configs=configs,
+        grid=configs[0].grid or grid_of(name, found.meta, [n for n, _ in configs[0].meta]),
+        grid_params=tuple(found.meta.get("extra_launcher_args", ())),
         derive=_derivations(found.meta, source.heuristic),
         options=_options(name, triton_meta),
+        restore=found.mutated if source.heuristic == _USER else None,
         reset=found.reset,
         size_hints=found.size_hints,
-        heuristic=source.heuristic,
+        heuristic="user" if source.heuristic == _USER else source.heuristic,
         cooperative=cooperative,
         multiprocessors=triton_meta["device"].multi_processor_count if cooperative else None,
         written=frozenset(found.mutated),
@@ -161,6 +172,8 @@ _READ = (
     "native_matmul",
     "enable_fp_fusion",
     "launch_cooperative_grid",
+    "restore_value",
+    "reset_to_zero",
 )
 _OFF = ("launch_pdl", "disable_ftz", "disable_reductions")
 """Options that mean nothing as long as they are false."""

@@ -6,13 +6,16 @@ from the same facts to one to three expressions.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from inductor_frontend.errors import ConversionError
-from wrapper_ir.expr import Expr, Int, Sym, add, ceildiv, max_, mul
+from wrapper_ir.expr import Expr, Int, Sym, add, ceildiv, floordiv, max_, min_, mul, neg, sub
+from wrapper_ir.kernels import TritonConfig
 
-__all__ = ["GRIDS", "MAX_Y_GRID", "grid_of"]
+__all__ = ["GRIDS", "MAX_Y_GRID", "grid_of", "own_grids", "parse_size"]
 
 # Any in this file: upstream's meta data.
 Meta = Mapping[str, Any]
@@ -143,6 +146,56 @@ GRIDS: Mapping[str, Callable[[_Blocks, Meta], list[Expr]]] = {
     "RoundRobinComboKernelGrid": _round_robin,
 }
 """Upstream's grid classes by name."""
+
+
+def parse_size(kernel: str, text: str) -> Expr:
+    """A size that upstream wrote in Python: whole numbers and names, sums, products, floored quotients, minima and
+    maxima. Raises ConversionError FE303 for anything else."""
+    return _size(kernel, ast.parse(text, mode="eval").body)
+
+
+def _size(kernel: str, node: ast.expr) -> Expr:
+    match node:
+        case ast.Constant(int(value)):
+            return Int(value)
+        case ast.Name(name):
+            return Sym(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return neg(_size(kernel, operand))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_size(kernel, left), _size(kernel, right))
+        case ast.Call(func=ast.Name("max" | "min" as name), args=args, keywords=[]):
+            parts = [_size(kernel, a) for a in args]
+            return max_(*parts) if name == "max" else min_(*parts)
+        case _:
+            raise ConversionError("FE303", f"kernel {kernel} has a grid of {ast.unparse(node)!r}")
+
+
+_OPERATORS: Mapping[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
+    ast.Add: add,
+    ast.Sub: sub,
+    ast.Mult: mul,
+    ast.FloorDiv: floordiv,
+}
+
+
+def own_grids(kernel: str, meta: Meta, configs: Sequence[TritonConfig]) -> tuple[TritonConfig, ...]:
+    """The configs of a kernel whose grid is another one for each of them, each with its own."""
+    found = []
+    for config in configs:
+        facts = {**dict(config.meta), "num_warps": config.num_warps, "num_stages": config.num_stages}
+        texts = next(
+            (
+                g["python"]
+                for g in meta["precomputed_grids"]
+                if all(facts.get(k) == v for k, v in g["config"].items() if k in facts)
+            ),
+            None,
+        )
+        if texts is None:
+            raise ConversionError("FE303", f"kernel {kernel}: a config has no grid")
+        found.append(replace(config, grid=tuple(parse_size(kernel, t) for t in texts)))
+    return tuple(found)
 
 
 def grid_of(kernel: str, meta: Meta, blocks: Sequence[str]) -> tuple[Expr, ...]:

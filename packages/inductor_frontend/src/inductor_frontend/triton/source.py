@@ -10,6 +10,7 @@ from typing import Any
 from torch._inductor.runtime import hints
 
 from inductor_frontend.errors import ConversionError
+from wrapper_ir.types import DType
 
 __all__ = ["KernelSource", "read_source"]
 
@@ -23,12 +24,14 @@ _ONLY_HEURISTICS = ("triton_heuristics", "AutotuneHint", "ReductionHint", "TileH
 
 @dataclass(frozen=True, slots=True)
 class KernelSource:
-    """A kernel's module, without what only upstream's tuner reads. `order` are the function's parameters, `heuristic`
-    and `arguments` the call that decorated it."""
+    """A kernel's module, without what only upstream's tuner reads. `order` are the function's parameters, of which
+    `constexprs` are known to the compiler, and `defaults` have values where nobody gives one; `heuristic` and `arguments` the call that decorated it."""
 
     text: str
     entry: str
     order: tuple[str, ...]
+    constexprs: frozenset[str]
+    defaults: Mapping[str, Any]
     heuristic: str
     arguments: Mapping[str, Any]
 
@@ -54,6 +57,8 @@ def read_source(name: str, text: str) -> KernelSource:
         text=f"{_imports(module, _names(kept, call))}\n{body.strip()}\n",
         entry=function.name,
         order=tuple(a.arg for a in function.args.args),
+        constexprs=frozenset(a.arg for a in function.args.args if _is_constexpr(a)),
+        defaults=_defaults(name, function),
         heuristic=call.func.attr,
         arguments={k.arg: _value(name, k.value) for k in call.keywords if k.arg is not None},
     )
@@ -76,6 +81,16 @@ def _heuristic(name: str, function: ast.FunctionDef) -> ast.Call:
     ):
         return call
     raise ConversionError("FE303", f"kernel {name} is decorated by {ast.unparse(call)[:80]!r}")
+
+
+def _is_constexpr(parameter: ast.arg) -> bool:
+    return parameter.annotation is not None and "constexpr" in ast.unparse(parameter.annotation)
+
+
+def _defaults(name: str, function: ast.FunctionDef) -> dict[str, Any]:
+    values = function.args.defaults
+    named = function.args.args[len(function.args.args) - len(values) :]
+    return {p.arg: _value(name, v) for p, v in zip(named, values, strict=True)}
 
 
 def _lines(node: ast.stmt | ast.expr) -> set[int]:
@@ -113,6 +128,15 @@ def _imports(module: ast.Module, used: set[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def _dtype(kernel: str, name: str) -> DType:
+    """An element type by Triton's name for it."""
+    torch_name = {"int1": "bool", "float8e4nv": "float8_e4m3fn", "float8e5": "float8_e5m2"}.get(name, name)
+    for dtype in DType:
+        if dtype.torch_name == torch_name:
+            return dtype
+    raise ConversionError("FE303", f"kernel {kernel}: a constant is tl.{name}, which is no element type")
+
+
 def _value(name: str, node: ast.expr) -> Any:
     """The value of an argument: a literal, an enumeration of upstream's, or the properties of a device."""
     match node:
@@ -132,6 +156,10 @@ def _value(name: str, node: ast.expr) -> Any:
             return set()
         case ast.Call(func=ast.Name("float"), args=[ast.Constant(value)], keywords=[]):
             return float(str(value))
+        case ast.Attribute(
+            value=ast.Name("tl") | ast.Attribute(value=ast.Name("triton"), attr="language"), attr=dtype
+        ):
+            return _dtype(name, dtype)
         case ast.Name("__file__"):
             return ""
         case ast.Call(func=ast.Name("DeviceProperties"), args=[]):

@@ -1,0 +1,190 @@
+"""Triton kernels that a model brings along: what is captured of them, and what makes two of them the same."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from inductor_frontend import CaptureOptions, capture
+from wrapper_ir.expr import print_expr
+from wrapper_ir.interp import call
+from wrapper_ir.kernels import Access, TritonKernel, content_hash
+from wrapper_ir.ops import Launch
+from wrapper_ir.program import Program
+from wrapper_ir.registry import machine
+
+pytest.importorskip("triton", reason="the kernels are Triton's")
+
+A, B = torch.randn(50, 6), torch.randn(50, 6)
+
+TEXT = '''
+import torch
+import triton
+import triton.language as tl
+
+SCALE = tl.constexpr(3)
+
+
+@triton.jit
+def scaled(x):
+    return x * SCALE
+
+
+@triton.jit
+def add(a, b, out, n, factor, BLOCK: tl.constexpr, WIDE: tl.constexpr = False):
+    """Adds; the text has a \\\\ and quotes."""
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = o < n
+    x = tl.load(a + o, mask=m) + scaled(tl.load(b + o, mask=m))
+    if WIDE:
+        x = x * 2
+    if factor is not None:
+        x = x * factor
+    tl.store(out + o, x, mask=m)
+
+
+@triton.autotune(
+    configs=[triton.Config({"BLOCK": 64}, num_warps=2), triton.Config({"BLOCK": 128}, num_stages=2)],
+    key=["n"],
+    restore_value=["out"],
+    reset_to_zero=["seen"],
+)
+@triton.jit
+def accumulate(a, out, seen, n, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = o < n
+    tl.store(out + o, tl.load(out + o, mask=m) + tl.load(a + o, mask=m), mask=m)
+    tl.store(seen + o, 1.0, mask=m)
+
+
+def adding(a, b):
+    out = torch.empty_like(a)
+    n = a.numel()
+    add[(triton.cdiv(n, 128),)](a, b, out, n, None, BLOCK=128)
+    add[(triton.cdiv(n, 128),)](out, b, out, n, 2.5, BLOCK=128, WIDE=True)
+    return out.sin()
+
+
+def accumulating(a, b):
+    out, seen = b.clone(), torch.zeros_like(b)
+    n = a.numel()
+    accumulate[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](a, out, seen, n)
+    return out * 2, seen
+'''
+
+
+def load(folder: Path, text: str = TEXT) -> ModuleType:
+    """A module of this text, in a file of its own: Triton reads the source of its functions."""
+    path = folder / "own.py"
+    path.write_text(text, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(f"own_{abs(hash(path))}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def own(program: Program) -> list[TritonKernel]:
+    return [k for k in program.kernels if isinstance(k, TritonKernel) and k.heuristic == "user"]
+
+
+def offline(model: Callable[..., Any], **kwargs: Any) -> Program:  # Any: what models return
+    return capture(model, (A, B), target="cuda:sm_90", **kwargs).program
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    return load(tmp_path_factory.mktemp("own"))
+
+
+class TestDefinitions:
+    def test_constants_and_access(self, module: ModuleType) -> None:
+        plain, wide = own(offline(module.adding))
+        assert dict(plain.constants) == {"factor": None, "BLOCK": 128, "WIDE": False}
+        assert dict(wide.constants) == {"BLOCK": 128, "WIDE": True}
+        accesses = {p.name: p.access for p in wide.params}
+        assert accesses == {
+            "a": Access.READ,
+            "b": Access.READ,
+            "out": Access.READWRITE,
+            "n": Access.NONE,
+            "factor": Access.NONE,
+        }
+        # Upstream does not look into a kernel of which a default was taken.
+        assert {p.access for p in plain.params} == {Access.READWRITE, Access.NONE}
+        assert plain.entry == "add"
+        assert "def scaled(x):" in plain.source
+        assert "SCALE" in plain.source.split("def scaled")[1]
+        assert r"a \\ and quotes" in plain.source
+
+    def test_a_grid_computed_by_the_caller(self, module: ModuleType) -> None:
+        program = offline(module.adding)
+        launches = [op for op in program.main.body if isinstance(op, Launch) and op.grid]
+        assert [[print_expr(g) for g in op.grid] for op in launches] == [["3", "1", "1"]] * 2
+
+    def test_grids_of_configs(self, module: ModuleType) -> None:
+        (kernel,) = own(offline(module.accumulating))
+        grids = [[print_expr(g) for g in c.grid] for c in kernel.configs]
+        assert grids == [["5", "1", "1"], ["3", "1", "1"]]
+        assert [(c.num_warps, c.num_stages) for c in kernel.configs] == [(2, 3), (4, 2)]
+        assert (kernel.restore, kernel.reset) == (("out",), ("seen",))
+
+    def test_grids_of_sizes(self, module: ModuleType) -> None:
+        dim = torch.export.Dim("rows", max=1000)
+        program = offline(module.accumulating, dynamic_shapes=({0: dim}, {0: dim}))
+        (kernel,) = own(program)
+        assert len(kernel.grid_params) == 1
+        (launch,) = (op for op in program.main.body if isinstance(op, Launch) and op.grid)
+        assert len(launch.grid) == 1
+
+
+class TestIdentity:
+    """A kernel is its source, with all that it uses, its constants and its configs."""
+
+    def hashes(self, folder: Path, text: str) -> list[str]:
+        folder.mkdir()
+        module = load(folder, text)
+        return [content_hash(k) for k in own(offline(module.adding)) + own(offline(module.accumulating))]
+
+    def test_elsewhere_it_is_the_same(self, tmp_path: Path) -> None:
+        moved = "\n\n# moved\n" + TEXT
+        assert self.hashes(tmp_path / "a", TEXT) == self.hashes(tmp_path / "b", moved)
+
+    @pytest.mark.parametrize(
+        ("old", "new", "changed"),
+        [
+            ("return x * SCALE", "return x * SCALE + 0", [0, 1]),
+            ("tl.constexpr(3)", "tl.constexpr(4)", [0, 1]),
+            ("BLOCK=128)", "BLOCK=256)", [0]),
+            ("num_warps=2", "num_warps=8", [2]),
+        ],
+        ids=["helper", "global", "constant", "config"],
+    )
+    def test_what_it_uses_counts(self, tmp_path: Path, old: str, new: str, changed: list[int]) -> None:
+        before = self.hashes(tmp_path / "a", TEXT)
+        after = self.hashes(tmp_path / "b", TEXT.replace(old, new))
+        assert [i for i, (x, y) in enumerate(zip(before, after, strict=True)) if x != y] == changed
+
+
+class TestRuns:
+    """On CPU tensors, in Triton's interpreter, against the same in torch's own operators."""
+
+    def run(self, model: Callable[..., Any], *args: torch.Tensor) -> Any:  # Any: what models return
+        artifact = capture(model, args, options=CaptureOptions(cpu_kernels="triton"))
+        return call(artifact, machine("torch"), args, {})
+
+    def test_adding(self, module: ModuleType) -> None:
+        want = (((A + 3 * B) + 3 * B) * 2 * 2.5).sin()
+        torch.testing.assert_close(self.run(module.adding, A, B), want)
+
+    def test_accumulating(self, module: ModuleType) -> None:
+        out, seen = self.run(module.accumulating, A, B)
+        torch.testing.assert_close(out, (A + B) * 2)
+        torch.testing.assert_close(seen, torch.ones_like(B))
