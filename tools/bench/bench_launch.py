@@ -125,7 +125,9 @@ class Row:
 def repeated(names: dict[str, Any], call: str, count: int) -> Burst:
     """A function that makes a call `count` times, written out, as a generated wrapper would have it."""
     text = (
-        f"def burst({', '.join(names)}):\n    def make_burst():\n" + f"        {call}\n" * count + "    return make_burst\n"
+        f"def burst({', '.join(names)}):\n    def make_burst():\n"
+        + f"        {call}\n" * count
+        + "    return make_burst\n"
     )
     space: dict[str, Any] = {}
     exec(text, space)
@@ -252,12 +254,12 @@ def inductor(case: Case, tensors: list[torch.Tensor]) -> Burst | None:
     before = len(PyCodeCache.modules)
     torch._dynamo.reset()
     torch.compile(total, fullgraph=True)(*tensors[:-1])
-    made = [
-        v for m in PyCodeCache.modules[before:] for v in vars(m).values() if isinstance(v, CachingAutotuner)
-    ]
+    # generated programs, not the files of single kernels, which are loaded, too
+    programs = [vars(m) for m in PyCodeCache.modules[before:] if hasattr(m, "call")]
+    made = {id(v): v for program in programs for v in program.values() if isinstance(v, CachingAutotuner)}
     if len(made) != 1:
         return None
-    kernel = made[0]
+    (kernel,) = made.values()
     stream = torch._C._cuda_getCurrentRawStream(torch.cuda.current_device())
     names = {f"a{i}": t for i, t in enumerate(tensors)}
     call = f"k.run({', '.join(names)}, {ELEMENTS}, stream=stream)"
@@ -390,7 +392,7 @@ def main() -> int:
     print(text)
     if write:
         write_report("launch", text)
-    missed = [(r.case.arguments, n) for r in rows for n, goal in GOALS.items() if r.ratios.get(n, 0.0) > goal]
+    missed = [(r.case.arguments, n) for r in rows for n, goal in GOALS.items() if r.ratios.get(n, float("inf")) > goal]
     for arguments, name in missed:
         print(f"missed: {arguments} arguments against {name}", file=sys.stderr)
     return 1 if missed else 0

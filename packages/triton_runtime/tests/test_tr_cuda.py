@@ -260,6 +260,8 @@ def test_wrong_arguments_and_the_next_call(load: Load) -> None:
 def test_streams_threads_and_graphs(load: Load) -> None:
     run = load(add_kernel())
     x, out = torch.randn(1 << 20, device="cuda"), torch.zeros(1 << 20, device="cuda")
+    run(x, x, out, 1 << 20)  # the first launch may wait for the device: it brings the code there
+    out.zero_()
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's own
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
