@@ -280,3 +280,24 @@ def compare(x, y, counts, chosen, N: tl.constexpr):
     load(kernel_of(params, clauses, source, entry="compare"))(x, y, counts, chosen)
     assert torch.equal(counts, ((x < y) & (x != 0)).cumsum(0))
     assert torch.equal(chosen, torch.where(((x < y) & (x != 0)) | (x == y), x, y).float())
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("f32", torch.float32), ("f16", torch.float16), ("bf16", torch.bfloat16)]
+)
+def test_atomic_sums_in_small_types(load: Load, name: str, dtype: torch.dtype) -> None:
+    """Several elements of one block add to one place; those outside the mask add nothing."""
+    source = """
+@triton.jit
+def scatter(out, where, values, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    tl.atomic_add(out + tl.load(where + at, inside, other=0), tl.load(values + at, inside, other=0.0), inside)
+"""
+    clauses = "order(out, where, values, n, BLOCK)\n  configs({BLOCK = 32} warps(1) stages(1))\n  grid(ceildiv(n, BLOCK))"
+    params = f"readwrite {name}* out, read i64* where, read {name}* values, i32 n"
+    out, where = torch.ones(5).to(dtype), torch.randint(0, 5, (50,))
+    values = torch.randint(-4, 5, (50,)).to(dtype)  # sums are exact
+    want = out.double().index_add(0, where, values.double())
+    load(kernel_of(params, clauses, source, entry="scatter"))(out, where, values, 50)
+    assert torch.equal(out.double(), want)

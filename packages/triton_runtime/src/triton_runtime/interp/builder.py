@@ -1,0 +1,121 @@
+"""What Triton's own builder leaves out, or computes on the bits of a type that numpy does not have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triton_runtime.interp import floats, libdevice
+
+__all__ = ["Completed"]
+
+# Any: Triton's interpreter has no types
+
+
+class Completed:
+    """Replacements for methods of the interpreter's builder: `install` puts them in; who asked for it takes them out."""
+
+    def __init__(self, interpreter: Any, builder: Any) -> None:
+        import triton.language as tl
+
+        self._interpreter, self._builder, self._tl = interpreter, builder, tl
+        self._handle = interpreter.TensorHandle
+        self._own = {
+            name: getattr(builder, name)
+            for name in (
+                "cast_impl",
+                "create_fp_to_fp",
+                "binary_op",
+                "unary_op",
+                "create_dot",
+                "create_atomic_rmw",
+            )
+        }
+
+    def install(self) -> None:
+        """Replaces the methods, in this builder alone."""
+        self._builder.cast_impl = self.cast
+        self._builder.create_fp_to_fp = self.convert
+        self._builder.binary_op = self.binary
+        self._builder.unary_op = self.unary
+        self._builder.create_dot = self.dot
+        self._builder.create_atomic_rmw = self.atomic
+        self._builder.create_extern_elementwise = self.extern
+        self._builder.get_bf16 = self.bfloat16
+
+    def numbers(self, x: Any) -> Any:
+        """`x` as numpy's own numbers; float32 for types that are kept as bits."""
+        name = x.dtype.scalar.name
+        if name not in floats.FORMATS or x.data.dtype == bool:
+            return x  # results of comparisons carry the type of what was compared
+        return self._handle(floats.decode(name, x.data), self._tl.float32)
+
+    def of_type(self, x: Any, wanted: Any) -> Any:
+        """Numbers of numpy as elements of a type."""
+        if wanted.name in floats.FORMATS:
+            return self._handle(floats.encode(wanted.name, x.data), wanted)
+        return self._own["cast_impl"](x, wanted)
+
+    def cast(self, src: Any, dst_type: Any) -> Any:
+        """Conversion to the nearest number."""
+        return self.of_type(self.numbers(src), dst_type.scalar)
+
+    def convert(self, src: Any, dst_type: Any, rounding_mode: Any) -> Any:
+        """Conversion between floats, rounded as asked."""
+        nearest = rounding_mode in (None, self._interpreter._ir.ROUNDING_MODE.RTNE)
+        return (
+            self.cast(src, dst_type)
+            if nearest
+            else self._own["create_fp_to_fp"](src, dst_type, rounding_mode)
+        )
+
+    def binary(self, lhs: Any, rhs: Any, op: Any) -> Any:
+        """Arithmetic and comparisons."""
+        kind = lhs.dtype.scalar
+        if kind.name not in floats.FORMATS:
+            return self._own["binary_op"](lhs, rhs, op)
+        result = self._own["binary_op"](self.numbers(lhs), self.numbers(rhs), op)
+        return (
+            self.of_type(result, kind) if result.data.dtype == np.float32 else self._handle(result.data, kind)
+        )
+
+    def unary(self, arg: Any, op: Any) -> Any:
+        """Functions of one number."""
+        kind, result = arg.dtype.scalar, self._own["unary_op"](self.numbers(arg), op)
+        return self.of_type(result, kind) if kind.name in floats.FORMATS else result
+
+    def dot(self, a: Any, b: Any, d: Any, *rest: Any) -> Any:
+        """Matrix products."""
+        return self._own["create_dot"](self.numbers(a), self.numbers(b), d, *rest)
+
+    def atomic(self, op: Any, ptr: Any, val: Any, mask: Any, *rest: Any) -> Any:
+        """Atomic updates; sums of types that are kept as bits go one after the other, because several may add to one
+        place. Nothing else runs meanwhile."""
+        kind = val.dtype.scalar
+        if kind.name not in floats.FORMATS or op != self._interpreter._ir.ATOMIC_OP.FADD:
+            return self._own["create_atomic_rmw"](op, ptr, val, mask, *rest)
+        places, active = ptr.data.reshape(-1), mask.data.reshape(-1)
+        before = np.zeros(places.shape, dtype=val.data.dtype)
+        for i, number in enumerate(self.numbers(val).data.reshape(-1)):
+            place = self._handle(places[i : i + 1], ptr.dtype)
+            one = self._handle(active[i : i + 1], self._tl.int1)
+            found = self._builder.create_masked_load(place, one, None, None, None, False)
+            total = floats.encode(kind.name, floats.decode(kind.name, found.data) + number)
+            self._builder.create_masked_store(place, self._handle(total, kind), one, None, None)
+            before[i] = found.data[0]
+        return self._handle(before.reshape(val.data.shape), kind)
+
+    def extern(
+        self, _library: str, _path: str, symbol: str, args: list[Any], result: Any, _pure: bool
+    ) -> Any:
+        """Device functions, by their symbols."""
+        function = libdevice.find(symbol)
+        if function is None:
+            raise NotImplementedError(f"the interpreter has no version of device function {symbol}")
+        data = np.asarray(function(*(a.data for a in args)))
+        return self._handle(data.astype(self._interpreter._get_np_dtype(result.scalar)), result.scalar)
+
+    def bfloat16(self, value: float) -> Any:
+        """A constant."""
+        return self._handle(floats.encode("bf16", np.array([value], dtype=np.float32)), self._tl.bfloat16)
