@@ -43,6 +43,13 @@ CLAUSES = "order(x_ptr, n, BLOCK)\n  configs({BLOCK = 128} warps(4) stages(1))\n
 PARAMS = "readwrite f32* x_ptr, i32 n"
 
 
+@pytest.fixture(autouse=True)
+def findable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiler processes find the jobs of this file."""
+    root = Path(__file__).resolve().parents[3]
+    monkeypatch.setenv("PYTHONPATH", f"{root}:{os.environ.get('PYTHONPATH', '')}")
+
+
 def cuda(arch: str) -> Target:
     return Target(device=Device("cuda", 0), arch=arch)
 
@@ -284,11 +291,7 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
         "print(pool.submit(t.echo, b'pid ').result().decode(), flush=True)\n"
         "time.sleep(60)\n"
     )
-    root = Path(__file__).resolve().parents[3]
-    environment = os.environ | {"PYTHONPATH": f"{root}:{os.environ.get('PYTHONPATH', '')}"}
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=root, env=environment
-    ) as parent:
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline().split()[1])
         os.kill(pid, 0)
