@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from inductor_frontend import CaptureOptions, capture
+from inductor_frontend._compat import defers_input_checks
 from wrapper_ir.expr import print_expr
 from wrapper_ir.interp import call
 from wrapper_ir.kernels import Access, TritonKernel, content_hash
@@ -136,6 +137,7 @@ class TestDefinitions:
         assert [(c.num_warps, c.num_stages) for c in kernel.configs] == [(2, 3), (4, 2)]
         assert (kernel.restore, kernel.reset) == (("out",), ("seen",))
 
+    @pytest.mark.skipif(not defers_input_checks(), reason="torch 2.11 itself fails on grids of dynamic sizes")
     def test_grids_of_sizes(self, module: ModuleType) -> None:
         dim = torch.export.Dim("rows", max=1000)
         program = offline(module.accumulating, dynamic_shapes=({0: dim}, {0: dim}))

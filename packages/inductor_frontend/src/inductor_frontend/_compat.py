@@ -32,6 +32,7 @@ __all__ = [
     "symbol_hint",
     "symbol_range",
     "takes_offsets_off",
+    "written_parameters",
 ]
 
 
@@ -122,6 +123,18 @@ def subgraphs_of(node: ir.ExternKernel) -> list[ir.Subgraph]:
         case _:
             return []
     return [s for s in found if s is not None]
+
+
+def written_parameters(node: Any) -> frozenset[str]:
+    """The parameters of a model's own Triton kernel (a UserDefinedTritonKernel) that it writes to, as far as upstream
+    knows; before 2.12 the node kept the tensors alone, so all parameters that are given one of them count."""
+    accesses = getattr(node, "arg_accesses", None)
+    if accesses is not None:
+        return frozenset(key.name for key in accesses.read_writes.writes)
+    written = {buffer.get_name() for buffer in node.mutable_args}
+    return frozenset(
+        name for name, arg in node.kwargs.items() if isinstance(arg, ir.IRNode) and arg.get_name() in written
+    )
 
 
 def guard_texts(exported: Any) -> list[str]:

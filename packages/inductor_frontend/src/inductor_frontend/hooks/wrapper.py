@@ -15,7 +15,7 @@ from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.virtualized import V
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
-from inductor_frontend._compat import defers_input_checks
+from inductor_frontend._compat import defers_input_checks, written_parameters
 from inductor_frontend.errors import HookError
 from inductor_frontend.hooks.events import (
     Alias,
@@ -48,8 +48,7 @@ def _root_buffer(node: ir.IRNode) -> ir.Buffer:
 
 
 def _own_call(name: str, args: tuple[object, ...], node: Any) -> CallTriton:  # Any: see `_own`
-    written = frozenset(key.name for key in node.arg_accesses.read_writes.writes)
-    return CallTriton(name, args, frozenset(), tuple(node.get_origins()), written)
+    return CallTriton(name, args, frozenset(), tuple(node.get_origins()), written_parameters(node))
 
 
 def record_own_kernel(wrapper: RecordingWrapper, node: ir.UserDefinedTritonKernel) -> None:
