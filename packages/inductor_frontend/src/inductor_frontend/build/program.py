@@ -33,6 +33,7 @@ from inductor_frontend.provenance import ProvenanceReader
 from wrapper_ir.builder import ProgramBuilder
 from wrapper_ir.ops import UNKNOWN
 from wrapper_ir.program import Ownership, Program, Target
+from wrapper_ir.types import Device
 from wrapper_ir.values import Value
 
 __all__ = ["GraphProgram", "build_program"]
@@ -71,9 +72,18 @@ class BuildContext:
     target: Target = field(default_factory=Target)
 
 
+def target_of(graph: RecordingGraph, asked: Target) -> Target:
+    """What was asked for; where that is the default, a GPU of this machine if the graph runs there."""
+    if asked != Target() or graph.device_type != "cuda":
+        return asked
+    index = min(graph.device_idxs, default=0)
+    major, minor = torch.cuda.get_device_capability(index)
+    return Target(device=Device("cuda", index), arch=f"sm_{major}{minor}")
+
+
 class _Builder:
     def __init__(self, graph: RecordingGraph, context: BuildContext) -> None:
-        self.builder = ProgramBuilder(context.target)
+        self.builder = ProgramBuilder(target_of(graph, context.target))
         self.graph = graph
         self.context = context
         self.roles = context.roles
