@@ -7,7 +7,9 @@ main program again. One that dies takes only its own job with it.
 from __future__ import annotations
 
 import json
+import os
 import queue
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -92,12 +94,14 @@ class _Worker:
 
     def __init__(self) -> None:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
+        self._cache = tempfile.mkdtemp(prefix="triton-worker-")
         self._process = subprocess.Popen(
             # -P: the folder that we happen to run in is no place for modules
             [sys.executable, "-P", "-m", "triton_runtime.compile.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            env=os.environ | {"TRITON_CACHE_DIR": self._cache},
         )
         self.pid = self._process.pid
 
@@ -149,6 +153,7 @@ class _Worker:
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._errors.close()
+        shutil.rmtree(self._cache, ignore_errors=True)  # where the process was killed
 
     def _stop(self, late: threading.Event) -> None:
         late.set()

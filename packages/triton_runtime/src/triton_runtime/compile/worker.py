@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 import traceback
 from typing import BinaryIO
 
@@ -46,9 +45,8 @@ def main() -> None:
     jobs = sys.stdin.buffer
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    # Triton's own cache would serve what someone else put there; ours is around this process.
-    cache = tempfile.mkdtemp(prefix="triton-worker-")
-    os.environ["TRITON_CACHE_DIR"] = cache
+    # Triton's own cache would serve what someone else put there; this process has one of its own.
+    cache = os.environ["TRITON_CACHE_DIR"]
     try:
         while (job := read_message(jobs)) is not None:
             write_message(results, *_answer(job))
