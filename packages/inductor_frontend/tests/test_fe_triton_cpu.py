@@ -37,6 +37,10 @@ MODELS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {  # An
         lambda x, i, s: x.scatter_add(0, i, s),
         (torch.randn(5, 4), torch.randint(0, 5, (3, 4)), torch.randn(3, 4)),
     ),
+    "numbers in tensors": (
+        lambda x, a, b, c: ((x + a) * b, x.where(c, -x)),
+        (torch.randn(9), torch.tensor(2.5), torch.tensor(3), torch.tensor(True)),
+    ),
     "norm": (nn.LayerNorm(64).eval(), (torch.randn(4, 64),)),
     "matmul": (nn.Sequential(nn.Linear(16, 32), nn.GELU()).eval(), (torch.randn(4, 16),)),
 }

@@ -15,11 +15,12 @@ from inductor_frontend.errors import ConversionError, at_node
 from inductor_frontend.hooks.events import AllocateWorkspace, CallTriton, DefineTriton
 from inductor_frontend.triton import TritonDefinition, definition_of
 from inductor_frontend.triton.definition import TritonParam
-from wrapper_ir.expr import Expr, Float, Int, SymKind
+from wrapper_ir.expr import Expr, Float, Int, Item, SymKind, to_bool, where
 from wrapper_ir.kernels import Access, KernelParam, ParamKind, TritonKernel
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import AllocPurpose, Arg, ZeroMode
-from wrapper_ir.types import StorageType, TensorType
+from wrapper_ir.program import SymbolDef
+from wrapper_ir.types import DType, StorageType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["TritonKernels", "TritonTable"]
@@ -225,12 +226,27 @@ class TritonKernels:
         return value
 
     def _number(self, param: TritonParam, arg: object, event: CallTriton) -> Expr:
-        found = self._size(arg, event)
+        held = self._scope.find(arg) if isinstance(arg, str) else None
+        found = self._size(arg, event) if held is None else self._read(held)
         if (found.kind is SymKind.FLOAT) != param.dtype.is_floating:
             raise ConversionError(
                 "FE303", f"kernel {event.name} takes {found} as {param.dtype.value}{_place(event)}"
             )
         return found
+
+    def _read(self, held: Value) -> Expr:
+        """What a tensor of one element holds at this launch: upstream hands such tensors of the host to kernels by
+        value."""
+        dtype = held.type.dtype if isinstance(held.type, TensorType) else None
+        item = Item(held)
+        kind = SymKind.FLOAT if dtype is None or dtype.is_floating else SymKind.INT
+        wish, count = f"{held.name}_number", 0
+        name = wish
+        while self._scope.symbols.known(name) is not None:
+            count += 1
+            name = f"{wish}_{count}"
+        number = where(to_bool(item), Int(1), Int(0)) if dtype is DType.BOOL else item
+        return self._scope.symbols.define_own(SymbolDef(name=name, kind=kind, backed=False), number)
 
     def _size(self, arg: object, event: CallTriton) -> Expr:
         if isinstance(arg, int):
