@@ -159,7 +159,8 @@ class TestOffline:
 
     def test_another_process_captures_the_same(self) -> None:
         there = subprocess.run(
-            [sys.executable, "-W", "ignore", __file__],
+            [sys.executable, "-W", "ignore", "-m", "packages.inductor_frontend.tests.test_fe_triton"],
+            cwd=Path(__file__).parents[3],
             env={**os.environ, "PYTHONHASHSEED": "1"},
             capture_output=True,
             text=True,
