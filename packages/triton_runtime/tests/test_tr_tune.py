@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import subprocess
 import sys
@@ -39,10 +38,8 @@ def pointer(name: str, access: Access) -> KernelParam:
 class TestPreserved:
     PARAMS = (pointer("x", Access.READ), pointer("y", Access.READWRITE), pointer("out", Access.WRITE))
 
-    def preserved(self, args: Sequence[Tensor], budget: int = 1 << 20, **changes: Any) -> Preserved:
-        return Preserved(
-            dataclasses.replace(TRITON, **{"params": self.PARAMS, "restore": (), **changes}), args, budget
-        )
+    def preserved(self, args: Sequence[Tensor], budget: int = 1 << 20, **kept: Any) -> Preserved:
+        return Preserved(self.PARAMS, args, budget, **kept)
 
     def test_only_what_is_read_and_written_is_copied(self) -> None:
         x, y, out = torch.ones(4), torch.ones(4), torch.ones(4)

@@ -100,7 +100,7 @@ class ByteStore(Protocol):
     """Keeps bytes under keys that say all about them, so that what is found is never stale."""
 
     def get(self, key: str) -> bytes | None:
-        """The bytes under `key` (hexadecimal digits), or None."""
+        """The bytes under `key`, or None."""
         ...
 
     def put(self, key: str, data: bytes) -> None:

@@ -7,33 +7,23 @@ import logging
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal
 
 from triton_runtime.choose.options import ChoiceOptions, Pick
-from triton_runtime.errors import TritonRuntimeError, TuningError
+from triton_runtime.errors import TuningError
+from triton_runtime.protocols import ByteStore
 from triton_runtime.tune.arguments import Preserved
 from triton_runtime.tune.decide import decide
-from triton_runtime.tune.measure import Timer, measure
+from triton_runtime.tune.distance import distance
+from triton_runtime.tune.measure import Timer, attempt, measure
 from triton_runtime.tune.tuner import Where
 from wrapper_ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, multi_hash
 from wrapper_ir.protocols import LoadedKernel
 
-__all__ = ["ChoiceStore", "MultiLaunch", "nearest"]
+__all__ = ["MultiLaunch", "nearest"]
 
 _LOG = logging.getLogger(__name__)
 # Any in this file: arguments of launches, tensors and numbers.
-
-
-class ChoiceStore(Protocol):
-    """Where choices outlive the process."""
-
-    def get(self, key: str) -> bytes | None:
-        """What was put under `key`, or None."""
-        ...
-
-    def put(self, key: str, data: bytes) -> None:
-        """Keeps `data`."""
-        ...
 
 
 class MultiLaunch:
@@ -51,7 +41,7 @@ class MultiLaunch:
         loaded: Mapping[str, LoadedKernel],
         timer: Timer,
         where: Where,
-        store: ChoiceStore | None = None,
+        store: ByteStore | None = None,
         options: ChoiceOptions | None = None,
     ) -> None:
         """Raises TuningError TR604 for a forced index that the kernel does not have."""
@@ -115,54 +105,36 @@ class MultiLaunch:
     def _measured(self, args: tuple[Any, ...]) -> int:
         """Measures every kernel that runs; the first in order wins among equals."""
         keys = [str(i) for i in range(len(self._loaded))]
-        runs: dict[str, Callable[[], object]] = {}
-        failed: list[str] = []
-        with Preserved(self._merged(), args, self.options.budget) as preserved:
-            for key, loaded, takes in zip(keys, self._loaded, self._takes, strict=True):
-                run = _bound(loaded, takes(args))
-                try:
-                    preserved.ready()
-                    run()
-                except (TritonRuntimeError, RuntimeError) as error:
-                    failed.append(
-                        f"{self.kernel.variants[int(key)].kernel}: {str(error).partition(chr(10))[0]}"
-                    )
-                else:
-                    runs[key] = run
-            if not runs:
-                reasons = "".join(f"\n  {reason}" for reason in failed)
+        runs = {
+            key: _bound(loaded, takes(args))
+            for key, loaded, takes in zip(keys, self._loaded, self._takes, strict=True)
+        }
+        restore, reset = self._kept("restore"), self._kept("reset")
+        with Preserved(self.kernel.params, args, self.options.budget, restore, reset) as preserved:
+            able, failed = attempt(runs, preserved.ready)
+            if not able:
+                reasons = "".join(
+                    f"\n  {self.kernel.variants[int(key)].kernel}: {why}" for key, why in failed.items()
+                )
                 raise TuningError("TR602", f"none of the kernels of @{self.kernel.name} runs:{reasons}")
-            times = measure(runs, self._timer, self.options.rounds, before=preserved.ready)
+            times = measure(able, self._timer, self.options.rounds, before=preserved.ready)
         decision = decide(times, keys, noise=self.options.noise)
         index = int(decision.winner)
         if self._store is not None:
             self._store.put(self._key(), json.dumps({"choice": index}).encode())
         return self._picked(index, "measured", tuple(decision.medians.get(key) for key in keys))
 
-    def _merged(self) -> TritonKernel:
-        """What arguments have to survive: the launch's parameters, with what any kernel restores and resets."""
-        first = self._kernels[self.kernel.variants[0].kernel]
-        assert isinstance(first, TritonKernel)
-        names: dict[str, list[str]] = {"restore": [], "reset": []}
+    def _kept(self, which: Literal["restore", "reset"]) -> set[str]:
+        """The launch's parameters that any of the kernels restores, or resets."""
+        found: set[str] = set()
         for variant in self.kernel.variants:
             inner = self._kernels[variant.kernel]
             assert isinstance(inner, TritonKernel)
             outer = {
                 p.name: self.kernel.params[i].name for p, i in zip(inner.params, variant.args, strict=True)
             }
-            names["restore"] += [outer[name] for name in inner.restore]
-            names["reset"] += [outer[name] for name in inner.reset]
-        return TritonKernel(
-            name=self.kernel.name,
-            params=self.kernel.params,
-            source=first.source,
-            entry=first.entry,
-            order=(),
-            configs=(),
-            grid=(),
-            restore=tuple(dict.fromkeys(names["restore"])),
-            reset=tuple(dict.fromkeys(names["reset"])),
-        )
+            found.update(outer[name] for name in getattr(inner, which))
+        return found
 
     # --- choices that outlive the process
 
@@ -235,8 +207,4 @@ def _distance(hints: Hints, sizes: Sequence[Sequence[int]]) -> float:
     pairs = [pair for h, s in zip(hints, sizes) for pair in zip(h, s)]
     if any(hint is None for hint, _ in pairs):
         return math.inf
-    return sum(abs(_log2(hint) - _log2(size)) for hint, size in pairs if hint is not None)
-
-
-def _log2(x: int) -> float:
-    return math.log2(x) if x > 0 else -1.0
+    return distance((hint, size) for hint, size in pairs if hint is not None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from wrapper_ir.kernels import TritonKernel
+from wrapper_ir.kernels import KernelParam
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,14 +25,21 @@ class Preserved:
     them, also after a failure. What a kernel only writes is left as the last run made it: a real launch follows.
     """
 
-    def __init__(self, kernel: TritonKernel, args: Sequence[Any], budget: int) -> None:
-        tensors = {p.name: (p, a) for p, a in zip(kernel.params, args) if hasattr(a, "untyped_storage")}
+    def __init__(
+        self,
+        params: Sequence[KernelParam],
+        args: Sequence[Any],
+        budget: int,
+        restore: Collection[str] = (),
+        reset: Collection[str] = (),
+    ) -> None:
+        tensors = {p.name: (p, a) for p, a in zip(params, args) if hasattr(a, "untyped_storage")}
         read = {_key(a) for p, a in tensors.values() if p.access.reads}
         self._copies: list[tuple[Tensor, Tensor]] = []
-        self._reset = [tensors[name][1] for name in kernel.reset if name in tensors]
+        self._reset = [tensors[name][1] for name in reset if name in tensors]
         wanted: dict[int, Tensor] = {}
         for name, (param, tensor) in tensors.items():
-            if name in kernel.restore or (param.access.writes and _key(tensor) in read):
+            if name in restore or (param.access.writes and _key(tensor) in read):
                 wanted.setdefault(_key(tensor), tensor)
         for tensor in wanted.values():
             whole = _bytes(tensor)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["MeasureOptions", "Timer", "measure"]
+from triton_runtime.errors import TritonRuntimeError
+
+__all__ = ["MeasureOptions", "Timer", "attempt", "measure", "reason"]
 
 
 class Timer(Protocol):
@@ -31,6 +33,28 @@ class MeasureOptions:
     def __post_init__(self) -> None:
         if not (0 < self.trial <= self.rounds and self.loser >= 1 and self.warm_up >= 0):
             raise ValueError(f"no measurement has such options: {self}")
+
+
+def attempt(
+    candidates: Mapping[str, Callable[[], object]], before: Callable[[], object]
+) -> tuple[dict[str, Callable[[], object]], dict[str, str]]:
+    """Runs each once, `before` first: those that can be measured, and why the others cannot (no memory, say)."""
+    able: dict[str, Callable[[], object]] = {}
+    failed: dict[str, str] = {}
+    for key, run in candidates.items():
+        try:
+            before()
+            run()
+        except (TritonRuntimeError, RuntimeError) as error:
+            failed[key] = reason(error)
+        else:
+            able[key] = run
+    return able, failed
+
+
+def reason(error: Exception) -> str:
+    """The first line of what an error says."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def measure(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from triton_runtime.errors import TuningError
 from triton_runtime.tune.decide import Decision, decide
+from triton_runtime.tune.distance import distance
 
 __all__ = ["ARTIFACT_KEY", "Entry", "Place", "TuningRecord"]
 
@@ -80,7 +81,11 @@ class TuningRecord:
             if (p.kernel, p.device, p.compiler, len(p.numbers))
             == (place.kernel, place.device, place.compiler, len(place.numbers))
         ]
-        nearest = min(same, key=lambda p: (_distance(p.numbers, place.numbers), p.numbers), default=None)
+        nearest = min(
+            same,
+            key=lambda p: (distance(zip(p.numbers, place.numbers, strict=True)), p.numbers),
+            default=None,
+        )
         return None if nearest is None else self.entries[nearest]
 
     def with_entry(self, place: Place, entry: Entry) -> TuningRecord:
@@ -152,12 +157,3 @@ def _nanoseconds(values: Iterable[object]) -> tuple[int, ...]:
     if not all(type(v) is int and v >= 0 for v in found):
         raise ValueError("times are whole nanoseconds")
     return tuple(v for v in found if isinstance(v, int))
-
-
-def _distance(a: Sequence[float], b: Sequence[float]) -> float:
-    """Numbers below 1 count as one half."""
-    return sum(abs(_log2(x) - _log2(y)) for x, y in zip(a, b, strict=True))
-
-
-def _log2(x: float) -> float:
-    return math.log2(x) if x >= 1 else -1.0

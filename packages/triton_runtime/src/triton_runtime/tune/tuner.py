@@ -6,18 +6,19 @@ import dataclasses
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from triton_runtime.errors import TritonRuntimeError, TuningError
+from triton_runtime.errors import TuningError
+from triton_runtime.protocols import ByteStore
 from triton_runtime.tune.arguments import Preserved
 from triton_runtime.tune.candidates import config_key, config_of, neighbours, with_config
-from triton_runtime.tune.measure import MeasureOptions, Timer, measure
+from triton_runtime.tune.measure import MeasureOptions, Timer, attempt, measure, reason
 from triton_runtime.tune.record import ARTIFACT_KEY, Entry, Place, TuningRecord
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import Derivation, TritonConfig, TritonKernel, content_hash
 from wrapper_ir.protocols import LoadedKernel
 
-__all__ = ["Gather", "LoadEach", "RecordStore", "TuneOptions", "Tuner", "Where", "record_of", "with_record"]
+__all__ = ["Gather", "LoadEach", "TuneOptions", "Tuner", "Where", "record_of", "with_record"]
 
 _LOG = logging.getLogger(__name__)
 # Any in this file: arguments of launches, tensors and numbers.
@@ -27,18 +28,6 @@ LoadEach = Callable[[Sequence[TritonKernel]], Sequence[LoadedKernel | Exception]
 
 Gather = Callable[[str], Sequence[str]]
 """Gives a text to all processes that tune together, and returns theirs, in one order for all."""
-
-
-class RecordStore(Protocol):
-    """Where records outlive the process."""
-
-    def get(self, key: str) -> bytes | None:
-        """What was put under `key`, or None."""
-        ...
-
-    def put(self, key: str, data: bytes) -> None:
-        """Keeps `data`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +64,7 @@ class Tuner:
         timer: Timer,
         where: Where,
         *,
-        store: RecordStore | None = None,
+        store: ByteStore | None = None,
         gather: Gather | None = None,
         record: TuningRecord | None = None,
         options: TuneOptions | None = None,
@@ -175,7 +164,7 @@ class Tuner:
         return self.options.descent and Derivation.COORDINATE_DESCENT in kernel.derive
 
     def _tune(self, kernel: TritonKernel, args: Sequence[Any], place: Place) -> Entry:
-        with Preserved(kernel, args, self.options.budget) as preserved:
+        with Preserved(kernel.params, args, self.options.budget, kernel.restore, kernel.reset) as preserved:
             entry = self._measured(kernel, kernel.configs, args, preserved)
             if self._descends(kernel) and any(entry.times.values()):
                 entry = self._descended(kernel, entry, args, preserved)
@@ -188,20 +177,11 @@ class Tuner:
     ) -> Entry:
         keys = tuple(map(config_key, configs))
         loaded = self._load_each([with_config(kernel, config) for config in configs])
-        failed: dict[str, str] = {}
-        runs: dict[str, Callable[[], object]] = {}
-        for key, found in zip(keys, loaded, strict=True):
-            if isinstance(found, Exception):
-                failed[key] = _reason(found)
-                continue
-            try:
-                preserved.ready()
-                found(*args)
-            except (TritonRuntimeError, RuntimeError) as error:  # out of memory, too many resources
-                failed[key] = _reason(error)
-            else:
-                runs[key] = _bind(found, args)
-        times = measure(runs, self._timer, self.options.measure, before=preserved.ready)
+        runs = {k: _bind(f, args) for k, f in zip(keys, loaded, strict=True) if not isinstance(f, Exception)}
+        failed = {k: reason(f) for k, f in zip(keys, loaded, strict=True) if isinstance(f, Exception)}
+        able, refused = attempt(runs, preserved.ready)
+        times = measure(able, self._timer, self.options.measure, before=preserved.ready)
+        failed |= refused
         whole = {key: tuple(round(t * 1e9) for t in values) for key, values in times.items()}
         return Entry(order=keys, times=whole, failed=failed)
 
@@ -229,10 +209,6 @@ def _joined(entry: Entry, found: Entry) -> Entry:
     """Listed candidates stay in front."""
     merged = entry.merged(found)
     return dataclasses.replace(merged, order=tuple(dict.fromkeys((*entry.order, *found.order))))
-
-
-def _reason(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def _store_key(place: Place) -> str:

@@ -172,17 +172,19 @@ def _accept(p: OpParser, word: str) -> bool:
 def _config(p: OpParser, expr: Callable[[], Expr]) -> TritonConfig:
     p.expect("{")
     meta = p.items("}", lambda: _named(p))
-    p.expect("warps")
-    p.expect("(")
-    warps = p.integer()
-    p.expect(")")
-    p.expect("stages")
-    p.expect("(")
-    stages = p.integer()
-    p.expect(")")
+    warps, stages = _required(p, "warps"), _required(p, "stages")
     options = p.group("options", lambda: _named(p))
     grid = p.group("grid", expr)
     return TritonConfig(meta=meta, num_warps=warps, num_stages=stages, options=options, grid=grid)
+
+
+def _required(p: OpParser, word: str) -> int:
+    """`word(3)`."""
+    p.expect(word)
+    p.expect("(")
+    number = p.integer()
+    p.expect(")")
+    return number
 
 
 def _name(p: OpParser) -> str:

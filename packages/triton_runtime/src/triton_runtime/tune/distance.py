@@ -1,0 +1,17 @@
+"""How far apart numbers are, for what was tuned or made for other sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+__all__ = ["distance"]
+
+
+def distance(pairs: Iterable[tuple[float, float]]) -> float:
+    """The sum of the distances of logarithms to base 2; those of numbers below 1 count as -1."""
+    return sum(abs(_log2(a) - _log2(b)) for a, b in pairs)
+
+
+def _log2(x: float) -> float:
+    return math.log2(x) if x >= 1 else -1.0
