@@ -27,10 +27,10 @@ from tests import zoo
 from wrapper_ir.expr import print_expr
 from wrapper_ir.json_form import from_json, to_json
 from wrapper_ir.kernels import Access, Derivation, TritonKernel, content_hash
-from wrapper_ir.ops import AllocPurpose, AllocStorage, Launch, ZeroMode
+from wrapper_ir.ops import AllocPurpose, AllocStorage, Copy, Launch, ZeroMode
 from wrapper_ir.program import Program
 from wrapper_ir.text import parse_program, print_program
-from wrapper_ir.types import Device, TensorType
+from wrapper_ir.types import Device, DType, TensorType
 
 pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
 
@@ -156,6 +156,14 @@ class TestOffline:
         exported = torch.export.export(nn.Linear(16, 8), (X,))
         with pytest.raises(CaptureError, match="FE103"):
             capture(exported, (X,), target="cuda:sm_90")
+
+    def test_copies_to_the_host(self) -> None:
+        program = offline(lambda x: ((x + 1).cpu() * 2, x.to("cpu", torch.float64)), X)
+        copies = [op for op in program.main.body if isinstance(op, Copy)]
+        types = [v.type for c in copies for v in (c.src, c.dst) if isinstance(v.type, TensorType)]
+        found = [(str(t.device), t.dtype) for t in types]
+        assert found == [(place, dtype) for dtype in (DType.F32, DType.F64) for place in ("cuda:0", "cpu")]
+        assert {k.kind for k in program.kernels} == {"triton", "cpp"}
 
     def test_another_process_captures_the_same(self) -> None:
         there = subprocess.run(
