@@ -308,7 +308,13 @@ def check_results(case: Case, sides: dict[str, Burst], tensors: list[torch.Tenso
         side()
         torch.cuda.synchronize()
         offset = 1 if name == "Inductor" else 0
-        torch.testing.assert_close(tensors[-1], expected + offset, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            tensors[-1],
+            expected + offset,
+            rtol=1e-4,
+            atol=1e-4,
+            msg=lambda text, name=name: f"{name}, {case.arguments} arguments: {text}",
+        )
 
 
 def one_round(sides: dict[str, Burst], index: int) -> dict[str, float]:

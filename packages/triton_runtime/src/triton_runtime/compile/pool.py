@@ -25,7 +25,6 @@ from triton_runtime.compile.worker import read_message, write_message
 __all__ = ["WorkerDied", "WorkerPool"]
 
 _LAST_WORDS = 2000  # characters of a dead process's errors
-_GOODBYE = 5.0  # seconds that an idle process has to end
 
 
 class WorkerDied(BrokenExecutor):
@@ -56,7 +55,7 @@ class WorkerPool(Executor):
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
         while True:
             try:
-                self._idle.get_nowait().end()
+                self._idle.get_nowait().kill()
             except queue.Empty:
                 return
 
@@ -129,19 +128,9 @@ class _Worker:
         status = self._process.wait()
         raise WorkerDied(f"a compiler process ended with status {status}{self._last_words()}")
 
-    def end(self) -> None:
-        """Ends an idle process, gently first."""
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(_GOODBYE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-        self._close()
-
     def kill(self) -> None:
-        """Ends a process that is not to be trusted any more."""
+        """Ends the process at once: one that is idle has nothing to lose, and an interpreter that has loaded torch may take
+        seconds to leave by itself."""
         self._process.kill()
         assert self._process.stdin is not None
         with suppress(OSError):  # over what was still to be written to it
