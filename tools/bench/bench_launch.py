@@ -262,7 +262,14 @@ def inductor(case: Case, tensors: list[torch.Tensor]) -> Burst | None:
     (kernel,) = made.values()
     stream = torch._C._cuda_getCurrentRawStream(torch.cuda.current_device())
     names = {f"a{i}": t for i, t in enumerate(tensors)}
-    call = f"k.run({', '.join(names)}, {ELEMENTS}, stream=stream)"
+    *inputs, output = names
+    pointers = [name for name in kernel.triton_meta["signature"] if "_ptr" in name]
+    if len(pointers) != len(tensors):
+        print(f"Inductor's kernel has the parameters {pointers}", file=sys.stderr)
+        return None
+    # a long sum is written into a buffer that comes first; the inputs' order does not change a sum
+    ordered = [output if "out" in name.partition("_ptr")[0] else inputs.pop(0) for name in pointers]
+    call = f"k.run({', '.join(ordered)}, {ELEMENTS}, stream=stream)"
     burst = repeated({"k": kernel, "stream": stream, **names}, call, BURST)
     try:
         burst()

@@ -22,6 +22,7 @@ from torch._subclasses import fake_tensor
 
 from inductor_frontend import CaptureError, CaptureOptions, capture
 from inductor_frontend._compat import defers_input_checks
+from inductor_frontend.build import kernels as build_kernels
 from inductor_frontend.devices import DEVICES, stand_in
 from tests import zoo
 from wrapper_ir.expr import print_expr
@@ -64,6 +65,18 @@ def the_kernel(program: Program) -> TritonKernel:
     (kernel,) = program.kernels
     assert isinstance(kernel, TritonKernel)
     return kernel
+
+
+def test_vector_instructions_of_this_machine_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Upstream finds them out by compiling and running programs, which takes half a minute where it was never done."""
+
+    def ask() -> None:
+        raise AssertionError("asked for the CPU's vector instructions")
+
+    monkeypatch.setattr(build_kernels, "pick_vec_isa", ask)
+    offline(torch.nn.functional.gelu, X)
+    with pytest.raises(AssertionError, match="vector instructions"):
+        capture(nn.GELU(), (X,))
 
 
 def storages(program: Program) -> list[AllocStorage]:

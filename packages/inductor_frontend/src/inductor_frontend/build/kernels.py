@@ -71,6 +71,13 @@ def _pointer_types() -> dict[str, DType]:
     return {text: to_dtype(dtype) for dtype, text in DTYPE_TO_CPP.items()}
 
 
+def _isa() -> tuple[str, ...]:
+    """The vector instructions that upstream writes C++ for. It finds out by compiling programs, so a program without C++
+    kernels must not ask."""
+    chosen = pick_vec_isa()  # false where there are none, and the code is scalar
+    return tuple(str(chosen).split()) if chosen else ()
+
+
 class KernelTable:
     """The kernels of one program: those that upstream has defined, and those made from them so far."""
 
@@ -87,8 +94,6 @@ class Kernels:
         self._scope = scope
         self._defined = table.defined
         self._pointer_types = _pointer_types()
-        chosen = pick_vec_isa()  # false where upstream found none and wrote scalar code
-        self._isa = tuple(str(chosen).split()) if chosen else ()
         self._made = table.made
 
     def define(self, event: DefineKernel) -> None:
@@ -180,7 +185,7 @@ class Kernels:
             params=params,
             source=definition.source,
             entry=match["entry"],
-            isa=self._isa,
+            isa=_isa(),
         )
         self._made[key] = kernel
         return kernel
