@@ -61,7 +61,7 @@ class Runtime:
         return {k.name: lambda x: x.add_(1) for k in kernels}
 parts.load_kernels.__globals__["kernel_runtime"] = None
 original = parts.load_kernels
-parts.load_kernels = lambda kernels, target, find: original(kernels, target, lambda kind: Runtime())
+parts.load_kernels = lambda kernels, target, *_: original(kernels, target, lambda kind: Runtime())
 import state
 print([r.tolist() for r in state.boxed([torch.zeros(4), torch.zeros(4)])])
 print([r.tolist() for r in state.boxed([torch.zeros(4), torch.zeros(4)])])

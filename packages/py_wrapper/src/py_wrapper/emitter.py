@@ -11,6 +11,7 @@ from py_wrapper.load import load_module, write_files
 from py_wrapper.options import PyOptions
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.runtime.kernel_files import write_binaries
 from wrapper_ir.runtime.parts import CONSTANTS
 
 __all__ = ["EMITTER", "PythonEmitter", "compile", "emit", "write"]
@@ -26,7 +27,8 @@ def emit(artifact: Artifact, options: PyOptions | None = None) -> EmittedModule:
 
 
 def write(artifact: Artifact, folder: str | Path, options: PyOptions | None = None) -> tuple[Path, ...]:
-    """Writes a folder that runs on its own: the module, its kernels and its constants; the module comes first.
+    """Writes a folder that runs on its own: the module, its kernels (compiled ones as well) and its constants; the module
+    comes first.
 
     Raises CacheError PY202 where it cannot be written, and ArtifactError WIR711 where a constant is packed for this
     machine.
@@ -43,6 +45,7 @@ def write(artifact: Artifact, folder: str | Path, options: PyOptions | None = No
             with path.open("wb") as file:
                 file.writelines(chunks)
             files.append(path)
+        files += write_binaries(target, artifact.binaries)
     except OSError as error:
         raise CacheError("PY202", f"the module cannot be written to {target}: {error}") from error
     return tuple(files)

@@ -87,6 +87,7 @@ def load_module(emitted: EmittedModule, artifact: Artifact, options: PyOptions) 
         constants=_buffers(artifact),
         handles=artifact.handles,
         find_runtime=options.find_runtime,
+        binaries=artifact.binaries,
     )
     spec = importlib.machinery.ModuleSpec(emitted.name, None, origin=str(path), loader_state=contents)
     module = ModuleType(emitted.name)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from wrapper_ir.errors import ArtifactError
+from wrapper_ir.kernels import KernelBinary
 from wrapper_ir.ops import Return
 from wrapper_ir.program import Ownership, Program
 from wrapper_ir.signature import RandomState, ResultOutput, Signature, TreeKind, TreeSpec
@@ -51,7 +52,8 @@ class Artifact:
 
     `handles` holds the packed constants, by name: live objects of this process, with which an artifact can run but not
     be stored. `tuning` holds tuning records by kernel content hash; `metadata` what a reader may want to know (versions,
-    the model's name). Both are JSON texts by key.
+    the model's name). Both are JSON texts by key. `binaries` are kernels that were compiled ahead (`compile_ahead`);
+    whoever loads the kernels takes those that it would make the same, and makes the others.
     """
 
     program: Program
@@ -62,6 +64,7 @@ class Artifact:
     )  # Any: a tensor library's own objects
     tuning: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    binaries: tuple[KernelBinary, ...] = ()
 
     def check_portable(self) -> None:
         """Raises ArtifactError WIR711 where a constant exists in this process only."""

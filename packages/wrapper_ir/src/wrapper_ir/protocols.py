@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from wrapper_ir.artifact import Artifact, TensorData
-from wrapper_ir.kernels import KernelDef
+from wrapper_ir.kernels import KernelBinary, KernelDef
 from wrapper_ir.ops import Arg
 from wrapper_ir.overlap import Geometry
 from wrapper_ir.program import Target
@@ -18,7 +18,16 @@ from wrapper_ir.schemas import ExternDef
 from wrapper_ir.signature import TreeSpec
 from wrapper_ir.types import CPU, Device, StorageType, TensorType
 
-__all__ = ["CallerTensors", "Containers", "Emitter", "Frontend", "KernelRuntime", "LoadedKernel", "Machine"]
+__all__ = [
+    "AheadCompiler",
+    "CallerTensors",
+    "Containers",
+    "Emitter",
+    "Frontend",
+    "KernelRuntime",
+    "LoadedKernel",
+    "Machine",
+]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -92,6 +101,23 @@ class KernelRuntime(Protocol):
 
     def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
         """Loads many kernels at once, in parallel where that helps; by kernel name."""
+        ...
+
+
+@runtime_checkable
+class AheadCompiler(KernelRuntime, Protocol):
+    """A kernel runtime that compiles for devices that need not be there, into bytes that an artifact can carry."""
+
+    def compile_ahead(
+        self, kernels: Sequence[KernelDef], target: Target, candidates: bool
+    ) -> tuple[KernelBinary, ...]:
+        """Compiles kernels: as they would be taken, or with each of their candidate configs. Choices among kernels have
+        no code of their own."""
+        ...
+
+    def with_binaries(self, binaries: Sequence[KernelBinary]) -> KernelRuntime:
+        """The same runtime, which does not compile what is among `binaries`. It passes over those that its compiler
+        would make otherwise today, and those for other targets."""
         ...
 
 

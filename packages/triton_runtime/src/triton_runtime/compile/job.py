@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -30,6 +31,9 @@ _VARIABLES = (
     "TRITON_PTXAS_PATH",
 )
 """Variables of the environment by which Triton compiles otherwise."""
+
+_BUILD = re.compile(r"\+(cpu|cu\d+|rocm[\d.]+|xpu)$")
+"""What builds of one version are for."""
 
 Json = dict[str, object]
 
@@ -145,7 +149,8 @@ def _versions(source: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _version(name: str) -> str:
+    """A library's version, without what it was built for: that changes none of its Python functions."""
     try:
-        return metadata.version(name)
+        return _BUILD.sub("", metadata.version(name))
     except metadata.PackageNotFoundError:  # part of the standard library
         return ""

@@ -34,11 +34,17 @@ class MemoryStore:
 
 @dataclass(slots=True)
 class CompileStats:
-    """What became of jobs: `found` in the store, `compiled`, `retried` because their process died."""
+    """What became of jobs: `found` in a store, `compiled`, `retried` because their process died.
+
+    `carried` of those found were in the program's own artifact. `passed_over` counts jobs whose kernel the artifact
+    carries for another target, config or version of the compiler only.
+    """
 
     found: int = 0
     compiled: int = 0
     retried: int = 0
+    carried: int = 0
+    passed_over: int = 0
 
 
 def compile_all(

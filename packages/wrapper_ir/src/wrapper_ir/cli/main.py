@@ -155,6 +155,24 @@ def emit(file: str, target: str, output: Path) -> None:
         click.echo(str(path))
 
 
+@main.command("compile")
+@click.argument("file")
+@click.option("-o", "--output", required=True, help="The .wir file to write; may be the same.")
+@click.option("--candidates", is_flag=True, help="With every candidate config, for tuning later.")
+@_reports_errors
+def compile_command(file: str, output: str, candidates: bool) -> None:
+    """Compile the kernels of an artifact for its target, which need not be here, and keep them in it."""
+    from wrapper_ir import save
+    from wrapper_ir.cli.ahead import compiled_artifact
+
+    artifact = compiled_artifact(read_artifact(file), candidates)
+    save(artifact, output)
+    size = sum({binary.key: len(binary.data) for binary in artifact.binaries}.values())
+    click.echo(
+        f"{output}: {len(artifact.binaries)} kernel(s) for {artifact.program.target.arch}, {size} bytes"
+    )
+
+
 @main.command()
 @click.argument("model", metavar="MODULE:FUNCTION")
 @click.option("-o", "--output", required=True, help="The .wir file to write.")

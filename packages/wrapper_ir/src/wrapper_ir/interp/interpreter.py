@@ -44,7 +44,10 @@ class Interpreter(Generic[T]):
         self._index = ProgramIndex(self.artifact.program)
         self._constants = {c.value: self._constant(c) for c in self.artifact.program.constants}
         self._kernels = load_kernels(
-            self._used_kernels(), self.artifact.program.target, self.options.find_runtime
+            self._used_kernels(),
+            self.artifact.program.target,
+            self.options.find_runtime,
+            self.artifact.binaries,
         )
         self._infos: dict[str, FunctionInfo] = {}
         self._groups = groups_of(self.artifact.program)

@@ -4,6 +4,7 @@ A definition holds all that a runtime needs to compile and launch: nothing is lo
 `content_hash`, a hash over everything but the name.
 """
 
+from wrapper_ir.kernels.binary import KernelBinary
 from wrapper_ir.kernels.host import CppKernel, ForeignKernel
 from wrapper_ir.kernels.identity import KernelDef, content_hash, multi_hash, runtime_kind
 from wrapper_ir.kernels.multi import Choice, MultiKernel, Variant, needed
@@ -25,6 +26,7 @@ __all__ = [
     "CppKernel",
     "Derivation",
     "ForeignKernel",
+    "KernelBinary",
     "KernelDef",
     "KernelNames",
     "KernelParam",

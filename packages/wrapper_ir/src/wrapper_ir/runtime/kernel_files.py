@@ -1,16 +1,18 @@
-"""Kernels as files: `kernels.json` describes them, their sources lie in `kernels/`, one file each."""
+"""Kernels as files: `kernels.json` describes them, their sources lie in `kernels/`, one file each; what is compiled
+already lies in `binaries/`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from wrapper_ir.errors import ExecutionError, ParseError
 from wrapper_ir.json_form.devices import decode_device, encode_device
 from wrapper_ir.json_form.kernels import decode_kernel, encode_kernel
 from wrapper_ir.json_form.reading import Json, each, field, load, obj, string
-from wrapper_ir.kernels import KernelDef, source_suffix, with_source
+from wrapper_ir.kernels import KernelBinary, KernelDef, source_suffix, with_source
 from wrapper_ir.program import Target
 
 __all__ = [
@@ -18,8 +20,10 @@ __all__ = [
     "TABLE",
     "kernel_file_names",
     "kernel_table",
+    "read_binaries",
     "read_kernels",
     "short_name",
+    "write_binaries",
 ]
 
 TABLE = "kernels.json"
@@ -69,14 +73,47 @@ def kernel_table(kernels: Sequence[KernelDef], target: Target) -> str:
 
 def read_kernels(folder: Path) -> tuple[Target, tuple[KernelDef, ...]]:
     """The target and the kernels of a folder; raises ExecutionError WIR929 for a table that cannot be read."""
-    try:
+    with _readable():
         return load((folder / TABLE).read_text(encoding="utf-8"), lambda table: _read(folder, table))
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
     except (OSError, UnicodeDecodeError, ParseError) as error:
         raise ExecutionError(
             "WIR929",
             f"the kernels beside the module cannot be read: {error}",
             hint=f"{TABLE} and {FOLDER}/ belong to it",
         ) from error
+
+
+def write_binaries(folder: Path, binaries: Sequence[KernelBinary]) -> list[Path]:
+    """Writes kernels compiled ahead into a folder, the table last; returns the files, none where there are no such
+    kernels. Raises ArtifactError WIR712."""
+    from wrapper_ir.storage.binaries import BINARIES_TABLE, binaries_to_json, binary_files
+
+    files = {folder / name: data for name, data in binary_files(binaries).items()}
+    if files:
+        files[folder / BINARIES_TABLE] = binaries_to_json(binaries).encode()
+    for path, data in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return list(files)
+
+
+def read_binaries(folder: Path) -> tuple[KernelBinary, ...]:
+    """The kernels compiled ahead of a folder; raises ExecutionError WIR929 where they cannot be read."""
+    from wrapper_ir.storage.binaries import BINARIES_TABLE, binaries_from_json
+
+    table = folder / BINARIES_TABLE
+    if not table.exists():
+        return ()
+    with _readable():
+        return binaries_from_json(
+            table.read_text(encoding="utf-8"), lambda name: (folder / name).read_bytes()
+        )
 
 
 def _read(folder: Path, table: dict[str, Json]) -> tuple[Target, tuple[KernelDef, ...]]:

@@ -16,11 +16,11 @@ from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.kernels import KernelDef
+from wrapper_ir.kernels import KernelBinary, KernelDef
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.registry import kernel_runtime
-from wrapper_ir.runtime.kernel_files import TABLE, read_kernels
+from wrapper_ir.runtime.kernel_files import TABLE, read_binaries, read_kernels
 from wrapper_ir.runtime.kernels import FindRuntime, load_kernels
 
 __all__ = ["CONSTANTS", "ModuleContents", "open_parts"]
@@ -49,10 +49,11 @@ class ModuleContents:
     constants: Mapping[str, memoryview] = field(default_factory=lambda: _NOTHING)
     handles: Mapping[str, object] = field(default_factory=lambda: _NO_HANDLES)
     find_runtime: FindRuntime = kernel_runtime
+    binaries: Sequence[KernelBinary] = ()
 
     def load_kernels(self) -> dict[str, LoadedKernel]:
         """All kernels, ready to launch, by name; raises PluginError, and what their runtimes raise."""
-        return load_kernels(self.kernels, self.target, self.find_runtime)
+        return load_kernels(self.kernels, self.target, self.find_runtime, self.binaries)
 
     def constant(self, name: str, frombuffer: Callable[..., T_co], dtype: object) -> T_co:
         """A flat tensor over a constant's bytes; raises ExecutionError WIR929 where there are none."""
@@ -87,7 +88,12 @@ def open_parts(file: str, spec: ModuleSpec | None) -> ModuleContents:
         return state
     folder = Path(file).parent
     target, kernels = read_kernels(folder) if (folder / TABLE).exists() else (Target(), ())
-    return ModuleContents(kernels=kernels, target=target, constants=_map_constants(folder / CONSTANTS))
+    return ModuleContents(
+        kernels=kernels,
+        target=target,
+        constants=_map_constants(folder / CONSTANTS),
+        binaries=read_binaries(folder),
+    )
 
 
 def _map_constants(path: Path) -> Mapping[str, memoryview]:

@@ -6,6 +6,8 @@ kernels/<name>.<ext>     one kernel's source each
 signature.json           the calling convention
 tuning.json              tuning records by kernel hash
 metadata.json            free-form facts
+binaries.json            kernels compiled ahead, where there are any, ...
+binaries/<key>.bin       ... with their bytes, in a form of their runtime's own
 constants.safetensors    the constants' bytes
 """
 
@@ -21,8 +23,9 @@ from importlib.metadata import PackageNotFoundError, version
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.errors import ArtifactError, WirError
 from wrapper_ir.json_form import from_json, signature_from_json, signature_to_json, to_json
-from wrapper_ir.kernels import KernelDef, source_of, source_suffix, with_source
+from wrapper_ir.kernels import KernelBinary, KernelDef, source_of, source_suffix, with_source
 from wrapper_ir.program import SCHEMA_VERSION, Program
+from wrapper_ir.storage.binaries import BINARIES_TABLE, binaries_from_json, binaries_to_json, binary_files
 from wrapper_ir.storage.container import Container, Entry, open_container, write_container
 from wrapper_ir.storage.safetensors import read_safetensors, write_safetensors
 from wrapper_ir.types import DType, TensorType
@@ -71,6 +74,10 @@ def _entries(artifact: Artifact) -> Iterator[Entry]:
     yield _text("signature.json", signature_to_json(artifact.signature))
     yield _text("tuning.json", json.dumps(dict(artifact.tuning), sort_keys=True))
     yield _text("metadata.json", json.dumps(dict(artifact.metadata), sort_keys=True))
+    if artifact.binaries:
+        for name, data in binary_files(artifact.binaries).items():
+            yield Entry(name, (data,), len(data))
+        yield _text(BINARIES_TABLE, binaries_to_json(artifact.binaries))
     size, chunks = write_safetensors(artifact.constants)
     yield Entry("constants.safetensors", chunks, size)
 
@@ -79,7 +86,8 @@ def save(artifact: Artifact, path: str | os.PathLike[str]) -> None:
     """Writes an artifact to `path`, atomically: an older file stays intact until the new one is complete.
 
     Raises ArtifactError WIR701 where it cannot be written, WIR708 where a constant's data is missing or its bytes
-    are not those that the program names, and WIR711 where a constant is packed for this machine.
+    are not those that the program names, WIR711 where a constant is packed for this machine, and WIR712 where compiled
+    kernels cannot be told apart.
     """
     artifact.check_portable()
     _check_constants(artifact.program, artifact.constants)
@@ -116,10 +124,15 @@ def _check_version(manifest: Mapping[str, object]) -> None:
         )
 
 
-def _read_text(container: Container, name: str) -> str:
+def _entry(container: Container, name: str) -> memoryview:
     data = container.entries.get(name)
     if data is None:
         raise ArtifactError("WIR706", f"entry {name!r} is missing")
+    return data
+
+
+def _read_text(container: Container, name: str) -> str:
+    data = _entry(container, name)
     if len(data) > _MAX_JSON:
         raise ArtifactError("WIR710", f"entry {name!r} has {len(data)} bytes, more than {_MAX_JSON}")
     try:
@@ -159,6 +172,7 @@ def load(path: str | os.PathLike[str], options: LoadOptions | None = None) -> Ar
     try:
         program = _read_program(container)
         signature = signature_from_json(_read_text(container, "signature.json"))
+        binaries = _read_binaries(container)
     except ArtifactError:
         raise
     except WirError as error:
@@ -172,6 +186,7 @@ def load(path: str | os.PathLike[str], options: LoadOptions | None = None) -> Ar
         constants=constants,
         tuning=_read_strings(container, "tuning.json"),
         metadata=_read_strings(container, "metadata.json"),
+        binaries=binaries,
     )
 
 
@@ -180,7 +195,11 @@ def _read_constants(container: Container, program: Program) -> dict[str, TensorD
     for constant in program.constants:
         if constant.data_hash and isinstance(constant.value.type, TensorType):
             dtypes[constant.value.name] = constant.value.type.dtype
-    data = container.entries.get("constants.safetensors")
-    if data is None:
-        raise ArtifactError("WIR706", "entry 'constants.safetensors' is missing")
-    return read_safetensors(data, dtypes)
+    return read_safetensors(_entry(container, "constants.safetensors"), dtypes)
+
+
+def _read_binaries(container: Container) -> tuple[KernelBinary, ...]:
+    if BINARIES_TABLE not in container.entries:
+        return ()
+    text = _read_text(container, BINARIES_TABLE)
+    return binaries_from_json(text, lambda name: bytes(_entry(container, name)))
