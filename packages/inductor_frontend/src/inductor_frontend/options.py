@@ -68,6 +68,9 @@ class CaptureOptions:
     """Padded strides, as upstream is configured."""
     cpu_kernels: Literal["cpp", "triton"] = "cpp"
     """What kernels for a CPU are written in."""
+    multi_kernels: bool = False
+    """Where a reduction's elements fit into registers, have kernels that hold them there and kernels that loop, one of
+    which is chosen by measurement when the program is tuned or runs. Of Triton kernels alone."""
     gpu: GpuProperties | None = None
     """The GPU to capture for, where the target's architecture is not in the table (`devices.DEVICES`) or another one
     of it is meant; None: the table's."""

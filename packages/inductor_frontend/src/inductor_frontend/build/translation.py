@@ -22,6 +22,7 @@ from inductor_frontend.hooks.events import (
     CallTriton,
     CheckInput,
     DefineKernel,
+    DefineMulti,
     DefineSize,
     DefineTriton,
     Reuse,
@@ -56,6 +57,8 @@ def _event(scope: Scope, kernels: Kernels, triton: TritonKernels, event: Event) 
             kernels.call(event)
         case DefineTriton():
             triton.define(event)
+        case DefineMulti():
+            triton.define_multi(event)
         case AllocateWorkspace():
             triton.allocate(event)
         case CallTriton():

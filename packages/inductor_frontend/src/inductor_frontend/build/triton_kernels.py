@@ -9,10 +9,11 @@ from torch._inductor import ir
 from torch._inductor.codegen.common import WorkspaceZeroMode
 
 from inductor_frontend.build.extents import clear_fresh, extents_of
+from inductor_frontend.build.multi_kernels import Merged, MultiTable, Part, leading
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.convert import to_device, to_dtype
 from inductor_frontend.errors import ConversionError, at_node
-from inductor_frontend.hooks.events import AllocateWorkspace, CallTriton, DefineTriton
+from inductor_frontend.hooks.events import AllocateWorkspace, CallTriton, DefineMulti, DefineTriton
 from inductor_frontend.triton import TritonDefinition, definition_of
 from inductor_frontend.triton.definition import TritonParam
 from wrapper_ir.expr import Expr, Float, Int, Item, SymKind, to_bool, where
@@ -34,7 +35,7 @@ class _Use:
     partners: tuple[str, ...]
 
 
-_Made = tuple[str, tuple[_Use, ...], tuple[Expr, ...]]
+_Made = tuple[str, tuple[int, ...], tuple[_Use, ...], tuple[Expr, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,9 @@ class TritonTable:
     """The Triton kernels of one program: those that upstream has defined, and those made from them so far."""
 
     defined: dict[str, TritonDefinition] = field(default_factory=dict)
+    multis: dict[str, DefineMulti] = field(default_factory=dict)
     made: dict[_Made, TritonKernel] = field(default_factory=dict)
+    chosen: MultiTable = field(default_factory=MultiTable)
 
 
 _ZERO = {
@@ -86,29 +89,71 @@ class TritonKernels:
             self._scratch.add(storage)
         scope.bind(name, scope.make_view(name, storage, type))
 
+    def define_multi(self, event: DefineMulti) -> None:
+        """Remembers which kernels one is chosen from."""
+        self._table.multis[event.name] = event
+
     def call(self, event: CallTriton) -> None:
         """Launch; the definition is completed from this call's accesses."""
         scope = self._scope
         scope.function.prov = scope.provenance.read(event.origins, event.name)
-        definition = self._table.defined.get(event.name)
-        if definition is None:
-            raise ConversionError("FE303", f"kernel {event.name} is called, but was never defined")
+        launch = self._launch(event)
+        for param, arg in zip(launch.kernel.params, launch.args, strict=True):
+            root = scope.root(arg) if isinstance(arg, Value) else None
+            if param.access is Access.READWRITE and root is not None and isinstance(root.type, StorageType):
+                clear_fresh(scope, root)
+        scope.function.launch(launch.kernel, launch.args, extents=launch.extents, grid=launch.grid)
+
+    def _launch(self, event: CallTriton) -> Part | Merged:
+        multi = self._table.multis.get(event.name)
+        if multi is None:
+            return self._part(self._definition(event.name), tuple(range(len(event.args))), event)
+        parts = self._parts(multi, event)
+        for part in parts:
+            self._scope.program.kernel(part.kernel)
+        return self._table.chosen.merged(event.name, parts)
+
+    def _definition(self, name: str) -> TritonDefinition:
+        found = self._table.defined.get(name)
+        if found is None:
+            raise ConversionError("FE303", f"kernel {name} is called, but was never defined")
+        return found
+
+    def _parts(self, multi: DefineMulti, event: CallTriton) -> list[Part]:
+        """The kernels of a multi-kernel, each as if it was called with what it takes; what all take comes first."""
+        definitions = [self._definition(name) for name in multi.kernels]
+        shared = len(event.args) - multi.own * len(definitions)
+        begins = [shared + i * multi.own for i in range(len(definitions))]
+        taken = [(*range(shared), *range(begin, begin + multi.own)) for begin in begins]
+        given = [{t[p] for p in d.positions} for d, t in zip(definitions, taken, strict=True)]
+        common = set[int].intersection(*given)
+        return [
+            self._part(leading(definition, [i for i, at in enumerate(t) if at in common]), t, event)
+            for definition, t in zip(definitions, taken, strict=True)
+        ]
+
+    def _part(self, definition: TritonDefinition, taken: tuple[int, ...], event: CallTriton) -> Part:
+        """A kernel, given the arguments of a call at the positions `taken`."""
         expected = definition.arguments + len(definition.grid_params)
-        if len(event.args) != expected:
+        if len(taken) != expected:
             raise ConversionError(
-                "FE303", f"kernel {event.name} takes {expected} arguments, but is given {len(event.args)}"
+                "FE303", f"kernel {definition.name} takes {expected} arguments, but is given {len(taken)}"
             )
-        given = [event.args[p] for p in definition.positions]
+        scope = self._scope
+        positions = tuple(taken[p] for p in definition.positions)
+        given = [event.args[p] for p in positions]
         args = [self._argument(p, a, event) for p, a in zip(definition.params, given, strict=True)]
         roots = [scope.root(a) if isinstance(a, Value) else None for a in args]
-        uses = self._uses(definition, given, roots, event)
-        for use, root in zip(uses, roots, strict=True):
-            if use.access is Access.READWRITE and root is not None and isinstance(root.type, StorageType):
-                clear_fresh(scope, root)
         extents = extents_of(scope, args, given)
-        grid = [self._size(a, event) for a in event.args[definition.arguments :]]
-        kernel = self._kernel(definition, uses, tuple(extents))
-        scope.function.launch(kernel, args, extents=extents, grid=grid)
+        numbers = taken[definition.arguments :]
+        return Part(
+            kernel=self._kernel(definition, self._uses(definition, given, roots, event), tuple(extents)),
+            positions=positions,
+            args=tuple(args),
+            extents=tuple(extents),
+            numbers=numbers,
+            grid=tuple(self._size(event.args[p], event) for p in numbers),
+        )
 
     # --- definitions
 
@@ -166,11 +211,11 @@ class TritonKernels:
     ) -> TritonKernel:
         """The typed kernel. One source called with other uses of its parameters, or with windows of other sizes,
         becomes a second definition, so that all launches of one kernel state the same extents."""
-        key = (definition.name, uses, extents)
+        key = (definition.name, definition.positions, uses, extents)
         found = self._table.made.get(key)
         if found is not None:
             return found
-        count = sum(name == definition.name for name, _, _ in self._table.made)
+        count = sum(name == definition.name for name, *_ in self._table.made)
         params = tuple(
             KernelParam(
                 name=p.name,

@@ -23,6 +23,7 @@ __all__ = [
     "CallTriton",
     "CheckInput",
     "DefineKernel",
+    "DefineMulti",
     "DefineSize",
     "DefineTriton",
     "Event",
@@ -82,6 +83,16 @@ class DefineTriton:
 
 
 @dataclass(frozen=True, slots=True)
+class DefineMulti:
+    """Triton kernels that one is chosen from, by name. All take the arguments of a call, but for the last of them:
+    there, each in turn has as many as `own` of its own."""
+
+    name: str
+    kernels: tuple[str, ...]
+    own: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CallTriton:
     """A call of a Triton kernel. `args` are names of buffers and of sizes, upstream's nodes, or numbers, in the order of
     upstream's signature, then what only the grid needs; `produced` and `origins` as in `CallKernel`. `written` are the
@@ -137,6 +148,7 @@ Event = (
     | DefineKernel
     | CallKernel
     | DefineTriton
+    | DefineMulti
     | CallTriton
     | AllocateWorkspace
     | CallNode

@@ -32,6 +32,7 @@ from inductor_frontend.hooks.events import (
     Reuse,
 )
 from inductor_frontend.hooks.kernels import kernel_nodes, translation_unit, triton_module
+from inductor_frontend.hooks.multi import RecordingMultiKernels
 
 __all__ = ["RecordingWrapper", "record_own_kernel"]
 
@@ -74,8 +75,11 @@ class RecordingWrapper(PythonWrapperCodegen):
         self._unchecked: dict[str, None] = {}
         self._unaligned: dict[str, None] = {}
         super().__init__()  # type: ignore[no-untyped-call]  # upstream's
-        if caller is not None:
+        if caller is None:
+            self.multi_kernel_state = RecordingMultiKernels(self.events.append)
+        else:
             self.src_to_kernel = caller.src_to_kernel
+            self.multi_kernel_state = caller.multi_kernel_state
 
     # --- text that upstream writes around the body: none of it is kept
 

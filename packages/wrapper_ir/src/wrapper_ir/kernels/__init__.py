@@ -7,7 +7,7 @@ A definition holds all that a runtime needs to compile and launch: nothing is lo
 from wrapper_ir.kernels.binary import KernelBinary
 from wrapper_ir.kernels.host import CppKernel, ForeignKernel
 from wrapper_ir.kernels.identity import KernelDef, content_hash, multi_hash, runtime_kind
-from wrapper_ir.kernels.multi import Choice, MultiKernel, Variant, needed
+from wrapper_ir.kernels.multi import Choice, MultiKernel, Variant, merged_access, needed
 from wrapper_ir.kernels.params import Access, KernelParam, ParamKind
 from wrapper_ir.kernels.sources import source_of, source_suffix, with_source
 from wrapper_ir.kernels.triton import (
@@ -37,6 +37,7 @@ __all__ = [
     "Variant",
     "content_hash",
     "kernel_symbols",
+    "merged_access",
     "multi_hash",
     "needed",
     "runtime_kind",

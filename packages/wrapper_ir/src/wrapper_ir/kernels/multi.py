@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from wrapper_ir.kernels.params import KernelParam
+from wrapper_ir.kernels.params import Access, KernelParam
 
 if TYPE_CHECKING:
     from wrapper_ir.kernels.identity import KernelDef
 
-__all__ = ["Choice", "MultiKernel", "Variant", "needed"]
+__all__ = ["Choice", "MultiKernel", "Variant", "merged_access", "needed"]
 
 
 class Choice(enum.Enum):
@@ -55,6 +55,14 @@ class MultiKernel:
     variants: tuple[Variant, ...]
     choice: Choice = Choice.MEASURE
     grid_params: tuple[str, ...] = ()
+
+
+def merged_access(accesses: Collection[Access], *, everywhere: bool) -> Access:
+    """What a multi-kernel may do through a parameter, from what the kernels that take it do; `everywhere`: all take it."""
+    if not any(a.writes for a in accesses):
+        return Access.READ if Access.READ in accesses else Access.NONE
+    whole = everywhere and all(a is Access.WRITE for a in accesses)
+    return Access.WRITE if whole else Access.READWRITE
 
 
 def needed(kernels: Iterable[KernelDef], launched: Collection[str]) -> tuple[KernelDef, ...]:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from wrapper_ir.kernels import Access, Choice, KernelDef, KernelParam, MultiKernel, TritonKernel, Variant
+from wrapper_ir.kernels import (
+    Choice,
+    KernelDef,
+    KernelParam,
+    MultiKernel,
+    TritonKernel,
+    Variant,
+    merged_access,
+)
 
 __all__ = ["multi_faults"]
 
@@ -74,14 +82,6 @@ def _param(
         names = {p.name: kernel.params[i].name for i, p in zip(variant.args, chosen.params, strict=True)}
         if {names[n] for n in other.may_alias if n in names} != set(param.may_alias):
             yield f"@{variant.kernel} does not agree on what {param.name} may alias"
-    access = _merged([p.access for p in theirs], everywhere=len(theirs) == len(found))
+    access = merged_access([p.access for p in theirs], everywhere=len(theirs) == len(found))
     if theirs and access is not param.access:
         yield f"{param.name} is {param.access.value}, but its kernels make it {access.value}"
-
-
-def _merged(accesses: list[Access], *, everywhere: bool) -> Access:
-    """What may happen, whichever kernel is chosen."""
-    if not any(a.writes for a in accesses):
-        return accesses[0] if accesses else Access.NONE
-    whole = everywhere and all(a is Access.WRITE for a in accesses)
-    return Access.WRITE if whole else Access.READWRITE

@@ -1,0 +1,126 @@
+"""Multi-kernels: the launches of several kernels for one job, merged into the launch of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from inductor_frontend.triton import TritonDefinition
+from wrapper_ir.expr import Expr
+from wrapper_ir.kernels import Choice, KernelParam, MultiKernel, TritonKernel, Variant, merged_access
+from wrapper_ir.ops import Arg
+
+__all__ = ["MultiTable", "Part", "leading"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One kernel as a call launches it: `positions` are those of `args` among the arguments of upstream's call, and
+    `numbers` of `grid`; `extents` has a size for each tensor among `args`."""
+
+    kernel: TritonKernel
+    positions: tuple[int, ...]
+    args: tuple[Arg, ...]
+    extents: tuple[Expr, ...]
+    numbers: tuple[int, ...]
+    grid: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """What to launch, and with what."""
+
+    kernel: MultiKernel
+    args: tuple[Arg, ...]
+    extents: tuple[Expr, ...]
+    grid: tuple[Expr, ...]
+
+
+def leading(definition: TritonDefinition, first: Collection[int]) -> TritonDefinition:
+    """The same kernel, with the parameters that take upstream's arguments at the positions `first` before all others."""
+    pairs = sorted(
+        zip(definition.positions, definition.params, strict=True), key=lambda p: (p[0] not in first, p[0])
+    )
+    return replace(
+        definition, positions=tuple(i for i, _ in pairs), params=tuple(param for _, param in pairs)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MultiTable:
+    """The multi-kernels of one program, by upstream's name and by their kernels."""
+
+    made: dict[tuple[str, tuple[Variant, ...]], MultiKernel] = field(default_factory=dict)
+
+    def merged(self, name: str, parts: Sequence[Part]) -> Merged:
+        """One launch for all `parts`, which begin with the arguments that all of them take."""
+        given = {p: a for part in parts for p, a in zip(part.positions, part.args, strict=True)}
+        numbers = {n: g for part in parts for n, g in zip(part.numbers, part.grid, strict=True)}
+        sizes = {p: e for part in parts for p, e in zip(_tensors(part), part.extents, strict=True)}
+        order, grid = {p: i for i, p in enumerate(given)}, {n: i for i, n in enumerate(numbers)}
+        variants = tuple(
+            Variant(
+                kernel=part.kernel.name,
+                args=tuple(order[p] for p in part.positions),
+                grid=tuple(grid[n] for n in part.numbers),
+            )
+            for part in parts
+        )
+        kernel = self.made.get((name, variants))
+        if kernel is None:
+            count = sum(made == name for made, _ in self.made)
+            kernel = MultiKernel(
+                name=name if count == 0 else f"{name}_{count}",
+                params=_params(tuple(given), parts),
+                variants=variants,
+                choice=Choice.MEASURE,
+                grid_params=tuple(f"grid_{i}" for i in range(len(grid))),
+            )
+            self.made[name, variants] = kernel
+        return Merged(
+            kernel=kernel,
+            args=tuple(given.values()),
+            extents=tuple(sizes[p] for p in given if p in sizes),
+            grid=tuple(numbers.values()),
+        )
+
+
+def _tensors(part: Part) -> Iterator[int]:
+    """The positions of a part's tensors."""
+    return (p for p, param in zip(part.positions, part.kernel.params) if param.kind.takes_tensor)
+
+
+def _params(positions: Sequence[int], parts: Sequence[Part]) -> tuple[KernelParam, ...]:
+    """The launch's parameters, which say what may happen whichever kernel is chosen; called as in the first kernel that
+    has them."""
+    names: dict[int, str] = {}
+    theirs: dict[int, list[KernelParam]] = {p: [] for p in positions}
+    for part in parts:
+        for position, param in zip(part.positions, part.kernel.params, strict=True):
+            theirs[position].append(param)
+            if position not in names:
+                names[position] = _unlike(param.name, set(names.values()))
+    aliases: dict[int, set[str]] = {p: set() for p in positions}
+    for part in parts:
+        outer = {q.name: names[p] for p, q in zip(part.positions, part.kernel.params, strict=True)}
+        for position, param in zip(part.positions, part.kernel.params, strict=True):
+            aliases[position].update(outer[n] for n in param.may_alias)
+    return tuple(
+        replace(
+            theirs[p][0],
+            name=names[p],
+            access=merged_access([q.access for q in theirs[p]], everywhere=len(theirs[p]) == len(parts)),
+            may_alias=tuple(n for n in names.values() if n in aliases[p]),
+            divisible=max(q.divisible for q in theirs[p]),
+        )
+        for p in positions
+    )
+
+
+def _unlike(name: str, taken: set[str]) -> str:
+    count = 0
+    found = name
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
+    return found
