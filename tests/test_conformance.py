@@ -23,31 +23,36 @@ from tools.conformance.cases import (
     tolerances_of,
 )
 from tools.conformance.compare import Mismatch, Observed, assert_same, observe
-from tools.conformance.programs import Source
+from tools.conformance.programs import Kernels, Source
 from tools.conformance.report import failing_lines
 from tools.conformance.run import Again, jobs_of, open_store, pool_options, run_cases
-from tools.conformance.stages import CRASH, Checked, Failure, Stage, check_case
+from tools.conformance.stages import CRASH, STAGES, Checked, Failure, Stage, check_case
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import Interpreter
 from wrapper_ir.registry import emitter_names
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "out" / "conformance"
-PAGE = ROOT / "docs" / "conformance.md"
-SAMPLE = 28
+PAGES = {
+    Kernels.CPP: ROOT / "docs" / "conformance.md",
+    Kernels.TRITON: ROOT / "docs" / "conformance-triton.md",
+}
+SAMPLES = {Kernels.CPP: 28, Kernels.TRITON: 8}
 
 
 @pytest.mark.slow
-def test_sample(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kernels", [Kernels.CPP, Kernels.TRITON])
+def test_sample(tmp_path: Path, kernels: Kernels) -> None:
     """Cases of all dtypes from all over the database: what fails is listed in the page, with its reason."""
-    cases = stratified(list_cases(op_table()), SAMPLE)
+    cases = stratified(list_cases(op_table()), SAMPLES[kernels])
     store = open_store(tmp_path)
     jobs = jobs_of(cases, store, Again.NONE)
-    options = pool_options(OUT, workers=2, timeout=300.0)
+    options = pool_options(OUT, workers=2, timeout=300.0, kernels=kernels)
     summary = run_cases(cases, jobs, store, options, lambda result: None)
     assert not summary.missing
     assert len(summary.counted) > 0.8 * len(cases)
-    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""  # no page yet: nothing is excused
+    path = PAGES[kernels]
+    page = path.read_text(encoding="utf-8") if path.exists() else ""  # no page yet: nothing is excused
     unlisted = [j for j in summary.failing if f"`{j.case}`" not in page]
     assert not unlisted, "\n".join(failing_lines(unlisted))
 
@@ -56,6 +61,12 @@ def test_sample(tmp_path: Path) -> None:
 def test_whole_database() -> None:
     """At least 99 % of the cases that upstream gets right pass; writes the page."""
     assert main([]) == 0
+
+
+@pytest.mark.conformance
+def test_every_tenth_operator_with_triton_kernels() -> None:
+    """The same in Triton's interpreter."""
+    assert main(["--kernels", "triton"]) == 0
 
 
 def case_of(op: str, dtype: str = "float32", sample: int = 0) -> CaseId:
@@ -178,6 +189,14 @@ class TestStages:
         assert checked == Checked((), Source.EXPORT, programs=1, random=False)
         assert announced == list(Stage)
 
+    def test_triton_kernels_are_told_apart(self) -> None:
+        """They are captured instead of C++, and run by what emitted Python finds for them."""
+        announced: list[Stage] = []
+        case = case_of("randn", "bfloat16")
+        checked = check_case(case, load_call(case, op_table()), announced.append, Kernels.TRITON)
+        assert announced == list(STAGES[Kernels.TRITON])
+        assert (checked.failures, checked.programs, checked.random) == ((), 1, True)
+
     def test_a_wrong_result_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         boxed = Interpreter.boxed
 
@@ -192,7 +211,9 @@ class TestStages:
     def test_random_values_are_upstreams(self, monkeypatch: pytest.MonkeyPatch) -> None:
         case = case_of("randn")
         call = load_call(case, op_table())
-        assert check_case(case, call, lambda stage: None) == Checked((), Source.EXPORT, 1, random=True)
+        assert check_case(case, call, lambda stage: None) == Checked(
+            (), Source.EXPORT, 1, random=True, kernels=1
+        )
         eager = observe(call, call.function, case.seed)
         # In its default configuration upstream has a generator of its own: eager's values are wrong ones.
         monkeypatch.setattr(stages, "upstream_values", lambda call, seed: eager)
@@ -211,7 +232,7 @@ class TestGraphs:
     def test_all_graphs_pass_every_stage(self) -> None:
         announced: list[Stage] = []
         checked = check_case(case_of("none"), Call(branching, (torch.ones(3),), None), announced.append)
-        assert checked == Checked((), Source.COMPILE, programs=2, random=False)
+        assert checked == Checked((), Source.COMPILE, programs=2, random=False, kernels=2)
         assert announced == [Stage.CAPTURE, *Stage]
         assert "collect" not in emitter_names()  # it was there for the case only
 

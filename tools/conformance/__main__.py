@@ -2,6 +2,8 @@
 
 Writes results to out/conformance as they come: a run that was stopped goes on where it was. A run over all cases with
 the default seed also writes docs/conformance.md, and upstream's verdicts, which are then part of the repository.
+With --kernels triton the kernels of every tenth operator are Triton's and run in its interpreter; results go to
+out/conformance-triton, and the page is docs/conformance-triton.md.
 Exit status 1 if less than 99 % of the cases that upstream gets right pass, 2 if cases still have to run.
 """
 
@@ -16,36 +18,48 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tools.conformance.cases import SEED, list_cases, op_table, stratified
+from tools.conformance.cases import SEED, every, list_cases, op_table, stratified
+from tools.conformance.programs import Kernels
 from tools.conformance.report import render
 from tools.conformance.results import Outcome, Upstream
 from tools.conformance.run import SHIPPED, Again, Only, jobs_of, open_store, pool_options, run_cases
 from tools.conformance.summary import Summary
 
-_PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
+_ROOT = Path(__file__).parents[2]
+_NAMES = {
+    Kernels.CPP: "conformance",
+    Kernels.TRITON: "conformance-triton",
+}  # of folders of results, and of pages
+_STEPS = {Kernels.CPP: 1, Kernels.TRITON: 10}  # of all operators, every how many-th is run
 _GOAL = 0.99
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line (the process's own, unless given); return the exit status."""
     options = _arguments(argv)
-    out = Path(options.out)
+    kernels = Kernels(options.kernels)
+    name = _NAMES[kernels]
+    out = Path(options.out or f"out/{name}")
     cases = list_cases(op_table(), options.seed)
-    whole = options.sample is None and not options.op
+    whole = options.sample is None and not options.op and options.every is None
     if options.op:
         cases = [case for case in cases if case.op in options.op]
+    else:
+        cases = every(cases, options.every or _STEPS[kernels])
     if options.sample is not None:
         cases = stratified(cases, options.sample)
     print(f"torch {torch.__version__}, seed {options.seed}, {len(cases)} cases", flush=True)
     store = open_store(out)
     jobs = jobs_of(cases, store, Again(options.again), options.only and Only(options.only))
-    pool = pool_options(out, options.workers, options.timeout, options.budget_seconds)
+    pool = pool_options(out, options.workers, options.timeout, options.budget_seconds, kernels)
     with _Display(len(jobs)) as display:
         summary = run_cases(cases, jobs, store, pool, display.show)
     _print_summary(summary)
     if whole and options.seed == SEED and not summary.missing:
-        Path(options.page).write_text(render(summary, options.seed), encoding="utf-8")
-        store.write_verdicts(cases, SHIPPED)
+        page = Path(options.page or _ROOT / "docs" / f"{name}.md")
+        page.write_text(render(summary, options.seed, kernels), encoding="utf-8")
+        if kernels is Kernels.CPP:
+            store.write_verdicts(cases, SHIPPED)
     if summary.missing:
         return 2
     return 0 if summary.share >= _GOAL else 1
@@ -56,6 +70,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m tools.conformance", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     add = parser.add_argument
+    add("--kernels", choices=[k.value for k in Kernels], default=Kernels.CPP.value,
+        help="what kernels are written in (default %(default)s)")  # fmt: skip
     add("--seed", type=int, default=SEED, help="chooses the random samples (default %(default)s)")
     add(
         "--sample",
@@ -63,6 +79,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="N",
         help="N cases of all dtypes, from all over the database, instead of all",
     )
+    add("--every", type=int, metavar="N", help="every Nth operator (default: 1 of C++, 10 of Triton)")
     add("--op", action="append", metavar="NAME", help="only this operator (may be given again)")
     add("--again", choices=[a.value for a in Again], default=Again.STALE.value,
         help="cases with an outcome that run again: stale (other sources; the default), failed, all, none")  # fmt: skip
@@ -70,8 +87,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--workers", type=int, default=2, help="processes (default %(default)s)")
     add("--timeout", type=float, default=300.0, help="seconds for a case (default %(default)s)")
     add("--budget-seconds", type=float, metavar="S", help="stop after so long; the next run goes on")
-    add("--out", default="out/conformance", help="folder of results and caches (default %(default)s)")
-    add("--page", default=str(_PAGE), help="where the page of a whole run goes (default docs/conformance.md)")
+    add("--out", help="folder of results and caches (default out/conformance, or out/conformance-triton)")
+    add("--page", help="where the page of a whole run goes (default in docs)")
     return parser.parse_args(argv)
 
 

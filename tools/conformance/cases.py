@@ -18,6 +18,7 @@ __all__ = [
     "Call",
     "CaseId",
     "OpTable",
+    "every",
     "list_cases",
     "load_call",
     "op_table",
@@ -103,6 +104,12 @@ def stratified(cases: Sequence[CaseId], count: int) -> list[CaseId]:
     step = max(1.0, len(ordered) / max(1, count))
     chosen = {ordered[int(n * step)] for n in range(count) if n * step < len(ordered)}
     return [cases[i] for i in sorted(chosen)]
+
+
+def every(cases: Sequence[CaseId], step: int) -> list[CaseId]:
+    """The cases of every `step`th operator, the first one's among them."""
+    operators = list(dict.fromkeys(case.op for case in cases))[::step]
+    return [case for case in cases if case.op in set(operators)]
 
 
 def load_call(case: CaseId, table: OpTable) -> Call:

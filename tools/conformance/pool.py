@@ -17,7 +17,11 @@ from typing import Any
 
 from tools.conformance.cases import CaseId
 
-__all__ = ["Answer", "Job", "PoolError", "PoolOptions", "run_jobs"]
+__all__ = ["WORKER", "Answer", "Job", "PoolError", "PoolOptions", "run_jobs"]
+
+
+WORKER = (sys.executable, "-m", "tools.conformance.worker")
+"""The command of a worker that checks kernels in C++."""
 
 
 class PoolError(RuntimeError):
@@ -56,7 +60,7 @@ class PoolOptions:
     start: float = 300.0
     budget: float | None = None
     jobs: int = 200
-    command: Sequence[str] = (sys.executable, "-m", "tools.conformance.worker")
+    command: Sequence[str] = WORKER
     env: tuple[tuple[str, str], ...] = ()
 
 

@@ -16,7 +16,15 @@ from tools.conformance.collector import COLLECTOR, Graphs, How
 from tools.conformance.compare import observe
 from wrapper_ir.artifact import Artifact
 
-__all__ = ["Programs", "Source", "capture", "collect"]
+__all__ = ["Kernels", "Programs", "Source", "capture", "collect"]
+
+
+class Kernels(StrEnum):
+    """What kernels are written in."""
+
+    CPP = "cpp"
+    TRITON = "triton"
+    """Run by Triton's interpreter."""
 
 
 class Source(StrEnum):
@@ -75,13 +83,13 @@ class _Compiled:
         return self.compiled
 
 
-def capture(call: Call) -> Programs:
+def capture(call: Call, kernels: Kernels) -> Programs:
     """The whole case as one program, not yet verified. Raises what the frontend's `capture` raises."""
-    options = CaptureOptions(verify=False)
+    options = CaptureOptions(verify=False, cpu_kernels=kernels.value)
     return _Exported(inductor_frontend.capture(call.function, call.inputs, options=options))
 
 
-def collect(call: Call, seed: int, how: How) -> Programs:
+def collect(call: Call, seed: int, how: How, kernels: Kernels) -> Programs:
     """The graphs that `torch.compile` makes in a first call, in which they run by `how`; none are verified.
 
     Raises what compiling raises. Where a graph raises as it runs, those after it are missing: running it again will
@@ -89,7 +97,7 @@ def collect(call: Call, seed: int, how: How) -> Programs:
     """
     torch._dynamo.reset()
     options: dict[str, str | int | bool | Callable[..., Any]]  # as torch.compile declares it
-    options = {"emitter": COLLECTOR.name, "verify": False}
+    options = {"emitter": COLLECTOR.name, "verify": False, "cpu_kernels": kernels.value}
     compiled = torch.compile(call.function, backend="wrapper_ir", options=options)
     graphs = Graphs(how)
     with COLLECTOR.collecting(graphs):

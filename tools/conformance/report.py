@@ -8,9 +8,9 @@ from textwrap import wrap
 
 import torch
 
-from tools.conformance.programs import Source
+from tools.conformance.programs import Kernels, Source
 from tools.conformance.reasons import failure_detail, failure_reason, upstream_reason
-from tools.conformance.stages import Stage
+from tools.conformance.stages import STAGES, Stage
 from tools.conformance.summary import Judged, Summary
 
 __all__ = ["failing_lines", "render"]
@@ -19,14 +19,19 @@ _WIDTH = 118
 _LEFT = "Stock `torch.compile` compiles nothing of these, so there is nothing to capture: eager runs them."
 
 
-def render(summary: Summary, seed: int) -> str:
+def render(summary: Summary, seed: int, kernels: Kernels = Kernels.CPP) -> str:
     """The page."""
-    parts = (_head(seed), _totals(summary), _sources(summary), _failing(summary), _uncounted(summary))
+    parts = (
+        _HEADS[kernels](seed),
+        _totals(summary, STAGES[kernels]),
+        _sources(summary),
+        _failing(summary),
+        _uncounted(summary),
+    )
     return "\n".join(line for part in parts for line in part)
 
 
 def _head(seed: int) -> list[str]:
-    version = torch.__version__.split("+")[0]
     return [
         "# Conformance",
         "",
@@ -39,14 +44,43 @@ def _head(seed: int) -> list[str]:
             "random state. For each operator: its first sample in float32 (or its first dtype), and a random sample in "
             "another dtype."
         ),
-        *_paragraph(
-            f"torch {version}, Python {platform.python_version()}, {platform.machine()}, seed {seed}. Command: "
-            "`python -m tools.conformance`; one case: `python -m tools.conformance --op NAME --again all`."
-        ),
+        *_command("python -m tools.conformance", seed),
     ]
 
 
-def _totals(summary: Summary) -> list[str]:
+def _triton_head(seed: int) -> list[str]:
+    return [
+        "# Conformance of Triton kernels",
+        "",
+        "<!-- written by `python -m tools.conformance --kernels triton`; do not edit -->",
+        "",
+        *_paragraph(
+            "Every tenth operator of torch's operator database, captured with Triton kernels over CPU tensors "
+            '(`CaptureOptions(cpu_kernels="triton")`): capture, verifier, text and JSON round trips, and emitted Python, '
+            "whose kernels Triton's interpreter runs. Results, and inputs after the call, are held against eager with "
+            "torch's tolerances; random numbers are drawn as eager draws them. For each operator: its first sample in float32 (or "
+            "its first dtype), and a random sample in another dtype."
+        ),
+        *_paragraph(
+            "Those cases count that stock `torch.compile` gets right with its own C++ kernels: with Triton kernels it "
+            "compiles for a CPU only where Triton has a CPU compiler, which its releases lack."
+        ),
+        *_command("python -m tools.conformance --kernels triton", seed),
+    ]
+
+
+_HEADS: Mapping[Kernels, Callable[[int], list[str]]] = {Kernels.CPP: _head, Kernels.TRITON: _triton_head}
+
+
+def _command(command: str, seed: int) -> list[str]:
+    version = torch.__version__.split("+")[0]
+    return _paragraph(
+        f"torch {version}, Python {platform.python_version()}, {platform.machine()}, seed {seed}. Command: "
+        f"`{command}`; one case: `{command} --op NAME --again all`."
+    )
+
+
+def _totals(summary: Summary, stages: Sequence[Stage]) -> list[str]:
     judged, counted = summary.judged, summary.counted
     eager, wrong = summary.left_to_eager, len(summary.wrong_upstream)
     beyond = sum(j.outcome.passed for j in eager)
@@ -58,7 +92,7 @@ def _totals(summary: Summary) -> list[str]:
         ),
         "| path | pass | of | share |",
         "| --- | ---: | ---: | ---: |",
-        *(_row(s.value, sum(j.outcome.passed_in(s) for j in counted), len(counted)) for s in Stage),
+        *(_row(s.value, sum(j.outcome.passed_in(s) for j in counted), len(counted)) for s in stages),
         _row("**all**", len(counted) - len(summary.failing), len(counted)),
         "",
     ]
@@ -79,7 +113,8 @@ def _sources(summary: Summary) -> list[str]:
         graphs = sum(outcome.programs for outcome in compiled)
         text += f", and in {len(compiled)} that it refuses from the {graphs} graphs that torch.compile makes of them"
     random = sum(j.outcome.random for j in counted)
-    return _paragraph(f"{text}. {random} have random values.")
+    kernels = sum(j.outcome.kernels > 0 for j in counted)
+    return _paragraph(f"{text}. The programs of {kernels} have kernels. {random} have random values.")
 
 
 def _failing(summary: Summary) -> list[str]:

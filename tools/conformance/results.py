@@ -37,6 +37,7 @@ class Outcome:
     source: str = ""
     programs: int = 0
     random: bool = False
+    kernels: int = 0
 
     @property
     def passed(self) -> bool:
@@ -69,6 +70,7 @@ def outcome_of(answer: Answer, sources: str) -> Outcome:
     return Outcome(
         case, sources, seconds, failures,
         source=done["source"] or "", programs=done["programs"], random=done["random"],
+        kernels=done["kernels"],
     )  # fmt: skip
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 
 from tools.conformance.cases import CaseId
-from tools.conformance.pool import Job, PoolOptions, run_jobs
+from tools.conformance.pool import WORKER, Job, PoolOptions, run_jobs
+from tools.conformance.programs import Kernels
 from tools.conformance.results import Outcome, Store, Upstream, outcome_of, source_hash, verdict_of
 from tools.conformance.summary import Summary, summarise
 
@@ -46,7 +47,9 @@ def open_store(out: Path) -> Store:
     return Store(out / f"outcomes-{version}.jsonl", [SHIPPED, out / f"upstream-{version}.jsonl"])
 
 
-def pool_options(out: Path, workers: int, timeout: float, budget: float | None = None) -> PoolOptions:
+def pool_options(
+    out: Path, workers: int, timeout: float, budget: float | None = None, kernels: Kernels = Kernels.CPP
+) -> PoolOptions:
     """Workers with one thread and one compiler each, no GPU, and all caches in `out`."""
     env = {
         "CUDA_VISIBLE_DEVICES": "",
@@ -58,7 +61,12 @@ def pool_options(out: Path, workers: int, timeout: float, budget: float | None =
         "WRAPPER_IR_CACHE_DIR": str((out / "kernels").absolute()),
     }
     return PoolOptions(
-        logs=out / "logs", workers=workers, timeout=timeout, budget=budget, env=tuple(env.items())
+        logs=out / "logs",
+        workers=workers,
+        timeout=timeout,
+        budget=budget,
+        command=(*WORKER, kernels.value),
+        env=tuple(env.items()),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -22,13 +22,13 @@ from tools.conformance.compare import (
     is_random,
     observe,
 )
-from tools.conformance.programs import Programs, Source, capture, collect
+from tools.conformance.programs import Kernels, Programs, Source, capture, collect
 from tools.conformance.upstream import upstream_values
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError
 from wrapper_ir.interp import InterpOptions, Interpreter
 
-__all__ = ["CRASH", "REFUSED", "Checked", "Failure", "Stage", "check_case"]
+__all__ = ["CRASH", "REFUSED", "STAGES", "Checked", "Failure", "Stage", "check_case"]
 
 CRASH = "crash"
 """The code of a failure that ended the process, or for which it had to be ended."""
@@ -39,7 +39,10 @@ REFUSED = "FE101"
 T = TypeVar("T")
 
 _POISON = 0x7B  # uninitialised memory in the interpreter: a read of it shows in the results
-_CALLS = 2  # of emitted code: the second sees what the first left behind
+_CALLS: Mapping[Kernels, int] = {
+    Kernels.CPP: 2,  # of emitted code: the second sees what the first left behind
+    Kernels.TRITON: 1,  # interpreted kernels are slow
+}
 
 
 class Stage(StrEnum):
@@ -53,6 +56,13 @@ class Stage(StrEnum):
     INTERPRETER = "interpreter"
     PYTHON = "python"
     BACKEND = "backend"
+
+
+STAGES: Mapping[Kernels, tuple[Stage, ...]] = {
+    Kernels.CPP: tuple(Stage),
+    Kernels.TRITON: (Stage.CAPTURE, Stage.VERIFY, Stage.TEXT, Stage.JSON, Stage.PYTHON),
+}
+"""The stages of a case, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,26 +116,36 @@ class Checked:
     source: Source | None
     programs: int
     random: bool
+    kernels: int = 0
+    """How many kernels the programs have."""
 
 
-def check_case(case: CaseId, call: Call, announce: Callable[[Stage], None]) -> Checked:
+def check_case(
+    case: CaseId, call: Call, announce: Callable[[Stage], None], kernels: Kernels = Kernels.CPP
+) -> Checked:
     """Runs a case through all stages, each announced before it starts. Raises what eager raises."""
     eager = observe(call, call.function, case.seed)
     random = is_random(case, call, eager)
     # Random values are upstream's, by upstream's own generators as in its default configuration. All else is eager's,
-    # also what a random operator inside computes with: that takes eager's generators.
-    with inductor_config.patch(fallback_random=not random):
-        want = _upstream_or(eager, call, case.seed) if random else eager
-        check = _Check(case.seed, call, want, case.op not in UNDEFINED_VALUES)
+    # also what a random operator inside computes with: that takes eager's generators. So do Triton kernels, whose
+    # generators give other values than those in C++.
+    drawn = random and kernels is Kernels.CPP
+    with inductor_config.patch(fallback_random=not drawn):
+        want = _upstream_or(eager, call, case.seed) if drawn else eager
+        check = _Check(case.seed, call, want, case.op not in UNDEFINED_VALUES, kernels)
         steps = _Steps(announce)
         programs = _programs(check, steps)
         if programs is not None:
             for stage, run in check.stages.items():
                 if not steps.blocked(stage):
                     steps.attempt(stage, partial(run, programs))
-        steps.attempt(Stage.BACKEND, check.backend)
-    source, count = (None, 0) if programs is None else (programs.source, len(programs.artifacts))
-    return Checked(tuple(steps.failures), source, count, random)
+        if Stage.BACKEND in STAGES[kernels]:
+            steps.attempt(Stage.BACKEND, check.backend)
+    failures = tuple(steps.failures)
+    if programs is None:
+        return Checked(failures, None, 0, random)
+    made = sum(len(artifact.program.kernels) for artifact in programs.artifacts)
+    return Checked(failures, programs.source, len(programs.artifacts), random, made)
 
 
 def _upstream_or(eager: Observed, call: Call, seed: int) -> Observed:
@@ -141,11 +161,13 @@ def _upstream_or(eager: Observed, call: Call, seed: int) -> Observed:
 def _programs(check: _Check, steps: _Steps) -> Programs | None:
     """The case's programs: the exported one, or where export refuses, those of torch.compile's graphs; None for none,
     which is a failure."""
-    programs = steps.attempt(Stage.CAPTURE, partial(capture, check.call))
+    programs = steps.attempt(Stage.CAPTURE, partial(capture, check.call, check.kernels))
     if programs is not None or steps.failures[-1].code != REFUSED:
         return programs
     refusal = steps.failures.pop()
-    programs = steps.attempt(Stage.CAPTURE, partial(collect, check.call, check.seed, _interpreter))
+    how = _interpreter if Stage.INTERPRETER in STAGES[check.kernels] else py_wrapper.compile
+    collected = partial(collect, check.call, check.seed, how, check.kernels)
+    programs = steps.attempt(Stage.CAPTURE, collected)
     if programs is not None and not programs.artifacts:
         steps.failures.append(refusal)
         return None
@@ -164,17 +186,19 @@ class _Check:
     call: Call
     want: Observed
     values: bool
+    kernels: Kernels
 
     @property
     def stages(self) -> dict[Stage, Callable[[Programs], None]]:
         """What is done with captured programs, in order."""
-        return {
+        known: dict[Stage, Callable[[Programs], None]] = {
             Stage.VERIFY: self.verify,
             Stage.TEXT: self.text,
             Stage.JSON: self.json,
             Stage.INTERPRETER: self.interpreter,
             Stage.PYTHON: self.python,
         }
+        return {stage: run for stage, run in known.items() if stage in STAGES[self.kernels]}
 
     def verify(self, programs: Programs) -> None:
         for artifact in programs.artifacts:
@@ -195,13 +219,13 @@ class _Check:
 
     def python(self, programs: Programs) -> None:
         run = programs.runner(py_wrapper.compile)
-        for _ in range(_CALLS):
+        for _ in range(_CALLS[self.kernels]):
             self._compare(run)
 
     def backend(self) -> None:
         torch._dynamo.reset()
         compiled = torch.compile(self.call.function, backend="wrapper_ir")
-        for _ in range(_CALLS):
+        for _ in range(_CALLS[self.kernels]):
             self._compare(compiled)
 
     def _compare(self, run: Callable[..., object]) -> None:

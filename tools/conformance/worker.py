@@ -2,7 +2,8 @@
 
 A job is `{"what": "ours" | "upstream", "case": {...}}`. Answers are `{"at": STAGE}` before each step, so that a crash has a
 place (the first is empty: the worker is ready), and last `{"done": {...}}`: for ours what the check found, for upstream a
-verdict, or `{"broken": REASON}` where eager itself cannot run the case.
+verdict, or `{"broken": REASON}` where eager itself cannot run the case. The one argument is what kernels are written
+in.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from tools.conformance.cases import CaseId, OpTable, load_call, op_table
+from tools.conformance.programs import Kernels
 from tools.conformance.stages import check_case
 from tools.conformance.upstream import judge
 
@@ -25,13 +27,14 @@ __all__ = ["main"]
 
 def main() -> None:
     """Answers jobs until standard input ends."""
+    kernels = Kernels(sys.argv[1]) if len(sys.argv) > 1 else Kernels.CPP
     answers = _own_stdout()
     warnings.simplefilter("ignore")
     table = op_table()
     _write(answers, {"at": ""})
     for line in sys.stdin:
         job = json.loads(line)
-        done = _answer(job["what"], CaseId(**job["case"]), table, answers)
+        done = _answer(job["what"], CaseId(**job["case"]), kernels, table, answers)
         _write(answers, {"done": done})
         gc.collect()
 
@@ -48,12 +51,12 @@ def _write(answers: TextIO, message: dict[str, Any]) -> None:
     answers.flush()
 
 
-def _answer(what: str, case: CaseId, table: OpTable, answers: TextIO) -> dict[str, Any]:
+def _answer(what: str, case: CaseId, kernels: Kernels, table: OpTable, answers: TextIO) -> dict[str, Any]:
     try:
         call = load_call(case, table)
         if what == "upstream":
             return asdict(judge(case, call))
-        return asdict(check_case(case, call, lambda stage: _write(answers, {"at": stage.value})))
+        return asdict(check_case(case, call, lambda stage: _write(answers, {"at": stage.value}), kernels))
     except Exception as error:
         traceback.print_exc()
         return {"broken": f"{type(error).__name__}: {' '.join(str(error).split())}"}
