@@ -267,7 +267,8 @@ def plus(a, b):
 def compare(x, y, counts, chosen, N: tl.constexpr):
     at = tl.arange(0, N)
     a, b = tl.load(x + at), tl.load(y + at)
-    less = (a < b) & (a != 0)
+    first = tl.load(x)
+    less = (first == first) & (a < b) & (a != 0)
     tl.store(counts + at, tl.associative_scan(less.to(tl.int64), 0, plus))
     tl.store(chosen + at, tl.where(less | (a == b), a, b).to(tl.float32))
 """
@@ -289,15 +290,19 @@ def test_atomic_sums_in_small_types(load: Load, name: str, dtype: torch.dtype) -
     """Several elements of one block add to one place; those outside the mask add nothing."""
     source = """
 @triton.jit
-def scatter(out, where, values, n, BLOCK: tl.constexpr):
+def scatter(out, where, values, counts, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
-    tl.atomic_add(out + tl.load(where + at, inside, other=0), tl.load(values + at, inside, other=0.0), inside)
+    place = tl.load(where + at, inside, other=0)
+    tl.atomic_add(out + place, tl.load(values + at, inside, other=0.0), inside)
+    tl.atomic_add(counts + place, tl.full([1], 1.0, tl.float32), inside)
 """
-    clauses = "order(out, where, values, n, BLOCK)\n  configs({BLOCK = 32} warps(1) stages(1))\n  grid(ceildiv(n, BLOCK))"
-    params = f"readwrite {name}* out, read i64* where, read {name}* values, i32 n"
+    clauses = "order(out, where, values, counts, n, BLOCK)\n  configs({BLOCK = 32} warps(1) stages(1))\n  grid(ceildiv(n, BLOCK))"
+    params = f"readwrite {name}* out, read i64* where, read {name}* values, readwrite f32* counts, i32 n"
     out, where = torch.ones(5).to(dtype), torch.randint(0, 5, (50,))
     values = torch.randint(-4, 5, (50,)).to(dtype)  # sums are exact
     want = out.double().index_add(0, where, values.double())
-    load(kernel_of(params, clauses, source, entry="scatter"))(out, where, values, 50)
+    counts = torch.zeros(5)
+    load(kernel_of(params, clauses, source, entry="scatter"))(out, where, values, counts, 50)
     assert torch.equal(out.double(), want)
+    assert torch.equal(counts, where.bincount(minlength=5).float())

@@ -47,8 +47,8 @@ class Completed:
     def numbers(self, x: Any) -> Any:
         """`x` as numpy's own numbers; float32 for types that are kept as bits."""
         name = x.dtype.scalar.name
-        if name not in floats.FORMATS or x.data.dtype == bool:
-            return x  # results of comparisons carry the type of what was compared
+        if name not in floats.FORMATS:
+            return x
         return self._handle(floats.decode(name, x.data), self._tl.float32)
 
     def of_type(self, x: Any, wanted: Any) -> Any:
@@ -73,12 +73,10 @@ class Completed:
     def binary(self, lhs: Any, rhs: Any, op: Any) -> Any:
         """Arithmetic and comparisons."""
         kind = lhs.dtype.scalar
-        if kind.name not in floats.FORMATS:
-            return self._own["binary_op"](lhs, rhs, op)
         result = self._own["binary_op"](self.numbers(lhs), self.numbers(rhs), op)
-        return (
-            self.of_type(result, kind) if result.data.dtype == np.float32 else self._handle(result.data, kind)
-        )
+        if result.data.dtype == bool:  # a comparison, which would carry the type of what was compared
+            return self._handle(result.data, self._tl.int1)
+        return self.of_type(result, kind) if kind.name in floats.FORMATS else result
 
     def unary(self, arg: Any, op: Any) -> Any:
         """Functions of one number."""
@@ -93,6 +91,8 @@ class Completed:
         """Atomic updates; sums of types that are kept as bits go one after the other, because several may add to one
         place. Nothing else runs meanwhile."""
         kind = val.dtype.scalar
+        # Triton's own works on memory as if arrays filled it, which those that were broadcast do not.
+        ptr, val, mask = (self._handle(np.ascontiguousarray(x.data), x.dtype) for x in (ptr, val, mask))
         if kind.name not in floats.FORMATS or op != self._interpreter._ir.ATOMIC_OP.FADD:
             return self._own["create_atomic_rmw"](op, ptr, val, mask, *rest)
         places, active = ptr.data.reshape(-1), mask.data.reshape(-1)
