@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,13 @@ def test_whole_database() -> None:
 def test_every_tenth_operator_with_triton_kernels() -> None:
     """The same in Triton's interpreter."""
     assert main(["--kernels", "triton"]) == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="kernels run on a GPU, and there is none")
+def test_every_fifth_operator_on_a_gpu() -> None:
+    """float32 and bfloat16, against what stock torch.compile gets right there."""
+    assert main(["--kernels", "gpu", "--workers", str(os.cpu_count() or 1)]) == 0
 
 
 def case_of(op: str, dtype: str = "float32", sample: int = 0) -> CaseId:

@@ -2,8 +2,8 @@
 
 Writes results to out/conformance as they come: a run that was stopped goes on where it was. A run over all cases with
 the default seed also writes docs/conformance.md, and upstream's verdicts, which are then part of the repository.
-With --kernels triton the kernels of every tenth operator are Triton's and run in its interpreter; results go to
-out/conformance-triton, and the page is docs/conformance-triton.md.
+With --kernels triton the kernels of every tenth operator are Triton's and run in its interpreter, with --kernels gpu
+those of every fifth run on a GPU; results go to out/conformance-triton (-gpu), pages are docs/conformance-triton.md (-gpu).
 Exit status 1 if less than 99 % of the cases that upstream gets right pass, 2 if cases still have to run.
 """
 
@@ -29,8 +29,9 @@ _ROOT = Path(__file__).parents[2]
 _NAMES = {
     Kernels.CPP: "conformance",
     Kernels.TRITON: "conformance-triton",
+    Kernels.GPU: "conformance-gpu",
 }  # of folders of results, and of pages
-_STEPS = {Kernels.CPP: 1, Kernels.TRITON: 10}  # of all operators, every how many-th is run
+_STEPS = {Kernels.CPP: 1, Kernels.TRITON: 10, Kernels.GPU: 5}  # of all operators, every how many-th is run
 _GOAL = 0.99
 
 
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     kernels = Kernels(options.kernels)
     name = _NAMES[kernels]
     out = Path(options.out or f"out/{name}")
-    cases = list_cases(op_table(), options.seed)
+    cases = list_cases(op_table(), options.seed, kernels.device)
     whole = options.sample is None and not options.op and options.every is None
     if options.op:
         cases = [case for case in cases if case.op in options.op]
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.sample is not None:
         cases = stratified(cases, options.sample)
     print(f"torch {torch.__version__}, seed {options.seed}, {len(cases)} cases", flush=True)
-    store = open_store(out)
+    store = open_store(out, kernels.device)
     jobs = jobs_of(cases, store, Again(options.again), options.only and Only(options.only))
     pool = pool_options(out, options.workers, options.timeout, options.budget_seconds, kernels)
     with _Display(len(jobs)) as display:
@@ -79,7 +80,12 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="N",
         help="N cases of all dtypes, from all over the database, instead of all",
     )
-    add("--every", type=int, metavar="N", help="every Nth operator (default: 1 of C++, 10 of Triton)")
+    add(
+        "--every",
+        type=int,
+        metavar="N",
+        help="every Nth operator (default: 1 of C++, 10 of Triton, 5 on a GPU)",
+    )
     add("--op", action="append", metavar="NAME", help="only this operator (may be given again)")
     add("--again", choices=[a.value for a in Again], default=Again.STALE.value,
         help="cases with an outcome that run again: stale (other sources; the default), failed, all, none")  # fmt: skip
@@ -87,7 +93,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--workers", type=int, default=2, help="processes (default %(default)s)")
     add("--timeout", type=float, default=300.0, help="seconds for a case (default %(default)s)")
     add("--budget-seconds", type=float, metavar="S", help="stop after so long; the next run goes on")
-    add("--out", help="folder of results and caches (default out/conformance, or out/conformance-triton)")
+    add("--out", help="folder of results and caches (default out/conformance, -triton, or -gpu)")
     add("--page", help="where the page of a whole run goes (default in docs)")
     return parser.parse_args(argv)
 

@@ -32,7 +32,11 @@ SEED = 2026
 # Any: upstream's OpInfo, which has no useful types.
 OpTable = dict[str, Any]
 
-_OTHERS = (torch.bfloat16, torch.float64, torch.int64, torch.bool, torch.complex64)
+_OTHERS = {
+    "cpu": (torch.bfloat16, torch.float64, torch.int64, torch.bool, torch.complex64),
+    "cuda": (torch.bfloat16,),
+}
+"""By device, of which dtypes the second sample may be."""
 _SAMPLES = 8  # how far into an operator's samples a random case looks
 
 
@@ -77,19 +81,19 @@ def _name(op: Any) -> str:
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else str(op.name)
 
 
-def list_cases(table: OpTable, seed: int = SEED) -> list[CaseId]:
-    """All cases, in the database's order; operators that no CPU kernel supports have none."""
-    return [case for name, op in table.items() for case in _cases_of(name, op, seed)]
+def list_cases(table: OpTable, seed: int = SEED, device: str = "cpu") -> list[CaseId]:
+    """All cases, in the database's order; operators that the device does not support have none."""
+    return [case for name, op in table.items() for case in _cases_of(name, op, seed, device)]
 
 
-def _cases_of(name: str, op: Any, seed: int) -> Iterator[CaseId]:
-    supported = op.supported_dtypes("cpu")
+def _cases_of(name: str, op: Any, seed: int, device: str) -> Iterator[CaseId]:
+    supported = op.supported_dtypes(device)
     if not supported:
         return
     first = torch.float32 if torch.float32 in supported else min(supported, key=str)
     yield CaseId(name, _dtype_name(first), 0, seed)
     rng = random.Random(f"{seed}:{name}")
-    others = [dtype for dtype in _OTHERS if dtype in supported and dtype != first]
+    others = [dtype for dtype in _OTHERS[device] if dtype in supported and dtype != first]
     if others:
         yield CaseId(name, _dtype_name(rng.choice(others)), rng.randrange(_SAMPLES), seed)
 
@@ -112,11 +116,11 @@ def every(cases: Sequence[CaseId], step: int) -> list[CaseId]:
     return [case for case in cases if case.op in set(operators)]
 
 
-def load_call(case: CaseId, table: OpTable) -> Call:
-    """The case's inputs, equal in every process."""
+def load_call(case: CaseId, table: OpTable, device: str = "cpu") -> Call:
+    """The case's inputs on a device, equal in every process."""
     op = table[case.op]
     dtype: torch.dtype = getattr(torch, case.dtype)  # by string: the dtype's own name
-    sample = _sample(op, dtype, case)
+    sample = _sample(op, dtype, case, device)
     leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
 
@@ -127,20 +131,20 @@ def load_call(case: CaseId, table: OpTable) -> Call:
         first, args, kwargs = pytree.tree_unflatten(filled, spec)
         return op.op(first, *args, **kwargs)
 
-    return Call(function, tuple(leaves[i].detach() for i in places), tolerances_of(op, dtype))
+    return Call(function, tuple(leaves[i].detach() for i in places), tolerances_of(op, dtype, device))
 
 
-def _sample(op: Any, dtype: torch.dtype, case: CaseId) -> Any:
+def _sample(op: Any, dtype: torch.dtype, case: CaseId, device: str) -> Any:
     torch.manual_seed(case.seed)
     random.seed(case.seed)
-    samples = op.sample_inputs("cpu", dtype, requires_grad=False)
+    samples = op.sample_inputs(device, dtype, requires_grad=False)
     *_, last = islice(samples, case.sample + 1)
     del samples
     gc.collect(1)  # or the generator would be finalised in the middle of a trace, which upsets the tracer
     return last
 
 
-def tolerances_of(op: Any, dtype: torch.dtype) -> tuple[float, float] | None:
+def tolerances_of(op: Any, dtype: torch.dtype, device: str = "cpu") -> tuple[float, float] | None:
     """The widest (rtol, atol) that the database states for the operator and dtype in any test of results."""
     from torch.testing._internal.common_device_type import toleranceOverride
 
@@ -149,7 +153,7 @@ def tolerances_of(op: Any, dtype: torch.dtype) -> tuple[float, float] | None:
         for info in op.decorators
         for decorator in getattr(info, "decorators", ())  # plain decorators state nothing
         if isinstance(decorator, toleranceOverride) and dtype in decorator.d
-        if info.device_type in (None, "cpu")
+        if info.device_type in (None, device)
     ]
     if not stated:
         return None

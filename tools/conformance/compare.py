@@ -60,7 +60,7 @@ def _fresh(tensor: Tensor) -> Tensor:
         return torch.clone(tensor)
     storage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]  # upstream's
     with torch.no_grad():
-        bare = torch.empty(0, dtype=tensor.dtype)
+        bare = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
         return bare.set_(storage, tensor.storage_offset(), tensor.size(), tensor.stride())
 
 

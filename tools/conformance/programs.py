@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 
@@ -25,6 +25,18 @@ class Kernels(StrEnum):
     CPP = "cpp"
     TRITON = "triton"
     """Run by Triton's interpreter."""
+    GPU = "gpu"
+    """Triton's, compiled for the GPU on which the inputs are."""
+
+    @property
+    def device(self) -> str:
+        """Where inputs are."""
+        return "cuda" if self is Kernels.GPU else "cpu"
+
+    @property
+    def on_cpu(self) -> Literal["cpp", "triton"]:
+        """The capture option for what runs on the CPU."""
+        return "triton" if self is Kernels.TRITON else "cpp"
 
 
 class Source(StrEnum):
@@ -85,7 +97,7 @@ class _Compiled:
 
 def capture(call: Call, kernels: Kernels) -> Programs:
     """The whole case as one program, not yet verified. Raises what the frontend's `capture` raises."""
-    options = CaptureOptions(verify=False, cpu_kernels=kernels.value)
+    options = CaptureOptions(verify=False, cpu_kernels=kernels.on_cpu)
     return _Exported(inductor_frontend.capture(call.function, call.inputs, options=options))
 
 
@@ -97,7 +109,7 @@ def collect(call: Call, seed: int, how: How, kernels: Kernels) -> Programs:
     """
     torch._dynamo.reset()
     options: dict[str, str | int | bool | Callable[..., Any]]  # as torch.compile declares it
-    options = {"emitter": COLLECTOR.name, "verify": False, "cpu_kernels": kernels.value}
+    options = {"emitter": COLLECTOR.name, "verify": False, "cpu_kernels": kernels.on_cpu}
     compiled = torch.compile(call.function, backend="wrapper_ir", options=options)
     graphs = Graphs(how)
     with COLLECTOR.collecting(graphs):

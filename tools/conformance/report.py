@@ -69,7 +69,28 @@ def _triton_head(seed: int) -> list[str]:
     ]
 
 
-_HEADS: Mapping[Kernels, Callable[[int], list[str]]] = {Kernels.CPP: _head, Kernels.TRITON: _triton_head}
+def _gpu_head(seed: int) -> list[str]:
+    return [
+        "# Conformance on a GPU",
+        "",
+        "<!-- written by `python -m tools.conformance --kernels gpu`; do not edit -->",
+        "",
+        *_paragraph(
+            f"Every fifth operator of torch's operator database with inputs on one {torch.cuda.get_device_name()}: "
+            "capture, verifier, text and JSON round trips, the interpreter, emitted Python, and "
+            '`torch.compile(backend="wrapper_ir")`. Results, and inputs after the call, are held against eager with '
+            "torch's tolerances, random values against Inductor's own. For each operator: its first sample in float32 (or "
+            "its first dtype), and a random sample in bfloat16."
+        ),
+        *_command("python -m tools.conformance --kernels gpu", seed),
+    ]
+
+
+_HEADS: Mapping[Kernels, Callable[[int], list[str]]] = {
+    Kernels.CPP: _head,
+    Kernels.TRITON: _triton_head,
+    Kernels.GPU: _gpu_head,
+}
 
 
 def _command(command: str, seed: int) -> list[str]:

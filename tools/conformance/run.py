@@ -41,25 +41,28 @@ class Only(StrEnum):
     UPSTREAM = "upstream"
 
 
-def open_store(out: Path) -> Store:
-    """The results in `out`, with the verdicts that the repository has."""
+def open_store(out: Path, device: str = "cpu") -> Store:
+    """The results in `out`, with the verdicts that the repository has: it has some for CPUs."""
     version = torch.__version__
-    return Store(out / f"outcomes-{version}.jsonl", [SHIPPED, out / f"upstream-{version}.jsonl"])
+    shipped = [SHIPPED] if device == "cpu" else []
+    return Store(out / f"outcomes-{version}.jsonl", [*shipped, out / f"upstream-{version}.jsonl"])
 
 
 def pool_options(
     out: Path, workers: int, timeout: float, budget: float | None = None, kernels: Kernels = Kernels.CPP
 ) -> PoolOptions:
-    """Workers with one thread and one compiler each, no GPU, and all caches in `out`."""
+    """Workers with one thread and one compiler each, a GPU only where kernels run on one, and all caches in `out`."""
     env = {
-        "CUDA_VISIBLE_DEVICES": "",
         "OMP_NUM_THREADS": "1",
         "PY_WRAPPER_CACHE_DIR": str((out / "python").absolute()),
         "TORCHINDUCTOR_CACHE_DIR": str((out / "inductor").absolute()),
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "TRITON_CACHE_DIR": str((out / "triton").absolute()),
         "WRAPPER_IR_BUILD_JOBS": "1",
         "WRAPPER_IR_CACHE_DIR": str((out / "kernels").absolute()),
     }
+    if kernels is not Kernels.GPU:
+        env["CUDA_VISIBLE_DEVICES"] = ""
     return PoolOptions(
         logs=out / "logs",
         workers=workers,

@@ -42,6 +42,7 @@ _POISON = 0x7B  # uninitialised memory in the interpreter: a read of it shows in
 _CALLS: Mapping[Kernels, int] = {
     Kernels.CPP: 2,  # of emitted code: the second sees what the first left behind
     Kernels.TRITON: 1,  # interpreted kernels are slow
+    Kernels.GPU: 2,
 }
 
 
@@ -60,6 +61,7 @@ class Stage(StrEnum):
 
 STAGES: Mapping[Kernels, tuple[Stage, ...]] = {
     Kernels.CPP: tuple(Stage),
+    Kernels.GPU: tuple(Stage),
     Kernels.TRITON: (Stage.CAPTURE, Stage.VERIFY, Stage.TEXT, Stage.JSON, Stage.PYTHON),
 }
 """The stages of a case, in order."""
@@ -127,9 +129,9 @@ def check_case(
     eager = observe(call, call.function, case.seed)
     random = is_random(case, call, eager)
     # Random values are upstream's, by upstream's own generators as in its default configuration. All else is eager's,
-    # also what a random operator inside computes with: that takes eager's generators. So do Triton kernels, whose
-    # generators give other values than those in C++.
-    drawn = random and kernels is Kernels.CPP
+    # also what a random operator inside computes with: that takes eager's generators. So do interpreted Triton kernels:
+    # upstream has none to compare with, and their generators give other values than those in C++.
+    drawn = random and kernels is not Kernels.TRITON
     with inductor_config.patch(fallback_random=not drawn):
         want = _upstream_or(eager, call, case.seed) if drawn else eager
         check = _Check(case.seed, call, want, case.op not in UNDEFINED_VALUES, kernels)

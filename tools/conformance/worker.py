@@ -53,7 +53,7 @@ def _write(answers: TextIO, message: dict[str, Any]) -> None:
 
 def _answer(what: str, case: CaseId, kernels: Kernels, table: OpTable, answers: TextIO) -> dict[str, Any]:
     try:
-        call = load_call(case, table)
+        call = load_call(case, table, kernels.device)
         if what == "upstream":
             return asdict(judge(case, call))
         return asdict(check_case(case, call, lambda stage: _write(answers, {"at": stage.value}), kernels))
