@@ -30,10 +30,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers on two cores: one thread each.
 PYTEST := OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest
 
-.PHONY: help setup demo test conformance gpu golden bench lint format types layers docs wheels clean
+.PHONY: help setup demo demo-triton test conformance gpu golden bench lint format types layers docs wheels clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(READY) ## create or update .venv (nothing to do when up to date)
 
@@ -55,6 +55,9 @@ $(READY): pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES)) | $(HATCH)
 
 demo: $(READY) ## the main job: a sentence encoder, captured, stored, emitted as Python, compared with eager
 	@$(BIN)/python examples/minilm.py --folder $(OUT)/minilm $(ARGS)
+
+demo-triton: $(READY) ## the same with Triton kernels, run by Triton's interpreter on the CPU (a small input)
+	@$(BIN)/python -m examples.minilm_triton --folder $(OUT)/minilm $(ARGS)
 
 test: $(READY) ## all tests but the long proofs and those that need a GPU
 	@$(PYTEST) -n $(JOBS) -q -m "not conformance and not gpu" $(TESTS) $(ARGS)
