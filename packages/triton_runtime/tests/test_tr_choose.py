@@ -13,6 +13,7 @@ from torch import Tensor
 
 from triton_runtime.choose import ChoiceOptions, MultiLaunch, Pick, nearest
 from triton_runtime.errors import TuningError
+from triton_runtime.tune import Book, TuningRecord
 from wrapper_ir.kernels import (
     Access,
     Choice,
@@ -93,7 +94,7 @@ class Bench:
         self, kernel: MultiKernel = MULTI, store: Shelf | None = None, **options: Any
     ) -> MultiLaunch:  # Any: any options
         loaded = {name: self.load(name) for name in KERNELS}
-        return MultiLaunch(kernel, KERNELS, loaded, self.clock, HERE, store, ChoiceOptions(**options))
+        return MultiLaunch(kernel, KERNELS, loaded, self.clock, Book(HERE), store, ChoiceOptions(**options))
 
 
 def args(size: int = 8) -> tuple[Tensor, Tensor, int, Tensor, int, int]:
@@ -159,16 +160,26 @@ class TestStored:
         assert (multi.chosen, bench.clock.measured, picks[0].why) == (1, 0, "stored")
 
     @pytest.mark.parametrize(
-        "data", [b'{"choice": 3}', b'{"choice": -1}', b'{"choice": true}', b"\xff", b"{}", b"[]"]
+        ("old", "new"),
+        [
+            (b'["0", "1", "2"]', b'["0", "1", "2", "3"]'),  # a choice of more kernels
+            (b'["0", "1", "2"]', b'["0", "1"]'),
+            (b'"1": [', b'"7": ['),  # out of range
+            (b'"version": 1', b'"version": 0'),
+            (b"{", b""),
+            (b"", b"\xff"),
+        ],
     )
-    def test_bad_entries_are_measured_again(self, data: bytes) -> None:
+    def test_bad_entries_are_measured_again(self, old: bytes, new: bytes) -> None:
         shelf = Shelf()
         Bench(looped=3.0, persistent=1.0, split=2.0).launch(store=shelf)(*args())
-        shelf.update(dict.fromkeys(shelf, data))
+        [(key, data)] = shelf.items()
+        assert old in data
+        shelf[key] = data.replace(old, new)
         multi = Bench(looped=1.0, persistent=3.0, split=2.0).launch(store=shelf)
         multi(*args())
         assert multi.chosen == 0
-        assert [*shelf.values()] == [b'{"choice": 0}']
+        assert TuningRecord.from_json(shelf[key].decode()).entries
 
     def test_switched_off(self) -> None:
         shelf = Shelf()
@@ -180,7 +191,7 @@ class TestStored:
         bench = Bench(looped=3.0, persistent=1.0, split=2.0)
         for sources in (KERNELS, {**KERNELS, "split": dataclasses.replace(SPLIT, source="evict_first")}):
             loaded = {name: bench.load(name) for name in KERNELS}
-            MultiLaunch(MULTI, sources, loaded, bench.clock, HERE, shelf)(*args())
+            MultiLaunch(MULTI, sources, loaded, bench.clock, Book(HERE), shelf)(*args())
         assert len(shelf) == 2
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from triton_runtime.errors import CompileError, TuningError
 from triton_runtime.tune import (
+    Book,
     HostTimer,
     StreamTimer,
     TuneOptions,
@@ -97,7 +98,7 @@ class TestTuner:
         measured = lab.clock.measured
         assert tuner.choose(kernel(*BLOCKS), ARGS) == BLOCKS[1]
         assert lab.clock.measured == measured
-        [entry] = tuner.record.entries.values()
+        [entry] = tuner.book.record.entries.values()
         assert {key: len(values) > 0 for key, values in entry.times.items()} == {
             config_key(c): True for c in BLOCKS
         }
@@ -127,7 +128,7 @@ class TestTuner:
     def test_replay_measures_nothing(self) -> None:
         tuner = Lab({64: 3.0, 128: 1.0, 256: 2.0}).tuner()
         tuner.choose(kernel(*BLOCKS), ARGS)
-        record = TuningRecord.from_json(tuner.record.to_json())
+        record = TuningRecord.from_json(tuner.book.record.to_json())
         lab = Lab({})
         replayed = lab.tuner(record=record)
         assert replayed.replay(kernel(*BLOCKS), ARGS) == BLOCKS[1]
@@ -140,7 +141,7 @@ class TestTuner:
         lab = Lab({256: 2.0}, broken)
         tuner = lab.tuner()
         assert tuner.choose(kernel(*BLOCKS), ARGS) == BLOCKS[2]
-        [entry] = tuner.record.entries.values()
+        [entry] = tuner.book.record.entries.values()
         assert list(entry.failed) == [config_key(c) for c in BLOCKS[:2]]
         assert "shared memory" in entry.failed[config_key(BLOCKS[1])]
 
@@ -167,7 +168,7 @@ class TestTuner:
         chosen = tuner.choose(owner, ARGS)
         assert dict(chosen.meta) == {"XBLOCK": 1024}
         assert Lab(seconds).tuner().choose(owner, ARGS) == BLOCKS[0]
-        assert Lab({}).tuner(record=tuner.record).replay(owner, ARGS) == chosen
+        assert Lab({}).tuner(record=tuner.book.record).replay(owner, ARGS) == chosen
 
     def test_arguments_survive(self) -> None:
         params = (pointer("x", Access.READWRITE), *TRITON.params[1:])
@@ -176,7 +177,7 @@ class TestTuner:
         def load_each(kernels: Sequence[TritonKernel]) -> list[LoadedKernel | Exception]:
             return [lambda x, *rest: x.add_(1) for _ in kernels]
 
-        Tuner(load_each, HostTimer(Device("cpu")), HERE).choose(
+        Tuner(load_each, HostTimer(Device("cpu")), Book(HERE)).choose(
             kernel(*BLOCKS, params=params), (x, *ARGS[1:])
         )
         assert x.tolist() == [1.0] * 8

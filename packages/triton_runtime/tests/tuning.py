@@ -10,10 +10,7 @@ import torch
 from torch import Tensor
 
 from triton_runtime.errors import CompileError
-from triton_runtime.tune import (
-    Tuner,
-    Where,
-)
+from triton_runtime.tune import Book, Gather, Tuner, TuningRecord, Where
 from wrapper_ir.kernels import TritonConfig, TritonKernel
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.testing.catalogue import TRITON
@@ -77,8 +74,10 @@ class Lab:
 
         return run
 
-    def tuner(self, **changes: Any) -> Tuner:  # Any: the tuner's own options
-        return Tuner(self.load_each, self.clock, HERE, **changes)
+    def tuner(
+        self, record: TuningRecord | None = None, gather: Gather | None = None, **changes: Any
+    ) -> Tuner:  # Any: the tuner's own options
+        return Tuner(self.load_each, self.clock, Book(HERE, record=record, gather=gather), **changes)
 
 
 ARGS = (torch.ones(8), torch.zeros(8), 8, 1)

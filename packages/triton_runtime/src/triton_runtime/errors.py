@@ -38,6 +38,8 @@ A code never changes its meaning once released:
 | TR602 | TuningError  | no candidate of a kernel can be compiled and run                       |
 | TR603 | TuningError  | processes that tune together have different kernels                    |
 | TR604 | TuningError  | a multi-kernel is asked for a kernel that it does not have             |
+| TR605 | TuningError  | records do not say for which device they are to be replayed            |
+| TR606 | (a warning)  | one launch of a program cannot be tuned                                |
 """
 
 from __future__ import annotations

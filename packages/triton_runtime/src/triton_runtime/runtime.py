@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any  # in this file: tensors of a machine
 
-from triton_runtime.binding import bind
-from triton_runtime.compile.ahead import CarriedStore, Compile, compile_ahead, count_passed_over
-from triton_runtime.compile.job import CompileJob, make_job
-from triton_runtime.compile.service import CompileStats, compile_all
+from triton_runtime.compile.ahead import compiled_ahead
+from triton_runtime.compile.service import CompileStats
 from triton_runtime.cuda import CudaDriver
-from triton_runtime.errors import KernelError, LaunchError, TritonRuntimeError
+from triton_runtime.errors import CompileError, KernelError, LaunchError
 from triton_runtime.folders import usable_folder
-from triton_runtime.grids import make_grid
+from triton_runtime.loading import Compiler, Loader, launchable
 from triton_runtime.options import TritonOptions
-from triton_runtime.protocols import Binary, ByteStore, Driver, Launchable
+from triton_runtime.protocols import Binary, Driver, Launchable
 from triton_runtime.settings import Settings, read_settings
 from triton_runtime.store import Store, StoreOptions
-from triton_runtime.tuning import Tuning
-from wrapper_ir.kernels import KernelBinary, KernelDef, MultiKernel, TritonConfig, TritonKernel
+from triton_runtime.tune import Book, TuningRecord
+from triton_runtime.tuning import Tuning, place_of
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.kernels import KernelBinary, KernelDef, MultiKernel, TritonKernel
 from wrapper_ir.program import Target
-from wrapper_ir.protocols import KernelRuntime, LoadedKernel
+from wrapper_ir.protocols import KernelRuntime, LoadedKernel, Machine
 
 __all__ = ["TritonRuntime"]
 
 
 @dataclass(frozen=True, slots=True)
 class _World:
-    """The store on disk, and the driver of CUDA devices, which opens nothing before it is used."""
+    """What is kept from load to load: the store on disk, the driver of CUDA devices, which opens nothing before it is
+    used, the jobs that the compiler refused, and the times of each target's device."""
 
     settings: Settings
     store: Store
     cuda: CudaDriver
+    refused: dict[str, CompileError] = field(default_factory=dict)
+    books: dict[Target, Book] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,38 +69,45 @@ class TritonRuntime:
         """
         if not kernels:
             return {}
-        settings = self.settings or read_settings()
-        folder = usable_folder(settings, "triton")
-        driver = self.options.driver or _driver(target, folder, self._world_of(settings))
+        world = self._world_of(self.settings or read_settings())
+        loader = self._loader(target, world, tuple(binaries))
         multis = [kernel for kernel in kernels if isinstance(kernel, MultiKernel)]
         plain = _by_name([kernel for kernel in kernels if not isinstance(kernel, MultiKernel)])
-        loader = _Loader(self, target, folder, settings, driver, tuple(binaries))
-        tuned = [k for k in plain.values() if len(k.configs) > 1] if self.options.tune is not None else []
-        loaded: dict[str, LoadedKernel] = loader.load([k for k in plain.values() if k not in tuned])
+        tuned = [k for k in plain.values() if _has_candidates(k)] if self.options.tune is not None else []
+        ready = [self.launchable(k) for k in plain.values() if k not in tuned]
+        loaded: dict[str, LoadedKernel] = {
+            one.kernel.name: kernel for one, kernel in zip(ready, loader.load(ready), strict=True)
+        }
         if tuned or multis:
-            tuning = Tuning(self.options, self._world_of(settings).store, target.device, loader.load_each)
+            tuning = Tuning(self.options, world.store, self._book(target, world), loader, target.device)
             loaded |= {kernel.name: tuning.tuned(kernel) for kernel in tuned}
             loaded |= {kernel.name: tuning.multi(kernel, plain, loaded) for kernel in multis}
         return loaded
 
     def compile(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, Binary]:
         """The binaries of kernels, by name, for a device that need not be there."""
-        chosen = [(kernel, self.options.choose(kernel)) for kernel in _by_name(kernels).values()]
-        jobs, compile = self._compiling(chosen, target)
-        made = compile([job for _, job in jobs])
-        return {kernel.name: binary for (kernel, _), binary in zip(jobs, made, strict=True)}
+        compiler = self._compiler(target, self._world_of(self.settings or read_settings()))
+        launchables = [self.launchable(kernel) for kernel in _by_name(kernels).values()]
+        found: dict[str, Binary] = {}
+        for one, binary in zip(launchables, compiler.each(launchables), strict=True):
+            if isinstance(binary, Exception):
+                raise binary
+            found[one.kernel.name] = binary
+        return found
 
     def compile_ahead(
         self, kernels: Sequence[KernelDef], target: Target, candidates: bool
     ) -> tuple[KernelBinary, ...]:
         """See `wrapper_ir.protocols.AheadCompiler`; candidates that the compiler refuses are left out. Raises KernelError,
         CompileError."""
-        jobs = [
-            (kernel, config)
+        launchables = [
+            launchable(kernel, config)
             for kernel in _by_name([k for k in kernels if not isinstance(k, MultiKernel)]).values()
             for config in (kernel.configs if candidates else (self.options.choose(kernel),))
         ]
-        return tuple(compile_ahead(*self._compiling(jobs, target)))
+        compiler = self._compiler(target, self._world_of(self.settings or read_settings()))
+        made = zip(launchables, compiler.jobs(launchables), compiler.each(launchables), strict=True)
+        return tuple(compiled_ahead([(one.kernel, job, binary) for one, job, binary in made]))
 
     def with_binaries(self, binaries: Sequence[KernelBinary]) -> KernelRuntime:
         """See `wrapper_ir.protocols.AheadCompiler`; statistics are this runtime's."""
@@ -104,49 +115,53 @@ class TritonRuntime:
 
     def launchable(self, kernel: TritonKernel) -> Launchable:
         """A kernel with its config, arguments and grid, as drivers get it; not compiled."""
-        config = self.options.choose(kernel)
-        return Launchable(
-            kernel=kernel, config=config, binding=bind(kernel, config), grid=make_grid(kernel, config)
-        )
+        return launchable(kernel, self.options.choose(kernel))
 
-    def _compiling(
-        self, chosen: Sequence[tuple[TritonKernel, TritonConfig]], target: Target
-    ) -> tuple[list[tuple[TritonKernel, CompileJob]], Compile]:
-        """Jobs for kernels with configs, and what compiles such."""
-        settings = self.settings or read_settings()
-        folder = str(usable_folder(settings, "triton") / "sources")
-        jobs = [(kernel, make_job(kernel, config, target, folder)) for kernel, config in chosen]
-        return jobs, lambda given: self._compile(given, settings)
+    @property
+    def record(self) -> TuningRecord:
+        """The times that choices came from so far: those that were given, found in the store, and measured."""
+        books = () if self._world is None else tuple(self._world.books.values())
+        entries = {place: entry for book in books for place, entry in book.record.entries.items()}
+        return TuningRecord({**self.options.record.entries, **entries})
 
-    def _compile(
-        self, jobs: Sequence[CompileJob], settings: Settings, carried: Sequence[KernelBinary] = ()
-    ) -> list[Binary]:
-        store: ByteStore = self.options.store or self._world_of(settings).store
-        if carried:
-            store = CarriedStore({b.key: b.data for b in carried}, store, self.stats)
-        return compile_all(
-            jobs,
-            store,
-            self.options.executor,
-            max_workers=settings.jobs,
-            timeout=self.options.timeout,
-            stats=self.stats,
-        )
-
-    def binaries(
+    def tune(
         self,
-        launchables: Sequence[Launchable],
-        target: Target,
-        folder: Path,
-        settings: Settings,
-        carried: Sequence[KernelBinary] = (),
-    ) -> list[Launchable]:
-        """The same, with binaries."""
-        sources = str(folder / "sources")
-        jobs = [(one.kernel, make_job(one.kernel, one.config, target, sources)) for one in launchables]
-        count_passed_over(jobs, carried, self.stats)
-        made = self._compile([job for _, job in jobs], settings, carried)
-        return [replace(one, binary=binary) for one, binary in zip(launchables, made, strict=True)]
+        artifact: Artifact,
+        *,
+        machine: Machine[Any] | None = None,
+        records: Sequence[Artifact] = (),
+        given: Mapping[str, int] | None = None,
+        inputs: Sequence[Any] | None = None,
+    ) -> Artifact:
+        """See `KernelTuner`, and `triton_runtime.programs`, which does it. Raises TuningError TR601, TR605."""
+        # imported here: most who load kernels tune no programs
+        from triton_runtime.programs import tune_artifact
+
+        return tune_artifact(self, artifact, machine=machine, records=records, given=given, inputs=inputs)
+
+    def _compiler(self, target: Target, world: _World, carried: tuple[KernelBinary, ...] = ()) -> Compiler:
+        return Compiler(
+            target=target,
+            store=self.options.store or world.store,
+            folder=usable_folder(world.settings, "triton") / "sources",
+            stats=self.stats,
+            max_workers=world.settings.jobs,
+            executor=self.options.executor,
+            timeout=self.options.timeout,
+            refused=world.refused,
+            carried=carried,
+        )
+
+    def _loader(self, target: Target, world: _World, carried: tuple[KernelBinary, ...]) -> Loader:
+        compiler = self._compiler(target, world, carried)
+        return Loader(compiler, self.options.driver or _driver(target, compiler.folder, world))
+
+    def _book(self, target: Target, world: _World) -> Book:
+        with self._lock:
+            if target not in world.books:
+                where = place_of(target.device)
+                world.books[target] = Book(where, record=self.options.record, gather=self.options.gather)
+            return world.books[target]
 
     def _world_of(self, settings: Settings) -> _World:
         """What is kept from load to load; made anew where the environment has changed."""
@@ -156,42 +171,8 @@ class TritonRuntime:
             return self._world
 
 
-@dataclass(frozen=True, slots=True)
-class _Loader:
-    """Loads kernels for one target."""
-
-    runtime: TritonRuntime
-    target: Target
-    folder: Path
-    settings: Settings
-    driver: Driver
-    carried: tuple[KernelBinary, ...]
-
-    def load(self, kernels: Sequence[TritonKernel]) -> dict[str, LoadedKernel]:
-        """All of them, or the first error."""
-        launchables = [self.runtime.launchable(kernel) for kernel in kernels]
-        if self.driver.needs_binary:
-            launchables = self._compiled(launchables)
-        return {one.kernel.name: self.driver.load(one, self.target.device) for one in launchables}
-
-    def _compiled(self, launchables: Sequence[Launchable]) -> list[Launchable]:
-        return self.runtime.binaries(launchables, self.target, self.folder, self.settings, self.carried)
-
-    def load_each(self, kernels: Sequence[TritonKernel]) -> list[LoadedKernel | Exception]:
-        """Each of them, or why not; compiled at once where all can be."""
-        try:
-            if self.driver.needs_binary:
-                launchables = [self.runtime.launchable(kernel) for kernel in kernels]
-                self._compiled(launchables)
-        except TritonRuntimeError:
-            pass  # those that can be compiled are in the store now; below, each has its own error
-        found: list[LoadedKernel | Exception] = []
-        for kernel in kernels:
-            try:
-                found += self.load([kernel]).values()
-            except TritonRuntimeError as error:
-                found.append(error)
-        return found
+def _has_candidates(kernel: TritonKernel) -> bool:
+    return len(kernel.configs) > 1 or bool(kernel.derive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +224,7 @@ def _driver(target: Target, folder: Path, world: _World) -> Driver:
             # imported when it is wanted, because it brings Triton
             from triton_runtime.interp import InterpreterDriver
 
-            return InterpreterDriver(folder=folder / "sources")
+            return InterpreterDriver(folder=folder)
         case other:
             raise LaunchError(
                 "TR305",

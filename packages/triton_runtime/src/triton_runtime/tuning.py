@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from triton_runtime.choose import MultiLaunch
+from triton_runtime.loading import Loader
 from triton_runtime.options import TritonOptions
 from triton_runtime.store import EntryKind, Store
-from triton_runtime.tune import LoadEach, TunedLaunch, Tuner, Where, timer_for, with_config
+from triton_runtime.tune import Book, TunedLaunch, Tuner, Where, timer_for, with_config
 from wrapper_ir.kernels import KernelDef, MultiKernel, TritonConfig, TritonKernel
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.types import Device
 
-__all__ = ["Tuning", "device_name"]
+__all__ = ["Tuning", "place_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +34,19 @@ class _Shelf:
 
 
 class Tuning:
-    """Makes kernels that are chosen at their first launch."""
+    """Makes kernels that are chosen at their first launch, by the times in `book`."""
 
-    def __init__(self, options: TritonOptions, store: Store, device: Device, load_each: LoadEach) -> None:
-        self._options, self._store, self._load_each = options, store, load_each
+    def __init__(
+        self, options: TritonOptions, store: Store, book: Book, loader: Loader, device: Device
+    ) -> None:
+        self._options, self._store, self._book, self._loader = options, store, book, loader
         self._timer = timer_for(device)
-        self._where = Where(device_name(device), version("triton"))
         self._tuner = Tuner(
-            load_each,
+            loader.load_each,
             self._timer,
-            self._where,
+            book,
             store=_Shelf(store, EntryKind.TUNING),
-            gather=options.gather,
-            record=options.record,
+            derive=loader.derived,
             options=options.tune,
         )
 
@@ -58,17 +59,22 @@ class Tuning:
     ) -> MultiLaunch:
         """One of several kernels, which are loaded."""
         shelf = _Shelf(self._store, EntryKind.CHOICE)
-        return MultiLaunch(kernel, kernels, loaded, self._timer, self._where, shelf, self._options.choice)
+        return MultiLaunch(kernel, kernels, loaded, self._timer, self._book, shelf, self._options.choice)
 
     def _load(self, kernel: TritonKernel, config: TritonConfig) -> LoadedKernel:
-        [loaded] = self._load_each([with_config(kernel, config)])
+        [loaded] = self._loader.load_each([with_config(kernel, config)])
         if isinstance(loaded, Exception):
             raise loaded
         return loaded
 
 
-def device_name(device: Device) -> str:
-    """The model of a device, which times hold for."""
+def place_of(device: Device) -> Where:
+    """What times hold for on this machine."""
+    return Where(_device_name(device), version("triton"))
+
+
+def _device_name(device: Device) -> str:
+    """The model of a device."""
     if device.type == "cpu":
         return f"cpu {platform.processor() or platform.machine()}"
     import torch

@@ -25,6 +25,7 @@ __all__ = [
     "Emitter",
     "Frontend",
     "KernelRuntime",
+    "KernelTuner",
     "LoadedKernel",
     "Machine",
 ]
@@ -118,6 +119,29 @@ class AheadCompiler(KernelRuntime, Protocol):
     def with_binaries(self, binaries: Sequence[KernelBinary]) -> KernelRuntime:
         """The same runtime, which does not compile what is among `binaries`. It passes over those that its compiler
         would make otherwise today, and those for other targets."""
+        ...
+
+
+@runtime_checkable
+class KernelTuner(Protocol):
+    """What a `KernelRuntime` offers besides where its kernels leave choices; `wir tune` asks for it."""
+
+    # Any: the machine's tensors
+    def tune(
+        self,
+        artifact: Artifact,
+        *,
+        machine: Machine[Any] | None = None,
+        records: Sequence[Artifact] = (),
+        given: Mapping[str, int] | None = None,
+        inputs: Sequence[Any] | None = None,
+    ) -> Artifact:
+        """The artifact with the choices of its kernels written into its program, and what was measured for them into its
+        record (`Artifact.tuning`).
+
+        What its own record and those of `records` do not know is measured on `machine`; without one, nothing is, and
+        no device is needed. `inputs` are flat arguments of `main` to measure on, `given` values of symbols.
+        """
         ...
 
 

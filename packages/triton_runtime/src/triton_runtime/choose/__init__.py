@@ -1,6 +1,6 @@
 """Chooses one of several kernels that do the same: by measurement, by sizes, or as told."""
 
-from triton_runtime.choose.multi import MultiLaunch, nearest
+from triton_runtime.choose.multi import MultiLaunch, nearest, variant_keys
 from triton_runtime.choose.options import ChoiceOptions, Pick
 
-__all__ = ["ChoiceOptions", "MultiLaunch", "Pick", "nearest"]
+__all__ = ["ChoiceOptions", "MultiLaunch", "Pick", "nearest", "variant_keys"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import operator
@@ -13,14 +12,14 @@ from triton_runtime.choose.options import ChoiceOptions, Pick
 from triton_runtime.errors import TuningError
 from triton_runtime.protocols import ByteStore
 from triton_runtime.tune.arguments import Preserved
-from triton_runtime.tune.decide import decide
+from triton_runtime.tune.book import Book
 from triton_runtime.tune.distance import distance
 from triton_runtime.tune.measure import Timer, attempt, measure
-from triton_runtime.tune.tuner import Where
+from triton_runtime.tune.record import Entry
 from wrapper_ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, multi_hash
 from wrapper_ir.protocols import LoadedKernel
 
-__all__ = ["MultiLaunch", "nearest"]
+__all__ = ["MultiLaunch", "nearest", "variant_keys"]
 
 _LOG = logging.getLogger(__name__)
 # Any in this file: arguments of launches, tensors and numbers.
@@ -29,9 +28,9 @@ _LOG = logging.getLogger(__name__)
 class MultiLaunch:
     """A loaded multi-kernel: called as any kernel, with the arguments of its parameters and the numbers of its grid.
 
-    The first call chooses, by measuring or by what `store` knows of the same kernels on the same device; size-hinted
-    ones are chosen for each new combination of sizes, and never measured. `chosen` is the index of the kernel that the
-    last call ran.
+    The first call chooses, by what the book or `store` knows of the same kernels on the same device, or by measuring;
+    size-hinted ones are chosen for each new combination of sizes, and never measured. `chosen` is the index of the kernel
+    that the last call ran.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class MultiLaunch:
         kernels: Mapping[str, KernelDef],
         loaded: Mapping[str, LoadedKernel],
         timer: Timer,
-        where: Where,
+        book: Book,
         store: ByteStore | None = None,
         options: ChoiceOptions | None = None,
     ) -> None:
@@ -48,7 +47,7 @@ class MultiLaunch:
         self.kernel = kernel
         self.options = options or ChoiceOptions()
         self.chosen: int | None = None
-        self._kernels, self._timer, self._where = kernels, timer, where
+        self._kernels, self._timer, self._book = kernels, timer, book
         self._store = store if self.options.stored else None
         count = len(kernel.params)
         self._takes = [_taker((*v.args, *(count + g for g in v.grid))) for v in kernel.variants]
@@ -79,8 +78,6 @@ class MultiLaunch:
             return self._picked(self.options.force, "forced")
         if len(self._loaded) == 1 or (self.kernel.choice is Choice.MEASURE and not self.options.measure):
             return self._picked(0, "off")
-        if self.kernel.choice is Choice.MEASURE and (index := self._stored()) is not None:
-            return self._picked(index, "stored")
         return None
 
     def _choose(self, args: tuple[Any, ...]) -> int:
@@ -90,7 +87,15 @@ class MultiLaunch:
             if index is None:
                 index = self._by_sizes[sizes] = self._picked(self._nearest(sizes), "sizes")
             return index
-        self._fixed = self._measured(args)
+        place = self._book.place(multi_hash(self.kernel, self._kernels))
+        entry, source = self._book.entry(place, self._fits, lambda: self._measured(args), self._store)
+        if not self._fits(entry):
+            raise TuningError(
+                "TR602", f"none of the kernels of @{self.kernel.name} runs:{self._reasons(entry)}"
+            )
+        decision = entry.decision(self.options.noise)
+        medians = tuple(decision.medians.get(key) for key in entry.order)
+        self._fixed = self._picked(int(decision.winner), source.value, medians)
         return self._fixed
 
     def _nearest(self, sizes: tuple[tuple[int, ...], ...]) -> int:
@@ -102,9 +107,13 @@ class MultiLaunch:
             candidates.append((variant.hints, taken))
         return nearest(candidates)
 
-    def _measured(self, args: tuple[Any, ...]) -> int:
-        """Measures every kernel that runs; the first in order wins among equals."""
-        keys = [str(i) for i in range(len(self._loaded))]
+    def _fits(self, entry: Entry) -> bool:
+        """Whether these are times of our kernels: damaged ones, and those of another choice, are not."""
+        return entry.order == variant_keys(self.kernel) and any(entry.times.values())
+
+    def _measured(self, args: tuple[Any, ...]) -> Entry:
+        """Measures every kernel that runs."""
+        keys = variant_keys(self.kernel)
         runs = {
             key: _bound(loaded, takes(args))
             for key, loaded, takes in zip(keys, self._loaded, self._takes, strict=True)
@@ -112,17 +121,13 @@ class MultiLaunch:
         restore, reset = self._kept("restore"), self._kept("reset")
         with Preserved(self.kernel.params, args, self.options.budget, restore, reset) as preserved:
             able, failed = attempt(runs, preserved.ready)
-            if not able:
-                reasons = "".join(
-                    f"\n  {self.kernel.variants[int(key)].kernel}: {why}" for key, why in failed.items()
-                )
-                raise TuningError("TR602", f"none of the kernels of @{self.kernel.name} runs:{reasons}")
             times = measure(able, self._timer, self.options.rounds, before=preserved.ready)
-        decision = decide(times, keys, noise=self.options.noise)
-        index = int(decision.winner)
-        if self._store is not None:
-            self._store.put(self._key(), json.dumps({"choice": index}).encode())
-        return self._picked(index, "measured", tuple(decision.medians.get(key) for key in keys))
+        return Entry.of_seconds(keys, times, failed)
+
+    def _reasons(self, entry: Entry) -> str:
+        return "".join(
+            f"\n  {self.kernel.variants[int(key)].kernel}: {why}" for key, why in sorted(entry.failed.items())
+        )
 
     def _kept(self, which: Literal["restore", "reset"]) -> set[str]:
         """The launch's parameters that any of the kernels restores, or resets."""
@@ -136,28 +141,6 @@ class MultiLaunch:
             found.update(outer[name] for name in getattr(inner, which))
         return found
 
-    # --- choices that outlive the process
-
-    def _key(self) -> str:
-        """All kernels' sources, hints and configs are in their hashes."""
-        return (
-            f"choice\n{multi_hash(self.kernel, self._kernels)}\n{self._where.device}\n{self._where.compiler}"
-        )
-
-    def _stored(self) -> int | None:
-        """A stored choice; one that is damaged or out of range is none, and measured again."""
-        data = None if self._store is None else self._store.get(self._key())
-        if data is None:
-            return None
-        try:
-            index = json.loads(data)["choice"]
-        except (ValueError, KeyError, TypeError):
-            index = None
-        if type(index) is int and 0 <= index < len(self._loaded):
-            return index
-        _LOG.warning("a stored choice of @%s is not used: %r", self.kernel.name, data[:80])
-        return None
-
     def _picked(self, index: int, why: str, medians: tuple[float | None, ...] = ()) -> int:
         chosen = self.kernel.variants[index].kernel
         shown = [None if m is None else round(m * 1e6, 2) for m in medians]
@@ -167,6 +150,11 @@ class MultiLaunch:
                 Pick(kernel=self.kernel.name, index=index, chosen=chosen, why=why, medians=medians)
             )
         return index
+
+
+def variant_keys(kernel: MultiKernel) -> tuple[str, ...]:
+    """What its kernels are called in records: their indices."""
+    return tuple(map(str, range(len(kernel.variants))))
 
 
 def _taker(positions: tuple[int, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:

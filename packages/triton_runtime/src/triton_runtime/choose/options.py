@@ -13,7 +13,8 @@ __all__ = ["ChoiceOptions", "Pick", "Picked"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
     """What was chosen: variant `index` of the multi-kernel, which is the kernel `chosen`; `why` is `measured`, `stored`,
-    `forced`, `off` or `sizes`. `medians` are seconds of each variant that was measured, in order; None: not at all."""
+    `recorded`, `forced`, `off` or `sizes`. `medians` are seconds of each variant that was measured, in order; None: not
+    at all."""
 
     kernel: str
     index: int

@@ -7,7 +7,7 @@
 from triton_runtime.compile.compiler import compile_job
 from triton_runtime.compile.job import CompileJob, make_job
 from triton_runtime.compile.pool import WorkerDied, WorkerPool
-from triton_runtime.compile.service import CompileStats, MemoryStore, compile_all
+from triton_runtime.compile.service import CompileStats, MemoryStore, compile_all, compile_each
 
 __all__ = [
     "CompileJob",
@@ -16,6 +16,7 @@ __all__ = [
     "WorkerDied",
     "WorkerPool",
     "compile_all",
+    "compile_each",
     "compile_job",
     "make_job",
 ]

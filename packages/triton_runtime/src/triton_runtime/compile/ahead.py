@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triton_runtime.compile.binary import binary_to_bytes
@@ -12,9 +12,7 @@ from triton_runtime.errors import CompileError
 from triton_runtime.protocols import Binary, ByteStore
 from wrapper_ir.kernels import KernelBinary, TritonKernel, content_hash
 
-__all__ = ["CarriedStore", "Compile", "compile_ahead", "count_passed_over"]
-
-Compile = Callable[[Sequence[CompileJob]], list[Binary]]
+__all__ = ["CarriedStore", "compiled_ahead", "count_passed_over"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,30 +45,17 @@ def count_passed_over(
     stats.passed_over += sum(job.key not in keys and content_hash(kernel) in known for kernel, job in jobs)
 
 
-def compile_ahead(jobs: Sequence[tuple[TritonKernel, CompileJob]], compile: Compile) -> list[KernelBinary]:
-    """Compiles jobs, several of one kernel for its candidate configs. A candidate that the compiler refuses is left out,
-    as tuning would do; where it refuses all of a kernel's, its first refusal is raised."""
-    try:
-        made = compile([job for _, job in jobs])
-    except CompileError:
-        return _each(jobs, compile)
-    return [_carried(kernel, job, binary) for (kernel, job), binary in zip(jobs, made, strict=True)]
-
-
-def _each(jobs: Sequence[tuple[TritonKernel, CompileJob]], compile: Compile) -> list[KernelBinary]:
-    found: list[KernelBinary] = []
-    refused: dict[str, CompileError] = {}
-    for kernel, job in jobs:
-        try:
-            [binary] = compile([job])
-        except CompileError as error:
-            refused.setdefault(kernel.name, error)
-        else:
-            found.append(_carried(kernel, job, binary))
+def compiled_ahead(made: Sequence[tuple[TritonKernel, CompileJob, Binary | Exception]]) -> list[KernelBinary]:
+    """What an artifact carries of jobs that were compiled, several of one kernel for its candidate configs. A candidate
+    that the compiler refused is left out, as tuning would do; where it refused all of a kernel's, the first refusal is
+    raised, and so is whatever else went wrong."""
+    found = [_carried(kernel, job, one) for kernel, job, one in made if isinstance(one, Binary)]
     compiled = {binary.kernel for binary in found}
-    for kernel, _ in jobs:
-        if kernel.name in refused and content_hash(kernel) not in compiled:
-            raise refused[kernel.name]
+    for kernel, _, one in made:
+        if isinstance(one, Exception) and not (
+            isinstance(one, CompileError) and content_hash(kernel) in compiled
+        ):
+            raise one
     return found
 
 

@@ -14,7 +14,7 @@ from triton_runtime.compile.pool import WorkerPool
 from triton_runtime.errors import CompileError
 from triton_runtime.protocols import Binary, ByteStore
 
-__all__ = ["CompileStats", "MemoryStore", "compile_all"]
+__all__ = ["CompileStats", "MemoryStore", "compile_all", "compile_each"]
 
 
 class MemoryStore:
@@ -56,13 +56,33 @@ def compile_all(
     timeout: float | None = None,
     stats: CompileStats | None = None,
 ) -> list[Binary]:
-    """The binaries of all jobs, in their order; equal jobs are compiled once.
+    """The binaries of all jobs: as `compile_each`, but raises the first error, after all others have ended."""
+    found = compile_each(jobs, store, executor, max_workers=max_workers, timeout=timeout, stats=stats)
+    binaries: list[Binary] = []
+    for one in found:
+        if isinstance(one, Exception):
+            raise one
+        binaries.append(one)
+    return binaries
+
+
+def compile_each(
+    jobs: Sequence[CompileJob],
+    store: ByteStore,
+    executor: Executor | None = None,
+    *,
+    max_workers: int = 1,
+    timeout: float | None = None,
+    stats: CompileStats | None = None,
+) -> list[Binary | Exception]:
+    """For each job, in their order, its binary or why there is none (CompileError TR201, TR203, TR204, KernelError);
+    equal jobs are compiled once.
 
     `executor` runs what the store lacks (a pool of at most `max_workers` processes where it is None). A job whose process
-    dies is run once more. Raises the first error, after the others have ended: CompileError TR201, TR203, TR204, KernelError.
+    dies is run once more.
     """
     stats = stats or CompileStats()
-    known: dict[str, Binary] = {}
+    known: dict[str, Binary | Exception] = {}
     wanted: dict[str, CompileJob] = {}
     for job in jobs:
         if (key := job.key) in known or key in wanted:
@@ -97,22 +117,18 @@ def _compile(
     executor: Executor,
     timeout: float | None,
     stats: CompileStats,
-) -> dict[str, Binary]:
+) -> dict[str, Binary | Exception]:
     pending = {key: _submit(executor, job) for key, job in wanted.items()}
-    done: dict[str, Binary] = {}
-    failure: Exception | None = None
+    done: dict[str, Binary | Exception] = {}
     for key, future in pending.items():
-        job = wanted[key]
         try:
-            data = _result(executor, job, future, timeout, stats)
-        except Exception as error:  # every job ends before the first error is told
-            failure = failure or error
+            data = _result(executor, wanted[key], future, timeout, stats)
+        except Exception as error:  # told when every job has ended
+            done[key] = error
             continue
         stats.compiled += 1
         store.put(key, data)
         done[key] = binary_from_bytes(data)
-    if failure is not None:
-        raise failure
     return done
 
 

@@ -1,23 +1,27 @@
 """Tunes kernels: measures candidates honestly, records every time, and chooses from the record alone."""
 
+from triton_runtime.tune.book import Book, Gather, Source, Where
 from triton_runtime.tune.candidates import config_key, config_of, neighbours, with_config
 from triton_runtime.tune.decide import Decision, decide
 from triton_runtime.tune.launch import TunedLaunch
 from triton_runtime.tune.measure import MeasureOptions, Timer, measure
 from triton_runtime.tune.ranks import gather_over
-from triton_runtime.tune.record import Entry, Place, TuningRecord
+from triton_runtime.tune.record import Entry, Place, TuningRecord, record_of, with_record
 from triton_runtime.tune.timers import TIMERS, HostTimer, StreamTimer, timer_for
-from triton_runtime.tune.tuner import Gather, LoadEach, TuneOptions, Tuner, Where, record_of, with_record
+from triton_runtime.tune.tuner import Derive, LoadEach, TuneOptions, Tuner
 
 __all__ = [
     "TIMERS",
+    "Book",
     "Decision",
+    "Derive",
     "Entry",
     "Gather",
     "HostTimer",
     "LoadEach",
     "MeasureOptions",
     "Place",
+    "Source",
     "StreamTimer",
     "Timer",
     "TuneOptions",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -12,12 +13,13 @@ from typing import Any
 from triton_runtime.errors import TuningError
 from triton_runtime.tune.decide import Decision, decide
 from triton_runtime.tune.distance import distance
+from wrapper_ir.artifact import Artifact
 
-__all__ = ["ARTIFACT_KEY", "Entry", "Place", "TuningRecord"]
+__all__ = ["Entry", "Place", "TuningRecord", "record_of", "with_record"]
 
 _FORMAT = "triton-tuning"
 _VERSION = 1
-ARTIFACT_KEY = "triton"
+_ARTIFACT_KEY = "triton"
 """Where a record stands in `Artifact.tuning`."""
 _NANO = 1e-9
 
@@ -41,6 +43,14 @@ class Entry:
     order: tuple[str, ...]
     times: Mapping[str, tuple[int, ...]]
     failed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @staticmethod
+    def of_seconds(
+        order: Sequence[str], times: Mapping[str, Sequence[float]], failed: Mapping[str, str]
+    ) -> Entry:
+        """An entry of times as timers give them."""
+        whole = {key: tuple(round(t / _NANO) for t in values) for key, values in times.items()}
+        return Entry(order=tuple(order), times=whole, failed=failed)
 
     def decision(self, noise: float = 0.01) -> Decision:
         """The choice; raises ValueError where nothing was measured."""
@@ -157,3 +167,17 @@ def _nanoseconds(values: Iterable[object]) -> tuple[int, ...]:
     if not all(type(v) is int and v >= 0 for v in found):
         raise ValueError("times are whole nanoseconds")
     return tuple(v for v in found if isinstance(v, int))
+
+
+# --- records in artifacts
+
+
+def with_record(artifact: Artifact, record: TuningRecord) -> Artifact:
+    """The artifact with this record, instead of what it had."""
+    return dataclasses.replace(artifact, tuning={**artifact.tuning, _ARTIFACT_KEY: record.to_json()})
+
+
+def record_of(artifact: Artifact) -> TuningRecord:
+    """The record in an artifact; an empty one where there is none. Raises TuningError TR601."""
+    text = artifact.tuning.get(_ARTIFACT_KEY)
+    return TuningRecord() if text is None else TuningRecord.from_json(text)

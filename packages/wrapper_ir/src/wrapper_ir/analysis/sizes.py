@@ -52,7 +52,11 @@ class Sizes:
 
     def number(self, e: Expr) -> int:
         """The value of an int expression."""
-        return int(evaluate(e, self._env))
+        return int(self.value(e))
+
+    def value(self, e: Expr) -> Number:
+        """The value of an expression; raises ExpressionError where it reads memory."""
+        return evaluate(map_atoms(e, declared_size), self._env)
 
     def bytes_of(self, value: Value) -> int:
         """Bytes of a storage, or that a tensor spans; 0 for other values."""

@@ -206,3 +206,33 @@ def run(file: str, engine: str, machine: str, repeat: int, seed: int, hints: tup
     artifact = read_artifact(file)
     for line in run_artifact(artifact, engine, machine, repeat, seed, dict(_hint(h) for h in hints)):
         click.echo(line)
+
+
+@main.command()
+@click.argument("file")
+@click.option("-o", "--output", required=True, help="The .wir file to write.")
+@click.option(
+    "--record",
+    "records",
+    multiple=True,
+    metavar="FILE",
+    help="A .wir file whose times count too; repeatable.",
+)
+@click.option("--replay", is_flag=True, help="Measure nothing: choose by records alone, without a device.")
+@click.option("--machine", default="torch", help="The machine that measurements run on.")
+@click.option("--hint", "hints", multiple=True, metavar="SYMBOL=N", help="Value of a symbol for sizes.")
+@_reports_errors
+def tune(
+    file: str, output: str, records: tuple[str, ...], replay: bool, machine: str, hints: tuple[str, ...]
+) -> None:
+    """Choose the configs and kernels that a program leaves open, and write the choices and all times into it."""
+    from wrapper_ir import save
+    from wrapper_ir import verify as check
+    from wrapper_ir.cli.ahead import tuned_artifact
+
+    artifact = read_artifact(file)
+    given = dict(_hint(h) for h in hints)
+    tuned = tuned_artifact(artifact, None if replay else machine, [read_artifact(r) for r in records], given)
+    check(tuned)
+    save(tuned, output)
+    click.echo(f"{output}: {len(tuned.program.kernels)} kernels")

@@ -7,54 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.errors import ExecutionError
-from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.expr.evaluate import evaluate
-from wrapper_ir.program import Program
+from wrapper_ir.expr import Number
+from wrapper_ir.interp import example_inputs
 from wrapper_ir.protocols import Machine
 from wrapper_ir.registry import emitter
 from wrapper_ir.registry import machine as find_machine
-from wrapper_ir.types import ScalarType, TensorType, Type
 
-__all__ = ["example_inputs", "run_artifact"]
-
-Number = int | float | bool
-
-
-def symbol_values(program: Program, given: Mapping[str, Number]) -> dict[str, Number]:
-    """A value for every symbol: the given one, its hint, its lower bound, or 2; raises ExecutionError WIR925 for a
-    given symbol that the program does not declare."""
-    if unknown := sorted(set(given) - {s.name for s in program.symbols}):
-        known = ", ".join(s.name for s in program.symbols) or "none"
-        raise ExecutionError(
-            "WIR925", f"the program has no symbol {', '.join(unknown)}", hint=f"it declares: {known}"
-        )
-    values: dict[str, Number] = {}
-    for symbol in program.symbols:
-        fallback = symbol.hint if symbol.hint is not None else symbol.lower
-        values[symbol.name] = given.get(symbol.name, 2 if fallback is None else fallback)
-    return values
-
-
-def example_inputs(
-    program: Program, machine: Machine[Any], seed: int, given: Mapping[str, Number]
-) -> list[Any]:  # Any: the machine's tensors
-    """One input for each parameter of `main`; raises ExecutionError WIR925 for a parameter that cannot be made up."""
-    values = symbol_values(program, given)
-
-    def sizes(dims: tuple[Expr, ...]) -> list[int]:
-        return [int(evaluate(d, values)) for d in dims]
-
-    def make(number: int, name: str, type: Type) -> Any:
-        match type:
-            case TensorType():
-                return machine.example(type, sizes(type.sizes), sizes(type.strides), seed + number)
-            case ScalarType(kind=kind):
-                return {SymKind.INT: 2, SymKind.FLOAT: 0.5, SymKind.BOOL: True}[kind]
-            case _:
-                raise ExecutionError("WIR925", f"cannot make up an input for parameter %{name}: {type}")
-
-    return [make(i, p.value.name, p.value.type) for i, p in enumerate(program.main.params)]
+__all__ = ["run_artifact"]
 
 
 def run_artifact(

@@ -4,7 +4,8 @@ It is the oracle for every emitter and the engine for stepping through programs.
 """
 
 from wrapper_ir.interp.engine import Step
+from wrapper_ir.interp.inputs import example_inputs
 from wrapper_ir.interp.interpreter import Interpreter, call, run, steps
 from wrapper_ir.interp.options import InterpOptions, MemoryReport
 
-__all__ = ["InterpOptions", "Interpreter", "MemoryReport", "Step", "call", "run", "steps"]
+__all__ = ["InterpOptions", "Interpreter", "MemoryReport", "Step", "call", "example_inputs", "run", "steps"]

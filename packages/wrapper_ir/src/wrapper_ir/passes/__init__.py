@@ -1,6 +1,7 @@
 """Passes: pure functions from program to program, with options and a textual form."""
 
 from wrapper_ir.passes.base import Pass
+from wrapper_ir.passes.choices import with_choices
 from wrapper_ir.passes.dead_ops import EliminateDeadOps
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir.passes.finite_checks import InsertFiniteChecks
@@ -9,6 +10,7 @@ from wrapper_ir.passes.pipeline import PASSES, describe_passes, parse_pipeline, 
 from wrapper_ir.passes.rename_groups import rename_groups
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
 from wrapper_ir.passes.translation import Difference, check_translation, compare
+from wrapper_ir.passes.tuning_programs import TuningProgram, tuning_programs
 
 __all__ = [
     "PASSES",
@@ -20,6 +22,7 @@ __all__ = [
     "Pass",
     "StripAsserts",
     "StripDebug",
+    "TuningProgram",
     "check_translation",
     "compare",
     "derive_frees",
@@ -30,4 +33,6 @@ __all__ = [
     "rename_groups",
     "run_pipeline",
     "strip_frees",
+    "tuning_programs",
+    "with_choices",
 ]

@@ -1,0 +1,144 @@
+"""Loads kernels for one target: compiled where the driver wants that, all together or each with its own result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from triton_runtime.binding import bind
+from triton_runtime.compile.ahead import CarriedStore, count_passed_over
+from triton_runtime.compile.job import CompileJob, make_job
+from triton_runtime.compile.service import CompileStats, compile_each
+from triton_runtime.compile.target import capability
+from triton_runtime.errors import CompileError, TritonRuntimeError
+from triton_runtime.grids import make_grid
+from triton_runtime.protocols import Binary, ByteStore, Driver, Launchable
+from triton_runtime.tune.candidates import config_key
+from triton_runtime.tune.derive import MULTIPROCESSORS, Multiprocessors, scaled
+from wrapper_ir.kernels import KernelBinary, TritonConfig, TritonKernel
+from wrapper_ir.program import Target
+from wrapper_ir.protocols import LoadedKernel
+
+__all__ = ["Compiler", "Loader", "launchable"]
+
+
+def launchable(kernel: TritonKernel, config: TritonConfig) -> Launchable:
+    """A kernel with one of its configs, its arguments and its grid, as drivers get it; not compiled."""
+    return Launchable(
+        kernel=kernel, config=config, binding=bind(kernel, config), grid=make_grid(kernel, config)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiler:
+    """Compiles for one target; `folder` keeps sources. What an artifact carries (`carried`) is not compiled, and what was
+    refused once is not tried again by this process."""
+
+    target: Target
+    store: ByteStore
+    folder: Path
+    stats: CompileStats
+    max_workers: int
+    executor: Executor | None = None
+    timeout: float | None = None
+    refused: dict[str, CompileError] = field(default_factory=dict)
+    carried: tuple[KernelBinary, ...] = ()
+
+    def jobs(self, launchables: Sequence[Launchable]) -> list[CompileJob]:
+        """What it takes to compile them."""
+        return [make_job(one.kernel, one.config, self.target, str(self.folder)) for one in launchables]
+
+    def each(self, launchables: Sequence[Launchable]) -> list[Binary | Exception]:
+        """For each its binary, or why there is none."""
+        jobs = self.jobs(launchables)
+        keys = [job.key for job in jobs]
+        store = self.store
+        if self.carried:
+            kernels = [one.kernel for one in launchables]
+            count_passed_over(list(zip(kernels, jobs, strict=True)), self.carried, self.stats)
+            store = CarriedStore({b.key: b.data for b in self.carried}, store, self.stats)
+        open_ = [job for job, key in zip(jobs, keys, strict=True) if key not in self.refused]
+        found = iter(
+            compile_each(
+                open_,
+                store,
+                self.executor,
+                max_workers=self.max_workers,
+                timeout=self.timeout,
+                stats=self.stats,
+            )
+        )
+        results: list[Binary | Exception] = []
+        for key in keys:
+            one = self.refused[key] if key in self.refused else next(found)
+            if isinstance(one, CompileError) and one.code == "TR201":
+                self.refused[key] = one
+            results.append(one)
+        return results
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """Loads kernels with a driver."""
+
+    compiler: Compiler
+    driver: Driver
+
+    def load(self, launchables: Sequence[Launchable]) -> list[LoadedKernel]:
+        """All of them, or the first error."""
+        found: list[LoadedKernel] = []
+        for one in self._ready(launchables):
+            if isinstance(one, Exception):
+                raise one
+            found.append(self.driver.load(one, self.compiler.target.device))
+        return found
+
+    def load_each(self, kernels: Sequence[TritonKernel]) -> list[LoadedKernel | Exception]:
+        """Each of them, with its first config, or why not."""
+        found: list[LoadedKernel | Exception] = []
+        for one in self._ready([launchable(kernel, kernel.configs[0]) for kernel in kernels]):
+            try:
+                loaded = (
+                    one if isinstance(one, Exception) else self.driver.load(one, self.compiler.target.device)
+                )
+            except TritonRuntimeError as error:
+                loaded = error
+            found.append(loaded)
+        return found
+
+    def derived(self, kernel: TritonKernel) -> list[TritonConfig]:
+        """Configs with halved reduction blocks, as far as the listed ones' registers ask for them."""
+        if not self.driver.needs_binary:
+            return []
+        target = self.compiler.target
+        device = _multiprocessors(target)
+        binaries = self.compiler.each([launchable(kernel, config) for config in kernel.configs])
+        found: dict[str, TritonConfig] = {}
+        for config, binary in zip(kernel.configs, binaries, strict=True):
+            new = None if isinstance(binary, Exception) else scaled(kernel, config, binary.facts, device)
+            if new is not None:
+                found[config_key(new)] = new
+        listed = {config_key(config) for config in kernel.configs}
+        return [config for key, config in found.items() if key not in listed]
+
+    def _ready(self, launchables: Sequence[Launchable]) -> list[Launchable | Exception]:
+        if not self.driver.needs_binary:
+            return [*launchables]
+        binaries = self.compiler.each(launchables)
+        return [
+            b if isinstance(b, Exception) else replace(one, binary=b)
+            for one, b in zip(launchables, binaries, strict=True)
+        ]
+
+
+def _multiprocessors(target: Target) -> Multiprocessors:
+    """Those of a device that is here; else those of its architecture, an A100's for one that we do not know."""
+    found = MULTIPROCESSORS.get(capability(target), MULTIPROCESSORS[80])
+    import torch
+
+    if not torch.cuda.is_available():
+        return found
+    count = torch.cuda.get_device_properties(target.device.index or 0).multi_processor_count
+    return replace(found, count=count)

@@ -1,0 +1,187 @@
+"""Tunes programs to the end: measures every launch that leaves a choice, and writes the choices into the program."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from triton_runtime.choose.multi import variant_keys
+from triton_runtime.errors import TritonRuntimeError, TuningError
+from triton_runtime.tune import (
+    Entry,
+    Place,
+    TuneOptions,
+    TuningRecord,
+    Where,
+    config_of,
+    record_of,
+    with_record,
+)
+from triton_runtime.tuning import place_of
+from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.errors import WirError
+from wrapper_ir.interp import InterpOptions, example_inputs, run
+from wrapper_ir.kernels import (
+    Choice,
+    KernelDef,
+    MultiKernel,
+    TritonConfig,
+    TritonKernel,
+    content_hash,
+    multi_hash,
+)
+from wrapper_ir.passes import TuningProgram, tuning_programs, with_choices
+from wrapper_ir.protocols import Machine
+from wrapper_ir.registry import kernel_runtime
+
+if TYPE_CHECKING:
+    from triton_runtime.runtime import TritonRuntime
+
+__all__ = ["replay_artifact", "tune_artifact"]
+
+# Any in this file: a machine's tensors.
+
+
+def tune_artifact(
+    runtime: TritonRuntime,
+    artifact: Artifact,
+    *,
+    machine: Machine[Any] | None,
+    records: Sequence[Artifact] = (),
+    given: Mapping[str, int] | None = None,
+    inputs: Sequence[Any] | None = None,
+) -> Artifact:
+    """The artifact with every choice that can be made written into its program, and all times into its record.
+
+    What the records (its own, those of `records`, the runtime's) do not know is measured on the runtime's device: with
+    `inputs`, flat arguments of `main`, in a run of the whole program on copies of them; what that does not reach, launch
+    by launch on inputs that `machine` makes up. Without a machine nothing is measured. A launch that cannot run is left
+    as it is, with a warning (TR606). `given` are values of symbols. Raises TuningError TR601, and TR605 as
+    `replay_artifact` does.
+    """
+    known = runtime.options.record.merged(record_of(artifact), *map(record_of, records))
+    if machine is None:
+        return replay_artifact(artifact, known, given=given)
+    tuner = _tuner(runtime, known)
+    carrying = tuner.with_binaries(artifact.binaries)
+    options = InterpOptions(
+        find_runtime=lambda kind: carrying if kind == tuner.kind else kernel_runtime(kind)
+    )
+    if inputs is not None:
+        copies = [machine.clone(x) if machine.is_tensor(x) else x for x in inputs]
+        run(artifact, copies, machine, options)
+    for one in tuning_programs(artifact.program, given):
+        constants = {c.value.name: artifact.constants[c.value.name] for c in one.program.constants}
+        try:
+            made = example_inputs(one.program, machine, 0, {})
+            run(bare_artifact(one.program, constants), made, machine, options)
+        except (WirError, TritonRuntimeError, RuntimeError) as error:
+            warnings.warn(
+                f"[TR606] a launch of @{one.launch.kernel} is not tuned: {error}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+    where = place_of(artifact.program.target.device)
+    return replay_artifact(artifact, tuner.record, where=where, given=given)
+
+
+def _tuner(runtime: TritonRuntime, record: TuningRecord) -> TritonRuntime:
+    """A runtime that tunes at first launches, and begins with this record."""
+    tune = runtime.options.tune or TuneOptions()
+    tuner = dataclasses.replace(
+        runtime, options=dataclasses.replace(runtime.options, record=record, tune=tune)
+    )
+    tuner.stats = runtime.stats
+    return tuner
+
+
+def replay_artifact(
+    artifact: Artifact,
+    record: TuningRecord,
+    *,
+    where: Where | None = None,
+    given: Mapping[str, int] | None = None,
+    noise: float = 0.01,
+) -> Artifact:
+    """The artifact with the choices that `record` leads to, and with the record. Needs no device: choices follow from the
+    record, the program and `given` alone.
+
+    `where`: the device and compiler whose times count; None: those of the record. Raises TuningError TR605 where these
+    are several.
+    """
+    where = where or _only(record)
+    if where is None:
+        return artifact
+    choices = _Choices(artifact, record, where, noise, tuning_programs(artifact.program, given))
+    program = with_choices(artifact.program, choices.configs(), choices.variants())
+    return with_record(dataclasses.replace(artifact, program=program), record)
+
+
+def _only(record: TuningRecord) -> Where | None:
+    found = sorted({(place.device, place.compiler) for place in record.entries})
+    if len(found) > 1:
+        shown = "; ".join(f"{device}, Triton {compiler}" for device, compiler in found)
+        raise TuningError(
+            "TR605", f"the records are of several devices: {shown}", hint="give records of one device only"
+        )
+    return Where(*found[0]) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """What a record says of a program's kernels."""
+
+    artifact: Artifact
+    record: TuningRecord
+    where: Where
+    noise: float
+    programs: Sequence[TuningProgram]
+
+    def configs(self) -> dict[str, TritonConfig]:
+        """By kernel. Of launches of one kernel with different numbers, the one decides that takes the longest in all."""
+        found: dict[str, TritonConfig] = {}
+        for kernel in self.artifact.program.kernels:
+            if not isinstance(kernel, TritonKernel):
+                continue
+            weighed = [self._weighed(entry, one) for one, entry in self._entries(kernel)]
+            if not weighed:
+                continue
+            _, winner = max(weighed, key=lambda pair: pair[0])  # the first of equals
+            config = config_of(kernel, winner)
+            if config is None:
+                raise TuningError(
+                    "TR601",
+                    f"the record has a config that @{kernel.name} does not: {winner}",
+                    hint="tune again",
+                )
+            found[kernel.name] = config
+        return found
+
+    def variants(self) -> dict[str, int]:
+        """By multi-kernel that is chosen by measurement."""
+        kernels: dict[str, KernelDef] = {k.name: k for k in self.artifact.program.kernels}
+        found: dict[str, int] = {}
+        for kernel in kernels.values():
+            if isinstance(kernel, MultiKernel) and kernel.choice is Choice.MEASURE:
+                entry = self.record.find(self._place(multi_hash(kernel, kernels)))
+                if entry is not None and entry.order == variant_keys(kernel) and any(entry.times.values()):
+                    found[kernel.name] = int(entry.decision(self.noise).winner)
+        return found
+
+    def _entries(self, kernel: TritonKernel) -> Iterator[tuple[TuningProgram, Entry]]:
+        for one in self.programs:
+            if any(k.name == kernel.name for k in one.program.kernels):
+                place = self._place(content_hash(kernel), one.numbers(kernel.name))
+                entry = self.record.find(place)
+                if entry is not None and any(entry.times.values()):
+                    yield one, entry
+
+    def _weighed(self, entry: Entry, one: TuningProgram) -> tuple[float, str]:
+        decision = entry.decision(self.noise)
+        return one.count * decision.medians[decision.best], decision.winner
+
+    def _place(self, kernel: str, numbers: Sequence[float] = ()) -> Place:
+        return Place(kernel, self.where.device, self.where.compiler, tuple(numbers))

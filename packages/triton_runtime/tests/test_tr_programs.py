@@ -1,0 +1,236 @@
+"""Programs tuned to the end: measured, written, replayed elsewhere, and run."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+import py_wrapper
+from py_wrapper import TORCH_MACHINE
+from triton_runtime import TritonOptions, TritonRuntime
+from triton_runtime.errors import TuningError
+from triton_runtime.programs import replay_artifact
+from triton_runtime.settings import read_settings
+from triton_runtime.tune import Entry, MeasureOptions, Place, TuneOptions, TuningRecord, config_key, record_of
+from wrapper_ir import load, parse_program, print_program, save, verify
+from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.cli import main
+from wrapper_ir.interp import example_inputs, run
+from wrapper_ir.kernels import MultiKernel, TritonKernel, content_hash, multi_hash
+from wrapper_ir.passes import tuning_programs
+
+KERNEL = """
+kernel triton @{name} entry "{name}" (read f32* x, read i64* at, write f32* out, i64 n)
+  order(x, at, out, n, BLOCK)
+  configs({{BLOCK = 64}} warps(4) stages(1), {{BLOCK = 32}} warps(2) stages(1))
+  grid(ceildiv(n, BLOCK))
+  {{{{{{
+import triton
+import triton.language as tl
+
+@triton.jit
+def {name}(x, at, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    j = tl.load(at + i, mask=i < n, other=0)
+    tl.device_assert((j >= 0) & (j < n))
+    tl.store(out + i, tl.load(x + j, mask=i < n) + {add}, mask=i < n)
+}}}}}}
+"""
+PROGRAM = (
+    "wir 0.1\ntarget cpu\n\nsymbol s0 : int backed [2, 4096] hint 100\n"
+    + KERNEL.format(name="first", add="1.0")
+    + KERNEL.format(name="second", add="1.0 + 0.0")
+    + """
+kernel multi @either choose measure (read f32* x, read i64* at, write f32* out, i64 n)
+  variants(
+    @first(0, 1, 2, 3),
+    @second(0, 1, 2, 3),
+  )
+
+func @main(%x: f32[s0], %at: i64[s0]) {
+  define s0 = size(%x, 0)
+  %a = alloc f32[s0]
+  launch @first(%x, %at, %a, s0)
+  drop %x
+  %b = alloc f32[s0]
+  launch @either(%a, %at, %b, s0)
+  drop %at
+  free %a.s
+  return %b
+}
+"""
+)
+QUICK = TuneOptions(measure=MeasureOptions(rounds=2, trial=2))
+CPU_AND_3 = ("some device", "3.7")
+
+
+def artifact() -> Artifact:
+    program = parse_program(PROGRAM)
+    verify(program)
+    return bare_artifact(program)
+
+
+def runtime(folder: Path) -> TritonRuntime:
+    settings = read_settings({"WRAPPER_IR_CACHE_DIR": str(folder)})
+    return TritonRuntime(options=TritonOptions(tune=QUICK), settings=settings)
+
+
+def check(tuned: Artifact) -> None:
+    """Nothing is left to choose, and the program computes what it did."""
+    verify(tuned)
+    assert not tuning_programs(tuned.program)
+    assert not [k for k in tuned.program.kernels if isinstance(k, MultiKernel)]
+    x, at = torch.randn(70), torch.arange(70).flip(0)
+    for call in (py_wrapper.compile(tuned).boxed, lambda args: run(tuned, args, TORCH_MACHINE)):
+        [result] = call([x, at])
+        torch.testing.assert_close(result, x + 2)
+
+
+def test_reduced_programs_run() -> None:
+    """With inputs made up: indices are in range, or the kernels would say so."""
+    for one in tuning_programs(artifact().program):
+        inputs = example_inputs(one.program, TORCH_MACHINE, 0, {})
+        assert run(one.program, [*inputs], TORCH_MACHINE) == ()
+        assert py_wrapper.compile(bare_artifact(one.program)).boxed([*inputs]) == ()
+
+
+def test_tuned_without_inputs(tmp_path: Path) -> None:
+    tuned = runtime(tmp_path).tune(artifact(), machine=TORCH_MACHINE)
+    check(tuned)
+    record = record_of(tuned)
+    assert sorted(place.numbers for place in record.entries) == [(), (100,), (100,)]
+    assert all(all(entry.times.values()) for entry in record.entries.values())
+
+    save(tuned, tmp_path / "tuned.wir")
+    again = load(tmp_path / "tuned.wir")
+    assert again.program == tuned.program
+    assert record_of(again) == record
+
+
+def test_tuned_on_inputs_that_are_left_as_they_are(tmp_path: Path) -> None:
+    inputs = [torch.randn(50), torch.arange(50)]
+    before = inputs[0].clone()
+    tuned = runtime(tmp_path).tune(artifact(), machine=TORCH_MACHINE, inputs=inputs, given={"s0": 50})
+    check(tuned)
+    assert sorted(place.numbers for place in record_of(tuned).entries) == [(), (50,), (50,)]
+    assert torch.equal(inputs[0], before)
+
+
+def test_a_replay_needs_no_device_and_is_always_the_same(tmp_path: Path) -> None:
+    tuned = runtime(tmp_path).tune(artifact(), machine=TORCH_MACHINE)
+    texts = set()
+    for _ in range(2):
+        replayed = TritonRuntime().tune(artifact(), records=[tuned])
+        texts.add(print_program(replayed.program))
+        assert record_of(replayed) == record_of(tuned)
+    assert texts == {print_program(tuned.program)}
+
+
+def entries(**changes: Any) -> TuningRecord:  # Any: parts of places
+    """A record that says: @first with its second config, and of the two kernels the second."""
+    program = artifact().program
+    kernels = {k.name: k for k in program.kernels}
+    found = {}
+    for name in ("first", "second", "either"):
+        kernel = kernels[name]
+        if isinstance(kernel, TritonKernel):
+            order, numbers = tuple(config_key(c) for c in kernel.configs), (100.0,)
+            place = Place(content_hash(kernel), *CPU_AND_3, numbers)
+        else:
+            assert isinstance(kernel, MultiKernel)
+            order, place = ("0", "1"), Place(multi_hash(kernel, kernels), *CPU_AND_3)
+        times = {order[0]: (2000,) * 5, order[1]: (1000,) * 5}
+        found[dataclasses.replace(place, **changes)] = Entry(order=order, times=times)
+    return TuningRecord(found)
+
+
+def test_what_a_record_says() -> None:
+    chosen = replay_artifact(artifact(), entries())
+    assert [k.name for k in chosen.program.kernels] == ["first", "second"]
+    assert [
+        dict(c.meta) for k in chosen.program.kernels if isinstance(k, TritonKernel) for c in k.configs
+    ] == [
+        {"BLOCK": 32},
+        {"BLOCK": 32},
+    ]
+    assert "launch @second(%a, %at, %b, s0)" in print_program(chosen.program)
+
+
+def test_the_launch_that_takes_longest_decides() -> None:
+    text = PROGRAM.replace("launch @either(%a, %at, %b, s0)", "launch @first(%a, %at, %b, s0 - 1)")
+    two = bare_artifact(parse_program(text))
+    kernel = two.program.kernel("first")
+    assert isinstance(kernel, TritonKernel)
+    keys = tuple(config_key(c) for c in kernel.configs)
+    for long, short, want in ((100.0, 99.0, 0), (99.0, 100.0, 1)):
+        record = TuningRecord(
+            {
+                Place(content_hash(kernel), *CPU_AND_3, (100.0,)): Entry(
+                    order=keys, times={keys[0]: (int(long),) * 5, keys[1]: (1000,) * 5}
+                ),
+                Place(content_hash(kernel), *CPU_AND_3, (99.0,)): Entry(
+                    order=keys, times={keys[0]: (1000,) * 5, keys[1]: (int(short),) * 5}
+                ),
+            }
+        )
+        found = replay_artifact(two, record).program.kernel("first")
+        assert isinstance(found, TritonKernel)
+        assert found.configs == (kernel.configs[want],)
+
+
+def test_without_a_record_nothing_is_chosen() -> None:
+    whole = artifact()
+    assert TritonRuntime().tune(whole).program == whole.program
+
+
+def test_records_of_two_devices_are_refused() -> None:
+    record = entries().merged(entries(device="another"))
+    with pytest.raises(TuningError, match=r"(?s)TR605.*another.*some device"):
+        replay_artifact(artifact(), record)
+
+
+def test_a_launch_that_cannot_run_is_left_as_it_is(tmp_path: Path) -> None:
+    """Of what else there is, the choices are made."""
+    broken = bare_artifact(parse_program(PROGRAM.replace("def first(x", "def first(x, y")))
+    with pytest.warns(RuntimeWarning, match=r"(?s)TR606.*@first is not tuned.*TR102"):
+        tuned = runtime(tmp_path).tune(broken, machine=TORCH_MACHINE)
+    first, second = (k for k in tuned.program.kernels if isinstance(k, TritonKernel))
+    assert (len(first.configs), len(second.configs)) == (2, 1)
+    assert "launch @second(%a, %at, %b, s0)" in print_program(tuned.program)
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(artifact(), tmp_path / "model.wir")
+    record = entries()
+    known = dataclasses.replace(artifact(), tuning={"triton": record.to_json()})
+    save(known, tmp_path / "known.wir")
+    monkeypatch.setenv("WRAPPER_IR_CACHE_DIR", str(tmp_path / "cache"))
+
+    def wir(*args: str) -> str:
+        done = CliRunner().invoke(main, ["tune", str(tmp_path / "model.wir"), *args])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    assert "2 kernels" in wir(
+        "--replay", "--record", str(tmp_path / "known.wir"), "-o", str(tmp_path / "a.wir")
+    )
+    assert load(tmp_path / "a.wir").program == replay_artifact(artifact(), record).program
+    assert "kernels" in wir("--hint", "s0=40", "-o", str(tmp_path / "b.wir"))
+    check(load(tmp_path / "b.wir"))
+    assert (40,) in {place.numbers for place in record_of(load(tmp_path / "b.wir")).entries}
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
+    record = entries().merged(entries(device="another"))
+    save(dataclasses.replace(artifact(), tuning={"triton": record.to_json()}), tmp_path / "two.wir")
+    done = CliRunner().invoke(
+        main, ["tune", str(tmp_path / "two.wir"), "--replay", "-o", str(tmp_path / "c.wir")]
+    )
+    assert done.exit_code == 2
+    assert "WIR905" in done.output
+    assert "TR605" in done.output
