@@ -14,7 +14,7 @@ import inductor_frontend
 import py_wrapper
 import triton_runtime
 from wrapper_ir import protocols, registry
-from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, Machine
+from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, KernelTuner, Machine
 
 # Static: an implementation that drifts from its protocol fails `make types` here.
 FRONTEND: Frontend = inductor_frontend.FRONTEND
@@ -22,6 +22,7 @@ EMITTER: Emitter[object] = py_wrapper.EMITTER
 MACHINE: Machine[Tensor] = py_wrapper.TORCH_MACHINE
 RUNTIME: KernelRuntime = cpp_wrapper.KERNEL_RUNTIME
 TRITON_RUNTIME: KernelRuntime = triton_runtime.KERNEL_RUNTIME
+TUNER: KernelTuner = triton_runtime.KERNEL_RUNTIME
 
 PLUGINS: list[tuple[str, Callable[[str], object], type, str]] = [
     ("frontends", registry.frontend, Frontend, "inductor"),
@@ -77,4 +78,5 @@ def test_the_registry_knows_every_protocol() -> None:
         "CallerTensors",
         "CompiledProgram",
         "Containers",
+        "KernelTuner",
     }
