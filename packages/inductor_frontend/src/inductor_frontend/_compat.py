@@ -7,12 +7,14 @@ import math
 from typing import Any
 
 import sympy
+import torch
 from torch._higher_order_ops import effects
 from torch._inductor import compile_fx, ir
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.graph import GraphLowering
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = [
     "ALLOCATING_MULTI_OUTPUT",
@@ -24,6 +26,7 @@ __all__ = [
     "defers_input_checks",
     "detect_shape_env",
     "guard_texts",
+    "inverts_masks",
     "is_effectful",
     "is_namedtuple",
     "shape_env_from_inputs",
@@ -151,6 +154,27 @@ def detect_shape_env(values: Any) -> Any:
         if env is not None:
             return env
     return None
+
+
+class _Called(TorchDispatchMode):  # type: ignore[no-untyped-call]  # upstream's base class
+    """Notes the operators that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # as above
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def inverts_masks() -> bool:
+    """Whether `scaled_dot_product_attention` takes the opposite of a mask of truths before it makes numbers of it. No
+    release says when that changed, so it is asked on the CPU."""
+    q = torch.zeros(1, 1, 1, 8)
+    with torch.no_grad(), _Called() as called:
+        torch.nn.functional.scaled_dot_product_attention(q, q, q, torch.ones(1, 1, dtype=torch.bool))
+    return "aten.logical_not.default" in called.names
 
 
 def takes_offsets_off(graph: GraphLowering) -> bool:

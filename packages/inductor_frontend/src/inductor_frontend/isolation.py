@@ -14,6 +14,7 @@ from torch._dynamo.utils import preserve_rng_state
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
 from torch.utils import _triton
+from torch.utils._sympy.functions import Identity
 
 from inductor_frontend.options import CaptureOptions
 
@@ -99,6 +100,13 @@ def known_options(patches: dict[str, object], module: Any) -> dict[str, object]:
     return {name: value for name, value in patches.items() if name in known}
 
 
+# Any: sympy's own classes, which have no types here.
+def _evaluated(wrapped: Any, precision: int) -> Any:
+    """The number in upstream's wrapper of an index. Without it, sums of such numbers have no order, and graphs with a
+    padded relative position cannot be lowered."""
+    return wrapped.args[0]._eval_evalf(precision)
+
+
 @contextmanager
 def capture_session(options: CaptureOptions) -> Iterator[None]:
     """Upstream's compile lock, options and random state for one capture; all restored at the end, also after errors.
@@ -113,6 +121,7 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
         stack.enter_context(functorch_config.patch(functorch))
         # A key of upstream's own caches of measurements: nothing here reads them, and it takes a device to make.
         stack.enter_context(mock.patch.object(_triton, "triton_hash_with_backend", return_value=""))
+        stack.enter_context(mock.patch.object(Identity, "_eval_evalf", _evaluated, create=True))
         stack.enter_context(preserve_rng_state())
         stack.enter_context(torch.no_grad())
         yield

@@ -32,6 +32,9 @@ class GpuProperties:
     max_threads_per_multi_processor: int = 2048
     max_threads_per_block: int = 1024
     warp_size: int = 32
+    cudnn: int = 91900
+    """The version of cuDNN that torch has there, as `torch.backends.cudnn.version()` gives it; 0: none. Since 9.15.1 torch
+    prefers it for attention on some GPUs."""
 
     @property
     def gcnArchName(self) -> str:

@@ -19,6 +19,7 @@ from torch._inductor.constant_folding import ConstantFolder
 from torch._subclasses import fake_tensor
 from torch.utils._triton import has_triton_package
 
+from inductor_frontend.devices.attention import attention_on
 from inductor_frontend.devices.guard import idle_guard
 from inductor_frontend.devices.host import folding_on_host
 from inductor_frontend.devices.properties import GpuProperties
@@ -163,6 +164,7 @@ def stand_in(gpu: GpuProperties) -> Iterator[None]:
         folding = folding_on_host(ConstantFolder.run_node)
         stack.enter_context(mock.patch.object(ConstantFolder, "run_node", folding))
         stack.enter_context(named_target(gpu))
+        stack.enter_context(attention_on(gpu))
         stack.callback(_forget)
         _forget()
         yield
