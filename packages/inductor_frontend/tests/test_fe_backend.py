@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from torch._dynamo.testing import CompileCounterWithBackend
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from inductor_frontend import CaptureError, CaptureOptions
-from inductor_frontend.backend import wrapper_ir_backend
+from inductor_frontend import CaptureError, CaptureOptions, capture
+from inductor_frontend.backend import calling, wrapper_ir_backend
+from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.finish import finish
+from wrapper_ir.artifact import Artifact
 from wrapper_ir.ops import Free, View, ViewMode
 from wrapper_ir.program import Ownership, Program
+from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.registry import emitter
 
 
 def small_net() -> nn.Module:
@@ -39,6 +45,24 @@ def losses(model: Any, steps: int = 5, batch: int = 4) -> list[float]:  # Any: a
 
 def test_backend_is_registered() -> None:
     assert "wrapper_ir" in torch._dynamo.list_backends()
+
+
+def test_emitters_make_real_tensors() -> None:
+    """Upstream calls compilers while it traces with fake tensors; a loader of kernels may need some of its own."""
+    python = emitter("python")
+    made: list[torch.Tensor] = []
+
+    def compile(artifact: Artifact) -> CompiledProgram:
+        made.append(torch.ones(3))
+        return python.compile(artifact)
+
+    stand_in = SimpleNamespace(name="python", compile=compile)
+    graph = CompiledGraph(
+        artifact=capture(torch.sin, (torch.ones(2),)), inputs=1, positions=(0,), strides=(), guards=()
+    )
+    with FakeTensorMode():
+        calling.boxed(graph, stand_in)  # type: ignore[arg-type]  # what it needs of an emitter
+    assert made[0].tolist() == [1.0, 1.0, 1.0]
 
 
 def test_inference() -> None:

@@ -9,6 +9,7 @@ import torch
 from torch._dynamo.convert_frame import compile_lock
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
 from torch._inductor.output_code import OutputCode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.errors import BackendError
@@ -39,7 +40,9 @@ def _marked(call: Boxed) -> Boxed:
 def boxed(graph: CompiledGraph, emitter: Emitter[Any]) -> Boxed:
     """The emitted callable of a graph, called with the graph's inputs; raises BackendError FE401."""
     try:
-        compiled = emitter.compile(graph.artifact)
+        # Upstream may still be tracing with fake tensors; what emitters make, kernels' loaders among it, is real.
+        with _disable_current_modes():
+            compiled = emitter.compile(graph.artifact)
     except WirError as error:
         raise BackendError(
             "FE401", f"emitter {emitter.name!r} cannot compile the program: {error}"
