@@ -24,7 +24,14 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "data" / "sample.wir"
-PACKAGES = ("wrapper_ir", "inductor_frontend", "py_wrapper", "cpp_wrapper", "triton_runtime")
+PACKAGES = (
+    "wrapper_ir",
+    "inductor_frontend",
+    "py_wrapper",
+    "cpp_wrapper",
+    "triton_runtime",
+    "fx_converter",
+)
 DISTRIBUTIONS = {package.replace("_", "-"): package for package in PACKAGES}
 
 # Run inside the isolated environment: what is visible there, and whether every entry point of the package loads.

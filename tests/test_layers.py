@@ -19,6 +19,7 @@ HEAVY = frozenset({"torch", "triton", "sympy", "numpy", "click", "functorch", "j
 ENTRY_POINTS = [
     ("wrapper_ir.frontends", "inductor", "inductor_frontend"),
     ("wrapper_ir.emitters", "python", "py_wrapper"),
+    ("wrapper_ir.emitters", "fx", "fx_converter"),
     ("wrapper_ir.kernel_runtimes", "cpp", "cpp_wrapper"),
     ("wrapper_ir.kernel_runtimes", "triton", "triton_runtime"),
     ("wrapper_ir.machines", "torch", "py_wrapper"),
@@ -62,7 +63,7 @@ def test_no_module_of_the_core_loads_a_tensor_library() -> None:
     assert loaded_after(imports) & ((HEAVY | SIBLINGS) - {"click"}) == frozenset()
 
 
-@pytest.mark.parametrize("package", ["inductor_frontend", "py_wrapper", "cpp_wrapper", "triton_runtime"])
+@pytest.mark.parametrize("package", sorted(SIBLINGS))
 def test_packages_do_not_load_their_siblings(package: str) -> None:
     loaded = loaded_after(f"import {package}")
     assert package in loaded

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import torch
 
+import fx_converter
 import inductor_frontend
 import py_wrapper
 import wrapper_ir
+from fx_converter.options import KernelCalls
 from tests.compare import assert_same, clone_tree
 from tests.zoo import ZOO, Case
 from wrapper_ir.artifact import Artifact
@@ -64,5 +66,20 @@ class TestModel:
         for args, kwargs in calls_of(case, dynamic):
             with torch.no_grad():
                 want = case.model(*clone_tree(args), **clone_tree(kwargs))
+            for _ in range(2):
+                assert_same(run(*clone_tree(args), **clone_tree(kwargs)), want)
+
+    @pytest.mark.parametrize("kernel_calls", ["direct", "hop"])
+    def test_fx(self, name: str, dynamic: bool, kernel_calls: KernelCalls) -> None:
+        case, artifact = case_of(name), artifact_of(name, dynamic)
+        options = fx_converter.FxOptions(kernel_calls=kernel_calls)
+        module = fx_converter.convert(artifact, options)
+        module.graph.lint()
+        assert [n for n in module.graph.nodes if "val" not in n.meta] == []
+        run = fx_converter.compile(artifact, options)
+        for args, kwargs in calls_of(case, dynamic):
+            with torch.no_grad():
+                want = case.model(*clone_tree(args), **clone_tree(kwargs))
+                assert_same(module(*clone_tree(args), **clone_tree(kwargs)), want)
             for _ in range(2):
                 assert_same(run(*clone_tree(args), **clone_tree(kwargs)), want)

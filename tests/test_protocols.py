@@ -10,6 +10,7 @@ import pytest
 from torch import Tensor
 
 import cpp_wrapper
+import fx_converter
 import inductor_frontend
 import py_wrapper
 import triton_runtime
@@ -19,6 +20,7 @@ from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, KernelTuner, 
 # Static: an implementation that drifts from its protocol fails `make types` here.
 FRONTEND: Frontend = inductor_frontend.FRONTEND
 EMITTER: Emitter[object] = py_wrapper.EMITTER
+FX_EMITTER: Emitter[object] = fx_converter.EMITTER
 MACHINE: Machine[Tensor] = py_wrapper.TORCH_MACHINE
 RUNTIME: KernelRuntime = cpp_wrapper.KERNEL_RUNTIME
 TRITON_RUNTIME: KernelRuntime = triton_runtime.KERNEL_RUNTIME
@@ -27,6 +29,7 @@ TUNER: KernelTuner = triton_runtime.KERNEL_RUNTIME
 PLUGINS: list[tuple[str, Callable[[str], object], type, str]] = [
     ("frontends", registry.frontend, Frontend, "inductor"),
     ("emitters", registry.emitter, Emitter, "python"),
+    ("emitters", registry.emitter, Emitter, "fx"),
     ("machines", registry.machine, Machine, "torch"),
     ("kernel_runtimes", registry.kernel_runtime, KernelRuntime, "cpp"),
 ]

@@ -50,11 +50,13 @@ def step(model: Any, case: Case) -> Tensor:  # Any: a module or a compiled calla
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
-def test_loss_gradients_and_buffers(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "emitter"), [*((name, "python") for name in MODELS), ("convnet", "fx"), ("gpt2", "fx")]
+)
+def test_loss_gradients_and_buffers(name: str, emitter: str) -> None:
     case = training_case(name)
     reference = copy.deepcopy(case.model)
-    compiled = torch.compile(case.model, backend="wrapper_ir")
+    compiled = torch.compile(case.model, backend="wrapper_ir", options={"emitter": emitter})
     for _ in range(2):
         want, got = step(reference, case), step(compiled, case)
         assert_same(got, want)

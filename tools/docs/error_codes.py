@@ -16,7 +16,7 @@ from wrapper_ir.verifier.signature_rules import SIGNATURE_RULES
 __all__ = ["RaiseSite", "error_codes", "raise_sites"]
 
 _ROOT = Path(__file__).resolve().parents[2]
-_CODE = re.compile(r"(WIR|PY|FE|CPP|TR)\d{3}")
+_CODE = re.compile(r"(WIR|PY|FE|CPP|TR|FX)\d{3}")
 _HEAD = """# Error codes
 
 Written by `make docs` from the sources; not edited by hand.

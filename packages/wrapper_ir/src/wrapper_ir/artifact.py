@@ -54,6 +54,8 @@ class Artifact:
     be stored. `tuning` holds tuning records by kernel content hash; `metadata` what a reader may want to know (versions,
     the model's name). Both are JSON texts by key. `binaries` are kernels that were compiled ahead (`compile_ahead`);
     whoever loads the kernels takes those that it would make the same, and makes the others.
+    the model's name). Both are JSON texts by key. `extensions` are texts that other packages put beside a program, by
+    file name (letters, digits, `_`, `-`, `.`); readers that do not know one carry it along.
     """
 
     program: Program
@@ -65,6 +67,7 @@ class Artifact:
     tuning: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     binaries: tuple[KernelBinary, ...] = ()
+    extensions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def check_portable(self) -> None:
         """Raises ArtifactError WIR711 where a constant exists in this process only."""

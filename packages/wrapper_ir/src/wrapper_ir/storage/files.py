@@ -8,6 +8,7 @@ tuning.json              tuning records by kernel hash
 metadata.json            free-form facts
 binaries.json            kernels compiled ahead, where there are any, ...
 binaries/<key>.bin       ... with their bytes, in a form of their runtime's own
+extensions/<name>        texts of other packages
 constants.safetensors    the constants' bytes
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -35,6 +37,7 @@ __all__ = ["LoadOptions", "load", "save"]
 FORMAT = "wir-artifact"
 FORMAT_VERSION = 1
 _MAX_JSON = 1 << 30
+_EXTENSIONS = "extensions/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +81,24 @@ def _entries(artifact: Artifact) -> Iterator[Entry]:
         for name, data in binary_files(artifact.binaries).items():
             yield Entry(name, (data,), len(data))
         yield _text(BINARIES_TABLE, binaries_to_json(artifact.binaries))
+    for name, text in sorted(artifact.extensions.items()):
+        yield _text(f"{_EXTENSIONS}{_checked(name)}", text)
     size, chunks = write_safetensors(artifact.constants)
     yield Entry("constants.safetensors", chunks, size)
+
+
+def _checked(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}", name):
+        raise ArtifactError("WIR704", f"unsafe name {name!r} of an extension")
+    return name
 
 
 def save(artifact: Artifact, path: str | os.PathLike[str]) -> None:
     """Writes an artifact to `path`, atomically: an older file stays intact until the new one is complete.
 
     Raises ArtifactError WIR701 where it cannot be written, WIR708 where a constant's data is missing or its bytes
-    are not those that the program names, WIR711 where a constant is packed for this machine, and WIR712 where compiled
-    kernels cannot be told apart.
+    are not those that the program names, WIR711 where a constant is packed for this machine, WIR712 where compiled
+    kernels cannot be told apart, and WIR704 for the name of an extension that is no plain file name.
     """
     artifact.check_portable()
     _check_constants(artifact.program, artifact.constants)
@@ -187,6 +198,11 @@ def load(path: str | os.PathLike[str], options: LoadOptions | None = None) -> Ar
         tuning=_read_strings(container, "tuning.json"),
         metadata=_read_strings(container, "metadata.json"),
         binaries=binaries,
+        extensions={
+            name.removeprefix(_EXTENSIONS): _read_text(container, name)
+            for name in container.entries
+            if name.startswith(_EXTENSIONS)
+        },
     )
 
 

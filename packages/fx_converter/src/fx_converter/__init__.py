@@ -1,0 +1,19 @@
+"""Wrapper IR to torch.fx graphs that are complete, travel between processes, and run fast."""
+
+from fx_converter.boxed import boxed_call, boxed_source
+from fx_converter.converter import convert
+from fx_converter.emitter import EMITTER, FxEmitter, compile
+from fx_converter.options import FxOptions
+from fx_converter.saving import load, save
+
+__all__ = [
+    "EMITTER",
+    "FxEmitter",
+    "FxOptions",
+    "boxed_call",
+    "boxed_source",
+    "compile",
+    "convert",
+    "load",
+    "save",
+]

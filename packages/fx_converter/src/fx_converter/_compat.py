@@ -1,0 +1,127 @@
+"""Differences between the supported torch versions (2.11 to 2.13), and the private names that we rely on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+import torch
+from torch import Tensor, fx
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from wrapper_ir.runtime import TorchCaller
+
+__all__ = [
+    "FAST_EMPTY",
+    "FAST_VIEW",
+    "LAYOUT_CHECK",
+    "back_symbol",
+    "bound_symbol",
+    "bytes_tensor",
+    "caller",
+    "fake_like",
+    "find_group",
+    "is_overload",
+    "new_fake_mode",
+    "raw_call",
+    "rename",
+    "without_autograd",
+]
+
+# Any in this file: callables of torch's, which its stubs do not describe.
+_guards: Any = torch._C._dynamo.guards
+FAST_EMPTY: dict[str, Callable[..., Tensor]] = {
+    "cpu": _guards._empty_strided_cpu,
+    "cuda": _guards._empty_strided_cuda,
+}
+"""`(sizes, strides, dtype)` to a tensor on the current device of a type: what torch's own compiled code calls."""
+FAST_VIEW: Callable[..., Tensor] = _guards._reinterpret_tensor
+"""`(x, sizes, strides, offset)`, the offset in elements from the first one of `x`."""
+LAYOUT_CHECK: Callable[..., None] = _guards.assert_size_stride
+
+
+def bytes_tensor(buffer: memoryview) -> Tensor:
+    """The bytes as a `uint8` tensor over the same memory, also where the buffer is read-only (never write then)."""
+    if buffer.nbytes == 0:
+        return torch.empty(0, dtype=torch.uint8)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given buffer is not writable")
+        return torch.frombuffer(buffer.cast("B"), dtype=torch.uint8)
+
+
+def caller() -> TorchCaller:
+    """What calls do with torch's tensors."""
+    return TorchCaller(torch)
+
+
+def find_group(name: str) -> object:
+    """The process group that this process has registered under `name`; raises RuntimeError."""
+    if not torch.distributed.is_available():
+        raise RuntimeError("this torch is built without torch.distributed")
+    from torch.distributed import distributed_c10d  # only in a torch that has it
+
+    return distributed_c10d._resolve_process_group(name)  # type: ignore[attr-defined, arg-type]  # private; names are strings
+
+
+def is_overload(found: object) -> bool:
+    """Whether something is an operator with a schema."""
+    return isinstance(found, torch._ops.OpOverload)
+
+
+def raw_call(target: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator's own entry into the dispatcher, without the Python frame around it."""
+    return target._op if isinstance(target, torch._ops.OpOverload) else target
+
+
+def rename(node: fx.Node, name: str) -> None:
+    """Gives a node another name, made unique and allowed."""
+    node._rename(name)
+
+
+def without_autograd(run: Callable[[list[Any]], tuple[Any, ...]], args: list[Any]) -> tuple[Any, ...]:
+    """`run(args)` with nothing recorded for autograd, and without autocast."""
+    grad = torch.is_grad_enabled()
+    if grad:
+        torch._C._set_grad_enabled(False)
+    try:
+        if torch._C._is_any_autocast_enabled():
+            with torch._C._DisableAutocast():
+                return run(args)
+        return run(args)
+    finally:
+        if grad:
+            torch._C._set_grad_enabled(True)
+
+
+# --- fake values
+
+
+def new_fake_mode() -> FakeTensorMode:
+    """A mode with an environment of shapes of its own."""
+    return FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+
+
+def fake_like(mode: FakeTensorMode, meta: Tensor, device: torch.device) -> FakeTensor:
+    """A tensor on the meta device as a fake one on `device`."""
+    return FakeTensor(mode, meta, device)
+
+
+def bound_symbol(env: ShapeEnv, symbol: sympy.Symbol, lower: int | None, upper: int | None) -> None:
+    """Enters a symbol with its inclusive bounds."""
+    low = sympy.Integer(lower) if lower is not None else -sympy.oo
+    high = sympy.Integer(upper) if upper is not None else sympy.oo
+    env.var_to_range.setdefault(symbol, ValueRanges(low, high))
+
+
+def back_symbol(env: ShapeEnv, symbol: sympy.Symbol, hint: int) -> None:
+    """Gives a symbol an example value, which makes it one that guards may be evaluated for."""
+    known: dict[sympy.Symbol, sympy.Integer] | None = getattr(env, "backed_var_to_val", None)
+    if known is None:  # the name until torch 2.11
+        known = env.var_to_val  # type: ignore[attr-defined, unused-ignore]
+    known.setdefault(symbol, sympy.Integer(hint))
+    env.var_to_sources.setdefault(symbol, [ConstantSource(str(symbol))])

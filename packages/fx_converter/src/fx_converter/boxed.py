@@ -1,0 +1,137 @@
+"""The boxed form of a graph module: straight-line Python that takes a list, which it empties, and returns a tuple.
+
+Call targets and attributes are looked up once, when the function is made.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+
+from fx_converter._compat import raw_call, without_autograd
+from fx_converter.kernels import LoadedTarget
+
+__all__ = ["boxed_call", "boxed_source"]
+
+# Any in this file: arguments and results of any graph
+Boxed = Callable[[list[Any]], tuple[Any, ...]]
+
+
+def boxed_call(module: fx.GraphModule) -> Boxed:
+    """A callable over flat arguments. Nothing is recorded for autograd, and autocast does not apply. The module's graph and
+    attributes are taken as they are now."""
+    source, scope = boxed_source(module)
+    file = f"<boxed {type(module).__name__} {id(module):x}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    exec(compile(source, file, "exec"), scope)
+    run: Boxed = scope["run"]
+    return lambda args: without_autograd(run, args)
+
+
+def boxed_source(module: fx.GraphModule) -> tuple[str, dict[str, Any]]:
+    """The text, and the objects that it refers to by name."""
+    writer = _Writer(module)
+    return writer.text(), writer.scope
+
+
+class _Writer:
+    def __init__(self, module: fx.GraphModule) -> None:
+        self._module = module
+        self._nodes = list(module.graph.nodes)
+        self._names = {node.name for node in self._nodes}
+        self.scope: dict[str, Any] = {"torch": torch}
+        self._known: dict[int, str] = {}
+
+    def text(self) -> str:
+        inputs = [node for node in self._nodes if node.op == "placeholder"]
+        lines = ["def run(args):"]
+        if inputs:
+            lines.append(f"    {', '.join(node.name for node in inputs)}, = args")
+        lines.append("    args.clear()")
+        last = self._last_uses()
+        for node in self._nodes:
+            if node.op not in ("placeholder", "get_attr"):
+                lines.append(f"    {self._line(node)}")
+            ended = last.get(node, [])
+            if ended and node.op != "output":
+                lines.append(f"    del {', '.join(n.name for n in ended)}")
+        return "\n".join(lines) + "\n"
+
+    def _last_uses(self) -> dict[fx.Node, list[fx.Node]]:
+        """For each node, the variables that end behind it; attributes have none."""
+        found: dict[fx.Node, list[fx.Node]] = {}
+        seen: set[fx.Node] = set()
+        for node in reversed(self._nodes):
+            mentioned = [*node.all_input_nodes, node]
+            for used in mentioned:
+                if used not in seen and self._is_variable(used):
+                    found.setdefault(node, []).append(used)
+                seen.add(used)
+        return found
+
+    def _is_variable(self, node: fx.Node) -> bool:
+        return node.op in ("placeholder", "call_module", "call_method") or (
+            node.op == "call_function" and bool(node.users)
+        )
+
+    def _line(self, node: fx.Node) -> str:
+        if node.op == "output":
+            return f"return {self._repr(node.args[0])}"
+        args = [self._repr(arg) for arg in node.args]
+        if node.op == "call_method":
+            text = f"{args[0]}.{node.target}({', '.join([*args[1:], *self._kwargs(node)])})"
+        else:
+            target = self._attribute(str(node.target)) if node.op == "call_module" else self._target(node)
+            text = f"{target}({', '.join([*args, *self._kwargs(node)])})"
+        return f"{node.name} = {text}" if self._is_variable(node) else text
+
+    def _kwargs(self, node: fx.Node) -> list[str]:
+        plain = [f"{k}={self._repr(v)}" for k, v in node.kwargs.items() if k != "from"]
+        return plain + [f'**{{"from": {self._repr(v)}}}' for k, v in node.kwargs.items() if k == "from"]
+
+    def _target(self, node: fx.Node) -> str:
+        target: Any = node.target
+        if isinstance(target, LoadedTarget):
+            return self._object(target.launch, target.name)
+        return self._object(raw_call(target), getattr(target, "__name__", "function"))
+
+    def _attribute(self, path: str) -> str:
+        held: Any = self._module
+        for part in path.split("."):
+            held = getattr(held, part)
+        return self._object(held, path)
+
+    def _repr(self, arg: Any) -> str:
+        match arg:
+            case fx.Node():
+                return self._attribute(str(arg.target)) if arg.op == "get_attr" else arg.name
+            case tuple():
+                return f"({', '.join(map(self._repr, arg))}{',' if len(arg) == 1 else ''})"
+            case list():
+                return f"[{', '.join(map(self._repr, arg))}]"
+            case dict():
+                return "{" + ", ".join(f"{k!r}: {self._repr(v)}" for k, v in arg.items()) + "}"
+            case None | bool() | int() | str():
+                return repr(arg)
+            case slice():
+                return f"slice({self._repr(arg.start)}, {self._repr(arg.stop)}, {self._repr(arg.step)})"
+            case _:
+                return self._object(arg, "constant")
+
+    def _object(self, held: Any, wish: str) -> str:
+        """The name of an object that is looked up beforehand."""
+        known = self._known.get(id(held))
+        if known is not None:
+            return known
+        stem = "".join(c if c.isalnum() else "_" for c in wish) or "object"
+        name, number = f"_{stem}", 0
+        while name in self._names or name in self.scope:
+            number += 1
+            name = f"_{stem}_{number}"
+        self.scope[name] = held
+        self._known[id(held)] = name
+        return name

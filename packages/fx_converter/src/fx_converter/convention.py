@@ -1,0 +1,80 @@
+"""The model's own calling convention around a graph of flat values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch.fx.graph import CodeGen
+
+from fx_converter._compat import caller
+from fx_converter.errors import ConvertError
+from wrapper_ir.runtime import Convention
+from wrapper_ir.signature import InputOutput, InputView, OutputBinding, Signature, WrappedOutput
+
+__all__ = ["ModelCodeGen"]
+
+
+class ModelCodeGen(CodeGen):
+    """Writes `forward(*args, **kwargs)`: the model's arguments become the graph's inputs, its outputs the model's.
+
+    Raises what `Convention` raises.
+    """
+
+    def __init__(self, signature: Signature) -> None:
+        super().__init__()
+        self.signature = signature
+        self._convention = Convention(signature, caller())
+
+    def __deepcopy__(self, memo: object) -> ModelCodeGen:
+        return ModelCodeGen(self.signature)
+
+    def gen_fn_def(
+        self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False
+    ) -> str:
+        """See `CodeGen`."""
+        names = [v.split(":")[0].split("=")[0].strip() for v in free_vars if v != "self"]
+        lines = [
+            f"def {self._func_name}(self, *args, **kwargs){maybe_return_annotation}:",
+            "    _leaves = _convention.leaves(args, kwargs)",
+        ]
+        arguments = "_convention.arguments(_leaves)"
+        if names:
+            lines.append(f"    {', '.join(names)}, = {arguments}")
+        else:
+            lines.append(f"    {arguments}")
+        return "\n".join(lines)
+
+    # Any: torch's own type of node arguments
+    def generate_output(
+        self, output_args: Any, *, descs: Any = None, repr_fn: Callable[[object], str] | None = None
+    ) -> str:
+        """See `CodeGen`."""
+        return f"return _convention.finish(_leaves, {(repr_fn or repr)(output_args)})"
+
+    # Any: the model's own arguments and results
+    def process_inputs(self, *args: Any) -> Any:
+        """See `CodeGen`; for graph interpreters, which pass positional arguments only."""
+        return self._convention.arguments(self._convention.leaves(args, {}))
+
+    def process_outputs(self, outputs: Any) -> Any:
+        """See `CodeGen`. Raises ConvertError FX105 where the model's outputs or effects need its inputs, which graph
+        interpreters do not hand on."""
+        signature = self.signature
+        if signature.written or signature.write_backs or any(_needs_input(b) for b in signature.bindings):
+            raise ConvertError(
+                "FX105",
+                "the model returns or changes what it was given, which a graph interpreter cannot do",
+                hint="call the module, or interpret it with enable_io_processing=False on flat inputs",
+            )
+        return self._convention.finish((), outputs)
+
+    def additional_globals(self) -> list[tuple[str, Any]]:
+        """See `CodeGen`."""
+        return [("_convention", self._convention)]
+
+
+def _needs_input(binding: OutputBinding) -> bool:
+    if isinstance(binding, WrappedOutput):
+        return any(_needs_input(part) for part in binding.parts)
+    return isinstance(binding, InputOutput | InputView)

@@ -1,0 +1,111 @@
+"""From an artifact to a graph module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from fx_converter import targets
+from fx_converter._compat import caller
+from fx_converter.constants import load_constants
+from fx_converter.convention import ModelCodeGen
+from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope
+from fx_converter.graph.table import CONVERTERS
+from fx_converter.kernels import KernelTargets
+from fx_converter.options import FxOptions
+from fx_converter.origin import KEY, Origin
+from wrapper_ir.analysis.groups import groups_of
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.program import Function
+from wrapper_ir.runtime import refuse_unsupported
+from wrapper_ir.types import ScalarType
+
+__all__ = ["convert", "finish_module", "make_module"]
+
+
+def convert(artifact: Artifact, options: FxOptions | None = None) -> fx.GraphModule:
+    """The artifact's program as a graph module: every op is a node or several, submodules are the functions that control
+    flow calls, constants are buffers.
+
+    The program must be valid (`wrapper_ir.verify`). Raises ConvertError (FX10n), NotSupportedError (WIR91n), PluginError
+    for kernels without a runtime, and what kernel runtimes raise; nothing is left behind then.
+    """
+    options = options or FxOptions()
+    program = artifact.program
+    refuse_unsupported(artifact.signature)
+    constants = load_constants(artifact)
+    scope = ProgramScope(program, options, KernelTargets(artifact, options), constants, caller())
+    graph, attributes = _convert_function(program.main, Callee(program.main.name), scope)
+    origin = Origin(artifact=artifact, options=options, constants=constants, fakes=scope.fakes)
+    return finish_module(make_module(graph, attributes, "WrapperGraph"), origin)
+
+
+def finish_module(module: fx.GraphModule, origin: Origin) -> fx.GraphModule:
+    """The main module, with its calling convention and its memory of where it comes from."""
+    module.meta[KEY] = origin
+    if origin.options.convention == "model":
+        module.graph.set_codegen(ModelCodeGen(origin.artifact.signature))
+        module.recompile()
+    return module
+
+
+def _convert_function(
+    function: Function, callee: Callee, program: ProgramScope
+) -> tuple[fx.Graph, dict[str, Any]]:
+    """A function's graph, and the attributes of its module by name."""
+    scope = FunctionScope(program, callee, lambda called: _submodule(called, program))
+    _placeholders(function, callee.captures, scope)
+    if function is program.program.main and (groups := groups_of(program.program)):
+        scope.call(targets.check_groups, list(groups))
+    for position in range(len(function.body)):
+        op = scope.enter(position)
+        CONVERTERS[type(op)](op, scope)
+    return scope.graph, scope.attributes
+
+
+def _placeholders(function: Function, captures: tuple[str, ...], scope: FunctionScope) -> None:
+    for param in function.params:
+        value = param.value
+        val = scope.fake(value)
+        if isinstance(value.type, ScalarType):
+            val = scope.scalar_fake(value)
+        made = _placeholder(value.name, val, scope)
+        made.meta["value"] = value.name
+        scope.nodes[value] = made
+    for symbol in captures:
+        made = _placeholder(symbol, scope.program.fakes.symbol(symbol), scope)
+        made.meta["symbol"] = symbol
+        scope.symbols[symbol] = made
+
+
+def _placeholder(name: str, val: Any, scope: FunctionScope) -> fx.Node:
+    """An input; its target is its name, which Python allows."""
+    made = scope.node("placeholder", "input", (), {}, name, val)
+    made.target = made.name
+    return made
+
+
+def _submodule(callee: Callee, program: ProgramScope) -> fx.GraphModule:
+    """The module of a called function."""
+    graph, attributes = _convert_function(program.index.functions[callee.function], callee, program)
+    return make_module(graph, attributes, callee.function)
+
+
+def make_module(graph: fx.Graph, attributes: dict[str, Any], name: str) -> fx.GraphModule:
+    """A module over a graph; tensors become buffers, modules submodules."""
+    root = torch.nn.Module()
+    for attribute, held in attributes.items():
+        if isinstance(held, torch.nn.Module):
+            root.add_module(attribute, held)
+        elif isinstance(held, Tensor):
+            root.register_buffer(attribute, held)
+        else:
+            setattr(root, attribute, held)
+    return fx.GraphModule(root, graph, _identifier(name))
+
+
+def _identifier(name: str) -> str:
+    text = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    return f"_{text}" if text[:1].isdigit() or not text else text

@@ -1,0 +1,33 @@
+"""Every exception that fx_converter raises, each with a stable code.
+
+What no target can do is wrapper_ir's NotSupportedError (WIR91n), what fails at run time its ExecutionError.
+
+| code | meaning |
+| --- | --- |
+| FX101 | a program is not valid: `wrapper_ir.verify` says why |
+| FX102 | a constant has no data, or too little |
+| FX103 | an option has a value that it cannot have |
+| FX105 | a graph interpreter cannot give the model's outputs |
+| FX201 | a graph cannot be saved: a file cannot name what it calls or holds |
+| FX202 | a saved graph is damaged, or there is none in the file |
+| FX203 | a saved graph is of another version, or of another release of torch |
+| FX204 | a saved graph calls an operator that this process does not have |
+"""
+
+from __future__ import annotations
+
+from wrapper_ir.errors import WirError
+
+__all__ = ["ConvertError", "FxConverterError", "SavedGraphError"]
+
+
+class FxConverterError(WirError):
+    """Base of this package's own errors."""
+
+
+class ConvertError(FxConverterError):
+    """A program cannot become a graph (FX10n)."""
+
+
+class SavedGraphError(FxConverterError):
+    """A graph cannot be saved, or a saved one cannot be read (FX20n)."""

@@ -1,0 +1,130 @@
+"""Control flow as torch's higher-order operators over submodules.
+
+A submodule takes the function's parameters, then the symbols that the function captures.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch import fx
+
+from fx_converter import targets
+from fx_converter.graph.scope import Callee, FunctionScope
+from wrapper_ir.ops import Arg, CallSubgraph, Conditional, Return, WhileLoop
+from wrapper_ir.program import Function
+from wrapper_ir.structure import callees as called_by
+from wrapper_ir.structure import operands as operands_of
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["call_subgraph", "conditional", "return_", "while_loop"]
+
+
+def _function(name: str, scope: FunctionScope) -> Function:
+    function = scope.program.index.functions.get(name)
+    if function is None:
+        raise scope.invalid(f"the program has no function @{name}")
+    return function
+
+
+def _captures(functions: list[Function], scope: FunctionScope) -> tuple[str, ...]:
+    """The symbols that any of these captures; all of them take them all."""
+    captured = tuple(dict.fromkeys(symbol for function in functions for symbol in function.captures))
+    for symbol in captured:
+        if symbol not in scope.symbols:
+            names = ", ".join(f"@{f.name}" for f in functions)
+            raise scope.invalid(f"{names} captures {symbol}, which is not defined here")
+    return captured
+
+
+def _operands(args: tuple[Arg, ...], captures: tuple[str, ...], scope: FunctionScope) -> list[Any]:
+    """Arguments, and behind them the captured symbols. Any: nodes and numbers."""
+    return [*(scope.argument(arg) for arg in args), *(scope.symbols[symbol] for symbol in captures)]
+
+
+def _bind_results(made: fx.Node, values: tuple[Value, ...], fakes: list[Any], scope: FunctionScope) -> None:
+    for number, (value, val) in enumerate(zip(values, fakes, strict=True)):
+        scope.bind(value, operator.getitem, made, number, val=val)
+
+
+def call_subgraph(op: CallSubgraph, scope: FunctionScope) -> None:
+    """`invoke_subgraph`."""
+    function = _function(op.function, scope)
+    fakes = [scope.fake(result) for result in op.results]
+    captures = _captures([function], scope)
+    operands = _operands(op.args, captures, scope)
+    module = scope.module(Callee(function.name, captures))
+    made = scope.call(
+        torch.ops.higher_order.invoke_subgraph, module, op.function, *operands, val=tuple(fakes)
+    )
+    _bind_results(made, op.results, fakes, scope)
+
+
+def conditional(op: Conditional, scope: FunctionScope) -> None:
+    """`cond`. Both branches take the symbols that either captures."""
+    functions = [_function(op.true_fn, scope), _function(op.false_fn, scope)]
+    predicate = scope.argument(op.predicate)
+    if isinstance(op.predicate, Value) and isinstance(op.predicate.type, TensorType):
+        predicate = _scalar(predicate, op.predicate.type, scope)
+    fakes = [scope.fake(result) for result in op.results]
+    captures = _captures(functions, scope)
+    operands = _operands(op.args, captures, scope)
+    branches = [scope.module(Callee(function.name, captures)) for function in functions]
+    made = scope.call(torch.ops.higher_order.cond, predicate, *branches, tuple(operands), val=tuple(fakes))
+    _bind_results(made, op.results, fakes, scope)
+
+
+def _scalar(node: fx.Node, type: TensorType, scope: FunctionScope) -> fx.Node:
+    """A predicate without dimensions, which the operator wants."""
+    if not type.sizes:
+        return node
+    flat = TensorType(dtype=type.dtype, sizes=(), strides=(), device=type.device)
+    return scope.call(torch.ops.aten.view.default, node, [], val=scope.program.fakes.tensor(flat))
+
+
+def while_loop(op: WhileLoop, scope: FunctionScope) -> None:
+    """`while_loop`, or `while_loop_stack_output`. Its results may live where its operands do: `unshared` copies those."""
+    functions = [_function(op.cond_fn, scope), _function(op.body_fn, scope)]
+    carried = [scope.argument(arg) for arg in op.carried]
+    captures = _captures(functions, scope)
+    captured = _operands(op.captured, captures, scope)
+    fakes = [scope.fake(result) for result in op.results]
+    callees = (Callee(op.cond_fn, captures, condition=True), Callee(op.body_fn, captures))
+    modules = [scope.module(callee) for callee in callees]
+    loops = torch.ops.higher_order
+    target = loops.while_loop_stack_output if op.stacked else loops.while_loop
+    made = scope.call(target, *modules, tuple(carried), tuple(captured), val=tuple(fakes))
+    if not op.stacked:
+        others = [*carried, *captured, *_constants(op.body_fn, scope)]
+        tensors = [x for x in others if isinstance(x, fx.Node)]
+        made = scope.call(targets.unshared, made, tensors, val=fakes)
+    _bind_results(made, op.results, fakes, scope)
+
+
+def _constants(name: str, scope: FunctionScope) -> list[fx.Node]:
+    """The constants that a function or its callees use: its results may live in them."""
+    found: dict[Value, None] = {}
+    waiting, seen = [name], {name}
+    while waiting:
+        for op in scope.program.index.functions[waiting.pop()].body:
+            found.update(dict.fromkeys(v for v in operands_of(op) if v in scope.program.constants))
+            waiting += [c for c in called_by(op) if c not in seen]
+            seen.update(called_by(op))
+    return [scope.value(value) for value in found]
+
+
+def return_(op: Return, scope: FunctionScope) -> None:
+    """The output: a tuple, or a condition."""
+    if scope.callee.condition:
+        (value,) = op.values
+        go = scope.argument(value)
+        if isinstance(value, Value) and isinstance(value.type, TensorType):
+            go = _scalar(go, value.type, scope)
+        scope.node("output", "output", (go,), {}, "output", go.meta["val"] if isinstance(go, fx.Node) else go)
+        return
+    results = tuple(scope.argument(value) for value in op.values)
+    vals = tuple(x.meta["val"] if isinstance(x, fx.Node) else x for x in results)
+    scope.node("output", "output", (results,), {}, "output", vals)

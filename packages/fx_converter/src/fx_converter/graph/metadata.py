@@ -1,0 +1,162 @@
+"""Fake values for `node.meta["val"]`: every value has a type, so nothing has to be run to know what it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch import SymBool, SymFloat, SymInt, Tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.sym_node import SymNode
+
+from fx_converter._compat import back_symbol, bound_symbol, fake_like, new_fake_mode
+from fx_converter.graph.numbers import Calculator
+from fx_converter.native import DTYPES, torch_device
+from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, SymKind
+from wrapper_ir.program import Program, SymbolDef
+from wrapper_ir.types import TensorType
+
+__all__ = ["FakeValues"]
+
+# Any in this file: numbers, symbolic or not.
+_UNBACKED = {SymKind.INT: "u", SymKind.FLOAT: "zuf", SymKind.BOOL: "u"}
+_BACKED = {SymKind.INT: "s", SymKind.FLOAT: "zf", SymKind.BOOL: "s"}
+
+
+class FakeValues:
+    """Symbolic numbers and fake tensors over the symbols of one program."""
+
+    def __init__(self, program: Program, mode: FakeTensorMode | None) -> None:
+        self.mode = mode or new_fake_mode()
+        if self.mode.shape_env is None:
+            self.mode.shape_env = new_fake_mode().shape_env
+        self._declared = {s.name: s for s in program.symbols}
+        self._symbols: dict[str, Any] = {}
+        self._renamed: dict[sympy.Symbol, sympy.Symbol] = {}
+        self._meta: dict[FakeTensor, Tensor] = {}
+        self.number = Calculator(self._leaf, _apply)
+
+    # --- numbers
+
+    def symbol(self, name: str) -> Any:
+        """The symbolic number of a declared symbol."""
+        if name not in self._symbols:
+            unknown = SymbolDef(name=name, kind=_kind_of(name), backed=False)
+            self._symbols[name] = self._make(self._declared.get(name) or unknown)
+        return self._symbols[name]
+
+    def _make(self, declared: SymbolDef) -> Any:
+        """Torch tells backed and unbacked symbols apart by how their names begin."""
+        env = self.mode.shape_env
+        assert env is not None
+        backed = declared.backed and declared.hint is not None
+        unlike = declared.name.startswith(("u", "zu")) if backed else True
+        prefix = (_BACKED if backed else _UNBACKED)[declared.kind]
+        fits = not unlike if backed else declared.name.startswith(prefix)
+        name = declared.name if fits else f"{prefix}_{declared.name}"
+        integer = declared.kind is not SymKind.FLOAT
+        symbol = sympy.Symbol(name, integer=True) if integer else sympy.Symbol(name, real=True)
+        if name != declared.name:
+            self._renamed[symbol] = sympy.Symbol(declared.name, **symbol.assumptions0)
+        bound_symbol(env, symbol, declared.lower, declared.upper)
+        if backed and integer:
+            assert declared.hint is not None
+            back_symbol(env, symbol, int(declared.hint))
+        hint = declared.hint if backed else None
+        match declared.kind:
+            case SymKind.INT:
+                return SymInt(SymNode(symbol, env, int, hint))  # type: ignore[no-untyped-call]  # torch leaves it so
+            case SymKind.FLOAT:
+                return SymFloat(SymNode(symbol, env, float, hint))  # type: ignore[no-untyped-call]  # torch leaves it so
+            case SymKind.BOOL:
+                return SymBool(SymNode(sympy.Eq(symbol, 1), env, bool, hint))  # type: ignore[no-untyped-call]  # torch leaves it so
+
+    @property
+    def kinds(self) -> Mapping[str, SymKind]:
+        """The kinds of symbols by name, those of torch's own names for unknown numbers too."""
+        return _Kinds({name: s.kind for name, s in self._declared.items()})
+
+    def by_declared_name(self, expr: sympy.Expr) -> sympy.Expr:
+        """An expression over the names that the program declares."""
+        return expr.xreplace(self._renamed)
+
+    def _leaf(self, e: Expr) -> Any:
+        match e:
+            case Sym(name):
+                return self.symbol(name)
+            case SizeOf() | StrideOf() | OffsetOf() | Item():
+                raise AssertionError(f"types hold no atoms: {e}")
+            case _:
+                raise AssertionError(type(e).__name__)
+
+    def numbers(self, exprs: Sequence[Expr]) -> tuple[Any, ...]:
+        """The numbers of a shape."""
+        return tuple(self.number(e) for e in exprs)
+
+    def apply(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What a call of numbers gives; None where that cannot be known."""
+        if any(arg is None for arg in args):
+            return None
+        return _apply(function, *args)
+
+    def unknown(self, kind: SymKind) -> Any:
+        """A number that only a run can tell, under no name of the program's."""
+        env = self.mode.shape_env
+        assert env is not None
+        match kind:
+            case SymKind.INT:
+                return env.create_unbacked_symint()
+            case SymKind.FLOAT:
+                return env.create_unbacked_symfloat()
+            case SymKind.BOOL:
+                return env.create_unbacked_symbool()
+
+    # --- tensors
+
+    def tensor(self, type: TensorType) -> FakeTensor:
+        """A tensor with a storage of its own."""
+        meta = torch.empty_strided(
+            self.numbers(type.sizes), self.numbers(type.strides), dtype=DTYPES[type.dtype], device="meta"
+        )
+        return self._fake(meta, type)
+
+    def view(self, base: object, type: TensorType, offset: int | None) -> FakeTensor:
+        """A tensor over the storage of `base`, `offset` elements from its first one; with a storage of its own where
+        torch cannot say without guarding on a symbol, or the element type is another."""
+        meta = self._meta.get(base) if isinstance(base, FakeTensor) else None
+        sizes, strides = self.numbers(type.sizes), self.numbers(type.strides)
+        static = all(isinstance(n, int) for n in (*sizes, *strides))
+        if meta is None or offset is None or not static or meta.dtype != DTYPES[type.dtype]:
+            return self.tensor(type)
+        start = meta.storage_offset()
+        if not isinstance(start, int):
+            return self.tensor(type)
+        return self._fake(torch.as_strided(meta, sizes, strides, start + offset), type)
+
+    def offset(self, fake: object) -> Any:
+        """Where a fake tensor begins in its storage, in elements; None for what is none."""
+        return fake.storage_offset() if isinstance(fake, FakeTensor) else None
+
+    def _fake(self, meta: Tensor, type: TensorType) -> FakeTensor:
+        fake = fake_like(self.mode, meta, torch_device(type.device))
+        self._meta[fake] = meta
+        return fake
+
+
+def _kind_of(name: str) -> SymKind:
+    """As torch names unknown numbers."""
+    return SymKind.FLOAT if name.startswith("z") else SymKind.INT
+
+
+class _Kinds(dict[str, SymKind]):
+    """Names that are not declared have the kind that their spelling says."""
+
+    def get(self, name: str, default: object = None) -> SymKind:
+        """The kind of a name."""
+        return super().get(name) or _kind_of(name)
+
+
+def _apply(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)

@@ -1,0 +1,287 @@
+"""What the emission of one function knows: nodes of values, numbers of symbols, fake values, where an op comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, fx
+
+from fx_converter._compat import rename
+from fx_converter.errors import ConvertError
+from fx_converter.graph.metadata import FakeValues
+from fx_converter.graph.numbers import Calculator
+from fx_converter.kernels import KernelTargets
+from fx_converter.options import FxOptions
+from wrapper_ir.errors import NotSupportedError
+from wrapper_ir.expr import Expr, Item, Sym
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import AllocStorage, Arg, Complex, Define, Op, Provenance, Unpack, View
+from wrapper_ir.program import Program
+from wrapper_ir.runtime import TorchCaller
+from wrapper_ir.types import DType, ScalarType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["FunctionScope", "ProgramScope"]
+
+Target = Callable[..., Any]  # Any: whatever operators take and return
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A function as a module of its own: it takes these symbols behind its parameters. A `condition` returns its one
+    result itself, not a tuple."""
+
+    function: str
+    captures: tuple[str, ...] = ()
+    condition: bool = False
+
+
+Submodule = Callable[[Callee], fx.GraphModule]
+"""Makes the module of a function."""
+# Any below: arguments and fake values of nodes: tensors, numbers, nested lists of them
+
+
+class ProgramScope:
+    """What all functions share."""
+
+    def __init__(
+        self,
+        program: Program,
+        options: FxOptions,
+        kernels: KernelTargets,
+        constants: Mapping[Value, Any],
+        caller: TorchCaller,
+    ) -> None:
+        self.program = program
+        self.options = options
+        self.index = ProgramIndex(program)
+        self.kernels = kernels
+        self.constants = constants
+        self.caller = caller
+        self.fakes = FakeValues(program, options.fake_mode)
+        self._provenance: dict[Provenance, dict[str, Any]] = {}
+        self.modules: dict[Callee, fx.GraphModule | None] = {}
+        """Modules of called functions; None while one is made."""
+
+    def provenance(self, prov: Provenance) -> Mapping[str, Any]:
+        """Where an op comes from, as entries of `node.meta`."""
+        if prov not in self._provenance:
+            self._provenance[prov] = _meta_of(prov)
+        return self._provenance[prov]
+
+    @property
+    def direct(self) -> bool:
+        """Whether the graph calls what is fastest, not what can be traced."""
+        return self.options.kernel_calls == "direct"
+
+
+class FunctionScope:
+    """One function's graph in the making."""
+
+    def __init__(self, program: ProgramScope, callee: Callee, submodule: Submodule) -> None:
+        self.program = program
+        self.callee = callee
+        self.function = function = program.index.functions[callee.function]
+        self._submodule = submodule
+        self.graph = fx.Graph()
+        self.attributes: dict[str, Any] = {}
+        """What `get_attr` nodes refer to: constants and submodules."""
+        self.nodes: dict[Value, fx.Node] = {}
+        self.symbols: dict[str, Any] = {}
+        self.pending: dict[Value, AllocStorage] = {}
+        """Storages that are made with their one view."""
+        self.base_dtypes: dict[Value, DType] = {}
+        self.starts: dict[fx.Node, int] = {}
+        """Where windows begin in their storage, in elements, as far as that is known."""
+        self.reset: set[fx.Node] = set()
+        """Tensors that were given another storage."""
+        self.users: dict[Value, list[View]] = {}
+        self.unpacks: dict[Value, list[Unpack]] = {}
+        self.submodules: dict[Callee, fx.Node] = {}
+        self.calculate = Calculator(self.leaf, self.apply)
+        self.position = 0
+        self._meta: Mapping[str, Any] = {}
+        for op in function.body:
+            if isinstance(op, View):
+                self.users.setdefault(op.source, []).append(op)
+            elif isinstance(op, Unpack):
+                self.unpacks.setdefault(op.source, []).append(op)
+
+    # --- making nodes
+
+    def enter(self, position: int) -> Op:
+        """The op there; nodes made from now on say where it comes from."""
+        op = self.function.body[position]
+        self.position = position
+        self._meta = self.program.provenance(op.prov)
+        return op
+
+    def node(self, op: str, target: Any, args: Any, kwargs: Any, name: str | None, val: Any) -> fx.Node:
+        """A node of any kind, with its fake value."""
+        made = self.graph.create_node(op, target, args, kwargs, name=name)
+        made.meta.update(self._meta)
+        made.meta["val"] = val
+        return made
+
+    def call(
+        self, target: Target, *args: Any, val: Any = None, name: str | None = None, **kwargs: Any
+    ) -> fx.Node:
+        """A call."""
+        return self.node("call_function", target, args, kwargs, name, val)
+
+    def bind(self, value: Value, target: Target, *args: Any, val: Any = None, **kwargs: Any) -> fx.Node:
+        """A call that defines `value`, whose name its node has as far as Python allows."""
+        made = self.call(target, *args, val=val, name=value.name, **kwargs)
+        made.meta["value"] = value.name
+        self.nodes[value] = made
+        return made
+
+    def rename(self, node: fx.Node, name: str) -> None:
+        """Gives a node a name, as far as Python allows."""
+        rename(node, name)
+
+    def fake(self, value: Value) -> Any:
+        """A fake tensor of the value's own type; None for what is no tensor."""
+        return self.program.fakes.tensor(value.type) if isinstance(value.type, TensorType) else None
+
+    def scalar_fake(self, value: Value) -> Any:
+        """A number for a parameter that is one: the symbol that is defined as it, or else an unknown one."""
+        assert isinstance(value.type, ScalarType)
+        for op in self.function.body:
+            if isinstance(op, Define) and op.expr == Item(value):
+                return self.program.fakes.symbol(op.symbol)
+        return self.program.fakes.unknown(value.type.kind)
+
+    # --- looking up
+
+    def value(self, value: Value) -> fx.Node:
+        """The node of a value; a constant gets one where it is first used."""
+        found = self.nodes.get(value)
+        if found is not None:
+            return found
+        if value in self.program.constants:
+            return self._constant(value)
+        raise self.invalid(f"%{value.name} has no value here")
+
+    def _constant(self, value: Value) -> fx.Node:
+        held = self.program.constants[value]
+        found = self.attribute(value.name, held, self.fake(value) if isinstance(held, Tensor) else None)
+        found.meta["value"] = value.name
+        self.nodes[value] = found
+        return found
+
+    def attribute(self, wish: str, held: Any, val: Any) -> fx.Node:
+        """A `get_attr` node, over an attribute that the module will have."""
+        name = _identifier(wish)
+        while name in self.attributes:
+            name += "_"
+        self.attributes[name] = held
+        return self.node("get_attr", name, (), {}, wish, val)
+
+    def module(self, callee: Callee) -> fx.Node:
+        """The submodule of a called function."""
+        if callee in self.submodules:
+            return self.submodules[callee]
+        modules = self.program.modules
+        if callee in modules and modules[callee] is None:
+            raise self.invalid(f"@{callee.function} calls itself")
+        if callee not in modules:
+            modules[callee] = None
+            modules[callee] = self._submodule(callee)
+        found = self.submodules[callee] = self.attribute(callee.function, modules[callee], None)
+        return found
+
+    def argument(self, arg: Arg) -> Any:
+        """An argument of a call, in structure."""
+        match arg:
+            case Value():
+                return self.value(arg)
+            case Expr():
+                return self.number(arg)
+            case tuple():
+                return [self.argument(item) for item in arg]
+            case None | str():
+                return arg
+            case Complex():
+                return arg.value
+            case _:
+                return self.program.caller.native(arg)
+
+    # --- numbers
+
+    def number(self, e: Expr) -> Any:
+        """A number, or the node that computes it."""
+        return self.calculate(e)
+
+    def numbers(self, exprs: Sequence[Expr]) -> tuple[Any, ...]:
+        """The numbers of a shape."""
+        return tuple(self.calculate(e) for e in exprs)
+
+    def known(self, exprs: Sequence[Expr]) -> bool:
+        """Whether all symbols in these have values here."""
+        return all(e.free_symbols <= self.symbols.keys() for e in exprs)
+
+    def leaf(self, e: Expr) -> Any:
+        """A symbol's number; atoms are read in `symbolic`."""
+        if isinstance(e, Sym):
+            if e.name not in self.symbols:
+                raise self.invalid(f"symbol {e.name} has no value here")
+            return self.symbols[e.name]
+        from fx_converter.graph.symbolic import read_atom  # it makes nodes in this scope
+
+        return read_atom(e, self)
+
+    def apply(self, target: Target, *args: Any) -> Any:
+        """A call of numbers; computed now where all are known."""
+        if not any(isinstance(arg, fx.Node) for arg in args):
+            return target(*args)
+        values = [arg.meta["val"] if isinstance(arg, fx.Node) else arg for arg in args]
+        return self.call(target, *args, val=self.program.fakes.apply(target, *values))
+
+    # --- errors
+
+    def invalid(self, why: str) -> ConvertError:
+        """The program is not valid here."""
+        return ConvertError(
+            "FX101",
+            f"{why}\n{self._place()}",
+            hint="wrapper_ir.verify says what is wrong with a program",
+        )
+
+    def not_supported(self, code: str, what: str, hint: str) -> NotSupportedError:
+        """No target does this yet."""
+        return NotSupportedError(code, f"{what}\n{self._place()}", hint=hint)
+
+    def _place(self) -> str:
+        """The op in its surroundings."""
+        from wrapper_ir.text import print_excerpt  # only errors need the text form
+
+        prov = self.function.body[self.position].prov
+        source = ", ".join((*prov.nodes, *prov.ops, *prov.locations))
+        excerpt = print_excerpt(self.function, self.position, self.program.program)
+        return excerpt + (f"\nfrom {source}" if source else "")
+
+
+def _meta_of(prov: Provenance) -> dict[str, Any]:
+    """Where an op comes from, as torch's own tools look for it."""
+    meta: dict[str, Any] = {}
+    if prov.locations:
+        lines = []
+        for place in prov.locations:
+            file, _, line = place.rpartition(":")
+            lines.append(f'  File "{file}", line {line or 0}, in forward')
+        meta["stack_trace"] = "\n".join(lines)
+    if prov.nodes:
+        meta["from_nodes"] = prov.nodes
+    if prov.ops:
+        meta["source_ops"] = prov.ops
+    if prov.modules:
+        meta["source_modules"] = prov.modules
+    return meta
+
+
+def _identifier(name: str) -> str:
+    text = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    return f"_{text}" if text[:1].isdigit() or not text else text

@@ -1,0 +1,89 @@
+"""Symbols: numbers read from tensors, and computed from other numbers."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch import fx
+
+from fx_converter.graph.scope import FunctionScope
+from wrapper_ir.expr import Convert, ConvertOp, Expr, Item, OffsetOf, SizeOf, StrideOf, SymKind
+from wrapper_ir.ops import Define
+from wrapper_ir.types import DType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["define", "read_atom"]
+
+_aten = torch.ops.aten
+
+
+def define(op: Define, scope: FunctionScope) -> None:
+    """A symbol is the node that computes it, which has its name if nothing else needed the same number before."""
+    made = _number(op.expr, scope)
+    if isinstance(made, fx.Node) and "symbol" not in made.meta and "value" not in made.meta:
+        made.meta["symbol"] = op.symbol
+        made.meta["val"] = scope.program.fakes.symbol(op.symbol)
+        scope.rename(made, op.symbol)
+    scope.symbols[op.symbol] = made
+
+
+def _number(e: Expr, scope: FunctionScope) -> Any:  # Any: a number, or a node of one
+    """As `scope.number`; a bool that is wanted as an int is read as one."""
+    if (
+        isinstance(e, Convert)
+        and e.op is ConvertOp.TO_INT
+        and isinstance(e.arg, Item)
+        and _is_bool(e.arg.value)
+    ):
+        return _bool_item(e.arg.value, scope)
+    return scope.number(e)
+
+
+def read_atom(e: Expr, scope: FunctionScope) -> Any:  # Any: a node, or what a parameter holds
+    """The node that reads a size, a stride, an offset or an element."""
+    match e:
+        case SizeOf(value, dim):
+            return _read(_aten.sym_size.int, value, (dim,), scope)
+        case StrideOf(value, dim):
+            return _read(_aten.sym_stride.int, value, (dim,), scope)
+        case OffsetOf(value):
+            return _read(_aten.sym_storage_offset.default, value, (), scope)
+        case Item(value):
+            return _item(value, scope)
+        case _:
+            raise scope.invalid(f"{e} has no value here")
+
+
+def _read(target: Any, value: Any, rest: tuple[int, ...], scope: FunctionScope) -> fx.Node:
+    assert isinstance(value, Value)
+    node = scope.value(value)
+    fake = node.meta["val"]
+    return scope.call(target, node, *rest, val=None if fake is None else target(fake, *rest))
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value.type, TensorType) and value.type.dtype is DType.BOOL
+
+
+def _item(value: Any, scope: FunctionScope) -> fx.Node:
+    """The value of a number, or of a tensor's one element."""
+    node = scope.value(value)
+    if not isinstance(value.type, TensorType):
+        return node
+    if _is_bool(value):
+        number = _bool_item(value, scope)
+        return scope.call(
+            operator.ne, number, 0, val=scope.program.fakes.apply(operator.ne, number.meta["val"], 0)
+        )
+    return scope.call(_aten.item.default, node, val=scope.program.fakes.unknown(Item(value).kind))
+
+
+def _bool_item(value: Any, scope: FunctionScope) -> fx.Node:
+    """A bool's element as 0 or 1."""
+    node = scope.value(value)
+    type = value.type
+    whole = TensorType(dtype=DType.I64, sizes=type.sizes, strides=type.strides, device=type.device)
+    number = scope.call(_aten.where.Scalar, node, 1, 0, val=scope.program.fakes.tensor(whole))
+    return scope.call(_aten.item.default, number, val=scope.program.fakes.unknown(SymKind.INT))

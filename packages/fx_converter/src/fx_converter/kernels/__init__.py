@@ -1,0 +1,8 @@
+"""Kernels as call targets: loaded launchers, registered operators, Triton's own form."""
+
+from fx_converter.kernels.direct import LoadedTarget
+from fx_converter.kernels.identity import kernel_hash
+from fx_converter.kernels.registered import NAMESPACE, registered_operator
+from fx_converter.kernels.targets import KernelTargets
+
+__all__ = ["NAMESPACE", "KernelTargets", "LoadedTarget", "kernel_hash", "registered_operator"]

@@ -1,0 +1,47 @@
+"""What a caller may choose about graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from fx_converter.errors import ConvertError
+from wrapper_ir.registry import kernel_runtime
+from wrapper_ir.runtime import FindRuntime
+
+__all__ = ["Convention", "FxOptions", "KernelCalls"]
+
+KernelCalls = Literal["direct", "hop"]
+Convention = Literal["model", "flat"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FxOptions:
+    """Choices of `convert` and `compile`.
+
+    `kernel_calls`: "direct" calls loaded kernels, operators and allocators the fastest way; "hop" calls only what torch's
+    own passes understand and can trace again: registered operators, and `triton_kernel_wrapper_mutation` for Triton.
+    `convention`: whether the graph module is called with the model's own arguments ("model") or with the program's flat
+    ones. `assertions` keeps the program's run-time checks as nodes. `check_results` holds what operators return against
+    its declared layout. `fake_mode` is where fake values in `node.meta["val"]` live; None makes a mode from the program's
+    symbols. `find_runtime` finds the runtimes of kernels. Raises ConvertError FX103 for other values.
+    """
+
+    kernel_calls: KernelCalls = "direct"
+    convention: Convention = "model"
+    assertions: bool = True
+    check_results: bool = True
+    fake_mode: FakeTensorMode | None = None
+    find_runtime: FindRuntime = kernel_runtime
+
+    def __post_init__(self) -> None:
+        for name, held, choices in (
+            ("kernel_calls", self.kernel_calls, get_args(KernelCalls)),
+            ("convention", self.convention, get_args(Convention)),
+        ):
+            if held not in choices:
+                raise ConvertError(
+                    "FX103", f"option {name!r} is {held!r}", hint=f"one of {', '.join(choices)}"
+                )

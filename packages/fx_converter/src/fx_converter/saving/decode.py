@@ -1,0 +1,177 @@
+"""Graphs from JSON. Nothing is called while one is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import fx
+
+from fx_converter._compat import is_overload
+from fx_converter.errors import SavedGraphError
+from fx_converter.graph.metadata import FakeValues
+from fx_converter.native import DTYPES
+from fx_converter.saving.encode import META
+from fx_converter.saving.functions import FUNCTIONS_BY_NAME
+from wrapper_ir.expr import Expr, parse_expr
+from wrapper_ir.types import Device, Layout, MemoryFormat, TensorType
+
+__all__ = ["GraphReader"]
+
+# Any in this file: arguments of nodes, and JSON.
+_OPS = ("placeholder", "get_attr", "call_function", "call_module", "output")
+_CONSTANTS: Mapping[str, Any] = {
+    **{str(dtype).removeprefix("torch."): dtype for dtype in DTYPES.values()},
+    # torch names them so
+    **{member.value: getattr(torch, member.value) for kind in (Layout, MemoryFormat) for member in kind},
+}
+
+
+class GraphReader:
+    """Reads one graph; `kernel(hash, form)` gives the call target of a kernel.
+
+    Raises SavedGraphError FX202 for what is no graph, FX204 for an operator that this process does not have.
+    """
+
+    def __init__(self, kernel: Callable[[str, str], Any], fakes: FakeValues) -> None:
+        self._kernel = kernel
+        self._fakes = fakes
+        self._nodes: dict[str, fx.Node] = {}
+        self.graph = fx.Graph()
+
+    def read(self, nodes: list[dict[str, Any]]) -> fx.Graph:
+        """The graph of these nodes."""
+        for node in nodes:
+            self._read(node)
+        return self.graph
+
+    def _read(self, said: dict[str, Any]) -> None:
+        if said["op"] not in _OPS:
+            raise SavedGraphError("FX202", f"no node is a {said['op']!r}")
+        called = said["op"] == "call_function"
+        made = self.graph.create_node(
+            said["op"],
+            self._target(said["target"]) if called else said["target"],
+            tuple(self._argument(arg) for arg in said["args"]),
+            {name: self._argument(arg) for name, arg in said["kwargs"].items()},
+            name=said["name"],
+        )
+        if made.name != said["name"]:
+            raise SavedGraphError("FX202", f"two nodes are named {said['name']!r}, or it is no name")
+        for key, held in said["meta"].items():
+            if key in META:
+                made.meta[key] = tuple(held) if isinstance(held, list) else held
+        if "val" in said:
+            made.meta["val"] = self._value(said["val"])
+        self._nodes[made.name] = made
+
+    # --- what is called
+
+    def _target(self, said: Mapping[str, str]) -> Any:
+        match said:
+            case {"kernel": hash, "form": form}:
+                return self._kernel(hash, form)
+            case {"operator": name}:
+                return _operator(name)
+            case {"higher_order": name}:
+                found = getattr(torch.ops.higher_order, name, None)  # operators are found by name
+                if not isinstance(found, torch._ops.HigherOrderOperator):
+                    raise _missing(f"higher-order operator {name}")
+                return found
+            case {"function": name} if name in FUNCTIONS_BY_NAME:
+                return FUNCTIONS_BY_NAME[name]
+            case _:
+                raise SavedGraphError("FX202", f"nothing can be called by {dict(said)}")
+
+    def _argument(self, said: Any) -> Any:
+        if isinstance(said, list):
+            return [self._argument(item) for item in said]
+        if not isinstance(said, dict):
+            return said
+        ((kind, held),) = said.items()
+        match kind:
+            case "node":
+                return self._nodes[held]
+            case "float":
+                return float(held)
+            case "complex":
+                return complex(float(held[0]), float(held[1]))
+            case "tuple":
+                return tuple(self._argument(item) for item in held)
+            case "dict":
+                return {self._argument(k): self._argument(v) for k, v in held}
+            case "slice":
+                return slice(*(self._argument(part) for part in held))
+            case "torch":
+                return _CONSTANTS[held]
+            case "device":
+                return torch.device(held)
+            case "operator":
+                return _operator(held)
+            case _:
+                raise SavedGraphError("FX202", f"no argument is a {kind!r}")
+
+    # --- fake values
+
+    def _value(self, said: Any) -> Any:
+        match said:
+            case {"dtype": dtype, "device": device, "sizes": sizes, "strides": strides}:
+                return self._tensor(_DTYPE_OF[_CONSTANTS[dtype]], device, sizes, strides)
+            case {"list": items}:
+                return [self._value(item) for item in items]
+            case {"tuple": items}:
+                return tuple(self._value(item) for item in items)
+            case {"dict": items}:
+                return {k: self._value(v) for k, v in items.items()}
+            case {"number": number}:
+                return self._number(number)
+            case _:
+                return None
+
+    def _tensor(self, dtype: Any, device: str, sizes: list[Any], strides: list[Any]) -> Any:
+        kind, _, index = device.partition(":")
+        numbers = [*sizes, *strides]
+        if any(n is None for n in numbers):
+            return None
+        exprs = [self._expr(n) for n in numbers]
+        return self._fakes.tensor(
+            TensorType(
+                dtype=dtype,
+                sizes=tuple(exprs[: len(sizes)]),
+                strides=tuple(exprs[len(sizes) :]),
+                device=Device(kind, int(index) if index else None),
+            )
+        )
+
+    def _expr(self, said: Any) -> Expr:
+        return parse_expr(said["expr"] if isinstance(said, dict) else str(said), self._fakes.kinds)
+
+    def _number(self, said: Any) -> Any:
+        if isinstance(said, str):
+            return float(said)
+        return self._fakes.number(self._expr(said)) if isinstance(said, dict) else said
+
+
+_DTYPE_OF = {native: ours for ours, native in DTYPES.items()}
+
+
+def _operator(name: str) -> Any:
+    namespace, _, rest = name.partition("::")
+    packet, _, overload = rest.partition(".")
+    try:
+        # operators are found by name
+        found = getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
+    except (AttributeError, RuntimeError) as error:
+        raise _missing(f"operator {name}") from error
+    if not is_overload(found):
+        raise _missing(f"operator {name}")
+    return found
+
+
+def _missing(what: str) -> SavedGraphError:
+    return SavedGraphError(
+        "FX204",
+        f"torch has no {what} here",
+        hint="import the library that registers it before loading the graph",
+    )

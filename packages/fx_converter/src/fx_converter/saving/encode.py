@@ -1,0 +1,158 @@
+"""Graphs to JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from fx_converter.errors import SavedGraphError
+from fx_converter.graph.metadata import FakeValues
+from fx_converter.kernels import NAMESPACE, LoadedTarget
+from fx_converter.saving.functions import NAMES_OF_FUNCTIONS
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr import print_expr
+from wrapper_ir.expr.sympy_bridge import from_sympy
+
+__all__ = ["META", "encode_graph"]
+
+# Any in this file: arguments of nodes, and JSON.
+META = (
+    "value", "symbol", "kernel", "kernel_hash", "stack_trace", "from_nodes", "source_ops", "source_modules",
+)  # fmt: skip
+"""Entries of `node.meta` that are strings, or tuples of them."""
+Symbolic = torch.SymInt | torch.SymFloat | torch.SymBool
+
+
+def encode_graph(
+    module: fx.GraphModule, attribute: Callable[[str, Any], Any], fakes: FakeValues
+) -> dict[str, Any]:
+    """Nodes in order, and what `attribute(name, held)` makes of each attribute that they refer to.
+
+    Raises SavedGraphError FX201 for a node that calls what a file cannot name.
+    """
+    nodes = [_node(node, fakes) for node in module.graph.nodes]
+    attributes: dict[str, Any] = {}
+    for node in module.graph.nodes:
+        if node.op in ("get_attr", "call_module") and node.target not in attributes:
+            held: Any = module
+            for part in str(node.target).split("."):
+                held = getattr(held, part)
+            attributes[str(node.target)] = attribute(str(node.target), held)
+    return {"name": type(module).__name__, "attributes": attributes, "nodes": nodes}
+
+
+def _node(node: fx.Node, fakes: FakeValues) -> dict[str, Any]:
+    if node.op == "call_method":
+        raise _unnamed(node, f"method {node.target!r}", "call the operator instead")
+    made = {
+        "op": node.op,
+        "name": node.name,
+        "target": _target(node) if node.op == "call_function" else str(node.target),
+        "args": [_argument(arg, node) for arg in node.args],
+        "kwargs": {name: _argument(arg, node) for name, arg in node.kwargs.items()},
+        "meta": {key: _strings(node.meta[key]) for key in META if key in node.meta},
+    }
+    if "val" in node.meta:
+        made["val"] = _value(node.meta["val"], fakes)
+    return made
+
+
+def _strings(held: str | tuple[str, ...]) -> str | list[str]:
+    return held if isinstance(held, str) else list(held)
+
+
+def _unnamed(node: fx.Node, what: str, hint: str) -> SavedGraphError:
+    return SavedGraphError("FX201", f"node {node.name}: a file cannot name {what}", hint=hint)
+
+
+# --- what is called
+
+
+def _target(node: fx.Node) -> dict[str, str]:
+    target: Any = node.target
+    if isinstance(target, LoadedTarget):
+        return {"kernel": target.hash, "form": "direct"}
+    if isinstance(target, torch._ops.OpOverload):
+        if target.namespace == NAMESPACE and "kernel_hash" in node.meta:
+            return {"kernel": node.meta["kernel_hash"], "form": "hop"}
+        return {"operator": _operator_name(target)}
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return {"higher_order": target.name()}  # type: ignore[no-untyped-call]  # torch leaves it so
+    if target in NAMES_OF_FUNCTIONS:
+        return {"function": NAMES_OF_FUNCTIONS[target]}
+    raise _unnamed(
+        node,
+        f"{getattr(target, '__name__', target)!r}",
+        "register it as an operator (torch.library), and call that",
+    )
+
+
+def _operator_name(target: torch._ops.OpOverload) -> str:
+    return f"{target._schema.name}.{target._overloadname}"
+
+
+def _argument(arg: Any, node: fx.Node) -> Any:
+    match arg:
+        case fx.Node():
+            return {"node": arg.name}
+        case None | bool() | int() | str():
+            return arg
+        case float():
+            return arg if math.isfinite(arg) else {"float": repr(arg)}
+        case complex():
+            return {"complex": [repr(arg.real), repr(arg.imag)]}
+        case tuple():
+            return {"tuple": [_argument(item, node) for item in arg]}
+        case list():
+            return [_argument(item, node) for item in arg]
+        case dict():
+            return {"dict": [[_argument(k, node), _argument(v, node)] for k, v in arg.items()]}
+        case slice():
+            return {"slice": [_argument(part, node) for part in (arg.start, arg.stop, arg.step)]}
+        case torch.dtype() | torch.layout() | torch.memory_format():
+            return {"torch": str(arg).removeprefix("torch.")}
+        case torch.device():
+            return {"device": str(arg)}
+        case torch._ops.OpOverload():
+            return {"operator": _operator_name(arg)}
+        case _:
+            raise _unnamed(
+                node, f"argument {arg!r}", "pass numbers, strings, nodes and torch's own constants"
+            )
+
+
+# --- fake values
+
+
+def _value(val: Any, fakes: FakeValues) -> Any:
+    match val:
+        case Tensor():
+            return {
+                "dtype": str(val.dtype).removeprefix("torch."),
+                "device": str(val.device),
+                "sizes": [_number(n, fakes) for n in val.shape],
+                "strides": [_number(n, fakes) for n in val.stride()],
+            }
+        case list() | tuple():
+            kind = "list" if isinstance(val, list) else "tuple"
+            return {kind: [_value(item, fakes) for item in val]}
+        case dict():
+            return {"dict": {str(k): _value(v, fakes) for k, v in val.items()}}
+        case bool() | int() | float() | torch.SymInt() | torch.SymFloat() | torch.SymBool():
+            return {"number": _number(val, fakes)}
+        case _:
+            return None
+
+
+def _number(n: Any, fakes: FakeValues) -> Any:
+    """A number, or the text of an expression over the program's symbols; None for what has no text."""
+    if not isinstance(n, Symbolic):
+        return n if not isinstance(n, float) or math.isfinite(n) else repr(n)
+    try:
+        return {"expr": print_expr(from_sympy(fakes.by_declared_name(n.node.expr)))}
+    except ExpressionError:
+        return None

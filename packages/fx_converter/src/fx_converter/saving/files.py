@@ -1,0 +1,232 @@
+"""Graph modules to `.wir` files and back."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import json
+import os
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+import wrapper_ir.storage as storage
+from fx_converter.constants import load_constants
+from fx_converter.converter import finish_module, make_module
+from fx_converter.errors import SavedGraphError
+from fx_converter.graph.metadata import FakeValues
+from fx_converter.kernels import KernelTargets
+from fx_converter.native import DTYPES
+from fx_converter.options import FxOptions
+from fx_converter.origin import Origin, origin_of
+from fx_converter.saving.decode import GraphReader
+from fx_converter.saving.encode import encode_graph
+from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.errors import WirError
+from wrapper_ir.expr import Int
+from wrapper_ir.program import Constant
+from wrapper_ir.types import Device, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["load", "save"]
+
+# Any in this file: JSON, and attributes of modules.
+_NAME = "fx_graph.json"
+_VERSION = 1
+
+
+def save(module: fx.GraphModule, path: str | os.PathLike[str], origin: fx.GraphModule | None = None) -> None:
+    """Writes a converted graph module, as it is now: with its changes, and what its mutable constants hold.
+
+    The file is the artifact with the graph beside its program: kernels are there by content, and `wrapper_ir.load` reads
+    it as any other. `origin` is the converted module that `module` was made from, where `module` has forgotten that.
+    Raises SavedGraphError FX201 for what a file cannot name, and ArtifactError where the file cannot be written.
+    """
+    made = _Saver(origin_of(origin or module))
+    main = made.add(module)
+    text = json.dumps(
+        {
+            "version": _VERSION,
+            "torch": _release(torch.__version__),
+            "kernel_calls": made.origin.options.kernel_calls,
+            "convention": made.origin.options.convention,
+            "main": main,
+            "graphs": made.graphs,
+        }
+    )
+    artifact = made.artifact()
+    storage.save(dataclasses.replace(artifact, extensions={**artifact.extensions, _NAME: text}), path)
+
+
+class _Saver:
+    """Collects graphs and constants."""
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self.graphs: list[dict[str, Any]] = []
+        self._modules: dict[int, int] = {}
+        self._names = {id(held): value.name for value, held in origin.constants.items()}
+        self._tensors: dict[str, Tensor] = {}
+
+    def add(self, module: fx.GraphModule) -> int:
+        """The number of a module's graph."""
+        known = self._modules.get(id(module))
+        if known is not None:
+            return known
+        made = encode_graph(module, self._attribute, self.origin.fakes)
+        self.graphs.append(made)
+        number = self._modules[id(module)] = len(self.graphs) - 1
+        return number
+
+    def _attribute(self, name: str, held: Any) -> dict[str, Any]:
+        if isinstance(held, fx.GraphModule):
+            return {"graph": self.add(held)}
+        if id(held) in self._names:
+            return {"constant": self._names[id(held)]}
+        if not isinstance(held, Tensor):
+            raise SavedGraphError(
+                "FX201",
+                f"attribute {name!r} is a {type(held).__name__}",
+                hint="use tensors and graph modules",
+            )
+        taken = {*self._names.values()}
+        wish = f"graph.{name}"
+        while wish in taken:
+            wish += "_"
+        self._names[id(held)] = wish
+        self._tensors[wish] = held
+        return {"constant": wish}
+
+    def artifact(self) -> Artifact:
+        """The artifact, with tensors that the graph got later, and with the present content of mutable constants."""
+        origin = self.origin.artifact
+        data = dict(origin.constants)
+        constants = []
+        for constant in origin.program.constants:
+            held = self.origin.constants[constant.value]
+            if constant.mutable and isinstance(held, Tensor):
+                data[constant.value.name] = found = _data(held)
+                constant = dataclasses.replace(constant, data_hash=found.sha256())
+            constants.append(constant)
+        for name, tensor in self._tensors.items():
+            data[name] = found = _data(tensor)
+            constants.append(
+                Constant(value=Value(name, _type(tensor)), data_hash=found.sha256(), mutable=False)
+            )
+        program = dataclasses.replace(origin.program, constants=tuple(constants))
+        return dataclasses.replace(origin, program=program, constants=data)
+
+
+def _type(tensor: Tensor) -> TensorType:
+    dtype = next(ours for ours, native in DTYPES.items() if native == tensor.dtype)
+    return TensorType(
+        dtype=dtype,
+        sizes=tuple(Int(n) for n in tensor.shape),
+        strides=tuple(Int(n) for n in tensor.stride()),
+        device=Device(tensor.device.type, tensor.device.index),
+    )
+
+
+def _data(tensor: Tensor) -> TensorData:
+    """The bytes from the first element to the last one."""
+    held = tensor.detach().cpu()
+    count = 0 if 0 in held.shape else 1 + sum((n - 1) * s for n, s in zip(held.shape, held.stride()))
+    dtype = next(ours for ours, native in DTYPES.items() if native == tensor.dtype)
+    return TensorData(dtype, memoryview(ctypes.string_at(held.data_ptr(), count * held.element_size())))
+
+
+def _release(version: str) -> str:
+    """`2.13` of `2.13.0+cpu`."""
+    return ".".join(version.split(".")[:2])
+
+
+def load(
+    path: str | os.PathLike[str], options: FxOptions | None = None, *, check_torch: bool = True
+) -> fx.GraphModule:
+    """Reads a graph module; kernels are loaded through the runtimes that are installed here.
+
+    Of `options`, only how kernels and fake values are made is used. `check_torch` refuses a graph that another release of
+    torch wrote. Raises ArtifactError for a damaged file, SavedGraphError FX202 for a damaged graph, FX203 for one of
+    another version, FX204 where an operator is missing; and PluginError for kernels without a runtime. Nothing is
+    registered before the whole graph was understood.
+    """
+    artifact = storage.load(path)
+    text = artifact.extensions.get(_NAME)
+    if text is None:
+        raise SavedGraphError("FX202", f"{os.fspath(path)!r} holds no graph", hint="convert the artifact")
+    try:
+        said = json.loads(text)
+        _check_version(said, check_torch)
+        chosen = dataclasses.replace(
+            options or FxOptions(), kernel_calls=said["kernel_calls"], convention=said["convention"]
+        )
+        return _Loader(artifact, chosen, said).module()
+    except WirError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
+        raise SavedGraphError(
+            "FX202", f"the graph in {os.fspath(path)!r} cannot be read: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _check_version(said: dict[str, Any], check_torch: bool) -> None:
+    if said["version"] != _VERSION:
+        raise SavedGraphError(
+            "FX203", f"the graph has version {said['version']}, this package reads {_VERSION}"
+        )
+    if check_torch and said["torch"] != _release(torch.__version__):
+        raise SavedGraphError(
+            "FX203",
+            f"the graph was written with torch {said['torch']}, and this is {torch.__version__}",
+            hint="convert the artifact again, or load with check_torch=False",
+        )
+
+
+class _Loader:
+    """Makes the modules of a file: first all graphs with names for kernels, then the kernels, then the modules."""
+
+    def __init__(self, artifact: Artifact, options: FxOptions, said: dict[str, Any]) -> None:
+        self._artifact = artifact
+        self._options = options
+        self._said = said
+        self._fakes = FakeValues(artifact.program, options.fake_mode)
+        self._modules: dict[int, fx.GraphModule] = {}
+
+    def module(self) -> fx.GraphModule:
+        wanted: dict[str, None] = {}
+        graphs = []
+        for graph in self._said["graphs"]:
+            reader = GraphReader(lambda hash, form: _Wanted(hash, form, wanted), self._fakes)
+            graphs.append(reader.read(graph["nodes"]))
+        constants = load_constants(self._artifact)
+        kernels = KernelTargets(self._artifact, self._options, tuple(wanted))
+        for graph in graphs:
+            for node in graph.nodes:
+                if isinstance(node.target, _Wanted):
+                    node.target = kernels.by_hash(node.target.hash, node.target.form)
+        origin = Origin(
+            artifact=self._artifact, options=self._options, constants=constants, fakes=self._fakes
+        )
+        for number, graph in enumerate(graphs):  # callees come before those that call them
+            said = self._said["graphs"][number]
+            attributes = {n: self._attribute(a, constants) for n, a in said["attributes"].items()}
+            self._modules[number] = make_module(graph, attributes, str(said["name"]))
+        return finish_module(self._modules[self._said["main"]], origin)
+
+    def _attribute(self, said: dict[str, Any], constants: dict[Value, Any]) -> Any:
+        if "graph" in said:
+            return self._modules[said["graph"]]
+        return next(held for value, held in constants.items() if value.name == said["constant"])
+
+
+class _Wanted:
+    """Stands for a kernel until all are known."""
+
+    def __init__(self, hash: str, form: str, wanted: dict[str, None]) -> None:
+        self.hash, self.form = hash, form
+        wanted[hash] = None
+        self.__name__ = "kernel"
+
+    def __call__(self) -> None:
+        raise AssertionError("kernels are put in before a graph runs")

@@ -1,0 +1,62 @@
+"""Run-time checks; failures are the coded errors of every emitter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+
+from fx_converter._compat import LAYOUT_CHECK, find_group
+from wrapper_ir.runtime import fail_assertion, fail_finite, fail_group, fail_layout
+
+__all__ = ["assert_expr", "assert_finite", "assert_layout", "check_groups"]
+
+
+def assert_layout(
+    x: Tensor,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    alignment: int = 0,
+    message: str = "",
+) -> None:
+    """Raises ExecutionError WIR921 unless `x` has these sizes and strides (in elements; those of size-1 dims are free),
+    and an address that is a multiple of `alignment` bytes where that is not 0."""
+    if isinstance(x, FakeTensor):
+        return
+    sizes, strides = tuple(sizes), tuple(strides)
+    note = f" ({message})" if message else ""
+    if x.shape != sizes:
+        fail_layout(f"expected sizes {list(sizes)}, got {list(x.shape)}{note}")
+    try:
+        LAYOUT_CHECK(x, sizes, strides)
+    except AssertionError:
+        fail_layout(f"expected strides {list(strides)} for sizes {list(sizes)}, got {list(x.stride())}{note}")
+    if alignment and x.data_ptr() % alignment:
+        fail_layout(f"the address is no multiple of {alignment} bytes{note}")
+
+
+def assert_expr(condition: bool | torch.SymBool, message: str, text: str) -> None:
+    """Raises ExecutionError WIR920 unless the condition, which reads `text`, holds."""
+    if isinstance(condition, torch.SymBool):  # traced again: a check of the new graph
+        torch._check(condition, lambda: f"{message}: {text}")  # type: ignore[no-untyped-call]  # torch leaves it so
+    elif not condition:
+        fail_assertion(message, text)
+
+
+def assert_finite(x: Tensor, name: str, message: str) -> None:
+    """Raises ExecutionError WIR922 where a floating-point tensor holds a NaN or an infinity."""
+    if isinstance(x, FakeTensor) or not (x.is_floating_point() or x.is_complex()):
+        return
+    if not torch.isfinite(x).all():
+        fail_finite(name, message)
+
+
+def check_groups(names: Sequence[str]) -> None:
+    """Raises NotSupportedError WIR915 unless this process belongs to the process groups of these names."""
+    for name in names:
+        try:
+            find_group(name)
+        except RuntimeError as error:
+            fail_group(name, str(error))

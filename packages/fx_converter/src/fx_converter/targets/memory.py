@@ -1,0 +1,74 @@
+"""Storage: ends, windows of another element type, alignment, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+
+__all__ = ["align", "fill_zero", "free", "resize_storage", "same", "unshared", "window"]
+
+
+def free(*tensors: Tensor) -> None:
+    """The last use of a storage: whoever runs the graph lets go of what is passed, and its memory is released."""
+
+
+def same(x: Tensor) -> Tensor:
+    """The same tensor under another name."""
+    return x
+
+
+def fill_zero(x: Tensor) -> Tensor:
+    """The same tensor, with zeros in it."""
+    return x.zero_()
+
+
+def window(
+    x: Tensor, dtype: torch.dtype, sizes: Sequence[int], strides: Sequence[int], offset: int
+) -> Tensor:
+    """A tensor of another element type over the same storage, `offset` bytes behind the first element of `x`."""
+    start = x.storage_offset() * x.element_size() + offset
+    if isinstance(x, FakeTensor):
+        flat = x.as_strided((x.untyped_storage().nbytes() // x.element_size(),), (1,), 0)
+        return flat.view(dtype).as_strided(sizes, strides, start // dtype.itemsize)
+    empty = torch.empty(0, dtype=dtype, device=x.device)
+    return empty.set_(x.untyped_storage(), start // dtype.itemsize, sizes, strides)
+
+
+def align(x: Tensor, alignment: int) -> Tensor:
+    """`x` where its address is a multiple of `alignment` bytes, else a copy, which torch's allocators align. A fake tensor
+    has no address and passes."""
+    if isinstance(x, FakeTensor) or x.data_ptr() % alignment == 0:
+        return x
+    return _copied(x)
+
+
+def _copied(x: Tensor) -> Tensor:
+    return torch.empty_strided(x.size(), x.stride(), dtype=x.dtype, device=x.device).copy_(x)
+
+
+def resize_storage(x: Tensor, nbytes: int) -> None:
+    """Resizes the storage under `x`."""
+    x.untyped_storage().resize_(nbytes)
+
+
+# Any: tensors and numbers
+def unshared(results: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    """`results` with storages of their own: what shares one with `others`, or with an earlier result, is copied."""
+    taken = {_storage(x) for x in others if isinstance(x, Tensor)}
+    found: list[Any] = []
+    for x in results:
+        if isinstance(x, Tensor):
+            if _storage(x) in taken:
+                x = _copied(x)
+            taken.add(_storage(x))
+        found.append(x)
+    return found
+
+
+def _storage(x: Tensor) -> int:
+    address: int = x.untyped_storage()._cdata
+    return address

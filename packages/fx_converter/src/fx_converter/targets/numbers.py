@@ -1,0 +1,44 @@
+"""Arithmetic that Python's operators do not have."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+__all__ = ["PARTIAL", "partial_call", "truth"]
+
+# Any: Python's numbers and torch's symbolic ones.
+PARTIAL: Mapping[str, Callable[..., Any]] = {
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "truediv": operator.truediv,
+    "pow": operator.pow,
+    **{
+        name: getattr(math, name)  # math's own names
+        for name in ("sqrt", "exp", "log", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh")
+    },
+    **{name: getattr(math, name) for name in ("asin", "acos", "atan", "asinh")},
+}
+"""Functions that have no value for some arguments, by name."""
+
+
+_WHOLE = frozenset({"floordiv", "mod", "pow"})  # give an int for ints
+
+
+def partial_call(name: str, *args: Any) -> Any:
+    """The function's value, or 0 where it has none: for operands of conditions that may turn out not to matter, which a
+    graph computes nevertheless."""
+    try:
+        return PARTIAL[name](*args)
+    except (ArithmeticError, ValueError):
+        whole = name in _WHOLE and not any(isinstance(arg, float | torch.SymFloat) for arg in args)
+        return 0 if whole else 0.0
+
+
+def truth(x: Any) -> Any:
+    """The number as a bool."""
+    return x if isinstance(x, bool | torch.SymBool) else x != 0
