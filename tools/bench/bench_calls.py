@@ -12,20 +12,18 @@ arguments, weights included. All run the same kernels from the same graph.
 from __future__ import annotations
 
 import argparse
-import unittest.mock as mock
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from tabulate import tabulate
-from torch._inductor import compile_fx
-from torch._inductor import config as inductor_config
 
 import inductor_frontend
 import py_wrapper
 from inductor_frontend.backend import function as backend
 from tests.zoo import ZOO, Case, gpt2
 from tools.bench.timing import Ratio, compare, write_report
+from tools.bench.wrappers import Boxed, inductor_call, last_call
 
 PREDICTION = """\
 Written before the first measurement. On the small MLP the wrapper is nearly all of the time: straight-line code that
@@ -38,47 +36,18 @@ CASES: dict[str, Callable[[], Case]] = {
     "GPT-2, 4 blocks of width 32": lambda: gpt2(layers=4),
     "MiniLM, batch 3, 8 tokens": ZOO["minilm"],
 }
-Boxed = Callable[[list[Any]], Any]
-
-
-def _last_call(run: Callable[[], object], owner: Any, name: str) -> tuple[Boxed, list[Any]]:
-    """The boxed callable that `owner.name(...)` made last, and the flat arguments that `run` gave it."""
-    seen: list[tuple[Boxed, list[Any]]] = []
-    make = getattr(owner, name)  # the two compilers' own functions, by name
-
-    def spy(*args: Any, **kwargs: Any) -> Boxed:
-        compiled = make(*args, **kwargs)
-
-        def boxed(flat: list[Any]) -> Any:
-            seen.append((compiled, list(flat)))
-            return compiled(flat)
-
-        boxed._boxed_call = True  # type: ignore[attr-defined]  # how torch marks a boxed callable
-        return boxed
-
-    # a cached graph would be served without calling the compiler
-    with mock.patch.object(owner, name, spy), inductor_config.patch(force_disable_caches=True):
-        run()
-    return seen[-1]
 
 
 def _boxed_calls(case: Case) -> tuple[Boxed, Boxed, list[Any]]:
     """(ours, Inductor's, flat arguments): both compiled callables as `torch.compile` calls them."""
     args, kwargs = case.args, dict(case.kwargs or {})
     torch._dynamo.reset()
-    ours, flat = _last_call(
+    ours, flat = last_call(
         lambda: torch.compile(case.model, backend="wrapper_ir", options={"cache": False})(*args, **kwargs),
         backend,
         "boxed",
     )
-    torch._dynamo.reset()
-
-    def stock(graph: Any, inputs: Any) -> Any:  # looks the inner compiler up when it runs, under the spy
-        return compile_fx.compile_fx(graph, inputs, inner_compile=compile_fx.compile_fx_inner)
-
-    theirs, _ = _last_call(
-        lambda: torch.compile(case.model, backend=stock)(*args, **kwargs), compile_fx, "compile_fx_inner"
-    )
+    theirs, _ = inductor_call(case)
     return ours, theirs, flat
 
 
