@@ -272,6 +272,15 @@ class TestKinds:
         c = the_kernel(offline(lambda x: x * 3, X))
         assert content_hash(a) == content_hash(b) != content_hash(c)
 
+    def test_identity_of_a_layer(self) -> None:
+        """A layer's kernels are the same in any model, at any place: what is compiled and tuned for one serves all."""
+        layer = nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16), nn.GELU())
+        alone = offline(layer, X)
+        behind = offline(nn.Sequential(nn.Conv1d(4, 4, 3, padding=1), nn.Softmax(-1), layer), X)
+        assert len(behind.kernels) > len(alone.kernels)
+        assert {content_hash(k) for k in alone.kernels} < {content_hash(k) for k in behind.kernels}
+        assert {k.name for k in alone.kernels} != {k.name for k in behind.kernels}
+
 
 def devices() -> State:
     """What the stand-in replaces for a while."""

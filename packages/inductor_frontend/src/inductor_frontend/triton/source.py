@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,12 @@ _SETUP = ("set_driver_to_cpu", "set_driver_to_gpu")
 """Calls that upstream's modules make when they are loaded; which driver runs a kernel is for its runtime to say."""
 
 _ONLY_HEURISTICS = ("triton_heuristics", "AutotuneHint", "ReductionHint", "TileHint", "DeviceProperties")
+
+
+_GENERATED = "triton_"
+_NUMBER = re.compile(r"_\d+$")
+"""Upstream numbers the kernels of a program, and their functions with them: a function without its number is the same in
+any program, and so is what is compiled from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +59,14 @@ def read_source(name: str, text: str) -> KernelSource:
         else:
             kept.append(statement)
     assert isinstance(call.func, ast.Attribute)
-    body = "\n".join(line for number, line in enumerate(text.splitlines(), 1) if number not in removed)
+    lines = text.splitlines()
+    entry = _NUMBER.sub("", function.name) if function.name.startswith(_GENERATED) else function.name
+    place = function.lineno - 1
+    lines[place] = lines[place].replace(function.name, entry, 1)
+    body = "\n".join(line for number, line in enumerate(lines, 1) if number not in removed)
     return KernelSource(
         text=f"{_imports(module, _names(kept, call))}\n{body.strip()}\n",
-        entry=function.name,
+        entry=entry,
         order=tuple(a.arg for a in function.args.args),
         constexprs=frozenset(a.arg for a in function.args.args if _is_constexpr(a)),
         defaults=_defaults(name, function),
