@@ -17,12 +17,27 @@ from tests import zoo
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.choose import ChoiceOptions, Pick
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import MultiKernel
+from wrapper_ir.kernels import MultiKernel, TritonKernel
 
 pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
 
 MULTI = CaptureOptions(cpu_kernels="triton", multi_kernels=True)
+TEMPLATES = CaptureOptions(cpu_kernels="triton", products="templates")
 Model = Callable[..., Any]  # Any: what models return
+
+
+PRODUCTS: dict[str, tuple[Model, tuple[torch.Tensor, ...]]] = {
+    "a layer": (nn.Sequential(nn.Linear(17, 40), nn.GELU()).eval(), (torch.randn(20, 17),)),
+    "batched": (lambda x, y: torch.bmm(x, y) + 1, (torch.randn(3, 20, 17), torch.randn(3, 17, 40))),
+    "scaled": (
+        lambda b, x, y: torch.addmm(b, x, y, alpha=2, beta=3),
+        (torch.randn(5), torch.randn(20, 17), torch.randn(17, 5)),
+    ),
+    "of what a kernel makes": (lambda x, y: x.half().float() @ y, (torch.randn(32, 64), torch.randn(64, 48))),
+    "of parts": (lambda x, y: x[2:, :16] @ y[16:, 3:20], (torch.randn(22, 20), torch.randn(32, 24))),
+    "a convolution": (nn.Conv2d(4, 8, 3, stride=2, bias=False).eval(), (torch.randn(2, 4, 9, 9),)),
+    "a convolution with a bias": (nn.Conv2d(4, 8, 3).eval(), (torch.randn(2, 4, 9, 9),)),
+}
 
 
 def running(artifact: Artifact, picks: list[Pick], force: int | None) -> Model:
@@ -53,3 +68,29 @@ def test_a_transformer(force: int) -> None:
         want = case.model(*case.args, **(case.kwargs or {}))
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
     assert {p.index for p in picks} == {force}
+
+
+@pytest.mark.parametrize("which", [0, -1], ids=["first", "last"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_templates(name: str, which: int) -> None:
+    """With the first and the last of their configs."""
+    model, args = PRODUCTS[name]
+    artifact = capture(model, args, options=TEMPLATES)
+    found = [k for k in artifact.program.kernels if isinstance(k, TritonKernel) and k.heuristic == "template"]
+    assert bool(found) is (name != "a convolution with a bias")  # which upstream's template forgets on a CPU
+    runtime = TritonRuntime(options=TritonOptions(choose=lambda kernel: kernel.configs[which]))
+    compiled = py_wrapper.compile(artifact, PyOptions(find_runtime=lambda kind: runtime))
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(*args), model(*args), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("hints", [(), (64, 1024)], ids=["without hints", "with hints"])
+def test_templates_of_other_sizes(hints: tuple[int, ...]) -> None:
+    options = CaptureOptions(cpu_kernels="triton", products="templates", size_hints=hints)
+    shapes = ({0: torch.export.Dim("rows")}, None)
+    x, y = torch.randn(32, 64), torch.randn(64, 48)
+    artifact = capture(lambda x, y: (x @ y).relu(), (x, y), dynamic_shapes=shapes, options=options)
+    compiled = py_wrapper.compile(artifact)
+    for rows in (1, 20, 300):
+        x = torch.randn(rows, 64)
+        torch.testing.assert_close(compiled(x, y), (x @ y).relu(), rtol=1e-4, atol=1e-4)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
-from inductor_frontend import capture
+from inductor_frontend import CaptureOptions, capture
 from tests import zoo
 from wrapper_ir.kernels import TritonKernel
 
@@ -24,3 +26,23 @@ def test_every_kernel_compiles(arch: str, tmp_path: Path) -> None:
         assert isinstance(kernel, TritonKernel)
         job = make_job(kernel, kernel.configs[0], program.target, str(tmp_path))
         assert b"\x7fELF" in compile_job(job.to_bytes())
+
+
+@pytest.mark.parametrize(
+    ("model", "x"),
+    [
+        (nn.Sequential(nn.Linear(64, 96), nn.GELU()).eval(), torch.randn(50, 64).bfloat16()),
+        (nn.Conv2d(4, 8, 3).eval(), torch.randn(2, 4, 9, 9).bfloat16()),
+    ],
+    ids=["product", "convolution"],
+)
+def test_templates_compile(model: nn.Module, x: torch.Tensor, tmp_path: Path) -> None:
+    """The first and the last config of each."""
+    options = CaptureOptions(products="templates")
+    program = capture(model.bfloat16(), (x,), target="cuda:sm_90", options=options).program
+    found = [k for k in program.kernels if isinstance(k, TritonKernel) and k.heuristic == "template"]
+    assert found
+    for kernel in found:
+        for config in (kernel.configs[0], kernel.configs[-1]):
+            job = make_job(kernel, config, program.target, str(tmp_path))
+            assert b"\x7fELF" in compile_job(job.to_bytes())

@@ -16,6 +16,7 @@ from torch._inductor import config as inductor_config
 from torch.utils import _triton
 from torch.utils._sympy.functions import Identity
 
+from inductor_frontend.hooks.templates import keeping_choices
 from inductor_frontend.options import CaptureOptions
 
 __all__ = ["capture_session", "functorch_patches", "inductor_patches", "known_options"]
@@ -48,7 +49,7 @@ _PINNED: Mapping[str, object] = {
     "epilogue_fusion_user_defined_triton_kernel": False,
     # choices by measurement
     "max_autotune": False,
-    "max_autotune_gemm": False,
+    "triton.num_decompose_k_splits": 0,
     "max_autotune_pointwise": False,
     "distributed_max_autotune_gemm": False,
     "remote_gemm_autotune_cache": False,
@@ -77,6 +78,10 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
         "cpp.weight_prepack": options.packed_weights,
         "cpu_backend": options.cpu_kernels,
         "triton.multi_kernel": int(options.multi_kernels),
+        "max_autotune_gemm": options.products != "extern",
+        "max_autotune_gemm_backends": "ATEN,TRITON",
+        "max_autotune_conv_backends": "ATEN,TRITON",
+        "multi_kernel_hints": list(options.size_hints),
         "inplace_buffers": options.inplace_kernels,
         "scalar_asserts": options.scalar_asserts,
         "size_asserts": options.layout_asserts,
@@ -122,6 +127,7 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
         # A key of upstream's own caches of measurements: nothing here reads them, and it takes a device to make.
         stack.enter_context(mock.patch.object(_triton, "triton_hash_with_backend", return_value=""))
         stack.enter_context(mock.patch.object(Identity, "_eval_evalf", _evaluated, create=True))
+        stack.enter_context(keeping_choices())
         stack.enter_context(preserve_rng_state())
         stack.enter_context(torch.no_grad())
         yield

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import fx
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 
@@ -210,10 +211,15 @@ def _is_view(node: fx.Node) -> bool:
 
 
 def _storages(node: fx.Node) -> set[int]:
-    """The storages below the tensor of a node; a tensor of another layout, such as a sparse one, has none."""
+    """The storages below the tensor of a node; a tensor of another layout, such as a sparse one, has none, and one that
+    was left over from tracing a batched function shows none."""
     value = node.meta.get("val")
     tensors = plain_tensors(value) if isinstance(value, torch.Tensor) else []
-    return {x.untyped_storage()._cdata for x in tensors if x.layout == torch.strided}
+    return {
+        x.untyped_storage()._cdata
+        for x in tensors
+        if x.layout == torch.strided and not is_functorch_wrapped_tensor(x)
+    }
 
 
 def _handed_through(node: fx.Node) -> fx.Node | None:

@@ -6,9 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from inductor_frontend.triton import TritonDefinition
-from wrapper_ir.expr import Expr
+from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import Choice, KernelParam, MultiKernel, TritonKernel, Variant, merged_access
 from wrapper_ir.ops import Arg
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
 
 __all__ = ["MultiTable", "Part", "leading"]
 
@@ -16,14 +18,15 @@ __all__ = ["MultiTable", "Part", "leading"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """One kernel as a call launches it: `positions` are those of `args` among the arguments of upstream's call, and
-    `numbers` of `grid`; `extents` has a size for each tensor among `args`."""
+    `grid` has a number for each that the kernel's grid wants; `extents` a size for each tensor among `args`. `hint`: what
+    sizes that are not known are taken for."""
 
     kernel: TritonKernel
     positions: tuple[int, ...]
     args: tuple[Arg, ...]
     extents: tuple[Expr, ...]
-    numbers: tuple[int, ...]
     grid: tuple[Expr, ...]
+    hint: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +58,15 @@ class MultiTable:
     def merged(self, name: str, parts: Sequence[Part]) -> Merged:
         """One launch for all `parts`, which begin with the arguments that all of them take."""
         given = {p: a for part in parts for p, a in zip(part.positions, part.args, strict=True)}
-        numbers = {n: g for part in parts for n, g in zip(part.numbers, part.grid, strict=True)}
         sizes = {p: e for part in parts for p, e in zip(_tensors(part), part.extents, strict=True)}
+        numbers = tuple(dict.fromkeys(g for part in parts for g in part.grid))
         order, grid = {p: i for i, p in enumerate(given)}, {n: i for i, n in enumerate(numbers)}
         variants = tuple(
             Variant(
                 kernel=part.kernel.name,
                 args=tuple(order[p] for p in part.positions),
-                grid=tuple(grid[n] for n in part.numbers),
+                grid=tuple(grid[n] for n in part.grid),
+                hints=_hints(part),
             )
             for part in parts
         )
@@ -73,7 +77,7 @@ class MultiTable:
                 name=name if count == 0 else f"{name}_{count}",
                 params=_params(tuple(given), parts),
                 variants=variants,
-                choice=Choice.MEASURE,
+                choice=Choice.MEASURE if parts[0].hint is None else Choice.SIZE_HINTS,
                 grid_params=tuple(f"grid_{i}" for i in range(len(grid))),
             )
             self.made[name, variants] = kernel
@@ -81,13 +85,25 @@ class MultiTable:
             kernel=kernel,
             args=tuple(given.values()),
             extents=tuple(sizes[p] for p in given if p in sizes),
-            grid=tuple(numbers.values()),
+            grid=numbers,
         )
 
 
 def _tensors(part: Part) -> Iterator[int]:
     """The positions of a part's tensors."""
     return (p for p, param in zip(part.positions, part.kernel.params) if param.kind.takes_tensor)
+
+
+def _hints(part: Part) -> tuple[tuple[int, ...], ...]:
+    """The sizes of a part's tensors that it was made for."""
+    if part.hint is None:
+        return ()
+    types = (arg.type for arg in part.args if isinstance(arg, Value))
+    return tuple(
+        tuple(size.value if isinstance(size, Int) else part.hint for size in type.sizes)
+        for type in types
+        if isinstance(type, TensorType)
+    )
 
 
 def _params(positions: Sequence[int], parts: Sequence[Part]) -> tuple[KernelParam, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sympy
 from torch._inductor import ir
@@ -16,8 +16,9 @@ from inductor_frontend.errors import ConversionError, at_node
 from inductor_frontend.hooks.events import AllocateWorkspace, CallTriton, DefineMulti, DefineTriton
 from inductor_frontend.triton import TritonDefinition, definition_of
 from inductor_frontend.triton.definition import TritonParam
+from inductor_frontend.triton.templates import TEMPLATE, merged_instances, with_grid
 from wrapper_ir.expr import Expr, Float, Int, Item, SymKind, to_bool, where
-from wrapper_ir.kernels import Access, KernelParam, ParamKind, TritonKernel
+from wrapper_ir.kernels import Access, KernelParam, ParamKind, TritonConfig, TritonKernel
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import AllocPurpose, Arg, ZeroMode
 from wrapper_ir.program import SymbolDef
@@ -35,7 +36,7 @@ class _Use:
     partners: tuple[str, ...]
 
 
-_Made = tuple[str, tuple[int, ...], tuple[_Use, ...], tuple[Expr, ...]]
+_Made = tuple[str, tuple[int, ...], tuple[TritonConfig, ...], tuple[_Use, ...], tuple[Expr, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,9 @@ class TritonTable:
     made: dict[_Made, TritonKernel] = field(default_factory=dict)
     chosen: MultiTable = field(default_factory=MultiTable)
 
+
+_ROLES = ("in_ptr", "out_ptr", "arg_")
+"""How upstream calls parameters whose role it is to read or to make a buffer."""
 
 _ZERO = {
     WorkspaceZeroMode.UNINITIALIZED: ZeroMode.NONE,
@@ -111,6 +115,8 @@ class TritonKernels:
         parts = self._parts(multi, event)
         for part in parts:
             self._scope.program.kernel(part.kernel)
+        if all(part.kernel == parts[0].kernel for part in parts):
+            return parts[0]
         return self._table.chosen.merged(event.name, parts)
 
     def _definition(self, name: str) -> TritonDefinition:
@@ -121,16 +127,32 @@ class TritonKernels:
 
     def _parts(self, multi: DefineMulti, event: CallTriton) -> list[Part]:
         """The kernels of a multi-kernel, each as if it was called with what it takes; what all take comes first."""
-        definitions = [self._definition(name) for name in multi.kernels]
-        shared = len(event.args) - multi.own * len(definitions)
-        begins = [shared + i * multi.own for i in range(len(definitions))]
-        taken = [(*range(shared), *range(begin, begin + multi.own)) for begin in begins]
-        given = [{t[p] for p in d.positions} for d, t in zip(definitions, taken, strict=True)]
-        common = set[int].intersection(*given)
-        return [
-            self._part(leading(definition, [i for i, at in enumerate(t) if at in common]), t, event)
-            for definition, t in zip(definitions, taken, strict=True)
+        shared = len(event.args) - multi.own * len(multi.kernels)
+        chosen = self._chosen_definitions(multi)
+        taken = [
+            (*range(shared), *(shared + i * multi.own + j for i in members for j in range(multi.own)))
+            for _, members in chosen
         ]
+        given = [{t[p] for p in d.positions} for (d, _), t in zip(chosen, taken, strict=True)]
+        common = set[int].intersection(*given)
+        parts = []
+        for (definition, members), positions in zip(chosen, taken, strict=True):
+            first = leading(definition, [i for i, at in enumerate(positions) if at in common])
+            hint = multi.hints[members[0]] if multi.hints else None
+            parts.append(replace(self._part(first, positions, event), hint=hint))
+        return parts
+
+    def _chosen_definitions(self, multi: DefineMulti) -> list[tuple[TritonDefinition, tuple[int, ...]]]:
+        """The kernels of a multi-kernel; instances of one template are one, with their positions in the list."""
+        definitions = [self._definition(name) for name in multi.kernels]
+        if not multi.hints:
+            return [(definition, (i,)) for i, definition in enumerate(definitions)]
+        found = []
+        for hint in dict.fromkeys(multi.hints):
+            members = [i for i, h in enumerate(multi.hints) if h == hint]
+            merged = merged_instances([definitions[i] for i in members])
+            found += [(d, tuple(members[i] for i in group)) for d, group in merged]
+        return found
 
     def _part(self, definition: TritonDefinition, taken: tuple[int, ...], event: CallTriton) -> Part:
         """A kernel, given the arguments of a call at the positions `taken`."""
@@ -145,14 +167,15 @@ class TritonKernels:
         args = [self._argument(p, a, event) for p, a in zip(definition.params, given, strict=True)]
         roots = [scope.root(a) if isinstance(a, Value) else None for a in args]
         extents = extents_of(scope, args, given)
-        numbers = taken[definition.arguments :]
+        grid = [self._size(event.args[p], event) for p in taken[definition.arguments :]]
+        if definition.heuristic == TEMPLATE:
+            definition, grid = with_grid(definition, grid)
         return Part(
             kernel=self._kernel(definition, self._uses(definition, given, roots, event), tuple(extents)),
             positions=positions,
             args=tuple(args),
             extents=tuple(extents),
-            numbers=numbers,
-            grid=tuple(self._size(event.args[p], event) for p in numbers),
+            grid=tuple(grid),
         )
 
     # --- definitions
@@ -186,8 +209,10 @@ class TritonKernels:
             return Access.WRITE
         if event.written is not None:
             return Access.READWRITE if param.name in event.written else Access.READ
-        if param.name in definition.written or not param.name.startswith(("in_ptr", "out_ptr")):
+        if param.name in definition.written or not param.name.startswith(_ROLES):
             return Access.READWRITE
+        if param.name.startswith("arg_"):  # of a template
+            return Access.READWRITE if arg in event.changed else Access.READ
         if param.name.startswith("in_ptr"):
             return Access.READ
         return Access.WRITE if arg in event.produced else Access.READWRITE
@@ -211,7 +236,7 @@ class TritonKernels:
     ) -> TritonKernel:
         """The typed kernel. One source called with other uses of its parameters, or with windows of other sizes,
         becomes a second definition, so that all launches of one kernel state the same extents."""
-        key = (definition.name, definition.positions, uses, extents)
+        key = (definition.name, definition.positions, definition.configs, uses, extents)
         found = self._table.made.get(key)
         if found is not None:
             return found

@@ -85,24 +85,28 @@ class DefineTriton:
 @dataclass(frozen=True, slots=True)
 class DefineMulti:
     """Triton kernels that one is chosen from, by name. All take the arguments of a call, but for the last of them:
-    there, each in turn has as many as `own` of its own."""
+    there, each in turn has as many numbers of its grid as `own`. With `hints`, kernels are instances of templates, each
+    perhaps made for sizes of this number."""
 
     name: str
     kernels: tuple[str, ...]
     own: int = 0
+    hints: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CallTriton:
     """A call of a Triton kernel. `args` are names of buffers and of sizes, upstream's nodes, or numbers, in the order of
     upstream's signature, then what only the grid needs; `produced` and `origins` as in `CallKernel`. `written` are the
-    parameters that a model's own kernel writes to, None for upstream's kernels."""
+    parameters that a model's own kernel writes to, None for upstream's kernels; `changed` the buffers that a template
+    writes to besides what it makes."""
 
     name: str
     args: tuple[object, ...]
     produced: frozenset[str]
     origins: tuple[fx.Node, ...]
     written: frozenset[str] | None = None
+    changed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

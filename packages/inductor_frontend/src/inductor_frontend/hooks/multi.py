@@ -23,10 +23,17 @@ class RecordingMultiKernels(MultiKernelState):
 
     def define_kernel(self, kernels: list[Any], kernel_shape_keys: Sequence[object] | None = None) -> str:
         """The name of the multi-kernel of these kernels, which take the same arguments."""
-        names = tuple(k.kernel_name for k in kernels)
+        return self._named(tuple(k.kernel_name for k in kernels), (), 0)
+
+    def define_templates(self, kernels: Sequence[Any], hints: Sequence[int | None], own: int) -> str:
+        """The same for instances of a template, each of which has as many as `own` numbers of its grid, and perhaps a
+        size that it was made for."""
+        return self._named(tuple(k.kernel_name for k in kernels), tuple(hints), own)
+
+    def _named(self, names: tuple[str, ...], hints: tuple[int | None, ...], own: int) -> str:
         name = self.subkernel_to_kernel_name.get(names)
         if name is None:
             name = f"multi_kernel_{len(self.subkernel_to_kernel_name)}"
             self.subkernel_to_kernel_name[names] = name
-            self._record(DefineMulti(name, names))
+            self._record(DefineMulti(name, names, own, hints))
         return name

@@ -48,6 +48,12 @@ def _root_buffer(node: ir.IRNode) -> ir.Buffer:
     return node
 
 
+def _changed_inputs(node: object) -> list[str]:
+    """Names of the inputs that a template writes to."""
+    written = node.mutated_inputs if isinstance(node, ir.TritonTemplateBuffer) else None
+    return [x.get_name() for x in written or ()]
+
+
 def _own_call(name: str, args: tuple[object, ...], node: Any) -> CallTriton:  # Any: see `_own`
     return CallTriton(name, args, frozenset(), tuple(node.get_origins()), written_parameters(node))
 
@@ -228,7 +234,9 @@ class RecordingWrapper(PythonWrapperCodegen):
         origins = dict.fromkeys(o for n in nodes if n.node is not None for o in n.node.get_origins())
         produced = frozenset(self._made_here(name for n in nodes for name in n.get_buffer_names()))
         if triton:
-            self.events.append(CallTriton(kernel_name, tuple(call_args), produced, tuple(origins)))
+            changed = frozenset(name for n in nodes for name in _changed_inputs(n.node))
+            call = CallTriton(kernel_name, tuple(call_args), produced, tuple(origins), changed=changed)
+            self.events.append(call)
         else:
             texts = tuple(str(a) for a in call_args)
             self.events.append(CallKernel(kernel_name, texts, produced, tuple(origins)))

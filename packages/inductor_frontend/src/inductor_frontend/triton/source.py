@@ -13,7 +13,7 @@ from torch._inductor.runtime import hints
 from inductor_frontend.errors import ConversionError
 from wrapper_ir.types import DType
 
-__all__ = ["KernelSource", "read_source"]
+__all__ = ["KernelSource", "constant_value", "read_source"]
 
 # Any in this file: a heuristic's arguments are numbers, texts, enumerations, and nested dictionaries of them.
 
@@ -71,7 +71,7 @@ def read_source(name: str, text: str) -> KernelSource:
         constexprs=frozenset(a.arg for a in function.args.args if _is_constexpr(a)),
         defaults=_defaults(name, function),
         heuristic=call.func.attr,
-        arguments={k.arg: _value(name, k.value) for k in call.keywords if k.arg is not None},
+        arguments={k.arg: constant_value(name, k.value) for k in call.keywords if k.arg is not None},
     )
 
 
@@ -101,7 +101,7 @@ def _is_constexpr(parameter: ast.arg) -> bool:
 def _defaults(name: str, function: ast.FunctionDef) -> dict[str, Any]:
     values = function.args.defaults
     named = function.args.args[len(function.args.args) - len(values) :]
-    return {p.arg: _value(name, v) for p, v in zip(named, values, strict=True)}
+    return {p.arg: constant_value(name, v) for p, v in zip(named, values, strict=True)}
 
 
 def _lines(node: ast.stmt | ast.expr) -> set[int]:
@@ -148,21 +148,21 @@ def _dtype(kernel: str, name: str) -> DType:
     raise ConversionError("FE303", f"kernel {kernel}: a constant is tl.{name}, which is no element type")
 
 
-def _value(name: str, node: ast.expr) -> Any:
+def constant_value(name: str, node: ast.expr) -> Any:
     """The value of an argument: a literal, an enumeration of upstream's, or the properties of a device."""
     match node:
         case ast.Constant():
             return node.value
         case ast.Dict():
-            keys = [_value(name, k) for k in node.keys if k is not None]
-            return dict(zip(keys, (_value(name, v) for v in node.values), strict=True))
+            keys = [constant_value(name, k) for k in node.keys if k is not None]
+            return dict(zip(keys, (constant_value(name, v) for v in node.values), strict=True))
         case ast.List() | ast.Tuple():
-            items = [_value(name, v) for v in node.elts]
+            items = [constant_value(name, v) for v in node.elts]
             return items if isinstance(node, ast.List) else tuple(items)
         case ast.Set():
-            return {_value(name, v) for v in node.elts}
+            return {constant_value(name, v) for v in node.elts}
         case ast.UnaryOp(op=ast.USub()):
-            return -_value(name, node.operand)
+            return -constant_value(name, node.operand)
         case ast.Call(func=ast.Name("set"), args=[], keywords=[]):
             return set()
         case ast.Call(func=ast.Name("float"), args=[ast.Constant(value)], keywords=[]):
@@ -174,10 +174,12 @@ def _value(name: str, node: ast.expr) -> Any:
         case ast.Name("__file__"):
             return ""
         case ast.Call(func=ast.Name("DeviceProperties"), args=[]):
-            return hints.DeviceProperties(**{str(k.arg): _value(name, k.value) for k in node.keywords})
+            return hints.DeviceProperties(
+                **{str(k.arg): constant_value(name, k.value) for k in node.keywords}
+            )
         case ast.Call(func=ast.Name("AttrsDescriptor" | "AttrsDescriptorWrapper")):
             make: Any = hints.AttrsDescriptorWrapper
-            return make(**{str(k.arg): _value(name, k.value) for k in node.keywords})
+            return make(**{str(k.arg): constant_value(name, k.value) for k in node.keywords})
         case ast.Attribute(value=ast.Name(enum), attr=member) if enum in _ONLY_HEURISTICS:
             return getattr(getattr(hints, enum), member)
         case _:

@@ -1,0 +1,121 @@
+"""Instances of one template: upstream writes a kernel for each, which differ in constants at the head of the function and
+in warps and stages. Here they are one kernel, with a config for each."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from inductor_frontend.triton.definition import TritonDefinition
+from inductor_frontend.triton.source import constant_value
+from wrapper_ir.expr import Expr, Int, Sym
+from wrapper_ir.kernels import ConstantValue, TritonConfig
+
+__all__ = ["TEMPLATE", "merged_instances", "with_grid"]
+
+TEMPLATE = "template"
+"""Upstream's name of the heuristic of templates, each of which has one config."""
+
+_HEADER = re.compile(r"\)\s*:\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Instance:
+    """The text of a kernel, taken apart: `lines`, of which number `header` begins the function and those in `head` give
+    constants their values, by name."""
+
+    lines: tuple[str, ...]
+    header: int
+    head: Mapping[str, tuple[int, ConstantValue]]
+
+    def rest(self, entry: str) -> str:
+        """What instances of one template have in common, besides the names of their constants."""
+        head = {number for number, _ in self.head.values()}
+        kept = "\n".join(line for number, line in enumerate(self.lines) if number not in head)
+        return re.sub(rf"\b{re.escape(entry)}\b", "entry", kept)
+
+    def opened(self, names: Sequence[str]) -> str:
+        """The text with these constants as parameters of the function."""
+        numbers = {self.head[name][0] for name in names}
+        lines = [line for number, line in enumerate(self.lines) if number not in numbers]
+        more = "".join(f", {name} : tl.constexpr" for name in names)
+        lines[self.header] = _HEADER.sub(f"{more}):", lines[self.header])
+        return "\n".join(lines) + "\n"
+
+
+def _instance(definition: TritonDefinition) -> _Instance | None:
+    """None for a text that is not written as upstream's templates are."""
+    module = ast.parse(definition.source)
+    function = next(s for s in module.body if isinstance(s, ast.FunctionDef) and s.name == definition.entry)
+    lines = tuple(definition.source.splitlines())
+    if not _HEADER.search(lines[function.lineno - 1]):
+        return None
+    head: dict[str, tuple[int, ConstantValue]] = {}
+    for statement in function.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(name), value=ast.expr() as value) if (
+                ast.unparse(statement.annotation) == "tl.constexpr"
+            ):
+                head[name] = (statement.lineno - 1, constant_value(definition.name, value))
+            case _:
+                break
+    return _Instance(lines, function.lineno - 1, head)
+
+
+def merged_instances(
+    definitions: Sequence[TritonDefinition],
+) -> list[tuple[TritonDefinition, tuple[int, ...]]]:
+    """The definitions, those that are instances of one template as one, called as the first of them. With each come the
+    positions of its configs among the given ones; a config has the grid that upstream's call states for it, as numbers of
+    the launch."""
+    groups: dict[object, list[tuple[int, _Instance]]] = {}
+    for position, definition in enumerate(definitions):
+        instance = _instance(definition)
+        same = replace(definition, name="", source="", entry="", configs=())
+        key = position if instance is None else (instance.rest(definition.entry), tuple(instance.head), same)
+        groups.setdefault(repr(key), []).append((position, instance or _Instance((), 0, {})))
+    return [
+        (_merged([(definitions[i], instance) for i, instance in group]), tuple(i for i, _ in group))
+        for group in groups.values()
+    ]
+
+
+def _merged(group: Sequence[tuple[TritonDefinition, _Instance]]) -> TritonDefinition:
+    """One definition for all; its first config is that of the first."""
+    first, opened = group[0]
+    values = {name: [instance.head[name][1] for _, instance in group] for name in opened.head}
+    names = [name for name, found in values.items() if any(v != found[0] for v in found)]
+    width = len(first.grid_params)
+    configs: list[TritonConfig] = []
+    for i, (definition, _) in enumerate(group):
+        (config,) = definition.configs
+        meta = tuple((name, values[name][i]) for name in names)
+        grid = tuple(Sym(f"grid_{i * width + j}") for j in range(width))
+        configs.append(replace(config, meta=(*config.meta, *meta), grid=grid))
+    return replace(
+        first,
+        source=opened.opened(names) if names else first.source,
+        order=(*first.order, *names),
+        configs=tuple(configs),
+        grid=configs[0].grid,
+        grid_params=tuple(f"grid_{i}" for i in range(width * len(group))),
+    )
+
+
+def with_grid(definition: TritonDefinition, numbers: Sequence[Expr]) -> tuple[TritonDefinition, list[Expr]]:
+    """The definition for a launch whose grid has these numbers, of which those that are known become part of it, and
+    equal ones are one, as equal configs are; and the numbers that are left."""
+    names: dict[Expr, str] = {}
+    known: dict[Expr, Expr] = {}
+    for name, number in zip(definition.grid_params, numbers, strict=True):
+        known[Sym(name)] = number if isinstance(number, Int) else Sym(names.setdefault(number, name))
+    configs = (replace(c, grid=tuple(known.get(g, g) for g in c.grid)) for c in definition.configs)
+    merged = replace(
+        definition,
+        configs=tuple(dict.fromkeys(configs)),
+        grid=tuple(known.get(g, g) for g in definition.grid),
+        grid_params=tuple(names.values()),
+    )
+    return merged, list(names)

@@ -1,0 +1,220 @@
+"""Upstream's templates, captured with all of their configs, and with what is fused into them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from torch import nn
+from torch._inductor.select_algorithm import AlgorithmSelectorCache
+from torch._inductor.virtualized import V
+from torch.nn.attention.flex_attention import flex_attention
+
+from inductor_frontend import CaptureOptions, capture
+from inductor_frontend.errors import HookError
+from inductor_frontend.hooks.templates import call_choices
+from inductor_frontend.triton.definition import definition_of
+from inductor_frontend.triton.templates import merged_instances
+from wrapper_ir.expr import Int
+from wrapper_ir.json_form import from_json, to_json
+from wrapper_ir.kernels import Access, Choice, MultiKernel, TritonKernel
+from wrapper_ir.ops import CallExtern, Launch
+from wrapper_ir.program import Program
+from wrapper_ir.text import parse_program, print_program
+
+pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
+
+TEMPLATES = CaptureOptions(products="templates")
+Model = Callable[..., Any]  # Any: what models return
+
+
+def offline(model: Model, *args: torch.Tensor, **given: Any) -> Program:  # Any: capture's options
+    return capture(model, args, **{"target": "cuda:sm_90", "options": TEMPLATES, **given}).program
+
+
+def templates(program: Program) -> list[TritonKernel]:
+    return [k for k in program.kernels if isinstance(k, TritonKernel) and k.heuristic == "template"]
+
+
+def accesses(kernel: TritonKernel) -> dict[str, Access]:
+    return {p.name: p.access for p in kernel.params}
+
+
+class TestProducts:
+    def test_a_layer_with_what_follows(self) -> None:
+        program = offline(nn.Sequential(nn.Linear(64, 128), nn.ReLU()).eval(), torch.randn(32, 64))
+        (kernel,) = templates(program)
+        assert len(kernel.configs) > 5
+        assert len(kernel.configs) == len(set(kernel.configs))
+        assert len(program.kernels) == 1
+        assert not [op for op in program.main.body if isinstance(op, CallExtern)]
+        assert list(accesses(kernel).values()) == [Access.READ] * 3 + [Access.WRITE]
+        text = print_program(program)
+        assert parse_program(text) == program
+        assert from_json(to_json(program)) == program
+
+    def test_a_config_has_its_own_grid(self) -> None:
+        """Blocks of the output; the body has no block that differs between configs, the parameters have."""
+        program = offline(lambda x, y: x @ y, torch.randn(256, 64), torch.randn(64, 512))
+        (kernel,) = templates(program)
+        for config in kernel.configs:
+            meta = {name: value for name, value in config.meta if isinstance(value, int)}
+            blocks = 256 // meta["BLOCK_M"] * (512 // meta["BLOCK_N"])
+            assert config.grid == (Int(blocks), Int(1), Int(1))
+        assert {"BLOCK_M", "BLOCK_N", "BLOCK_K"} <= set(kernel.order)
+        assert "BLOCK_M : tl.constexpr =" not in kernel.source
+        assert "ALLOW_TF32 : tl.constexpr = False" in kernel.source
+        (launch,) = (op for op in program.main.body if isinstance(op, Launch))
+        assert not launch.grid
+
+    @pytest.mark.parametrize(
+        ("model", "args"),
+        [
+            (lambda x, y: torch.bmm(x, y) + 1, (torch.randn(3, 20, 17), torch.randn(3, 17, 40))),
+            (
+                lambda b, x, y: torch.addmm(b, x, y, alpha=2, beta=3),
+                (torch.randn(5), torch.randn(20, 17), torch.randn(17, 5)),
+            ),
+            (lambda x, y: x.half().float() @ y, (torch.randn(32, 64), torch.randn(64, 48))),
+            (lambda x, y: x[2:, :16] @ y[16:, 3:20], (torch.randn(22, 20), torch.randn(32, 24))),
+        ],
+        ids=["batched", "with a sum", "of what a kernel makes", "of parts"],
+    )
+    def test_other_products(self, model: Model, args: tuple[torch.Tensor, ...]) -> None:
+        program = offline(model, *args)
+        (kernel,) = templates(program)
+        assert program.kernels == (kernel,)
+        assert list(accesses(kernel).values())[-1] is Access.WRITE
+
+    def test_a_convolution(self) -> None:
+        program = offline(nn.Conv2d(4, 8, 3, stride=2, padding=1).eval(), torch.randn(2, 4, 15, 15))
+        (kernel,) = templates(program)
+        assert {"arg_X", "arg_W"} <= set(kernel.order)
+        assert len(kernel.configs) > 3
+
+    def test_operators_where_there_is_no_template(self) -> None:
+        x = torch.randint(0, 3, (8, 8))
+        program = offline(lambda x: x @ x, x)
+        assert not templates(program)
+        assert [op.target for op in program.main.body if isinstance(op, CallExtern)] == ["aten::mm.out"]
+
+    def test_only_where_asked_for(self) -> None:
+        program = offline(lambda x, y: x @ y, torch.randn(64, 64), torch.randn(64, 64), options=None)
+        assert not program.kernels
+
+    def test_instances_that_take_different_arguments(self) -> None:
+        """Upstream's own take the same; those of others need not, and a grid may be a function that it cannot look into."""
+
+        def kernel(*args: str, grid: tuple[int, ...] = (1, 1, 1)) -> Any:  # Any: as far as it is looked at
+            return SimpleNamespace(
+                kernel_name="triton_tem_0",
+                args=SimpleNamespace(python_argdefs=lambda: ([], [*args], [], [])),
+                additional_call_args_and_types=lambda: (grid, ()),
+            )
+
+        with V.set_graph_handler(mock.Mock()):
+            for kernels in ([kernel("a", "b"), kernel("a")], [kernel("a", grid=())]):
+                with pytest.raises(HookError, match=r"FE202.*triton_tem_0") as caught:
+                    call_choices(kernels, [None] * len(kernels))
+                assert "products" in str(caught.value)
+
+    def test_the_process_is_left_as_it_was(self) -> None:
+        before = AlgorithmSelectorCache.__call__
+        offline(lambda x, y: x @ y, torch.randn(64, 64), torch.randn(64, 64))
+        assert AlgorithmSelectorCache.__call__ is before
+
+
+class TestSizes:
+    def capture(self, *hints: int) -> Program:
+        return offline(
+            lambda x, y: (x @ y).relu(),
+            torch.randn(32, 64),
+            torch.randn(64, 48),
+            dynamic_shapes=({0: torch.export.Dim("rows")}, None),
+            options=CaptureOptions(products="templates", size_hints=hints),
+        )
+
+    def test_one_kernel_for_all_sizes(self) -> None:
+        program = self.capture()
+        (kernel,) = program.kernels
+        assert isinstance(kernel, TritonKernel)
+        assert kernel.grid_params
+        assert len(set(kernel.grid_params)) < len(kernel.configs)
+
+    def test_one_kernel_for_each_hint(self) -> None:
+        program = self.capture(64, 1024)
+        *kernels, multi = program.kernels
+        assert kernels == templates(program)
+        assert isinstance(multi, MultiKernel)
+        assert multi.choice is Choice.SIZE_HINTS
+        assert [v.kernel for v in multi.variants] == [k.name for k in kernels]
+        assert [v.hints for v in multi.variants] == [
+            ((64, 64), (64, 48), (64, 48)),
+            ((1024, 64), (64, 48), (1024, 48)),
+        ]
+        (launch,) = (op for op in program.main.body if isinstance(op, Launch))
+        assert len(launch.grid) == len(set(launch.grid)) == len(multi.grid_params)
+
+    def test_sizes_that_are_known_need_no_hint(self) -> None:
+        options = CaptureOptions(products="templates", size_hints=(64, 1024))
+        x, y = torch.randn(32, 64), torch.randn(64, 48)
+        assert offline(lambda x, y: x @ y, x, y, options=options) == offline(lambda x, y: x @ y, x, y)
+
+
+class TestAttention:
+    def test_the_template_of_attention(self) -> None:
+        """It is upstream's only kernel for it, so it is there whatever products are made by."""
+        bias = torch.randn(4)
+
+        def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor) -> Any:
+            return flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s + bias[h] * (i - j))
+
+        args = (*(torch.randn(1, 4, 128, 64) for _ in range(3)), bias)
+        program = offline(model, *args, options=None)
+        (kernel,) = templates(program)
+        found = accesses(kernel)
+        assert all(found[name] is Access.READ for name in ("arg_Q", "arg_K", "arg_V"))
+        assert found["arg_LSE"].writes
+
+
+def template_text(name: str, block: int, body: str = "pass") -> str:
+    return f"""
+import triton
+import triton.language as tl
+
+from torch._inductor.runtime import triton_heuristics
+
+@triton_heuristics.template(
+    num_stages=2,
+    num_warps=4,
+    triton_meta={{'signature': {{'arg_A': '*fp32'}}, 'constants': {{}}, 'configs': [{{}}]}},
+    inductor_meta={{'kernel_name': '{name}', 'grid_type': 'FixedGrid', 'fixed_grid': ['_grid_0', '_grid_1', '_grid_2'], 'extra_launcher_args': ['_grid_0', '_grid_1', '_grid_2']}},
+)
+@triton.jit
+def {name}(arg_A):
+    BLOCK : tl.constexpr = {block}
+    KIND : tl.constexpr = tl.float32
+    {body}
+"""
+
+
+class TestInstances:
+    """What differs in constants alone is one kernel."""
+
+    def test_constants_become_parameters(self) -> None:
+        definitions = [definition_of(n, template_text(n, b)) for n, b in (("one", 16), ("two", 32))]
+        ((merged, members),) = merged_instances(definitions)
+        assert members == (0, 1)
+        assert merged.name == "one"
+        assert merged.order == ("arg_A", "BLOCK")
+        assert [c.meta for c in merged.configs] == [(("BLOCK", 16),), (("BLOCK", 32),)]
+        assert "def one(arg_A, BLOCK : tl.constexpr):\n    KIND : tl.constexpr = tl.float32" in merged.source
+
+    def test_another_body_is_another_kernel(self) -> None:
+        texts = [template_text("one", 16), template_text("two", 32, "return"), template_text("three", 64)]
+        definitions = [definition_of(n, t) for n, t in zip(("one", "two", "three"), texts, strict=True)]
+        assert [members for _, members in merged_instances(definitions)] == [(0, 2), (1,)]
