@@ -65,7 +65,7 @@ def test_whole_database() -> None:
 
 
 @pytest.mark.conformance
-def test_every_tenth_operator_with_triton_kernels() -> None:
+def test_whole_database_with_triton_kernels() -> None:
     """The same in Triton's interpreter."""
     assert main(["--kernels", "triton"]) == 0
 

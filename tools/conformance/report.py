@@ -55,7 +55,7 @@ def _triton_head(seed: int) -> list[str]:
         "<!-- written by `python -m tools.conformance --kernels triton`; do not edit -->",
         "",
         *_paragraph(
-            "Every tenth operator of torch's operator database, captured with Triton kernels over CPU tensors "
+            "Torch's operator database, captured with Triton kernels over CPU tensors "
             '(`CaptureOptions(cpu_kernels="triton")`): capture, verifier, text and JSON round trips, and emitted Python, '
             "whose kernels Triton's interpreter runs. Results, and inputs after the call, are held against eager with "
             "torch's tolerances; random numbers are drawn as eager draws them. For each operator: its first sample in float32 (or "
