@@ -12,7 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention as attention
 
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend._compat import inverts_masks
-from inductor_frontend.devices import DEVICES
+from inductor_frontend.devices import DEVICES, properties_here
 from inductor_frontend.devices.attention_choice import AttentionCall, chosen
 from wrapper_ir.ops import CallExtern, Return
 from wrapper_ir.program import Program
@@ -168,9 +168,7 @@ def test_how_masks_become_numbers_is_asked() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch chooses for the device that is there")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_torch_chooses_the_same_on_the_device(dtype: torch.dtype) -> None:
-    found = torch.cuda.get_device_properties()
-    cudnn: int = torch.backends.cudnn.version() or 0  # type: ignore[no-untyped-call]  # upstream's
-    gpu = replace(DEVICES["sm_90"], major=found.major, minor=found.minor, cudnn=cudnn)
+    gpu = properties_here()
     differ = []
     for size in (1, 8, 30, 32, 128, 136, 192, 256, 264):
         for lengths in ((1, 1), (1, 16), (16, 1), (16, 16), (16, 24), (0, 16)):

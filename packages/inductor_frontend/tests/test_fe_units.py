@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from inductor_frontend import capture
 from inductor_frontend._compat import bound
-from inductor_frontend.constants import tensor_data
+from inductor_frontend.constants import copied_as_it_lies, tensor_data
 from inductor_frontend.convert import literal, to_device, to_dtype, to_expr, torch_dtype
 from inductor_frontend.provenance import ProvenanceReader
 from inductor_frontend.trees import to_tree
@@ -133,6 +133,23 @@ class TestConstants:
 
     def test_empty(self) -> None:
         assert tensor_data("t", torch.empty(0, 3)).nbytes == 0
+
+    @pytest.mark.parametrize(
+        "tensor",
+        [
+            torch.arange(12.0).view(3, 4)[1:, 1:3],
+            torch.arange(12).view(3, 4).t(),
+            torch.ones(1).expand(3, 4),
+            torch.tensor([1 + 2j, 3 - 1j]).conj(),
+            torch.empty(0, 3),
+        ],
+    )
+    def test_a_copy_lies_as_the_tensor_does(self, tensor: torch.Tensor) -> None:
+        copy = copied_as_it_lies(tensor)
+        assert copy.stride() == tensor.stride()
+        assert torch.equal(copy, tensor)
+        assert copy.numel() == 0 or copy.data_ptr() != tensor.data_ptr()
+        assert bytes(tensor_data("t", copy).buffer) == bytes(tensor_data("t", tensor).buffer)
 
 
 def test_namedtuple_factory_is_understood() -> None:

@@ -1,4 +1,4 @@
-"""Constants' bytes: a view of the tensor's own memory where it is dense in memory, else of a copy."""
+"""Constants' bytes: a view of the tensor's own memory where that is on the CPU, else of a copy there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError
 from wrapper_ir.artifact import TensorData
 
-__all__ = ["is_packed", "tensor_data"]
+__all__ = ["copied_as_it_lies", "is_packed", "on_host", "tensor_data"]
 
 
 def is_packed(tensor: torch.Tensor) -> bool:
@@ -19,11 +19,23 @@ def is_packed(tensor: torch.Tensor) -> bool:
 
 
 def _extent(tensor: torch.Tensor) -> int:
-    """Bytes from the first element to behind the last."""
+    """Elements from the first to behind the last."""
     if tensor.numel() == 0:
         return 0
-    last = sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride()))
-    return (last + 1) * tensor.element_size()
+    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride()))
+
+
+def copied_as_it_lies(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy on the CPU with the same strides, what lies between its elements included."""
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    flat = plain.as_strided((_extent(plain),), (1,), plain.storage_offset())
+    return torch.empty_like(flat, device="cpu").copy_(flat).as_strided(plain.size(), plain.stride())
+
+
+def on_host(tensor: torch.Tensor) -> torch.Tensor:
+    """A constant whose bytes can be read: of one on a GPU, a copy."""
+    is_there = tensor.device.type == "cuda" and tensor.layout is torch.strided
+    return copied_as_it_lies(tensor) if is_there else tensor
 
 
 def tensor_data(name: str, tensor: torch.Tensor) -> TensorData:
@@ -38,7 +50,7 @@ def tensor_data(name: str, tensor: torch.Tensor) -> TensorData:
         )
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.resolve_conj().resolve_neg()
-    nbytes = _extent(tensor)
+    nbytes = _extent(tensor) * tensor.element_size()
     if nbytes == 0:
         return TensorData(to_dtype(tensor.dtype), memoryview(b""))
     memory = (ctypes.c_char * nbytes).from_address(tensor.data_ptr())

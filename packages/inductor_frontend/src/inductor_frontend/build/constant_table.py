@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from inductor_frontend.constants import is_packed, tensor_data
+from inductor_frontend.constants import is_packed, on_host, tensor_data
 from inductor_frontend.convert import to_device, to_dtype
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import RecordingGraph
@@ -45,7 +45,7 @@ def literals(graph: RecordingGraph) -> dict[str, ConstantRole]:
 
 
 class ConstantTable:
-    """The constants of one program. `tensors` are those declared so far, by constant name."""
+    """The constants of one program. `tensors` are those declared so far, by constant name, on the CPU."""
 
     def __init__(self, program: ProgramBuilder, roles: Mapping[str, ConstantRole]) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
@@ -104,8 +104,8 @@ class ConstantTable:
             tuple(tensor.stride()),
             to_device(role.device or tensor.device),
         )
-        digest = hashlib.sha256(tensor_data(role.name, tensor).buffer).hexdigest()
-        self.tensors[role.name] = tensor
+        self.tensors[role.name] = kept = on_host(tensor)
+        digest = hashlib.sha256(tensor_data(role.name, kept).buffer).hexdigest()
         constant = Constant(value=Value(role.name, type), data_hash=digest, mutable=role.mutable)
         return self._program.constant(constant)
 

@@ -1,8 +1,17 @@
 """Devices that a program can be captured for, present or not."""
 
 from inductor_frontend.devices.places import on_device
-from inductor_frontend.devices.properties import DEVICES, GpuProperties, properties_of
+from inductor_frontend.devices.properties import DEVICES, GpuProperties, properties_here, properties_of
 from inductor_frontend.devices.stand_in import stand_in
 from inductor_frontend.devices.targets import Place, place_of
 
-__all__ = ["DEVICES", "GpuProperties", "Place", "on_device", "place_of", "properties_of", "stand_in"]
+__all__ = [
+    "DEVICES",
+    "GpuProperties",
+    "Place",
+    "on_device",
+    "place_of",
+    "properties_here",
+    "properties_of",
+    "stand_in",
+]

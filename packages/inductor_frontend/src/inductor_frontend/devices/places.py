@@ -25,7 +25,7 @@ class _Moved:
         self._real: dict[int, torch.Tensor] = {}
 
     def __call__(self, value: Any) -> Any:  # Any: leaves of the user's arguments
-        if not isinstance(value, torch.Tensor) or value.device.type != "cpu":
+        if not isinstance(value, torch.Tensor) or value.device.type not in ("cpu", self.device.type):
             return value
         found = self._fakes.get(id(value))
         if found is None:

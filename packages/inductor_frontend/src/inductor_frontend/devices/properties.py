@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import torch
+
 from inductor_frontend.errors import CaptureError
 
-__all__ = ["DEVICES", "GpuProperties", "properties_of"]
+__all__ = ["DEVICES", "GpuProperties", "properties_here", "properties_of"]
 
 _KIB = 1 << 10
 _MIB = 1 << 20
@@ -104,6 +107,16 @@ _KNOWN = (
 
 DEVICES: Mapping[str, GpuProperties] = MappingProxyType({p.arch: p for p in _KNOWN})
 """One GPU of each architecture. For another one, give its properties with the capture (`CaptureOptions.gpu`)."""
+
+
+def properties_here(index: int = 0) -> GpuProperties:
+    """The properties of a GPU of this machine, to capture for such a one elsewhere (`CaptureOptions.gpu`)."""
+    found = torch.cuda.get_device_properties(index)
+    fields = {
+        f.name: getattr(found, f.name) for f in dataclasses.fields(GpuProperties) if hasattr(found, f.name)
+    }
+    cudnn: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]  # upstream's
+    return GpuProperties(**fields, cudnn=cudnn or 0)
 
 
 def properties_of(arch: str, given: GpuProperties | None = None) -> GpuProperties:
