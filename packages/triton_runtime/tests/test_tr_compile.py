@@ -23,10 +23,13 @@ from triton_runtime.compile import (
     WorkerDied,
     WorkerPool,
     compile_all,
+    compile_each,
     compile_job,
     make_job,
 )
 from triton_runtime.compile.binary import binary_from_bytes, binary_to_bytes
+from triton_runtime.compile.forking import Forker
+from triton_runtime.fake import FakeDriver
 from triton_runtime.settings import Settings
 from wrapper_ir.kernels import TritonKernel
 from wrapper_ir.program import Target
@@ -278,6 +281,75 @@ def test_any_executor_compiles(make: type[Executor], tmp_path: Path) -> None:
         options["mp_context"] = multiprocessing.get_context("spawn")
     with make(**options) as executor:
         assert compile_all(jobs, MemoryStore(), executor) == compile_all(jobs, MemoryStore(), max_workers=1)
+
+
+def test_one_and_many_processes_make_the_same(tmp_path: Path) -> None:
+    kernels = [
+        kernel_of(PARAMS, CLAUSES, BROKEN.replace("x.no_such_thing", f"x + {i}"), entry="broken")
+        for i in range(4)
+    ]
+    jobs = [job_of(k, tmp_path) for k in (*kernels, add_kernel())]
+    one, many = (compile_all(jobs, MemoryStore(), max_workers=n) for n in (1, 4))
+    assert one == many
+    assert len({binary.image for binary in one}) == len(jobs)
+
+
+def test_each_job_has_its_result(tmp_path: Path) -> None:
+    """What was refused is compiled once, too."""
+    broken, good = kernel_of(PARAMS, CLAUSES, BROKEN, entry="broken"), add_kernel()
+    settings = Settings(cache_dir=tmp_path / "cache", fallback_dir=tmp_path / "fallback", jobs=1)
+    driver = FakeDriver(needs_binary=True)
+    runtime = TritonRuntime(settings=settings, options=TritonOptions(driver=driver))
+    for _ in range(2):
+        with pytest.raises(CompileError, match="TR201"):
+            runtime.load_all([broken, good], cuda("sm_90"))
+    assert (runtime.stats.compiled, runtime.stats.found) == (1, 1)
+    [first, second] = compile_each([job_of(broken, tmp_path), job_of(good, tmp_path)], MemoryStore())
+    assert isinstance(first, CompileError)
+    assert not isinstance(second, Exception)
+
+
+def variable(name: bytes) -> bytes:
+    """A job that looks at its environment."""
+    return os.environ.get(name.decode(), "").encode()
+
+
+def modules(_: bytes) -> bytes:
+    """A job that says what is imported."""
+    return repr(sorted({name.partition(".")[0] for name in sys.modules})).encode()
+
+
+def test_processes_are_forked_from_one_that_may_die(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one is forked from another, and has today's environment."""
+    forker = Forker()
+    try:
+        for value in ("a", "b"):
+            monkeypatch.setenv("WRAPPER_IR_OF_THIS_TEST", value)
+            with WorkerPool(1, forker=forker) as pool:
+                assert pool.submit(variable, b"WRAPPER_IR_OF_THIS_TEST").result() == value.encode()
+            assert forker.pid is not None
+            os.kill(forker.pid, signal.SIGKILL)
+        with WorkerPool(1, forker=forker, modules=["no_such_module", "colorsys"]) as pool:
+            found = pool.submit(modules, b"").result().decode()
+            assert "'colorsys'" in found
+            assert "'torch'" not in found  # nobody asked for it
+    finally:
+        forker.close()
+
+
+def test_reading_a_kernel_early_waits(tmp_path: Path) -> None:
+    settings = Settings(cache_dir=tmp_path / "cache", fallback_dir=tmp_path / "fallback", jobs=1)
+    driver = FakeDriver(needs_binary=True)
+    runtime = TritonRuntime(settings=settings, options=TritonOptions(driver=driver))
+    loading = runtime.start([add_kernel("one"), add_kernel("two")], cuda("sm_90"))
+    assert not loading.done()
+    assert [*loading] == ["one", "two"]
+    loading["two"](None, None, None, 5)
+    assert loading.done()
+    assert [r.kernel.name for r in driver.launches] == ["two"]
+    broken = runtime.start([kernel_of(PARAMS, CLAUSES, BROKEN, entry="broken")], cuda("sm_90"))
+    with pytest.raises(CompileError, match="TR201"):
+        broken["k"]
 
 
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from triton_runtime.binding import bind
 from triton_runtime.compile.ahead import CarriedStore, count_passed_over
+from triton_runtime.compile.forking import Forker
 from triton_runtime.compile.job import CompileJob, make_job
 from triton_runtime.compile.service import CompileStats, compile_each
 from triton_runtime.compile.target import capability
@@ -21,7 +22,7 @@ from wrapper_ir.kernels import KernelBinary, TritonConfig, TritonKernel
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import LoadedKernel
 
-__all__ = ["Compiler", "Loader", "launchable"]
+__all__ = ["Compiler", "Loader", "Loading", "launchable"]
 
 
 def launchable(kernel: TritonKernel, config: TritonConfig) -> Launchable:
@@ -45,6 +46,7 @@ class Compiler:
     timeout: float | None = None
     refused: dict[str, CompileError] = field(default_factory=dict)
     carried: tuple[KernelBinary, ...] = ()
+    forker: Forker | None = None
 
     def jobs(self, launchables: Sequence[Launchable]) -> list[CompileJob]:
         """What it takes to compile them."""
@@ -68,6 +70,7 @@ class Compiler:
                 max_workers=self.max_workers,
                 timeout=self.timeout,
                 stats=self.stats,
+                forker=self.forker,
             )
         )
         results: list[Binary | Exception] = []
@@ -131,6 +134,29 @@ class Loader:
             b if isinstance(b, Exception) else replace(one, binary=b)
             for one, b in zip(launchables, binaries, strict=True)
         ]
+
+
+class Loading(Mapping[str, LoadedKernel]):
+    """Kernels that are being loaded by a thread of their own: looking one up waits, and raises what loading raised."""
+
+    def __init__(self, names: Sequence[str], load: Callable[[], Mapping[str, LoadedKernel]]) -> None:
+        self._names = tuple(names)
+        threads = ThreadPoolExecutor(1, thread_name_prefix="triton-load")
+        self._loaded = threads.submit(load)
+        threads.shutdown(wait=False)
+
+    def done(self) -> bool:
+        """Whether looking a kernel up would not wait."""
+        return self._loaded.done()
+
+    def __getitem__(self, name: str) -> LoadedKernel:
+        return self._loaded.result()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def _multiprocessors(target: Target) -> Multiprocessors:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any  # in this file: tensors of a machine
 
 from triton_runtime.compile.ahead import compiled_ahead
+from triton_runtime.compile.forking import Forker
 from triton_runtime.compile.service import CompileStats
 from triton_runtime.cuda import CudaDriver
 from triton_runtime.errors import CompileError, KernelError, LaunchError
 from triton_runtime.folders import usable_folder
-from triton_runtime.loading import Compiler, Loader, launchable
+from triton_runtime.loading import Compiler, Loader, Loading, launchable
 from triton_runtime.options import TritonOptions
 from triton_runtime.protocols import Binary, Driver, Launchable
 from triton_runtime.settings import Settings, read_settings
@@ -31,11 +32,12 @@ __all__ = ["TritonRuntime"]
 @dataclass(frozen=True, slots=True)
 class _World:
     """What is kept from load to load: the store on disk, the driver of CUDA devices, which opens nothing before it is
-    used, the jobs that the compiler refused, and the times of each target's device."""
+    used, what starts compiler processes, the jobs that the compiler refused, and the times of each target's device."""
 
     settings: Settings
     store: Store
     cuda: CudaDriver
+    forker: Forker = field(default_factory=Forker)
     refused: dict[str, CompileError] = field(default_factory=dict)
     books: dict[Target, Book] = field(default_factory=dict)
 
@@ -83,6 +85,12 @@ class TritonRuntime:
             loaded |= {kernel.name: tuning.tuned(kernel) for kernel in tuned}
             loaded |= {kernel.name: tuning.multi(kernel, plain, loaded) for kernel in multis}
         return loaded
+
+    def start(
+        self, kernels: Sequence[KernelDef], target: Target, binaries: Sequence[KernelBinary] = ()
+    ) -> Loading:
+        """As `load_all`, in the background: reading a kernel waits until all are loaded, and raises what went wrong."""
+        return Loading([kernel.name for kernel in kernels], lambda: self.load_all(kernels, target, binaries))
 
     def compile(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, Binary]:
         """The binaries of kernels, by name, for a device that need not be there."""
@@ -150,6 +158,7 @@ class TritonRuntime:
             timeout=self.options.timeout,
             refused=world.refused,
             carried=carried,
+            forker=world.forker,
         )
 
     def _loader(self, target: Target, world: _World, carried: tuple[KernelBinary, ...]) -> Loader:

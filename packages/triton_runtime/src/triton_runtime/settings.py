@@ -1,12 +1,12 @@
 """The environment, read in one place.
 
-| variable                         | meaning                                                     | default               |
-| -------------------------------- | ----------------------------------------------------------- | --------------------- |
-| `WRAPPER_IR_CACHE_DIR`           | root of all caches                                          | user cache directory  |
-| `WRAPPER_IR_TRITON_CACHE_BYTES`  | how large the store of compiled kernels may grow            | 4 GiB                 |
-| `WRAPPER_IR_TRITON_CACHE_SHARED` | an fsspec URL of a store that is only read, as a second one | none                  |
-| `WRAPPER_IR_CXX`, then `CXX`     | the C++ compiler, for the launcher                          | `g++`                 |
-| `WRAPPER_IR_BUILD_JOBS`          | compiler processes at once                                  | usable processors     |
+| variable                         | meaning                                                     | default                       |
+| -------------------------------- | ----------------------------------------------------------- | ----------------------------- |
+| `WRAPPER_IR_CACHE_DIR`           | root of all caches                                          | user cache directory          |
+| `WRAPPER_IR_TRITON_CACHE_BYTES`  | how large the store of compiled kernels may grow            | 4 GiB                         |
+| `WRAPPER_IR_TRITON_CACHE_SHARED` | an fsspec URL of a store that is only read, as a second one | none                          |
+| `WRAPPER_IR_CXX`, then `CXX`     | the C++ compiler, for the launcher                          | `g++`                         |
+| `WRAPPER_IR_BUILD_JOBS`          | compiler processes at once                                  | usable processors, 16 at most |
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from pathlib import Path
 __all__ = ["Settings", "read_settings"]
 
 _DEFAULT_BYTES = 4 << 30
+_MOST_JOBS = 16
+"""A program's kernels are compiled in seconds by as many processes; each holds some 100 MiB of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,4 +67,4 @@ def _bytes(text: str) -> int:
 def _jobs(text: str) -> int:
     if text.isdecimal() and int(text) > 0:
         return int(text)
-    return len(os.sched_getaffinity(0))
+    return min(len(os.sched_getaffinity(0)), _MOST_JOBS)

@@ -18,7 +18,7 @@ from wrapper_ir.kernels import ConstantValue, TritonConfig, TritonKernel
 from wrapper_ir.program import Target
 from wrapper_ir.types import DType
 
-__all__ = ["CompileJob", "config_text", "make_job"]
+__all__ = ["CompileJob", "config_text", "imports", "make_job"]
 
 _VARIABLES = (
     "DISABLE_PTXAS_OPT",
@@ -132,18 +132,24 @@ def _rich(value: object) -> ConstantValue:
 
 
 @cache
-def _versions(source: str) -> tuple[tuple[str, str], ...]:
-    """Versions of Triton and of the other libraries that a source imports: their functions become part of the kernel."""
+def imports(source: str) -> tuple[str, ...]:
+    """The modules that a source imports, sorted; none of one that is no Python."""
     try:
         tree = ast.parse(source)
     except SyntaxError:  # reported where it is loaded
         return ()
-    names = {"triton"}
+    names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module.partition(".")[0])
+            names.add(node.module)
+    return tuple(sorted(names))
+
+
+def _versions(source: str) -> tuple[tuple[str, str], ...]:
+    """Versions of Triton and of the other libraries that a source imports: their functions become part of the kernel."""
+    names = {"triton", *(name.partition(".")[0] for name in imports(source))}
     return tuple((name, version) for name in sorted(names) if (version := _version(name)))
 
 

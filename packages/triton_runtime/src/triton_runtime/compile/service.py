@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass
 
 from triton_runtime.compile.binary import binary_from_bytes
 from triton_runtime.compile.compiler import compile_job
-from triton_runtime.compile.job import CompileJob
+from triton_runtime.compile.forking import Forker
+from triton_runtime.compile.job import CompileJob, imports
 from triton_runtime.compile.pool import WorkerPool
 from triton_runtime.errors import CompileError
 from triton_runtime.protocols import Binary, ByteStore
+
+_LIBRARIES = ("torch", "triton")
 
 __all__ = ["CompileStats", "MemoryStore", "compile_all", "compile_each"]
 
@@ -74,12 +77,13 @@ def compile_each(
     max_workers: int = 1,
     timeout: float | None = None,
     stats: CompileStats | None = None,
+    forker: Forker | None = None,
 ) -> list[Binary | Exception]:
     """For each job, in their order, its binary or why there is none (CompileError TR201, TR203, TR204, KernelError);
     equal jobs are compiled once.
 
-    `executor` runs what the store lacks (a pool of at most `max_workers` processes where it is None). A job whose process
-    dies is run once more.
+    `executor` runs what the store lacks (where it is None, a pool of at most `max_workers` processes that `forker` forks). A
+    job whose process dies is run once more.
     """
     stats = stats or CompileStats()
     known: dict[str, Binary | Exception] = {}
@@ -95,9 +99,16 @@ def compile_each(
     if wanted and executor is not None:
         known |= _compile(wanted, store, executor, timeout, stats)
     elif wanted:
-        with WorkerPool(min(max_workers, len(wanted)), timeout) as pool:
+        modules = _modules(wanted.values())
+        with WorkerPool(min(max_workers, len(wanted)), timeout, modules=modules, forker=forker) as pool:
             known |= _compile(wanted, store, pool, None, stats)
     return [known[job.key] for job in jobs]
+
+
+def _modules(jobs: Iterable[CompileJob]) -> list[str]:
+    """What compiler processes import once for all: not modules of a user's own, which may change from job to job."""
+    found = {name for job in jobs for name in imports(job.source) if name.partition(".")[0] in _LIBRARIES}
+    return [compile_job.__module__, "triton.compiler", *sorted(found)]
 
 
 def _find(store: ByteStore, key: str) -> Binary | None:

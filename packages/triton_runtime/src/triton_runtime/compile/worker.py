@@ -1,4 +1,4 @@
-"""The main program of a compiler process: reads jobs from its input, writes results to its output, until either ends.
+"""What a compiler process does: reads jobs from a socket and writes results to it, until the other side is gone.
 
 A message is 8 bytes of length and then its bytes. A job is the function's name (`module:name`), a line feed, and the
 argument; a result is one letter (`=`: the result, `!`: an error of this package, as JSON, `?`: any other, as text) and the
@@ -11,20 +11,20 @@ import importlib
 import json
 import os
 import shutil
-import sys
+import socket
 import traceback
 from typing import BinaryIO
 
 from triton_runtime.errors import TritonRuntimeError
 
-__all__ = ["main", "read_message", "write_message"]
+__all__ = ["LENGTH", "read_message", "serve", "write_message"]
 
-_LENGTH = 8
+LENGTH = 8
 
 
 def write_message(pipe: BinaryIO, *parts: bytes) -> None:
     """Writes one message; raises OSError where the other side is gone."""
-    pipe.write(sum(map(len, parts)).to_bytes(_LENGTH, "little"))
+    pipe.write(sum(map(len, parts)).to_bytes(LENGTH, "little"))
     for part in parts:
         pipe.write(part)
     pipe.flush()
@@ -32,28 +32,30 @@ def write_message(pipe: BinaryIO, *parts: bytes) -> None:
 
 def read_message(pipe: BinaryIO) -> bytes | None:
     """The next message; None where the other side is gone."""
-    head = pipe.read(_LENGTH)
-    if len(head) < _LENGTH:
+    head = pipe.read(LENGTH)
+    if len(head) < LENGTH:
         return None
     size = int.from_bytes(head, "little")
     data = pipe.read(size)
     return data if len(data) == size else None
 
 
-def main() -> None:
-    """Serves until the input ends. What anyone prints goes to the errors' stream: the output is for results."""
-    jobs = sys.stdin.buffer
-    results = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    # Triton's own cache would serve what someone else put there; this process has one of its own.
-    cache = os.environ["TRITON_CACHE_DIR"]
-    try:
-        while (job := read_message(jobs)) is not None:
-            write_message(results, *_answer(job))
-    except BrokenPipeError:
-        pass  # whoever asked is gone
-    finally:
-        shutil.rmtree(cache, ignore_errors=True)
+def serve(connection: int) -> None:
+    """Serves on a socket (its number), until the other side is gone. What anyone prints does not go there."""
+    with (
+        socket.socket(fileno=connection) as ours,
+        ours.makefile("rb") as jobs,
+        ours.makefile("wb") as results,
+    ):
+        try:
+            while (job := read_message(jobs)) is not None:
+                write_message(results, *_answer(job))
+        except OSError:
+            pass  # whoever asked is gone
+        finally:
+            shutil.rmtree(
+                os.environ["TRITON_CACHE_DIR"], ignore_errors=True
+            )  # whoever asked may have been killed
 
 
 def _answer(job: bytes) -> tuple[bytes, bytes]:
@@ -67,7 +69,3 @@ def _answer(job: bytes) -> tuple[bytes, bytes]:
         return b"!", json.dumps(facts).encode()
     except Exception:  # a defect, to be told to whoever asked
         return b"?", traceback.format_exc().encode()
-
-
-if __name__ == "__main__":
-    main()

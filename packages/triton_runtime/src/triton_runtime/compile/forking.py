@@ -1,0 +1,119 @@
+"""Starts compiler processes: asks a server, which is started when it is needed first, to fork them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import suppress
+
+from triton_runtime.compile.worker import LENGTH
+
+__all__ = ["Forker", "WorkerDied"]
+
+_POLL_SECONDS = 0.002
+
+
+class WorkerDied(BrokenExecutor):
+    """A process ended while it worked on a job; the message has its exit status and last words."""
+
+
+class Forker:
+    """Forks processes that run `worker.serve`. Safe among threads; a server that has ended is started again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The server, where one was started."""
+        return None if self._server is None else self._server.pid
+
+    def fork(
+        self, modules: Sequence[str], variables: Mapping[str, str], printed: int
+    ) -> tuple[int, socket.socket]:
+        """A process that has imported `modules`, as far as that works, with `variables` as its environment; what it prints
+        goes to the file `printed`. Gives its pid, and a socket to speak with it. Raises WorkerDied where none starts."""
+        ours, theirs = socket.socketpair()
+        request = {
+            "fork": list(modules),
+            "env": dict(variables),
+            # not the folder that we happen to run in, which is no place for modules
+            "path": [place for place in sys.path if place],
+        }
+        with theirs:
+            pid = self._ask(request, [theirs.fileno(), printed])
+        assert pid is not None
+        return pid, ours
+
+    def ended(self, pid: int, patience: float) -> int:
+        """The exit status of a process, which is killed where it has not ended after `patience` seconds."""
+        deadline = time.monotonic() + patience
+        while (status := self._ask({"reap": pid}, ())) is None:
+            if time.monotonic() > deadline:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(_POLL_SECONDS)
+        return status
+
+    def close(self) -> None:
+        """Ends the server; processes that it forked end with their sockets."""
+        with self._lock:
+            self._close()
+
+    def _ask(self, request: Mapping[str, object], files: Sequence[int]) -> int | None:
+        with self._lock:
+            if self._owner != os.getpid():  # we are a copy of the process that it belongs to
+                self._owner, self._control, self._server = os.getpid(), None, None
+            try:
+                return self._answer(request, files)
+            except OSError:  # it has ended: idle for long, or killed
+                self._close()
+            try:
+                return self._answer(request, files)
+            except OSError as error:
+                self._close()
+                raise WorkerDied(f"no compiler process starts: {error}") from error
+
+    def _answer(self, request: Mapping[str, object], files: Sequence[int]) -> int | None:
+        control = self._control or self._start()
+        data = json.dumps(request).encode()
+        socket.send_fds(control, [len(data).to_bytes(LENGTH, "little")], files)
+        control.sendall(data)
+        answer = b""
+        while not answer.endswith(b"\n"):
+            more = control.recv(64)
+            if not more:
+                raise ConnectionResetError("the server has ended")
+            answer += more
+        found: int | None = json.loads(answer)
+        return found
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._server = subprocess.Popen(
+                [sys.executable, "-P", "-m", "triton_runtime.compile.server", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+        self._control = ours
+        return ours
+
+    def _close(self) -> None:
+        if self._control is not None:
+            self._control.close()
+        if self._server is not None:
+            self._server.wait()
+        self._control = self._server = None

@@ -1,0 +1,95 @@
+"""The process that compiler processes are forked from: it imports once what all of them need, which takes longer than most
+compilations.
+
+It answers one request at a time on a socket. A request is a line of JSON, behind its length, with open files:
+
+| request | files | answer |
+| --- | --- | --- |
+| `{"fork": modules, "env": variables, "path": sys.path}` | the worker's socket, a file for what it prints | its pid |
+| `{"reap": pid}` | none | its exit status, negative for a signal; null while it runs |
+
+It has no threads, so forking is safe, and ends with the process that started it, or when nobody asks for a while.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from typing import Any
+
+from triton_runtime.compile.worker import LENGTH, serve
+
+__all__ = ["main"]
+
+_IDLE_SECONDS = 600.0
+_FILES = 2
+
+
+def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:  # Any: values of JSON
+    """The next request and its files; None where the other side is gone."""
+    head, files, _, _ = socket.recv_fds(connection, LENGTH, _FILES)
+    head = _rest(connection, head, LENGTH)
+    data = _rest(connection, b"", int.from_bytes(head, "little"))
+    return (json.loads(data), files) if data else None
+
+
+def _rest(connection: socket.socket, data: bytes, size: int) -> bytes:
+    while len(data) < size:
+        more = connection.recv(size - len(data))
+        if not more:
+            return b""
+        data += more
+    return data
+
+
+def main() -> None:
+    """Serves on the socket whose number is the first argument."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever presses a key wants no traceback of ours
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.settimeout(_IDLE_SECONDS)
+    with suppress(OSError):  # who asked is gone, or nobody asks
+        while (request := _receive(control)) is not None:
+            found, files = request
+            answer = _reaped(found["reap"]) if "reap" in found else _forked(found, files, control)
+            control.sendall(json.dumps(answer).encode() + b"\n")
+
+
+def _reaped(pid: int) -> int | None:
+    try:
+        done, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return 0
+    return os.waitstatus_to_exitcode(status) if done else None
+
+
+def _forked(request: dict[str, Any], files: list[int], control: socket.socket) -> int:
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.path[:] = request["path"]
+    for name in request["fork"]:
+        with suppress(Exception):  # a job that needs it says so
+            importlib.import_module(name)
+    pid = os.fork()
+    if pid:
+        for file in files:
+            os.close(file)
+        return pid
+    status = 1
+    try:
+        control.close()
+        connection, printed = files
+        os.dup2(printed, 1)
+        os.dup2(printed, 2)
+        serve(connection)
+        status = 0
+    finally:
+        os._exit(status)  # nothing of the server's is to be cleaned up here
+
+
+if __name__ == "__main__":
+    main()
