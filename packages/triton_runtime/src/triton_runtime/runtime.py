@@ -121,6 +121,10 @@ class TritonRuntime:
         """See `wrapper_ir.protocols.AheadCompiler`; statistics are this runtime's."""
         return _Carrying(self, tuple(binaries))
 
+    def loader(self, target: Target) -> Loader:
+        """What loads kernels for a target, one config of each: for those who measure by themselves."""
+        return self._loader(target, self._world_of(self.settings or read_settings()), ())
+
     def launchable(self, kernel: TritonKernel) -> Launchable:
         """A kernel with its config, arguments and grid, as drivers get it; not compiled."""
         return launchable(kernel, self.options.choose(kernel))
