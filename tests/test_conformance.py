@@ -226,7 +226,7 @@ class TestStages:
         # In its default configuration upstream has a generator of its own: eager's values are wrong ones.
         monkeypatch.setattr(stages, "upstream_values", lambda call, seed: eager)
         failing = {f.stage for f in check_case(case, call, lambda stage: None).failures}
-        assert failing == {Stage.INTERPRETER, Stage.PYTHON, Stage.BACKEND}
+        assert failing == {Stage.INTERPRETER, Stage.PYTHON, Stage.FX, Stage.BACKEND}
 
 
 def branching(x: torch.Tensor) -> torch.Tensor:
@@ -274,6 +274,6 @@ class TestFailures:
             return [later for later in Stage if Failure(stage, code, "").blocks(later)]
 
         assert blocked(Stage.CAPTURE) == list(Stage)[1:-1]
-        assert blocked(Stage.VERIFY) == [Stage.INTERPRETER, Stage.PYTHON]
+        assert blocked(Stage.VERIFY) == [Stage.INTERPRETER, Stage.PYTHON, Stage.FX]
         assert blocked(Stage.TEXT) == blocked(Stage.PYTHON) == blocked(Stage.BACKEND) == []
         assert blocked(Stage.TEXT, CRASH) == list(Stage)[3:]

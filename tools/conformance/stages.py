@@ -11,8 +11,10 @@ from typing import TypeVar
 import torch
 from torch._inductor import config as inductor_config
 
+import fx_converter
 import py_wrapper
 import wrapper_ir
+from fx_converter.options import KernelCalls
 from tools.conformance.cases import Call, CaseId
 from tools.conformance.compare import (
     UNDEFINED_VALUES,
@@ -27,6 +29,7 @@ from tools.conformance.upstream import upstream_values
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError
 from wrapper_ir.interp import InterpOptions, Interpreter
+from wrapper_ir.protocols import CompiledProgram
 
 __all__ = ["CRASH", "REFUSED", "STAGES", "Checked", "Failure", "Stage", "check_case"]
 
@@ -47,8 +50,8 @@ _CALLS: Mapping[Kernels, int] = {
 
 
 class Stage(StrEnum):
-    """One thing that a case goes through, in order. Those from VERIFY to PYTHON need the programs that CAPTURE makes,
-    INTERPRETER and PYTHON valid ones; BACKEND is `torch.compile(backend="wrapper_ir")` as users call it."""
+    """One thing that a case goes through, in order. Those from VERIFY to FX need the programs that CAPTURE makes,
+    INTERPRETER, PYTHON and FX valid ones; BACKEND is `torch.compile(backend="wrapper_ir")` as users call it."""
 
     CAPTURE = "capture"
     VERIFY = "verify"
@@ -56,6 +59,7 @@ class Stage(StrEnum):
     JSON = "json"
     INTERPRETER = "interpreter"
     PYTHON = "python"
+    FX = "fx"
     BACKEND = "backend"
 
 
@@ -84,7 +88,7 @@ class Failure:
             return True
         if self.stage is Stage.CAPTURE:
             return later is not Stage.BACKEND
-        return self.stage is Stage.VERIFY and later in (Stage.INTERPRETER, Stage.PYTHON)
+        return self.stage is Stage.VERIFY and later in (Stage.INTERPRETER, Stage.PYTHON, Stage.FX)
 
 
 class _Steps:
@@ -123,9 +127,15 @@ class Checked:
 
 
 def check_case(
-    case: CaseId, call: Call, announce: Callable[[Stage], None], kernels: Kernels = Kernels.CPP
+    case: CaseId,
+    call: Call,
+    announce: Callable[[Stage], None],
+    kernels: Kernels = Kernels.CPP,
+    only: tuple[Stage, ...] | None = None,
 ) -> Checked:
-    """Runs a case through all stages, each announced before it starts. Raises what eager raises."""
+    """Runs a case through all stages (of `only`, those with these kernels), each announced before it starts. Raises what
+    eager raises."""
+    chosen = STAGES[kernels] if only is None else only
     eager = observe(call, call.function, case.seed)
     random = is_random(case, call, eager)
     # Random values are upstream's, by upstream's own generators as in its default configuration. All else is eager's,
@@ -134,14 +144,14 @@ def check_case(
     drawn = random and kernels is not Kernels.TRITON
     with inductor_config.patch(fallback_random=not drawn):
         want = _upstream_or(eager, call, case.seed) if drawn else eager
-        check = _Check(case.seed, call, want, case.op not in UNDEFINED_VALUES, kernels)
+        check = _Check(case.seed, call, want, case.op not in UNDEFINED_VALUES, kernels, chosen)
         steps = _Steps(announce)
         programs = _programs(check, steps)
         if programs is not None:
             for stage, run in check.stages.items():
                 if not steps.blocked(stage):
                     steps.attempt(stage, partial(run, programs))
-        if Stage.BACKEND in STAGES[kernels]:
+        if Stage.BACKEND in chosen:
             steps.attempt(Stage.BACKEND, check.backend)
     failures = tuple(steps.failures)
     if programs is None:
@@ -167,7 +177,7 @@ def _programs(check: _Check, steps: _Steps) -> Programs | None:
     if programs is not None or steps.failures[-1].code != REFUSED:
         return programs
     refusal = steps.failures.pop()
-    how = _interpreter if Stage.INTERPRETER in STAGES[check.kernels] else py_wrapper.compile
+    how = _interpreter if Stage.INTERPRETER in check.chosen else py_wrapper.compile
     collected = partial(collect, check.call, check.seed, how, check.kernels)
     programs = steps.attempt(Stage.CAPTURE, collected)
     if programs is not None and not programs.artifacts:
@@ -180,6 +190,16 @@ def _interpreter(artifact: Artifact) -> Interpreter[torch.Tensor]:
     return Interpreter(artifact, py_wrapper.TORCH_MACHINE, InterpOptions(poison=_POISON))
 
 
+def _graph(form: KernelCalls, artifact: Artifact) -> CompiledProgram:
+    """The artifact as a graph, which has to be whole."""
+    options = fx_converter.FxOptions(kernel_calls=form)
+    module = fx_converter.convert(artifact, options)
+    module.graph.lint()
+    if bare := [node.name for node in module.graph.nodes if "val" not in node.meta]:
+        raise Mismatch(f"nodes without a value: {bare}")
+    return fx_converter.compile(artifact, options)
+
+
 @dataclass(frozen=True, slots=True)
 class _Check:
     """What each stage does. `want` is what is right; `values` says whether its elements are defined."""
@@ -189,6 +209,7 @@ class _Check:
     want: Observed
     values: bool
     kernels: Kernels
+    chosen: tuple[Stage, ...]
 
     @property
     def stages(self) -> dict[Stage, Callable[[Programs], None]]:
@@ -199,8 +220,9 @@ class _Check:
             Stage.JSON: self.json,
             Stage.INTERPRETER: self.interpreter,
             Stage.PYTHON: self.python,
+            Stage.FX: self.fx,
         }
-        return {stage: run for stage, run in known.items() if stage in STAGES[self.kernels]}
+        return {stage: run for stage, run in known.items() if stage in self.chosen}
 
     def verify(self, programs: Programs) -> None:
         for artifact in programs.artifacts:
@@ -223,6 +245,12 @@ class _Check:
         run = programs.runner(py_wrapper.compile)
         for _ in range(_CALLS[self.kernels]):
             self._compare(run)
+
+    def fx(self, programs: Programs) -> None:
+        run = programs.runner(partial(_graph, "direct"))
+        for _ in range(_CALLS[self.kernels]):
+            self._compare(run)
+        self._compare(programs.runner(partial(_graph, "hop")))
 
     def backend(self) -> None:
         torch._dynamo.reset()

@@ -22,8 +22,9 @@ class Verdict:
     error: str = ""
 
 
-def judge(case: CaseId, call: Call) -> Verdict:
-    """Compiles the case with stock `torch.compile` and compares it with eager. Raises what eager raises.
+def judge(case: CaseId, call: Call, *, fx: bool = False) -> Verdict:
+    """Compiles the case with stock `torch.compile`, to FX graphs or else to its Python wrapper, and compares it with
+    eager. Raises what eager raises.
 
     Random numbers are drawn as eager draws them: only then can they be compared at all.
     """
@@ -31,7 +32,7 @@ def judge(case: CaseId, call: Call) -> Verdict:
     torch._dynamo.reset()
     counters.clear()
     try:
-        with inductor_config.patch(fallback_random=True):
+        with inductor_config.patch({"fallback_random": True, "fx_wrapper": fx}):
             got = observe(call, torch.compile(call.function), case.seed)
         assert_same(got, want, call, values=case.op not in UNDEFINED_VALUES)
     except Exception as error:

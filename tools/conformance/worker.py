@@ -1,6 +1,6 @@
 """The process that runs cases: one job a line on standard input, one answer a line on standard output.
 
-A job is `{"what": "ours" | "upstream", "case": {...}}`. Answers are `{"at": STAGE}` before each step, so that a crash has a
+A job is `{"what": "ours" | "upstream" | "fx" | "upstream_fx", "case": {...}}`. Answers are `{"at": STAGE}` before each step, so that a crash has a
 place (the first is empty: the worker is ready), and last `{"done": {...}}`: for ours what the check found, for upstream a
 verdict, or `{"broken": REASON}` where eager itself cannot run the case. The one argument is what kernels are written
 in.
@@ -15,11 +15,12 @@ import sys
 import traceback
 import warnings
 from dataclasses import asdict
+from functools import partial
 from typing import Any, TextIO
 
 from tools.conformance.cases import CaseId, OpTable, load_call, op_table
 from tools.conformance.programs import Kernels
-from tools.conformance.stages import check_case
+from tools.conformance.stages import Stage, check_case
 from tools.conformance.upstream import judge
 
 __all__ = ["main"]
@@ -51,12 +52,20 @@ def _write(answers: TextIO, message: dict[str, Any]) -> None:
     answers.flush()
 
 
+def _announce(answers: TextIO, stage: Stage) -> None:
+    _write(answers, {"at": stage.value})
+
+
 def _answer(what: str, case: CaseId, kernels: Kernels, table: OpTable, answers: TextIO) -> dict[str, Any]:
     try:
         call = load_call(case, table, kernels.device)
         if what == "upstream":
             return asdict(judge(case, call))
-        return asdict(check_case(case, call, lambda stage: _write(answers, {"at": stage.value}), kernels))
+        if what == "upstream_fx":
+            return asdict(judge(case, call, fx=True))
+        only = (Stage.CAPTURE, Stage.FX) if what == "fx" else None
+        announce = partial(_announce, answers)
+        return asdict(check_case(case, call, announce, kernels, only))
     except Exception as error:
         traceback.print_exc()
         return {"broken": f"{type(error).__name__}: {' '.join(str(error).split())}"}
