@@ -265,6 +265,16 @@ class TestKinds:
         for word in ("heuristics", "set_driver", "DeviceProperties", "async_compile"):
             assert word not in source
 
+    def test_options_of_the_compiler(self) -> None:
+        """Those that differ from Triton's own defaults."""
+
+        def options(**config: bool) -> dict[str, object]:
+            return dict(the_kernel(offline(lambda x: x * 2 + 1, X, target="cuda:sm_90", **config)).options)
+
+        assert options() == {}
+        assert options(emulate_precision_casts=True) == {"enable_fp_fusion": False}
+        assert options(triton__enable_pdl=True) == {"launch_pdl": True}
+
     def test_identity(self) -> None:
         """The same computation in another program is the same kernel; another constant is another."""
         a = the_kernel(offline(lambda x: x * 2, X))

@@ -18,6 +18,7 @@ from torch.utils._sympy.functions import Identity
 
 from inductor_frontend.hooks.templates import keeping_choices
 from inductor_frontend.options import CaptureOptions
+from inductor_frontend.own_kernels import known_descriptors
 
 __all__ = ["capture_session", "functorch_patches", "inductor_patches", "known_options"]
 
@@ -128,6 +129,7 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
         stack.enter_context(mock.patch.object(_triton, "triton_hash_with_backend", return_value=""))
         stack.enter_context(mock.patch.object(Identity, "_eval_evalf", _evaluated, create=True))
         stack.enter_context(keeping_choices())
+        stack.enter_context(known_descriptors())
         stack.enter_context(preserve_rng_state())
         stack.enter_context(torch.no_grad())
         yield

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from unittest import mock
 
 import torch
+from torch._inductor import ir
 from torch._inductor.compile_fx import (
     _recursive_post_grad_passes,
     _recursive_record_original_output_strides,
@@ -74,6 +76,8 @@ def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) ->
             stack.enter_context(DebugContext())
             graph = _graph(request)
             stack.enter_context(V.set_graph_handler(graph))
+            # Descriptors of tensors that have been at the same address are none of this graph's.
+            stack.enter_context(mock.patch.dict(ir.TMADescriptor._CACHE, clear=True))
             stack.enter_context(V.set_extern_kernel_nodes([]))
             graph.run(*inputs)
             graph.codegen()

@@ -1,31 +1,59 @@
-"""Triton kernels of a model's own, called as `kernel[grid](...)`: traced as the operator that upstream has for them."""
+"""Triton kernels of a model's own, called as `kernel[grid](...)`: traced as the operator that upstream has for them.
+
+torch.export sees through a launch only where `torch.library.wrap_triton` was called on its kernel, and loses what it does
+not know: rules that compute constants (`@triton.heuristics`) are applied here, and tensor descriptors are taken apart
+into their tensor and the sizes of their blocks, as upstream's other tracer does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 from unittest import mock
 
 import torch
+from torch._higher_order_ops import triton_kernel_wrap as upstream
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.utils import _pytree as pytree
+from torch.utils import _triton
 from torch.utils._triton import has_triton_package
 
-__all__ = ["traced_kernels"]
+from inductor_frontend.errors import ConversionError
 
-# Any: kernels and grids are the user's own, and triton publishes no types.
+__all__ = ["known_descriptors", "traced_kernels"]
+
+# Any in this file: kernels, grids and arguments are the user's own, and triton publishes no types.
 
 
 @contextmanager
 def traced_kernels() -> Iterator[None]:
-    """For its length, launches that this thread traces become nodes of the graph; torch.export sees through a launch only
-    where `torch.library.wrap_triton` was called on its kernel, which is what happens here."""
+    """For its length, launches that this thread traces become nodes of the graph. Raises ConversionError FE303 for
+    arguments that have no typed form."""
     if not has_triton_package():
         yield
         return
     from triton.runtime.jit import KernelInterface
 
-    with mock.patch.object(KernelInterface, "__getitem__", _tracing(KernelInterface.__getitem__)):
+    with ExitStack() as stack:
+        tracing = _tracing(KernelInterface.__getitem__)
+        stack.enter_context(mock.patch.object(KernelInterface, "__getitem__", tracing))
+        stack.enter_context(mock.patch.object(upstream.TracingTritonHOPifier, "call_HOP", _node))
+        yield
+
+
+@contextmanager
+def known_descriptors() -> Iterator[None]:
+    """For its length, upstream counts the parameters that a tensor descriptor becomes wherever it looks at what a kernel
+    writes. By itself it does so for devices with hardware for them, and takes other parameters for written elsewhere."""
+    look = upstream.generate_ttir
+
+    def looked(*args: Any) -> Any:
+        with mock.patch.object(_triton, "has_triton_tensor_descriptor_host_tma", return_value=True):
+            return look(*args)
+
+    with mock.patch.object(upstream, "generate_ttir", looked):
         yield
 
 
@@ -33,6 +61,70 @@ def _tracing(plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def getitem(kernel: Any, grid: Any) -> Any:
         if get_proxy_mode() is None:
             return plain(kernel, grid)
-        return torch.library.wrap_triton(kernel)[grid]
+        return partial(_launch, kernel, grid)
 
     return getitem
+
+
+def _launch(kernel: Any, grid: Any, *args: Any, **kwargs: Any) -> None:
+    """One launch, with what its heuristics compute as arguments."""
+    from triton.runtime.autotuner import Heuristics
+
+    while isinstance(kernel, Heuristics):
+        for name, rule in kernel.values.items():
+            kwargs[name] = rule({**dict(zip(kernel.arg_names, args)), **kwargs})
+        kernel = kernel.fn
+    torch.library.wrap_triton(kernel)[grid](*args, **kwargs)
+
+
+def _node(tracer: Any, variable: Any, grids: Any, given: Mapping[str, Any], tx: None) -> Any:
+    """The node of a launch, with tensors in the place of their descriptors."""
+    descriptors = {name: x for name, x in given.items() if _is_descriptor(x)}
+    plain = {**given, **{name: _whole(name, x) for name, x in descriptors.items()}}
+    for name, value in plain.items():
+        if not isinstance(value, torch.Tensor) and _holds_tensors(value):
+            raise ConversionError(
+                "FE303",
+                f"argument {name} of kernel {_name(variable.kernel)} is a {type(value).__name__} that holds tensors",
+                hint="give the tensors as arguments of their own",
+            )
+    graphable, constants = tracer.store_non_graphable_args(plain)
+    return upstream.triton_kernel_wrapper_mutation(
+        kernel_idx=variable.kernel_idx,
+        constant_args_idx=constants,
+        grid=grids,
+        tma_descriptor_metadata={
+            name: upstream.create_tma_stable_metadata(list(x.block_shape)) for name, x in descriptors.items()
+        },
+        kwargs=graphable,
+    )
+
+
+def _name(kernel: Any) -> str:
+    while hasattr(kernel, "fn") and not hasattr(kernel, "__name__"):
+        kernel = kernel.fn
+    return str(getattr(kernel, "__name__", kernel))
+
+
+def _is_descriptor(value: Any) -> bool:
+    return type(value).__name__ == "TensorDescriptor" and isinstance(
+        getattr(value, "base", None), torch.Tensor
+    )
+
+
+def _whole(name: str, descriptor: Any) -> torch.Tensor:
+    """The tensor of a descriptor. Raises ConversionError FE303 for one of other sizes or strides than its tensor."""
+    base: torch.Tensor = descriptor.base
+    same = list(descriptor.shape) == list(base.shape) and list(descriptor.strides) == list(base.stride())
+    if not same or getattr(descriptor, "padding", "zero") != "zero":
+        raise ConversionError(
+            "FE303",
+            f"the tensor descriptor {name} is not the one that its whole tensor has",
+            hint="make it with TensorDescriptor.from_tensor of a view",
+        )
+    return base
+
+
+def _holds_tensors(value: Any) -> bool:
+    leaves = pytree.tree_leaves(value)
+    return any(isinstance(x, torch.Tensor) or _is_descriptor(x) for x in leaves)

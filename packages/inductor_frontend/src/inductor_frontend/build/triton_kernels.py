@@ -244,11 +244,12 @@ class TritonKernels:
         params = tuple(
             KernelParam(
                 name=p.name,
-                kind=ParamKind.POINTER if p.pointer else ParamKind.SCALAR,
+                kind=_kind(p),
                 dtype=p.dtype,
                 access=use.access,
                 may_alias=use.partners,
                 divisible=p.divisible,
+                block=tuple(Int(size) for size in p.block),
             )
             for p, use in zip(definition.params, uses, strict=True)
         )
@@ -333,6 +334,12 @@ class TritonKernels:
                 "FE303", f"argument {arg!r} of kernel {event.name} is no number{_place(event)}"
             )
         return self._scope.expr(arg)
+
+
+def _kind(param: TritonParam) -> ParamKind:
+    if param.block:
+        return ParamKind.DESCRIPTOR
+    return ParamKind.POINTER if param.pointer else ParamKind.SCALAR
 
 
 def _place(event: CallTriton) -> str:

@@ -96,7 +96,7 @@ class RecordingGraph(GraphLowering):
             subgraph.graph.record()
         if isinstance(node, ir.UserDefinedTritonKernel):
             record_own_kernel(recording, node)
-        else:
+        elif not isinstance(node, ir.TMADescriptorStable):  # which is said where a kernel is given it
             recording.events.append(CallNode(node))
 
     def make_subgraph(

@@ -54,6 +54,13 @@ def _changed_inputs(node: object) -> list[str]:
     return [x.get_name() for x in written or ()]
 
 
+def _operand(raw: object, arg: object) -> object:
+    """An argument of a model's own kernel: of a descriptor, the tensor."""
+    if isinstance(raw, ir.TMADescriptorStable):
+        return raw.get_tensor()
+    return raw if isinstance(raw, ir.IRNode) else arg
+
+
 def _own_call(name: str, args: tuple[object, ...], node: Any) -> CallTriton:  # Any: see `_own`
     return CallTriton(name, args, frozenset(), tuple(node.get_origins()), written_parameters(node))
 
@@ -227,7 +234,7 @@ class RecordingWrapper(PythonWrapperCodegen):
     ) -> None:
         """Records a kernel call."""
         if self._own is not None:
-            args = (r if isinstance(r, ir.IRNode) else a for r, a in zip(_list(raw_args), call_args))
+            args = (_operand(r, a) for r, a in zip(_list(raw_args), call_args))
             self.events.append(_own_call(kernel_name, tuple(args), self._own))
             return
         nodes = kernel_nodes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,12 +46,14 @@ _USER = "user_autotune"
 
 @dataclass(frozen=True, slots=True)
 class TritonParam:
-    """A parameter that launches give a value."""
+    """A parameter that launches give a value: `pointer` for those that are given a tensor, as its address or, with the
+    sizes of a `block`, as a descriptor."""
 
     name: str
     dtype: DType
     pointer: bool
     divisible: int
+    block: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +134,14 @@ def definition_of(name: str, text: str) -> TritonDefinition:
     )
 
 
+_DESCRIPTOR = re.compile(r"tensordesc<(?P<type>\w+)\[(?P<block>[\d, ]+)\]>")
+
+
 def _param(kernel: str, name: str, type: str, divisible: bool) -> TritonParam:
+    described = _DESCRIPTOR.fullmatch(type)
+    if described is not None:
+        block = tuple(int(size) for size in described["block"].split(","))
+        return TritonParam(name, element_type(kernel, described["type"]), True, 1, block)
     return TritonParam(
         name=name,
         dtype=element_type(kernel, type.removeprefix("*")),
@@ -170,19 +180,28 @@ _READ = (
     "constants",
     "configs",
     "native_matmul",
-    "enable_fp_fusion",
     "launch_cooperative_grid",
     "restore_value",
     "reset_to_zero",
 )
-_OFF = ("launch_pdl", "disable_ftz", "disable_reductions")
+_OFF = ("disable_reductions",)
 """Options that mean nothing as long as they are false."""
+_OPTIONS: Mapping[str, tuple[str, ConstantValue, ConstantValue]] = {
+    "enable_fp_fusion": ("enable_fp_fusion", True, False),
+    "launch_pdl": ("launch_pdl", False, True),
+    "disable_ftz": ("enable_reflect_ftz", False, False),
+}
+"""Options of the compiler: upstream's name, Triton's, upstream's default, and what Triton is told otherwise."""
 
 
 def _options(kernel: str, meta: Mapping[str, Any]) -> tuple[tuple[str, ConstantValue], ...]:
     """Options of the compiler that all configs share."""
     for key, value in meta.items():
-        if key in _READ or (key in _OFF and not value):
+        if key in _READ or key in _OPTIONS or (key in _OFF and not value):
             continue
         raise ConversionError("FE303", f"kernel {kernel}: upstream's {key} = {value!r} has no typed form")
-    return () if meta.get("enable_fp_fusion", True) else (("enable_fp_fusion", False),)
+    return tuple(
+        (name, told)
+        for key, (name, usual, told) in _OPTIONS.items()
+        if bool(meta.get(key, usual)) is not usual
+    )

@@ -1,0 +1,143 @@
+"""Triton kernels of a model's own, one of each kind, each with the same in torch's operators."""
+
+# The kernels are functions of Triton's language, which has no types.
+# mypy: disable-error-code="untyped-decorator,no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+__all__ = ["KINDS", "Kind"]
+
+# Any: Triton's decorators and kernels have no types.
+jit: Any = triton.jit
+heuristics: Any = triton.heuristics
+autotune: Any = triton.autotune
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A model that launches kernels, and what it computes, as torch's operators do."""
+
+    model: Callable[..., Any]
+    expected: Callable[..., Any]
+
+
+@jit
+def double(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+
+
+@heuristics({"BLOCK": lambda args: 64 if args["n"] < 1000 else 128})
+@heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+@jit
+def ruled(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    at = tl.program_id(0) * 64 + tl.arange(0, 64)
+    if EVEN:
+        tl.store(out + at, tl.load(x + at) + BLOCK)
+    else:
+        tl.store(out + at, tl.load(x + at, mask=at < n) - BLOCK, mask=at < n)
+
+
+@autotune(configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128}, num_warps=8)], key=["n"])
+@heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+@jit
+def ruled_configs(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    if EVEN:
+        tl.store(out + at, tl.load(x + at) * 3)
+    else:
+        tl.store(out + at, tl.load(x + at, mask=inside) * 3, mask=inside)
+
+
+@autotune(
+    configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128}, num_stages=2)],
+    key=["n"],
+    restore_value=["out"],
+    reset_to_zero=["seen"],
+)
+@jit
+def accumulate(x, out, seen, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    tl.store(out + at, tl.load(out + at, mask=inside) + tl.load(x + at, mask=inside), mask=inside)
+    tl.store(seen + at, tl.load(seen + at, mask=inside) + 1.0, mask=inside)
+
+
+@jit
+def described(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    row, column = tl.program_id(0) * ROWS, tl.program_id(1) * COLUMNS
+    out.store([row, column], x.load([row, column]) * 2)
+
+
+@jit
+def describing(x, out, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [rows, columns], [columns, 1], [ROWS, COLUMNS])
+    target = tl.make_tensor_descriptor(out, [rows, columns], [columns, 1], [ROWS, COLUMNS])
+    row, column = tl.program_id(0) * ROWS, tl.program_id(1) * COLUMNS
+    target.store([row, column], source.load([row, column]) * 2)
+
+
+def several_grids(x: Tensor) -> Tensor:
+    out, again = torch.empty_like(x), torch.empty_like(x)
+    n = x.numel()
+    double[(triton.cdiv(n, 64),)](x, out, n, BLOCK=64)
+    double[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](out, again, n, BLOCK=128, num_warps=2)
+    return again + out
+
+
+def with_heuristics(x: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    ruled[(triton.cdiv(x.numel(), 64),)](x, out, x.numel())
+    return out
+
+
+def with_heuristics_of_configs(x: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    ruled_configs[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
+    return out + 1
+
+
+def restored(x: Tensor) -> tuple[Tensor, Tensor]:
+    out, seen = x.clone(), torch.zeros_like(x)
+    accumulate[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, seen, x.numel())
+    return out, seen
+
+
+def with_descriptors(x: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    source, target = (TensorDescriptor.from_tensor(t, [32, 16]) for t in (x, out))
+    described[(triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 16))](source, target, ROWS=32, COLUMNS=16)
+    return out + 1
+
+
+def with_descriptors_of_the_device(x: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    grid = (triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 16))
+    describing[grid](x, out, x.shape[0], x.shape[1], ROWS=32, COLUMNS=16)
+    return out + 1
+
+
+def _ruled(x: Tensor) -> Tensor:
+    block = 64 if x.numel() < 1000 else 128
+    return x + block if x.numel() % block == 0 else x - block
+
+
+KINDS = {
+    "grids": Kind(several_grids, lambda x: 6 * x),
+    "heuristics": Kind(with_heuristics, _ruled),
+    "heuristics_of_configs": Kind(with_heuristics_of_configs, lambda x: 3 * x + 1),
+    "restored": Kind(restored, lambda x: (2 * x, torch.ones_like(x))),
+    "descriptors": Kind(with_descriptors, lambda x: 2 * x + 1),
+    "descriptors_of_the_device": Kind(with_descriptors_of_the_device, lambda x: 2 * x + 1),
+}
