@@ -13,6 +13,7 @@ import inductor_frontend
 import py_wrapper
 import wrapper_ir
 from fx_converter.options import KernelCalls
+from py_wrapper import PyOptions
 from tests.compare import assert_same, clone_tree
 from tests.zoo import ZOO, Case
 from wrapper_ir.artifact import Artifact
@@ -62,11 +63,12 @@ class TestModel:
 
     def test_python(self, name: str, dynamic: bool) -> None:
         case = case_of(name)
-        run = py_wrapper.compile(artifact_of(name, dynamic))
+        artifact = artifact_of(name, dynamic)
+        runs = [py_wrapper.compile(artifact, PyOptions(keep_buffers=keep)) for keep in (False, True)]
         for args, kwargs in calls_of(case, dynamic):
             with torch.no_grad():
                 want = case.model(*clone_tree(args), **clone_tree(kwargs))
-            for _ in range(2):
+            for run in [*runs, *runs]:
                 assert_same(run(*clone_tree(args), **clone_tree(kwargs)), want)
 
     @pytest.mark.parametrize("kernel_calls", ["direct", "hop"])

@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 import inductor_frontend
 import py_wrapper
 import wrapper_ir
-from py_wrapper import TORCH_MACHINE
+from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.zoo import ZOO, Case
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import call
@@ -55,4 +55,31 @@ def test_equals_eager(name: str) -> None:
         for outputs in (emitted(*args, **kwargs), call(artifact, TORCH_MACHINE, args, kwargs)):
             got = tensors(outputs)
             assert {x.device for x in got} == {x.device for x in want}
+            torch.testing.assert_close(got, want, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ["mlp", "gpt2"])
+def test_kept_buffers_on_streams_and_in_graphs(name: str) -> None:
+    """Each stream has buffers of its own, and so does a graph, also when it runs between other calls."""
+    case = ZOO[name]()
+    run = py_wrapper.compile(captured(case), PyOptions(keep_buffers=True))
+    args, kwargs = on_device(case.args), on_device(case.kwargs or {})
+    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's own
+    current = torch.cuda.current_stream()
+    with torch.no_grad():
+        want = tensors(case.model.cuda()(*args, **kwargs))
+        side.wait_stream(current)
+        results = []
+        for stream in (current, side, current, side):
+            with torch.cuda.stream(stream):
+                results.append(tensors(run(*args, **kwargs)))
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            results.append(tensors(run(*args, **kwargs)))
+        results.append(tensors(run(*args, **kwargs)))
+        graph.replay()
+        results.append(tensors(run(*args, **kwargs)))
+        torch.cuda.synchronize()
+        for got in results:
             torch.testing.assert_close(got, want, rtol=TOLERANCE, atol=TOLERANCE)

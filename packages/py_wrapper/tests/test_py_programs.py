@@ -50,6 +50,17 @@ def assert_equal(got: tuple[Any, ...], want: tuple[Any, ...]) -> None:
             assert (type(a), a) == (type(b), b)
 
 
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_results_in_kept_buffers(case: Case) -> None:
+    """Also of a second call, which finds in them what the first one left."""
+    options = PyOptions(name=case.name, keep_buffers=True, find_runtime=find_runtime)
+    compiled = py_wrapper.compile(artifact_of(case), options)
+    for _ in range(1 if case.constants else 2):
+        inputs = case.inputs()
+        want = case.expected(*clones(inputs))
+        assert_equal(compiled.boxed(inputs), want)
+
+
 @pytest.mark.parametrize("poison", [None, 0x7B])
 @pytest.mark.parametrize("engine", ["interpreter", "python"])
 @pytest.mark.parametrize("case", CASES, ids=IDS)

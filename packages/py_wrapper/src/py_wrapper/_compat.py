@@ -58,6 +58,8 @@ FAST_IMPORTS: Mapping[str, str] = {
     ),
     "any_requires_grad": "any_requires_grad = torch._C._any_requires_grad",
     "reinterpret": "reinterpret = torch._C._dynamo.guards._reinterpret_tensor",
+    "device_guard": "device_guard = torch.cuda._DeviceGuard",
+    "raw_stream": "raw_stream = torch._C._cuda_getCurrentRawStream",
     "find_group": "find_group = torch.distributed.distributed_c10d._resolve_process_group",
     "torch_layout_check": "torch_layout_check = torch._C._dynamo.guards.assert_size_stride",
 }

@@ -6,10 +6,11 @@ import posixpath
 from contextlib import AbstractContextManager, nullcontext
 
 from py_wrapper.emit.helpers import Helper
+from py_wrapper.emit.kept import KeptBuffers, plan_kept, write_new_buffers, write_take
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.streams import device_guard, on_stream
 from py_wrapper.emit.table import WRITERS
-from py_wrapper.emit.writer import WIDTH, quoted, tuple_text
+from py_wrapper.emit.writer import WIDTH, quoted
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.ops import UNKNOWN, AllocStorage, Comment, Drop, Free, Op, Provenance, Return, View
 from wrapper_ir.program import Function
@@ -23,25 +24,34 @@ _LOOK_AHEAD = 20
 def write_function(scope: FunctionScope, name: str, doc: str) -> None:
     """`def name(args, s0):`, whose list of arguments is emptied, and which returns a tuple."""
     function, out = scope.function, scope.out
+    is_main = function is scope.module.program.main
+    kept = plan_kept(scope) if is_main else KeptBuffers()
+    if kept.windows:
+        write_new_buffers(kept, scope)
+    out.line()
+    out.line()
     captures = "".join(f", {scope.define(symbol)}" for symbol in function.captures)
     with out.block(f"def {name}(args{captures}):"):
         out.line(f'"""{doc}"""')
         _take_arguments(function, scope)
-        if function is scope.module.program.main:
+        if is_main:
             _check_groups(scope)
             with device_guard(scope.module, out):
-                _write_body(scope)
+                _write_body(scope, kept)
         else:
-            _write_body(scope)
+            _write_body(scope, kept)
 
 
-def _write_body(scope: FunctionScope) -> None:
+def _write_body(scope: FunctionScope, kept: KeptBuffers) -> None:
+    given = f"spare.give({', '.join(write_take(kept, scope))})" if kept.windows else ""
     last = _end_of_work(scope)
     previous = ""
     for position, op in enumerate(scope.function.body):
         if last <= position < len(scope.function.body) - 1:
             continue  # returning ends all variables
         scope.position = position
+        if given and isinstance(op, Return):
+            scope.out.line(given)
         previous = _announce(position, previous, scope)
         with _block(op, scope):
             WRITERS[type(op)](op, scope)
@@ -54,13 +64,7 @@ def _block(op: Op, scope: FunctionScope) -> AbstractContextManager[None]:
 
 def _take_arguments(function: Function, scope: FunctionScope) -> None:
     if function.params:
-        names = [scope.bind(p.value) for p in function.params]
-        if len(names) == 1:
-            scope.out.line(f"{tuple_text(names)} = args")
-        else:
-            scope.out.items("(", names, ") = args") if len(names) > 8 else scope.out.line(
-                f"{', '.join(names)} = args"
-            )
+        scope.out.unpack([scope.bind(p.value) for p in function.params], "args")
     scope.out.line("args.clear()")
 
 

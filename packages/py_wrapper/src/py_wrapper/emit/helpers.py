@@ -27,6 +27,8 @@ class Helper(enum.Enum):
     CONSTANT = "constant"
     GROUPS = "check_groups"
     ANY_GRADIENT = "any_requires_grad"
+    DEVICE_GUARD = "device_guard"
+    STREAM_KEY = "stream_key"
 
 
 _WINDOW = '''
@@ -97,6 +99,15 @@ def check_groups(*names):
             fail_group(name, str(error))
 '''
 
+_STREAM_KEY = f'''
+{FAST_IMPORTS["raw_stream"]}
+
+
+def stream_key():
+    """The stream that work goes to; None where it is recorded into a graph, whose memory nobody else may use."""
+    return None if torch.cuda.is_current_stream_capturing() else raw_stream({{index}})
+'''
+
 HELPERS: Mapping[Helper, str] = {
     Helper.EMPTY: FAST_IMPORTS["empty_cpu"],
     Helper.EMPTY_CUDA: FAST_IMPORTS["empty_cuda"],
@@ -112,5 +123,7 @@ HELPERS: Mapping[Helper, str] = {
     Helper.CONSTANT: _CONSTANT,
     Helper.GROUPS: _GROUPS,
     Helper.ANY_GRADIENT: FAST_IMPORTS["any_requires_grad"],
+    Helper.DEVICE_GUARD: FAST_IMPORTS["device_guard"],
+    Helper.STREAM_KEY: _STREAM_KEY,
 }
 """The text that defines each helper: one line, or a function."""

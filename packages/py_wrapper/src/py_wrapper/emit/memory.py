@@ -44,7 +44,12 @@ _ONE = Int(1)
 
 
 def alloc(op: AllocStorage, scope: FunctionScope) -> None:
-    """A storage with one view of all of it becomes a tensor of that type; any other one a flat tensor."""
+    """A storage with one view of all of it becomes a tensor of that type; any other one a flat tensor. What is kept is
+    there already."""
+    if op.result in scope.kept:
+        if op.zero is ZeroMode.CALL:
+            scope.out.line(f"{scope.name(op.result)}.zero_()")
+        return
     type = _storage_type(op.result)
     sole = scope.sole_view(op.result)
     if sole is not None and _is_whole(sole, type):
@@ -130,6 +135,10 @@ def _filled(text: str, op: AllocStorage, scope: FunctionScope) -> str:
 
 def view(op: View, scope: FunctionScope) -> None:
     """A window; with `reuse`, the variables of the storage's other tensors end."""
+    if op.result in scope.kept:
+        if op.mode is not ViewMode.ALIAS:
+            scope.forget(scope.storage_members(op.source))
+        return
     if scope.module.global_name(scope.function, op.result):
         return
     type = _tensor_type(op.result)

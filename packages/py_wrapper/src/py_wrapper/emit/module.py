@@ -23,6 +23,7 @@ from wrapper_ir.values import Value
 __all__ = ["ModuleScope"]
 
 _OWN = ("boxed", "forward", "example_inputs", "parts", "kernels", "run_script", "open_parts", "explain")
+_KEPT = ("new_buffers", "spare")
 _RUNTIME = (*runtime.__all__, "find_group")
 
 
@@ -33,7 +34,7 @@ class ModuleScope:
         self.program = program
         self.options = options
         self.index = ProgramIndex(program)
-        self.names = Namer((*_OWN, *_RUNTIME, *(h.value for h in Helper)))
+        self.names = Namer((*_OWN, *_KEPT, *_RUNTIME, *(h.value for h in Helper)))
         self.helpers: dict[Helper, None] = {}
         self._defaults: dict[str, dict[str, str]] = {}
         self.runtime_names: dict[str, None] = {}

@@ -96,8 +96,6 @@ def emit_module(artifact: Artifact, options: PyOptions) -> EmittedModule:
 
 
 def _write_function(function: Function, scope: ModuleScope, out: Writer) -> None:
-    out.line()
-    out.line()
     is_main = function is scope.program.main
     doc = "The program, on flat arguments." if is_main else f"Subgraph @{function.name}."
     write_function(FunctionScope(scope, function, out), scope.function_names[function.name], doc)

@@ -35,7 +35,8 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: 
     for text in needed.values():
         if text.startswith("\n"):
             poison = scope.options.poison or 0
-            out.paragraph(text.replace("{hex}", f"{poison:#04x}").replace("{poison}", str(poison)))
+            text = text.replace("{hex}", f"{poison:#04x}").replace("{poison}", str(poison))
+            out.paragraph(text.replace("{index}", str(scope.program.target.device.index or 0)))
     if kernels or constants:
         out.gap()
         if any(text.startswith("\n") for text in needed.values()):

@@ -40,6 +40,8 @@ class FunctionScope:
         """For each root, the values with a variable that may live in it, in order of definition."""
         self.defined: dict[str, str] = {}
         self.position = 0
+        self.kept: dict[Value, str] = {}
+        """Values over memory that is kept from call to call, by the variables that hold them throughout a call."""
         self.pending: dict[Value, AllocStorage] = {}
         """Storages that are allocated as the one tensor that is made of them, where that is made."""
         self.base_dtypes: dict[Value, DType] = {}
@@ -86,7 +88,7 @@ class FunctionScope:
 
     def name(self, value: Value) -> str:
         """The variable that holds a value; raises EmitError PY101 for one that is not, or no longer, defined."""
-        name = self.bound.get(value) or self.module.global_name(self.function, value)
+        name = self.bound.get(value) or self.kept.get(value) or self.module.global_name(self.function, value)
         if name is None:
             raise EmitError(
                 "PY101", f"%{value.name} is not defined here, or was freed, dropped or moved", self

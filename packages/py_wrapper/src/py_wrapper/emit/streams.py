@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import Writer, quoted
@@ -92,5 +93,8 @@ def device_guard(scope: ModuleScope, out: Writer) -> Iterator[None]:
     if device.type == CPU.type or device.index is None:
         yield
     else:
-        with out.block(f"with torch.{device.type}.device({device.index}):"):
+        # torch's own guard for generated code looks nothing up; other devices have none
+        cuda = device.type == "cuda"
+        guard = scope.helper(Helper.DEVICE_GUARD) if cuda else f"torch.{device.type}.device"
+        with out.block(f"with {guard}({device.index}):"):
             yield

@@ -86,6 +86,13 @@ class Writer:
         self._depth -= 1
         self.line(tail)
 
+    def unpack(self, names: Sequence[str], text: str) -> None:
+        """`a, b = text`, in brackets where it is long."""
+        if len(names) > 8:
+            self.items("(", names, f") = {text}")
+        else:
+            self.line(f"{targets(names)}{text}")
+
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
         """An indented block under `head`."""

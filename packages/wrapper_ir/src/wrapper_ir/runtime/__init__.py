@@ -27,6 +27,7 @@ from wrapper_ir.runtime.sharing import (
     refuse_gradient,
     shared_window,
 )
+from wrapper_ir.runtime.spare import SpareBuffers
 from wrapper_ir.runtime.subclasses import Subclass
 from wrapper_ir.runtime.trees import (
     PytreeContainers,
@@ -46,6 +47,7 @@ __all__ = [
     "Place",
     "PytreeContainers",
     "SharedStorage",
+    "SpareBuffers",
     "Subclass",
     "SubclassSpec",
     "TorchCaller",

@@ -1,0 +1,169 @@
+"""Memory that is kept from call to call: what may be, and that no call sees another one's."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from packages.py_wrapper.tests.test_py_golden import without_version
+from packages.py_wrapper.tests.test_py_streams import STREAMS
+from torch import Tensor
+
+import py_wrapper
+from py_wrapper import PyOptions
+from wrapper_ir import parse_program, verify
+from wrapper_ir.artifact import bare_artifact
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.runtime import SpareBuffers
+
+GOLDEN = Path(__file__).parent / "golden" / "kept.py.txt"
+KEPT = PyOptions(name="kept", keep_buffers=True)
+
+PROGRAM = """wir 0.1
+target cpu
+extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
+extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
+extern "aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"
+extern "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"
+func @main(%x: f32[4, 4], %w: f32[4, 4]) {
+  %a = alloc f32[4, 4]
+  call aten::mm.out(%x, %w, out=%a)
+  %at = view %a : f32[4, 4]{1, 4}
+  %b = alloc f32[4, 4]
+  call aten::mm.out(%at, %w, out=%b)
+  free %a.s
+  %c = alloc f32[4, 4]
+  call aten::add.out(%b, %x, out=%c)
+  %d = reuse %b : f32[2, 8]
+  %cd = view %c : f32[2, 8]
+  call aten::mul_.Tensor(%d, %cd)
+  %counts.s = alloc_storage 16 workspace zero(call)
+  %counts = view %counts.s : f32[4]
+  %total = view %cd : f32[4]
+  call aten::add_.Tensor(%counts, %total)
+  %once.s = alloc_storage 16 workspace zero(once)
+  %once = view %once.s : f32[4]
+  %out = alloc f32[2, 8]
+  call aten::add.out(%d, %cd, out=%out)
+  %sums = alloc f32[4]
+  call aten::add.out(%counts, %once, out=%sums)
+  free %b.s
+  free %c.s
+  free %counts.s
+  free %once.s
+  return %out, %sums
+}
+"""
+
+
+def compiled(text: str = PROGRAM, options: PyOptions = KEPT) -> CompiledProgram:
+    program = parse_program(text)
+    verify(program)
+    return py_wrapper.compile(bare_artifact(program), options)
+
+
+def expected(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    b = (x @ w).t() @ w
+    c = b + x
+    return (b * c + c).reshape(2, 8), c.reshape(-1)[:4]
+
+
+def assert_right(run: CompiledProgram) -> tuple[Any, ...]:
+    x, w = torch.randn(4, 4), torch.randn(4, 4)
+    got = run.boxed([x, w])
+    torch.testing.assert_close(got, expected(x, w))
+    return tuple(got)
+
+
+def test_text(update_golden: bool) -> None:
+    """Storages that follow each other share a block; what is zero only once has its own."""
+    text = without_version(py_wrapper.emit(bare_artifact(parse_program(PROGRAM)), KEPT).source)
+    if update_golden:
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_calls_find_the_buffers_of_earlier_ones_and_results_are_the_callers() -> None:
+    run = compiled()
+    first = assert_right(run)
+    before = [t.clone() for t in first]
+    assert_right(run)
+    assert all(map(torch.equal, first, before))
+
+
+def test_a_first_call_in_inference_mode_leaves_buffers_for_all() -> None:
+    run = compiled()
+    with torch.inference_mode():
+        assert_right(run)
+    assert_right(run)
+
+
+def test_threads_have_buffers_of_their_own() -> None:
+    run, errors = compiled(), []
+
+    def many() -> None:
+        try:
+            for _ in range(200):
+                assert_right(run)
+        except AssertionError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=many) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+def test_a_call_that_fails_costs_a_set_of_buffers_and_nothing_else() -> None:
+    run = compiled()
+    assert_right(run)
+    with pytest.raises(ExecutionError):
+        run.boxed([torch.randn(4, 4), torch.randn(5, 4)])
+    assert_right(run)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [PROGRAM.replace("  free %a.s\n", "  resize_storage %a, 64\n  free %a.s\n"), STREAMS],
+    ids=["memory that changes its size", "several streams"],
+)
+def test_nothing_is_kept(text: str) -> None:
+    source = py_wrapper.emit(bare_artifact(parse_program(text)), KEPT).source
+    assert "new_buffers" not in source
+    assert "empty_c" in source
+
+
+def test_symbolic_sizes_are_allocated_by_each_call() -> None:
+    text = """wir 0.1
+target cpu
+symbol s0 : int backed [2, 1024] hint 8
+extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
+func @main(%x: f32[s0, 4], %w: f32[4, 4]) {
+  define s0 = size(%x, 0)
+  %a = alloc f32[s0, 4]
+  call aten::mm.out(%x, %w, out=%a)
+  %b = alloc f32[s0, 4]
+  call aten::mm.out(%a, %w, out=%b)
+  free %a.s
+  return %b
+}
+"""
+    assert "new_buffers" not in py_wrapper.emit(bare_artifact(parse_program(text)), KEPT).source
+    x, w = torch.randn(7, 4), torch.randn(4, 4)
+    torch.testing.assert_close(compiled(text).boxed([x, w])[0], x @ w @ w)
+
+
+def test_spare_buffers_belong_to_a_key() -> None:
+    made = iter(range(10))
+    spare = SpareBuffers(lambda: next(made))
+    assert [spare.take(1), spare.take(1), spare.take(2)] == [0, 1, 2]
+    spare.give(1, 0)
+    assert [spare.take(2), spare.take(1), spare.take(1)] == [3, 0, 4]
+    spare.give(None, 4)  # recorded into a graph
+    assert spare.take(None) == 5
