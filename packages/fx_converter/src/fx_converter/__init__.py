@@ -1,6 +1,7 @@
 """Wrapper IR to torch.fx graphs that are complete, travel between processes, and run fast."""
 
 from fx_converter.boxed import boxed_call, boxed_source
+from fx_converter.compilers import GraphCompiler
 from fx_converter.converter import convert
 from fx_converter.emitter import EMITTER, FxEmitter, compile
 from fx_converter.options import FxOptions
@@ -10,6 +11,7 @@ __all__ = [
     "EMITTER",
     "FxEmitter",
     "FxOptions",
+    "GraphCompiler",
     "boxed_call",
     "boxed_source",
     "compile",

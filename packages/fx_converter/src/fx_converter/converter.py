@@ -9,6 +9,7 @@ from torch import Tensor, fx
 
 from fx_converter import targets
 from fx_converter._compat import caller
+from fx_converter.compilers import find_compiler
 from fx_converter.constants import load_constants
 from fx_converter.convention import ModelCodeGen
 from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope
@@ -37,6 +38,8 @@ def convert(artifact: Artifact, options: FxOptions | None = None) -> fx.GraphMod
     refuse_unsupported(artifact.signature)
     constants = load_constants(artifact)
     scope = ProgramScope(program, options, KernelTargets(artifact, options), constants, caller())
+    compiler = find_compiler(program.target.device.type, options.compilers)
+    scope.lowerings = compiler.lowerings if compiler is not None else {}
     graph, attributes = _convert_function(program.main, Callee(program.main.name), scope)
     origin = Origin(artifact=artifact, options=options, constants=constants, fakes=scope.fakes)
     return finish_module(make_module(graph, attributes, "WrapperGraph"), origin)
@@ -61,7 +64,9 @@ def _convert_function(
         scope.call(targets.check_groups, list(groups))
     for position in range(len(function.body)):
         op = scope.enter(position)
-        CONVERTERS[type(op)](op, scope)
+        lowering = program.lowerings.get(type(op))
+        if lowering is None or not lowering(op, scope):
+            CONVERTERS[type(op)](op, scope)
     return scope.graph, scope.attributes
 
 

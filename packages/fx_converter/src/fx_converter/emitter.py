@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from torch import fx
 
-from fx_converter._compat import caller
+from fx_converter._compat import caller, without_autograd
 from fx_converter.boxed import boxed_call
+from fx_converter.compilers import find_compiler
 from fx_converter.converter import convert
 from fx_converter.options import FxOptions
 from fx_converter.saving import save
@@ -21,9 +24,27 @@ __all__ = ["EMITTER", "FxEmitter", "compile"]
 
 def compile(artifact: Artifact, options: FxOptions | None = None) -> CompiledProgram:
     """A callable with the model's own signature and result structure; its attribute `boxed` takes `main`'s flat arguments
-    in a list, which it empties, and returns a tuple. Raises what `convert` raises."""
+    in a list, which it empties, and returns a tuple. Nothing is recorded for autograd, and autocast does not apply.
+
+    The graph goes to the compiler of the program's device, where there is one. Raises what `convert` raises, and what
+    the compiler raises.
+    """
+    options = replace(options or FxOptions(), convention="flat")
     module = convert(artifact, options)
-    return signature_call(artifact.signature, boxed_call(module), caller())
+    compiler = find_compiler(artifact.program.target.device.type, options.compilers)
+    boxed = boxed_call(module) if compiler is None else _boxed(compiler.compile_graph(module))
+    return signature_call(artifact.signature, boxed, caller())
+
+
+def _boxed(run: Callable[..., tuple[Any, ...]]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """A compiler's callable over a list, which is emptied."""
+
+    def flat(args: list[Any]) -> tuple[Any, ...]:
+        held = tuple(args)
+        args.clear()
+        return tuple(run(*held))
+
+    return lambda args: without_autograd(flat, args)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from fx_converter.errors import ConvertError
 from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.runtime import FindRuntime
+
+if TYPE_CHECKING:
+    from fx_converter.compilers import GraphCompiler
 
 __all__ = ["Convention", "FxOptions", "KernelCalls"]
 
@@ -26,7 +30,8 @@ class FxOptions:
     `convention`: whether the graph module is called with the model's own arguments ("model") or with the program's flat
     ones. `assertions` keeps the program's run-time checks as nodes. `check_results` holds what operators return against
     its declared layout. `fake_mode` is where fake values in `node.meta["val"]` live; None makes a mode from the program's
-    symbols. `find_runtime` finds the runtimes of kernels. Raises ConvertError FX103 for other values.
+    symbols. `find_runtime` finds the runtimes of kernels. `compilers` are those that `compile` hands
+    graphs to, by type of device; None takes the installed ones. Raises ConvertError FX103 for other values.
     """
 
     kernel_calls: KernelCalls = "direct"
@@ -35,6 +40,7 @@ class FxOptions:
     check_results: bool = True
     fake_mode: FakeTensorMode | None = None
     find_runtime: FindRuntime = kernel_runtime
+    compilers: Mapping[str, GraphCompiler] | None = None
 
     def __post_init__(self) -> None:
         for name, held, choices in (

@@ -8,7 +8,7 @@ from typing import Any, cast
 from wrapper_ir.errors import PluginError
 from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, Machine
 
-__all__ = ["emitter", "emitter_names", "frontend", "kernel_runtime", "machine", "plugin_names"]
+__all__ = ["emitter", "emitter_names", "frontend", "kernel_runtime", "machine", "plugin", "plugin_names"]
 
 
 def plugin_names(group: str) -> tuple[str, ...]:
@@ -16,7 +16,9 @@ def plugin_names(group: str) -> tuple[str, ...]:
     return tuple(sorted({e.name for e in entry_points(group=f"wrapper_ir.{group}")}))
 
 
-def _find(group: str, name: str) -> object:
+def plugin(group: str, name: str) -> object:
+    """What is registered under `name` in the entry-point group `wrapper_ir.<group>`; packages may have groups of their own.
+    Raises PluginError WIR901, WIR902, WIR903."""
     full = f"wrapper_ir.{group}"
     found: tuple[EntryPoint, ...] = tuple(entry_points(group=full, name=name))
     values = {e.value for e in found}
@@ -41,7 +43,7 @@ def _find(group: str, name: str) -> object:
 
 def emitter(name: str) -> Emitter[Any]:  # Any: each emitter has its own result type
     """The emitter registered under `name`; raises PluginError WIR901, WIR902, WIR903."""
-    return cast("Emitter[Any]", _find("emitters", name))  # entry points are untyped
+    return cast("Emitter[Any]", plugin("emitters", name))  # entry points are untyped
 
 
 def emitter_names() -> tuple[str, ...]:
@@ -51,14 +53,14 @@ def emitter_names() -> tuple[str, ...]:
 
 def frontend(name: str) -> Frontend:
     """The frontend registered under `name`; raises PluginError."""
-    return cast("Frontend", _find("frontends", name))  # entry points are untyped
+    return cast("Frontend", plugin("frontends", name))  # entry points are untyped
 
 
 def kernel_runtime(kind: str) -> KernelRuntime:
     """The runtime for kernels of this kind; raises PluginError."""
-    return cast("KernelRuntime", _find("kernel_runtimes", kind))  # entry points are untyped
+    return cast("KernelRuntime", plugin("kernel_runtimes", kind))  # entry points are untyped
 
 
 def machine(name: str) -> Machine[Any]:  # Any: each machine has its own tensor type
     """The machine registered under `name`; raises PluginError."""
-    return cast("Machine[Any]", _find("machines", name))  # entry points are untyped
+    return cast("Machine[Any]", plugin("machines", name))  # entry points are untyped

@@ -17,7 +17,7 @@ from fx_converter.options import FxOptions
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Item, Sym
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import AllocStorage, Arg, Complex, Define, Op, Provenance, Unpack, View
+from wrapper_ir.ops import AllocStorage, Arg, Complex, Define, Op, OpBase, Provenance, Unpack, View
 from wrapper_ir.program import Program
 from wrapper_ir.runtime import TorchCaller
 from wrapper_ir.types import DType, ScalarType, TensorType
@@ -61,6 +61,8 @@ class ProgramScope:
         self.constants = constants
         self.caller = caller
         self.fakes = FakeValues(program, options.fake_mode)
+        self.lowerings: Mapping[type[OpBase], Callable[[Any, FunctionScope], bool]] = {}
+        """Ops that somebody else converts."""
         self._provenance: dict[Provenance, dict[str, Any]] = {}
         self.modules: dict[Callee, fx.GraphModule | None] = {}
         """Modules of called functions; None while one is made."""
