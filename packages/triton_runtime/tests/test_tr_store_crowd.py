@@ -18,6 +18,8 @@ PRELUDE = """
     package = types.ModuleType("triton_runtime")
     package.__path__ = list(importlib.util.find_spec("triton_runtime").submodule_search_locations)
     sys.modules["triton_runtime"] = package
+    from triton_runtime.folders import usable_folder
+    from triton_runtime.settings import Settings
     from triton_runtime.store import EntryKind, Store, StoreOptions
 
     root = pathlib.Path(sys.argv[1])
@@ -206,6 +208,11 @@ def test_full_disk_and_read_only_disk_give_the_fallback_and_one_warning(tmp_path
             result[name] = {"right": all(served), "warnings": [str(w.message) for w in seen],
                             "stored": counts.stored, "unwritten": counts.unwritten, "damaged": counts.damaged}
         visit("full", 0)
+        settings = Settings(cache_dir=disk / "cache", fallback_dir=root / "fallback", jobs=1)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            result["folder"] = usable_folder(settings, "x").is_relative_to(root / "fallback")
+            result["said"] = [str(w.message) for w in seen]
         result["temporary"] = [str(p) for p in disk.glob("cache/1/*/*/.*")]
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         begin = time.monotonic()
@@ -229,6 +236,8 @@ def test_full_disk_and_read_only_disk_give_the_fallback_and_one_warning(tmp_path
         assert len(seen["warnings"]) == 1, name
         assert "TR401" in seen["warnings"][0]
         assert why in seen["warnings"][0]
+    assert found["folder"]
+    assert "No space left on device" in found["said"][0]
     assert found["temporary"] == []
     assert found["old"], "a read-only folder is still read"
     assert found["seconds"] < 2, "nobody waits for locks that cannot be had"

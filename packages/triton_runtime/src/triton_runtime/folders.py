@@ -13,6 +13,9 @@ from triton_runtime.settings import Settings
 
 __all__ = ["usable_folder"]
 
+_ROOM = 256 << 10
+"""Bytes: more than the source of a kernel takes."""
+
 
 def usable_folder(settings: Settings, name: str) -> Path:
     """The folder `name` of the cache, made where it is missing; of the fallback's, with a warning, where it cannot be
@@ -41,7 +44,9 @@ def usable_folder(settings: Settings, name: str) -> Path:
 def _problem(folder: Path) -> OSError | None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_ROOM))  # a full disk makes files, but none with contents
+            file.flush()
             return None
     except OSError as problem:
         return problem

@@ -84,7 +84,7 @@ def tune_artifact(
                 RuntimeWarning,
                 stacklevel=3,
             )
-    where = place_of(artifact.program.target.device)
+    where = runtime.options.where or place_of(artifact.program.target.device)
     return replay_artifact(artifact, tuner.record, where=where, given=given)
 
 

@@ -172,7 +172,7 @@ class TritonRuntime:
     def _book(self, target: Target, world: _World) -> Book:
         with self._lock:
             if target not in world.books:
-                where = place_of(target.device)
+                where = self.options.where or place_of(target.device)
                 world.books[target] = Book(where, record=self.options.record, gather=self.options.gather)
             return world.books[target]
 

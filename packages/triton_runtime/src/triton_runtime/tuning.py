@@ -40,7 +40,7 @@ class Tuning:
         self, options: TritonOptions, store: Store, book: Book, loader: Loader, device: Device
     ) -> None:
         self._options, self._store, self._book, self._loader = options, store, book, loader
-        self._timer = timer_for(device)
+        self._timer = options.timer or timer_for(device)
         self._tuner = Tuner(
             loader.load_each,
             self._timer,

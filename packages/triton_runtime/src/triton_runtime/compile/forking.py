@@ -71,6 +71,10 @@ class Forker:
         with self._lock:
             self._close()
 
+    def __del__(self) -> None:
+        if self._owner == os.getpid():
+            self._close()
+
     def _ask(self, request: Mapping[str, object], files: Sequence[int]) -> int | None:
         with self._lock:
             if self._owner != os.getpid():  # we are a copy of the process that it belongs to

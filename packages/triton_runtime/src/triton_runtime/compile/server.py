@@ -57,6 +57,7 @@ def main() -> None:
             found, files = request
             answer = _reaped(found["reap"]) if "reap" in found else _forked(found, files, control)
             control.sendall(json.dumps(answer).encode() + b"\n")
+    os._exit(0)  # an interpreter that has loaded torch may take seconds to leave by itself
 
 
 def _reaped(pid: int) -> int | None:
