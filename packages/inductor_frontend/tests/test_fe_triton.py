@@ -28,7 +28,7 @@ from tests import zoo
 from wrapper_ir.expr import print_expr
 from wrapper_ir.json_form import from_json, to_json
 from wrapper_ir.kernels import Access, Derivation, TritonKernel, content_hash
-from wrapper_ir.ops import AllocPurpose, AllocStorage, Copy, Launch, ZeroMode
+from wrapper_ir.ops import AllocPurpose, AllocStorage, CallExtern, Copy, Launch, ZeroMode
 from wrapper_ir.program import Program
 from wrapper_ir.text import parse_program, print_program
 from wrapper_ir.types import Device, DType, TensorType
@@ -65,6 +65,26 @@ def the_kernel(program: Program) -> TritonKernel:
     (kernel,) = program.kernels
     assert isinstance(kernel, TritonKernel)
     return kernel
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_products_decompose_as_on_the_device(trained: bool) -> None:
+    """Upstream makes one matrix of a batch where the other operand wants gradients, as weights do."""
+
+    class Product(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(16, 8), requires_grad=trained)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ self.weight
+
+    x = torch.randn(3, 4, 16).transpose(0, 1)
+    here, there = (capture(Product(), (x,), target=target).program for target in (None, "cuda:sm_90"))
+    product = "aten::mm.out" if trained else "aten::bmm.out"
+    for program in (here, there):
+        called = {op.target for op in program.main.body if isinstance(op, CallExtern)}
+        assert product in called
 
 
 def test_vector_instructions_of_this_machine_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,6 +91,9 @@ def test_errors_of_the_driver(fake: FakeCuda) -> None:
         fake.fail(function, 1)
         with pytest.raises(DriverError, match=rf"TR505.*could not {what}: CUDA_ERROR_INVALID_VALUE"):
             load(fake.driver(), *VECTOR, shared_bytes=100_000)
+    fake.fail("cuFuncSetAttribute", 1)
+    with pytest.raises(DriverError, match="takes 100000 bytes of shared memory a block"):
+        load(fake.driver(), *VECTOR, shared_bytes=100_000)
     load(fake.driver(), *VECTOR, shared_bytes=100_000)(x, x, 64)
     with pytest.raises(DriverError, match=r"TR505.*find the function"):
         load(fake.driver(), *VECTOR, symbol="elsewhere")

@@ -8,7 +8,7 @@ import torch
 from torch._subclasses import FakeTensor
 
 from inductor_frontend.cache.operators import NoCanonicalForm
-from inductor_frontend.constants import tensor_data
+from inductor_frontend.constants import on_host, tensor_data
 
 __all__ = ["constant_text", "fake_text", "input_text"]
 
@@ -44,7 +44,7 @@ def constant_text(tensor: object) -> str:
     assert isinstance(tensor, torch.Tensor)
     if isinstance(tensor, FakeTensor):
         raise NoCanonicalForm("a constant without bytes")
-    digest = hashlib.sha256(tensor_data("constant", tensor).buffer).hexdigest()
+    digest = hashlib.sha256(tensor_data("constant", on_host(tensor)).buffer).hexdigest()
     return f"constant {fake_text(tensor)} {digest}"
 
 

@@ -226,8 +226,9 @@ def _surely_equal(a: Any, b: Any) -> bool:
 def _cudnn_sizes(call: AttentionCall, gpu: GpuProperties) -> bool:
     size, values = call.query.size(3), call.value.size(3)
     limit = 128
-    hopper = (gpu.major, gpu.minor) == (9, 0) or gpu.major == 10
-    if hopper and gpu.cudnn >= 91100 and holds(size == 192) and holds(values == 128):
+    if (gpu.major, gpu.minor) == (9, 0) and gpu.cudnn >= 91000:
+        limit = 256
+    elif gpu.major == 10 and gpu.cudnn >= 91100 and holds(size == 192) and holds(values == 128):
         limit = 192
     if not all(holds(n <= limit) and holds(n % 8 == 0) for n in (size, values)):
         return False

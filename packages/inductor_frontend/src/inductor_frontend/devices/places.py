@@ -39,13 +39,13 @@ class _Moved:
         return self._real.get(id(tensor), tensor)
 
     def _fake(self, value: torch.Tensor) -> torch.Tensor:
-        # Upstream's autograd has no CUDA guard on a machine without CUDA; nothing here differentiates.
         fake = self.mode.from_tensor(value.detach(), static_shapes=True)
         assert isinstance(fake, FakeTensor)
         fake.fake_device = self.device
-        return (
-            torch.nn.Parameter(fake, requires_grad=False) if isinstance(value, torch.nn.Parameter) else fake
-        )
+        # Upstream decomposes products by whether gradients are wanted.
+        if isinstance(value, torch.nn.Parameter):
+            return torch.nn.Parameter(fake, requires_grad=value.requires_grad)
+        return fake.requires_grad_(value.requires_grad)
 
 
 @contextmanager

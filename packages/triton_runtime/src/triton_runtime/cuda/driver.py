@@ -100,7 +100,7 @@ class CudaDriver:
             binary.image,
             facts.symbol,
             launchable.kernel.name,
-            Explainer(launchable.kernel, where),
+            Explainer(launchable.kernel, where, facts.shared_bytes),
             (where.index or 0, *device_number(where), self.options.check_args),
             (
                 facts.num_warps * facts.warp_size,

@@ -22,6 +22,8 @@ class Explainer:
 
     kernel: TritonKernel
     device: Device
+    shared_bytes: int = 0
+    """What a block of the kernel's config takes."""
 
     # Any: whatever somebody passed
     def __call__(self, reason: str, position: int, value: Any) -> NoReturn:
@@ -98,6 +100,11 @@ class Explainer:
             )
         if what in ("launch", "describe a tensor"):
             raise LaunchError("TR308", message, hint)
+        if what == "reserve shared memory":
+            hint = hint or (
+                f"its config takes {self.shared_bytes} bytes of shared memory a block; choose one with smaller blocks or fewer "
+                "stages (tuning leaves out what does not fit)"
+            )
         raise DriverError("TR505", message, hint or "was it compiled for this device, and does it fit on it?")
 
 
