@@ -8,9 +8,11 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
+import fx_converter
 import inductor_frontend
 import py_wrapper
 import wrapper_ir
+from fx_converter.options import KernelCalls
 from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.zoo import ZOO, Case
 from wrapper_ir.artifact import Artifact
@@ -56,6 +58,20 @@ def test_equals_eager(name: str) -> None:
             got = tensors(outputs)
             assert {x.device for x in got} == {x.device for x in want}
             torch.testing.assert_close(got, want, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("form", ["direct", "hop"])
+@pytest.mark.parametrize("name", ["mlp", "gpt2", "bert"])
+def test_graphs_equal_eager(name: str, form: KernelCalls) -> None:
+    """FX graphs; in the form `hop` Triton itself compiles and launches the kernels."""
+    case = ZOO[name]()
+    options = fx_converter.FxOptions(kernel_calls=form)
+    run = fx_converter.compile(captured(case), options)
+    args, kwargs = on_device(case.args), on_device(case.kwargs or {})
+    with torch.no_grad():
+        want = tensors(case.model.cuda()(*args, **kwargs))
+        for _ in range(2):
+            torch.testing.assert_close(tensors(run(*args, **kwargs)), want, rtol=TOLERANCE, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("name", ["mlp", "gpt2"])

@@ -7,6 +7,7 @@ What no target can do is wrapper_ir's NotSupportedError (WIR91n), what fails at 
 | FX101 | a program is not valid: `wrapper_ir.verify` says why |
 | FX102 | a constant has no data, or too little |
 | FX103 | an option has a value that it cannot have |
+| FX104 | the source of a Triton kernel does not load |
 | FX105 | a graph interpreter cannot give the model's outputs |
 | FX201 | a graph cannot be saved: a file cannot name what it calls or holds |
 | FX202 | a saved graph is damaged, or there is none in the file |

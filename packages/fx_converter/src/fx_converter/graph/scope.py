@@ -221,6 +221,17 @@ class FunctionScope:
         """The numbers of a shape."""
         return tuple(self.calculate(e) for e in exprs)
 
+    def sizes(self, exprs: Sequence[Expr], numbers: Mapping[str, Any]) -> list[Any]:
+        """Sizes over numbers that are there already: nodes, or plain ones, by the names in the expressions."""
+
+        def leaf(e: Expr) -> Any:
+            if isinstance(e, Sym) and e.name in numbers:
+                return numbers[e.name]
+            raise self.invalid(f"a grid needs {e}, which the launch does not give")
+
+        calculate = Calculator(leaf, self.apply)
+        return [calculate(e) for e in exprs]
+
     def known(self, exprs: Sequence[Expr]) -> bool:
         """Whether all symbols in these have values here."""
         return all(e.free_symbols <= self.symbols.keys() for e in exprs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from torch import fx
@@ -11,10 +11,13 @@ from fx_converter.errors import SavedGraphError
 from fx_converter.kernels.direct import LoadedTarget
 from fx_converter.kernels.identity import kernel_hash
 from fx_converter.kernels.registered import registered_operator
+from fx_converter.kernels.triton_form import TritonForm, triton_kernel_wrapper_mutation
 from fx_converter.options import FxOptions
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import KernelDef, needed
+from wrapper_ir.expr import Expr
+from wrapper_ir.kernels import KernelDef, TritonKernel, needed
 from wrapper_ir.ops import Launch
+from wrapper_ir.program import Program
 from wrapper_ir.runtime.kernels import load_kernels
 
 __all__ = ["KernelTargets"]
@@ -25,8 +28,12 @@ Target = Callable[..., Any]  # Any: tensors and numbers
 
 class _Graph(Protocol):
     # Any: arguments and fake values of nodes
-    def call(self, target: Callable[..., Any], *args: Any, val: Any = None) -> fx.Node:
+    def call(self, target: Callable[..., Any], *args: Any, val: Any = None, **kwargs: Any) -> fx.Node:
         """A call."""
+        ...
+
+    def sizes(self, exprs: Sequence[Expr], numbers: Mapping[str, Any]) -> list[Any]:
+        """Sizes over numbers that are there already."""
         ...
 
 
@@ -51,6 +58,14 @@ class KernelTargets:
         missing = set(hashes or ()) - set(self._kernels)
         if missing:
             raise SavedGraphError("FX202", f"the file has no kernel {sorted(missing)[0]}")
+        self._forms = {
+            hash: TritonForm(kernel, hash)
+            for hash, kernel in self._kernels.items()
+            if isinstance(kernel, TritonKernel) and _as_triton(program, options)
+        }
+        for form in self._forms.values():
+            form.function()  # before any is entered into torch's tables
+        names = {name for name, hash in self._hashes.items() if hash not in self._forms}
         self._loaded = load_kernels(
             needed(program.kernels, names), program.target, options.find_runtime, artifact.binaries
         )
@@ -64,6 +79,8 @@ class KernelTargets:
     def by_hash(self, hash: str, form: str) -> Target:
         """The call target of the kernel with this content."""
         found = self._targets.get((hash, form))
+        if hash in self._forms:
+            return triton_kernel_wrapper_mutation
         if found is None:
             kernel = self._kernels[hash]
             launch = self._loaded[kernel.name]
@@ -77,4 +94,27 @@ class KernelTargets:
     # Any: nodes and numbers
     def call(self, kernel: KernelDef, args: list[Any], grid: list[Any], scope: _Graph) -> fx.Node:
         """The node that launches a kernel."""
-        return scope.call(self.by_hash(self.hash_of(kernel), self._form), *args, *grid)
+        hash = self.hash_of(kernel)
+        form = self._forms.get(hash)
+        if form is None:
+            return scope.call(self.by_hash(hash, self._form), *args, *grid)
+        given = dict(zip((p.name for p in kernel.params), args, strict=True))
+        numbers = given | dict(zip(form.kernel.grid_params, grid, strict=True))
+        return scope.call(
+            triton_kernel_wrapper_mutation,
+            **form.ids(),
+            grid=[form.grid(numbers, scope)],
+            tma_descriptor_metadata=form.blocks(),
+            kwargs={p.name: given[p.name] for p in form.given()},
+        )
+
+    def ids(self, hash: str) -> dict[str, int]:
+        """The integers that stand for a Triton kernel in this process; none for other kernels."""
+        form = self._forms.get(hash)
+        return {} if form is None else form.ids()
+
+
+def _as_triton(program: Program, options: FxOptions) -> bool:
+    """Whether Triton kernels are called as torch calls them: on devices. On the CPU an interpreter runs them, which is a
+    kernel runtime like others."""
+    return options.kernel_calls == "hop" and program.target.device.type != "cpu"

@@ -12,6 +12,7 @@ from torch import Tensor, fx
 from fx_converter.errors import SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.kernels import NAMESPACE, LoadedTarget
+from fx_converter.kernels.triton_form import TRITON_IDS, triton_kernel_wrapper_mutation
 from fx_converter.saving.functions import NAMES_OF_FUNCTIONS
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import print_expr
@@ -53,12 +54,19 @@ def _node(node: fx.Node, fakes: FakeValues) -> dict[str, Any]:
         "name": node.name,
         "target": _target(node) if node.op == "call_function" else str(node.target),
         "args": [_argument(arg, node) for arg in node.args],
-        "kwargs": {name: _argument(arg, node) for name, arg in node.kwargs.items()},
+        "kwargs": {
+            name: _argument(arg, node) for name, arg in node.kwargs.items() if name not in _of_process(node)
+        },
         "meta": {key: _strings(node.meta[key]) for key in META if key in node.meta},
     }
     if "val" in node.meta:
         made["val"] = _value(node.meta["val"], fakes)
     return made
+
+
+def _of_process(node: fx.Node) -> tuple[str, ...]:
+    """Arguments that mean something in this process only."""
+    return TRITON_IDS if node.target is triton_kernel_wrapper_mutation else ()
 
 
 def _strings(held: str | tuple[str, ...]) -> str | list[str]:
@@ -80,6 +88,8 @@ def _target(node: fx.Node) -> dict[str, str]:
         if target.namespace == NAMESPACE and "kernel_hash" in node.meta:
             return {"kernel": node.meta["kernel_hash"], "form": "hop"}
         return {"operator": _operator_name(target)}
+    if target is triton_kernel_wrapper_mutation and "kernel_hash" in node.meta:
+        return {"kernel": node.meta["kernel_hash"], "form": "triton"}
     if isinstance(target, torch._ops.HigherOrderOperator):
         return {"higher_order": target.name()}  # type: ignore[no-untyped-call]  # torch leaves it so
     if target in NAMES_OF_FUNCTIONS:

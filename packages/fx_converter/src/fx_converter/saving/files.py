@@ -204,7 +204,9 @@ class _Loader:
         for graph in graphs:
             for node in graph.nodes:
                 if isinstance(node.target, _Wanted):
-                    node.target = kernels.by_hash(node.target.hash, node.target.form)
+                    hash, form = node.target.hash, node.target.form
+                    node.target = kernels.by_hash(hash, form)
+                    node.kwargs = {**kernels.ids(hash), **node.kwargs}
         origin = Origin(
             artifact=self._artifact, options=self._options, constants=constants, fakes=self._fakes
         )
