@@ -118,3 +118,17 @@ def test_training_equals_eager(tmp_path: Path) -> None:
     got = step(torch.compile(case.model, backend="wrapper_ir", options={"cache": str(tmp_path)}))
     assert set(got[1]) == set(want[1])
     torch.testing.assert_close(got, want, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_reductions_along_rows_and_columns(dtype: torch.dtype) -> None:
+    """In one kernel, if the tensor is large: the columns are finished by an operator."""
+
+    def model(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (x * y).sum(-1), (x * y).sum(0), x.sum(0)
+
+    args = tuple(torch.randn(32768, 256, device="cuda", dtype=dtype) for _ in range(2))
+    artifact = capture(model, args)
+    assert "RSPLIT_SIZE" in print_program(artifact.program)
+    close = 2e-3 if dtype is torch.float32 else 2e-1
+    torch.testing.assert_close(py_wrapper.compile(artifact)(*args), model(*args), rtol=close, atol=close * 10)

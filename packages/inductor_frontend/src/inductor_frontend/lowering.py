@@ -28,6 +28,7 @@ from inductor_frontend._compat import decomposition_argument, shape_env_from_inp
 from inductor_frontend.control_hints import control_flow_hint
 from inductor_frontend.errors import ConversionError, at_node, upstream_step
 from inductor_frontend.hooks import RecordingGraph
+from inductor_frontend.hooks.partial import told_partials
 from inductor_frontend.resizes import check_resizes
 from inductor_frontend.snapshots import keep_old_values
 
@@ -78,6 +79,7 @@ def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) ->
             stack.enter_context(V.set_graph_handler(graph))
             # Descriptors of tensors that have been at the same address are none of this graph's.
             stack.enter_context(mock.patch.dict(ir.TMADescriptor._CACHE, clear=True))
+            stack.enter_context(told_partials())
             stack.enter_context(V.set_extern_kernel_nodes([]))
             graph.run(*inputs)
             graph.codegen()

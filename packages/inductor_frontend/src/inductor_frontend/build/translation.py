@@ -9,6 +9,7 @@ from inductor_frontend.build.input_symbols import check_layout
 from inductor_frontend.build.kernels import Kernels, KernelTable
 from inductor_frontend.build.memory import alias, allocate, reuse
 from inductor_frontend.build.nodes import call_node
+from inductor_frontend.build.partial import finish_reduction
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.build.triton_kernels import TritonKernels
 from inductor_frontend.hooks import Event
@@ -25,6 +26,7 @@ from inductor_frontend.hooks.events import (
     DefineMulti,
     DefineSize,
     DefineTriton,
+    FinishReduction,
     Reuse,
 )
 from wrapper_ir.ops import EnsureAligned, Provenance
@@ -63,6 +65,8 @@ def _event(scope: Scope, kernels: Kernels, triton: TritonKernels, event: Event) 
             triton.allocate(event)
         case CallTriton():
             triton.call(event)
+        case FinishReduction():
+            finish_reduction(scope, event)
         case CallNode():
             call_node(scope, event)
         case DefineSize():

@@ -27,6 +27,7 @@ __all__ = [
     "DefineSize",
     "DefineTriton",
     "Event",
+    "FinishReduction",
     "Reuse",
 ]
 
@@ -117,6 +118,19 @@ class AllocateWorkspace:
 
 
 @dataclass(frozen=True, slots=True)
+class FinishReduction:
+    """Partial results of the kernel that was called last become the buffer `name`: of its scratch memory `workspace`, the
+    `part`-th matrix of `splits` rows of `width` elements, float32, is reduced over its rows by `reduction` (sum, prod)."""
+
+    name: str
+    workspace: str
+    part: int
+    splits: sympy.Expr
+    width: sympy.Expr
+    reduction: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallNode:
     """An extern node: a library call, a copy, a check, a host computation."""
 
@@ -155,6 +169,7 @@ Event = (
     | DefineMulti
     | CallTriton
     | AllocateWorkspace
+    | FinishReduction
     | CallNode
     | DefineSize
     | CheckInput

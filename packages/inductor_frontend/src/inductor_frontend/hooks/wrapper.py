@@ -6,7 +6,7 @@ Every hook that upstream may call is either overridden here with a recording, or
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any
 
 import sympy
 from torch._inductor import config, ir
@@ -29,12 +29,13 @@ from inductor_frontend.hooks.events import (
     DefineSize,
     DefineTriton,
     Event,
+    FinishReduction,
     Reuse,
 )
 from inductor_frontend.hooks.kernels import kernel_nodes, translation_unit, triton_module
 from inductor_frontend.hooks.multi import RecordingMultiKernels
 
-__all__ = ["RecordingWrapper", "record_own_kernel"]
+__all__ = ["RecordingWrapper", "expect_partials", "record_own_kernel"]
 
 
 def _list(values: Any) -> list[Any]:  # Any: upstream's arguments
@@ -75,11 +76,19 @@ def record_own_kernel(wrapper: RecordingWrapper, node: ir.UserDefinedTritonKerne
         wrapper._own = None
 
 
+def expect_partials(wrapper: RecordingWrapper, partials: Iterable[FinishReduction]) -> None:
+    """Says what the kernel that was just called leaves in part."""
+    wrapper._partials = tuple(partials)
+
+
 class RecordingWrapper(PythonWrapperCodegen):
     """Records one graph's wrapper as `events`. Parameters of hooks are upstream's; see the base class.
 
     `caller` is the wrapper of the graph that a subgraph belongs to: the kernels of a program are numbered together,
     and each source is defined once."""
+
+    _partials: tuple[FinishReduction, ...] = ()
+    """What the kernel that was called last leaves in part: upstream writes a line for each."""
 
     def __init__(self, caller: RecordingWrapper | None = None) -> None:
         self.caller = caller
@@ -145,8 +154,16 @@ class RecordingWrapper(PythonWrapperCodegen):
         """Upstream's last call; the events are complete."""
         return self.events, None
 
-    def writeline(self, line: object) -> NoReturn:
-        """Refuses: whatever arrives here has no typed form."""
+    def writeline(self, line: object) -> None:
+        """Refuses what has no typed form: all but the lines that are expected."""
+        first, *rest = self._partials or (None,)
+        if first is not None and str(line).startswith(f"{first.name} = {first.workspace}["):
+            self._partials = tuple(rest)
+            buffer = V.graph.get_buffer(first.name)
+            assert isinstance(buffer, ir.Buffer), "a result of this graph, no input"
+            self.codegen_allocation(buffer)
+            self.events.append(first)
+            return
         raise HookError(
             "FE201",
             f"upstream wrote a wrapper line of type {type(line).__name__} that capture has no typed form for: "
