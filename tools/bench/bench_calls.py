@@ -3,8 +3,8 @@
 Usage: `python -m tools.bench.bench_calls [--write] [NAME ...]`. Prints a table of ratios; `--write` also writes
 `docs/benchmarks/calls.md`, prediction first.
 
-Four comparisons for each model. A captured artifact (weights are its constants) against Inductor's wrapper (weights
-are arguments), both on flat arguments; the artifact called with the model's own signature against `torch.compile`'s
+Five comparisons for each model. A captured artifact (weights are its constants) against Inductor's wrapper (weights
+are arguments), both on flat arguments, and the same with `PyOptions(keep_buffers=True)`; the artifact called with the model's own signature against `torch.compile`'s
 callable; both compilers under `torch.compile`, with the same guards around; and the two wrappers on the very same flat
 arguments, weights included. All run the same kernels from the same graph.
 """
@@ -52,7 +52,7 @@ def _boxed_calls(case: Case) -> tuple[Boxed, Boxed, list[Any]]:
 
 
 def measure(case: Case) -> dict[str, Ratio]:
-    """The three comparisons of one model."""
+    """The comparisons of one model."""
     kwargs = dict(case.kwargs or {})
     with torch.no_grad():
         ours, theirs, flat = _boxed_calls(case)
@@ -61,12 +61,16 @@ def measure(case: Case) -> dict[str, Ratio]:
         stock = torch.compile(case.model)
         through = torch.compile(case.model, backend="wrapper_ir")
         compiled = compare(lambda: through(*case.args, **kwargs), lambda: stock(*case.args, **kwargs))
-        ahead = py_wrapper.compile(inductor_frontend.capture(case.model, case.args, kwargs))
+        artifact = inductor_frontend.capture(case.model, case.args, kwargs)
+        ahead = py_wrapper.compile(artifact)
         leaves = [*case.args, *kwargs.values()]
+        kept = py_wrapper.compile(artifact, py_wrapper.PyOptions(keep_buffers=True))
         flat_call = compare(lambda: ahead.boxed(list(leaves)), lambda: theirs(list(flat)))
+        kept_call = compare(lambda: kept.boxed(list(leaves)), lambda: theirs(list(flat)))
         whole = compare(lambda: ahead(*case.args, **kwargs), lambda: stock(*case.args, **kwargs))
     return {
         "captured artifact / Inductor's wrapper": flat_call,
+        "the same with kept buffers": kept_call,
         "captured artifact / torch.compile": whole,
         "both under torch.compile": compiled,
         "both wrappers on the same arguments": bare,

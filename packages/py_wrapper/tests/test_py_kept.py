@@ -167,3 +167,18 @@ def test_spare_buffers_belong_to_a_key() -> None:
     assert [spare.take(2), spare.take(1), spare.take(1)] == [3, 0, 4]
     spare.give(None, 4)  # recorded into a graph
     assert spare.take(None) == 5
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="the program runs on a CUDA device, and there is none"
+)
+def test_on_a_device() -> None:
+    """Workspaces among the kept memory: one that each call zeroes, and one that is zero once."""
+    major, minor = torch.cuda.get_device_capability()
+    run = compiled(PROGRAM.replace("target cpu", f'target cuda:0 arch "sm_{major}{minor}"'))
+    for _ in range(3):
+        x, w = torch.randn(4, 4), torch.randn(4, 4)
+        got = run.boxed([x.cuda(), w.cuda()])
+        assert {t.device.type for t in got} == {"cuda"}
+        torch.testing.assert_close(tuple(t.cpu() for t in got), expected(x, w), rtol=1e-3, atol=1e-3)

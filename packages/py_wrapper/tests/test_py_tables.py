@@ -37,8 +37,15 @@ def _args(name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     a, b, c = torch.randn(4, 5), torch.randn(5, 6), torch.randn(4, 6)
     batch = (torch.randn(2, 4, 6), torch.randn(2, 4, 5), torch.randn(2, 5, 6))
     image = (torch.randn(1, 3, 8, 8), torch.randn(4, 3, 3, 3), torch.randn(4))
+    heads = (torch.randn(1, 2, 4, 8),) * 3
     base = name.partition("::")[2].partition(".")[0]
     table: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+        # for devices that are not here: what it makes, without its elements
+        "_scaled_dot_product_efficient_attention": (
+            (*(x.to("meta") for x in heads), None, False),
+            {"scale": 0.5},
+        ),
+        "_scaled_dot_product_flash_attention_for_cpu": ((*heads, 0.0, True), {"scale": 0.5}),
         "addmm": ((c, a, b), {"beta": 2, "alpha": 3}),
         "baddbmm": (batch, {"beta": 2, "alpha": 3}),
         "bmm": (batch[1:], {}),

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 __all__ = ["FAST_CALLS"]
 
 FAST_CALLS: Mapping[str, str] = {
+    "aten::_scaled_dot_product_efficient_attention": "torch._scaled_dot_product_efficient_attention",
+    "aten::_scaled_dot_product_flash_attention_for_cpu": "torch._scaled_dot_product_flash_attention_for_cpu",
     "aten::addmm": "torch.addmm",
     "aten::addmm.out": "torch.addmm",
     "aten::baddbmm": "torch.baddbmm",
