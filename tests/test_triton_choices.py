@@ -3,6 +3,7 @@ eager mode computes."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -11,13 +12,18 @@ import torch
 from torch import nn
 
 import py_wrapper
+import wrapper_ir
 from inductor_frontend import CaptureOptions, capture
-from py_wrapper import PyOptions
+from py_wrapper import TORCH_MACHINE, PyOptions
 from tests import zoo
-from triton_runtime import TritonOptions, TritonRuntime
+from triton_runtime import KernelError, TritonOptions, TritonRuntime
 from triton_runtime.choose import ChoiceOptions, Pick
+from triton_runtime.tune.measure import MeasureOptions
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import MultiKernel, TritonKernel
+from wrapper_ir.interp import call
+from wrapper_ir.kernels import MultiKernel, OperatorKernel, TritonKernel, content_hash
+from wrapper_ir.passes import with_choices
+from wrapper_ir.program import Target
 
 pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
 
@@ -94,3 +100,55 @@ def test_templates_of_other_sizes(hints: tuple[int, ...]) -> None:
     for rows in (1, 20, 300):
         x = torch.randn(rows, 64)
         torch.testing.assert_close(compiled(x, y), (x @ y).relu(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("force", [0, 1], ids=["operator", "template"])
+@pytest.mark.parametrize("name", ["a layer", "batched", "scaled", "of parts", "a convolution"])
+def test_candidates(name: str, force: int) -> None:
+    model, args = PRODUCTS[name]
+    options = CaptureOptions(cpu_kernels="triton", products="candidates")
+    artifact = capture(model, args, options=options)
+    assert any(isinstance(k, OperatorKernel) for k in artifact.program.kernels)
+    picks: list[Pick] = []
+    with torch.no_grad():
+        got = running(artifact, picks, force)(*args)
+        torch.testing.assert_close(got, model(*args), rtol=1e-4, atol=1e-4)
+    assert [p.index for p in picks] == [force]
+
+
+def test_an_operator_is_measured_beside_a_template_with_all_configs() -> None:
+    x, y = torch.randn(16, 16), torch.randn(16, 16)
+    options = CaptureOptions(cpu_kernels="triton", products="candidates")
+    artifact = capture(lambda x, y: x @ y, (x, y), options=options)
+    (template,) = (k for k in artifact.program.kernels if isinstance(k, TritonKernel))
+    assert len(template.configs) > 1
+    picks: list[Pick] = []
+    rounds = MeasureOptions(rounds=3, trial=1, warm_up=0)
+    choice = ChoiceOptions(stored=False, picked=picks.append, rounds=rounds)
+    runtime = TritonRuntime(options=TritonOptions(choice=choice))
+    compiled = py_wrapper.compile(artifact, PyOptions(find_runtime=lambda kind: runtime))
+    torch.testing.assert_close(compiled(x, y), x @ y, rtol=1e-4, atol=1e-4)
+    assert [p.chosen for p in picks] == ["operator_mm_0"]  # the interpreter is not faster than a library
+    tuned = [
+        entry for place, entry in runtime.record.entries.items() if place.kernel == content_hash(template)
+    ]
+    assert [len(entry.order) for entry in tuned] == [len(template.configs)]
+
+
+def test_a_chosen_operator_stands_alone() -> None:
+    """As tuning leaves it in a program."""
+    x, y = torch.randn(16, 16), torch.randn(16, 16)
+    options = CaptureOptions(cpu_kernels="triton", products="candidates")
+    artifact = capture(lambda x, y: x @ y, (x, y), options=options)
+    program = with_choices(artifact.program, {}, {"multi_kernel_0": 0})
+    assert [k.kind for k in program.kernels] == ["operator"]
+    alone = dataclasses.replace(artifact, program=program)
+    wrapper_ir.verify(alone)
+    torch.testing.assert_close(py_wrapper.compile(alone)(x, y), x @ y)
+    torch.testing.assert_close(call(alone, TORCH_MACHINE, (x, y), {}), x @ y)
+
+
+def test_an_operator_that_torch_does_not_have() -> None:
+    kernel = OperatorKernel(name="k", params=(), schema="aten::nothing(Tensor(a!) self) -> ()")
+    with pytest.raises(KernelError, match=r"TR111.*aten::nothing"):
+        TritonRuntime().load(kernel, Target())

@@ -20,7 +20,7 @@ from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.choose import ChoiceOptions, Pick
 from triton_runtime.tune import TuneOptions
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import MultiKernel, TritonConfig, TritonKernel
+from wrapper_ir.kernels import MultiKernel, OperatorKernel, TritonConfig, TritonKernel
 
 pytestmark = [
     pytest.mark.gpu,
@@ -144,3 +144,16 @@ def test_tuned_templates() -> None:
     model, args = PRODUCTS["batched"]
     artifact = for_this(model.cpu(), args, options=CaptureOptions(products="templates"))
     compare(running(artifact, TritonOptions(tune=TuneOptions())), model, args)
+
+
+@pytest.mark.parametrize("name", ["layers", "half precision", "convolution"])
+def test_candidates(name: str) -> None:
+    """The operator, the template, then the one that is measured to be faster, the template with all of its configs."""
+    model, args = PRODUCTS[name]
+    artifact = for_this(model.cpu(), args, options=CaptureOptions(products="candidates"))
+    assert any(isinstance(k, OperatorKernel) for k in artifact.program.kernels)
+    for force in (0, 1, None):
+        picks: list[Pick] = []
+        choice = ChoiceOptions(force=force, stored=False, picked=picks.append)
+        compare(running(artifact, TritonOptions(choice=choice)), model, args)
+        assert {p.why for p in picks} == {"measured" if force is None else "forced"}

@@ -15,16 +15,18 @@ from torch._inductor.virtualized import V
 from torch.nn.attention.flex_attention import flex_attention
 
 from inductor_frontend import CaptureOptions, capture
-from inductor_frontend.errors import HookError
+from inductor_frontend.build.operator_kernels import to_constant
+from inductor_frontend.errors import ConversionError, HookError
 from inductor_frontend.hooks.templates import call_choices
 from inductor_frontend.triton.definition import definition_of
 from inductor_frontend.triton.templates import merged_instances
 from wrapper_ir.expr import Int
 from wrapper_ir.json_form import from_json, to_json
-from wrapper_ir.kernels import Access, Choice, MultiKernel, TritonKernel
+from wrapper_ir.kernels import Access, Choice, KernelDef, MultiKernel, OperatorKernel, TritonKernel
 from wrapper_ir.ops import CallExtern, Launch
 from wrapper_ir.program import Program
 from wrapper_ir.text import parse_program, print_program
+from wrapper_ir.values import Value
 
 pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
 
@@ -218,3 +220,72 @@ class TestInstances:
         texts = [template_text("one", 16), template_text("two", 32, "return"), template_text("three", 64)]
         definitions = [definition_of(n, t) for n, t in zip(("one", "two", "three"), texts, strict=True)]
         assert [members for _, members in merged_instances(definitions)] == [(0, 2), (1,)]
+
+
+class TestCandidates:
+    """The library's operator and the templates, of which one is chosen where the program runs."""
+
+    OPTIONS = CaptureOptions(products="candidates")
+
+    def chosen(self, program: Program) -> tuple[MultiKernel, list[KernelDef]]:
+        (multi,) = (k for k in program.kernels if isinstance(k, MultiKernel))
+        by_name = {k.name: k for k in program.kernels}
+        return multi, [by_name[v.kernel] for v in multi.variants]
+
+    def test_an_operator_and_templates(self) -> None:
+        x, y = torch.randn(64, 32), torch.randn(32, 48)
+        program = offline(lambda x, y: (x @ y).relu(), x, y, options=self.OPTIONS)
+        multi, (operator, template) = self.chosen(program)
+        assert multi.choice is Choice.MEASURE
+        assert isinstance(operator, OperatorKernel)
+        assert operator.schema.startswith("aten::mm.out(")
+        assert isinstance(template, TritonKernel)
+        assert len(template.configs) > 5
+        assert [v.args for v in multi.variants] == [(0, 1, 2), (0, 1, 2)]
+        assert len(program.kernels) == 4  # nothing is fused with what is chosen
+        text = print_program(program)
+        assert parse_program(text) == program
+        assert from_json(to_json(program)) == program
+
+    def test_views_are_arguments_of_the_operator_alone(self) -> None:
+        program = offline(nn.Linear(32, 64, bias=False).eval(), torch.randn(16, 32), options=self.OPTIONS)
+        multi, _ = self.chosen(program)
+        assert [v.args for v in multi.variants] == [(0, 1, 2), (0, 1, 3)]
+        (launch,) = (op for op in program.main.body if isinstance(op, Launch))
+        view, weight = launch.args[2:]
+        assert isinstance(view, Value)
+        assert isinstance(weight, Value)
+        assert (view.name, weight.name) == ("weight.v", "weight")
+
+    def test_one_tensor_twice(self) -> None:
+        program = offline(lambda x: x @ x, torch.randn(64, 64), options=self.OPTIONS)
+        multi, _ = self.chosen(program)
+        assert [v.args for v in multi.variants] == [(0, 1, 2), (0, 1)]
+
+    def test_arguments_that_are_no_tensors(self) -> None:
+        b, x, y = torch.randn(5), torch.randn(20, 17), torch.randn(17, 5)
+        program = offline(
+            lambda b, x, y: torch.addmm(b, x, y, alpha=2, beta=3), b, x, y, options=self.OPTIONS
+        )
+        _, (operator, _) = self.chosen(program)
+        assert isinstance(operator, OperatorKernel)
+        assert dict(operator.constants) == {"alpha": 2, "beta": 3}
+
+    def test_a_convolution(self) -> None:
+        model, x = nn.Conv2d(4, 8, 3, padding=1, bias=False).eval(), torch.randn(2, 4, 9, 9)
+        _, (operator, _) = self.chosen(offline(model, x, options=self.OPTIONS))
+        assert isinstance(operator, OperatorKernel)
+        assert operator.schema.startswith("aten::convolution.out(")
+        assert dict(operator.constants)["padding"] == (1, 1)
+
+    def test_templates_alone_where_no_operator_does_the_same(self) -> None:
+        """Upstream's other choice for a sum of two products is a function."""
+        program = offline(
+            lambda a, b, c, d: a @ b + c @ d, *(torch.randn(64, 64) for _ in range(4)), options=self.OPTIONS
+        )
+        assert program.kernels == tuple(templates(program))
+
+    def test_an_argument_without_a_typed_form(self) -> None:
+        with pytest.raises(ConversionError, match=r"FE301.*dtype") as caught:
+            to_constant("dtype", torch.float32)
+        assert "products" in str(caught.value)

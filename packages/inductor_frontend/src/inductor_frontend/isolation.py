@@ -82,7 +82,9 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
         "max_autotune_gemm": options.products != "extern",
         "max_autotune_gemm_backends": "ATEN,TRITON",
         "max_autotune_conv_backends": "ATEN,TRITON",
-        "multi_kernel_hints": list(options.size_hints),
+        "multi_kernel_hints": list(options.size_hints) if options.products == "templates" else [],
+        # what is computed by whichever is chosen has nothing fused into it
+        **({"epilogue_fusion": False, "prologue_fusion": False} if options.products == "candidates" else {}),
         "inplace_buffers": options.inplace_kernels,
         "scalar_asserts": options.scalar_asserts,
         "size_asserts": options.layout_asserts,
@@ -128,7 +130,7 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
         # A key of upstream's own caches of measurements: nothing here reads them, and it takes a device to make.
         stack.enter_context(mock.patch.object(_triton, "triton_hash_with_backend", return_value=""))
         stack.enter_context(mock.patch.object(Identity, "_eval_evalf", _evaluated, create=True))
-        stack.enter_context(keeping_choices())
+        stack.enter_context(keeping_choices(options.products == "candidates"))
         stack.enter_context(known_descriptors())
         stack.enter_context(preserve_rng_state())
         stack.enter_context(torch.no_grad())

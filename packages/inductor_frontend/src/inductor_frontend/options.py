@@ -71,12 +71,13 @@ class CaptureOptions:
     multi_kernels: bool = False
     """Where a reduction's elements fit into registers, have kernels that hold them there and kernels that loop, one of
     which is chosen by measurement when the program is tuned or runs. Of Triton kernels alone."""
-    products: Literal["extern", "templates"] = "extern"
-    """What computes matrix products and convolutions: the library's operators, or kernels of upstream's Triton templates,
-    where it has one, fused with what is around them. Each has all of upstream's configs; nothing is measured here."""
+    products: Literal["extern", "templates", "candidates"] = "extern"
+    """What computes matrix products and convolutions: the library's operators; kernels of upstream's Triton templates,
+    where it has one, fused with what is around them; or one of both, which is chosen by measurement when the program is
+    tuned or runs, and with which nothing is fused. Templates have all of upstream's configs; nothing is measured here."""
     size_hints: tuple[int, ...] = ()
-    """Sizes that templates over dynamic sizes are made for, a kernel for each, of which one is chosen by the sizes of a
-    call; empty: one kernel, made for the sizes of the example."""
+    """With `products="templates"`: sizes that templates over dynamic sizes are made for, a kernel for each, of which one
+    is chosen by the sizes of a call; empty: one kernel, made for the sizes of the example."""
     gpu: GpuProperties | None = None
     """The GPU to capture for, where the target's architecture is not in the table (`devices.DEVICES`) or another one
     of it is meant; None: the table's."""

@@ -14,6 +14,7 @@ A code never changes its meaning once released:
 | TR108 | KernelError  | neither the cache directory nor its fallback can be written            |
 | TR109 | KernelError  | a compiled kernel takes other parameters than this version knows       |
 | TR110 | KernelError  | a kernel without a binary was to be loaded onto a device               |
+| TR111 | KernelError  | a kernel calls an operator that torch does not have                    |
 | TR201 | CompileError | Triton's compiler refused a kernel                                     |
 | TR202 | CompileError | the target is not one that kernels can be compiled for                 |
 | TR203 | CompileError | a compiler process died twice over one kernel                          |

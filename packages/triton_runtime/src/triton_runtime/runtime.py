@@ -15,6 +15,7 @@ from triton_runtime.cuda import CudaDriver
 from triton_runtime.errors import CompileError, KernelError, LaunchError
 from triton_runtime.folders import usable_folder
 from triton_runtime.loading import Compiler, Loader, Loading, launchable
+from triton_runtime.operators import load_operator
 from triton_runtime.options import TritonOptions
 from triton_runtime.protocols import Binary, Driver, Launchable
 from triton_runtime.settings import Settings, read_settings
@@ -22,7 +23,7 @@ from triton_runtime.store import Store, StoreOptions
 from triton_runtime.tune import Book, TuningRecord
 from triton_runtime.tuning import Tuning, place_of
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.kernels import KernelBinary, KernelDef, MultiKernel, TritonKernel
+from wrapper_ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, OperatorKernel, TritonKernel
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import KernelRuntime, LoadedKernel, Machine
 
@@ -74,16 +75,19 @@ class TritonRuntime:
         world = self._world_of(self.settings or read_settings())
         loader = self._loader(target, world, tuple(binaries))
         multis = [kernel for kernel in kernels if isinstance(kernel, MultiKernel)]
-        plain = _by_name([kernel for kernel in kernels if not isinstance(kernel, MultiKernel)])
-        tuned = [k for k in plain.values() if _has_candidates(k)] if self.options.tune is not None else []
+        operators = [kernel for kernel in kernels if isinstance(kernel, OperatorKernel)]
+        plain = _by_name(_triton_kernels(kernels))
+        tuned = [k for k in plain.values() if self._is_tuned(k, multis)]
         ready = [self.launchable(k) for k in plain.values() if k not in tuned]
         loaded: dict[str, LoadedKernel] = {
             one.kernel.name: kernel for one, kernel in zip(ready, loader.load(ready), strict=True)
         }
+        loaded |= {kernel.name: load_operator(kernel) for kernel in operators}
         if tuned or multis:
             tuning = Tuning(self.options, world.store, self._book(target, world), loader, target.device)
             loaded |= {kernel.name: tuning.tuned(kernel) for kernel in tuned}
-            loaded |= {kernel.name: tuning.multi(kernel, plain, loaded) for kernel in multis}
+            known = {kernel.name: kernel for kernel in kernels}
+            loaded |= {kernel.name: tuning.multi(kernel, known, loaded) for kernel in multis}
         return loaded
 
     def start(
@@ -110,7 +114,7 @@ class TritonRuntime:
         CompileError."""
         launchables = [
             launchable(kernel, config)
-            for kernel in _by_name([k for k in kernels if not isinstance(k, MultiKernel)]).values()
+            for kernel in _by_name(_triton_kernels(kernels)).values()
             for config in (kernel.configs if candidates else (self.options.choose(kernel),))
         ]
         compiler = self._compiler(target, self._world_of(self.settings or read_settings()))
@@ -151,6 +155,16 @@ class TritonRuntime:
 
         return tune_artifact(self, artifact, machine=machine, records=records, given=given, inputs=inputs)
 
+    def _is_tuned(self, kernel: TritonKernel, multis: Sequence[MultiKernel]) -> bool:
+        """Instances of a template come in no order, so that the first says nothing of the others: one that is measured
+        beside other kernels is measured with all of its configs."""
+        if not _has_candidates(kernel):
+            return False
+        choice = self.options.choice
+        measuring = choice.measure and choice.force is None
+        template = kernel.heuristic == _TEMPLATE and kernel.name in _measured(multis)
+        return self.options.tune is not None or (measuring and template)
+
     def _compiler(self, target: Target, world: _World, carried: tuple[KernelBinary, ...] = ()) -> Compiler:
         return Compiler(
             target=target,
@@ -182,6 +196,20 @@ class TritonRuntime:
             if self._world is None or self._world.settings != settings:
                 self._world = _World(settings, _store(settings), CudaDriver(settings=settings))
             return self._world
+
+
+_TEMPLATE = "template"
+"""The heuristic of kernels whose configs are the instances of a template."""
+
+
+def _triton_kernels(kernels: Sequence[KernelDef]) -> list[KernelDef]:
+    """Those that are compiled."""
+    return [kernel for kernel in kernels if not isinstance(kernel, MultiKernel | OperatorKernel)]
+
+
+def _measured(multis: Sequence[MultiKernel]) -> frozenset[str]:
+    """The kernels that one is chosen from by measurement."""
+    return frozenset(v.kernel for m in multis if m.choice is Choice.MEASURE for v in m.variants)
 
 
 def _has_candidates(kernel: TritonKernel) -> bool:

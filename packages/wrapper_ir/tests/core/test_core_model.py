@@ -22,6 +22,7 @@ from wrapper_ir.kernels import (
     ForeignKernel,
     KernelDef,
     MultiKernel,
+    OperatorKernel,
     Variant,
     content_hash,
     multi_hash,
@@ -162,6 +163,9 @@ def test_tree_specs_count_their_leaves() -> None:
 # --- kernel identity ---------------------------------------------------------------------------------------------
 
 FOREIGN = ForeignKernel(name="f", params=KERNEL.params, runtime="fpga", payload="AAAA")
+OPERATOR = OperatorKernel(
+    name="o", params=KERNEL.params, schema="aten::mm.out", constants=(("stride", (1, 2)), ("alpha", 2))
+)
 
 
 def other(value: object) -> Any:  # Any: goes into a field whose type only its name tells
@@ -185,7 +189,7 @@ def other(value: object) -> Any:  # Any: goes into a field whose type only its n
             raise AssertionError(f"no other value of {value!r}")
 
 
-@pytest.mark.parametrize("kernel", [KERNEL, FOREIGN], ids=["cpp", "foreign"])
+@pytest.mark.parametrize("kernel", [KERNEL, FOREIGN, OPERATOR], ids=["cpp", "foreign", "operator"])
 def test_the_hash_covers_all_fields_but_the_name(kernel: KernelDef) -> None:
     known = content_hash(kernel)
     assert len(known) == 64
@@ -198,7 +202,7 @@ def test_the_hash_covers_all_fields_but_the_name(kernel: KernelDef) -> None:
         assert (content_hash(changed) == known) == (field.name == "name"), field.name
 
 
-@pytest.mark.parametrize("kernel", [KERNEL, FOREIGN], ids=["cpp", "foreign"])
+@pytest.mark.parametrize("kernel", [KERNEL, FOREIGN, OPERATOR], ids=["cpp", "foreign", "operator"])
 def test_the_hash_covers_every_field_of_every_parameter(kernel: KernelDef) -> None:
     seen = {content_hash(kernel), content_hash(dataclasses.replace(kernel, params=kernel.params[:-1]))}
     changes = 0
@@ -268,6 +272,7 @@ def test_the_hash_keeps_parts_and_kinds_apart() -> None:
 def test_runtime_kinds() -> None:
     assert runtime_kind(KERNEL) == "cpp"
     assert runtime_kind(FOREIGN) == "fpga"
+    assert runtime_kind(OPERATOR) == "triton"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from wrapper_ir.kernels import (
     KernelDef,
     KernelParam,
     MultiKernel,
+    OperatorKernel,
     ParamKind,
     TritonConfig,
     TritonKernel,
@@ -70,6 +71,15 @@ kernels: st.SearchStrategy[KernelDef] = (
         params=st.lists(_params, max_size=3).map(tuple),
         runtime=strings,
         payload=_sources,
+    )
+    | st.builds(
+        OperatorKernel,
+        name=names,
+        params=st.lists(_params, max_size=3).map(tuple),
+        schema=strings,
+        constants=st.lists(
+            st.tuples(names, _constants | st.lists(ints, max_size=2).map(tuple)), max_size=2
+        ).map(tuple),
     )
     | st.builds(
         TritonKernel,

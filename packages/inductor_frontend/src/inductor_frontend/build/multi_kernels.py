@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 
 from inductor_frontend.triton import TritonDefinition
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.kernels import Choice, KernelParam, MultiKernel, TritonKernel, Variant, merged_access
+from wrapper_ir.kernels import (
+    Choice,
+    KernelParam,
+    MultiKernel,
+    OperatorKernel,
+    TritonKernel,
+    Variant,
+    merged_access,
+)
 from wrapper_ir.ops import Arg
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
@@ -21,7 +29,7 @@ class Part:
     `grid` has a number for each that the kernel's grid wants; `extents` a size for each tensor among `args`. `hint`: what
     sizes that are not known are taken for."""
 
-    kernel: TritonKernel
+    kernel: TritonKernel | OperatorKernel
     positions: tuple[int, ...]
     args: tuple[Arg, ...]
     extents: tuple[Expr, ...]
@@ -53,7 +61,7 @@ def leading(definition: TritonDefinition, first: Collection[int]) -> TritonDefin
 class MultiTable:
     """The multi-kernels of one program, by upstream's name and by their kernels."""
 
-    made: dict[tuple[str, tuple[Variant, ...]], MultiKernel] = field(default_factory=dict)
+    made: dict[tuple[str, tuple[Variant, ...], tuple[Expr, ...]], MultiKernel] = field(default_factory=dict)
 
     def merged(self, name: str, parts: Sequence[Part]) -> Merged:
         """One launch for all `parts`, which begin with the arguments that all of them take."""
@@ -70,9 +78,10 @@ class MultiTable:
             )
             for part in parts
         )
-        kernel = self.made.get((name, variants))
+        extents = tuple(sizes[p] for p in given if p in sizes)
+        kernel = self.made.get((name, variants, extents))
         if kernel is None:
-            count = sum(made == name for made, _ in self.made)
+            count = sum(made == name for made, *_ in self.made)
             kernel = MultiKernel(
                 name=name if count == 0 else f"{name}_{count}",
                 params=_params(tuple(given), parts),
@@ -80,11 +89,11 @@ class MultiTable:
                 choice=Choice.MEASURE if parts[0].hint is None else Choice.SIZE_HINTS,
                 grid_params=tuple(f"grid_{i}" for i in range(len(grid))),
             )
-            self.made[name, variants] = kernel
+            self.made[name, variants, extents] = kernel
         return Merged(
             kernel=kernel,
             args=tuple(given.values()),
-            extents=tuple(sizes[p] for p in given if p in sizes),
+            extents=extents,
             grid=numbers,
         )
 

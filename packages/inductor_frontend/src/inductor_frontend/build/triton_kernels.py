@@ -10,6 +10,7 @@ from torch._inductor.codegen.common import WorkspaceZeroMode
 
 from inductor_frontend.build.extents import clear_fresh, extents_of
 from inductor_frontend.build.multi_kernels import Merged, MultiTable, Part, leading
+from inductor_frontend.build.operator_kernels import OperatorKernels, OperatorTable, reordered
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.convert import to_device, to_dtype
 from inductor_frontend.errors import ConversionError, at_node
@@ -47,6 +48,7 @@ class TritonTable:
     multis: dict[str, DefineMulti] = field(default_factory=dict)
     made: dict[_Made, TritonKernel] = field(default_factory=dict)
     chosen: MultiTable = field(default_factory=MultiTable)
+    operators: OperatorTable = field(default_factory=dict)
 
 
 _ROLES = ("in_ptr", "out_ptr", "arg_")
@@ -65,6 +67,7 @@ class TritonKernels:
     def __init__(self, scope: Scope, table: TritonTable) -> None:
         self._scope = scope
         self._table = table
+        self._operators = OperatorKernels(scope, table.operators)
         self._scratch: set[Value] = set()
         """Storages of the next launch that hold nothing when it begins."""
 
@@ -127,15 +130,27 @@ class TritonKernels:
 
     def _parts(self, multi: DefineMulti, event: CallTriton) -> list[Part]:
         """The kernels of a multi-kernel, each as if it was called with what it takes; what all take comes first."""
-        shared = len(event.args) - multi.own * len(multi.kernels)
+        operator = multi.operator
+        end = len(event.args) - (0 if operator is None else operator.tensors)
+        shared = end - multi.own * len(multi.kernels)
         chosen = self._chosen_definitions(multi)
         taken = [
             (*range(shared), *(shared + i * multi.own + j for i in members for j in range(multi.own)))
             for _, members in chosen
         ]
         given = [{t[p] for p in d.positions} for (d, _), t in zip(chosen, taken, strict=True)]
+        parts: list[Part] = []
+        if operator is not None:
+            pointers = {
+                t[p] for (d, _), t in zip(chosen, taken) for p, q in zip(d.positions, d.params) if q.pointer
+            }
+            values = {p: self._tensor(event.args[p], event) for p in sorted(pointers)}
+            tensors = {p: self._tensor(event.args[p], event) for p in range(end, len(event.args))}
+            [out] = (p for p in values if event.args[p] in event.produced)
+            parts.append(self._operators.part(operator, values, tensors, out))
+            given.append({*parts[0].positions})
         common = set[int].intersection(*given)
-        parts = []
+        parts = [self._operators.named(reordered(part, common)) for part in parts]
         for (definition, members), positions in zip(chosen, taken, strict=True):
             first = leading(definition, [i for i, at in enumerate(positions) if at in common])
             hint = multi.hints[members[0]] if multi.hints else None
@@ -282,17 +297,22 @@ class TritonKernels:
     def _argument(self, param: TritonParam, arg: object, event: CallTriton) -> Arg:
         if not param.pointer:
             return self._number(param, arg, event)
+        value = self._tensor(arg, event)
+        assert isinstance(value.type, TensorType)
+        if value.type.dtype is not param.dtype:
+            raise ConversionError(
+                "FE303",
+                f"kernel {event.name} takes {value.type.dtype} as {param.dtype}{_place(event)}",
+            )
+        return value
+
+    def _tensor(self, arg: object, event: CallTriton) -> Value:
         value = self._scope.find(arg) if isinstance(arg, str) else None
         if isinstance(arg, ir.IRNode):
             value = self._scope.reference(arg)
         if value is None or not isinstance(value.type, TensorType):
             raise ConversionError(
                 "FE303", f"argument {arg!r} of kernel {event.name} is no tensor{_place(event)}"
-            )
-        if value.type.dtype is not param.dtype:
-            raise ConversionError(
-                "FE303",
-                f"kernel {event.name} takes {value.type.dtype} as {param.dtype}{_place(event)}",
             )
         return value
 

@@ -6,12 +6,14 @@ still remove buffers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sympy
 from torch import fx
 from torch._inductor import ir
 from torch._inductor.codegen.common import WorkspaceArg
+from torch._ops import OpOverload
 
 __all__ = [
     "Alias",
@@ -28,6 +30,7 @@ __all__ = [
     "DefineTriton",
     "Event",
     "FinishReduction",
+    "OperatorChoice",
     "Reuse",
 ]
 
@@ -84,15 +87,26 @@ class DefineTriton:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorChoice:
+    """An operator that computes what templates do: an out variant, how many tensors it takes besides, and its other
+    arguments by name."""
+
+    overload: OpOverload
+    tensors: int
+    kwargs: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
 class DefineMulti:
     """Triton kernels that one is chosen from, by name. All take the arguments of a call, but for the last of them:
-    there, each in turn has as many numbers of its grid as `own`. With `hints`, kernels are instances of templates, each
-    perhaps made for sizes of this number."""
+    there, each in turn has as many numbers of its grid as `own`; behind these come the tensors of `operator`. With `hints`,
+    kernels are instances of templates, each perhaps made for sizes of this number."""
 
     name: str
     kernels: tuple[str, ...]
     own: int = 0
     hints: tuple[int | None, ...] = ()
+    operator: OperatorChoice | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from torch._inductor.codegen.multi_kernel import MultiKernelState
 
-from inductor_frontend.hooks.events import DefineMulti
+from inductor_frontend.hooks.events import DefineMulti, OperatorChoice
 
 __all__ = ["RecordingMultiKernels"]
 
@@ -23,17 +24,25 @@ class RecordingMultiKernels(MultiKernelState):
 
     def define_kernel(self, kernels: list[Any], kernel_shape_keys: Sequence[object] | None = None) -> str:
         """The name of the multi-kernel of these kernels, which take the same arguments."""
-        return self._named(tuple(k.kernel_name for k in kernels), (), 0)
+        return self._named(DefineMulti("", tuple(k.kernel_name for k in kernels)))
 
-    def define_templates(self, kernels: Sequence[Any], hints: Sequence[int | None], own: int) -> str:
+    def define_templates(
+        self,
+        kernels: Sequence[Any],
+        hints: Sequence[int | None],
+        own: int,
+        operator: OperatorChoice | None = None,
+    ) -> str:
         """The same for instances of a template, each of which has as many as `own` numbers of its grid, and perhaps a
-        size that it was made for."""
-        return self._named(tuple(k.kernel_name for k in kernels), tuple(hints), own)
+        size that it was made for; and for an operator besides."""
+        names = tuple(k.kernel_name for k in kernels)
+        return self._named(DefineMulti("", names, own, tuple(hints), operator))
 
-    def _named(self, names: tuple[str, ...], hints: tuple[int | None, ...], own: int) -> str:
-        name = self.subkernel_to_kernel_name.get(names)
+    def _named(self, unnamed: DefineMulti) -> str:
+        key = (unnamed.kernels, repr(unnamed.operator))
+        name = self.subkernel_to_kernel_name.get(key)
         if name is None:
             name = f"multi_kernel_{len(self.subkernel_to_kernel_name)}"
-            self.subkernel_to_kernel_name[names] = name
-            self._record(DefineMulti(name, names, own, hints))
+            self.subkernel_to_kernel_name[key] = name
+            self._record(replace(unnamed, name=name))
         return name

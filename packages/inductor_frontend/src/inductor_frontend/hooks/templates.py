@@ -24,9 +24,11 @@ from torch._inductor.select_algorithm import (
     TritonTemplateCaller,
 )
 from torch._inductor.virtualized import V
+from torch._ops import OpOverload
 from torch.utils._ordered_set import OrderedSet
 
 from inductor_frontend.errors import HookError
+from inductor_frontend.hooks.events import OperatorChoice
 
 __all__ = ["TemplateChoices", "call_choices", "keeping_choices"]
 
@@ -37,15 +39,18 @@ class TemplateChoices(ir.TritonTemplateBuffer):
     """A buffer that any of several instances of templates makes."""
 
     choices: tuple[Any, ...]
+    extern: Any = None
+    """Upstream's choice of an operator that computes the same; None: there is none, or it is not wanted."""
 
 
 class _AllOf(ir.ChoiceCaller):
     """Takes the place of a choice that upstream has made."""
 
-    def __init__(self, choices: Sequence[Any]) -> None:
+    def __init__(self, choices: Sequence[Any], extern: Any = None) -> None:
         first = choices[0]
         super().__init__(first.name, first.input_nodes, first.layout, first.description)
         self._choices = tuple(choices)
+        self._extern = extern
 
     def output_node(self) -> Any:
         first = self._choices[0]
@@ -57,19 +62,45 @@ class _AllOf(ir.ChoiceCaller):
             allowed_prologue_inps=OrderedSet.intersection(*[c.allowed_prologue_inps for c in self._choices]),
         )
         buffer.choices = self._choices
+        buffer.extern = self._extern
         return ir.TensorBox.create(buffer)
 
 
 def _select(
-    plain: Any, cache: Any, name: str, choices: list[Any], inputs: list[Any], layout: Any, **given: Any
+    plain: Any,
+    operators_too: bool,
+    cache: Any,
+    name: str,
+    choices: list[Any],
+    inputs: list[Any],
+    layout: Any,
+    **given: Any,
 ) -> Any:
     """All instances of templates; where there are none, the library's operator, or else what upstream names first. An
     instance with less inputs than there are leaves something out (on a CPU, upstream's forget a convolution's bias)."""
     able = [c for c in choices if isinstance(c, TritonTemplateCaller)]
     templates = [c for c in able if len(c.input_nodes) >= len(inputs)]
-    externs = [c for c in choices if isinstance(c, ExternKernelCaller)]
-    kept = [_AllOf(_for_sizes(templates))] if templates else (externs or choices)[:1]
+    externs: list[Any] = [c for c in choices if isinstance(c, ExternKernelCaller)]
+    kept: list[Any] = (externs or choices)[:1]
+    if templates:
+        operators = [c for c in externs if operators_too and operator_choice(c) is not None]
+        kept = [_AllOf(_for_sizes(templates), next(iter(operators), None))]
     return plain(cache, name, kept, inputs, layout, **given)
+
+
+def operator_choice(extern: Any) -> OperatorChoice | None:
+    """The operator that one of upstream's choices calls; None for one without an out variant."""
+    overload = extern.choice.op_overload
+    if not isinstance(overload, OpOverload) or extern.choice.kernel_creator is not None:
+        return None
+    if not any(a.is_out for a in overload._schema.arguments):
+        overload = getattr(overload.overloadpacket, "out", None)  # operators name their variants themselves
+    if (
+        not isinstance(overload, OpOverload)
+        or [a.is_out for a in overload._schema.arguments].count(True) != 1
+    ):
+        return None
+    return OperatorChoice(overload, len(extern.input_nodes), dict(extern.kwargs))
 
 
 def _for_sizes(choices: list[Any]) -> list[Any]:
@@ -91,13 +122,13 @@ def _codegen_choices(
         kernel, render = choice.get_make_kernel_render()(node, hint_override=choice.hint_override)
         kernels.append(scheduling._codegen_single_template(kernel, render, template, epilogue, prologue))
     MultiKernel.merge_workspaces_inplace(kernels)  # type: ignore[no-untyped-call]  # upstream's
-    call_choices(kernels, [c.hint_override for c in node.choices])
+    call_choices(kernels, [c.hint_override for c in node.choices], node.extern)
     V.graph.removed_buffers |= OrderedSet.intersection(*[k.removed_buffers for k in kernels])
     V.graph.inplaced_to_remove |= OrderedSet.intersection(*[k.inplaced_to_remove for k in kernels])
     scheduling.free_buffers_in_scheduler()
 
 
-def call_choices(kernels: list[Any], hints: list[int | None]) -> None:
+def call_choices(kernels: list[Any], hints: list[int | None], extern: Any = None) -> None:
     """Writes the one call of these kernels. Raises HookError FE202 where they take different arguments, or have a grid that
     is no expression."""
     wrapper: Any = V.graph.wrapper_code
@@ -110,10 +141,12 @@ def call_choices(kernels: list[Any], hints: list[int | None]) -> None:
             f"the instances of template kernel {name} take different arguments, or have a grid that only Python computes",
             hint='capture with CaptureOptions(products="extern")',
         )
-    multi = wrapper.multi_kernel_state.define_templates(kernels, hints, own=len(grids[0]))
+    operator = None if extern is None else operator_choice(extern)
+    tensors = () if extern is None else extern.input_nodes
+    multi = wrapper.multi_kernel_state.define_templates(kernels, hints, len(grids[0]), operator)
     for workspace in kernels[0].args.workspace_args:
         wrapper.generate_workspace_allocation(workspace)
-    wrapper.generate_kernel_call(multi, [*args[0], *(size for grid in grids for size in grid)])
+    wrapper.generate_kernel_call(multi, [*args[0], *(size for grid in grids for size in grid), *tensors])
 
 
 def _unloaded(code: str, extra: str = "", **given: Any) -> Any:
@@ -122,12 +155,13 @@ def _unloaded(code: str, extra: str = "", **given: Any) -> Any:
 
 
 @contextmanager
-def keeping_choices() -> Iterator[None]:
-    """For its length, upstream keeps all instances of templates, and neither loads nor measures them."""
+def keeping_choices(operators_too: bool) -> Iterator[None]:
+    """For its length, upstream keeps all instances of templates, with the operators that compute the same if asked to, and
+    neither loads nor measures them."""
     select, codegen = AlgorithmSelectorCache.__call__, SIMDScheduling.codegen_template
 
     def selecting(cache: Any, *args: Any, **given: Any) -> Any:
-        return _select(select, cache, *args, **given)
+        return _select(select, operators_too, cache, *args, **given)
 
     def generating(scheduling: Any, node: Any, epilogue: Any, prologue: Any, **given: Any) -> Any:
         if isinstance(node.node, TemplateChoices):

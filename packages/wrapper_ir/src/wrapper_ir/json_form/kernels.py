@@ -32,6 +32,8 @@ from wrapper_ir.kernels import (
     KernelNames,
     KernelParam,
     MultiKernel,
+    OperatorConstant,
+    OperatorKernel,
     ParamKind,
     TritonConfig,
     TritonKernel,
@@ -70,6 +72,7 @@ KERNEL_FIELDS: Mapping[str, tuple[str, ...]] = {
         "multiprocessors",
     ),
     MultiKernel.kind: (*_COMMON, "variants", "choice", "grid_params"),
+    OperatorKernel.kind: (*_COMMON, "schema", "constants"),
     ForeignKernel.kind: (*_COMMON, "runtime", "payload"),
 }
 """The fields of each kind's object."""
@@ -93,6 +96,9 @@ def encode_kernel(kernel: KernelDef) -> dict[str, Json]:
             variants = [_encode_variant(v) for v in kernel.variants]
             choice = kernel.choice.value
             return {**out, "variants": [*variants], "choice": choice, "grid_params": [*kernel.grid_params]}
+        case OperatorKernel():
+            constants = [[name, _encode_operator_constant(value)] for name, value in kernel.constants]
+            return {**out, "schema": kernel.schema, "constants": [*constants]}
         case ForeignKernel():
             return {**out, "runtime": kernel.runtime, "payload": kernel.payload}
         case _:
@@ -167,6 +173,10 @@ def _encode_constant(value: ConstantValue) -> Json:
             return encode_number(value)
 
 
+def _encode_operator_constant(value: OperatorConstant) -> Json:
+    return {"ints": [*value]} if isinstance(value, tuple) else _encode_constant(value)
+
+
 # --- reading
 
 
@@ -181,6 +191,13 @@ def decode_kernel(x: Json) -> KernelDef:
     if kind == ForeignKernel.kind:
         runtime, payload = field(o, "runtime", string), field(o, "payload", string)
         return ForeignKernel(name=name, params=params, runtime=runtime, payload=payload)
+    if kind == OperatorKernel.kind:
+        return OperatorKernel(
+            name=name,
+            params=params,
+            schema=field(o, "schema", string),
+            constants=field(o, "constants", lambda c: each(c, _decode_operator_constant)),
+        )
     if kind == MultiKernel.kind:
         return MultiKernel(
             name=name,
@@ -284,6 +301,13 @@ def _pair(x: Json) -> tuple[str, Json]:
     if not isinstance(x, list) or len(x) != 2:
         fault("expected a name and a value")
     return string(x[0]), x[1]
+
+
+def _decode_operator_constant(x: Json) -> tuple[str, OperatorConstant]:
+    name, value = _pair(x)
+    if isinstance(value, dict) and [*value] == ["ints"]:
+        return name, each(value["ints"], integer)
+    return name, _decode_constant(value)
 
 
 def _decode_constant(x: Json) -> ConstantValue:

@@ -16,7 +16,7 @@ from wrapper_ir.json_form.ops import OP_TAGS, op_fields
 from wrapper_ir.json_form.program import FORMAT
 from wrapper_ir.json_form.reading import Json
 from wrapper_ir.json_form.signature import SIGNATURE_FORMAT
-from wrapper_ir.kernels import Access, Choice, Derivation, ParamKind
+from wrapper_ir.kernels import Access, Choice, Derivation, OperatorKernel, ParamKind
 from wrapper_ir.program import SCHEMA_VERSION, Ownership
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.signature import ParameterKind, RandomSource, TreeKind, WriteBackKind
@@ -181,18 +181,25 @@ def _kernel() -> Schema:
         "multiprocessors": _OPTIONAL,
         "variants": _array(_ref("variant")),
         "choice": _enum(Choice),
+        "schema": _STRING,
     }
+    listed = _any(*_constants(), _one("ints", _array(_INTEGER)))
+    own = {(OperatorKernel.kind, "constants"): _array(_exactly(_STRING, listed))}
     return _any(
         *(
-            _record({f: {"const": kind} if f == "kind" else types[f] for f in fields})
+            _record({f: {"const": kind} if f == "kind" else own.get((kind, f), types[f]) for f in fields})
             for kind, fields in KERNEL_FIELDS.items()
         )
     )
 
 
-def _named_constant() -> Schema:
+def _constants() -> tuple[Schema, ...]:
     words = _one("str", _STRING), _one("dtype", _ref("dtype"))
-    return _exactly(_STRING, _any({"type": "null"}, _INTEGER, _TRUTH, _ref("float"), *words))
+    return ({"type": "null"}, _INTEGER, _TRUTH, _ref("float"), *words)
+
+
+def _named_constant() -> Schema:
+    return _exactly(_STRING, _any(*_constants()))
 
 
 def _variant() -> Schema:

@@ -8,6 +8,7 @@ from wrapper_ir.kernels.binary import KernelBinary
 from wrapper_ir.kernels.host import CppKernel, ForeignKernel
 from wrapper_ir.kernels.identity import KernelDef, content_hash, multi_hash, runtime_kind
 from wrapper_ir.kernels.multi import Choice, MultiKernel, Variant, merged_access, needed
+from wrapper_ir.kernels.operators import OperatorConstant, OperatorKernel
 from wrapper_ir.kernels.params import Access, KernelParam, ParamKind
 from wrapper_ir.kernels.sources import source_of, source_suffix, with_source
 from wrapper_ir.kernels.triton import (
@@ -31,6 +32,8 @@ __all__ = [
     "KernelNames",
     "KernelParam",
     "MultiKernel",
+    "OperatorConstant",
+    "OperatorKernel",
     "ParamKind",
     "TritonConfig",
     "TritonKernel",

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping
 from wrapper_ir.expr import Expr, print_expr
 from wrapper_ir.kernels.host import CppKernel, ForeignKernel
 from wrapper_ir.kernels.multi import MultiKernel
+from wrapper_ir.kernels.operators import OperatorConstant, OperatorKernel
 from wrapper_ir.kernels.params import KernelParam
-from wrapper_ir.kernels.triton import ConstantValue, TritonConfig, TritonKernel
+from wrapper_ir.kernels.triton import TritonConfig, TritonKernel
 from wrapper_ir.types import DType
 
 __all__ = ["KernelDef", "content_hash", "multi_hash", "runtime_kind"]
 
-KernelDef = CppKernel | TritonKernel | MultiKernel | ForeignKernel
+KernelDef = CppKernel | TritonKernel | MultiKernel | OperatorKernel | ForeignKernel
 
 
 def runtime_kind(kernel: KernelDef) -> str:
@@ -22,7 +23,7 @@ def runtime_kind(kernel: KernelDef) -> str:
     match kernel:
         case ForeignKernel():
             return kernel.runtime
-        case MultiKernel():
+        case MultiKernel() | OperatorKernel():  # which are chosen from beside Triton kernels
             return TritonKernel.kind
         case _:
             return kernel.kind
@@ -41,6 +42,8 @@ def content_hash(kernel: KernelDef) -> str:
             parts = ("triton", params, kernel.source, kernel.entry, *_triton(kernel))
         case MultiKernel():
             parts = ("multi", params, *_multi(kernel, [v.kernel for v in kernel.variants]))
+        case OperatorKernel():
+            parts = ("operator", params, kernel.schema, repr(_named(kernel.constants)))
         case ForeignKernel():
             parts = ("foreign", params, kernel.runtime, kernel.payload)
     return _digest(parts)
@@ -92,7 +95,7 @@ def _config(config: TritonConfig) -> tuple[object, ...]:
     )
 
 
-def _named(pairs: Iterable[tuple[str, ConstantValue]]) -> list[tuple[str, str, str]]:
+def _named(pairs: Iterable[tuple[str, OperatorConstant]]) -> list[tuple[str, str, str]]:
     return [(n, type(v).__name__, v.value if isinstance(v, DType) else repr(v)) for n, v in pairs]
 
 

@@ -8,6 +8,7 @@ from typing import assert_never
 from wrapper_ir.kernels.host import CppKernel, ForeignKernel
 from wrapper_ir.kernels.identity import KernelDef
 from wrapper_ir.kernels.multi import MultiKernel
+from wrapper_ir.kernels.operators import OperatorKernel
 from wrapper_ir.kernels.triton import TritonKernel
 
 __all__ = ["source_of", "source_suffix", "with_source"]
@@ -27,7 +28,7 @@ def source_of(kernel: KernelDef) -> str:
             return kernel.source
         case ForeignKernel():
             return kernel.payload
-        case MultiKernel():
+        case MultiKernel() | OperatorKernel():
             return ""
         case _:
             assert_never(kernel)
@@ -40,7 +41,7 @@ def with_source(kernel: KernelDef, source: str) -> KernelDef:
             return dataclasses.replace(kernel, source=source)
         case ForeignKernel():
             return dataclasses.replace(kernel, payload=source)
-        case MultiKernel():
+        case MultiKernel() | OperatorKernel():
             return kernel
         case _:
             assert_never(kernel)

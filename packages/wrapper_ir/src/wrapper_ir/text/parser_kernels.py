@@ -17,6 +17,8 @@ from wrapper_ir.kernels import (
     KernelNames,
     KernelParam,
     MultiKernel,
+    OperatorConstant,
+    OperatorKernel,
     ParamKind,
     TritonConfig,
     TritonKernel,
@@ -32,7 +34,14 @@ T = TypeVar("T")
 
 _ACCESS = {a.value: a for a in Access if a is not Access.NONE}
 _KERNEL_KINDS = {
-    kind: kind for kind in (CppKernel.kind, TritonKernel.kind, MultiKernel.kind, ForeignKernel.kind)
+    kind: kind
+    for kind in (
+        CppKernel.kind,
+        TritonKernel.kind,
+        MultiKernel.kind,
+        OperatorKernel.kind,
+        ForeignKernel.kind,
+    )
 }
 _CHOICES = {c.value: c for c in Choice}
 _DERIVATIONS = {d.value: d for d in Derivation}
@@ -48,6 +57,10 @@ def read_kernel(p: OpParser) -> KernelDef:
         return ForeignKernel(name=name, runtime=p.string(), params=_params(p), payload=_source(p))
     if kind == MultiKernel.kind:
         return _read_multi(p, name)
+    if kind == OperatorKernel.kind:
+        schema, params = p.string(), _params(p)
+        constants = p.group("constants", lambda: _operator_constant(p))
+        return OperatorKernel(name=name, params=params, schema=schema, constants=constants)
     p.expect("entry")
     entry = p.string()
     if kind == CppKernel.kind:
@@ -196,6 +209,13 @@ def _named(p: OpParser) -> tuple[str, ConstantValue]:
     name = _name(p)
     p.expect("=")
     return name, _constant(p)
+
+
+def _operator_constant(p: OpParser) -> tuple[str, OperatorConstant]:
+    """`alpha = 2`, `stride = (1, 1)`."""
+    name = _name(p)
+    p.expect("=")
+    return name, p.items(")", p.integer) if p.accept("(") else _constant(p)
 
 
 def _hint(p: OpParser) -> tuple[str, int]:

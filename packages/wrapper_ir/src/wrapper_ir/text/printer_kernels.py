@@ -9,12 +9,13 @@ from typing import assert_never
 from wrapper_ir.expr import Expr, print_expr
 from wrapper_ir.kernels import (
     Access,
-    ConstantValue,
     CppKernel,
     ForeignKernel,
     KernelDef,
     KernelParam,
     MultiKernel,
+    OperatorConstant,
+    OperatorKernel,
     ParamKind,
     TritonConfig,
     TritonKernel,
@@ -46,6 +47,9 @@ def kernel_text(kernel: KernelDef) -> str:
             over = f" over({_names(kernel.grid_params)})" if kernel.grid_params else ""
             variants = "".join(f"\n    {_variant(v)}," for v in kernel.variants)
             return f"kernel multi @{name} choose {kernel.choice.value} ({params}){over}\n  variants({variants}\n  )"
+        case OperatorKernel():
+            text = f"kernel operator @{name} {quote(kernel.schema)} ({params})"
+            return f"{text} constants({_named(kernel.constants)})" if kernel.constants else text
         case ForeignKernel():
             return (
                 f"kernel foreign @{name} runtime {quote(kernel.runtime)} ({params}) {block(kernel.payload)}"
@@ -114,11 +118,11 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(map(plain_name, names))
 
 
-def _named(pairs: Iterable[tuple[str, ConstantValue]]) -> str:
+def _named(pairs: Iterable[tuple[str, OperatorConstant]]) -> str:
     return ", ".join(f"{plain_name(name)} = {_constant(value)}" for name, value in pairs)
 
 
-def _constant(value: ConstantValue) -> str:
+def _constant(value: OperatorConstant) -> str:
     match value:
         case None:
             return "none"
@@ -128,6 +132,8 @@ def _constant(value: ConstantValue) -> str:
             return f"dtype({value.value})"
         case str():
             return quote(value)
+        case tuple():
+            return f"({', '.join(map(str, value))})"
         case _:
             return repr(value)
 

@@ -14,12 +14,14 @@ from wrapper_ir.kernels import (
     KernelDef,
     KernelParam,
     MultiKernel,
+    OperatorKernel,
     ParamKind,
     TritonConfig,
     TritonKernel,
     kernel_symbols,
 )
 from wrapper_ir.verifier.checks.multi_kernels import multi_faults
+from wrapper_ir.verifier.checks.operator_kernels import operator_faults
 from wrapper_ir.verifier.findings import Findings
 
 __all__ = ["MAX_GRID", "check_kernels"]
@@ -49,6 +51,8 @@ def _faults(kernel: KernelDef) -> Iterator[str]:
     match kernel:
         case TritonKernel():
             yield from _triton(kernel)
+        case OperatorKernel():
+            yield from operator_faults(kernel)
         case CppKernel() | ForeignKernel() | MultiKernel():
             descriptors = [p.name for p in kernel.params if p.kind is ParamKind.DESCRIPTOR]
             if descriptors and isinstance(kernel, CppKernel):

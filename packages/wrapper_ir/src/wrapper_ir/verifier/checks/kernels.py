@@ -9,6 +9,7 @@ from wrapper_ir.kernels import (
     KernelDef,
     KernelParam,
     MultiKernel,
+    OperatorKernel,
     ParamKind,
     TritonKernel,
 )
@@ -141,7 +142,7 @@ class Kernels(Check):
 
 def _takes_grid(kernel: KernelDef, numbers: int) -> bool:
     match kernel:
-        case CppKernel():
+        case CppKernel() | OperatorKernel():
             return numbers == 0
         case TritonKernel() | MultiKernel():
             return numbers == len(kernel.grid_params)

@@ -9,6 +9,7 @@ from wrapper_ir.kernels import (
     KernelDef,
     KernelParam,
     MultiKernel,
+    OperatorKernel,
     TritonKernel,
     Variant,
     merged_access,
@@ -17,15 +18,18 @@ from wrapper_ir.kernels import (
 __all__ = ["multi_faults"]
 
 
+_Chosen = TritonKernel | OperatorKernel
+
+
 def multi_faults(kernel: MultiKernel, kernels: Mapping[str, KernelDef]) -> Iterator[str]:
     """What is wrong with a multi-kernel of a program with these kernels."""
     if not kernel.variants:
         yield "there is nothing to choose from"
-    found: list[tuple[Variant, TritonKernel]] = []
+    found: list[tuple[Variant, _Chosen]] = []
     for variant in kernel.variants:
         chosen = kernels.get(variant.kernel)
-        if not isinstance(chosen, TritonKernel):
-            yield f"@{variant.kernel} is no Triton kernel"
+        if not isinstance(chosen, TritonKernel | OperatorKernel):
+            yield f"@{variant.kernel} is neither a Triton kernel nor an operator"
             continue
         faults = [*_positions(kernel, variant, chosen)]
         yield from faults
@@ -43,11 +47,12 @@ def multi_faults(kernel: MultiKernel, kernels: Mapping[str, KernelDef]) -> Itera
                 yield f"@{variant.kernel} has {tensors} tensors, and hints for {len(variant.hints)}"
 
 
-def _positions(kernel: MultiKernel, variant: Variant, chosen: TritonKernel) -> Iterator[str]:
+def _positions(kernel: MultiKernel, variant: Variant, chosen: _Chosen) -> Iterator[str]:
     """Arguments and grid numbers of one kernel are among those of the launch."""
+    grid_params = chosen.grid_params if isinstance(chosen, TritonKernel) else ()
     for what, given, wanted, there in (
         ("arguments", variant.args, len(chosen.params), len(kernel.params)),
-        ("numbers of the grid", variant.grid, len(chosen.grid_params), len(kernel.grid_params)),
+        ("numbers of the grid", variant.grid, len(grid_params), len(kernel.grid_params)),
     ):
         if len(given) != wanted:
             yield f"@{variant.kernel} takes {wanted} {what}, given {len(given)}"
@@ -67,7 +72,7 @@ def _prefix(kernel: MultiKernel) -> Iterator[str]:
 
 
 def _param(
-    kernel: MultiKernel, position: int, param: KernelParam, found: list[tuple[Variant, TritonKernel]]
+    kernel: MultiKernel, position: int, param: KernelParam, found: list[tuple[Variant, _Chosen]]
 ) -> Iterator[str]:
     """One parameter, as each kernel that takes it has it."""
     theirs: list[KernelParam] = []

@@ -1,0 +1,53 @@
+"""Library operators among the kernels that one is chosen from: torch's, called with what a launch passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triton_runtime.errors import KernelError
+from wrapper_ir.kernels import OperatorConstant, OperatorKernel
+from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.schemas import parse_schema
+from wrapper_ir.types import DType
+
+__all__ = ["load_operator"]
+
+# Any in this file: operators and tensors.
+
+
+def load_operator(kernel: OperatorKernel) -> LoadedKernel:
+    """The operator as a kernel: takes the arguments of the parameters. Raises KernelError TR111 for one that torch does not
+    have."""
+    # imported here: only what is given tensors needs torch
+    import torch
+
+    schema = parse_schema(kernel.schema)
+    operator = _find(torch, kernel, schema.name)
+    positions = {p.name: i for i, p in enumerate(kernel.params)}
+    constants = {name: _native(torch, value) for name, value in kernel.constants}
+    places = [(a.name, positions[a.name]) for a in schema.args if a.name in positions]
+
+    def launch(*args: Any) -> None:
+        with torch.no_grad():
+            operator(**{name: args[i] for name, i in places}, **constants)
+
+    return launch
+
+
+def _find(torch: Any, kernel: OperatorKernel, name: str) -> Any:
+    namespace, _, rest = name.partition("::")
+    packet, _, overload = rest.partition(".")
+    try:
+        return getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
+    except (AttributeError, RuntimeError) as error:
+        raise KernelError(
+            "TR111",
+            f"kernel '{kernel.name}' calls {name}, which torch does not have",
+            "import the library that registers the operator before loading the program",
+        ) from error
+
+
+def _native(torch: Any, value: OperatorConstant) -> Any:
+    if isinstance(value, DType):
+        return getattr(torch, value.torch_name)
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,40 @@
+"""Kernels that are operators: parameters and constants give the schema's arguments their values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wrapper_ir.errors import SchemaError
+from wrapper_ir.kernels import OperatorKernel, ParamKind
+from wrapper_ir.schemas import parse_schema
+
+__all__ = ["operator_faults"]
+
+
+def operator_faults(kernel: OperatorKernel) -> Iterator[str]:
+    """What is wrong with an operator as a kernel."""
+    try:
+        schema = parse_schema(kernel.schema)
+    except SchemaError as error:
+        yield error.message
+        return
+    params = {p.name: p for p in kernel.params}
+    given = [*params, *(name for name, _ in kernel.constants)]
+    for name in sorted({name for name in given if given.count(name) > 1}):
+        yield f"{name} is given twice"
+    declared = {a.name: a for a in schema.args}
+    for name in given:
+        if name not in declared:
+            yield f"{schema.name} has no argument {name}"
+    for name, arg in declared.items():
+        param = params.get(name)
+        if name not in given and arg.default is None:
+            yield f"nothing gives argument {name} of {schema.name} its value"
+        elif arg.written and param is None:
+            yield f"{name} is written, so it is a parameter"
+        elif param is not None and param.access.writes != arg.written:
+            yield f"{name} is {param.access.value}, but {schema.name} says otherwise"
+        elif param is not None and (param.kind is ParamKind.POINTER) != arg.is_tensor:
+            yield f"{name} is a {param.kind.value}, but {schema.name} takes a {arg.type}"
+    if not any(a.written for a in schema.args):
+        yield f"{schema.name} writes to none of its arguments"
