@@ -12,10 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from py_wrapper import PyOptions, PythonEmitter
 from tests.compare import assert_same, clone_tree, peak_bytes
 from tests.zoo import ZOO, Case
 
 MODELS = ["bert", "convnet", "gpt2", "llama", "lstm", "moe"]
+KEEPING = PythonEmitter(options=PyOptions(keep_buffers=True))
 
 
 @pytest.fixture(autouse=True)
@@ -51,12 +53,14 @@ def step(model: Any, case: Case) -> Tensor:  # Any: a module or a compiled calla
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "emitter"), [*((name, "python") for name in MODELS), ("convnet", "fx"), ("gpt2", "fx")]
+    ("name", "emitter"),
+    [*((name, "python") for name in MODELS), ("convnet", "fx"), ("gpt2", "fx"), ("moe", KEEPING)],
 )
-def test_loss_gradients_and_buffers(name: str, emitter: str) -> None:
+def test_loss_gradients_and_buffers(name: str, emitter: str | PythonEmitter) -> None:
     case = training_case(name)
     reference = copy.deepcopy(case.model)
-    compiled = torch.compile(case.model, backend="wrapper_ir", options={"emitter": emitter})
+    options: dict[str, Any] = {"emitter": emitter}  # Any: torch's type for options has no emitters
+    compiled = torch.compile(case.model, backend="wrapper_ir", options=options)
     for _ in range(2):
         want, got = step(reference, case), step(compiled, case)
         assert_same(got, want)
