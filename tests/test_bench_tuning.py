@@ -94,7 +94,7 @@ def test_bad_choices_are_told() -> None:
     good = Row("m", kernel(*BLOCKS[:2]), (BLOCKS[1], BLOCKS[1]), medians)
     assert verdict([bad, good, good]) == (2, 2)
     text = report([bad, good], "a machine", 3.0)
-    assert "Within 2% of the best of 150 rounds: 1 of 2. The same in two runs: 1 of 2." in text
+    assert "Within 2% of the best of 500 rounds: 1 of 2. The same in two runs: 1 of 2." in text
     assert "| XBLOCK=64 warps=4 stages=1 | 3.00 | XBLOCK=128 warps=4 stages=1 |" in text
 
 

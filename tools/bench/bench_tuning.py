@@ -60,7 +60,7 @@ of them and a launch that starts late is several."""
 
 KERNELS, OF_EACH = 20, 5
 WITHIN, GOAL = 0.02, 19
-EXHAUSTIVE = MeasureOptions(rounds=150, trial=150, warm_up=3)
+EXHAUSTIVE = MeasureOptions(rounds=500, trial=500, most=500, warm_up=3)
 # Any in this file: arguments of launches.
 
 

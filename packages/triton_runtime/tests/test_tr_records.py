@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,6 +85,29 @@ class TestMeasure:
     def test_a_sole_survivor_has_won(self) -> None:
         times = self.run(Clock({"a": 1.0, "b": 2.0}), MeasureOptions(rounds=10, trial=2))
         assert {key: len(values) for key, values in times.items()} == {"a": 2, "b": 2}
+
+    def test_what_varies_is_measured_until_it_is_known(self) -> None:
+        """A candidate that is surely slower is left alone; one that never settles stops at the limit."""
+
+        class Noisy(Clock):
+            def seconds(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> float:
+                exact = super().seconds(run, before)
+                return exact * (1 + 0.02 * noise.gauss())
+
+        noise = random.Random(0)
+        options = MeasureOptions(rounds=25, most=2000, precision=0.002, seconds=60.0)
+        times = self.run(Noisy({"a": 1.0, "b": 1.005, "c": 1.1}), options)
+        taken = {key: len(values) for key, values in times.items()}
+        assert taken["c"] == 25 < taken["a"] == taken["b"] < 2000
+        assert abs(statistics.median(times["a"]) - 1) < 0.006
+        times = self.run(Noisy({"a": 1.0, "b": 1.0}), replace(options, most=50))
+        assert {len(values) for values in times.values()} == {50}
+
+    def test_time_is_limited(self) -> None:
+        times = self.run(
+            Clock({"a": 1.0, "b": 1.0}), MeasureOptions(rounds=5, most=100, precision=0, seconds=0)
+        )
+        assert {len(values) for values in times.values()} == {5}
 
     def test_options_that_mean_nothing(self) -> None:
         for bad in ({"rounds": 0}, {"trial": 0}, {"trial": 30}, {"loser": 0.9}, {"warm_up": -1}):

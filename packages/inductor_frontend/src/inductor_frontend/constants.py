@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError
@@ -34,8 +35,10 @@ def copied_as_it_lies(tensor: torch.Tensor) -> torch.Tensor:
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
     """A constant whose bytes can be read: of one on a GPU, a copy."""
-    is_there = tensor.device.type == "cuda" and tensor.layout is torch.strided
-    return copied_as_it_lies(tensor) if is_there else tensor
+    if tensor.device.type != "cuda" or tensor.layout is not torch.strided:
+        return tensor
+    with _disable_current_modes():  # upstream may be tracing with fake tensors
+        return copied_as_it_lies(tensor)
 
 
 def tensor_data(name: str, tensor: torch.Tensor) -> TensorData:

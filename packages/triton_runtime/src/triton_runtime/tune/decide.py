@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Decision", "decide"]
+__all__ = ["Decision", "decide", "error_of_median"]
 
 _NORMAL_IQR = 1.349
 """The interquartile range of a normal distribution, in standard deviations."""
@@ -55,11 +55,11 @@ def decide(times: Mapping[str, Sequence[float]], order: Sequence[str], *, noise:
 
 def _equal(a: Sequence[float], b: Sequence[float], noise: float) -> bool:
     difference = statistics.median(a) - statistics.median(b)
-    error = math.hypot(_error(a), _error(b))
+    error = math.hypot(error_of_median(a), error_of_median(b))
     return difference <= max(noise * statistics.median(b), _SURE * error)
 
 
-def _error(values: Sequence[float]) -> float:
+def error_of_median(values: Sequence[float]) -> float:
     """The standard error of the median, from the spread of the middle half: outliers do not count."""
     if len(values) < 4:
         return 0.0

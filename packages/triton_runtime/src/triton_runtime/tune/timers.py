@@ -13,6 +13,10 @@ from wrapper_ir.types import Device
 __all__ = ["TIMERS", "HostTimer", "StreamTimer", "timer_for"]
 
 _MIN_FLUSH = 1 << 20
+_IDLE = 0.05
+"""Seconds after which a device may have slowed its clock."""
+_WAKE = 0.05
+"""Seconds of work that bring it back."""
 
 
 class HostTimer:
@@ -32,10 +36,12 @@ class HostTimer:
 
 class StreamTimer:
     """Work that is queued: timed between two events of the device, behind a write of as many bytes as its second-level
-    cache holds. While the device writes, the host has time to queue what is timed."""
+    cache holds. While the device writes, the host has time to queue what is timed. A device that was idle first works for
+    a while, since its clock comes up slowly."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self._last = -_IDLE
 
     # Any: torch's module for the device, and its objects
     @cached_property
@@ -56,6 +62,8 @@ class StreamTimer:
         """See `Timer`."""
         if before is not None:
             before()
+        if time.monotonic() > self._last + _IDLE:
+            self._wake()
         start, end = (self._module.Event(enable_timing=True) for _ in range(2))
         self._cold.zero_()
         start.record()
@@ -63,7 +71,14 @@ class StreamTimer:
         end.record()
         end.synchronize()
         milliseconds: float = start.elapsed_time(end)
+        self._last = time.monotonic()
         return milliseconds * 1e-3
+
+    def _wake(self) -> None:
+        end = time.monotonic() + _WAKE
+        while time.monotonic() < end:
+            self._cold.zero_()
+            self._module.synchronize(self.device.index)
 
 
 TIMERS: Mapping[str, Callable[[Device], Timer]] = {"cpu": HostTimer, "cuda": StreamTimer, "xpu": StreamTimer}
