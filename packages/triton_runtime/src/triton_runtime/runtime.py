@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any  # in this file: tensors of a machine
 
@@ -20,7 +20,7 @@ from triton_runtime.options import TritonOptions
 from triton_runtime.protocols import Binary, Driver, Launchable
 from triton_runtime.settings import Settings, read_settings
 from triton_runtime.store import Store, StoreOptions
-from triton_runtime.tune import Book, TuningRecord
+from triton_runtime.tune import Book, Source, TuneOptions, TuningRecord
 from triton_runtime.tuning import Tuning, place_of
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, OperatorKernel, TritonKernel
@@ -77,14 +77,17 @@ class TritonRuntime:
         multis = [kernel for kernel in kernels if isinstance(kernel, MultiKernel)]
         operators = [kernel for kernel in kernels if isinstance(kernel, OperatorKernel)]
         plain = _by_name(_triton_kernels(kernels))
-        tuned = [k for k in plain.values() if self._is_tuned(k, multis)]
+        tune = self.options.tune or (TuneOptions() if world.settings.tune else None)
+        tuned = [k for k in plain.values() if tune is not None or self._is_measured(k, multis)]
+        tuned = [k for k in tuned if _has_candidates(k)]
         ready = [self.launchable(k) for k in plain.values() if k not in tuned]
         loaded: dict[str, LoadedKernel] = {
             one.kernel.name: kernel for one, kernel in zip(ready, loader.load(ready), strict=True)
         }
         loaded |= {kernel.name: load_operator(kernel) for kernel in operators}
         if tuned or multis:
-            tuning = Tuning(self.options, world.store, self._book(target, world), loader, target.device)
+            options = replace(self.options, tune=tune)
+            tuning = Tuning(options, world.store, self._book(target, world), loader, target.device)
             loaded |= {kernel.name: tuning.tuned(kernel) for kernel in tuned}
             known = {kernel.name: kernel for kernel in kernels}
             loaded |= {kernel.name: tuning.multi(kernel, known, loaded) for kernel in multis}
@@ -140,6 +143,12 @@ class TritonRuntime:
         entries = {place: entry for book in books for place, entry in book.record.entries.items()}
         return TuningRecord({**self.options.record.entries, **entries})
 
+    @property
+    def sources(self) -> Mapping[Source, int]:
+        """Where the times of choices came from so far, by how many choices."""
+        books = () if self._world is None else tuple(self._world.books.values())
+        return {source: sum(book.sources[source] for book in books) for source in Source}
+
     def tune(
         self,
         artifact: Artifact,
@@ -155,15 +164,12 @@ class TritonRuntime:
 
         return tune_artifact(self, artifact, machine=machine, records=records, given=given, inputs=inputs)
 
-    def _is_tuned(self, kernel: TritonKernel, multis: Sequence[MultiKernel]) -> bool:
+    def _is_measured(self, kernel: TritonKernel, multis: Sequence[MultiKernel]) -> bool:
         """Instances of a template come in no order, so that the first says nothing of the others: one that is measured
         beside other kernels is measured with all of its configs."""
-        if not _has_candidates(kernel):
-            return False
         choice = self.options.choice
         measuring = choice.measure and choice.force is None
-        template = kernel.heuristic == _TEMPLATE and kernel.name in _measured(multis)
-        return self.options.tune is not None or (measuring and template)
+        return measuring and kernel.heuristic == _TEMPLATE and kernel.name in _measured(multis)
 
     def _compiler(self, target: Target, world: _World, carried: tuple[KernelBinary, ...] = ()) -> Compiler:
         return Compiler(

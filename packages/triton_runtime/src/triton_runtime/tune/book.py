@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -48,6 +49,8 @@ class Book:
     ) -> None:
         self.where = where
         self.record = record or TuningRecord()
+        self.sources: Counter[Source] = Counter()
+        """How many entries came from where."""
         self._gather = gather
         self._lock = threading.RLock()
 
@@ -88,6 +91,7 @@ class Book:
         if self._gather is not None:
             found = _gathered(place, found, self._gather)
         self.record = TuningRecord({**self.record.entries, place: found})
+        self.sources[source] += 1
         return found, source
 
     def _stored(self, place: Place, store: ByteStore | None) -> Entry | None:
