@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ import torch
 from packages.triton_runtime.tests.tuning import HERE, Clock, Shelf, config
 from torch import Tensor
 
-from triton_runtime.choose import ChoiceOptions, MultiLaunch, Pick, nearest
+from triton_runtime.choose import ChoiceOptions, MetricsTable, MultiLaunch, Pick, nearest
+from triton_runtime.choose.metrics import COLUMNS
 from triton_runtime.errors import TuningError
-from triton_runtime.tune import Book, TuningRecord
+from triton_runtime.tune import Book, Entry, Gather, TuningRecord
 from wrapper_ir.kernels import (
     Access,
     Choice,
@@ -91,10 +93,15 @@ class Bench:
         return run
 
     def launch(
-        self, kernel: MultiKernel = MULTI, store: Shelf | None = None, **options: Any
+        self,
+        kernel: MultiKernel = MULTI,
+        store: Shelf | None = None,
+        gather: Gather | None = None,
+        **options: Any,
     ) -> MultiLaunch:  # Any: any options
         loaded = {name: self.load(name) for name in KERNELS}
-        return MultiLaunch(kernel, KERNELS, loaded, self.clock, Book(HERE), store, ChoiceOptions(**options))
+        book = Book(HERE, gather=gather)
+        return MultiLaunch(kernel, KERNELS, loaded, self.clock, book, store, ChoiceOptions(**options))
 
 
 def args(size: int = 8) -> tuple[Tensor, Tensor, int, Tensor, int, int]:
@@ -141,7 +148,14 @@ class TestMeasured:
         with caplog.at_level(logging.INFO, "triton_runtime"):
             Bench(looped=3.0, persistent=1.0, split=2.0).launch(picked=picks.append)(*args())
         assert picks == [
-            Pick(kernel="multi", index=1, chosen="persistent", why="measured", medians=(3.0, 1.0, 2.0))
+            Pick(
+                kernel="multi",
+                index=1,
+                chosen="persistent",
+                why="measured",
+                medians=(3.0, 1.0, 2.0),
+                names=("looped", "persistent", "split"),
+            )
         ]
         assert (
             "@multi: @persistent (1), measured; medians in us: [3000000.0, 1000000.0, 2000000.0]"
@@ -193,6 +207,52 @@ class TestStored:
             loaded = {name: bench.load(name) for name in KERNELS}
             MultiLaunch(MULTI, sources, loaded, bench.clock, Book(HERE), shelf)(*args())
         assert len(shelf) == 2
+
+
+class TestTogether:
+    def test_processes_choose_the_same(self) -> None:
+        """Alone, they would find different kernels the fastest."""
+        texts: list[str] = []
+
+        def keep(text: str) -> list[str]:
+            texts.append(text)
+            return [text]
+
+        seconds = (
+            {"looped": 3.0, "persistent": 1.0, "split": 2.0},
+            {"looped": 1.0, "persistent": 9.0, "split": 2.0},
+        )
+        for times in seconds:
+            Bench(**times).launch(gather=keep)(*args())
+        chosen = []
+        for times in seconds:
+            multi = Bench(**times).launch(gather=lambda text: texts)
+            multi(*args())
+            chosen.append(multi.chosen)
+        assert chosen == [0, 0] or chosen == [2, 2]
+
+    def test_others_at_another_kernel_are_told(self) -> None:
+        other = TuningRecord({Book(HERE).place("another"): Entry(order=("0",), times={"0": (1,)})}).to_json()
+        bench = Bench(looped=3.0, persistent=1.0, split=2.0)
+        with pytest.raises(TuningError, match=r"TR603.*another"):
+            bench.launch(gather=lambda text: [text, other])(*args())
+
+
+class TestMetrics:
+    def test_a_table_of_all_choices(self, tmp_path: Path) -> None:
+        table = MetricsTable(tmp_path / "new" / "choices.csv")
+        bench = Bench(looped=3.0, persistent=1.0, split=2.0)
+        bench.launch(picked=table)(*args())
+        bench.launch(picked=table, force=2)(*args())
+        assert table.path.read_text().splitlines() == [
+            ",".join(COLUMNS),
+            "multi,looped,,3000000.000,0,measured",
+            "multi,persistent,,1000000.000,1,measured",
+            "multi,split,,2000000.000,0,measured",
+            "multi,looped,,,0,forced",
+            "multi,persistent,,,0,forced",
+            "multi,split,,,1,forced",
+        ]
 
 
 class TestOptions:

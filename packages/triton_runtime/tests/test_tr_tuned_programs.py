@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 from pathlib import Path
 
@@ -76,6 +77,23 @@ def test_multi_kernels_choose_once(tmp_path: Path) -> None:
         check(loaded["relu"])
     assert [pick.why for pick in picks] == ["measured", "stored"]
     assert picks[0].index == picks[1].index
+
+
+def test_the_environment_names_a_table_of_choices(tmp_path: Path) -> None:
+    multi, kernels = variants()
+    table = tmp_path / "choices.csv"
+    env = {"WRAPPER_IR_CACHE_DIR": str(tmp_path), "WRAPPER_IR_TRITON_METRICS": str(table)}
+    one = TritonRuntime(
+        options=TritonOptions(choice=ChoiceOptions(rounds=QUICK)), settings=read_settings(env)
+    )
+    check(one.load_all([*kernels, multi], Target())["relu"])
+    with table.open() as file:
+        rows = [*csv.DictReader(file)]
+    assert [row["kernel"] for row in rows] == ["relu_0", "relu_1"]
+    for row, kernel in zip(rows, kernels, strict=True):
+        assert Path(row["path"]).read_text() == kernel.source
+        assert float(row["latency_us"]) > 0
+    assert sorted(row["chosen"] for row in rows) == ["0", "1"]
 
 
 def test_a_kernel_that_fails_is_not_chosen(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any  # in this file: tensors of a machine
 
+from triton_runtime.choose import ChoiceOptions, MetricsTable
 from triton_runtime.compile.ahead import compiled_ahead
 from triton_runtime.compile.forking import Forker
 from triton_runtime.compile.service import CompileStats
@@ -86,7 +87,7 @@ class TritonRuntime:
         }
         loaded |= {kernel.name: load_operator(kernel) for kernel in operators}
         if tuned or multis:
-            options = replace(self.options, tune=tune)
+            options = replace(self.options, tune=tune, choice=self._choice(world.settings))
             tuning = Tuning(options, world.store, self._book(target, world), loader, target.device)
             loaded |= {kernel.name: tuning.tuned(kernel) for kernel in tuned}
             known = {kernel.name: kernel for kernel in kernels}
@@ -188,6 +189,13 @@ class TritonRuntime:
     def _loader(self, target: Target, world: _World, carried: tuple[KernelBinary, ...]) -> Loader:
         compiler = self._compiler(target, world, carried)
         return Loader(compiler, self.options.driver or _driver(target, compiler.folder, world))
+
+    def _choice(self, settings: Settings) -> ChoiceOptions:
+        """How kernels are chosen; choices go into a table where the environment names one and no option takes them."""
+        choice = self.options.choice
+        if choice.picked is not None or settings.metrics is None:
+            return choice
+        return replace(choice, picked=MetricsTable(settings.metrics))
 
     def _book(self, target: Target, world: _World) -> Book:
         with self._lock:

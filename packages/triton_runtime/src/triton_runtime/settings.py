@@ -8,6 +8,7 @@
 | `WRAPPER_IR_CXX`, then `CXX`     | the C++ compiler, for the launcher                          | `g++`                         |
 | `WRAPPER_IR_BUILD_JOBS`          | compiler processes at once                                  | usable processors, 16 at most |
 | `WRAPPER_IR_TRITON_TUNE`         | 1: configs are tuned at first launches                      | 0: the first is taken         |
+| `WRAPPER_IR_TRITON_METRICS`      | a CSV file for choices among kernels and their times        | none                          |
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Settings:
     """How large the store of compiled kernels may grow."""
     shared: str = ""
     """An fsspec URL of a store that is only read."""
+    metrics: Path | None = None
+    """A CSV file that choices among kernels are written to."""
     tune: bool = False
     """Whether configs are tuned at first launches where no options say how."""
 
@@ -52,6 +55,7 @@ def read_settings(env: Mapping[str, str] | None = None) -> Settings:
         jobs=_jobs(source.get("WRAPPER_IR_BUILD_JOBS", "")),
         limit_bytes=_bytes(source.get("WRAPPER_IR_TRITON_CACHE_BYTES", "")),
         shared=source.get("WRAPPER_IR_TRITON_CACHE_SHARED", ""),
+        metrics=Path(metrics) if (metrics := source.get("WRAPPER_IR_TRITON_METRICS")) else None,
         tune=source.get("WRAPPER_IR_TRITON_TUNE", "") == "1",
         compiler=source.get("WRAPPER_IR_CXX") or source.get("CXX") or "g++",
     )

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from triton.runtime.jit import JITFunction
 
-__all__ = ["check_parameters", "load_function", "source_file"]
+__all__ = ["check_parameters", "load_function", "source_file", "source_path"]
 
 
 def source_file(source: str, folder: Path) -> Path:
     """The file in `folder` that holds exactly `source`; written, in one step, where it is missing or damaged."""
     data = source.encode()
-    path = folder / f"kernel_{hashlib.sha256(data).hexdigest()[:40]}.py"
+    path = source_path(source, folder)
     try:
         if path.read_bytes() == data:
             return path
@@ -43,6 +43,11 @@ def source_file(source: str, folder: Path) -> Path:
         Path(temporary).unlink(missing_ok=True)
         raise
     return path
+
+
+def source_path(source: str, folder: Path) -> Path:
+    """Where `source_file` keeps a source, whether it is there or not."""
+    return folder / f"kernel_{hashlib.sha256(source.encode()).hexdigest()[:40]}.py"
 
 
 def load_function(name: str, source: str, entry: str, folder: Path) -> JITFunction:

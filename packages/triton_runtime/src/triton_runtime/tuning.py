@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from triton_runtime.choose import MultiLaunch
@@ -59,7 +59,8 @@ class Tuning:
     ) -> MultiLaunch:
         """One of several kernels, which are loaded."""
         shelf = _Shelf(self._store, EntryKind.CHOICE)
-        return MultiLaunch(kernel, kernels, loaded, self._timer, self._book, shelf, self._options.choice)
+        choice = replace(self._options.choice, sources=self._loader.compiler.folder)
+        return MultiLaunch(kernel, kernels, loaded, self._timer, self._book, shelf, choice)
 
     def _load(self, kernel: TritonKernel, config: TritonConfig) -> LoadedKernel:
         [loaded] = self._loader.load_each([with_config(kernel, config)])

@@ -1,6 +1,7 @@
 """Chooses one of several kernels that do the same: by measurement, by sizes, or as told."""
 
+from triton_runtime.choose.metrics import MetricsTable
 from triton_runtime.choose.multi import MultiLaunch, nearest, variant_keys
 from triton_runtime.choose.options import ChoiceOptions, Pick
 
-__all__ = ["ChoiceOptions", "MultiLaunch", "Pick", "nearest", "variant_keys"]
+__all__ = ["ChoiceOptions", "MetricsTable", "MultiLaunch", "Pick", "nearest", "variant_keys"]

@@ -11,12 +11,13 @@ from typing import Any, Literal
 from triton_runtime.choose.options import ChoiceOptions, Pick
 from triton_runtime.errors import TuningError
 from triton_runtime.protocols import ByteStore
+from triton_runtime.source import source_path
 from triton_runtime.tune.arguments import Preserved
 from triton_runtime.tune.book import Book
 from triton_runtime.tune.distance import distance
 from triton_runtime.tune.measure import Timer, attempt, measure
 from triton_runtime.tune.record import Entry
-from wrapper_ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, multi_hash
+from wrapper_ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, multi_hash, source_of
 from wrapper_ir.protocols import LoadedKernel
 
 __all__ = ["MultiLaunch", "nearest", "variant_keys"]
@@ -142,13 +143,28 @@ class MultiLaunch:
             found.update(outer[name] for name in getattr(inner, which))
         return found
 
+    def _paths(self) -> tuple[str, ...]:
+        folder = self.options.sources
+        if folder is None:
+            return ()
+        sources = [source_of(self._kernels[v.kernel]) for v in self.kernel.variants]
+        return tuple(str(source_path(source, folder)) for source in sources)
+
     def _picked(self, index: int, why: str, medians: tuple[float | None, ...] = ()) -> int:
         chosen = self.kernel.variants[index].kernel
         shown = [None if m is None else round(m * 1e6, 2) for m in medians]
         _LOG.info("@%s: @%s (%d), %s; medians in us: %s", self.kernel.name, chosen, index, why, shown)
         if self.options.picked is not None:
             self.options.picked(
-                Pick(kernel=self.kernel.name, index=index, chosen=chosen, why=why, medians=medians)
+                Pick(
+                    kernel=self.kernel.name,
+                    index=index,
+                    chosen=chosen,
+                    why=why,
+                    medians=medians,
+                    names=tuple(v.kernel for v in self.kernel.variants),
+                    paths=self._paths(),
+                )
             )
         return index
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from triton_runtime.tune.measure import MeasureOptions
 
@@ -14,13 +15,15 @@ __all__ = ["ChoiceOptions", "Pick", "Picked"]
 class Pick:
     """What was chosen: variant `index` of the multi-kernel, which is the kernel `chosen`; `why` is `measured`, `stored`,
     `recorded`, `forced`, `off` or `sizes`. `medians` are seconds of each variant that was measured, in order; None: not
-    at all."""
+    at all. `names` and `paths` are what the variants are called and the files of their sources, in order."""
 
     kernel: str
     index: int
     chosen: str
     why: str
     medians: tuple[float | None, ...] = ()
+    names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 Picked = Callable[[Pick], object]
@@ -31,7 +34,8 @@ Picked = Callable[[Pick], object]
 class ChoiceOptions:
     """`measure`: False takes the first kernel. `force`: takes the kernel of this index, from 0; an index that a
     multi-kernel does not have is an error. `stored`: whether choices outlive the process. `noise`: relative differences
-    below it decide nothing. `budget`: bytes of the device for copies of arguments. `picked`: a table of metrics, say."""
+    below it decide nothing. `budget`: bytes of the device for copies of arguments. `picked`: a table of metrics, say.
+    `sources`: the folder of kernels' sources, for whoever is told of choices."""
 
     measure: bool = True
     force: int | None = None
@@ -40,3 +44,4 @@ class ChoiceOptions:
     budget: int = 1 << 30
     rounds: MeasureOptions = field(default_factory=MeasureOptions)
     picked: Picked | None = None
+    sources: Path | None = None
