@@ -10,14 +10,14 @@ from unittest import mock
 import pytest
 import torch
 from torch import nn
-from torch._inductor.select_algorithm import AlgorithmSelectorCache
+from torch._inductor.select_algorithm import AlgorithmSelectorCache, autotune_select_algorithm
 from torch._inductor.virtualized import V
 from torch.nn.attention.flex_attention import flex_attention
 
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.build.operator_kernels import to_constant
 from inductor_frontend.errors import ConversionError, HookError
-from inductor_frontend.hooks.templates import call_choices
+from inductor_frontend.hooks.templates import call_choices, keeping_choices
 from inductor_frontend.triton.definition import definition_of
 from inductor_frontend.triton.templates import merged_instances
 from wrapper_ir.expr import Int
@@ -123,6 +123,19 @@ class TestProducts:
                 with pytest.raises(HookError, match=r"FE202.*triton_tem_0") as caught:
                     call_choices(kernels, [None] * len(kernels))
                 assert "products" in str(caught.value)
+
+    def test_arguments_by_name(self) -> None:
+        """As upstream gives them where a model's own operator has several implementations; the first is taken."""
+        first, second = (
+            SimpleNamespace(name=name, description="", output_node=lambda name=name: name)
+            for name in ("a", "b")
+        )
+        layout = SimpleNamespace(device=torch.device("cpu"))
+        with keeping_choices(operators_too=False):
+            found = autotune_select_algorithm(  # type: ignore[no-untyped-call]  # upstream's
+                name="op", choices=[first, second], input_nodes=[], layout=layout
+            )
+        assert found in ("a", ("a", first))  # since 2.12 with the choice
 
     def test_the_process_is_left_as_it_was(self) -> None:
         before = AlgorithmSelectorCache.__call__

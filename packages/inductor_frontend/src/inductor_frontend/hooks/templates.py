@@ -72,20 +72,20 @@ def _select(
     cache: Any,
     name: str,
     choices: list[Any],
-    inputs: list[Any],
+    input_nodes: list[Any],
     layout: Any,
     **given: Any,
 ) -> Any:
     """All instances of templates; where there are none, the library's operator, or else what upstream names first. An
     instance with less inputs than there are leaves something out (on a CPU, upstream's forget a convolution's bias)."""
     able = [c for c in choices if isinstance(c, TritonTemplateCaller)]
-    templates = [c for c in able if len(c.input_nodes) >= len(inputs)]
+    templates = [c for c in able if len(c.input_nodes) >= len(input_nodes)]
     externs: list[Any] = [c for c in choices if isinstance(c, ExternKernelCaller)]
     kept: list[Any] = (externs or choices)[:1]
     if templates:
         operators = [c for c in externs if operators_too and operator_choice(c) is not None]
         kept = [_AllOf(_for_sizes(templates), next(iter(operators), None))]
-    return plain(cache, name, kept, inputs, layout, **given)
+    return plain(cache, name, kept, input_nodes, layout, **given)
 
 
 def operator_choice(extern: Any) -> OperatorChoice | None:
