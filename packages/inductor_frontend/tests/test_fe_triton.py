@@ -185,11 +185,6 @@ class TestOffline:
         with pytest.raises(CaptureError, match=r"FE103.*sm_90.*sm_92"):
             capture(lambda x: x * 2, (X,), target="cuda:sm_90", options=options)
 
-    def test_an_exported_program_stays_where_it_is(self) -> None:
-        exported = torch.export.export(nn.Linear(16, 8), (X,))
-        with pytest.raises(CaptureError, match="FE103"):
-            capture(exported, (X,), target="cuda:sm_90")
-
     def test_copies_to_the_host(self) -> None:
         program = offline(lambda x: ((x + 1).cpu() * 2, x.to("cpu", torch.float64)), X)
         copies = [op for op in program.main.body if isinstance(op, Copy)]

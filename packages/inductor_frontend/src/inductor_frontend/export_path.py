@@ -12,6 +12,7 @@ import torch
 from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram
 
+from inductor_frontend.devices.moved import moved_program
 from inductor_frontend.devices.places import on_device
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.exporting import export
@@ -74,13 +75,7 @@ def export_model(
     """Exports a model unless it is exported; raises CaptureError FE101 with upstream's reason. With a `device`, the
     model is traced as if it and its arguments were there."""
     if isinstance(model, ExportedProgram):
-        if device is not None:
-            raise CaptureError(
-                "FE103",
-                f"an exported program stays where it is, and is not moved to {device}",
-                hint="give the model",
-            )
-        return Exported(model)
+        return Exported(model if device is None else moved_program(model, device))
     module = model if isinstance(model, torch.nn.Module) else _FunctionModule(model)
     parameters = parameters_of(module.forward, args, kwargs, static=dynamic_shapes is None)
     repeated = repeated_leaves(pack((args, dict(kwargs))))

@@ -1,0 +1,78 @@
+"""An exported program as if it had been exported on another device.
+
+Upstream moves programs with `torch.export.passes.move_to_device_pass`, in place and with their tensors. Here a copy of the
+graph is moved; the tensors stay.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.export import ExportedProgram
+from torch.fx.node import map_aggregate
+from torch.utils import _pytree as pytree
+
+from inductor_frontend.errors import CaptureError
+
+__all__ = ["moved_program"]
+
+# Any in this file: nodes' arguments and what is known about their values.
+
+
+def moved_program(program: ExportedProgram, device: torch.device) -> ExportedProgram:
+    """A copy whose graph has `device` wherever the program has the CPU: in the values of its inputs and nodes, and in
+    arguments, also where the model itself asked for the CPU. State and constants are the program's own. Raises
+    CaptureError FE103 for operators that exist on the CPU only."""
+    moved = copy.copy(program)
+    moved._graph_module = copy.deepcopy(program.graph_module)
+    fakes: dict[int, Any] = {}
+    nodes = zip(_nodes(program.graph_module), _nodes(moved.graph_module), strict=True)
+    for original, node in nodes:
+        _check(node, device)
+        node.name = original.name  # signatures go by names, and a copy may have others
+        node.args = map_aggregate(node.args, lambda x: _elsewhere(x, device))
+        node.kwargs = map_aggregate(node.kwargs, lambda x: _elsewhere(x, device))
+        if "val" in node.meta:
+            node.meta["val"] = pytree.tree_map(lambda x: _fake(x, device, fakes), node.meta["val"])
+    for part in _graphs(moved.graph_module):
+        part.recompile()
+    return moved
+
+
+def _graphs(root: fx.GraphModule) -> Iterator[fx.GraphModule]:
+    return (m for m in root.modules() if isinstance(m, fx.GraphModule))
+
+
+def _nodes(root: fx.GraphModule) -> Iterator[fx.Node]:
+    return (node for part in _graphs(root) for node in part.graph.nodes)
+
+
+def _check(node: fx.Node, device: torch.device) -> None:
+    name = str(node.target)
+    if node.op == "call_function" and ("for_cpu" in name or name.startswith(("mkldnn.", "onednn."))):
+        raise CaptureError(
+            "FE103",
+            f"the exported program calls {name}, which {device.type} does not have",
+            hint="give the model, or the program before its decompositions were run",
+        )
+
+
+def _elsewhere(argument: Any, device: torch.device) -> Any:
+    is_here = isinstance(argument, torch.device) and argument.type == "cpu"
+    return device if is_here else argument
+
+
+def _fake(value: Any, device: torch.device, known: dict[int, Any]) -> Any:
+    if not isinstance(value, FakeTensor) or value.fake_device.type != "cpu":
+        return value
+    if id(value) not in known:
+        with value.fake_mode, torch.no_grad():
+            moved: Any = value.detach()
+        moved.fake_device = device
+        known[id(value)] = moved
+    return known[id(value)]
