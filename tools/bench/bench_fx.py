@@ -1,0 +1,187 @@
+"""FX graphs: what a call costs beside the Python wrapper, what converting costs, and whether that is linear in the ops.
+
+Usage: `python -m tools.bench.bench_fx [--write] [--device cuda]`. On a CUDA device upstream's converter (`fx_wrapper=True`)
+runs beside ours in the same process: calls of its graphs, and the time it takes to convert. On CPU it refuses the kernels of
+these models, which are in C++. `--write` also writes `docs/benchmarks/fx.md`, prediction first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import unittest.mock as mock
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from tabulate import tabulate
+from torch._inductor import config as inductor_config
+from torch._inductor.codegen import wrapper_fxir
+from torch.utils import _pytree as pytree
+
+import fx_converter
+import inductor_frontend
+import py_wrapper
+from fx_converter import FxOptions
+from tests.zoo import Case, gpt2, mlp
+from tools.bench.bench_ir_scale import synthetic
+from tools.bench.timing import compare, write_report
+from tools.bench.wrappers import inductor_call
+from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.kernels import KernelDef
+from wrapper_ir.program import Target
+from wrapper_ir.protocols import KernelRuntime, LoadedKernel
+
+PREDICTION = """\
+Written before the first measurement. The straight-line form of a graph with direct calls does what the Python wrapper
+does, so a call is within 1.2 of it; with operators in place of launchers each kernel pays the dispatcher, a few
+microseconds. Upstream's graph pays for a Triton launch through two Python layers for every kernel: ours is at most a
+quarter of it. Converting makes a node and a fake value an op, about 40 us, and nothing looks back, so growth stays
+below 1.2."""
+SIZES = (1_000, 10_000, 100_000)
+CASES: dict[str, Callable[[], Case]] = {
+    "MLP, 48 x linear 64, batch 8": lambda: mlp(depth=49),
+    "GPT-2, 12 blocks of width 32": lambda: gpt2(layers=12),
+}
+# Any in this file: arguments of models
+
+
+class _NoKernels:
+    """Loads every kernel as a function that does nothing: converting launches none."""
+
+    kind = "none"
+
+    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+        """See `KernelRuntime`."""
+        return lambda *args: None
+
+    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+        """See `KernelRuntime`."""
+        return {kernel.name: self.load(kernel, target) for kernel in kernels}
+
+
+def _runtime(kind: str) -> KernelRuntime:
+    return _NoKernels()
+
+
+def growth() -> str:
+    """Seconds to convert synthetic programs of growing size."""
+    rows = []
+    options = FxOptions(convention="flat", find_runtime=_runtime)
+    for dynamic in (False, True):
+        cells, per_op = [], []
+        for size in SIZES:
+            artifact = bare_artifact(synthetic(size, dynamic=dynamic))
+            seconds = _seconds(partial(fx_converter.convert, artifact, options))
+            per_op.append(seconds / len(artifact.program.main.body))
+            cells.append(f"{seconds:.2f} ({1e6 * per_op[-1]:.0f})")
+        rows.append(["symbolic" if dynamic else "fixed", *cells, f"{per_op[-1] / per_op[-2]:.2f}"])
+    headers = ["sizes", *(f"{size:,} ops: s (us an op)" for size in SIZES), "growth"]
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+def calls(device: str) -> str:
+    """Microseconds of a call, each side against the graph with direct calls."""
+    rows: list[tuple[str, ...]] = []
+    for name, make in CASES.items():
+        case, on_device = make(), _mover(device)
+        target = "cuda:sm_{}{}".format(*torch.cuda.get_device_capability()) if device == "cuda" else None
+        artifact = inductor_frontend.capture(case.model, case.args, case.kwargs, target=target)
+        flat = list(pytree.tree_leaves(on_device((case.args, dict(case.kwargs or {})))))
+        graph = fx_converter.compile(artifact)
+        rows += _beside(name, graph, artifact, flat)
+        if device == "cuda":
+            rows += _upstream(name, case, graph, artifact, flat, on_device)
+    headers = ("model", "ours / theirs", "ours us", "theirs us", "ratio")
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+def _mover(device: str) -> Callable[[Any], Any]:
+    return lambda tree: pytree.tree_map(lambda x: x.to(device) if isinstance(x, torch.Tensor) else x, tree)
+
+
+def _beside(name: str, graph: Any, artifact: Artifact, flat: list[Any]) -> list[tuple[str, ...]]:
+    """The graph against the Python wrapper, and the form `hop` against the graph."""
+    python = py_wrapper.compile(artifact)
+    hop = fx_converter.compile(artifact, FxOptions(kernel_calls="hop"))
+    module = fx_converter.convert(artifact, FxOptions(convention="flat"))
+    sides = (
+        ("graph / Python wrapper", graph.boxed, python.boxed),
+        ("graph module's forward / Python wrapper", lambda args: module(*args), python.boxed),
+        ("graph of operators / Python wrapper", hop.boxed, python.boxed),
+    )
+    with torch.no_grad():
+        return [
+            (name, kind, *compare(lambda o=ours: o(list(flat)), lambda t=theirs: t(list(flat))).cells())  # type: ignore[misc]  # bound now
+            for kind, ours, theirs in sides
+        ]
+
+
+def _upstream(
+    name: str, case: Case, graph: Any, artifact: Artifact, flat: list[Any], on_device: Callable[[Any], Any]
+) -> list[tuple[str, ...]]:
+    """The graph against upstream's graph, and both conversions."""
+    moved = Case(
+        name=case.name,
+        model=case.model.to("cuda"),
+        args=on_device(case.args),
+        kwargs=on_device(dict(case.kwargs or {})),
+    )
+    spent: list[float] = []
+    generate = wrapper_fxir.FxConverter.generate
+
+    def timed(self: Any) -> Any:
+        start = time.perf_counter()
+        found = generate(self)
+        spent.append(time.perf_counter() - start)
+        return found
+
+    with (
+        torch.no_grad(),
+        inductor_config.patch(fx_wrapper=True),
+        mock.patch.object(wrapper_fxir.FxConverter, "generate", timed),
+    ):
+        theirs, theirs_flat = inductor_call(moved)
+        ratio = compare(lambda: graph.boxed(list(flat)), lambda: theirs(list(theirs_flat)))
+    start = time.perf_counter()
+    fx_converter.convert(artifact)
+    ours = time.perf_counter() - start
+    conversion = (f"{1e6 * ours:.0f}", f"{1e6 * spent[0]:.0f}", f"{ours / spent[0]:.2f}")
+    return [
+        (name, "graph / upstream's graph", *ratio.cells()),
+        (name, "converting / upstream's converting", *conversion),
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures, prints, and with --write records."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--only", choices=["calls", "growth"])
+    options = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    where = torch.cuda.get_device_name() if options.device == "cuda" else "one CPU thread"
+    parts = ["# FX graphs", f"`python -m tools.bench.bench_fx --write --device {options.device}`, {where}."]
+    parts += ["## Prediction", PREDICTION]
+    if options.only != "growth":
+        parts += ["## Calls", calls(options.device)]
+    if options.only != "calls":
+        parts += ["## Converting", growth()]
+    text = "\n\n".join(parts) + "\n"
+    print(text)
+    if options.write:
+        print(write_report("fx", text))
+
+
+if __name__ == "__main__":
+    main()
