@@ -21,7 +21,7 @@ from wrapper_ir import load, parse_program, print_program, save, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.cli import main
 from wrapper_ir.interp import example_inputs, run
-from wrapper_ir.kernels import MultiKernel, TritonKernel, content_hash, multi_hash
+from wrapper_ir.kernels import KernelBinary, MultiKernel, TritonKernel, content_hash, multi_hash
 from wrapper_ir.passes import tuning_programs
 
 KERNEL = """
@@ -159,6 +159,22 @@ def test_what_a_record_says() -> None:
         {"BLOCK": 32},
     ]
     assert "launch @second(%a, %at, %b, s0)" in print_program(chosen.program)
+
+
+def test_what_an_artifact_carries_stays_with_its_kernels() -> None:
+    text = PROGRAM.replace("launch @first(%x, %at, %a, s0)", "launch @second(%x, %at, %a, s0)")
+    for source, kept in ((PROGRAM, ["first", "second"]), (text, ["second"])):
+        whole = bare_artifact(parse_program(source))
+        binaries = tuple(
+            KernelBinary(
+                runtime="triton", kernel=content_hash(k), target="cuda:sm_90", key=f"{i:064x}", data=b""
+            )
+            for i, k in enumerate(whole.program.kernels)
+            if isinstance(k, TritonKernel)
+        )
+        chosen = replay_artifact(dataclasses.replace(whole, binaries=binaries), entries())
+        assert [k.name for k in chosen.program.kernels] == kept
+        assert [b.kernel for b in chosen.binaries] == [content_hash(k) for k in chosen.program.kernels]
 
 
 def test_the_launch_that_takes_longest_decides() -> None:

@@ -26,6 +26,7 @@ from wrapper_ir.errors import WirError
 from wrapper_ir.interp import InterpOptions, example_inputs, run
 from wrapper_ir.kernels import (
     Choice,
+    KernelBinary,
     KernelDef,
     MultiKernel,
     TritonConfig,
@@ -34,6 +35,7 @@ from wrapper_ir.kernels import (
     multi_hash,
 )
 from wrapper_ir.passes import TuningProgram, tuning_programs, with_choices
+from wrapper_ir.program import Program
 from wrapper_ir.protocols import Machine
 from wrapper_ir.registry import kernel_runtime
 
@@ -117,7 +119,19 @@ def replay_artifact(
         return artifact
     choices = _Choices(artifact, record, where, noise, tuning_programs(artifact.program, given))
     program = with_choices(artifact.program, choices.configs(), choices.variants())
-    return with_record(dataclasses.replace(artifact, program=program), record)
+    binaries = _still_wanted(artifact, program)
+    return with_record(dataclasses.replace(artifact, program=program, binaries=binaries), record)
+
+
+def _still_wanted(artifact: Artifact, program: Program) -> tuple[KernelBinary, ...]:
+    """What an artifact carries for kernels that `program` still has, under what these are now."""
+    names = {content_hash(kernel): kernel.name for kernel in artifact.program.kernels}
+    now = {kernel.name: content_hash(kernel) for kernel in program.kernels}
+    return tuple(
+        dataclasses.replace(binary, kernel=now[names[binary.kernel]])
+        for binary in artifact.binaries
+        if names.get(binary.kernel) in now
+    )
 
 
 def _only(record: TuningRecord) -> Where | None:
