@@ -17,6 +17,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from wrapper_ir.runtime import TorchCaller
 
 __all__ = [
+    "FAST_CALLS",
     "FAST_EMPTY",
     "FAST_VIEW",
     "LAYOUT_CHECK",
@@ -42,6 +43,17 @@ FAST_EMPTY: dict[str, Callable[..., Tensor]] = {
 """`(sizes, strides, dtype)` to a tensor on the current device of a type: what torch's own compiled code calls."""
 FAST_VIEW: Callable[..., Tensor] = _guards._reinterpret_tensor
 """`(x, sizes, strides, offset)`, the offset in elements from the first one of `x`."""
+_aten: Any = torch.ops.aten
+FAST_CALLS: dict[Any, Callable[..., Any]] = {
+    _aten.addmm.out: torch.addmm,
+    _aten.addmm.default: torch.addmm,
+    _aten.baddbmm.out: torch.baddbmm,
+    _aten.bmm.out: torch.bmm,
+    _aten.convolution.default: torch.convolution,
+    _aten.mm.out: torch.mm,
+    _aten.mm.default: torch.mm,
+}
+"""Operators that torch also offers as a plain function with the same arguments, whose parser picks the very overload."""
 LAYOUT_CHECK: Callable[..., None] = _guards.assert_size_stride
 
 
@@ -74,8 +86,8 @@ def is_overload(found: object) -> bool:
 
 
 def raw_call(target: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator's own entry into the dispatcher, without the Python frame around it."""
-    return target._op if isinstance(target, torch._ops.OpOverload) else target
+    """The fastest way to call the same: torch's plain function, or an operator's own entry into the dispatcher."""
+    return FAST_CALLS.get(target) or (target._op if isinstance(target, torch._ops.OpOverload) else target)
 
 
 def rename(node: fx.Node, name: str) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from fx_converter._compat import raw_call, without_autograd
+from fx_converter import targets
+from fx_converter._compat import FAST_VIEW, raw_call, without_autograd
 from fx_converter.kernels import LoadedTarget
 
 __all__ = ["boxed_call", "boxed_source"]
@@ -45,6 +46,30 @@ class _Writer:
         self._names = {node.name for node in self._nodes}
         self.scope: dict[str, Any] = {"torch": torch}
         self._known: dict[int, str] = {}
+        self._fixed = self._constant_views()
+
+    def _constant_views(self) -> dict[fx.Node, Any]:
+        """Windows of constants, which are made once; none where a tensor is given another storage."""
+        restless = {targets.resize_storage, torch.ops.aten.set_.source_Tensor}
+        found: dict[fx.Node, Any] = {}
+        if any(node.target in restless for node in self._nodes if node.op == "call_function"):
+            return found
+        for node in self._nodes:
+            inputs = node.all_input_nodes
+            if node.target is not FAST_VIEW or len(inputs) != 1:
+                continue
+            source = inputs[0]
+            if source.op == "get_attr" or source in found:
+                held = found.get(source)
+                held = self._lookup(str(source.target)) if held is None else held
+                found[node] = FAST_VIEW(held, *node.args[1:])
+        return found
+
+    def _lookup(self, path: str) -> Any:
+        held: Any = self._module
+        for part in path.split("."):
+            held = getattr(held, part)
+        return held
 
     def text(self) -> str:
         inputs = [node for node in self._nodes if node.op == "placeholder"]
@@ -54,8 +79,12 @@ class _Writer:
         lines.append("    args.clear()")
         last = self._last_uses()
         for node in self._nodes:
-            if node.op not in ("placeholder", "get_attr"):
-                lines.append(f"    {self._line(node)}")
+            if (
+                node.op not in ("placeholder", "get_attr")
+                and node not in self._fixed
+                and (line := self._line(node))
+            ):
+                lines.append(f"    {line}")
             ended = last.get(node, [])
             if ended and node.op != "output":
                 lines.append(f"    del {', '.join(n.name for n in ended)}")
@@ -74,11 +103,17 @@ class _Writer:
         return found
 
     def _is_variable(self, node: fx.Node) -> bool:
+        if node in self._fixed:
+            return False
         return node.op in ("placeholder", "call_module", "call_method") or (
             node.op == "call_function" and bool(node.users)
         )
 
     def _line(self, node: fx.Node) -> str:
+        if node.op == "call_function" and node.target is targets.free:
+            return ""  # the variable ends behind this line, which is all that it is for
+        if node.op == "call_function" and node.target is targets.same:
+            return f"{node.name} = {self._repr(node.args[0])}"
         if node.op == "output":
             return f"return {self._repr(node.args[0])}"
         args = [self._repr(arg) for arg in node.args]
@@ -100,13 +135,12 @@ class _Writer:
         return self._object(raw_call(target), getattr(target, "__name__", "function"))
 
     def _attribute(self, path: str) -> str:
-        held: Any = self._module
-        for part in path.split("."):
-            held = getattr(held, part)
-        return self._object(held, path)
+        return self._object(self._lookup(path), path)
 
     def _repr(self, arg: Any) -> str:
         match arg:
+            case fx.Node() if arg in self._fixed:
+                return self._object(self._fixed[arg], arg.name)
             case fx.Node():
                 return self._attribute(str(arg.target)) if arg.op == "get_attr" else arg.name
             case tuple():
