@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -34,6 +35,7 @@ def clone_tree(tree: Any) -> Any:
 
 def peak_bytes(run: Callable[[], object]) -> int:
     """Highest number of bytes that the CPU allocator held for tensors made during `run`, above the start."""
+    gc.collect()  # what others left behind would count as given back by `run`
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
     ) as profile:

@@ -195,7 +195,7 @@ EXPORT int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* base
 static int record(const Config* c, void* function, void** params, int extended) {
   Kernel* k = function;
   if (depth == 0 || stack[depth - 1] != k->context) return depth == 0 ? 201 : 400;
-  Record* r = &records[record_count++ % MAX_RECORDS];
+  Record* r = &records[__atomic_fetch_add(&record_count, 1, __ATOMIC_RELAXED) % MAX_RECORDS];
   memset(r, 0, sizeof *r);
   memcpy(r->grid, c->grid, sizeof r->grid);
   memcpy(r->block, c->block, sizeof r->block);
