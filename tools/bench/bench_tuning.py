@@ -258,6 +258,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     write = parser.parse_args().write
+    if not torch.cuda.is_available():
+        print("no GPU: nothing to measure", file=sys.stderr)
+        return 0
     start = time.perf_counter()
     major, minor = torch.cuda.get_device_capability()
     target = Target(device=Device("cuda", 0), arch=f"sm_{major}{minor}")

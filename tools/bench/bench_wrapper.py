@@ -1,19 +1,22 @@
 """What a whole call of emitted Python costs on a GPU, against Inductor's Python wrapper, in one run.
 
-Usage: `python -m tools.bench.bench_wrapper [--write] [--device cpu]`. Prints tables; `--write` also writes
+Usage: `python -m tools.bench.bench_wrapper [--write] [--products] [--device cpu]`. Prints tables; `--write` also writes
 `docs/benchmarks/wrapper.md`, prediction first. Exit status 1 where a goal is missed. `--device cpu` runs the same with C++
 kernels where there is no GPU, to try the benchmark itself: it writes nothing and has no goals.
 
 Sides, all with the same weights and results: the captured artifact's `boxed` call, as emitted by default and with kept
-buffers (`PyOptions(keep_buffers=True)`), and its call with the model's own signature; Inductor's Python wrapper as `torch.compile` calls it, on flat arguments; `torch.compile`'s callable, guards
-included; eager mode; and a CUDA graph of our call, replayed, which is what the GPU needs. A round calls one side several
-times, few enough for the device's queue: until the last call returns (the host's part), and until the device has
-finished. Rounds of all sides alternate. A ratio is the median of the rounds' ratios.
+buffers (`PyOptions(keep_buffers=True)`), and its call with the model's own signature; Inductor's Python wrapper as
+`torch.compile` calls it, on flat arguments; `torch.compile`'s callable, guards included; eager mode; and a CUDA graph of our
+call, replayed, which is what the GPU needs. `--products` adds both wrappers with matrix products as Triton templates, each
+tuned by its own tuner. A round calls one side several times, few enough for the device's queue: until the last call returns
+(the host's part), and until the device has finished. Rounds of all sides alternate. A ratio is the median of the rounds'
+ratios.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import platform
 import statistics
 import sys
@@ -25,6 +28,7 @@ from typing import Any
 import torch
 from tabulate import tabulate
 from torch import Tensor, nn
+from torch._inductor import config as inductor_config
 from torch.utils import _pytree as pytree
 
 import inductor_frontend
@@ -32,6 +36,8 @@ import py_wrapper
 from tests.zoo import Case
 from tools.bench.timing import write_report
 from tools.bench.wrappers import inductor_call
+from triton_runtime import TritonOptions, TritonRuntime
+from triton_runtime.tune import TuneOptions
 
 PREDICTION = """\
 Written before the first measurement. On one H200 Inductor's Python wrapper took 378 us for the MLP, eager mode 566 us, and
@@ -44,6 +50,7 @@ views: a tenth of the MLP's call, a quarter of the GPT's."""
 GOAL = 0.5
 """Of the host's time of Inductor's wrapper."""
 OURS, KEPT, INDUCTOR = "ours", "ours, kept buffers", "Inductor's wrapper"
+PRODUCTS, THEIR_PRODUCTS = "ours, kept buffers, Triton products", "Inductor's wrapper, Triton products"
 ROUNDS = 41
 CALLS = 6
 """Of one side in a round: of the larger model fewer launches than the device's queue holds (1,024)."""
@@ -111,13 +118,30 @@ def sync(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def make_sides(case: Case, device: str) -> dict[str, Run]:
+def with_products(case: Case, there: Case, target: str) -> dict[str, Run]:
+    """Both wrappers with matrix products as Triton templates, each tuned by its own tuner."""
+    options = inductor_frontend.CaptureOptions(products="templates")
+    artifact = inductor_frontend.capture(case.model, case.args, target=target, options=options)
+    runtime = TritonRuntime(options=TritonOptions(tune=TuneOptions()))
+    ours = py_wrapper.compile(
+        artifact, py_wrapper.PyOptions(keep_buffers=True, find_runtime=lambda kind: runtime)
+    )
+    with inductor_config.patch(max_autotune_gemm=True, max_autotune_gemm_backends="TRITON"):
+        theirs, flat = inductor_call(there)
+    return {
+        PRODUCTS: lambda: ours.boxed(list(there.args)),
+        THEIR_PRODUCTS: lambda: theirs(list(flat)),
+    }
+
+
+def make_sides(case: Case, device: str, *, products: bool = False) -> dict[str, Run]:
     """What is timed; the model goes to the device."""
     target = None
     if device == "cuda":
         major, minor = torch.cuda.get_device_capability()
         target = f"cuda:sm_{major}{minor}"
     artifact = inductor_frontend.capture(case.model, case.args, target=target)
+    origin = Case(name=case.name, model=copy.deepcopy(case.model), args=case.args)
     ahead = py_wrapper.compile(artifact)
     kept = py_wrapper.compile(artifact, py_wrapper.PyOptions(keep_buffers=True))
     model = case.model.to(device)
@@ -134,6 +158,8 @@ def make_sides(case: Case, device: str) -> dict[str, Run]:
         "torch.compile": lambda: stock(*args),
         "eager": lambda: model(*args),
     }
+    if products and target is not None:
+        sides |= with_products(origin, there, target)
     check_results(sides)
     if device == "cuda":
         sides["graph replay"] = graph_of(sides[OURS])
@@ -233,6 +259,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument(
+        "--products", action="store_true", help="also with matrix products as Triton templates"
+    )
     parser.add_argument("names", nargs="*", help="parts of the models' names")
     options = parser.parse_args(argv)
     if options.device == "cuda" and not torch.cuda.is_available():
@@ -242,7 +271,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, make in CASES.items():
         if not options.names or any(part.lower() in name.lower() for part in options.names):
             with torch.no_grad():
-                results[name] = measure(make_sides(make(), options.device), options.device)
+                results[name] = measure(
+                    make_sides(make(), options.device, products=options.products), options.device
+                )
             print(f"\n{name}\n{table(results[name])}", flush=True)
     if options.device == "cpu":
         return 0
