@@ -135,8 +135,12 @@ def written_parameters(node: Any) -> frozenset[str]:
     if accesses is not None:
         return frozenset(key.name for key in accesses.read_writes.writes)
     written = {buffer.get_name() for buffer in node.mutable_args}
+    tensors = {
+        name: arg.get_tensor() if isinstance(arg, ir.TMADescriptor) else arg
+        for name, arg in node.kwargs.items()
+    }
     return frozenset(
-        name for name, arg in node.kwargs.items() if isinstance(arg, ir.IRNode) and arg.get_name() in written
+        name for name, x in tensors.items() if isinstance(x, ir.IRNode) and x.get_name() in written
     )
 
 
