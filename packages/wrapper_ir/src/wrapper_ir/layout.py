@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wrapper_ir.expr import Expr, Int, add, mul, sub
+from wrapper_ir.expr import Expr, Int, Mul, add, floordiv, mul, sub
 from wrapper_ir.types import TensorType
 
-__all__ = ["contiguous_strides", "extent_bytes", "extent_elements", "is_contiguous", "numel"]
+__all__ = [
+    "contiguous_strides",
+    "exact_quotient",
+    "extent_bytes",
+    "extent_elements",
+    "is_contiguous",
+    "numel",
+]
 
 _ZERO = Int(0)
 _ONE = Int(1)
@@ -51,3 +58,14 @@ def extent_elements(sizes: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
 def extent_bytes(type: TensorType) -> Expr:
     """Bytes from the first element to behind the last one of a tensor of this type."""
     return mul(extent_elements(type.sizes, type.strides), Int(type.dtype.itemsize))
+
+
+def exact_quotient(e: Expr, by: int) -> Expr | None:
+    """`e / by` where `by` surely divides it, as bytes become elements; None where that is not known."""
+    if by == 1:
+        return e
+    if isinstance(e, Int):
+        return Int(e.value // by) if e.value % by == 0 else None
+    if isinstance(e, Mul) and any(isinstance(f, Int) and f.value % by == 0 for f in e.args):
+        return floordiv(e, Int(by))
+    return None

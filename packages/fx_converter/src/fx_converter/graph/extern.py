@@ -12,7 +12,8 @@ from fx_converter import targets
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.native import resolve
-from wrapper_ir.ops import Arg, AssertLayout, CallExtern, CollectiveStart, Drop, Free, Unpack, Wait
+from wrapper_ir.analysis.emission import checked_next
+from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Unpack, Wait
 from wrapper_ir.types import TensorType, TupleType
 from wrapper_ir.values import Value
 
@@ -137,20 +138,9 @@ def _check_result(value: Value, scope: FunctionScope) -> None:
     type = value.type
     if not isinstance(type, TensorType) or not scope.program.options.check_results:
         return
-    if not scope.known((*type.sizes, *type.strides)) or _asserted_next(value, scope):
+    if not scope.known((*type.sizes, *type.strides)):
+        return
+    if scope.program.options.assertions and checked_next(scope.function.body, scope.position, value):
         return
     sizes, strides = scope.numbers(type.sizes), scope.numbers(type.strides)
     scope.call(targets.assert_layout, scope.nodes[value], list(sizes), list(strides), 0, f"%{value.name}")
-
-
-def _asserted_next(value: Value, scope: FunctionScope) -> bool:
-    """Whether the program checks this very layout before anybody uses the value."""
-    if not scope.program.options.assertions:
-        return False
-    for op in scope.function.body[scope.position + 1 : scope.position + 20]:
-        if isinstance(op, AssertLayout) and op.tensor == value:
-            type = value.type
-            return isinstance(type, TensorType) and (op.sizes, op.strides) == (type.sizes, type.strides)
-        if not isinstance(op, AssertLayout | Unpack | Drop | Free):
-            return False
-    return False

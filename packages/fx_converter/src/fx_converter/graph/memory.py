@@ -13,8 +13,9 @@ from fx_converter._compat import FAST_EMPTY, FAST_VIEW
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.native import DTYPES, torch_device
-from wrapper_ir.expr import Expr, Int, Mul, floordiv
-from wrapper_ir.layout import extent_bytes
+from wrapper_ir.analysis.emission import element_type, is_whole
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.layout import exact_quotient
 from wrapper_ir.ops import (
     AllocStorage,
     Copy,
@@ -40,12 +41,12 @@ def alloc(op: AllocStorage, scope: FunctionScope) -> None:
     """A storage with one view of all of it becomes a tensor of that type; any other one a flat tensor."""
     type = _storage_type(op.result)
     views = scope.users.get(op.result, [])
-    if len(views) == 1 and _is_whole(views[0], type):
+    if len(views) == 1 and is_whole(views[0], type):
         scope.pending[op.result] = op
         return
-    dtype = _base_dtype(op.result, type, scope)
+    dtype = element_type(type, views)
     scope.base_dtypes[op.result] = dtype
-    count = _divided(type.nbytes, dtype.itemsize)
+    count = exact_quotient(type.nbytes, dtype.itemsize)
     assert count is not None
     flat = TensorType(dtype=dtype, sizes=(count,), strides=(_ONE,), device=type.device)
     _empty(op, op.result, flat, scope)
@@ -59,33 +60,6 @@ def _storage_type(value: Value) -> StorageType:
 def _tensor_type(value: Value) -> TensorType:
     assert isinstance(value.type, TensorType)
     return value.type
-
-
-def _is_whole(op: View, storage: StorageType) -> bool:
-    type = _tensor_type(op.result)
-    return op.offset == _ZERO and type.device == storage.device and extent_bytes(type) == storage.nbytes
-
-
-def _base_dtype(storage: Value, type: StorageType, scope: FunctionScope) -> DType:
-    """The views' element type where they agree and it divides everything, else bytes."""
-    views = scope.users.get(storage, [])
-    dtypes = {_tensor_type(op.result).dtype for op in views}
-    if len(dtypes) != 1:
-        return DType.U8
-    dtype = dtypes.pop()
-    parts = [type.nbytes, *(op.offset for op in views)]
-    return dtype if all(_divided(e, dtype.itemsize) is not None for e in parts) else DType.U8
-
-
-def _divided(e: Expr, by: int) -> Expr | None:
-    """`e / by` where `by` surely divides it."""
-    if by == 1:
-        return e
-    if isinstance(e, Int):
-        return Int(e.value // by) if e.value % by == 0 else None
-    if isinstance(e, Mul) and any(isinstance(f, Int) and f.value % by == 0 for f in e.args):
-        return floordiv(e, Int(by))
-    return None
 
 
 def _empty(op: AllocStorage, result: Value, type: TensorType, scope: FunctionScope) -> None:
@@ -143,7 +117,7 @@ def view(op: View, scope: FunctionScope) -> None:
         if op.offset == _ZERO and op.source.type == type:
             scope.bind(op.result, targets.same, source, val=source.meta["val"])
             return
-    offset = _divided(op.offset, dtype.itemsize)
+    offset = exact_quotient(op.offset, dtype.itemsize)
     if dtype is not type.dtype or offset is None:
         _window_bytes(op, source, type, scope)
     else:

@@ -8,7 +8,8 @@ from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import quoted, targets
 from py_wrapper.errors import EmitError
-from wrapper_ir.ops import AssertLayout, CallExtern, CollectiveStart, Drop, Free, Launch, Unpack, Wait
+from wrapper_ir.analysis.emission import checked_next
+from wrapper_ir.ops import CallExtern, CollectiveStart, Launch, Unpack, Wait
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
@@ -78,20 +79,10 @@ def _check_result(value: Value, scope: FunctionScope) -> None:
     type = value.type
     if not isinstance(type, TensorType) or not scope.module.options.check_results:
         return
-    if not scope.known((*type.sizes, *type.strides)) or _asserted_next(value, scope):
+    if not scope.known((*type.sizes, *type.strides)):
+        return
+    if checked_next(scope.function.body, scope.position, value):
         return
     check = scope.module.helper(Helper.ASSERT_LAYOUT)
     scope.module.runtime("fail_layout")
     scope.out.line(f"{check}({scope.name(value)}, {scope.shape(type.sizes)}, {scope.shape(type.strides)})")
-
-
-def _asserted_next(value: Value, scope: FunctionScope) -> bool:
-    """Whether the program checks this very layout before anybody uses the value."""
-    body = scope.function.body
-    for op in body[scope.position + 1 : scope.position + 20]:
-        if isinstance(op, AssertLayout) and op.tensor == value:
-            type = value.type
-            return isinstance(type, TensorType) and (op.sizes, op.strides) == (type.sizes, type.strides)
-        if not isinstance(op, AssertLayout | Unpack | Drop | Free):
-            return False
-    return False

@@ -10,8 +10,9 @@ from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.streams import on_stream
 from py_wrapper.emit.writer import quoted, tuple_text
 from py_wrapper.errors import EmitError
-from wrapper_ir.expr import Expr, Int, Mul, floordiv
-from wrapper_ir.layout import extent_bytes
+from wrapper_ir.analysis.emission import element_type, is_whole
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.layout import exact_quotient
 from wrapper_ir.ops import (
     AllocStorage,
     Copy,
@@ -52,12 +53,13 @@ def alloc(op: AllocStorage, scope: FunctionScope) -> None:
         return
     type = _storage_type(op.result)
     sole = scope.sole_view(op.result)
-    if sole is not None and _is_whole(sole, type):
+    if sole is not None and is_whole(sole, type):
         scope.pending[op.result] = op
         return
-    dtype = _base_dtype(op.result, type, scope)
+    views = [v for v in scope.users.get(op.result, ()) if isinstance(v, View)]
+    dtype = element_type(type, views)
     scope.base_dtypes[op.result] = dtype
-    count = _divided(type.nbytes, dtype.itemsize)
+    count = exact_quotient(type.nbytes, dtype.itemsize)
     assert count is not None
     text = _empty((count,), (_ONE,), dtype, type, scope)
     with on_stream(op, scope):
@@ -72,38 +74,6 @@ def _storage_type(value: Value) -> StorageType:
 def _tensor_type(value: Value) -> TensorType:
     assert isinstance(value.type, TensorType)
     return value.type
-
-
-def _is_whole(op: View, storage: StorageType) -> bool:
-    type = op.result.type
-    return (
-        op.offset == _ZERO
-        and isinstance(type, TensorType)
-        and type.device == storage.device
-        and extent_bytes(type) == storage.nbytes
-    )
-
-
-def _base_dtype(storage: Value, type: StorageType, scope: FunctionScope) -> DType:
-    """The views' element type where they agree and it divides everything, else bytes."""
-    views = [op for op in scope.users.get(storage, ()) if isinstance(op, View)]
-    dtypes = {_tensor_type(op.result).dtype for op in views}
-    if len(dtypes) != 1:
-        return DType.U8
-    dtype = dtypes.pop()
-    parts = [type.nbytes, *(op.offset for op in views)]
-    return dtype if all(_divided(e, dtype.itemsize) is not None for e in parts) else DType.U8
-
-
-def _divided(e: Expr, by: int) -> Expr | None:
-    """`e / by` where `by` surely divides it."""
-    if by == 1:
-        return e
-    if isinstance(e, Int):
-        return Int(e.value // by) if e.value % by == 0 else None
-    if isinstance(e, Mul) and any(isinstance(f, Int) and f.value % by == 0 for f in e.args):
-        return floordiv(e, Int(by))
-    return None
 
 
 def _empty(
@@ -166,7 +136,7 @@ def _window(op: View, type: TensorType, scope: FunctionScope) -> str:
             return name
     else:
         dtype = scope.base_dtypes.get(source, DType.U8)  # a storage parameter is a tensor of bytes
-    offset = _divided(op.offset, dtype.itemsize)
+    offset = exact_quotient(op.offset, dtype.itemsize)
     if dtype is type.dtype and offset is not None:
         layout = f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}, {scope.expr(offset)}"
         return f"{scope.module.helper(Helper.REINTERPRET)}({name}, {layout})"
@@ -178,7 +148,7 @@ def constant_view(op: View, source: str, scope: ModuleScope) -> str:
     """A view of a constant, whose layout is made of ints."""
     type, given = _tensor_type(op.result), _tensor_type(op.source)
     layout = ", ".join(tuple_text([str(e) for e in part]) for part in (type.sizes, type.strides))
-    offset = _divided(op.offset, type.dtype.itemsize)
+    offset = exact_quotient(op.offset, type.dtype.itemsize)
     if given.dtype is type.dtype and offset is not None:
         return f"{scope.helper(Helper.REINTERPRET)}({source}, {layout}, {offset})"
     return f"{scope.helper(Helper.WINDOW)}({source}, torch.{type.dtype.torch_name}, {layout}, {op.offset})"

@@ -1,0 +1,53 @@
+"""What every emitter asks of a program whose target has tensors but no storages of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from wrapper_ir.expr import Int
+from wrapper_ir.layout import exact_quotient, extent_bytes
+from wrapper_ir.ops import AssertLayout, Drop, Free, Op, Unpack, View
+from wrapper_ir.types import DType, StorageType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["checked_next", "element_type", "is_whole"]
+
+_NEAR = 20
+"""Ops after a definition among which its check is looked for."""
+
+
+def is_whole(view: View, storage: StorageType) -> bool:
+    """Whether a view is all of a storage, so that one tensor can stand for both."""
+    type = view.result.type
+    return (
+        view.offset == Int(0)
+        and isinstance(type, TensorType)
+        and type.device == storage.device
+        and extent_bytes(type) == storage.nbytes
+    )
+
+
+def element_type(storage: StorageType, views: Iterable[View]) -> DType:
+    """The element type for a flat tensor in the place of a storage: its views' where they agree and it divides the
+    storage's bytes and all offsets, else bytes."""
+    offsets, dtypes = [], set()
+    for view in views:
+        assert isinstance(view.result.type, TensorType)
+        dtypes.add(view.result.type.dtype)
+        offsets.append(view.offset)
+    if len(dtypes) != 1:
+        return DType.U8
+    dtype = dtypes.pop()
+    parts = [storage.nbytes, *offsets]
+    return dtype if all(exact_quotient(e, dtype.itemsize) is not None for e in parts) else DType.U8
+
+
+def checked_next(body: Sequence[Op], position: int, value: Value) -> bool:
+    """Whether the ops behind `position` check the layout that `value` is declared with, before anything uses it."""
+    for op in body[position + 1 : position + _NEAR]:
+        if isinstance(op, AssertLayout) and op.tensor == value:
+            type = value.type
+            return isinstance(type, TensorType) and (op.sizes, op.strides) == (type.sizes, type.strides)
+        if not isinstance(op, AssertLayout | Unpack | Drop | Free):
+            return False
+    return False
