@@ -30,7 +30,9 @@ class Ratio:
         return f"{self.ours / unit:.1f}", f"{self.theirs / unit:.1f}", f"{self.ratio:.2f}"
 
 
-def _round(run: Run, calls: int) -> float:
+def _round(run: Run, calls: int, settle: Run | None = None) -> float:
+    if settle is not None:
+        settle()
     start = time.perf_counter()
     for _ in range(calls):
         run()
@@ -43,17 +45,20 @@ def _calls_for(run: Run, seconds: float) -> int:
     return max(1, int(seconds / once))
 
 
-def compare(ours: Run, theirs: Run, *, rounds: int = 21, seconds: float = 0.05) -> Ratio:
-    """Times both in `rounds` alternating rounds of about `seconds` each; which goes first alternates too."""
+def compare(
+    ours: Run, theirs: Run, *, rounds: int = 21, seconds: float = 0.05, settle: Run | None = None
+) -> Ratio:
+    """Times both in `rounds` alternating rounds of about `seconds` each; which goes first alternates too. Before each
+    round `settle` is called, untimed: it waits for a device."""
     calls = (_calls_for(ours, seconds), _calls_for(theirs, seconds))
     pairs: list[tuple[float, float]] = []
     for i in range(rounds):
         if i % 2:
-            b = _round(theirs, calls[1])
-            a = _round(ours, calls[0])
+            b = _round(theirs, calls[1], settle)
+            a = _round(ours, calls[0], settle)
         else:
-            a = _round(ours, calls[0])
-            b = _round(theirs, calls[1])
+            a = _round(ours, calls[0], settle)
+            b = _round(theirs, calls[1], settle)
         pairs.append((a, b))
     ratio = statistics.median(a / b for a, b in pairs)
     return Ratio(min(a for a, _ in pairs), min(b for _, b in pairs), ratio)
