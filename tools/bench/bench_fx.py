@@ -40,8 +40,15 @@ microseconds. Upstream's graph pays for a Triton launch through two Python layer
 quarter of it. Converting makes a node and a fake value an op, about 40 us, and nothing looks back, so growth stays
 below 1.2."""
 SIZES = (1_000, 10_000, 100_000)
-NO_ASSERTIONS: dict[str, Any] = {"size_asserts": False, "alignment_asserts": False, "scalar_asserts": False}
-"""Upstream's converter refuses assertions that its wrapper writes as text; ours keeps them, on both sides of the table."""
+UPSTREAM: dict[str, Any] = {
+    "fx_wrapper": True,
+    "size_asserts": False,
+    "alignment_asserts": False,
+    "scalar_asserts": False,
+    "compile_threads": 1,
+}
+"""Upstream's converter refuses assertions that its wrapper writes as text; ours keeps them, on both sides of the table. What
+torch 2.11 compiles in other processes comes back without the Python function that its graph needs."""
 CASES: dict[str, Callable[[], Case]] = {
     "MLP, 48 x linear 64, batch 8": lambda: mlp(depth=49),
     "GPT-2, 12 blocks of width 32": lambda: gpt2(layers=12),
@@ -162,7 +169,7 @@ def _upstream(
 
     with (
         torch.no_grad(),
-        inductor_config.patch(fx_wrapper=True, **NO_ASSERTIONS),
+        inductor_config.patch(**UPSTREAM),
         mock.patch.object(wrapper_fxir.FxConverter, "generate", timed),
     ):
         theirs, theirs_flat = inductor_call(moved)
