@@ -17,6 +17,7 @@ from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.zoo import ZOO, Case
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import call
+from wrapper_ir.kernels import TritonKernel, content_hash
 
 pytestmark = [
     pytest.mark.gpu,
@@ -72,6 +73,23 @@ def test_graphs_equal_eager(name: str, form: KernelCalls) -> None:
         want = tensors(case.model.cuda()(*args, **kwargs))
         for _ in range(2):
             torch.testing.assert_close(tensors(run(*args, **kwargs)), want, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("form", ["direct", "hop"])
+def test_graphs_are_tuned_when_they_are_made(form: KernelCalls) -> None:
+    """Measured on inputs that are made up; each kernel has one config then, and the results are eager's."""
+    case = ZOO["bert"]()
+    artifact = captured(case)
+    several = {k for k in artifact.program.kernels if isinstance(k, TritonKernel) and len(k.configs) > 1}
+    assert several
+    options = fx_converter.FxOptions(kernel_calls=form, tune=fx_converter.KernelTuning())
+    module = fx_converter.convert(artifact, options)
+    called = {n.meta["kernel_hash"] for n in module.graph.nodes if "kernel" in n.meta}
+    assert called.isdisjoint(content_hash(kernel) for kernel in several)
+    args, kwargs = on_device(case.args), on_device(case.kwargs or {})
+    with torch.no_grad():
+        want = tensors(case.model.cuda()(*args, **kwargs))
+        torch.testing.assert_close(tensors(module(*args, **kwargs)), want, rtol=TOLERANCE, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("name", ["mlp", "gpt2"])

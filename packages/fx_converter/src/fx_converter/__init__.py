@@ -6,12 +6,14 @@ from fx_converter.converter import convert
 from fx_converter.emitter import EMITTER, FxEmitter, compile
 from fx_converter.options import FxOptions
 from fx_converter.saving import load, save
+from fx_converter.tuning import KernelTuning
 
 __all__ = [
     "EMITTER",
     "FxEmitter",
     "FxOptions",
     "GraphCompiler",
+    "KernelTuning",
     "boxed_call",
     "boxed_source",
     "compile",

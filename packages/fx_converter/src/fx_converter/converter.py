@@ -17,6 +17,7 @@ from fx_converter.graph.table import CONVERTERS
 from fx_converter.kernels import KernelTargets
 from fx_converter.options import FxOptions
 from fx_converter.origin import KEY, Origin
+from fx_converter.tuning import tuned
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.program import Function
@@ -34,8 +35,10 @@ def convert(artifact: Artifact, options: FxOptions | None = None) -> fx.GraphMod
     for kernels without a runtime, and what kernel runtimes raise; nothing is left behind then.
     """
     options = options or FxOptions()
-    program = artifact.program
     refuse_unsupported(artifact.signature)
+    if options.tune is not None:
+        artifact = tuned(artifact, options.tune, options.find_runtime)
+    program = artifact.program
     constants = load_constants(artifact)
     scope = ProgramScope(program, options, KernelTargets(artifact, options), constants, caller())
     compiler = find_compiler(program.target.device.type, options.compilers)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from fx_converter.errors import ConvertError
+from fx_converter.tuning import KernelTuning
 from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.runtime import FindRuntime
 
@@ -30,8 +31,9 @@ class FxOptions:
     `convention`: whether the graph module is called with the model's own arguments ("model") or with the program's flat
     ones. `assertions` keeps the program's run-time checks as nodes. `check_results` holds what operators return against
     its declared layout. `fake_mode` is where fake values in `node.meta["val"]` live; None makes a mode from the program's
-    symbols. `find_runtime` finds the runtimes of kernels. `compilers` are those that `compile` hands
-    graphs to, by type of device; None takes the installed ones. Raises ConvertError FX103 for other values.
+    symbols. `find_runtime` finds the runtimes of kernels. `tune` measures what a program leaves open of its kernels before
+    it is converted; None takes what it has: choices that tuning wrote, else first configs. `compilers` are those that
+    `compile` hands graphs to, by type of device; None takes the installed ones. Raises ConvertError FX103 for other values.
     """
 
     kernel_calls: KernelCalls = "direct"
@@ -40,6 +42,7 @@ class FxOptions:
     check_results: bool = True
     fake_mode: FakeTensorMode | None = None
     find_runtime: FindRuntime = kernel_runtime
+    tune: KernelTuning | None = None
     compilers: Mapping[str, GraphCompiler] | None = None
 
     def __post_init__(self) -> None:

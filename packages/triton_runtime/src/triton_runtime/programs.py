@@ -23,7 +23,7 @@ from triton_runtime.tune import (
 from triton_runtime.tuning import place_of
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import WirError
-from wrapper_ir.interp import InterpOptions, example_inputs, run
+from wrapper_ir.interp import InterpOptions, Interpreter, example_inputs, run
 from wrapper_ir.kernels import (
     Choice,
     KernelBinary,
@@ -55,14 +55,15 @@ def tune_artifact(
     records: Sequence[Artifact] = (),
     given: Mapping[str, int] | None = None,
     inputs: Sequence[Any] | None = None,
+    assume: bool = True,
 ) -> Artifact:
     """The artifact with every choice that can be made written into its program, and all times into its record.
 
     What the records (its own, those of `records`, the runtime's) do not know is measured on the runtime's device: with
-    `inputs`, flat arguments of `main`, in a run of the whole program on copies of them; what that does not reach, launch
-    by launch on inputs that `machine` makes up. Without a machine nothing is measured. A launch that cannot run is left
-    as it is, with a warning (TR606). `given` are values of symbols. Raises TuningError TR601, and TR605 as
-    `replay_artifact` does.
+    `inputs`, flat arguments of `main`, in a run of the whole program on copies of them, which also says what its symbols
+    are; what that does not reach, launch by launch on inputs that `machine` makes up. Without a machine nothing is
+    measured. `given` are values of symbols. A launch that cannot run is left as it is, with a warning (TR606); so is,
+    without `assume`, one whose sizes nothing is known of. Raises TuningError TR601, and TR605 as `replay_artifact` does.
     """
     known = runtime.options.record.merged(record_of(artifact), *map(record_of, records))
     if machine is None:
@@ -74,20 +75,45 @@ def tune_artifact(
     )
     if inputs is not None:
         copies = [machine.clone(x) if machine.is_tensor(x) else x for x in inputs]
-        run(artifact, copies, machine, options)
+        given = {**_run_through(Interpreter(artifact, machine, options), copies), **(given or {})}
     for one in tuning_programs(artifact.program, given):
+        if one.assumed and not assume:
+            if not _knows(tuner.record, one):
+                names = ", ".join(sorted(one.assumed))
+                _warn(one, f"nothing is known of {names}; give a hint, or inputs")
+            continue
         constants = {c.value.name: artifact.constants[c.value.name] for c in one.program.constants}
         try:
             made = example_inputs(one.program, machine, 0, {})
             run(bare_artifact(one.program, constants), made, machine, options)
         except (WirError, TritonRuntimeError, RuntimeError) as error:
-            warnings.warn(
-                f"[TR606] a launch of @{one.launch.kernel} is not tuned: {error}",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+            _warn(one, str(error))
     where = runtime.options.where or place_of(artifact.program.target.device)
     return replay_artifact(artifact, tuner.record, where=where, given=given)
+
+
+def _run_through(interpreter: Interpreter[Any], inputs: list[Any]) -> dict[str, int]:
+    """Runs a program to its end; the sizes that its symbols stood for, the first time that they did."""
+    frames: dict[int, Mapping[str, int | float]] = {}
+    for step in interpreter.steps(inputs):
+        frames.setdefault(id(step.symbols), step.symbols)
+    found = [item for frame in frames.values() for item in frame.items()]
+    return {name: value for name, value in reversed(found) if type(value) is int}
+
+
+def _knows(record: TuningRecord, one: TuningProgram) -> bool:
+    """Whether there are times of what the launch chooses from."""
+    kernels: dict[str, KernelDef] = {k.name: k for k in one.program.kernels}
+    hashes = {
+        multi_hash(k, kernels) if isinstance(k, MultiKernel) else content_hash(k) for k in kernels.values()
+    }
+    return any(place.kernel in hashes and any(e.times.values()) for place, e in record.entries.items())
+
+
+def _warn(one: TuningProgram, why: str) -> None:
+    """A launch is left as it is. The level is the caller's of `KernelTuner.tune`."""
+    message = f"[TR606] a launch of @{one.launch.kernel} is not tuned: {why}"
+    warnings.warn(message, RuntimeWarning, stacklevel=4)
 
 
 def _tuner(runtime: TritonRuntime, record: TuningRecord) -> TritonRuntime:

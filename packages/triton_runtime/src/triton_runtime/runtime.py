@@ -158,12 +158,15 @@ class TritonRuntime:
         records: Sequence[Artifact] = (),
         given: Mapping[str, int] | None = None,
         inputs: Sequence[Any] | None = None,
+        assume: bool = True,
     ) -> Artifact:
         """See `KernelTuner`, and `triton_runtime.programs`, which does it. Raises TuningError TR601, TR605."""
         # imported here: most who load kernels tune no programs
         from triton_runtime.programs import tune_artifact
 
-        return tune_artifact(self, artifact, machine=machine, records=records, given=given, inputs=inputs)
+        return tune_artifact(
+            self, artifact, machine=machine, records=records, given=given, inputs=inputs, assume=assume
+        )
 
     def _is_measured(self, kernel: TritonKernel, multis: Sequence[MultiKernel]) -> bool:
         """Instances of a template come in no order, so that the first says nothing of the others: one that is measured

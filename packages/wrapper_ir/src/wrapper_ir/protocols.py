@@ -135,12 +135,15 @@ class KernelTuner(Protocol):
         records: Sequence[Artifact] = (),
         given: Mapping[str, int] | None = None,
         inputs: Sequence[Any] | None = None,
+        assume: bool = True,
     ) -> Artifact:
         """The artifact with the choices of its kernels written into its program, and what was measured for them into its
         record (`Artifact.tuning`).
 
         What its own record and those of `records` do not know is measured on `machine`; without one, nothing is, and
-        no device is needed. `inputs` are flat arguments of `main` to measure on, `given` values of symbols.
+        no device is needed. `inputs` are flat arguments of `main` to measure on, `given` values of symbols. Symbols of which
+        neither says anything, and that have no hint, are assumed; without `assume`, the launches that need them are
+        passed over with a warning.
         """
         ...
 

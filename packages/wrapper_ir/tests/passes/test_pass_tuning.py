@@ -187,6 +187,16 @@ def test_sizes_that_only_a_run_would_tell() -> None:
         assert [one.numbers("add") for one in found] == [(number,)]
 
 
+def test_what_launches_rest_on() -> None:
+    """On the symbol that is assumed, not on the one that follows from it; on nothing, where one is given or has a hint."""
+    whole = parse_program(HEAD + UNKNOWN)
+    for given, rest in (({}, {"u0"}), ({"u1": 3}, {"u0"}), ({"u0": 5}, set())):
+        assert [one.assumed for one in tuning_programs(whole, given)] == [rest]
+    only_u1 = parse_program(HEAD + UNKNOWN.replace("u0 + u1", "u1"))
+    for given, rest in (({}, {"u0"}), ({"u1": 3}, set())):
+        assert [one.assumed for one in tuning_programs(only_u1, given)] == [rest]
+
+
 def test_loops_and_branches_are_searched_too() -> None:
     main = """func @main(%x: f32[64], %go: bool[]) {
   %y = cond %go then @then else @other (%x) : f32[64]

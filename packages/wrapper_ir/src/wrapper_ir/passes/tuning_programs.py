@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.analysis.sizes import Sizes, declared_size
 from wrapper_ir.expr import Bool, Expr, Float, Int, Item, OffsetOf, SymKind
 from wrapper_ir.expr.rewrite import map_atoms
 from wrapper_ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, needed
@@ -37,10 +37,12 @@ class TuningProgram:
     Parameters of `main` are the launch's tensors of numbers with fractions, complex numbers and truth values: anything
     may stand in them. Tensors of whole numbers may be indices: they are the program's own where they are constants, and
     else zeros, which are in range for whatever has elements. Scratch memory that the program has zeroed begins as zeros.
+    `assumed` are the symbols of which nothing is known and on which the launch's numbers rest.
     """
 
     program: Program
     count: int
+    assumed: frozenset[str] = frozenset()
 
     @property
     def launch(self) -> Launch:
@@ -69,21 +71,26 @@ def tuning_programs(
     Sizes follow from `given`, then from the symbols' hints and definitions; a symbol of which nothing is known counts
     as `fallback`, as far as its bounds allow.
     """
-    sizes = _sizes(program, given or {}, fallback)
+    given = given or {}
+    sizes, assumed = _sizes(program, given, fallback)
+    roots = _roots(program, {*given, *(s.name for s in program.symbols if s.hint is not None)}, assumed)
     kernels = {k.name: k for k in program.kernels}
-    found: dict[Program, int] = {}
+    found: dict[Program, tuple[int, frozenset[str]]] = {}
     for function in program.functions:
         origins = {value: op for op in function.body for value in results(op)}
         for op in function.body:
             if isinstance(op, Launch) and _leaves_a_choice(kernels[op.kernel], kernels):
-                one = _Reduction(program, origins, sizes).reduced(op)
-                found[one] = found.get(one, 0) + 1
-    return tuple(TuningProgram(program=one, count=count) for one, count in found.items())
+                reduction = _Reduction(program, origins, sizes)
+                one = reduction.reduced(op)
+                rests_on = frozenset[str]().union(*(roots.get(name, ()) for name in reduction.symbols))
+                count, other = found.get(one, (0, rests_on))
+                found[one] = count + 1, min(rests_on, other, key=len)
+    return tuple(TuningProgram(program=p, count=n, assumed=rest) for p, (n, rest) in found.items())
 
 
-def _sizes(program: Program, given: Mapping[str, int], fallback: int) -> Sizes:
-    """Numbers for all symbols: what is not known is assumed one by one, in the order of definitions, because later ones may
-    follow from it."""
+def _sizes(program: Program, given: Mapping[str, int], fallback: int) -> tuple[Sizes, frozenset[str]]:
+    """Numbers for all symbols, and those that are assumed: what is not known, one by one, in the order of definitions,
+    because later ones may follow from it."""
     declared = {s.name: s for s in program.symbols}
     defined = [op.symbol for f in program.functions for op in f.body if isinstance(op, Define)]
     known = dict(given)
@@ -92,7 +99,18 @@ def _sizes(program: Program, given: Mapping[str, int], fallback: int) -> Sizes:
         symbol = declared[name]
         upper = fallback if symbol.upper is None else min(fallback, symbol.upper)
         known[name] = max(upper, symbol.lower or 0)
-    return sizes
+    return sizes, frozenset(known.keys() - given.keys())
+
+
+def _roots(program: Program, known: set[str], assumed: frozenset[str]) -> dict[str, frozenset[str]]:
+    """The assumed symbols behind every symbol that follows from some; what is known follows from nothing."""
+    found = {name: frozenset({name}) for name in assumed}
+    for function in program.functions:
+        for op in function.body:
+            if isinstance(op, Define) and op.symbol not in known and op.symbol not in found:
+                behind = map_atoms(op.expr, declared_size).free_symbols
+                found[op.symbol] = frozenset[str]().union(*(found.get(name, ()) for name in behind))
+    return found
 
 
 def _leaves_a_choice(kernel: KernelDef, kernels: Mapping[str, KernelDef]) -> bool:
@@ -119,6 +137,8 @@ class _Reduction:
     body: list[Op] = field(default_factory=list, init=False)
     known: dict[Value, Value] = field(default_factory=dict, init=False)
     """Values of the whole program, and what they are here."""
+    symbols: set[str] = field(default_factory=set, init=False)
+    """The symbols that the launch's numbers come from."""
     taken: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -127,7 +147,7 @@ class _Reduction:
 
     def reduced(self, launch: Launch) -> Program:
         kernel = self.whole.kernel(launch.kernel)
-        extents = iter([self.sizes.number(e) for e in launch.extents])
+        extents = iter([self._size(e) for e in launch.extents])
         args: list[Arg] = []
         for param, arg in zip(kernel.params, launch.args, strict=True):
             touched = next(extents, 0) if param.kind.takes_tensor else 0
@@ -137,7 +157,7 @@ class _Reduction:
                 launch,
                 prov=UNKNOWN,
                 args=tuple(args),
-                extents=tuple(Int(self.sizes.number(e)) for e in launch.extents),
+                extents=tuple(Int(self._size(e)) for e in launch.extents),
                 grid=tuple(self._number(e) for e in launch.grid),
                 stream=0,
             )
@@ -168,13 +188,23 @@ class _Reduction:
                 return arg
 
     def _number(self, e: Expr) -> Expr:
-        value = self.sizes.value(map_atoms(e, _stand_in))
+        e = map_atoms(e, _stand_in)
+        self._note(e)
+        value = self.sizes.value(e)
         return (
             Bool(value) if isinstance(value, bool) else Int(value) if isinstance(value, int) else Float(value)
         )
 
+    def _size(self, e: Expr) -> int:
+        self._note(e)
+        return self.sizes.number(e)
+
+    def _note(self, e: Expr) -> None:
+        """These symbols count."""
+        self.symbols |= map_atoms(e, declared_size).free_symbols
+
     def _static(self, type: TensorType) -> TensorType:
-        sizes, strides = ([Int(self.sizes.number(e)) for e in dims] for dims in (type.sizes, type.strides))
+        sizes, strides = ([Int(self._size(e)) for e in dims] for dims in (type.sizes, type.strides))
         return dataclasses.replace(type, sizes=tuple(sizes), strides=tuple(strides))
 
     def _kept(self, value: Value) -> Value | None:
@@ -198,7 +228,7 @@ class _Reduction:
 
     def _made(self, name: str, type: TensorType, touched: int) -> Value:
         """A tensor with contents of our own, over as many bytes as the launch may touch."""
-        own = self.sizes.number(extent_bytes(type))
+        own = self._size(extent_bytes(type))
         if _may_be_indices(type.dtype):
             storage = Value(f"{name}.s", StorageType(nbytes=Int(own), device=type.device))
             source = self._storage(AllocStorage(result=storage, zero=ZeroMode.CALL), touched)
@@ -220,14 +250,14 @@ class _Reduction:
         """Storage of at least `nbytes` bytes that begins as zeros."""
         type = like.result.type
         assert isinstance(type, StorageType)
-        size = Int(max(self.sizes.number(type.nbytes), nbytes))
+        size = Int(max(self._size(type.nbytes), nbytes))
         result = self._value(like.result.name, dataclasses.replace(type, nbytes=size))
         self.body.append(dataclasses.replace(like, result=result, stream=0))
         return result
 
     def _view(self, source: Value, name: str, type: TensorType, offset: Expr = _START) -> Value:
         result = self._value(name, type)
-        self.body.append(View(source=source, result=result, offset=Int(self.sizes.number(offset))))
+        self.body.append(View(source=source, result=result, offset=Int(self._size(offset))))
         return result
 
     def _value(self, name: str, type: Type) -> Value:
