@@ -16,6 +16,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -26,11 +27,15 @@ from torch import Tensor
 from torch._inductor import config as inductor_config
 from torch.utils import _pytree as pytree
 
+import fx_converter
 import inductor_frontend
 import py_wrapper
+from fx_converter import FxOptions
+from fx_converter.options import KernelCalls
 from tests.collective_cases import CASES, GROUP, HAS_P2P, WORLD, CollectiveCase, funcol
 from tests.collective_training import TRAINING
 from tests.compare import assert_same, clone_tree
+from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import Interpreter
 
 # Any in this file: functions of any signature, with any results.
@@ -55,22 +60,40 @@ def check(case: CollectiveCase, rank: int) -> None:
         compare(case, rank)
 
 
+FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
+
+
+def graphs(artifact: Artifact, folder: Path) -> dict[str, Callable[..., Any]]:
+    """The artifact as FX graphs of both forms, and those graphs saved and read again."""
+    found: dict[str, Callable[..., Any]] = {}
+    for form in FORMS:
+        module = fx_converter.convert(artifact, FxOptions(kernel_calls=form))
+        path = folder / f"{form}.wir"
+        fx_converter.save(module, path)
+        found[f"FX graph, {form}"] = module
+        found[f"FX graph, {form}, boxed"] = fx_converter.compile(artifact, FxOptions(kernel_calls=form))
+        found[f"FX graph, {form}, read again"] = fx_converter.load(path, FxOptions(kernel_calls=form))
+    return found
+
+
 def compare(case: CollectiveCase, rank: int) -> None:
     """As `check`, with the case's options set."""
     function, args = case.make(rank)
     want = run(function, args, case.in_flight)
     artifact = inductor_frontend.capture(function, args, dynamic_shapes=case.dynamic)
-    ways = {
-        "interpreter": Interpreter(artifact, py_wrapper.TORCH_MACHINE),
-        "emitted Python": py_wrapper.compile(artifact),
-        "torch.compile, our backend": torch.compile(function, backend="wrapper_ir", fullgraph=True),
-        "torch.compile": torch.compile(function, fullgraph=True),
-    }
-    for name, way in ways.items():
-        try:
-            assert_same(run(way, args, case.in_flight), want)
-        except Exception as error:
-            raise AssertionError(f"{name}: {error}") from error
+    with TemporaryDirectory() as folder:
+        ways = {
+            "interpreter": Interpreter(artifact, py_wrapper.TORCH_MACHINE),
+            "emitted Python": py_wrapper.compile(artifact),
+            **graphs(artifact, Path(folder)),
+            "torch.compile, our backend": torch.compile(function, backend="wrapper_ir", fullgraph=True),
+            "torch.compile": torch.compile(function, fullgraph=True),
+        }
+        for name, way in ways.items():
+            try:
+                assert_same(run(way, args, case.in_flight), want)
+            except Exception as error:
+                raise AssertionError(f"{name}: {error}") from error
 
 
 def waits_for_inputs(rank: int) -> None:
@@ -84,11 +107,13 @@ def waits_for_inputs(rank: int) -> None:
 
     artifact = inductor_frontend.capture(model, (x, w))
     want = c10d.wait_tensor(c10d.all_reduce(x, "sum", GROUP)) @ w
-    for way in (
+    ways: list[Callable[..., Any]] = [
         Interpreter(artifact, py_wrapper.TORCH_MACHINE),
         py_wrapper.compile(artifact),
+        *(fx_converter.convert(artifact, FxOptions(kernel_calls=form)) for form in FORMS),
         torch.compile(model, backend="wrapper_ir", fullgraph=True),
-    ):
+    ]
+    for way in ways:
         assert_same(way(c10d.all_reduce(x, "sum", GROUP), w), want)
     flying = funcol.all_reduce(x, "sum", GROUP)
     assert type(flying) is not Tensor

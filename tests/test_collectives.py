@@ -1,5 +1,5 @@
-"""Programs with collectives on two processes (gloo): interpreter, emitted Python and `torch.compile` with our backend
-give what eager and stock `torch.compile` give; training steps give what one process with all the data gives.
+"""Programs with collectives on two processes (gloo): interpreter, emitted Python, FX graphs and `torch.compile` with our
+backend give what eager and stock `torch.compile` give; training steps give what one process with all the data gives.
 
 The processes are started once, for all cases. A small program runs in a group of this process alone.
 """
