@@ -33,7 +33,7 @@ LIMIT = 400
 """Seconds after which the processes are ended, on a machine that is very busy."""
 
 
-def start(rank: int, folder: Path) -> subprocess.Popen[bytes]:
+def start(rank: int, folder: Path, worker: Path = WORKER) -> subprocess.Popen[bytes]:
     """A process in a session of its own, so that compilers which it runs end with it."""
     env = {
         **os.environ,
@@ -43,11 +43,11 @@ def start(rank: int, folder: Path) -> subprocess.Popen[bytes]:
     }
     with (folder / f"rank{rank}.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", str(WORKER), str(rank), str(folder)],
+            [sys.executable, "-X", "faulthandler", str(worker), str(rank), str(folder)],
             stdout=log,
             stderr=subprocess.STDOUT,
             env=env,
-            cwd=WORKER.parents[1],
+            cwd=worker.parents[1],
             start_new_session=True,
         )
 

@@ -25,6 +25,7 @@ __all__ = [
     "bound_symbol",
     "bytes_tensor",
     "caller",
+    "empty_symmetric",
     "fake_like",
     "find_group",
     "is_overload",
@@ -69,6 +70,13 @@ def bytes_tensor(buffer: memoryview) -> Tensor:
 def caller() -> TorchCaller:
     """What calls do with torch's tensors."""
     return TorchCaller(torch)
+
+
+def empty_symmetric(*args: Any) -> Tensor:
+    """`(sizes, strides, dtype, device, group, id)`: a tensor in memory that the processes of a group share."""
+    allocate: Any = torch._C._distributed_c10d._SymmetricMemory.empty_strided_p2p
+    made: Tensor = allocate(*args)
+    return made
 
 
 def find_group(name: str) -> object:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from wrapper_ir.runtime import TorchCaller
 
-__all__ = ["FAST_IMPORTS", "bytes_tensor", "caller", "find_group", "is_overload", "storage_key"]
+__all__ = [
+    "FAST_IMPORTS",
+    "bytes_tensor",
+    "caller",
+    "empty_symmetric",
+    "find_group",
+    "is_overload",
+    "storage_key",
+]
 
 
 def bytes_tensor(buffer: memoryview) -> Tensor:
@@ -25,6 +34,14 @@ def bytes_tensor(buffer: memoryview) -> Tensor:
 def caller() -> TorchCaller:
     """What calls do with torch's tensors."""
     return TorchCaller(torch)
+
+
+def empty_symmetric(size: int, device: torch.device, group: str, id: int) -> Tensor:
+    """Bytes in memory that the processes of a group share; an id has the same memory in each call, and holds one tensor at
+    a time."""
+    allocate: Any = torch._C._distributed_c10d._SymmetricMemory.empty_strided_p2p
+    made: Tensor = allocate((size,), (1,), torch.uint8, device, group, id)
+    return made
 
 
 def find_group(name: str) -> object:
@@ -56,6 +73,7 @@ FAST_IMPORTS: Mapping[str, str] = {
         "empty_pinned = torch._C._dynamo.guards._empty_strided_cpu_pinned if torch.cuda.is_available() else "
         "torch._C._dynamo.guards._empty_strided_cpu"
     ),
+    "empty_symmetric": "empty_symmetric = torch._C._distributed_c10d._SymmetricMemory.empty_strided_p2p",
     "any_requires_grad": "any_requires_grad = torch._C._any_requires_grad",
     "reinterpret": "reinterpret = torch._C._dynamo.guards._reinterpret_tensor",
     "device_guard": "device_guard = torch.cuda._DeviceGuard",

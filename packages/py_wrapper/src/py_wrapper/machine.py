@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from py_wrapper._compat import bytes_tensor, caller, find_group, storage_key
+from py_wrapper._compat import bytes_tensor, caller, empty_symmetric, find_group, storage_key
 from py_wrapper.native import DTYPES, LAYOUTS, MEMORY_FORMATS, resolve, torch_device
+from wrapper_ir.analysis.emission import NO_SYMMETRIC, is_symmetric, lacks_symmetric
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.ops import Arg
@@ -47,13 +48,13 @@ class TorchMachine:
     # --- memory
 
     def empty_storage(self, type: StorageType, nbytes: int, zero: bool) -> Tensor:
-        """See `Machine`; symmetric memory raises NotSupportedError WIR913."""
-        if type.space.kind is MemoryKind.SYMMETRIC:
-            raise NotSupportedError(
-                "WIR913",
-                f"symmetric memory of group {type.space.group!r} needs processes on GPUs",
-                hint="allocate in the default memory space",
-            )
+        """See `Machine`; symmetric memory of the CPU raises NotSupportedError WIR913."""
+        if lacks_symmetric(type):
+            code, message, hint = NO_SYMMETRIC
+            raise NotSupportedError(code, message, hint=hint)
+        if is_symmetric(type):
+            made = empty_symmetric(nbytes, torch_device(type.device), type.space.group, type.space.alloc_id)
+            return made.zero_() if zero else made
         make = torch.zeros if zero else torch.empty
         pinned = type.space.kind is MemoryKind.PINNED and torch.cuda.is_available()
         return make(nbytes, dtype=_U8, device=torch_device(type.device), pin_memory=pinned)

@@ -51,3 +51,31 @@ def test_names_are_exchanged_where_they_are_names_of_groups() -> None:
     )  # fmt: skip
     assert print_program(renamed) == want
     assert rename_groups(renamed, {"0": "tp", "tp": "0"}) == program
+
+
+SYMMETRIC = """wir 0.1
+target cuda:0
+
+func @main() {
+  %s = alloc_storage 64 symmetric("0", 3)
+  %t = alloc_storage 64 symmetric("dp", 3)
+  call_subgraph @fill(%s)
+  free %s
+  free %t
+  return
+}
+
+func @fill(%s: storage(64, symmetric("0", 3))) {
+  %v = view %s : f32[16]
+  copy %v, %v
+  drop %v
+  drop %s
+  return
+}
+"""
+
+
+def test_symmetric_memory_belongs_to_its_group() -> None:
+    program = parse_program(SYMMETRIC)
+    assert groups_of(program) == ("0", "dp")
+    assert print_program(rename_groups(program, {"0": "tp"})) == SYMMETRIC.replace('"0"', '"tp"')

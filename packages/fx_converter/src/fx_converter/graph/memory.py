@@ -13,7 +13,14 @@ from fx_converter._compat import FAST_EMPTY, FAST_VIEW
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.native import DTYPES, torch_device
-from wrapper_ir.analysis.emission import element_type, is_whole
+from fx_converter.targets.symmetric import EMPTY_SYMMETRIC, signed
+from wrapper_ir.analysis.emission import (
+    NO_SYMMETRIC,
+    element_type,
+    is_symmetric,
+    is_whole,
+    lacks_symmetric,
+)
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.layout import exact_quotient
 from wrapper_ir.ops import (
@@ -65,18 +72,18 @@ def _tensor_type(value: Value) -> TensorType:
 def _empty(op: AllocStorage, result: Value, type: TensorType, scope: FunctionScope) -> None:
     """The node that allocates, named after `result`; zeroing is a node of its own."""
     storage = _storage_type(op.result)
-    if storage.space.kind is MemoryKind.SYMMETRIC:
-        raise scope.not_supported(
-            "WIR913",
-            f"symmetric memory of group {storage.space.group!r} needs processes on GPUs",
-            "allocate in the default memory space",
-        )
+    if lacks_symmetric(storage):
+        raise scope.not_supported(*NO_SYMMETRIC)
     sizes, strides = scope.numbers(type.sizes), scope.numbers(type.strides)
     pinned = storage.space.kind is MemoryKind.PINNED
     val = scope.program.fakes.tensor(type)
     with on_stream(op, scope):
         fast = _fast_empty(type, pinned, scope)
-        if fast is not None:
+        if is_symmetric(storage):
+            where = torch_device(type.device), storage.space.group, signed(storage.space.alloc_id)
+            args = list(sizes), list(strides), DTYPES[type.dtype], *where
+            made = scope.bind(result, EMPTY_SYMMETRIC, *args, val=val)
+        elif fast is not None:
             made = scope.bind(result, fast, sizes, strides, DTYPES[type.dtype], val=val)
         else:
             made = scope.bind(

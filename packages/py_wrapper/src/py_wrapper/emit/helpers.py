@@ -16,6 +16,7 @@ class Helper(enum.Enum):
     EMPTY = "empty_cpu"
     EMPTY_CUDA = "empty_cuda"
     EMPTY_PINNED = "empty_pinned"
+    EMPTY_SYMMETRIC = "empty_symmetric"
     REINTERPRET = "reinterpret"
     ASSERT_LAYOUT = "assert_size_stride"
     WINDOW = "window"
@@ -112,6 +113,7 @@ HELPERS: Mapping[Helper, str] = {
     Helper.EMPTY: FAST_IMPORTS["empty_cpu"],
     Helper.EMPTY_CUDA: FAST_IMPORTS["empty_cuda"],
     Helper.EMPTY_PINNED: FAST_IMPORTS["empty_pinned"],
+    Helper.EMPTY_SYMMETRIC: FAST_IMPORTS["empty_symmetric"],
     Helper.REINTERPRET: FAST_IMPORTS["reinterpret"],
     Helper.ASSERT_LAYOUT: _ASSERT_LAYOUT,
     Helper.WINDOW: _WINDOW,

@@ -10,7 +10,13 @@ from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.streams import on_stream
 from py_wrapper.emit.writer import quoted, tuple_text
 from py_wrapper.errors import EmitError
-from wrapper_ir.analysis.emission import element_type, is_whole
+from wrapper_ir.analysis.emission import (
+    NO_SYMMETRIC,
+    element_type,
+    is_symmetric,
+    is_whole,
+    lacks_symmetric,
+)
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.layout import exact_quotient
 from wrapper_ir.ops import (
@@ -81,12 +87,11 @@ def _empty(
 ) -> str:
     args = f"{scope.shape(sizes)}, {scope.shape(strides)}"
     torch_dtype = f"torch.{dtype.torch_name}"
-    if type.space.kind is MemoryKind.SYMMETRIC:
-        raise scope.not_supported(
-            "WIR913",
-            f"symmetric memory of group {type.space.group!r} needs processes on GPUs",
-            "allocate in the default memory space",
-        )
+    if lacks_symmetric(type):
+        raise scope.not_supported(*NO_SYMMETRIC)
+    if is_symmetric(type):
+        where = f"torch.device({quoted(str(type.device))}), {quoted(type.space.group)}, {type.space.alloc_id}"
+        return f"{scope.module.helper(Helper.EMPTY_SYMMETRIC)}({args}, {torch_dtype}, {where})"
     if type.device.type == "cuda" and type.device == scope.module.program.target.device:
         return f"{scope.module.helper(Helper.EMPTY_CUDA)}({args}, {torch_dtype})"
     if type.device != CPU:

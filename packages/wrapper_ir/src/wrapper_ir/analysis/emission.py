@@ -7,13 +7,29 @@ from collections.abc import Iterable, Sequence
 from wrapper_ir.expr import Int
 from wrapper_ir.layout import exact_quotient, extent_bytes
 from wrapper_ir.ops import AssertLayout, Drop, Free, Op, Unpack, View
-from wrapper_ir.types import DType, StorageType, TensorType
+from wrapper_ir.types import CPU, DType, MemoryKind, StorageType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["checked_next", "element_type", "is_whole"]
+__all__ = ["NO_SYMMETRIC", "checked_next", "element_type", "is_symmetric", "is_whole", "lacks_symmetric"]
 
 _NEAR = 20
 """Ops after a definition among which its check is looked for."""
+NO_SYMMETRIC = (
+    "WIR913",
+    "the CPU has no symmetric memory, which processes on GPUs share",
+    "allocate in the default memory space",
+)
+"""Code, message and hint for what `lacks_symmetric`."""
+
+
+def is_symmetric(storage: StorageType) -> bool:
+    """Whether a storage is in memory that the processes of a group share."""
+    return storage.space.kind is MemoryKind.SYMMETRIC
+
+
+def lacks_symmetric(storage: StorageType) -> bool:
+    """Whether a storage is to be in symmetric memory of a device that has none."""
+    return is_symmetric(storage) and storage.device.type == CPU.type
 
 
 def is_whole(view: View, storage: StorageType) -> bool:

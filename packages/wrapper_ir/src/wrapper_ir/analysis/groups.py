@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from wrapper_ir.analysis.emission import is_symmetric
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import CallExtern, CollectiveStart
+from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Op
 from wrapper_ir.program import Program
 from wrapper_ir.schemas import ExternTag
+from wrapper_ir.types import StorageType
 
 __all__ = ["groups_of"]
 
@@ -13,20 +15,31 @@ _ARGUMENT = "group_name"
 
 
 def groups_of(program: Program) -> tuple[str, ...]:
-    """Names of the groups of all collectives, in order of first use: those that are started, and the argument
-    `group_name` of calls that communicate before they return."""
+    """Names of the groups of all collectives and of symmetric memory, in order of first use: those that are started, and
+    the argument `group_name` of calls that communicate before they return."""
     index = ProgramIndex(program)
     found: dict[str, None] = {}
     for function in program.functions:
         for op in function.body:
-            if isinstance(op, CollectiveStart):
-                found[op.group] = None
-            elif isinstance(op, CallExtern) and (name := _group(op, index)):
+            if name := _group(op, index):
                 found[name] = None
     return tuple(found)
 
 
-def _group(op: CallExtern, index: ProgramIndex) -> str:
+def _group(op: Op, index: ProgramIndex) -> str:
+    match op:
+        case CollectiveStart():
+            return op.group
+        case AllocStorage():
+            type = op.result.type
+            return type.space.group if isinstance(type, StorageType) and is_symmetric(type) else ""
+        case CallExtern():
+            return _argument(op, index)
+        case _:
+            return ""
+
+
+def _argument(op: CallExtern, index: ProgramIndex) -> str:
     info = index.extern_info.get(op.target)
     if info is None or ExternTag.COLLECTIVE not in info.extern.tags:
         return ""

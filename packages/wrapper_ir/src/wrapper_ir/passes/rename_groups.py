@@ -5,10 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from wrapper_ir.analysis.emission import is_symmetric
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Op
-from wrapper_ir.program import Program
+from wrapper_ir.program import Function, Program
 from wrapper_ir.schemas import ExternTag
+from wrapper_ir.structure import map_values
+from wrapper_ir.types import StorageType
+from wrapper_ir.values import Value
 
 __all__ = ["rename_groups"]
 
@@ -16,17 +20,30 @@ _ARGUMENT = "group_name"
 
 
 def rename_groups(program: Program, names: Mapping[str, str]) -> Program:
-    """The program with every collective of a group in `names` in the group that has the new name: for a process that
-    registers its groups otherwise than the one that captured. All at once, so that names can be exchanged.
+    """The program with every collective, and all symmetric memory, of a group in `names` in the group that has the new
+    name: for a process that registers its groups otherwise than the one that captured. All at once, so that names can
+    be exchanged.
 
     Not a pass of pipelines, which keep what a program does.
     """
     index = ProgramIndex(program)
-    functions = tuple(
-        dataclasses.replace(f, body=tuple(_renamed(op, index, names) for op in f.body))
-        for f in program.functions
-    )
+    functions = tuple(_function(f, index, names) for f in program.functions)
     return dataclasses.replace(program, functions=functions)
+
+
+def _function(function: Function, index: ProgramIndex, names: Mapping[str, str]) -> Function:
+    def new(value: Value) -> Value:
+        type = value.type
+        if not isinstance(type, StorageType) or not is_symmetric(type):
+            return value
+        space = dataclasses.replace(type.space, group=names.get(type.space.group, type.space.group))
+        return Value(value.name, dataclasses.replace(type, space=space))
+
+    return dataclasses.replace(
+        function,
+        params=tuple(dataclasses.replace(p, value=new(p.value)) for p in function.params),
+        body=tuple(map_values(_renamed(op, index, names), new, new) for op in function.body),
+    )
 
 
 def _renamed(op: Op, index: ProgramIndex, names: Mapping[str, str]) -> Op:
