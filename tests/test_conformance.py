@@ -72,7 +72,7 @@ def test_whole_database_with_triton_kernels() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="kernels run on a GPU, and there is none")
-def test_every_fifth_operator_on_a_gpu() -> None:
+def test_whole_database_on_a_gpu() -> None:
     """float32 and bfloat16, against what stock torch.compile gets right there."""
     assert main(["--kernels", "gpu", "--workers", str(os.cpu_count() or 1)]) == 0
 

@@ -76,7 +76,7 @@ def _gpu_head(seed: int) -> list[str]:
         "<!-- written by `python -m tools.conformance --kernels gpu`; do not edit -->",
         "",
         *_paragraph(
-            f"Every fifth operator of torch's operator database with inputs on one {torch.cuda.get_device_name()}: "
+            f"Torch's operator database with inputs on one {torch.cuda.get_device_name()}: "
             "capture, verifier, text and JSON round trips, the interpreter, emitted Python, FX graphs, and "
             '`torch.compile(backend="wrapper_ir")`. Results, and inputs after the call, are held against eager with '
             "torch's tolerances, random values against Inductor's own. For each operator: its first sample in float32 (or "
