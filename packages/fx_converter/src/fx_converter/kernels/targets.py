@@ -11,11 +11,11 @@ from fx_converter.errors import SavedGraphError
 from fx_converter.kernels.direct import LoadedTarget
 from fx_converter.kernels.identity import kernel_hash
 from fx_converter.kernels.registered import registered_operator
-from fx_converter.kernels.triton_form import TritonForm, triton_kernel_wrapper_mutation
+from fx_converter.kernels.triton_form import TritonForm, triton_form, triton_kernel_wrapper_mutation
 from fx_converter.options import FxOptions
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import Expr
-from wrapper_ir.kernels import KernelDef, TritonKernel, needed
+from wrapper_ir.kernels import KernelDef, needed
 from wrapper_ir.ops import Launch
 from wrapper_ir.program import Program
 from wrapper_ir.runtime.kernels import load_kernels
@@ -58,11 +58,10 @@ class KernelTargets:
         missing = set(hashes or ()) - set(self._kernels)
         if missing:
             raise SavedGraphError("FX202", f"the file has no kernel {sorted(missing)[0]}")
-        self._forms = {
-            hash: TritonForm(kernel, hash)
-            for hash, kernel in self._kernels.items()
-            if isinstance(kernel, TritonKernel) and _as_triton(program, options)
-        }
+        self._forms: dict[str, TritonForm] = {}
+        if _as_triton(program, options):
+            forms = {hash: triton_form(kernel, by_name) for hash, kernel in self._kernels.items()}
+            self._forms = {hash: form for hash, form in forms.items() if form is not None}
         for form in self._forms.values():
             form.function()  # before any is entered into torch's tables
         names = {name for name, hash in self._hashes.items() if hash not in self._forms}
@@ -98,14 +97,14 @@ class KernelTargets:
         form = self._forms.get(hash)
         if form is None:
             return scope.call(self.by_hash(hash, self._form), *args, *grid)
-        given = dict(zip((p.name for p in kernel.params), args, strict=True))
-        numbers = given | dict(zip(form.kernel.grid_params, grid, strict=True))
+        given = form.given(args)
+        taken = {name: arg for name, arg in given.items() if name in form.kernel.order}
         return scope.call(
             triton_kernel_wrapper_mutation,
             **form.ids(),
-            grid=[form.grid(numbers, scope)],
+            grid=[form.grid(given | form.numbers(grid), scope)],
             tma_descriptor_metadata=form.blocks(),
-            kwargs={p.name: given[p.name] for p in form.given()},
+            kwargs=taken,
         )
 
     def ids(self, hash: str) -> dict[str, int]:

@@ -16,11 +16,20 @@ from typing import Any, Protocol
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton_kernel_wrapper_mutation
 
 from fx_converter.errors import ConvertError
+from fx_converter.kernels.identity import kernel_hash
 from wrapper_ir.expr import Expr, Int, evaluate, substitute
-from wrapper_ir.kernels import ConstantValue, KernelParam, ParamKind, TritonConfig, TritonKernel
+from wrapper_ir.kernels import (
+    Choice,
+    ConstantValue,
+    KernelDef,
+    MultiKernel,
+    ParamKind,
+    TritonConfig,
+    TritonKernel,
+)
 from wrapper_ir.types import DType
 
-__all__ = ["TRITON_IDS", "TritonForm", "triton_kernel_wrapper_mutation"]
+__all__ = ["TRITON_IDS", "TritonForm", "triton_form", "triton_kernel_wrapper_mutation"]
 
 # Any in this file: Triton publishes no types; nodes and numbers as arguments
 TRITON_IDS = ("kernel_idx", "constant_args_idx")
@@ -41,12 +50,28 @@ class _Scope(Protocol):
         ...
 
 
+def triton_form(kernel: KernelDef, kernels: Mapping[str, KernelDef]) -> TritonForm | None:
+    """What is called for a kernel: itself, or the first of those that are chosen from by measurement. None for what is not
+    Triton's, and for what is chosen by sizes in each call."""
+    measured = isinstance(kernel, MultiKernel) and kernel.choice is Choice.MEASURE
+    first = kernel.variants[0] if isinstance(kernel, MultiKernel) and measured else None
+    called = kernel if first is None else kernels[first.kernel]
+    if not isinstance(called, TritonKernel):
+        return None
+    args = tuple(range(len(called.params))) if first is None else first.args
+    grid = tuple(range(len(called.grid_params))) if first is None else first.grid
+    return TritonForm(called, kernel_hash(called, kernels), args, grid)
+
+
 @dataclass(frozen=True)
 class TritonForm:
-    """One kernel with its first config, as arguments of the operator."""
+    """One kernel with its first config, as arguments of the operator. `args` and `grid_args` are the positions of what it
+    takes among the arguments of a launch, and among the numbers of its grid."""
 
     kernel: TritonKernel
     hash: str
+    args: tuple[int, ...]
+    grid_args: tuple[int, ...]
 
     @property
     def config(self) -> TritonConfig:
@@ -77,9 +102,14 @@ class TritonForm:
             if p.kind is ParamKind.DESCRIPTOR
         }
 
-    def given(self) -> list[KernelParam]:
-        """The parameters that a launch gives and the function takes."""
-        return [p for p in self.kernel.params if p.name in self.kernel.order]
+    def given(self, args: Sequence[Any]) -> dict[str, Any]:
+        """The arguments of a launch, by the names of the kernel's parameters."""
+        names = (p.name for p in self.kernel.params)
+        return dict(zip(names, (args[i] for i in self.args), strict=True))
+
+    def numbers(self, grid: Sequence[Any]) -> dict[str, Any]:
+        """What a launch gives for its grid, by the kernel's names."""
+        return dict(zip(self.kernel.grid_params, (grid[i] for i in self.grid_args), strict=True))
 
     def tuned(self) -> Any:
         """Triton's own object: the function with the one config."""
