@@ -15,7 +15,7 @@ from fx_converter.graph.scope import FunctionScope
 from wrapper_ir.ops import OpBase
 from wrapper_ir.registry import plugin, plugin_names
 
-__all__ = ["GROUP", "GraphCompiler", "Lowering", "find_compiler"]
+__all__ = ["GROUP", "GraphCompiler", "Lowering", "find_compiler", "refuse"]
 
 GROUP = "fx_compilers"
 # Any: each lowering takes its own op class
@@ -42,6 +42,11 @@ class GraphCompiler(Protocol):
         """A callable over the graph's inputs, which returns its outputs in a tuple. `module` takes and returns flat values,
         and is the compiler's to change."""
         ...
+
+
+def refuse(op: OpBase, scope: FunctionScope) -> bool:
+    """The lowering of ops that a graph must not have. Raises ConvertError FX106."""
+    raise scope.forbidden(op)
 
 
 def find_compiler(device: str, chosen: Mapping[str, GraphCompiler] | None) -> GraphCompiler | None:

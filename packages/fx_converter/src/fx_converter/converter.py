@@ -9,7 +9,7 @@ from torch import Tensor, fx
 
 from fx_converter import targets
 from fx_converter._compat import caller
-from fx_converter.compilers import find_compiler
+from fx_converter.compilers import find_compiler, refuse
 from fx_converter.constants import load_constants
 from fx_converter.convention import ModelCodeGen
 from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope
@@ -24,7 +24,7 @@ from wrapper_ir.program import Function
 from wrapper_ir.runtime import refuse_unsupported
 from wrapper_ir.types import ScalarType
 
-__all__ = ["convert", "finish_module", "make_module"]
+__all__ = ["convert", "make_main", "make_module"]
 
 
 def convert(artifact: Artifact, options: FxOptions | None = None) -> fx.GraphModule:
@@ -40,20 +40,28 @@ def convert(artifact: Artifact, options: FxOptions | None = None) -> fx.GraphMod
         artifact = tuned(artifact, options.tune, options.find_runtime)
     program = artifact.program
     constants = load_constants(artifact)
-    scope = ProgramScope(program, options, KernelTargets(artifact, options), constants, caller())
+    kernels = KernelTargets(artifact, options)
+    scope = ProgramScope(program, options, kernels, constants, caller())
     compiler = find_compiler(program.target.device.type, options.compilers)
-    scope.lowerings = compiler.lowerings if compiler is not None else {}
+    scope.lowerings = {
+        **(compiler.lowerings if compiler is not None else {}),
+        **dict.fromkeys(options.forbid, refuse),
+    }
     graph, attributes = _convert_function(program.main, Callee(program.main.name), scope)
     origin = Origin(artifact=artifact, options=options, constants=constants, fakes=scope.fakes)
-    return finish_module(make_module(graph, attributes, "WrapperGraph"), origin)
+    return make_main(graph, attributes, "WrapperGraph", origin, kernels)
 
 
-def finish_module(module: fx.GraphModule, origin: Origin) -> fx.GraphModule:
-    """The main module, with its calling convention and its memory of where it comes from."""
-    module.meta[KEY] = origin
+def make_main(
+    graph: fx.Graph, attributes: dict[str, Any], name: str, origin: Origin, kernels: KernelTargets
+) -> fx.GraphModule:
+    """The main module, with its calling convention and its memory of where it comes from. Kernels are entered into torch's
+    tables here, behind all that may fail."""
     if origin.options.convention == "model":
-        module.graph.set_codegen(ModelCodeGen(origin.artifact.signature))
-        module.recompile()
+        graph.set_codegen(ModelCodeGen(origin.artifact.signature))
+    kernels.settle()
+    module = make_module(graph, attributes, name)
+    module.meta[KEY] = origin
     return module
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -10,6 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from fx_converter.errors import ConvertError
 from fx_converter.tuning import KernelTuning
+from wrapper_ir.ops import OP_CLASSES, OpBase
 from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.runtime import FindRuntime
 
@@ -33,7 +34,8 @@ class FxOptions:
     its declared layout. `fake_mode` is where fake values in `node.meta["val"]` live; None makes a mode from the program's
     symbols. `find_runtime` finds the runtimes of kernels. `tune` measures what a program leaves open of its kernels before
     it is converted; None takes what it has: choices that tuning wrote, else first configs. `compilers` are those that
-    `compile` hands graphs to, by type of device; None takes the installed ones. Raises ConvertError FX103 for other values.
+    `compile` hands graphs to, by type of device; None takes the installed ones. `forbid`: classes of ops that a graph must
+    not have (ConvertError FX106). Raises ConvertError FX103 for other values.
     """
 
     kernel_calls: KernelCalls = "direct"
@@ -44,6 +46,7 @@ class FxOptions:
     find_runtime: FindRuntime = kernel_runtime
     tune: KernelTuning | None = None
     compilers: Mapping[str, GraphCompiler] | None = None
+    forbid: Collection[type[OpBase]] = ()
 
     def __post_init__(self) -> None:
         for name, held, choices in (
@@ -54,3 +57,8 @@ class FxOptions:
                 raise ConvertError(
                     "FX103", f"option {name!r} is {held!r}", hint=f"one of {', '.join(choices)}"
                 )
+        others = [op for op in self.forbid if op not in OP_CLASSES]
+        if others:
+            raise ConvertError(
+                "FX103", f"option 'forbid' has {others[0]!r}", hint="name classes of wrapper_ir.ops"
+            )

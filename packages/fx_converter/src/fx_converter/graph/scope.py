@@ -263,6 +263,14 @@ class FunctionScope:
             hint="wrapper_ir.verify says what is wrong with a program",
         )
 
+    def forbidden(self, op: OpBase) -> ConvertError:
+        """The options, or the compiler behind the graph, do not want this op."""
+        return ConvertError(
+            "FX106",
+            f"a graph must not have {type(op).__name__}\n{self._place()}",
+            hint="FxOptions.forbid and the compiler's lowerings say so; change the model, or convert without them",
+        )
+
     def not_supported(self, code: str, what: str, hint: str) -> NotSupportedError:
         """No target does this yet."""
         return NotSupportedError(code, f"{what}\n{self._place()}", hint=hint)

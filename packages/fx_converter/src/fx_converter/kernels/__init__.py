@@ -3,6 +3,6 @@
 from fx_converter.kernels.direct import LoadedTarget
 from fx_converter.kernels.identity import kernel_hash
 from fx_converter.kernels.registered import NAMESPACE, registered_operator
-from fx_converter.kernels.targets import KernelTargets
+from fx_converter.kernels.targets import KernelTargets, Pending
 
-__all__ = ["NAMESPACE", "KernelTargets", "LoadedTarget", "kernel_hash", "registered_operator"]
+__all__ = ["NAMESPACE", "KernelTargets", "LoadedTarget", "Pending", "kernel_hash", "registered_operator"]

@@ -15,7 +15,7 @@ from wrapper_ir.kernels import KernelDef, KernelParam, ParamKind
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import LoadedKernel
 
-__all__ = ["NAMESPACE", "registered_operator"]
+__all__ = ["NAMESPACE", "operator_name", "registered_operator"]
 
 NAMESPACE = "wrapper_ir_kernels"
 
@@ -29,7 +29,7 @@ def _library() -> torch.library.Library:
 # Any: operators take tensors and numbers
 def registered_operator(kernel: KernelDef, hash: str, target: Target, launch: LoadedKernel) -> Any:
     """The operator `wrapper_ir_kernels::<kind>_<hash>`, which launches the kernel; registered unless it is there."""
-    name = _operator_name(kernel, hash, target)
+    name = operator_name(kernel, hash, target)
     found = getattr(getattr(torch.ops, NAMESPACE), name, None)  # operators are found by name
     if found is None:
         _register(name, f"{name}({', '.join(_params(kernel))}) -> ()", launch)
@@ -37,7 +37,8 @@ def registered_operator(kernel: KernelDef, hash: str, target: Target, launch: Lo
     return found.default
 
 
-def _operator_name(kernel: KernelDef, hash: str, target: Target) -> str:
+def operator_name(kernel: KernelDef, hash: str, target: Target) -> str:
+    """What the kernel's operator is called, without its namespace."""
     if target.device.type == "cpu":
         return f"{kernel.kind}_{hash[:32]}"
     device = hashlib.sha256(f"{target.device} {target.arch}".encode()).hexdigest()

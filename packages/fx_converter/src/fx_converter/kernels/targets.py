@@ -10,7 +10,7 @@ from torch import fx
 from fx_converter.errors import SavedGraphError
 from fx_converter.kernels.direct import LoadedTarget
 from fx_converter.kernels.identity import kernel_hash
-from fx_converter.kernels.registered import registered_operator
+from fx_converter.kernels.registered import operator_name, registered_operator
 from fx_converter.kernels.triton_form import TritonForm, triton_form, triton_kernel_wrapper_mutation
 from fx_converter.options import FxOptions
 from wrapper_ir.artifact import Artifact
@@ -20,7 +20,7 @@ from wrapper_ir.ops import Launch
 from wrapper_ir.program import Program
 from wrapper_ir.runtime.kernels import load_kernels
 
-__all__ = ["KernelTargets"]
+__all__ = ["KernelTargets", "Pending"]
 
 
 Target = Callable[..., Any]  # Any: tensors and numbers
@@ -41,8 +41,9 @@ class KernelTargets:
     """The call targets of the kernels that a program launches, or of those with these content hashes; loads them, taking
     what the artifact has compiled.
 
-    Raises PluginError for kernels without a runtime, what kernel runtimes raise, and SavedGraphError FX202 for a hash
-    that no kernel of the program has.
+    Nothing is entered into torch's own tables before `settle`, which is the last step of making a module: what fails before
+    it leaves nothing behind. Raises PluginError for kernels without a runtime, what kernel runtimes raise, and
+    SavedGraphError FX202 for a hash that no kernel of the program has.
     """
 
     def __init__(self, artifact: Artifact, options: FxOptions, hashes: Sequence[str] | None = None) -> None:
@@ -63,54 +64,95 @@ class KernelTargets:
             forms = {hash: triton_form(kernel, by_name) for hash, kernel in self._kernels.items()}
             self._forms = {hash: form for hash, form in forms.items() if form is not None}
         for form in self._forms.values():
-            form.function()  # before any is entered into torch's tables
+            form.function()
         names = {name for name, hash in self._hashes.items() if hash not in self._forms}
         self._loaded = load_kernels(
             needed(program.kernels, names), program.target, options.find_runtime, artifact.binaries
         )
-        self._form = options.kernel_calls
-        self._targets: dict[tuple[str, str], Target] = {}
+        self._direct = options.kernel_calls == "direct"
+        self._launchers = {
+            hash: LoadedTarget(self._loaded[kernel.name], kernel.name, hash)
+            for hash, kernel in self._kernels.items()
+            if hash not in self._forms
+        }
+        self._waiting: list[tuple[fx.Node, str]] = []
+        """Nodes whose kernels `settle` enters into torch's tables."""
 
     def hash_of(self, kernel: KernelDef) -> str:
         """The content hash of a launched kernel."""
         return self._hashes[kernel.name]
 
-    def by_hash(self, hash: str, form: str) -> Target:
-        """The call target of the kernel with this content."""
-        found = self._targets.get((hash, form))
-        if hash in self._forms:
-            return triton_kernel_wrapper_mutation
-        if found is None:
-            kernel = self._kernels[hash]
-            launch = self._loaded[kernel.name]
-            if form == "direct":
-                found = LoadedTarget(launch, kernel.name, hash)
-            else:
-                found = registered_operator(kernel, hash, self._program.target, launch)
-            self._targets[hash, form] = found
-        return found
-
     # Any: nodes and numbers
     def call(self, kernel: KernelDef, args: list[Any], grid: list[Any], scope: _Graph) -> fx.Node:
         """The node that launches a kernel."""
         hash = self.hash_of(kernel)
+        if self._direct:
+            return scope.call(self._launchers[hash], *args, *grid)
         form = self._forms.get(hash)
         if form is None:
-            return scope.call(self.by_hash(hash, self._form), *args, *grid)
-        given = form.given(args)
-        taken = {name: arg for name, arg in given.items() if name in form.kernel.order}
-        return scope.call(
-            triton_kernel_wrapper_mutation,
-            **form.ids(),
-            grid=[form.grid(given | form.numbers(grid), scope)],
-            tma_descriptor_metadata=form.blocks(),
-            kwargs=taken,
-        )
+            name = operator_name(kernel, hash, self._program.target)
+            made = scope.call(Pending(hash, "hop", f"{name}.default"), *args, *grid)
+        else:
+            made = _call_triton(form, args, grid, scope)
+        self._waiting.append((made, hash))
+        return made
 
-    def ids(self, hash: str) -> dict[str, int]:
-        """The integers that stand for a Triton kernel in this process; none for other kernels."""
+    def resolve(self, node: fx.Node, pending: Pending) -> None:
+        """Makes a node of a file call the kernel that it names. Raises SavedGraphError FX202 for a form that the kernel
+        does not have here."""
+        hash = pending.hash
+        forms = ("triton",) if hash in self._forms else ("direct", "hop")
+        if pending.form not in forms:
+            raise SavedGraphError("FX202", f"node {node.name} calls a kernel in the form {pending.form!r}")
+        if pending.form == "direct":
+            node.target = self._launchers[hash]
+        else:
+            self._waiting.append((node, hash))
+
+    def settle(self) -> None:
+        """Enters the kernels of all nodes into torch's tables, where they are not there, and lets the nodes call them.
+        Modules that were made of these graphs are compiled again."""
+        hashes = dict.fromkeys(hash for _, hash in self._waiting)
+        entered = {hash: self._enter(hash) for hash in hashes}
+        for node, hash in self._waiting:
+            node.target, numbers = entered[hash]
+            node.kwargs = {**numbers, **node.kwargs}
+        made = dict.fromkeys(node.graph.owning_module for node, _ in self._waiting)
+        self._waiting.clear()
+        for module in made:
+            if module is not None:
+                module.recompile()
+
+    def _enter(self, hash: str) -> tuple[Target, dict[str, int]]:
+        """The operator of a kernel, and the integers that stand for it in this process."""
         form = self._forms.get(hash)
-        return {} if form is None else form.ids()
+        if form is not None:
+            return triton_kernel_wrapper_mutation, form.ids()
+        kernel = self._kernels[hash]
+        launch = self._loaded[kernel.name]
+        return registered_operator(kernel, hash, self._program.target, launch), {}
+
+
+class Pending:
+    """Stands for a kernel until the whole graph is known."""
+
+    def __init__(self, hash: str, form: str, name: str) -> None:
+        self.hash, self.form = hash, form
+        self.__name__ = name
+
+    def __call__(self) -> None:
+        raise AssertionError("kernels are put in before a graph runs")
+
+
+def _call_triton(form: TritonForm, args: list[Any], grid: list[Any], scope: _Graph) -> fx.Node:
+    """Torch's own form, without the integers that stand for the kernel."""
+    given = form.given(args)
+    return scope.call(
+        triton_kernel_wrapper_mutation,
+        grid=[form.grid(given | form.numbers(grid), scope)],
+        tma_descriptor_metadata=form.blocks(),
+        kwargs={name: arg for name, arg in given.items() if name in form.kernel.order},
+    )
 
 
 def _as_triton(program: Program, options: FxOptions) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
@@ -29,13 +29,16 @@ _CONSTANTS: Mapping[str, Any] = {
 
 
 class GraphReader:
-    """Reads one graph; `kernel(hash, form)` gives the call target of a kernel.
+    """Reads one graph, whose module has these attributes; `kernel(hash, form)` gives the call target of a kernel.
 
     Raises SavedGraphError FX202 for what is no graph, FX204 for an operator that this process does not have.
     """
 
-    def __init__(self, kernel: Callable[[str, str], Any], fakes: FakeValues) -> None:
+    def __init__(
+        self, kernel: Callable[[str, str], Any], fakes: FakeValues, attributes: Collection[str]
+    ) -> None:
         self._kernel = kernel
+        self._attributes = attributes
         self._fakes = fakes
         self._nodes: dict[str, fx.Node] = {}
         self.graph = fx.Graph()
@@ -44,17 +47,20 @@ class GraphReader:
         """The graph of these nodes."""
         for node in nodes:
             self._read(node)
+        if not nodes or nodes[-1]["op"] != "output":
+            raise SavedGraphError("FX202", "a graph does not end with its output")
+        self.graph.lint()
         return self.graph
 
     def _read(self, said: dict[str, Any]) -> None:
-        if said["op"] not in _OPS:
-            raise SavedGraphError("FX202", f"no node is a {said['op']!r}")
-        called = said["op"] == "call_function"
+        op = said["op"]
+        if op not in _OPS:
+            raise SavedGraphError("FX202", f"no node is a {op!r}")
         made = self.graph.create_node(
-            said["op"],
-            self._target(said["target"]) if called else said["target"],
+            op,
+            self._target(said["target"]) if op == "call_function" else self._name(said["target"], op),
             tuple(self._argument(arg) for arg in said["args"]),
-            {name: self._argument(arg) for name, arg in said["kwargs"].items()},
+            {_identifier(name): self._argument(arg) for name, arg in said["kwargs"].items()},
             name=said["name"],
         )
         if made.name != said["name"]:
@@ -65,6 +71,14 @@ class GraphReader:
         if "val" in said:
             made.meta["val"] = self._value(said["val"])
         self._nodes[made.name] = made
+
+    def _name(self, said: str, op: str) -> str:
+        """The target of a node that calls nothing by itself: names become source code."""
+        if op not in ("get_attr", "call_module"):
+            return _identifier(said)
+        if said not in self._attributes:
+            raise SavedGraphError("FX202", f"the graph has no attribute {said!r}")
+        return ".".join(map(_identifier, said.split(".")))
 
     # --- what is called
 
@@ -154,6 +168,13 @@ class GraphReader:
 
 
 _DTYPE_OF = {native: ours for ours, native in DTYPES.items()}
+
+
+def _identifier(name: object) -> str:
+    """A name as Python has them: it becomes a part of source code."""
+    if not (isinstance(name, str) and name.isidentifier()):
+        raise SavedGraphError("FX202", f"{name!r} is no name")
+    return name
 
 
 def _operator(name: str) -> Any:

@@ -6,6 +6,8 @@ import ctypes
 import dataclasses
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,17 +15,17 @@ from torch import Tensor, fx
 
 import wrapper_ir.storage as storage
 from fx_converter.constants import load_constants
-from fx_converter.converter import finish_module, make_module
+from fx_converter.converter import make_main, make_module
 from fx_converter.errors import SavedGraphError
 from fx_converter.graph.metadata import FakeValues
-from fx_converter.kernels import KernelTargets
+from fx_converter.kernels import KernelTargets, Pending
 from fx_converter.native import DTYPES
 from fx_converter.options import FxOptions
 from fx_converter.origin import Origin, origin_of
 from fx_converter.saving.decode import GraphReader
 from fx_converter.saving.encode import encode_graph
 from wrapper_ir.artifact import Artifact, TensorData
-from wrapper_ir.errors import WirError
+from wrapper_ir.errors import ExpressionError, ParseError, WirError
 from wrapper_ir.expr import Int
 from wrapper_ir.program import Constant
 from wrapper_ir.types import Device, TensorType
@@ -155,16 +157,27 @@ def load(
     text = artifact.extensions.get(_NAME)
     if text is None:
         raise SavedGraphError("FX202", f"{os.fspath(path)!r} holds no graph", hint="convert the artifact")
-    try:
+    with _damage_in(path):
         said = json.loads(text)
         _check_version(said, check_torch)
         chosen = dataclasses.replace(
             options or FxOptions(), kernel_calls=said["kernel_calls"], convention=said["convention"]
         )
-        return _Loader(artifact, chosen, said).module()
-    except WirError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError) as error:
+        loader = _Loader(artifact, chosen, said)
+        graphs, wanted = loader.graphs()
+    kernels = KernelTargets(artifact, chosen, wanted)
+    with _damage_in(path):
+        return loader.module(graphs, kernels)
+
+
+@contextmanager
+def _damage_in(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever torch or Python say of what stands in a file is said of the file."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, WirError) and not isinstance(error, ParseError | ExpressionError):
+            raise
         raise SavedGraphError(
             "FX202", f"the graph in {os.fspath(path)!r} cannot be read: {type(error).__name__}: {error}"
         ) from error
@@ -184,51 +197,50 @@ def _check_version(said: dict[str, Any], check_torch: bool) -> None:
 
 
 class _Loader:
-    """Makes the modules of a file: first all graphs with names for kernels, then the kernels, then the modules."""
+    """Makes the modules of a file: first all graphs with names for kernels, then, with the kernels, the modules. Those that
+    are called come before those that call them, so that the main one is the last."""
 
     def __init__(self, artifact: Artifact, options: FxOptions, said: dict[str, Any]) -> None:
         self._artifact = artifact
         self._options = options
         self._said = said
         self._fakes = FakeValues(artifact.program, options.fake_mode)
-        self._modules: dict[int, fx.GraphModule] = {}
 
-    def module(self) -> fx.GraphModule:
+    def graphs(self) -> tuple[list[fx.Graph], tuple[str, ...]]:
+        """The graphs, and the content hashes of the kernels that they call."""
         wanted: dict[str, None] = {}
-        graphs = []
-        for graph in self._said["graphs"]:
-            reader = GraphReader(lambda hash, form: _Wanted(hash, form, wanted), self._fakes)
-            graphs.append(reader.read(graph["nodes"]))
+
+        def kernel(hash: str, form: str) -> Pending:
+            wanted[hash] = None
+            return Pending(hash, form, "kernel")
+
+        graphs = [
+            GraphReader(kernel, self._fakes, graph["attributes"]).read(graph["nodes"])
+            for graph in self._said["graphs"]
+        ]
+        return graphs, tuple(wanted)
+
+    def module(self, graphs: list[fx.Graph], kernels: KernelTargets) -> fx.GraphModule:
+        """The main module."""
         constants = load_constants(self._artifact)
-        kernels = KernelTargets(self._artifact, self._options, tuple(wanted))
-        for graph in graphs:
-            for node in graph.nodes:
-                if isinstance(node.target, _Wanted):
-                    hash, form = node.target.hash, node.target.form
-                    node.target = kernels.by_hash(hash, form)
-                    node.kwargs = {**kernels.ids(hash), **node.kwargs}
+        for node in (node for graph in graphs for node in graph.nodes):
+            if isinstance(node.target, Pending):
+                kernels.resolve(node, node.target)
+        if self._said["main"] != len(graphs) - 1:
+            raise SavedGraphError("FX202", "the main graph is not the last one")
+        made: list[fx.GraphModule] = []
+        for graph, said in zip(graphs, self._said["graphs"], strict=True):
+            attributes = {n: _attribute(a, made, constants) for n, a in said["attributes"].items()}
+            name = str(said["name"])
+            if len(made) < len(graphs) - 1:
+                made.append(make_module(graph, attributes, name))
         origin = Origin(
             artifact=self._artifact, options=self._options, constants=constants, fakes=self._fakes
         )
-        for number, graph in enumerate(graphs):  # callees come before those that call them
-            said = self._said["graphs"][number]
-            attributes = {n: self._attribute(a, constants) for n, a in said["attributes"].items()}
-            self._modules[number] = make_module(graph, attributes, str(said["name"]))
-        return finish_module(self._modules[self._said["main"]], origin)
-
-    def _attribute(self, said: dict[str, Any], constants: dict[Value, Any]) -> Any:
-        if "graph" in said:
-            return self._modules[said["graph"]]
-        return next(held for value, held in constants.items() if value.name == said["constant"])
+        return make_main(graphs[-1], attributes, name, origin, kernels)
 
 
-class _Wanted:
-    """Stands for a kernel until all are known."""
-
-    def __init__(self, hash: str, form: str, wanted: dict[str, None]) -> None:
-        self.hash, self.form = hash, form
-        wanted[hash] = None
-        self.__name__ = "kernel"
-
-    def __call__(self) -> None:
-        raise AssertionError("kernels are put in before a graph runs")
+def _attribute(said: dict[str, Any], made: list[fx.GraphModule], constants: dict[Value, Any]) -> Any:
+    if "graph" in said:
+        return made[said["graph"]]
+    return next(held for value, held in constants.items() if value.name == said["constant"])
