@@ -17,6 +17,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from wrapper_ir.runtime import TorchCaller
 
 __all__ = [
+    "DEVICE_GUARDS",
     "FAST_CALLS",
     "FAST_EMPTY",
     "FAST_VIEW",
@@ -44,6 +45,8 @@ FAST_EMPTY: dict[str, Callable[..., Tensor]] = {
 """`(sizes, strides, dtype)` to a tensor on the current device of a type: what torch's own compiled code calls."""
 FAST_VIEW: Callable[..., Tensor] = _guards._reinterpret_tensor
 """`(x, sizes, strides, offset)`, the offset in elements from the first one of `x`."""
+DEVICE_GUARDS: dict[str, Callable[[int], Any]] = {"cuda": torch.cuda._DeviceGuard}
+"""Torch's own guards for generated code, which look nothing up."""
 _aten: Any = torch.ops.aten
 FAST_CALLS: dict[Any, Callable[..., Any]] = {
     _aten.addmm.out: torch.addmm,

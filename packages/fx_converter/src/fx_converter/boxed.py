@@ -15,9 +15,11 @@ from torch import fx
 from fx_converter import targets
 from fx_converter._compat import FAST_VIEW, raw_call, without_autograd
 from fx_converter.kernels import LoadedTarget
+from fx_converter.targets import streams
 
 __all__ = ["boxed_call", "boxed_source"]
 
+_ENTERS = frozenset({targets.enter_device, targets.enter_stream})
 # Any in this file: arguments and results of any graph
 Boxed = Callable[[list[Any]], tuple[Any, ...]]
 
@@ -37,6 +39,10 @@ def boxed_source(module: fx.GraphModule) -> tuple[str, dict[str, Any]]:
     """The text, and the objects that it refers to by name."""
     writer = _Writer(module)
     return writer.text(), writer.scope
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 class _Writer:
@@ -77,6 +83,15 @@ class _Writer:
         if inputs:
             lines.append(f"    {', '.join(node.name for node in inputs)}, = args")
         lines.append("    args.clear()")
+        body = self._body()
+        if any(node.target in _ENTERS for node in self._nodes):
+            leave = self._object(streams.leave, "leave")
+            body = ["try:", *_indented(body), "except BaseException:", f"    {leave}(locals())", "    raise"]
+        return "\n".join([*lines, *_indented(body)]) + "\n"
+
+    def _body(self) -> list[str]:
+        """The lines that compute."""
+        lines = []
         last = self._last_uses()
         for node in self._nodes:
             if (
@@ -84,11 +99,11 @@ class _Writer:
                 and node not in self._fixed
                 and (line := self._line(node))
             ):
-                lines.append(f"    {line}")
+                lines.append(line)
             ended = last.get(node, [])
             if ended and node.op != "output":
-                lines.append(f"    del {', '.join(n.name for n in ended)}")
-        return "\n".join(lines) + "\n"
+                lines.append(f"del {', '.join(n.name for n in ended)}")
+        return lines
 
     def _last_uses(self) -> dict[fx.Node, list[fx.Node]]:
         """For each node, the variables that end behind it; attributes have none."""

@@ -12,6 +12,7 @@ from fx_converter._compat import caller
 from fx_converter.compilers import find_compiler, refuse
 from fx_converter.constants import load_constants
 from fx_converter.convention import ModelCodeGen
+from fx_converter.graph.placement import enter_device, exit_device
 from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope
 from fx_converter.graph.table import CONVERTERS
 from fx_converter.kernels import KernelTargets
@@ -20,6 +21,7 @@ from fx_converter.origin import KEY, Origin
 from fx_converter.tuning import tuned
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.ops import Return
 from wrapper_ir.program import Function
 from wrapper_ir.runtime import refuse_unsupported
 from wrapper_ir.types import ScalarType
@@ -71,10 +73,15 @@ def _convert_function(
     """A function's graph, and the attributes of its module by name."""
     scope = FunctionScope(program, callee, lambda called: _submodule(called, program))
     _placeholders(function, callee.captures, scope)
-    if function is program.program.main and (groups := groups_of(program.program)):
-        scope.call(targets.check_groups, list(groups))
+    entered = None
+    if function is program.program.main:
+        if groups := groups_of(program.program):
+            scope.call(targets.check_groups, list(groups))
+        entered = enter_device(scope)
     for position in range(len(function.body)):
         op = scope.enter(position)
+        if isinstance(op, Return):
+            exit_device(entered, scope)
         lowering = program.lowerings.get(type(op))
         if lowering is None or not lowering(op, scope):
             CONVERTERS[type(op)](op, scope)

@@ -1,9 +1,11 @@
-"""Where work runs: streams and events."""
+"""Where work runs: devices, streams and events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from torch import fx
 
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
@@ -11,7 +13,22 @@ from wrapper_ir.ops import Op, RecordEvent, SyncEvent, WaitEvent
 from wrapper_ir.structure import operands, results
 from wrapper_ir.types import CPU, Device, StorageType, TensorType
 
-__all__ = ["on_stream", "record_event", "sync_event", "wait_event"]
+__all__ = ["enter_device", "exit_device", "on_stream", "record_event", "sync_event", "wait_event"]
+
+
+def enter_device(scope: FunctionScope) -> fx.Node | None:
+    """A node that makes the program's device the current one, for launches and for allocators that take no device; None
+    where there is no choice."""
+    device = scope.program.program.target.device
+    if device.type == CPU.type or device.index is None:
+        return None
+    return scope.call(targets.enter_device, str(device))
+
+
+def exit_device(entered: fx.Node | None, scope: FunctionScope) -> None:
+    """The node that ends it."""
+    if entered is not None:
+        scope.call(targets.exit_device, entered)
 
 
 @contextmanager

@@ -7,7 +7,15 @@ from fx_converter.targets.checks import assert_expr, assert_finite, assert_layou
 from fx_converter.targets.debug import comment, debug_value
 from fx_converter.targets.memory import align, fill_zero, free, resize_storage, same, unshared, window
 from fx_converter.targets.numbers import partial_call, truth
-from fx_converter.targets.streams import enter_stream, exit_stream, record_event, sync_event, wait_event
+from fx_converter.targets.streams import (
+    enter_device,
+    enter_stream,
+    exit_device,
+    exit_stream,
+    record_event,
+    sync_event,
+    wait_event,
+)
 
 __all__ = [
     "align",
@@ -17,7 +25,9 @@ __all__ = [
     "check_groups",
     "comment",
     "debug_value",
+    "enter_device",
     "enter_stream",
+    "exit_device",
     "exit_stream",
     "fill_zero",
     "free",

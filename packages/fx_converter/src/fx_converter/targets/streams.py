@@ -1,15 +1,68 @@
-"""Streams and events of devices that have them. On the host everything has happened when its call returns."""
+"""Devices, and the streams and events of those that have them. On the host everything has happened when its call returns."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import torch
 
-__all__ = ["enter_stream", "exit_stream", "record_event", "sync_event", "wait_event"]
+from fx_converter._compat import DEVICE_GUARDS
 
-# Any: each device type has its own classes of streams and events.
+__all__ = [
+    "enter_device",
+    "enter_stream",
+    "exit_device",
+    "exit_stream",
+    "leave",
+    "record_event",
+    "sync_event",
+    "wait_event",
+]
+
+# Any: each device type has its own classes of guards, streams and events.
+
+
+@dataclass(slots=True, eq=False)
+class Entered:
+    """A device or a stream that is the current one until this is left."""
+
+    context: Any
+
+    def leave(self) -> None:
+        """Ends it, once."""
+        context, self.context = self.context, None
+        if context is not None:
+            context.__exit__(None, None, None)
+
+
+def leave(variables: Mapping[str, object]) -> None:
+    """Ends what a function has entered and not left, as its variables say, the last one first."""
+    for held in reversed(tuple(variables.values())):
+        if isinstance(held, Entered):
+            held.leave()
+
+
+def enter_device(device: str) -> Entered:
+    """Makes a device the current one of its type; `exit_device` ends that. Nothing happens in a process that has no device
+    of this type, where graphs are only traced."""
+    kind, _, index = device.partition(":")
+    guard = DEVICE_GUARDS.get(kind) or _module(device).device
+    context = guard(int(index))
+    try:
+        context.__enter__()
+    except RuntimeError:
+        if _module(device).is_available():
+            raise
+        context = None
+    return Entered(context)
+
+
+def exit_device(entered: Entered) -> None:
+    """Ends what `enter_device` began."""
+    entered.leave()
 
 
 @lru_cache(maxsize=256)
@@ -26,16 +79,16 @@ def _stream(device: str, stream: int) -> Any:
     return _numbered(device, stream) if stream else _module(device).current_stream(device)
 
 
-def enter_stream(device: str, stream: int) -> Any:
-    """Makes a stream the current one of its device; what it returns ends that."""
+def enter_stream(device: str, stream: int) -> Entered:
+    """Makes a stream the current one of its device; `exit_stream` ends that."""
     context = _module(device).stream(_numbered(device, stream))
     context.__enter__()
-    return context
+    return Entered(context)
 
 
-def exit_stream(context: Any) -> None:
+def exit_stream(entered: Entered) -> None:
     """Ends what `enter_stream` began."""
-    context.__exit__(None, None, None)
+    entered.leave()
 
 
 def record_event(device: str, stream: int) -> Any:
