@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -112,7 +113,8 @@ class TestHooks:
 
     def test_several_streams(self) -> None:
         wrapper = RecordingWrapper.__new__(RecordingWrapper)
-        with refused("FE202", "streams"):
+        old = mock.patch("inductor_frontend.hooks.wrapper.ORDERS_STREAMS", False)
+        with old, refused("FE202", "streams"):
             wrapper.codegen_device_guard_enter(0, 2, {1: 7})
 
     def test_unwrapped_kernel_source(self) -> None:

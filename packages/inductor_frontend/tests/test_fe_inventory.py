@@ -326,6 +326,8 @@ def test_handlers_name_classes_that_exist() -> None:
 
 
 NEWER_THAN_2_11 = {
+    "codegen_cuda_stream_enter",
+    "codegen_cuda_stream_exit",
     "codegen_deferred_alignment_copies",
     "codegen_deferred_input_asserts",
     "register_alignment_check_inputs",

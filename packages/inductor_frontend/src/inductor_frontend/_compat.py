@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy
 import torch
+from torch._functorch._aot_autograd import streams as aot_streams
 from torch._higher_order_ops import effects
 from torch._inductor import compile_fx, ir
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
@@ -21,10 +22,12 @@ __all__ = [
     "EXTERN_MULTI_OUT",
     "OPAQUE_INPUT",
     "OPAQUE_MULTI_OUTPUT",
+    "ORDERS_STREAMS",
     "bound",
     "decomposition_argument",
     "defers_input_checks",
     "detect_shape_env",
+    "entered_stream",
     "guard_texts",
     "inverts_masks",
     "is_effectful",
@@ -51,6 +54,11 @@ EXTERN_MULTI_OUT: type[Any] = getattr(ir, "ExternKernelMultiOut", _Absent)
 ALLOCATING_MULTI_OUTPUT: type[Any] = getattr(ir, "AllocatingMultiOutput", _Absent)
 OPAQUE_INPUT: type[Any] = getattr(ir, "OpaqueObjectState", _Absent)
 OPAQUE_MULTI_OUTPUT: type[Any] = getattr(ir, "OpaqueMultiOutput", _Absent)
+
+# Whether upstream schedules the streams of a model, and keeps what orders them in the graph; both came after 2.11.
+ORDERS_STREAMS: bool = hasattr(PythonWrapperCodegen, "codegen_cuda_stream_enter") and hasattr(
+    aot_streams, "wrap_all_sync_nodes_with_control_deps"
+)
 
 # Upstream writes "no bound" as a huge integer or as an infinity.
 _UNBOUNDED = 2**62
@@ -85,6 +93,13 @@ def spec_children(spec: Any) -> list[Any]:
     """The children of a pytree spec (untyped: its class differs between versions)."""
     children = getattr(spec, "children", None)
     return list(children()) if callable(children) else list(spec.children_specs)
+
+
+def entered_stream(stream: int) -> Any:
+    """What upstream's scheduler remembers of a stream that it entered. torch 2.11 enters none."""
+    from torch._inductor.codegen.wrapper import EnterCudaStreamContextLine
+
+    return EnterCudaStreamContextLine(stream_idx=stream)
 
 
 def is_namedtuple(spec: Any) -> bool:

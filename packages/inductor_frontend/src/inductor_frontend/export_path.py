@@ -20,6 +20,7 @@ from inductor_frontend.overlaps import repeated_leaves, separate
 from inductor_frontend.own_kernels import traced_kernels
 from inductor_frontend.side_effects import Watch
 from inductor_frontend.spelling import parameters_of
+from inductor_frontend.streams import traced_streams
 from inductor_frontend.subclasses import is_wrapper
 from inductor_frontend.trees import pack, unpack
 from wrapper_ir.signature import Parameter
@@ -81,7 +82,7 @@ def export_model(
     repeated = repeated_leaves(pack((args, dict(kwargs))))
     given = pack(separate((args, dict(kwargs))))
     with on_device(module, given, device) as ((args, kwargs), real):
-        with _around(module) as storages, traced_kernels():
+        with _around(module) as storages, traced_kernels(), traced_streams(device):
             program = export(module, args, dict(kwargs), dynamic_shapes)
         _check_storages(storages, program)
     return Exported(program, parameters, repeated, real)

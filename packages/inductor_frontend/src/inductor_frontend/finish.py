@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inductor_frontend.crossing import early_memory
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.view_checks import check_views
 from wrapper_ir.errors import VerificationError
@@ -15,7 +16,7 @@ __all__ = ["finish"]
 def finish(program: Program, options: CaptureOptions) -> Program:
     """Ends every storage at its last use, in callees where it can be moved there; verifies the result, as the
     options ask, with run-time checks of what only run time can tell. Raises VerificationError."""
-    program = MoveArguments().run(program)
+    program = MoveArguments().run(early_memory(program))
     if options.verify:
         found = check(program)
         checked = check_views(program, found) if found and options.scalar_asserts else program

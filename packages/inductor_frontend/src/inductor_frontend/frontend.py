@@ -19,7 +19,7 @@ from inductor_frontend.build import BuildContext, GraphProgram, build_program
 from inductor_frontend.checks import ModelCheck, graph_checks, recorded_checks
 from inductor_frontend.constants import is_packed, tensor_data
 from inductor_frontend.devices import place_of
-from inductor_frontend.errors import upstream_step
+from inductor_frontend.errors import HookError, upstream_step
 from inductor_frontend.export_path import export_model
 from inductor_frontend.exporting import any_size
 from inductor_frontend.finish import finish
@@ -64,6 +64,7 @@ def capture(
             graph = prepare(exported)
             checks += graph_checks(exported.program.graph_module)
             built = _lower(graph, options, checks, exported.program, place.target)
+    _check_events(built)
     inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     names = tuple(inputs[p] for p in built.positions)
     program = finish(built.program, options)
@@ -113,6 +114,15 @@ def _lower(
         target=target,
     )
     return lower(request, lambda lowered: build_program(lowered, context))
+
+
+def _check_events(built: GraphProgram) -> None:
+    if built.outer.awaited:
+        raise HookError(
+            "FE202",
+            "the model waits for an event that it has not recorded itself",
+            hint="record the event in the model, or wait for it before the call",
+        )
 
 
 class InductorFrontend:

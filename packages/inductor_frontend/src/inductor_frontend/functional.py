@@ -24,6 +24,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import PropagateUnbackedSymInts
 from torch.fx.traceback import preserve_node_meta
 
+from inductor_frontend.streams import writing_to_inputs
+
 __all__ = ["FunctionalGraph", "functionalise", "graph_function", "written_inputs"]
 
 # Any in this file: fake tensors and symbolic numbers.
@@ -94,6 +96,7 @@ def _analysed(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMode) 
             functorch_config.patch(unlift_effect_tokens=True)
         )  # the caller has no tokens to give
         stack.enter_context(torch.no_grad())
+        stack.enter_context(writing_to_inputs())
         stack.enter_context(tracing(TracingContext(fake_mode)))
         arguments: Any = (stack, function, list(inputs), descriptors, config, fake_mode, fake_mode.shape_env)
         yield aot_autograd.create_aot_state(*arguments)

@@ -11,8 +11,10 @@ from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
 from torch._inductor.output_code import OutputCode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from inductor_frontend.backend.streams import between_streams
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.errors import BackendError
+from inductor_frontend.outer_streams import OuterStreams
 from wrapper_ir.errors import WirError
 from wrapper_ir.protocols import Emitter
 
@@ -61,7 +63,7 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any]) -> Boxed:
             args.clear()
             return run(used)
 
-    return _marked(call)
+    return _marked(call if graph.outer == OuterStreams() else between_streams(call, graph.outer))
 
 
 def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:

@@ -20,6 +20,7 @@ from inductor_frontend.cache.statistics import count, count_bypass
 from inductor_frontend.cache.store import Store
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.isolation import capture_session
+from inductor_frontend.outer_streams import OuterStreams
 
 __all__ = ["compile_graph"]
 
@@ -60,6 +61,8 @@ def _store(store: Store, key: str, graph: CompiledGraph) -> bool:
     try:
         if any(c.mutable for c in graph.artifact.program.constants):
             raise NoCanonicalForm("a constant that the program writes")
+        if graph.outer != OuterStreams():
+            raise NoCanonicalForm("streams")
         store_graph(store, key, graph)
     except NoCanonicalForm as error:
         count_bypass(str(error))

@@ -47,6 +47,7 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
         positions=built.positions,
         strides=tuple(strides),
         guards=symbols.new_guards(),
+        outer=built.outer,
     )
 
 

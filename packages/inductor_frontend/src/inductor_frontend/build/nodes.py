@@ -23,6 +23,7 @@ from inductor_frontend.build.control import conditional, invoke_subgraph, while_
 from inductor_frontend.build.onednn import ONEDNN_HANDLERS
 from inductor_frontend.build.results import allocated_output, multi_output
 from inductor_frontend.build.scope import Scope
+from inductor_frontend.build.streams import is_order
 from inductor_frontend.build.unbacked import assert_scalar, dynamic_scalar, select_offset, slice_size
 from inductor_frontend.errors import ConversionError, HookError, at_node
 from inductor_frontend.hooks.events import CallNode
@@ -41,6 +42,14 @@ def _resize(scope: Scope, node: ir.ResizeStorageBytes) -> None:
     )
 
 
+def fallback(scope: Scope, node: ir.FallbackKernel) -> None:
+    """An operator that upstream does not generate code for, or that orders streams."""
+    if is_order(node):
+        scope.streams.order(node)
+    else:
+        call_fallback(scope, node)
+
+
 def _set_storage(scope: Scope, node: ir.SetSourceTensorKernel) -> None:
     target, source = (scope.reference(x) for x in node.inputs if isinstance(x, ir.IRNode))
     scope.function.append(SetStorage(target=target, source=source, prov=scope.function.prov))
@@ -51,7 +60,7 @@ HANDLERS: dict[type[ir.ExternKernel], Handler] = {
     ir.ExternKernelOut: call_out,
     ir.ExternKernelAlloc: call_alloc,
     EXTERN_MULTI_OUT: call_out_many,
-    ir.FallbackKernel: call_fallback,
+    ir.FallbackKernel: fallback,
     ir.MultiOutput: multi_output,
     ALLOCATING_MULTI_OUTPUT: allocated_output,
     ir.InplaceBernoulliFallback: call_mutating,

@@ -29,6 +29,7 @@ from inductor_frontend.checks import ModelCheck
 from inductor_frontend.guard_code import InputPlace
 from inductor_frontend.hooks import RecordingGraph
 from inductor_frontend.options import CaptureOptions
+from inductor_frontend.outer_streams import OuterStreams
 from inductor_frontend.provenance import ProvenanceReader
 from wrapper_ir.builder import ProgramBuilder
 from wrapper_ir.ops import UNKNOWN
@@ -42,12 +43,14 @@ __all__ = ["GraphProgram", "build_program"]
 @dataclass(frozen=True, slots=True)
 class GraphProgram:
     """A program and what belongs to it: its constants' tensors by name, for each parameter of `main` the position of
-    the graph input that it is, and for each result the parameter (by its position) whose storage it shares."""
+    the graph input that it is, and for each result the parameter (by its position) whose storage it shares; `outer` are
+    the streams around it."""
 
     program: Program
     constants: Mapping[str, torch.Tensor]
     positions: tuple[int, ...]
     shared: tuple[int | None, ...]
+    outer: OuterStreams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +118,7 @@ class _Builder:
         params = {p.value: i for i, p in enumerate(program.main.params)}
         roots = (self.scope.root(x) if isinstance(x, Value) else None for x in results)
         shared = tuple(None if r is None else params.get(r) for r in roots)
-        return GraphProgram(program, self.constants.tensors, positions, shared)
+        return GraphProgram(program, self.constants.tensors, positions, shared, self.scope.streams.outer)
 
     # --- inputs and constants
 

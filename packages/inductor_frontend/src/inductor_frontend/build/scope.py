@@ -12,6 +12,7 @@ from torch._inductor import ir
 from inductor_frontend.build.check_table import CheckTable
 from inductor_frontend.build.constant_table import ConstantTable
 from inductor_frontend.build.flights import Flights
+from inductor_frontend.build.streams import Streams
 from inductor_frontend.build.symbols import Symbols
 from inductor_frontend.convert import to_device, to_dtype, to_expr
 from inductor_frontend.errors import ConversionError
@@ -73,6 +74,7 @@ class Scope:
         callers = None if outer is None else outer.symbols
         self.symbols: Symbols = Symbols(graph, self.function, callers, empty_sizes=shared.options.empty_sizes)
         self.flights = Flights()
+        self.streams = Streams(self.function, graph.device_idxs, nested=outer is not None)
         self._values: dict[str, Value] = {}
         self._views: dict[tuple[Value, TensorType, Expr], Value] = {}
         self._roots: dict[Value, Value] = {}

@@ -27,6 +27,7 @@ from inductor_frontend.hooks.events import (
     DefineSize,
     DefineTriton,
     FinishReduction,
+    OnStream,
     Reuse,
 )
 from wrapper_ir.ops import EnsureAligned, Provenance
@@ -40,9 +41,16 @@ def translate(scope: Scope, table: KernelTable) -> None:
     """Appends what was recorded for the scope's graph to its function. Runs inside upstream's context of that
     graph."""
     kernels, triton = Kernels(scope, table), TritonKernels(scope, table.triton)
-    for event in scope.graph.recording.events:
+    before, events = scope.streams.told(scope.graph.recording.events)
+    for event in before:
         _event(scope, kernels, triton, event)
+    scope.streams.begin()
+    for event in events:
+        begin = len(scope.function.ops)
+        _event(scope, kernels, triton, event)
+        scope.streams.place(begin)
     wait_for_rest(scope)
+    scope.streams.end()
 
 
 def _event(scope: Scope, kernels: Kernels, triton: TritonKernels, event: Event) -> None:
@@ -69,6 +77,8 @@ def _event(scope: Scope, kernels: Kernels, triton: TritonKernels, event: Event) 
             finish_reduction(scope, event)
         case CallNode():
             call_node(scope, event)
+        case OnStream():
+            scope.streams.enter(event)
         case DefineSize():
             scope.symbols.define(event.symbol, scope.expr(event.expr))
         case CheckInput():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,6 +13,7 @@ from inductor_frontend.cache.sizes import Size, to_record
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.cache.store import DamagedEntry, Store
 from inductor_frontend.cache.symbols import SymbolState
+from inductor_frontend.outer_streams import OuterStreams
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ArtifactError, WirError
 from wrapper_ir.storage import load, save
@@ -25,13 +26,15 @@ _FACTS = "inductor_frontend.compiled"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledGraph:
     """A graph's artifact; for each parameter of its program the position of the graph's input (of `inputs` many); for
-    each result its strides, where they are known; and the guards on sizes that compiling it added."""
+    each result its strides, where they are known; the guards on sizes that compiling it added; and the streams around
+    it, with which it is not stored."""
 
     artifact: Artifact
     inputs: int
     positions: tuple[int, ...]
     strides: tuple[tuple[Size, ...] | None, ...]
     guards: tuple[sympy.Basic, ...]
+    outer: OuterStreams = field(default_factory=OuterStreams)
 
 
 def store_graph(store: Store, key: str, graph: CompiledGraph) -> None:

@@ -30,6 +30,7 @@ __all__ = [
     "DefineTriton",
     "Event",
     "FinishReduction",
+    "OnStream",
     "OperatorChoice",
     "Reuse",
 ]
@@ -152,6 +153,13 @@ class CallNode:
 
 
 @dataclass(frozen=True, slots=True)
+class OnStream:
+    """What follows goes to this stream: the number that it has in the graph, 0 for the current one."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
 class DefineSize:
     """A size computed once for several kernels."""
 
@@ -185,6 +193,7 @@ Event = (
     | AllocateWorkspace
     | FinishReduction
     | CallNode
+    | OnStream
     | DefineSize
     | CheckInput
     | AlignInput

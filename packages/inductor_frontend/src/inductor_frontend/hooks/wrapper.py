@@ -15,7 +15,12 @@ from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.virtualized import V
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
-from inductor_frontend._compat import defers_input_checks, written_parameters
+from inductor_frontend._compat import (
+    ORDERS_STREAMS,
+    defers_input_checks,
+    entered_stream,
+    written_parameters,
+)
 from inductor_frontend.errors import HookError
 from inductor_frontend.hooks.events import (
     Alias,
@@ -30,6 +35,7 @@ from inductor_frontend.hooks.events import (
     DefineTriton,
     Event,
     FinishReduction,
+    OnStream,
     Reuse,
 )
 from inductor_frontend.hooks.kernels import kernel_nodes, translation_unit, triton_module
@@ -138,14 +144,27 @@ class RecordingWrapper(PythonWrapperCodegen):
     def codegen_device_guard_enter(
         self, device_idx: int, num_streams: int = 1, stream_idx_to_user_obj_idx: object = None
     ) -> None:
-        """Devices are attributes of types. Raises HookError FE202 for several streams."""
-        if num_streams > 1:
+        """Devices are attributes of types, and streams are told as they are entered. Raises HookError FE202 for several
+        streams where upstream does not tell."""
+        if num_streams > 1 and not ORDERS_STREAMS:
             raise HookError(
-                "FE202", "the model runs on several streams", hint="capture it without torch.cuda.stream"
+                "FE202",
+                "the model runs on several streams, which this version of torch does not order",
+                hint="capture it without torch.cuda.stream",
             )
 
     def codegen_device_guard_exit(self) -> None:
         """As `codegen_device_guard_enter`."""
+
+    def codegen_cuda_stream_enter(self, stream_idx: int) -> Any:  # Any: torch 2.11 lacks this class of lines
+        """Records the stream, by its number in the graph. Upstream's scheduler keeps the line."""
+        known = V.graph.scheduler.stream_idx_to_user_obj_idx
+        self.events.append(OnStream(known.get(stream_idx, 0)))
+        return entered_stream(stream_idx)
+
+    def codegen_cuda_stream_exit(self) -> None:
+        """Records the end of a stream."""
+        self.events.append(OnStream(0))
 
     def enter_context(self, ctx: object) -> None:
         """Line contexts belong to text."""

@@ -6,6 +6,7 @@ import dataclasses
 from typing import ClassVar
 
 from wrapper_ir.analysis.liveness import analyse_liveness
+from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import Drop, Free, Op
@@ -21,7 +22,9 @@ class DeriveFrees(Pass):
 
     A storage is freed after the last use of any tensor of it; owned parameters too; not what is moved into a callee
     or returned. Names over bytes that the function does not surely own (borrowed parameters and their views,
-    results that may alias, nested results, handles) are dropped after their last use. Constants stay.
+    results that may alias, nested results, handles) are dropped after their last use. Constants stay. What several
+    streams use lasts until the function returns: memory goes back to the stream that it came from, which need not have
+    waited for the others before.
     """
 
     name: ClassVar[str] = "derive-frees"
@@ -55,11 +58,13 @@ def strip_frees(program: Program) -> Program:
 
 def _derive(function: Function, index: ProgramIndex) -> Function:
     live = analyse_liveness(function, index)
+    crossing = crossing_streams(function, live.aliasing)
+    end = len(function.body) - 2  # just before the return
     after: dict[int, list[Op]] = {}
     for value, position in live.names.items():
-        after.setdefault(position, []).append(Drop(value=value))
+        after.setdefault(end if value in crossing else position, []).append(Drop(value=value))
     for value, position in live.storages.items():
-        after.setdefault(position, []).append(Free(storage=value))
+        after.setdefault(end if value in crossing else position, []).append(Free(storage=value))
     body: list[Op] = after.get(-1, [])
     for position, op in enumerate(function.body):
         body.append(op)

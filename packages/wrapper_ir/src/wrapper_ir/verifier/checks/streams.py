@@ -2,13 +2,27 @@
 
 Each timeline (a stream of a device) counts its ops; what a timeline knows of the others comes through events. The
 host runs CPU ops in program order and sees a device's work only after a synchronisation; everything that the host
-has seen, it has seen before it queues the next op anywhere.
+has seen, it has seen before it queues the next op anywhere. Parts of one storage that surely do not overlap, such as
+what a concatenation is made of, are used apart.
 """
 
 from __future__ import annotations
 
 from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.ops import CallExtern, CollectiveStart, Copy, Launch, Op, RecordEvent, SyncEvent, WaitEvent
+from wrapper_ir.analysis.places import Place, tensor_places
+from wrapper_ir.expr import Int
+from wrapper_ir.ops import (
+    AllocStorage,
+    CallExtern,
+    CollectiveStart,
+    Copy,
+    Launch,
+    Op,
+    RecordEvent,
+    SyncEvent,
+    WaitEvent,
+)
+from wrapper_ir.overlap import Geometry, overlap
 from wrapper_ir.types import Device, StorageType, TensorType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
@@ -17,6 +31,8 @@ __all__ = ["Streams"]
 
 Timeline = tuple[str, int]
 Clock = dict[Timeline, int]
+Uses = dict[tuple[Value, Timeline], int]
+"""Of one storage: the last op of each timeline that used it as this tensor."""
 HOST: Timeline = ("cpu", 0)
 
 
@@ -35,8 +51,9 @@ class Streams(Check):
         self.effects = facts.aliasing.effects
         self.clocks: dict[Timeline, Clock] = {HOST: {}}
         self.events: dict[str, Clock] = {}
-        self.written: dict[Value, tuple[Timeline, int]] = {}
-        self.read: dict[Value, Clock] = {}
+        self.places = tensor_places(facts.function, facts.aliasing)
+        self.written: dict[Value, Uses] = {}
+        self.read: dict[Value, Uses] = {}
         self.needed = facts.asynchronous or not facts.classes.isdisjoint((RecordEvent, WaitEvent, SyncEvent))
 
     def every(self) -> Handler | None:
@@ -45,13 +62,24 @@ class Streams(Check):
     def handlers(self) -> Handlers:
         if not self.needed:
             return {}
-        return {RecordEvent: self.record, WaitEvent: self.wait, SyncEvent: self.sync}
+        return {
+            AllocStorage: self.alloc,
+            RecordEvent: self.record,
+            WaitEvent: self.wait,
+            SyncEvent: self.sync,
+        }
 
     def clock(self, timeline: Timeline) -> Clock:
         """What a timeline knows: all that the host has seen, and what it has waited for itself."""
         known = self.clocks.setdefault(timeline, {})
         _merge(known, self.clocks[HOST])
         return known
+
+    def alloc(self, position: int, op: AllocStorage) -> None:
+        """Memory may still be in use on its own stream, by what had it before: to other streams, as if written there."""
+        assert isinstance(op.result.type, StorageType)
+        timeline = _timeline(op.result.type.device, op.stream)
+        self.written.setdefault(op.result, {})[op.result, timeline] = position
 
     def record(self, position: int, op: RecordEvent) -> None:
         timeline = _timeline(op.device, op.stream)
@@ -72,13 +100,14 @@ class Streams(Check):
         for value in effects.reads:
             for root in self.roots.get(value, NO_ROOTS):
                 self.ordered(position, value, self.written.get(root), timeline, known)
-                self.read.setdefault(root, {})[timeline] = position
+                self.read.setdefault(root, {})[value, timeline] = position
         for value in effects.writes:
             for root in self.roots.get(value, NO_ROOTS):
-                self.ordered(position, value, self.written.get(root), timeline, known)
-                for reader in self.read.pop(root, {}).items():
-                    self.ordered(position, value, reader, timeline, known)
-                self.written[root] = (timeline, position)
+                for uses in (self.written.setdefault(root, {}), self.read.get(root, {})):
+                    self.ordered(position, value, uses, timeline, known)
+                    for same in [use for use in uses if use[0] == value]:
+                        del uses[same]
+                self.written[root][value, timeline] = position
         if isinstance(op, Copy) and not op.non_blocking and timeline != HOST and self.to_host(op):
             self.clocks[HOST][timeline] = position
 
@@ -86,12 +115,24 @@ class Streams(Check):
         return isinstance(op.dst.type, TensorType) and op.dst.type.device.type == "cpu"
 
     def ordered(
-        self, position: int, value: Value, last: tuple[Timeline, int] | None, timeline: Timeline, known: Clock
+        self, position: int, value: Value, before: Uses | None, timeline: Timeline, known: Clock
     ) -> None:
-        if last is None or last[0] in (timeline, HOST) or known.get(last[0], -1) >= last[1]:
-            return
-        where = f"stream {last[0][1]} of {last[0][0]}"
-        self.report("WIR045", f"%{value.name} is still used on {where} since op {last[1]}", position)
+        """Reports the last use, in `before`, of any of the bytes of `value` that may not be over."""
+        pending = [
+            (last, other)
+            for (used, other), last in (before or {}).items()
+            if other not in (timeline, HOST) and known.get(other, -1) < last and self.meet(used, value)
+        ]
+        if pending:
+            last, (device, stream) = max(pending)
+            where = f"stream {stream} of {device}"
+            self.report("WIR045", f"%{value.name} is still used on {where} since op {last}", position)
+
+    def meet(self, a: Value, b: Value) -> bool:
+        """Whether two tensors of one storage may have bytes in common."""
+        found = [_geometry(x, self.places.get(x)) for x in (a, b)]
+        one, other = found
+        return one is None or other is None or overlap(one, other)
 
     def timeline(self, position: int, op: Op) -> Timeline:
         """Where the op's work happens: on its stream of the first device that is not the host."""
@@ -101,6 +142,26 @@ class Streams(Check):
             if isinstance(type, TensorType | StorageType) and type.device.type != "cpu":
                 return _timeline(type.device, stream)
         return HOST
+
+
+def _geometry(value: Value, place: Place | None) -> Geometry | None:
+    """Where a tensor lies in its storage; None where only run time will tell."""
+    if place is None or not isinstance(value.type, TensorType):
+        return None
+    root, offset = place
+    numbers = (*value.type.sizes, *value.type.strides, offset)
+    if not all(isinstance(n, Int) for n in numbers):
+        return None
+    rank, ints = len(value.type.sizes), [n.value for n in numbers if isinstance(n, Int)]
+    # bytes as elements: an offset need not be a multiple of an element
+    itemsize = value.type.dtype.itemsize
+    return Geometry(
+        storage=root,
+        sizes=(*ints[:rank], itemsize),
+        strides=(*(s * itemsize for s in ints[rank:-1]), 1),
+        offset=ints[-1],
+        itemsize=1,
+    )
 
 
 def _merge(into: Clock, more: Clock) -> None:

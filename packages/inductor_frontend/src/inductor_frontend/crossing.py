@@ -1,0 +1,66 @@
+"""Memory that several streams write comes from the current stream, before the others begin.
+
+A stream's memory may still be in use there by what had it before, which another stream does not wait for. Upstream
+allocates where the first op runs that writes it. What one stream writes, others read only when they have waited for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from wrapper_ir.aliasing import NO_ROOTS, Aliasing, analyse_aliasing
+from wrapper_ir.analysis.streams import crossing_streams
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import AllocStorage, CallExtern, Copy, Launch, Op, RecordEvent
+from wrapper_ir.program import Function, Program
+from wrapper_ir.types import StorageType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["early_memory"]
+
+
+def early_memory(program: Program) -> Program:
+    """The program with such memory allocated where its streams begin, as far as sizes are known there."""
+    main = _early(program.main, ProgramIndex(program))
+    functions = tuple(main if f is program.main else f for f in program.functions)
+    return program if main is program.main else dataclasses.replace(program, functions=functions)
+
+
+def _early(function: Function, index: ProgramIndex) -> Function:
+    if not any(isinstance(op, RecordEvent) for op in function.body):
+        return function
+    crossing = _written_apart(function, analyse_aliasing(function, index))
+    known = {
+        s for p in function.params if isinstance(p.value.type, TensorType) for s in _symbols(p.value.type)
+    }
+
+    def early(op: Op) -> bool:
+        type = op.result.type if isinstance(op, AllocStorage) and op.result in crossing else None
+        return isinstance(type, StorageType) and type.nbytes.free_symbols <= known
+
+    moved = [
+        dataclasses.replace(op, stream=0)
+        for op in function.body
+        if isinstance(op, AllocStorage) and early(op)
+    ]
+    rest = [op for op in function.body if not early(op)]
+    if not moved:
+        return function
+    begin = next(i for i, op in enumerate(rest) if isinstance(op, RecordEvent))
+    return dataclasses.replace(function, body=(*rest[:begin], *moved, *rest[begin:]))
+
+
+def _written_apart(function: Function, aliasing: Aliasing) -> set[Value]:
+    """Storages that another stream writes than the one that they come from."""
+    crossing = crossing_streams(function, aliasing)
+    streams = {op.result: op.stream for op in function.body if isinstance(op, AllocStorage)}
+    found: set[Value] = set()
+    for op, effects in zip(function.body, aliasing.effects, strict=True):
+        if crossing and isinstance(op, Launch | CallExtern | Copy):
+            roots = {r for value in effects.writes for r in aliasing.roots.get(value, NO_ROOTS)}
+            found |= {r for r in roots & streams.keys() & crossing if streams[r] != op.stream}
+    return found
+
+
+def _symbols(type: TensorType) -> frozenset[str]:
+    return frozenset[str]().union(*(x.free_symbols for x in (*type.sizes, *type.strides)))

@@ -1,0 +1,267 @@
+"""Streams and events of a model: which op goes where, what orders them, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+
+import inductor_frontend
+import py_wrapper
+import wrapper_ir
+from inductor_frontend import CaptureOptions
+from inductor_frontend._compat import ORDERS_STREAMS
+from inductor_frontend.backend.streams import between_streams
+from inductor_frontend.outer_streams import OuterStreams
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import VerificationError, WirError
+from wrapper_ir.ops import Free, Launch, RecordEvent, Return, SyncEvent, WaitEvent
+
+pytestmark = pytest.mark.skipif(not ORDERS_STREAMS, reason="before 2.12 torch does not order streams")
+
+Model = Callable[..., Any]
+
+
+# Any: torch's classes are untyped
+def stream(priority: int = 0) -> Any:
+    return torch.cuda.Stream(priority=priority)  # type: ignore[no-untyped-call]
+
+
+def event() -> Any:
+    return torch.cuda.Event()  # type: ignore[no-untyped-call]
+
+
+def beside(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    side = stream()
+    done = event()
+    start = torch.relu(x)
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        left = start.sin() @ w
+        done.record()
+    right = start.cos() @ w
+    done.wait()
+    return left + right
+
+
+def captured(model: Model, **options: Any) -> Artifact:
+    x = torch.randn(8, 8)
+    return inductor_frontend.capture(model, (x, x), target="cuda:sm_90", options=CaptureOptions(**options))
+
+
+def main_text(artifact: Artifact) -> list[str]:
+    text = wrapper_ir.print_program(artifact.program)
+    lines = text[text.index("func @main") :].split("\n}")[0].splitlines()[1:]
+    return [line.split("  #")[0].strip() for line in lines]
+
+
+def orders(artifact: Artifact) -> list[str]:
+    """What orders streams, and the streams of launches."""
+    kept = (Launch, RecordEvent, WaitEvent, SyncEvent)
+    return [
+        f"{type(op).__name__} {getattr(op, 'stream', '')}".strip()
+        for op in artifact.program.main.body
+        if isinstance(op, kept)
+    ]
+
+
+def test_ops_go_to_their_stream() -> None:
+    artifact = captured(beside)
+    lines = main_text(artifact)
+    assert [
+        line for line in lines if "stream(1)" in line and "wait" not in line and "record" not in line
+    ] == [
+        "%buf4 = alloc f32[8, 8] stream(1)",
+        "launch @triton_poi_fused_sin_1(%buf0, %buf4, 64) extents(256, 256) stream(1)",
+        "%buf5 = alloc f32[8, 8] stream(1)",
+        "call aten::mm.out(%buf4, %w, out=%buf5) stream(1)",
+    ]
+    assert orders(artifact) == [
+        "RecordEvent 0",  # what was queued before the call
+        "WaitEvent 1",
+        "Launch 0",
+        "RecordEvent 0",
+        "WaitEvent 1",
+        "Launch 1",
+        "RecordEvent 1",
+        "Launch 0",
+        "WaitEvent 0",
+        "Launch 0",
+        "RecordEvent 1",  # what comes after
+        "WaitEvent 0",
+    ]
+
+
+def test_memory_of_several_streams_lasts_until_they_have_met() -> None:
+    body = captured(beside).program.main.body
+    last_wait = max(i for i, op in enumerate(body) if isinstance(op, WaitEvent))
+    late = {op.storage.name for op in body[last_wait:] if isinstance(op, Free)}
+    early = {op.storage.name for op in body[:last_wait] if isinstance(op, Free)}
+    assert late == {"buf0.s", "buf5.s"}  # read by the other stream than the one that it came from
+    assert "buf4.s" in early
+    assert isinstance(body[-1], Return)
+
+
+def test_python_enters_streams() -> None:
+    source = py_wrapper.emit(captured(beside)).source
+    assert source.count('stream1 = torch.cuda.Stream("cuda:0")') == 1
+    assert "with torch.cuda.stream(stream1):\n            triton_poi_fused_sin_1(" in source
+
+
+class Branches(torch.nn.Module):
+    """Two streams write the parts of one result; a buffer is written once they have met."""
+
+    seen: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(2))
+        self.register_buffer("seen", torch.zeros(8))
+
+    def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        found = []
+        streams = [stream() for _ in self.layers]
+        for side, layer in zip(streams, self.layers):
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                found.append(layer(x).relu())
+        for side in streams:
+            torch.cuda.current_stream().wait_stream(side)
+        self.seen.add_(found[0].sum(0))
+        return torch.cat(found, 1) @ torch.cat([w, w])
+
+
+def test_streams_that_write_one_storage() -> None:
+    artifact = captured(Branches())
+    lines = main_text(artifact)
+    begin = next(i for i, line in enumerate(lines) if "record_event" in line)
+    (shared,) = [line for line in lines[:begin] if "alloc_storage" in line]
+    assert shared.endswith("= alloc_storage 512")  # both parts, before streams begin
+    (seen,) = [c for c in artifact.program.constants if c.mutable]
+    assert seen.value.name == "seen"
+
+
+def test_what_nobody_waits_for_is_found() -> None:
+    def race(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        side = stream()
+        with torch.cuda.stream(side):
+            left = x.sin() @ w
+        return left + 1
+
+    with pytest.raises(VerificationError, match=r"WIR045.*stream 1 of cuda:0"):
+        captured(race)
+
+
+def test_ways_to_order() -> None:
+    def model(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        first = stream()
+        second = stream(priority=-1)
+        with first:
+            a = x.sin()
+            recorded = first.record_event()
+            with torch.cuda.stream(second):
+                second.wait_event(recorded)
+                b = a @ w
+            second.synchronize()
+            b.record_stream(first)
+        torch.cuda.current_stream().wait_stream(first)
+        with torch.cuda.stream(None):
+            c = b.cos()
+        torch.cuda.synchronize()
+        return c
+
+    assert orders(captured(model)) == [
+        *("RecordEvent 0", "WaitEvent 1", "WaitEvent 2"),
+        *("Launch 1", "RecordEvent 1", "WaitEvent 2"),
+        *("RecordEvent 2", "SyncEvent"),
+        *("RecordEvent 1", "WaitEvent 0", "Launch 0"),
+        *("RecordEvent 0", "SyncEvent", "RecordEvent 1", "SyncEvent", "RecordEvent 2", "SyncEvent"),
+        *("RecordEvent 1", "WaitEvent 0", "RecordEvent 2", "WaitEvent 0"),
+    ]
+
+
+def _outside(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    other = event()
+    y = x.sin()
+    other.wait()
+    return y + w
+
+
+def _asking(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    side = stream()
+    return x if side.query() else w
+
+
+def _branching(x: torch.Tensor, w: torch.Tensor) -> Any:
+    side = stream()
+    with torch.cuda.stream(side):
+        return torch.cond(x.sum() > 0, lambda a: a.sin(), lambda a: a.cos(), (x,))
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted"),
+    [
+        (_outside, r"FE202.*an event that it has not recorded"),
+        (_asking, r"FE101.*asks whether a stream has finished"),
+        (_branching, r"FE202.*inside control flow"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_refused(model: Model, wanted: str) -> None:
+    with pytest.raises(WirError, match=wanted):
+        captured(model)
+
+
+def test_torch_is_as_before() -> None:
+    before = (torch.cuda.Stream, torch.cuda.Stream.wait_stream, torch.cuda.StreamContext.__enter__)
+    captured(beside)
+    with pytest.raises(WirError):
+        captured(_asking)
+    assert (torch.cuda.Stream, torch.cuda.Stream.wait_stream, torch.cuda.StreamContext.__enter__) == before
+
+
+def test_a_graph_between_the_streams_of_its_caller() -> None:
+    log = mock.Mock()
+    streams = {1: log.stream, 2: log.other, 3: log.event, 4: log.outside}
+    with mock.patch("torch._dynamo.graph_bytecode_inputs.get_external_object_by_index", streams.__getitem__):
+        call = between_streams(log.run, OuterStreams(streams=(1, 2), recorded=(3,), awaited=(4,)))
+    with mock.patch.object(torch.accelerator, "current_stream", return_value=log.current):
+        call([7])
+    assert log.mock_calls == [
+        mock.call.current.wait_stream(log.stream),
+        mock.call.current.wait_stream(log.other),
+        mock.call.current.wait_event(log.outside),
+        mock.call.run([7]),
+        mock.call.stream.wait_stream(log.current),
+        mock.call.other.wait_stream(log.current),
+        mock.call.event.record(log.current),
+    ]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="streams need a CUDA device, and there is none")
+@pytest.mark.parametrize("how", ["captured", "here", "compiled"])
+def test_on_a_device(how: str) -> None:
+    """Large enough that a missing order would show."""
+    x, w = (torch.randn(2048, 2048, device="cuda") for _ in range(2))
+    want = beside(x, w)
+    torch.cuda.synchronize()
+    runs: dict[str, Callable[[], Model]] = {
+        "captured": lambda: py_wrapper.compile(captured_like(x)),
+        "here": lambda: py_wrapper.compile(inductor_frontend.capture(beside, (x, w))),
+        "compiled": lambda: torch.compile(beside, backend="wrapper_ir"),
+    }
+    run = runs[how]()
+    with torch.no_grad() if how != "compiled" else nullcontext():
+        for _ in range(20):
+            torch.testing.assert_close(run(x, w), want, rtol=2e-3, atol=2e-1)
+
+
+def captured_like(x: torch.Tensor) -> Artifact:
+    major, minor = torch.cuda.get_device_capability()
+    host = torch.randn(x.shape)
+    return inductor_frontend.capture(beside, (host, host), target=f"cuda:sm_{major}{minor}")
