@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -12,14 +13,15 @@ from torch import Tensor
 
 from inductor_frontend import CaptureOptions, capture
 from py_wrapper import TORCH_MACHINE
-from wrapper_ir.kernels import TritonKernel
+from wrapper_ir.kernels import TritonConfig, TritonKernel
 
 pytest.importorskip("triton", reason="the tuner is triton_runtime's")
 
-from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, Lab, config, kernel
+from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, Lab, kernel
 
-from tools.bench.bench_tuning import Job, Row, examined, jobs, report, verdict, widened
-from triton_runtime.tune import MeasureOptions, config_key
+from tools.bench.bench_tuning import Job, examined, jobs, widened
+from tools.bench.tuning_page import Row, all_times, missed, report, verdict
+from triton_runtime.tune import Entry, MeasureOptions, config_key
 
 QUICK = MeasureOptions(rounds=9, trial=9)
 
@@ -52,7 +54,7 @@ def test_a_good_tuner_is_within_the_goal() -> None:
     row = examined(Job("m", kernel(*BLOCKS), ARGS), lab.load_each, lab.clock, QUICK)
     assert row.chosen == (BLOCKS[1], BLOCKS[1])
     assert (row.best, row.loss, row.steady) == (config_key(BLOCKS[1]), 0.0, True)
-    assert row.medians == {config_key(c): s for c, s in zip(BLOCKS, (3.0, 1.0, 2.0), strict=True)}
+    assert row.means == {config_key(c): s for c, s in zip(BLOCKS, (3.0, 1.0, 2.0), strict=True)}
 
 
 def test_configs_that_do_not_compile_are_left_out() -> None:
@@ -60,7 +62,7 @@ def test_configs_that_do_not_compile_are_left_out() -> None:
 
     lab = Lab({128: 1.0, 256: 2.0}, {64: CompileError("TR201", "no")})
     row = examined(Job("m", kernel(*BLOCKS), ARGS), lab.load_each, lab.clock, QUICK)
-    assert [*row.medians] == [config_key(c) for c in BLOCKS[1:]]
+    assert [*row.means] == [config_key(c) for c in BLOCKS[1:]]
 
 
 def test_noise_is_borne() -> None:
@@ -88,17 +90,38 @@ def test_noise_is_borne() -> None:
     assert same >= 19
 
 
+def a_row(chosen: tuple[TritonConfig, TritonConfig], seconds: Mapping[TritonConfig, float]) -> Row:
+    times = {config_key(c): [s] * 3 for c, s in seconds.items()}
+    run = Entry.of_seconds([*times], times, {})
+    return Row("m", kernel(*seconds), chosen, (run, run), times)
+
+
 def test_bad_choices_are_told() -> None:
-    medians = {config_key(BLOCKS[0]): 1.03, config_key(BLOCKS[1]): 1.0}
-    bad = Row("m", kernel(*BLOCKS[:2]), (BLOCKS[0], BLOCKS[1]), medians)
-    good = Row("m", kernel(*BLOCKS[:2]), (BLOCKS[1], BLOCKS[1]), medians)
+    seconds = {BLOCKS[0]: 1.03e-5, BLOCKS[1]: 1e-5}
+    bad = a_row((BLOCKS[0], BLOCKS[1]), seconds)
+    good = a_row((BLOCKS[1], BLOCKS[1]), seconds)
     assert verdict([bad, good, good]) == (2, 2)
-    text = report([bad, good], "a machine", 3.0)
-    assert "Within 2% of the best of 500 rounds: 1 of 2. The same in two runs: 1 of 2." in text
+    text = report([bad, good], "a machine", 3.0, 1000)
+    assert "Within 2% of the best of 1000 rounds: 1 of 2. The same in two runs: 1 of 2." in text
     assert "| XBLOCK=64 warps=4 stages=1 | 3.00 | XBLOCK=128 warps=4 stages=1 |" in text
 
 
+def test_a_miss_is_shown_with_all_times() -> None:
+    seconds = {BLOCKS[0]: 1.03e-5, BLOCKS[1]: 1e-5}
+    bad, good = (a_row((BLOCKS[i], BLOCKS[1]), seconds) for i in range(2))
+    text = missed([good, bad])
+    assert text.splitlines()[-2:] == [
+        "| XBLOCK=64 warps=4 stages=1 (1) | 10.300 | 3 | 10.300 | 3 | 10.300 | 3.00 |",
+        "| XBLOCK=128 warps=4 stages=1 (2) | 10.000 | 3 | 10.000 | 3 | 10.000 | 0.00 |",
+    ]
+    assert text in report([good, bad], "a machine", 3.0, 1000)
+    assert "miss a goal" not in report([good], "a machine", 3.0, 1000)
+    [first, second] = json.loads(all_times([good, bad]))
+    assert second["chosen"] == ["XBLOCK=64 warps=4 stages=1", "XBLOCK=128 warps=4 stages=1"]
+    assert first["exhaustive"]["XBLOCK=64 warps=4 stages=1"] == [10300] * 3
+
+
 def test_the_page_fits_wide_configs() -> None:
-    long = replace(kernel(config(64), config(128)), name="triton_" + "x" * 100)
-    row = Row("m", long, (long.configs[0], long.configs[0]), {config_key(c): 1.0 for c in long.configs})
-    assert "x" * 50 not in report([row], "a machine", 1.0)
+    row = a_row((BLOCKS[0], BLOCKS[0]), dict.fromkeys(BLOCKS, 1.0))
+    long = replace(row, kernel=replace(row.kernel, name="triton_" + "x" * 100))
+    assert "x" * 50 not in report([long], "a machine", 1.0, 1000)

@@ -109,7 +109,7 @@ def test_multi_kernels(name: str) -> None:
         choice = ChoiceOptions(force=force, stored=False, picked=picks.append)
         compare(running(artifact, TritonOptions(choice=choice)), model, args)
         assert {p.why for p in picks} == {"measured" if force is None else "forced"}
-        assert force is not None or all(m is not None for p in picks for m in p.medians)
+        assert force is not None or all(m is not None for p in picks for m in p.means)
 
 
 def test_size_hinted_kernels() -> None:

@@ -1,12 +1,13 @@
 """How good and how steady the tuner's choices are, on kernels of real models, on one GPU.
 
-Usage: `python -m tools.bench.bench_tuning [--write]`. Prints a table; `--write` also writes `docs/benchmarks/tuning.md`,
-prediction first. Exit status 1 where a goal is missed.
+Usage: `python -m tools.bench.bench_tuning [--write] [--times FILE]`. Prints a table, and all means where a goal is missed;
+`--write` also writes `docs/benchmarks/tuning.md`, prediction first; `--times` all times, as JSON. Exit status 1 where a
+goal is missed.
 
 Models are captured for the device, and their programs reduced to launches. Candidates are the configs that a kernel lists
 and the neighbours of its first one. For 20 launches of different kernels or numbers, 5 of each model at most, those of most elements, the tuner
-chooses twice, each time knowing nothing, and then every candidate is measured exhaustively: as many interleaved rounds for
-all, none stopped early.
+chooses twice, each time knowing nothing. Before and afterwards every candidate is measured exhaustively: as many
+interleaved rounds for all, none stopped early.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import argparse
 import itertools
 import math
 import os
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,10 +29,12 @@ from torch import nn
 
 from inductor_frontend import capture
 from tools.bench.timing import write_report
+from tools.bench.tuning_page import GOAL, KERNELS, Row, all_times, report, table, verdict
 from triton_runtime import TritonRuntime
 from triton_runtime.settings import read_settings
 from triton_runtime.tune import (
     Book,
+    Entry,
     LoadEach,
     MeasureOptions,
     Timer,
@@ -43,6 +46,8 @@ from triton_runtime.tune import (
     timer_for,
     with_config,
 )
+from triton_runtime.tune.arguments import Preserved
+from triton_runtime.tune.measure import attempt
 from wrapper_ir.interp import InterpOptions, example_inputs, run
 from wrapper_ir.kernels import KernelDef, TritonConfig, TritonKernel, content_hash
 from wrapper_ir.passes import tuning_programs
@@ -51,16 +56,9 @@ from wrapper_ir.protocols import KernelRuntime, LoadedKernel, Machine
 from wrapper_ir.registry import machine as find_machine
 from wrapper_ir.types import Device
 
-PREDICTION = """\
-Written before the first measurement. The tuner's noise is 1 %: it takes the first config among those that it cannot tell
-from the fastest, so a choice should cost up to 1 % by design, and rarely more: at least 19 of 20 within 2 % of the best of
-an exhaustive measurement. Two runs should agree on at least 19: where two configs are about 1 % apart, one run may call them
-equal and the other not. Kernels of 5 us and less are the risk, because a tick of the device's clock is a part of a percent
-of them and a launch that starts late is several."""
-
-KERNELS, OF_EACH = 20, 5
-WITHIN, GOAL = 0.02, 19
+OF_EACH = 5
 EXHAUSTIVE = MeasureOptions(rounds=500, trial=500, most=500, warm_up=3)
+"""Twice: before and after the tuner chooses."""
 # Any in this file: arguments of launches.
 
 
@@ -71,31 +69,6 @@ class Job:
     model: str
     kernel: TritonKernel
     args: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Row:
-    """What came out for one launch: the configs chosen in two runs, and median seconds of all."""
-
-    model: str
-    kernel: TritonKernel
-    chosen: tuple[TritonConfig, TritonConfig]
-    medians: Mapping[str, float]
-
-    @property
-    def best(self) -> str:
-        """The fastest config by the exhaustive measurement."""
-        return min(self.medians, key=lambda key: self.medians[key])
-
-    @property
-    def loss(self) -> float:
-        """How much longer the first run's choice takes than the best, as a part of the best."""
-        return self.medians[config_key(self.chosen[0])] / self.medians[self.best] - 1
-
-    @property
-    def steady(self) -> bool:
-        """Whether both runs chose the same."""
-        return self.chosen[0] == self.chosen[1]
 
 
 # --- launches of real models
@@ -177,72 +150,36 @@ def jobs(name: str, program: Program, machine: Machine[Any], seen: set[object]) 
 
 
 def examined(job: Job, load_each: LoadEach, timer: Timer, exhaustive: MeasureOptions = EXHAUSTIVE) -> Row:
-    """Chooses twice, knowing nothing, and measures every config."""
-
-    def choose() -> TritonConfig:
-        return Tuner(load_each, timer, Book(Where("this device", "this compiler"))).choose(
-            job.kernel, job.args
-        )
-
-    chosen = choose(), choose()
-    runs: dict[str, Callable[[], object]] = {}
+    """Chooses twice, knowing nothing, and measures every config before and afterwards."""
     loaded = load_each([with_config(job.kernel, config) for config in job.kernel.configs])
-    for config, kernel in zip(job.kernel.configs, loaded, strict=True):
-        if not isinstance(kernel, Exception):
-            runs[config_key(config)] = _bound(kernel, job.args)
-    times = measure(runs, timer, exhaustive)
-    medians = {key: statistics.median(values) for key, values in times.items()}
-    return Row(job.model, job.kernel, chosen, medians)
+    runs = {
+        config_key(config): _bound(kernel, job.args)
+        for config, kernel in zip(job.kernel.configs, loaded, strict=True)
+        if not isinstance(kernel, Exception)
+    }
+
+    def measured() -> dict[str, list[float]]:
+        with Preserved(
+            job.kernel.params, job.args, 1 << 30, job.kernel.restore, job.kernel.reset
+        ) as preserved:
+            able, _ = attempt(runs, preserved.ready)
+            return measure(able, timer, exhaustive, before=preserved.ready)
+
+    before, first, second, after = measured(), *(_tuned(job, load_each, timer) for _ in range(2)), measured()
+    times = {key: [*values, *after[key]] for key, values in before.items()}
+    return Row(job.model, job.kernel, (first[0], second[0]), (first[1], second[1]), times)
+
+
+def _tuned(job: Job, load_each: LoadEach, timer: Timer) -> tuple[TritonConfig, Entry]:
+    """What is chosen, and the times that led to it: none of a kernel that leaves no choice."""
+    tuner = Tuner(load_each, timer, Book(Where("this device", "this compiler")))
+    chosen = tuner.choose(job.kernel, job.args)
+    unknown = Entry(order=(config_key(chosen),), times={})
+    return chosen, tuner.book.record.entries.get(tuner.place(job.kernel, job.args), unknown)
 
 
 def _bound(kernel: LoadedKernel, args: tuple[Any, ...]) -> Callable[[], object]:
     return lambda: kernel(*args)
-
-
-def verdict(rows: Sequence[Row]) -> tuple[int, int]:
-    """How many choices are within 2 % of the best, and how many are the same in both runs."""
-    return sum(row.loss <= WITHIN for row in rows), sum(row.steady for row in rows)
-
-
-# --- reporting
-
-
-def table(rows: Sequence[Row]) -> str:
-    """A line for each launch."""
-    lines = [
-        "| model | kernel | configs | best, us | chosen | over the best, % | second run |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for row in rows:
-        name = row.kernel.name if len(row.kernel.name) <= 40 else f"{row.kernel.name[:40]}…"
-        lines.append(
-            f"| {row.model} | {name} | {len(row.medians)} | {row.medians[row.best] * 1e6:.2f} | "
-            f"{config_key(row.chosen[0])} | {row.loss * 100:.2f} | "
-            f"{'the same' if row.steady else config_key(row.chosen[1])} |"
-        )
-    return "\n".join(lines)
-
-
-def report(rows: Sequence[Row], machine: str, seconds: float) -> str:
-    """The page."""
-    near, same = verdict(rows)
-    return f"""# Tuning
-
-Written by `python -m tools.bench.bench_tuning --write`; not edited by hand.
-
-## Prediction
-
-{PREDICTION}
-
-## Measured
-
-{machine}. {seconds:.0f} s in all.
-
-{table(rows)}
-
-Within {WITHIN:.0%} of the best of {EXHAUSTIVE.rounds} rounds: {near} of {len(rows)}. The same in two runs: {same} of \
-{len(rows)}. Goals: at least {GOAL} of {KERNELS} each.
-"""
 
 
 def collected(machine: Machine[Any], target: Target) -> Iterator[Job]:
@@ -257,7 +194,8 @@ def main() -> int:
     """Runs it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
-    write = parser.parse_args().write
+    parser.add_argument("--times", type=Path)
+    given = parser.parse_args()
     if not torch.cuda.is_available():
         print("no GPU: nothing to measure", file=sys.stderr)
         return 0
@@ -274,9 +212,11 @@ def main() -> int:
     import triton
 
     about = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, Triton {triton.__version__}"
-    text = report(rows, about, time.perf_counter() - start)
+    text = report(rows, about, time.perf_counter() - start, 2 * EXHAUSTIVE.rounds)
     print(text)
-    if write:
+    if given.times is not None:
+        given.times.write_text(all_times(rows))
+    if given.write:
         print(write_report("tuning", text))
     near, same = verdict(rows)
     return 0 if len(rows) == KERNELS and min(near, same) >= GOAL else 1

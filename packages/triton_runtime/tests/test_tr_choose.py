@@ -153,13 +153,12 @@ class TestMeasured:
                 index=1,
                 chosen="persistent",
                 why="measured",
-                medians=(3.0, 1.0, 2.0),
+                means=(3.0, 1.0, 2.0),
                 names=("looped", "persistent", "split"),
             )
         ]
         assert (
-            "@multi: @persistent (1), measured; medians in us: [3000000.0, 1000000.0, 2000000.0]"
-            in caplog.text
+            "@multi: @persistent (1), measured; means in us: [3000000.0, 1000000.0, 2000000.0]" in caplog.text
         )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from triton_runtime.choose.multi import variant_keys
 from triton_runtime.errors import TritonRuntimeError, TuningError
 from triton_runtime.tune import (
+    NOISE,
     Entry,
     Place,
     TuneOptions,
@@ -132,7 +133,7 @@ def replay_artifact(
     *,
     where: Where | None = None,
     given: Mapping[str, int] | None = None,
-    noise: float = 0.01,
+    noise: float = NOISE,
 ) -> Artifact:
     """The artifact with the choices that `record` leads to, and with the record. Needs no device: choices follow from the
     record, the program and `given` alone.
@@ -221,7 +222,7 @@ class _Choices:
 
     def _weighed(self, entry: Entry, one: TuningProgram) -> tuple[float, str]:
         decision = entry.decision(self.noise)
-        return one.count * decision.medians[decision.best], decision.winner
+        return one.count * decision.means[decision.best], decision.winner
 
     def _place(self, kernel: str, numbers: Sequence[float] = ()) -> Place:
         return Place(kernel, self.where.device, self.where.compiler, tuple(numbers))

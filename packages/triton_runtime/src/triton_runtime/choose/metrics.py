@@ -18,7 +18,7 @@ COLUMNS = ("multi_kernel", "kernel", "path", "latency_us", "chosen", "why")
 @dataclass(frozen=True, slots=True)
 class MetricsTable:
     """Appends a line for each kernel of every multi-kernel that is chosen from, to a CSV file with `COLUMNS`. Times are
-    medians in microseconds, empty where a kernel was not measured. Processes may share the file: a choice is written at
+    means in microseconds, empty where a kernel was not measured. Processes may share the file: a choice is written at
     once."""
 
     path: Path
@@ -26,11 +26,11 @@ class MetricsTable:
     def __call__(self, pick: Pick) -> None:
         """Writes one choice; raises OSError."""
         count = len(pick.names)
-        medians = pick.medians or (None,) * count
+        means = pick.means or (None,) * count
         paths = pick.paths or ("",) * count
         rows = [
             (pick.kernel, name, path, "" if m is None else f"{m * 1e6:.3f}", int(i == pick.index), pick.why)
-            for i, (name, path, m) in enumerate(zip(pick.names, paths, medians, strict=True))
+            for i, (name, path, m) in enumerate(zip(pick.names, paths, means, strict=True))
         ]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

@@ -95,8 +95,8 @@ class MultiLaunch:
                 "TR602", f"none of the kernels of @{self.kernel.name} runs:{self._reasons(entry)}"
             )
         decision = entry.decision(self.options.noise)
-        medians = tuple(decision.medians.get(key) for key in entry.order)
-        self._fixed = self._picked(int(decision.winner), source.value, medians)
+        means = tuple(decision.means.get(key) for key in entry.order)
+        self._fixed = self._picked(int(decision.winner), source.value, means)
         return self._fixed
 
     def _nearest(self, sizes: tuple[tuple[int, ...], ...]) -> int:
@@ -122,7 +122,13 @@ class MultiLaunch:
         restore, reset = self._kept("restore"), self._kept("reset")
         with Preserved(self.kernel.params, args, self.options.budget, restore, reset) as preserved:
             able, failed = attempt(runs, preserved.ready)
-            times = measure(able, self._timer, self.options.rounds, before=preserved.ready)
+            times = measure(
+                able,
+                self._timer,
+                self.options.rounds,
+                before=preserved.ready,
+                noise=self.options.noise,
+            )
         return Entry.of_seconds(keys, times, failed)
 
     def _reasons(self, entry: Entry) -> str:
@@ -150,10 +156,10 @@ class MultiLaunch:
         sources = [source_of(self._kernels[v.kernel]) for v in self.kernel.variants]
         return tuple(str(source_path(source, folder)) for source in sources)
 
-    def _picked(self, index: int, why: str, medians: tuple[float | None, ...] = ()) -> int:
+    def _picked(self, index: int, why: str, means: tuple[float | None, ...] = ()) -> int:
         chosen = self.kernel.variants[index].kernel
-        shown = [None if m is None else round(m * 1e6, 2) for m in medians]
-        _LOG.info("@%s: @%s (%d), %s; medians in us: %s", self.kernel.name, chosen, index, why, shown)
+        shown = [None if m is None else round(m * 1e6, 2) for m in means]
+        _LOG.info("@%s: @%s (%d), %s; means in us: %s", self.kernel.name, chosen, index, why, shown)
         if self.options.picked is not None:
             self.options.picked(
                 Pick(
@@ -161,7 +167,7 @@ class MultiLaunch:
                     index=index,
                     chosen=chosen,
                     why=why,
-                    medians=medians,
+                    means=means,
                     names=tuple(v.kernel for v in self.kernel.variants),
                     paths=self._paths(),
                 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from triton_runtime.tune.decide import NOISE
 from triton_runtime.tune.measure import MeasureOptions
 
 __all__ = ["ChoiceOptions", "Pick", "Picked"]
@@ -14,14 +15,14 @@ __all__ = ["ChoiceOptions", "Pick", "Picked"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
     """What was chosen: variant `index` of the multi-kernel, which is the kernel `chosen`; `why` is `measured`, `stored`,
-    `recorded`, `forced`, `off` or `sizes`. `medians` are seconds of each variant that was measured, in order; None: not
+    `recorded`, `forced`, `off` or `sizes`. `means` are typical seconds of each variant that was measured, in order; None: not
     at all. `names` and `paths` are what the variants are called and the files of their sources, in order."""
 
     kernel: str
     index: int
     chosen: str
     why: str
-    medians: tuple[float | None, ...] = ()
+    means: tuple[float | None, ...] = ()
     names: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
 
@@ -40,7 +41,7 @@ class ChoiceOptions:
     measure: bool = True
     force: int | None = None
     stored: bool = True
-    noise: float = 0.01
+    noise: float = NOISE
     budget: int = 1 << 30
     rounds: MeasureOptions = field(default_factory=MeasureOptions)
     picked: Picked | None = None

@@ -2,7 +2,7 @@
 
 from triton_runtime.tune.book import Book, Gather, Source, Where
 from triton_runtime.tune.candidates import config_key, config_of, neighbours, with_config
-from triton_runtime.tune.decide import Decision, decide
+from triton_runtime.tune.decide import NOISE, Decision, decide, middle_mean
 from triton_runtime.tune.launch import TunedLaunch
 from triton_runtime.tune.measure import MeasureOptions, Timer, measure
 from triton_runtime.tune.ranks import gather_over
@@ -11,6 +11,7 @@ from triton_runtime.tune.timers import TIMERS, HostTimer, StreamTimer, timer_for
 from triton_runtime.tune.tuner import Derive, LoadEach, TuneOptions, Tuner
 
 __all__ = [
+    "NOISE",
     "TIMERS",
     "Book",
     "Decision",
@@ -34,6 +35,7 @@ __all__ = [
     "decide",
     "gather_over",
     "measure",
+    "middle_mean",
     "neighbours",
     "record_of",
     "timer_for",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,17 +11,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from triton_runtime.errors import TritonRuntimeError
-from triton_runtime.tune.decide import error_of_median
+from triton_runtime.tune.decide import NOISE
+from triton_runtime.tune.settle import unsettled
 
 __all__ = ["MeasureOptions", "Timer", "attempt", "measure", "reason"]
 
 
-_SURE = 3.0
-"""Differences of more standard errors are real."""
-_CHECK = 25
-"""Rounds after which precision is looked at again."""
-_FAR = 0.02
-"""A part of the fastest time: candidates that surely lose as much are no matter of noise."""
+_CHECK = 1.2
+"""With so many times the rounds, it is looked again who may still win."""
 
 
 class Timer(Protocol):
@@ -36,16 +34,16 @@ class MeasureOptions:
     """`rounds`: times that are taken of a candidate that stays, at least. After `trial` rounds, a candidate is dropped whose
     best time is more than `loser` times the fastest median. `warm_up`: runs before the first round, which are not counted.
 
-    After `rounds`, more are taken, up to `most` and for `seconds`, of those that are not surely slower than the fastest:
-    until the standard error of each median is below `precision` of the fastest one. What one launch takes varies by some
-    percent, and differences that are not known well would be decided by the order of the candidates."""
+    After `rounds`, more are taken, up to `most` and for `seconds`, of those that the choice hangs on: until it is sure on
+    which side of the limit of noise each stands, or that is within `precision` of the fastest time. What one launch takes
+    varies by some percent, and a choice that hangs on chance would be another one in the next run."""
 
     rounds: int = 25
     trial: int = 3
     loser: float = 1.2
     warm_up: int = 1
-    most: int = 500
-    precision: float = 0.002
+    most: int = 2000
+    precision: float = 0.001
     seconds: float = 1.0
 
     def __post_init__(self) -> None:
@@ -83,47 +81,45 @@ def measure(
     options: MeasureOptions | None = None,
     *,
     before: Callable[[], object] | None = None,
+    noise: float = NOISE,
 ) -> dict[str, list[float]]:
-    """Seconds of each run, by candidate; `before` is called before each, and not timed. Rounds go over all that are left,
-    each beginning with another one: drifts of the device's clock meet all alike, and none always runs behind the same other
-    one."""
+    """Seconds of each run, by candidate, most preferred first; `before` is called before each, and not timed. `noise`: as
+    `decide` is told. Rounds go over all that are left, each in another order: drifts of the device's clock meet all alike,
+    and none always runs behind the same other one."""
     options = options or MeasureOptions()
     times: dict[str, list[float]] = {key: [] for key in candidates}
+    _warm_up(candidates, options.warm_up, before)
     left = list(candidates)
-    for run in candidates.values():
-        for _ in range(options.warm_up):
-            if before is not None:
-                before()
-            run()
-    if not left:
-        return times
-    end = time.monotonic() + options.seconds
+    orders = random.Random(0)
+    end, check = time.monotonic() + options.seconds, options.rounds
     for round_ in range(max(options.rounds, options.most)):
-        if round_ >= options.rounds and (round_ - options.rounds) % _CHECK == 0:
-            left = _unsettled({key: times[key] for key in left}, options.precision)
-            if not left or time.monotonic() > end:
+        if round_ == check:
+            check = math.ceil(_CHECK * check)
+            left = unsettled({key: times[key] for key in left}, noise, options.precision)
+            if time.monotonic() > end:
                 break
-        start = round_ % len(left)
-        for key in left[start:] + left[:start]:
-            times[key].append(timer.seconds(candidates[key], before))
-        if round_ + 1 >= options.trial and len(left) > 1:
-            fastest = min(statistics.median(times[key]) for key in left)
-            left = [key for key in left if min(times[key]) <= options.loser * fastest]
-        if len(left) == 1:
+        if not left:
             break
+        for key in orders.sample(left, len(left)):
+            times[key].append(timer.seconds(candidates[key], before))
+        if options.trial <= round_ + 1 <= options.rounds:
+            left = _rivals({key: times[key] for key in left}, options.loser)
+            if len(left) == 1:
+                break
     return times
 
 
-def _unsettled(times: Mapping[str, Sequence[float]], precision: float) -> list[str]:
-    """Those that may be as fast as the fastest; none where all their medians are precise enough."""
-    medians = {key: statistics.median(values) for key, values in times.items()}
-    errors = {key: error_of_median(values) for key, values in times.items()}
-    fastest = min(medians, key=lambda key: medians[key])
-    allowed = precision * medians[fastest]
-    close = [
-        key
-        for key in times
-        if medians[key] - medians[fastest]
-        <= _SURE * math.hypot(errors[key], errors[fastest]) + _FAR * medians[fastest]
-    ]
-    return close if any(errors[key] > allowed for key in close) else []
+def _warm_up(
+    candidates: Mapping[str, Callable[[], object]], runs: int, before: Callable[[], object] | None
+) -> None:
+    for run in candidates.values():
+        for _ in range(runs):
+            if before is not None:
+                before()
+            run()
+
+
+def _rivals(times: Mapping[str, Sequence[float]], loser: float) -> list[str]:
+    """Those that do not clearly lose."""
+    fastest = min(map(statistics.median, times.values()))
+    return [key for key, values in times.items() if min(values) <= loser * fastest]

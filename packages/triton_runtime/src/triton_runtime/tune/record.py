@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from triton_runtime.errors import TuningError
-from triton_runtime.tune.decide import Decision, decide
+from triton_runtime.tune.decide import NOISE, Decision, decide
 from triton_runtime.tune.distance import distance
 from wrapper_ir.artifact import Artifact
 
@@ -52,7 +52,7 @@ class Entry:
         whole = {key: tuple(round(t / _NANO) for t in values) for key, values in times.items()}
         return Entry(order=tuple(order), times=whole, failed=failed)
 
-    def decision(self, noise: float = 0.01) -> Decision:
+    def decision(self, noise: float = NOISE) -> Decision:
         """The choice; raises ValueError where nothing was measured."""
         seconds = {key: [t * _NANO for t in values] for key, values in self.times.items()}
         return decide(seconds, self.order, noise=noise)

@@ -13,6 +13,8 @@ from wrapper_ir.types import Device
 __all__ = ["TIMERS", "HostTimer", "StreamTimer", "timer_for"]
 
 _MIN_FLUSH = 1 << 20
+_FLUSHES = 2
+"""Caches replace lines in no strict order: what was in one may outlive as many bytes as it holds, hardly twice as many."""
 _IDLE = 0.05
 """Seconds after which a device may have slowed its clock."""
 _WAKE = 0.05
@@ -35,8 +37,8 @@ class HostTimer:
 
 
 class StreamTimer:
-    """Work that is queued: timed between two events of the device, behind a write of as many bytes as its second-level
-    cache holds. While the device writes, the host has time to queue what is timed. A device that was idle first works for
+    """Work that is queued: timed between two events of the device, behind a write of twice as many bytes as its
+    second-level cache holds. While the device writes, the host has time to queue what is timed. A device that was idle first works for
     a while, since its clock comes up slowly."""
 
     def __init__(self, device: Device) -> None:
@@ -55,7 +57,7 @@ class StreamTimer:
         import torch
 
         properties = self._module.get_device_properties(self.device.index)
-        size = max(int(getattr(properties, "L2_cache_size", 0)), _MIN_FLUSH)
+        size = max(_FLUSHES * int(getattr(properties, "L2_cache_size", 0)), _MIN_FLUSH)
         return torch.empty(size, dtype=torch.uint8, device=str(self.device))
 
     def seconds(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> float:

@@ -12,6 +12,7 @@ from triton_runtime.protocols import ByteStore
 from triton_runtime.tune.arguments import Preserved
 from triton_runtime.tune.book import Book
 from triton_runtime.tune.candidates import config_key, config_of, neighbours, with_config
+from triton_runtime.tune.decide import NOISE
 from triton_runtime.tune.measure import MeasureOptions, Timer, attempt, measure, reason
 from triton_runtime.tune.record import Entry, Place
 from wrapper_ir.kernels import Derivation, TritonConfig, TritonKernel, content_hash
@@ -35,7 +36,7 @@ class TuneOptions:
     `descent`: coordinate descent from the best listed config, for kernels that allow it, in at most `steps` steps."""
 
     measure: MeasureOptions = field(default_factory=MeasureOptions)
-    noise: float = 0.01
+    noise: float = NOISE
     budget: int = 1 << 30
     descent: bool = False
     steps: int = 16
@@ -103,12 +104,12 @@ class Tuner:
                 hint="tune again",
             )
         _LOG.info(
-            "@%s: %s of %d configs%s; medians in us: %s",
+            "@%s: %s of %d configs%s; means in us: %s",
             kernel.name,
             decision.winner,
             len(entry.order),
             f" ({len(decision.tied)} equal ones)" if decision.inside_noise else "",
-            {key: round(seconds * 1e6, 2) for key, seconds in decision.medians.items()},
+            {key: round(seconds * 1e6, 2) for key, seconds in decision.means.items()},
         )
         return found
 
@@ -136,7 +137,13 @@ class Tuner:
         runs = {k: _bind(f, args) for k, f in zip(keys, loaded, strict=True) if not isinstance(f, Exception)}
         failed = {k: reason(f) for k, f in zip(keys, loaded, strict=True) if isinstance(f, Exception)}
         able, refused = attempt(runs, preserved.ready)
-        times = measure(able, self._timer, self.options.measure, before=preserved.ready)
+        times = measure(
+            able,
+            self._timer,
+            self.options.measure,
+            before=preserved.ready,
+            noise=self.options.noise,
+        )
         return Entry.of_seconds(keys, times, failed | refused)
 
     def _descended(

@@ -1,0 +1,82 @@
+"""Choices on a device whose times are unsteady: good ones, and the same in two runs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from packages.triton_runtime.tests.simulated import Unsteady, some_kernel
+
+from triton_runtime.tune import MeasureOptions, decide, measure
+from triton_runtime.tune.settle import unsettled
+
+KERNELS = 100
+
+
+@dataclass(frozen=True)
+class Result:
+    """Parts of the kernels, and runs that were timed for one, on average."""
+
+    near: float
+    same: float
+    taken: float
+
+
+def result(options: MeasureOptions, wander: float, noise: float = 0.015) -> Result:
+    near = same = taken = 0
+    for seed in range(KERNELS):
+        rng = random.Random(seed)
+        kernel, chosen = some_kernel(rng), []
+        for _ in range(2):
+            device = Unsteady(kernel, rng, wander)
+            runs = {str(i): (lambda i=i: i) for i in range(len(kernel))}
+            times = measure(runs, device, options, noise=noise)
+            chosen.append(int(decide(times, [*runs], noise=noise).winner))
+            taken += device.taken
+        typical = [*map(device.typical, range(len(kernel)))]
+        near += typical[chosen[0]] <= 1.02 * min(typical)
+        same += chosen[0] == chosen[1]
+    return Result(near / KERNELS, same / KERNELS, taken / KERNELS / 2)
+
+
+NO_LIMIT = 600.0
+"""Seconds: simulated devices answer at once, so that rounds are the limit."""
+
+
+def test_two_runs_choose_the_same_and_well() -> None:
+    found = result(MeasureOptions(seconds=NO_LIMIT), wander=0.001)
+    assert found.near >= 0.99
+    assert found.same >= 0.95
+    assert found.taken < 2000  # 0.2 s of a GPU
+    few = result(MeasureOptions(most=25), wander=0.001)
+    assert few.same < found.same
+
+
+def test_what_the_whole_run_is_off_by_is_borne() -> None:
+    """Where each candidate's times wander by 0.3 %, nothing makes equal ones equal in every run."""
+    found = result(MeasureOptions(seconds=NO_LIMIT), wander=0.003)
+    assert found.near >= 0.98
+    assert found.same >= 0.9
+
+
+class TestUnsettled:
+    @staticmethod
+    def steady(**seconds: float) -> list[str]:
+        """What hangs on 400 times each that do not vary."""
+        return unsettled({key: [s] * 400 for key, s in seconds.items()}, 0.015, 0.0)
+
+    def test_a_sure_choice_hangs_on_nothing(self) -> None:
+        assert self.steady(a=1.1, b=1.0, c=1.0) == []
+        assert self.steady(a=1.005, b=1.0) == []
+        assert self.steady(a=1.0) == []
+
+    def test_what_is_near_the_limit_is_open(self) -> None:
+        assert self.steady(a=1.1, b=1.015, c=1.005, d=1.0, e=1.2) == ["b", "c", "d"]
+
+    def test_who_comes_behind_a_sure_one_matters_only_as_the_fastest(self) -> None:
+        assert self.steady(a=1.015, b=1.005, c=1.016, d=1.0, e=1.0) == ["a", "b", "d", "e"]
+
+    def test_near_enough(self) -> None:
+        times = {"a": [1.015] * 400, "b": [1.0] * 400}
+        assert unsettled(times, 0.015, 0.001) == ["a", "b"]
+        assert unsettled(times, 0.015, 0.002) == []
