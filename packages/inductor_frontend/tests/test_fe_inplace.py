@@ -15,7 +15,7 @@ from inductor_frontend.build.kernels import Kernels
 from inductor_frontend.hooks.events import CallKernel
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import Access, CppKernel, KernelParam
-from wrapper_ir.ops import AllocStorage, Launch, View, ViewMode
+from wrapper_ir.ops import AllocStorage, Launch, View, ViewMode, ZeroMode
 from wrapper_ir.program import Program
 from wrapper_ir.registry import emitter
 from wrapper_ir.structure import operands
@@ -178,3 +178,34 @@ def test_the_option_reaches_torch_compile(monkeypatch: pytest.MonkeyPatch) -> No
     compiled = torch.compile(chain, backend="wrapper_ir", options={"inplace_kernels": False})
     torch.testing.assert_close(compiled(x, w), chain(x, w))
     assert [reuses(p) for p in programs] == [[]]
+
+
+def circular(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.pad(x, (0, 2, 0, 1), mode="circular")
+
+
+def plain(x: torch.Tensor) -> torch.Tensor:
+    whole = torch.empty_like(x)
+    whole.copy_(x * 2)
+    return whole
+
+
+class TestUndefinedBytes:
+    """What `torch.empty` leaves undefined is zero where a kernel reads it, and costs nothing where none does."""
+
+    def test_bytes_that_are_read_are_zero(self, equals_eager: Check) -> None:
+        x = torch.randn(2, 3, 5, 5)
+        artifact = capture(circular, (x,))
+        zeroed = [op for op in allocations(artifact.program) if op.zero is ZeroMode.CALL]
+        assert len(zeroed) == 1, print_program(artifact.program)
+        equals_eager(artifact, circular, x)
+
+    def test_bytes_that_are_written_first_are_not_cleared(self, equals_eager: Check) -> None:
+        x = torch.randn(8)
+        artifact = capture(plain, (x,))
+        assert {op.zero for op in allocations(artifact.program)} == {ZeroMode.NONE}
+        equals_eager(artifact, plain, x)
+
+
+def allocations(program: Program) -> list[AllocStorage]:
+    return [op for op in program.main.body if isinstance(op, AllocStorage)]

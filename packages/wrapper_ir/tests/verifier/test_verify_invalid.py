@@ -202,6 +202,22 @@ func @main(%x: f32[8], %y: f32[8], %none: f32[0]) {
     assert "WIR026" not in found
 
 
+def test_a_window_without_elements_holds_none_twice() -> None:
+    text = """wir 0.1
+target cpu
+
+func @main(%x: f32[8], %y: f32[5, 0]) {
+  %v = view %x : f32[5, 0]{0, 1}
+  copy %v, %y
+  drop %x
+  drop %y
+  return
+}
+"""
+    assert check(parse_program(text)) == ()
+    assert "WIR055" in [d.code for d in check(parse_program(text.replace("[5, 0]", "[5, 1]")))]
+
+
 def test_a_loop_may_fill_a_buffer_row_by_row() -> None:
     """It reads what it has itself written; a kernel that writes some rows is said to read the others."""
     text = """wir 0.1

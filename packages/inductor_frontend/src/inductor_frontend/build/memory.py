@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from torch._inductor import ir
+from torch._inductor.scheduler import BaseSchedulerNode
 from torch._inductor.virtualized import V
 
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.hooks.events import Alias, Allocate, Reuse
 from wrapper_ir.expr import Int, mul
 from wrapper_ir.layout import extent_bytes
-from wrapper_ir.ops import ViewMode
+from wrapper_ir.ops import ViewMode, ZeroMode
 from wrapper_ir.types import MemoryKind, MemorySpace, TensorType
 
 __all__ = ["alias", "allocate", "own_storage", "reuse"]
@@ -36,8 +37,23 @@ def own_storage(scope: Scope, buffer: ir.Buffer) -> None:
         elements = scope.expr(V.graph.get_allocation_storage_size(buffer))
         nbytes = mul(elements, Int(type.dtype.itemsize))
     space = MemorySpace(MemoryKind.PINNED) if buffer.get_is_pinned() else MemorySpace()
-    storage = scope.function.alloc_storage(f"{name}.s", nbytes, device=type.device, space=space)
+    zero = ZeroMode.CALL if _is_undefined(buffer) else ZeroMode.NONE
+    storage = scope.function.alloc_storage(f"{name}.s", nbytes, device=type.device, space=space, zero=zero)
     scope.bind(name, scope.make_view(name, storage, type))
+
+
+def _is_undefined(buffer: ir.Buffer) -> bool:
+    """Whether a kernel reads what the model has left undefined (`torch.empty`, filled part by part): any bytes will do,
+    and zeros are the same ones in each call."""
+    if not isinstance(buffer, ir.ComputedBuffer) or 0 not in buffer.data.get_size() or 0 in buffer.get_size():
+        return False  # upstream gives what it does not compute a loop without iterations
+    name = buffer.get_name()
+    made = V.graph.scheduler.name_to_buf.get(name)
+    return made is not None and any(
+        name in {dep.name for dep in user.node.read_writes.reads}
+        for user in made.users
+        if isinstance(user.node, BaseSchedulerNode)
+    )
 
 
 def reuse(scope: Scope, event: Reuse) -> None:

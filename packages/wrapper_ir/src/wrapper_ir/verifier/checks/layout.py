@@ -11,7 +11,7 @@ from wrapper_ir.verifier.proofs import Size, shown
 
 __all__ = ["LayoutCheck"]
 
-_ONE = Int(1)
+_ZERO, _ONE = Int(0), Int(1)
 
 
 class LayoutCheck(Check):
@@ -138,7 +138,7 @@ class LayoutCheck(Check):
     def scatter_free(self, position: int, value: Value) -> None:
         """Library operators refuse to write through a window that holds one element several times."""
         type = value.type
-        if not isinstance(type, TensorType):
+        if not isinstance(type, TensorType) or any(size == _ZERO for size in type.sizes):
             return
         for size, stride in zip(type.sizes, type.strides):
             if stride.__class__ is Int and stride.value == 0 and isinstance(size, Int) and size.value > 1:
