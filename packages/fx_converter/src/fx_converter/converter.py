@@ -24,7 +24,6 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.ops import Return
 from wrapper_ir.program import Function
 from wrapper_ir.runtime import refuse_unsupported
-from wrapper_ir.types import ScalarType
 
 __all__ = ["convert", "make_main", "make_module"]
 
@@ -91,10 +90,7 @@ def _convert_function(
 def _placeholders(function: Function, captures: tuple[str, ...], scope: FunctionScope) -> None:
     for param in function.params:
         value = param.value
-        val = scope.fake(value)
-        if isinstance(value.type, ScalarType):
-            val = scope.scalar_fake(value)
-        made = _placeholder(value.name, val, scope)
+        made = _placeholder(value.name, scope.fake(value), scope)
         made.meta["value"] = value.name
         scope.nodes[value] = made
     for symbol in captures:

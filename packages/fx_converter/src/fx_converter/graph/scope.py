@@ -101,6 +101,8 @@ class FunctionScope:
         """Tensors that were given another storage."""
         self.users: dict[Value, list[View]] = {}
         self.unpacks: dict[Value, list[Unpack]] = {}
+        self.items: dict[Value, str] = {}
+        """Symbols that are defined as a number."""
         self.submodules: dict[Callee, fx.Node] = {}
         self.calculate = Calculator(self.leaf, self.apply)
         self.position = 0
@@ -110,6 +112,8 @@ class FunctionScope:
                 self.users.setdefault(op.source, []).append(op)
             elif isinstance(op, Unpack):
                 self.unpacks.setdefault(op.source, []).append(op)
+            elif isinstance(op, Define) and isinstance(op.expr, Item) and isinstance(op.expr.value, Value):
+                self.items.setdefault(op.expr.value, op.symbol)
 
     # --- making nodes
 
@@ -145,16 +149,17 @@ class FunctionScope:
         rename(node, name)
 
     def fake(self, value: Value) -> Any:
-        """A fake tensor of the value's own type; None for what is no tensor."""
-        return self.program.fakes.tensor(value.type) if isinstance(value.type, TensorType) else None
-
-    def scalar_fake(self, value: Value) -> Any:
-        """A number for a parameter that is one: the symbol that is defined as it, or else an unknown one."""
-        assert isinstance(value.type, ScalarType)
-        for op in self.function.body:
-            if isinstance(op, Define) and op.expr == Item(value):
-                return self.program.fakes.symbol(op.symbol)
-        return self.program.fakes.unknown(value.type.kind)
+        """A fake tensor of the value's own type; for a number the symbol that is defined as it, or else an unknown one; None
+        for what is neither."""
+        match value.type:
+            case TensorType():
+                return self.program.fakes.tensor(value.type)
+            case ScalarType(kind) if value in self.items:
+                return self.program.fakes.symbol(self.items[value])
+            case ScalarType(kind):
+                return self.program.fakes.unknown(kind)
+            case _:
+                return None
 
     # --- looking up
 

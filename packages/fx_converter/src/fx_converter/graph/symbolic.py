@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.expr import Convert, ConvertOp, Expr, Item, OffsetOf, SizeOf, StrideOf, SymKind
+from wrapper_ir.expr import Convert, ConvertOp, Expr, Int, Item, OffsetOf, SizeOf, StrideOf, SymKind, Where
 from wrapper_ir.ops import Define
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value
@@ -31,14 +31,11 @@ def define(op: Define, scope: FunctionScope) -> None:
 
 def _number(e: Expr, scope: FunctionScope) -> Any:  # Any: a number, or a node of one
     """As `scope.number`; a bool that is wanted as an int is read as one."""
-    if (
-        isinstance(e, Convert)
-        and e.op is ConvertOp.TO_INT
-        and isinstance(e.arg, Item)
-        and _is_bool(e.arg.value)
-    ):
-        return _bool_item(e.arg.value, scope)
-    return scope.number(e)
+    match e:
+        case Convert(ConvertOp.TO_INT, Item(value)) | Where(Item(value), Int(1), Int(0)) if _is_bool(value):
+            return _bool_item(value, scope)
+        case _:
+            return scope.number(e)
 
 
 def read_atom(e: Expr, scope: FunctionScope) -> Any:  # Any: a node, or what a parameter holds
