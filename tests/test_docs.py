@@ -161,6 +161,17 @@ def test_files_that_are_named_exist(page: Path) -> None:
         assert (ROOT / path).exists(), f"{page.name}: {path}"
 
 
+def test_tests_that_are_named_exist() -> None:
+    """The tables of what graphs promise name tests, and cases of tests."""
+    named = set(
+        re.findall(r"`[\w/.:]*?((?:test_\w+|TestCase::test_\w+))`", (ROOT / "docs/fx.md").read_text("utf-8"))
+    )
+    files = [*ROOT.glob("tests/test_*.py"), *ROOT.glob("packages/*/tests/test_*.py")]
+    defined = set(re.findall(r"def (test_\w+)", "\n".join(f.read_text("utf-8") for f in files)))
+    assert len(named) > 40
+    assert {name.rpartition("::")[2] for name in named} <= defined
+
+
 def layers() -> dict[str, int]:
     """Module or folder of the core -> its line in the table of `docs/architecture.md`."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

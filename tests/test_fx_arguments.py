@@ -14,6 +14,7 @@ import inductor_frontend
 import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.options import KernelCalls
+from inductor_frontend import CaptureOptions, PaddingOptions
 from tests.compare import assert_same
 from tests.test_fx_behaviours import FORMS, both_forms, called, graph
 
@@ -114,3 +115,25 @@ def test_sizes_behind_a_key_path_are_captured_and_read() -> None:
             for b in (True, False):
                 x, f = torch.randn(9), torch.tensor(1.5)
                 assert_same(module(x, torch.tensor(b), f), model(x, torch.tensor(b), f))
+
+
+@both_forms
+def test_captured_padding_of_dynamic_sizes(form: KernelCalls) -> None:
+    """Strides of results too are rounded up in the graph's own arithmetic."""
+    padding = PaddingOptions(
+        disable_padding_cpu=False, pad_dynamic_shapes=True, pad_outputs=True, padding_alignment_bytes=64
+    )
+    rows, columns = torch.export.Dim("rows", min=2, max=500), torch.export.Dim("columns", min=2, max=500)
+    artifact = inductor_frontend.capture(
+        lambda x: torch.softmax(x, 1) + 1,
+        (torch.randn(12, 34),),
+        dynamic_shapes=({0: rows, 1: columns},),
+        options=CaptureOptions(padding=padding),
+    )
+    module = fx_converter.convert(artifact, FxOptions(kernel_calls=form))
+    assert not {"floor", "ceil", "pow", "truediv", "sym_int"} & set(called(module))
+    for sizes in ((12, 34), (5, 100), (7, 33)):
+        x = torch.randn(sizes)
+        got = module(x)
+        assert got.stride(0) % 16 == 0
+        torch.testing.assert_close(got, torch.softmax(x, 1) + 1)
