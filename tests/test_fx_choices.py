@@ -3,6 +3,7 @@ gives."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,10 @@ import triton.language as tl
 @triton.jit
 def split(x, out, n, ws, BLOCK: tl.constexpr):
     row = tl.program_id(0)
-    tl.store(ws + row, tl.load(ws + row) + row * BLOCK)
-    i = tl.load(ws + row) + tl.arange(0, BLOCK)
+    start = tl.load(ws + row) + row * BLOCK
+    i = start + tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+    tl.store(ws + row, start * 0)
 }}}
 kernel multi @either choose CHOICE (read f32* x, write f32* out, i64 n, readwrite i64* ws) over(rows)
   variants(
@@ -232,3 +234,37 @@ def test_on_a_device_descriptors_are_in_torchs_own_form() -> None:
         "out": ("stable", ([32, 16],)),
     }
     assert {k: str(v) for k, v in node.kwargs["kwargs"].items()} == {"x": "x", "out": "out"}
+
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+
+
+def on_this_device(body: str) -> Artifact:
+    major, minor = torch.cuda.get_device_capability()
+    artifact = program(body, "cuda:0")
+    target = dataclasses.replace(artifact.program.target, arch=f"sm_{major}{minor}")
+    return dataclasses.replace(artifact, program=dataclasses.replace(artifact.program, target=target))
+
+
+@pytest.mark.gpu
+@needs_gpu
+@both_forms
+@pytest.mark.parametrize("by_sizes", [False, True])
+def test_choices_on_a_device(form: KernelCalls, by_sizes: bool, tmp_path: Path) -> None:
+    options = FxOptions(kernel_calls=form)
+    module = fx_converter.convert(on_this_device(choosing(by_sizes)), options)
+    fx_converter.save(module, tmp_path / "graph.wir")
+    for way in (module, fx_converter.load(tmp_path / "graph.wir", options)):
+        for rows in (20, 77, 1000):
+            x = torch.randn(rows, device="cuda")
+            assert_same(way(x), (x * 2,))
+
+
+@pytest.mark.gpu
+@needs_gpu
+@both_forms
+def test_descriptors_on_a_device(form: KernelCalls) -> None:
+    module = fx_converter.convert(on_this_device(DESCRIBED), FxOptions(kernel_calls=form))
+    for rows in (64, 40):
+        x = torch.randn(rows, 48, device="cuda")
+        assert_same(module(x), (x * 2,))

@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import fx
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton_kernel_wrapper_mutation
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import fx_converter
 import wrapper_ir
@@ -102,3 +104,16 @@ def test_the_interpreter_runs_graphs_on_the_cpu(form: KernelCalls, rows: int) ->
     x, y = torch.randn(rows, 3), torch.randn(rows, 3)
     (result,) = module(x, y)
     assert_same(result, expected(x, y))
+
+
+def test_a_graph_for_an_absent_device_is_traced_again() -> None:
+    """On fake tensors; the nodes that make its device the current one do nothing then."""
+    module = fx_converter.convert(for_a_gpu(), HOP)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        x, y = (torch.empty(100, device="cuda:0") for _ in range(2))
+        again = make_fx(module)(x, y)
+    assert [n.kwargs["kernel_idx"] for n in launches(again)] == [
+        n.kwargs["kernel_idx"] for n in launches(module)
+    ]
+    exported = torch.export.export(module, (x, y), strict=False).graph_module
+    assert len(launches(exported)) == 2

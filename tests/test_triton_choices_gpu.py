@@ -13,7 +13,10 @@ from torch import nn
 from torch.nn.attention.flex_attention import flex_attention
 from torch.utils import _pytree as pytree
 
+import fx_converter
 import py_wrapper
+from fx_converter import FxOptions
+from fx_converter.options import KernelCalls
 from inductor_frontend import CaptureOptions, capture
 from py_wrapper import PyOptions
 from triton_runtime import TritonOptions, TritonRuntime
@@ -157,3 +160,29 @@ def test_candidates(name: str) -> None:
         choice = ChoiceOptions(force=force, stored=False, picked=picks.append)
         compare(running(artifact, TritonOptions(choice=choice)), model, args)
         assert {p.why for p in picks} == {"measured" if force is None else "forced"}
+
+
+@pytest.mark.parametrize("form", ["direct", "hop"])
+@pytest.mark.parametrize(
+    ("cases", "name", "options"),
+    [
+        (MULTI, "layer norm", CaptureOptions(multi_kernels=True)),
+        (PRODUCTS, "layers", CaptureOptions(products="templates")),
+        (PRODUCTS, "batched", CaptureOptions(products="candidates")),
+    ],
+    ids=["multi-kernels", "templates", "candidates"],
+)
+def test_graphs(
+    cases: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]],
+    name: str,
+    options: CaptureOptions,
+    form: KernelCalls,
+) -> None:
+    """FX graphs, which choose at their first call or, in torch's own form, take the first kernel."""
+    model, args = cases[name]
+    artifact = for_this(model.cpu(), args, options=options)
+    for compiled in (
+        fx_converter.convert(artifact, FxOptions(kernel_calls=form)),
+        fx_converter.compile(artifact, FxOptions(kernel_calls=form)),
+    ):
+        compare(compiled, model, args)

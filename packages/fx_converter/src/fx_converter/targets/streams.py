@@ -46,8 +46,10 @@ def leave(variables: Mapping[str, object]) -> None:
 
 
 def enter_device(device: str) -> Entered:
-    """Makes a device the current one of its type; `exit_device` ends that. Nothing happens in a process that has no device
-    of this type, where graphs are only traced."""
+    """Makes a device the current one of its type; `exit_device` ends that. Nothing happens where graphs are traced, and in a
+    process that has no device of this type, which can do no more."""
+    if torch.compiler.is_compiling():
+        return Entered(None)
     kind, _, index = device.partition(":")
     guard = DEVICE_GUARDS.get(kind) or _module(device).device
     context = guard(int(index))
