@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import torch
 from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, HERE, Lab, Shelf, kernel
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from triton_runtime.errors import CompileError, TuningError
 from triton_runtime.tune import (
@@ -170,6 +172,16 @@ class TestTuner:
         assert Lab(seconds).tuner().choose(owner, ARGS) == BLOCKS[0]
         assert Lab({}).tuner(record=tuner.book.record).replay(owner, ARGS) == chosen
 
+    def test_descent_from_configs_that_were_measured_long(self) -> None:
+        """The listed ones differ by the limit of noise, so that they are measured in many rounds, unlike their neighbours."""
+        lab = Lab({32: 3.0, 64: 1.0151, 128: 1.0, 256: 0.5, 512: 2.0})
+        owner = kernel(*BLOCKS[:2], derive=(Derivation.COORDINATE_DESCENT,))
+        tuner = lab.tuner(options=TuneOptions(descent=True))
+        assert tuner.choose(owner, ARGS) == BLOCKS[2]
+        [entry] = tuner.book.record.entries.values()
+        taken = {key: len(entry.times[key]) for key in map(config_key, BLOCKS)}
+        assert taken[config_key(BLOCKS[0])] > 2 * taken[config_key(BLOCKS[2])]
+
     def test_arguments_survive(self) -> None:
         params = (pointer("x", Access.READWRITE), *TRITON.params[1:])
         x = torch.ones(8)
@@ -203,6 +215,66 @@ def test_timers() -> None:
     assert isinstance(timer_for(Device("cpu")), HostTimer)
     assert isinstance(timer_for(Device("cuda", 0)), StreamTimer)
     assert 0.0 <= HostTimer(Device("cpu")).seconds(lambda: None) < 1.0
+
+
+class FakeDevice:
+    """What torch has a module for: a device with a cache, whose events and writes are written down."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.Event = lambda enable_timing: FakeEvent(self.log)
+
+    def get_device_properties(self, index: int) -> object:
+        return types.SimpleNamespace(L2_cache_size=3 << 20)
+
+    def synchronize(self, index: int) -> None:
+        self.log.append("wait")
+
+
+class FakeEvent:
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    def record(self) -> None:
+        self.log.append("event")
+
+    def synchronize(self) -> None:
+        pass
+
+    def elapsed_time(self, end: FakeEvent) -> float:
+        return 2.5
+
+
+class Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it so
+    """Writes down whose bytes are zeroed."""
+
+    def __init__(self, log: list[str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # as above
+        self.log = log
+
+    def __torch_dispatch__(
+        self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # Any: torch's
+        if func is torch.ops.aten.zero_.default:
+            self.log.append(f"zero {args[0].nbytes >> 20} MiB")
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_device_is_timed_from_cold_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two events stands what is timed alone; before the first, twice the cache is overwritten. A device that was
+    idle is woken."""
+    device = FakeDevice()
+    monkeypatch.setattr(torch, "get_device_module", lambda kind: device)
+    timer = StreamTimer(Device("cpu"))
+    for woken in (True, False):
+        device.log.clear()
+        with Writes(device.log):
+            seconds = timer.seconds(lambda: device.log.append("run"), lambda: device.log.append("before"))
+        assert seconds == 0.0025
+        assert device.log[0] == "before"
+        assert device.log[-4:] == ["zero 6 MiB", "event", "run", "event"]
+        assert ("wait" in device.log) is woken
+        assert woken or len(device.log) == 5
 
 
 RANK = """

@@ -13,8 +13,8 @@ NOISE = 0.015
 """Relative differences that decide nothing, unless told otherwise: times of one kernel in two runs differ by as much."""
 _SURE = 2.0
 """Differences of this many standard errors are believed."""
-_ENOUGH = 0.5
-"""A candidate may win with half as many times as the one that has most: fewer means that it was dropped early."""
+_ENOUGH, _MANY = 0.5, 12
+"""A candidate may win with half as many times as the one that has most, or with 12: fewer mean that it was dropped early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,9 @@ def decide(times: Mapping[str, Sequence[float]], order: Sequence[str], *, noise:
     measured = {key: times[key] for key in order if times.get(key)}
     if not measured:
         raise ValueError("no candidate was measured")
-    most = max(map(len, measured.values()))
+    enough = min(_MANY, _ENOUGH * max(map(len, measured.values())))
     means = {key: middle_mean(values) for key, values in measured.items()}
-    able = [key for key, values in measured.items() if len(values) >= _ENOUGH * most]
+    able = [key for key, values in measured.items() if len(values) >= enough]
     best = min(able, key=lambda key: means[key])  # the first of equals: `able` is in the stable order
     tied = tuple(key for key in able if _equal(measured[key], measured[best], noise))
     return Decision(winner=tied[0], best=best, tied=tied, means=means)

@@ -104,8 +104,6 @@ def measure(
             times[key].append(timer.seconds(candidates[key], before))
         if options.trial <= round_ + 1 <= options.rounds:
             left = _rivals({key: times[key] for key in left}, options.loser)
-            if len(left) == 1:
-                break
     return times
 
 
