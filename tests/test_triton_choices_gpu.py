@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._inductor import config
 from torch.nn.attention.flex_attention import flex_attention
 from torch.utils import _pytree as pytree
 
@@ -141,6 +142,26 @@ def test_templates(name: str) -> None:
     assert any(isinstance(k, TritonKernel) and k.heuristic == "template" for k in artifact.program.kernels)
     for choose in (first, smallest):
         compare(running(artifact, TritonOptions(choose=choose)), model, args)
+
+
+@pytest.mark.skipif(
+    torch.cuda.is_available() and torch.cuda.get_device_capability() < (9, 0),
+    reason="upstream has templates with descriptors for GPUs from sm_90 on",
+)
+@pytest.mark.parametrize("store", [False, True])
+def test_templates_with_descriptors(store: bool) -> None:
+    """The template without them, and the one with them."""
+    args = (torch.randn(256, 128).bfloat16(), torch.randn(128, 512).bfloat16())
+    with config.patch(
+        {"triton.enable_persistent_tma_matmul": True, "triton.enable_template_tma_store": store}
+    ):
+        artifact = for_this(Product(), args, options=CaptureOptions(products="templates"))
+    kernels = [k for k in artifact.program.kernels if isinstance(k, TritonKernel)]
+    assert ["make_tensor_descriptor" in k.source for k in kernels] == [False, True]
+    for force in (0, 1):
+        choice = ChoiceOptions(force=force, stored=False)
+        for choose in (first, smallest):
+            compare(running(artifact, TritonOptions(choice=choice, choose=choose)), Product(), args)
 
 
 def test_tuned_templates() -> None:

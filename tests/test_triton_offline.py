@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch._inductor import config as inductor_config
 
 from inductor_frontend import CaptureOptions, capture
 from tests import zoo
@@ -46,3 +47,19 @@ def test_templates_compile(model: nn.Module, x: torch.Tensor, tmp_path: Path) ->
         for config in (kernel.configs[0], kernel.configs[-1]):
             job = make_job(kernel, config, program.target, str(tmp_path))
             assert b"\x7fELF" in compile_job(job.to_bytes())
+
+
+@pytest.mark.parametrize("store", [False, True])
+def test_templates_with_descriptors_compile(store: bool, tmp_path: Path) -> None:
+    """Loads, and stores, through descriptors that the kernel makes."""
+    given = {"triton.enable_persistent_tma_matmul": True, "triton.enable_template_tma_store": store}
+    x, y = torch.randn(256, 128).bfloat16(), torch.randn(128, 256).bfloat16()
+    with inductor_config.patch(given):
+        options = CaptureOptions(products="templates")
+        program = capture(lambda x, y: (x @ y).relu(), (x, y), target="cuda:sm_90", options=options).program
+    [kernel] = (
+        k for k in program.kernels if isinstance(k, TritonKernel) and "make_tensor_descriptor" in k.source
+    )
+    for kind in (kernel.configs[0], kernel.configs[-1]):
+        job = make_job(kernel, kind, program.target, str(tmp_path))
+        assert b"\x7fELF" in compile_job(job.to_bytes())

@@ -10,6 +10,7 @@ from unittest import mock
 import pytest
 import torch
 from torch import nn
+from torch._inductor import config as inductor_config
 from torch._inductor.select_algorithm import AlgorithmSelectorCache, autotune_select_algorithm
 from torch._inductor.virtualized import V
 from torch.nn.attention.flex_attention import flex_attention
@@ -36,6 +37,10 @@ Model = Callable[..., Any]  # Any: what models return
 
 def offline(model: Model, *args: torch.Tensor, **given: Any) -> Program:  # Any: capture's options
     return capture(model, args, **{"target": "cuda:sm_90", "options": TEMPLATES, **given}).program
+
+
+def descriptor_options(store: bool) -> dict[str, Any]:
+    return {"triton.enable_persistent_tma_matmul": True, "triton.enable_template_tma_store": store}
 
 
 def templates(program: Program) -> list[TritonKernel]:
@@ -114,7 +119,7 @@ class TestProducts:
         def kernel(*args: str, grid: tuple[int, ...] = (1, 1, 1)) -> Any:  # Any: as far as it is looked at
             return SimpleNamespace(
                 kernel_name="triton_tem_0",
-                args=SimpleNamespace(python_argdefs=lambda: ([], [*args], [], [])),
+                args=SimpleNamespace(python_argdefs=lambda: ([], [*args], [], []), workspace_args=[]),
                 additional_call_args_and_types=lambda: (grid, ()),
             )
 
@@ -141,6 +146,34 @@ class TestProducts:
         before = AlgorithmSelectorCache.__call__
         offline(lambda x, y: x @ y, torch.randn(64, 64), torch.randn(64, 64))
         assert AlgorithmSelectorCache.__call__ is before
+
+
+class TestDescriptors:
+    """Templates that load, and perhaps store, through tensor descriptors: they have scratch memory, others have not."""
+
+    @pytest.mark.parametrize("store", [False, True])
+    def test_both_templates(self, store: bool) -> None:
+        with inductor_config.patch(descriptor_options(store)):
+            x, y = torch.randn(256, 128).bfloat16(), torch.randn(128, 256).bfloat16()
+            program = offline(lambda x, y: (x @ y).relu(), x, y)
+        plain, described = templates(program)
+        assert "make_tensor_descriptor" not in plain.source
+        assert described.source.count("make_tensor_descriptor") == 2 + store
+        assert set(accesses(described)) - set(accesses(plain)) == {"ws_ptr"}
+        (multi,) = (k for k in program.kernels if isinstance(k, MultiKernel))
+        assert multi.choice is Choice.MEASURE
+        assert [v.args for v in multi.variants] == [(0, 1, 2), (0, 1, 2, 3)]
+        (launch,) = (op for op in program.main.body if isinstance(op, Launch))
+        assert [a.name for a in launch.args if isinstance(a, Value)][-1].startswith("workspace")
+        text = print_program(program)
+        assert parse_program(text) == program
+
+    def test_beside_an_operator(self) -> None:
+        with inductor_config.patch(descriptor_options(store=False)):
+            x, y = torch.randn(256, 128).bfloat16(), torch.randn(128, 256).bfloat16()
+            program = offline(lambda x, y: x @ y, x, y, options=CaptureOptions(products="candidates"))
+        (multi,) = (k for k in program.kernels if isinstance(k, MultiKernel))
+        assert [v.args for v in multi.variants] == [(0, 1, 2), (0, 1, 2), (0, 1, 2, 3)]
 
 
 class TestSizes:

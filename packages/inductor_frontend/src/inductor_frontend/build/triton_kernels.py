@@ -134,8 +134,12 @@ class TritonKernels:
         end = len(event.args) - (0 if operator is None else operator.tensors)
         shared = end - multi.own * len(multi.kernels)
         chosen = self._chosen_definitions(multi)
+        every = tuple(range(shared))
         taken = [
-            (*range(shared), *(shared + i * multi.own + j for i in members for j in range(multi.own)))
+            (
+                *(multi.takes[members[0]] if multi.takes else every),
+                *(shared + i * multi.own + j for i in members for j in range(multi.own)),
+            )
             for _, members in chosen
         ]
         given = [{t[p] for p in d.positions} for (d, _), t in zip(chosen, taken, strict=True)]

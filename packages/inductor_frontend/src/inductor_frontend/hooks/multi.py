@@ -30,13 +30,14 @@ class RecordingMultiKernels(MultiKernelState):
         self,
         kernels: Sequence[Any],
         hints: Sequence[int | None],
+        takes: Sequence[Sequence[int]],
         own: int,
         operator: OperatorChoice | None = None,
     ) -> str:
-        """The same for instances of a template, each of which has as many as `own` numbers of its grid, and perhaps a
-        size that it was made for; and for an operator besides."""
+        """The same for instances of a template, each of which takes some of the arguments, has as many as `own` numbers of
+        its grid, and perhaps a size that it was made for; and for an operator besides."""
         names = tuple(k.kernel_name for k in kernels)
-        return self._named(DefineMulti("", names, own, tuple(hints), operator))
+        return self._named(DefineMulti("", names, own, tuple(hints), operator, tuple(map(tuple, takes))))
 
     def _named(self, unnamed: DefineMulti) -> str:
         key = (unnamed.kernels, repr(unnamed.operator))

@@ -121,7 +121,6 @@ def _codegen_choices(
     for choice in node.choices:
         kernel, render = choice.get_make_kernel_render()(node, hint_override=choice.hint_override)
         kernels.append(scheduling._codegen_single_template(kernel, render, template, epilogue, prologue))
-    MultiKernel.merge_workspaces_inplace(kernels)  # type: ignore[no-untyped-call]  # upstream's
     call_choices(kernels, [c.hint_override for c in node.choices], node.extern)
     V.graph.removed_buffers |= OrderedSet.intersection(*[k.removed_buffers for k in kernels])
     V.graph.inplaced_to_remove |= OrderedSet.intersection(*[k.inplaced_to_remove for k in kernels])
@@ -133,6 +132,8 @@ def call_choices(kernels: list[Any], hints: list[int | None], extern: Any = None
     is no expression."""
     wrapper: Any = V.graph.wrapper_code
     grids = [kernel.additional_call_args_and_types()[0] for kernel in kernels]
+    scratch = [bool(kernel.args.workspace_args) for kernel in kernels]
+    MultiKernel.merge_workspaces_inplace(kernels)  # type: ignore[no-untyped-call]  # upstream's
     args = [kernel.args.python_argdefs()[1] for kernel in kernels]
     name = kernels[0].kernel_name
     if not all(grids) or any(a != args[0] for a in args):
@@ -141,9 +142,12 @@ def call_choices(kernels: list[Any], hints: list[int | None], extern: Any = None
             f"the instances of template kernel {name} take different arguments, or have a grid that only Python computes",
             hint='capture with CaptureOptions(products="extern")',
         )
+    workspaces = {w.outer_name for w in kernels[0].args.workspace_args}
+    plain = [i for i, arg in enumerate(args[0]) if arg not in workspaces]
+    takes = [range(len(args[0])) if with_scratch else plain for with_scratch in scratch]
     operator = None if extern is None else operator_choice(extern)
     tensors = () if extern is None else extern.input_nodes
-    multi = wrapper.multi_kernel_state.define_templates(kernels, hints, len(grids[0]), operator)
+    multi = wrapper.multi_kernel_state.define_templates(kernels, hints, takes, len(grids[0]), operator)
     for workspace in kernels[0].args.workspace_args:
         wrapper.generate_workspace_allocation(workspace)
     wrapper.generate_kernel_call(multi, [*args[0], *(size for grid in grids for size in grid), *tensors])
