@@ -131,3 +131,34 @@ def test_symbols_of_the_closure_are_inputs_of_all_branches(form: KernelCalls) ->
     assert [str(a) for a in operator(module).args[3]] == ["s0", "n"]  # type: ignore[union-attr]  # a tuple of nodes
     x = torch.randn(4)
     assert_same(module(torch.tensor(0), x, 7), (torch.tensor(8), x * 4))
+
+
+@both_forms
+def test_numbers_are_carried_and_returned(form: KernelCalls) -> None:
+    """What a loop carries under no symbol has none of the program's; what comes out has its own."""
+    text = (
+        ADD
+        + "func @main(%n: int, %x: f32[4]) {\n  %k, %y = while @test do @body carried(%n, %x) : int, f32[4]\n"
+    )
+    text += "  define u0 = item(%k)\n  %z = alloc f32[u0] zero(call)\n  return u0*2, %y, %z\n}\n"
+    text += "func @test(%n: int, %x: f32[4]) {\n  define s0 = item(%n)\n  return s0 < 5\n}\n"
+    text += "func @body(%n: int, %x: f32[4]) {\n  define s0 = item(%n)\n"
+    text += "  %y = call aten::add.Tensor(%x, %x) : f32[4]\n  return s0 + 1, %y\n}\n"
+    module = graph(text, form)
+    vals = {n.name: str(n.meta["val"]) for n in module.graph.nodes}
+    assert vals["n"] not in ("s0", "s1", "u0")
+    assert (vals["k"], vals["mul"]) == ("u0", "2*u0")
+    x = torch.randn(4)
+    assert_same(module(2, x), (10, x * 8, torch.zeros(5)))
+    assert_same(module(9, x), (18, x, torch.zeros(9)))
+
+
+@both_forms
+def test_branches_return_numbers(form: KernelCalls) -> None:
+    text = "func @main(%p: bool[], %n: int) {\n  define s0 = item(%n)\n"
+    text += "  %a = cond %p then @one else @two (s0) : int\n  define u0 = item(%a)\n  return u0 // 2\n}\n"
+    text += "func @one(%n: int) {\n  define s0 = item(%n)\n  return s0 + 1\n}\n"
+    text += "func @two(%n: int) {\n  define s0 = item(%n)\n  return s0 * 2\n}\n"
+    module = graph(text, form)
+    assert module(torch.tensor(True), 6) == (3,)
+    assert module(torch.tensor(False), 6) == (6,)

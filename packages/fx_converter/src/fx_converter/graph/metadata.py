@@ -105,13 +105,15 @@ class FakeValues:
         """A number that only a run can tell, under no name of the program's."""
         env = self.mode.shape_env
         assert env is not None
-        match kind:
-            case SymKind.INT:
-                return env.create_unbacked_symint()
-            case SymKind.FLOAT:
-                return env.create_unbacked_symfloat()
-            case SymKind.BOOL:
-                return env.create_unbacked_symbool()
+        make: Mapping[SymKind, Callable[[], Any]] = {
+            SymKind.INT: env.create_unbacked_symint,
+            SymKind.FLOAT: env.create_unbacked_symfloat,
+            SymKind.BOOL: env.create_unbacked_symbool,
+        }
+        made = make[kind]()
+        while {str(s) for s in made.node.expr.free_symbols} & self._declared.keys():
+            made = make[kind]()
+        return made
 
     # --- tensors
 
