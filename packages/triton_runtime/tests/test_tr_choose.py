@@ -199,13 +199,38 @@ class TestStored:
         Bench(looped=3.0, persistent=1.0, split=2.0).launch(store=shelf, stored=False)(*args())
         assert not shelf
 
-    def test_other_kernels_are_another_entry(self) -> None:
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"source": "evict_first"},
+            {"configs": (config(128),)},
+            {"options": (("maxnreg", 64),)},
+            {"constants": (("mode", 1),)},
+        ],
+        ids=["source", "configs", "options", "constants"],
+    )
+    def test_other_kernels_are_another_entry(self, changes: dict[str, Any]) -> None:  # Any: any fields
         shelf = Shelf()
         bench = Bench(looped=3.0, persistent=1.0, split=2.0)
-        for sources in (KERNELS, {**KERNELS, "split": dataclasses.replace(SPLIT, source="evict_first")}):
+        for kernels in (KERNELS, {**KERNELS, "split": dataclasses.replace(SPLIT, **changes)}):
             loaded = {name: bench.load(name) for name in KERNELS}
-            MultiLaunch(MULTI, sources, loaded, bench.clock, Book(HERE), shelf)(*args())
+            MultiLaunch(MULTI, kernels, loaded, bench.clock, Book(HERE), shelf)(*args())
         assert len(shelf) == 2
+
+    def test_other_choices_of_the_same_kernels_are_other_entries(self) -> None:
+        """In another order, or made for other sizes; another name makes none."""
+        looped, persistent, split = MULTI.variants
+        hinted = dataclasses.replace(looped, hints=((8,), (8,)))
+        shelf = Shelf()
+        for variants in (
+            (looped, persistent, split),
+            (persistent, looped, split),
+            (hinted, persistent, split),
+        ):
+            for name in ("multi", "another"):
+                kernel = dataclasses.replace(MULTI, name=name, variants=variants)
+                Bench(looped=3.0, persistent=1.0, split=2.0).launch(kernel, store=shelf)(*args())
+        assert len(shelf) == 3
 
 
 class TestTogether:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import py_wrapper
 from py_wrapper import TORCH_MACHINE
 from triton_runtime import TritonOptions, TritonRuntime
+from triton_runtime.choose import ChoiceOptions
 from triton_runtime.errors import TuningError
 from triton_runtime.programs import replay_artifact
 from triton_runtime.settings import read_settings
@@ -159,6 +160,19 @@ def test_what_a_record_says() -> None:
         {"BLOCK": 32},
     ]
     assert "launch @second(%a, %at, %b, s0)" in print_program(chosen.program)
+
+
+def test_what_the_options_call_noise_decides_nothing() -> None:
+    """The second config and the second kernel take half as long as the first."""
+    for configs, kernels, names, block in ((0.9, 0.9, ["first", "second"], 32), (1.1, 1.1, ["first"], 64)):
+        options = TritonOptions(
+            record=entries(), tune=TuneOptions(noise=configs), choice=ChoiceOptions(noise=kernels)
+        )
+        chosen = TritonRuntime(options=options).tune(artifact()).program.kernels
+        assert [k.name for k in chosen] == names
+        assert [k.configs[0].meta for k in chosen if isinstance(k, TritonKernel)] == [
+            (("BLOCK", block),)
+        ] * len(names)
 
 
 def test_what_an_artifact_carries_stays_with_its_kernels() -> None:

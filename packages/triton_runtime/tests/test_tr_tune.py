@@ -279,6 +279,7 @@ def test_a_device_is_timed_from_cold_caches(monkeypatch: pytest.MonkeyPatch) -> 
 
 RANK = """
 import sys, torch.distributed as dist
+from packages.triton_runtime.tests.test_tr_choose import Bench, args
 from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, Lab, kernel
 from triton_runtime.tune import config_key, gather_over
 rank = int(sys.argv[1])
@@ -287,11 +288,16 @@ dist.init_process_group("gloo", init_method=f"file://{sys.argv[2]}", rank=rank, 
 seconds = {64: 1.0 + (rank == 0), 128: 1.1 + (rank == 1), 256: 1.1 + 0.01 * rank}
 tuner = Lab(seconds).tuner(gather=gather_over())
 print(config_key(tuner.choose(kernel(*BLOCKS), ARGS)))
+of_kernels = Bench(looped=1.0 + (rank == 0), persistent=1.1 + (rank == 1), split=1.1 + 0.01 * rank)
+multi = of_kernels.launch(gather=gather_over())
+multi(*args())
+print(multi.chosen)
 dist.destroy_process_group()
 """
 
 
 def test_processes_agree(tmp_path: Path) -> None:
+    """On a config and on one of several kernels."""
     root = Path(__file__).parents[3]
     ranks = [
         subprocess.Popen(
@@ -310,4 +316,6 @@ def test_processes_agree(tmp_path: Path) -> None:
             rank.wait()
     assert [rank.returncode for rank in ranks] == [0] * 4
     assert len(set(chosen)) == 1
-    assert chosen[0] in {config_key(c) for c in BLOCKS}
+    config, multi = chosen[0].split("\n")
+    assert config in {config_key(c) for c in BLOCKS}
+    assert multi in {"0", "1", "2"}

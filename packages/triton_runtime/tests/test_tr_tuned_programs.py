@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,40 @@ def test_configs_are_tuned_at_the_first_launch(tmp_path: Path) -> None:
         chosen.append(tuned.config)
     assert chosen[0] == chosen[1]
     assert chosen[0] in TRITON.configs
+
+
+class Told:
+    """A timer that says of each candidate, in the order of their first runs, how long it takes."""
+
+    def __init__(self, *seconds: float) -> None:
+        self.seconds_of: dict[int, float] = {}
+        self.left = [*seconds]
+
+    def seconds(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> float:
+        if before is not None:
+            before()
+        run()
+        if id(run) not in self.seconds_of:
+            self.seconds_of[id(run)] = self.left.pop(0)
+        return self.seconds_of[id(run)]
+
+
+def test_a_given_timer_measures_instead_of_the_devices(tmp_path: Path) -> None:
+    for i, seconds in enumerate(((1.0, 2.0), (2.0, 1.0))):
+        timer = Told(*seconds)
+        one = runtime(tmp_path / f"configs {i}", tune=TuneOptions(measure=QUICK), timer=timer)
+        tuned = one.load(TRITON, Target())
+        check(tuned)
+        assert not timer.left
+        [entry] = one.record.entries.values()
+        assert sorted({t for times in entry.times.values() for t in times}) == [10**9, 2 * 10**9]
+        multi, kernels = variants()
+        picks: list[Pick] = []
+        choice = ChoiceOptions(rounds=QUICK, picked=picks.append)
+        another = runtime(tmp_path / f"kernels {i}", choice=choice, timer=Told(*seconds))
+        check(another.load_all([*kernels, multi], Target())["relu"])
+        assert sorted(m for m in picks[0].means if m is not None) == [1.0, 2.0]
+        assert picks[0].means[picks[0].index] == 1.0
 
 
 def test_without_tuning_the_first_config_is_taken(tmp_path: Path) -> None:

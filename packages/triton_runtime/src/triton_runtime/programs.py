@@ -43,9 +43,23 @@ from wrapper_ir.registry import kernel_runtime
 if TYPE_CHECKING:
     from triton_runtime.runtime import TritonRuntime
 
-__all__ = ["replay_artifact", "tune_artifact"]
+__all__ = ["Noise", "replay_artifact", "tune_artifact"]
 
 # Any in this file: a machine's tensors.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """Relative differences that decide nothing: among configs, and among the kernels of a multi-kernel."""
+
+    configs: float = NOISE
+    kernels: float = NOISE
+
+
+def _noise(runtime: TritonRuntime) -> Noise:
+    """What a runtime's options say."""
+    tune = runtime.options.tune or TuneOptions()
+    return Noise(configs=tune.noise, kernels=runtime.options.choice.noise)
 
 
 def tune_artifact(
@@ -68,7 +82,7 @@ def tune_artifact(
     """
     known = runtime.options.record.merged(record_of(artifact), *map(record_of, records))
     if machine is None:
-        return replay_artifact(artifact, known, given=given)
+        return replay_artifact(artifact, known, given=given, noise=_noise(runtime))
     tuner = _tuner(runtime, known)
     carrying = tuner.with_binaries(artifact.binaries)
     options = InterpOptions(
@@ -90,7 +104,7 @@ def tune_artifact(
         except (WirError, TritonRuntimeError, RuntimeError) as error:
             _warn(one, str(error))
     where = runtime.options.where or place_of(artifact.program.target.device)
-    return replay_artifact(artifact, tuner.record, where=where, given=given)
+    return replay_artifact(artifact, tuner.record, where=where, given=given, noise=_noise(runtime))
 
 
 def _run_through(interpreter: Interpreter[Any], inputs: list[Any]) -> dict[str, int]:
@@ -133,18 +147,18 @@ def replay_artifact(
     *,
     where: Where | None = None,
     given: Mapping[str, int] | None = None,
-    noise: float = NOISE,
+    noise: Noise | None = None,
 ) -> Artifact:
     """The artifact with the choices that `record` leads to, and with the record. Needs no device: choices follow from the
     record, the program and `given` alone.
 
-    `where`: the device and compiler whose times count; None: those of the record. Raises TuningError TR605 where these
-    are several.
+    `where`: the device and compiler whose times count; None: those of the record. `noise`: what decides nothing; None: as
+    where no options say. Raises TuningError TR605 where these are several.
     """
     where = where or _only(record)
     if where is None:
         return artifact
-    choices = _Choices(artifact, record, where, noise, tuning_programs(artifact.program, given))
+    choices = _Choices(artifact, record, where, noise or Noise(), tuning_programs(artifact.program, given))
     program = with_choices(artifact.program, choices.configs(), choices.variants())
     binaries = _still_wanted(artifact, program)
     return with_record(dataclasses.replace(artifact, program=program, binaries=binaries), record)
@@ -178,7 +192,7 @@ class _Choices:
     artifact: Artifact
     record: TuningRecord
     where: Where
-    noise: float
+    noise: Noise
     programs: Sequence[TuningProgram]
 
     def configs(self) -> dict[str, TritonConfig]:
@@ -209,7 +223,7 @@ class _Choices:
             if isinstance(kernel, MultiKernel) and kernel.choice is Choice.MEASURE:
                 entry = self.record.find(self._place(multi_hash(kernel, kernels)))
                 if entry is not None and entry.order == variant_keys(kernel) and any(entry.times.values()):
-                    found[kernel.name] = int(entry.decision(self.noise).winner)
+                    found[kernel.name] = int(entry.decision(self.noise.kernels).winner)
         return found
 
     def _entries(self, kernel: TritonKernel) -> Iterator[tuple[TuningProgram, Entry]]:
@@ -221,7 +235,7 @@ class _Choices:
                     yield one, entry
 
     def _weighed(self, entry: Entry, one: TuningProgram) -> tuple[float, str]:
-        decision = entry.decision(self.noise)
+        decision = entry.decision(self.noise.configs)
         return one.count * decision.means[decision.best], decision.winner
 
     def _place(self, kernel: str, numbers: Sequence[float] = ()) -> Place:
