@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -10,12 +12,16 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+import fx_converter
 import inductor_frontend
+from fx_converter import FxOptions
+from fx_converter.options import KernelCalls
 from tests.compare import assert_same, clone_tree
 from tests.control_cases import CASES
 from tests.control_ops import eager, said, upstream
 from tests.control_training import TRAINED
 from wrapper_ir import parse_program, print_program, run_pipeline
+from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import call
 from wrapper_ir.registry import emitter, machine
 
@@ -54,6 +60,16 @@ def runs(source: str) -> list[Any]:
     return found + [pytest.param(n, False, id=f"{n}-fixed") for n in FIXED]
 
 
+def as_graphs(artifact: Artifact) -> Iterator[Run]:
+    """FX graphs in both forms: as a module that is read from a file, and as straight-line code."""
+    forms: tuple[KernelCalls, ...] = ("direct", "hop")
+    for options in (FxOptions(kernel_calls=form) for form in forms):
+        yield fx_converter.compile(artifact, options)
+        with TemporaryDirectory() as folder:
+            fx_converter.save(fx_converter.convert(artifact, options), Path(folder, "graph.wir"))
+            yield fx_converter.load(Path(folder, "graph.wir"), options)
+
+
 @pytest.mark.parametrize(("name", "dynamic"), runs("export"))
 def test_exported(name: str, dynamic: bool) -> None:
     case = CASES[name]
@@ -62,10 +78,13 @@ def test_exported(name: str, dynamic: bool) -> None:
     assert parse_program(print_program(artifact.program)) == artifact.program
     assert run_pipeline(artifact.program, "move-arguments") == artifact.program
     compiled, reference = emitter("python").compile(artifact), case.make(eager)
+    graphs = [(run, case.make(eager)) for run in as_graphs(artifact)]
     for args in case.args if dynamic else case.args[:1]:
         check(compiled, reference, args)
         # every run of the interpreter begins with the captured state
         check(lambda *a: call(artifact, machine("torch"), a), case.make(eager), args)
+        for run, unaware in graphs:
+            check(run, unaware, args)
 
 
 @pytest.mark.parametrize(("name", "dynamic"), runs("compile"))

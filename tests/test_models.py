@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
 import pytest
 import torch
+from torch import fx
 
 import fx_converter
 import inductor_frontend
@@ -15,9 +17,11 @@ import wrapper_ir
 from fx_converter.options import KernelCalls
 from py_wrapper import PyOptions
 from tests.compare import assert_same, clone_tree
+from tests.fx_values import Recorder
 from tests.zoo import ZOO, Case
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import call
+from wrapper_ir.runtime import Convention
 
 MODELS = sorted(ZOO)
 
@@ -78,10 +82,21 @@ class TestModel:
         module = fx_converter.convert(artifact, options)
         module.graph.lint()
         assert [n for n in module.graph.nodes if "val" not in n.meta] == []
+        flat = fx_converter.convert(artifact, dataclasses.replace(options, convention="flat"))
         run = fx_converter.compile(artifact, options)
         for args, kwargs in calls_of(case, dynamic):
             with torch.no_grad():
                 want = case.model(*clone_tree(args), **clone_tree(kwargs))
                 assert_same(module(*clone_tree(args), **clone_tree(kwargs)), want)
+                compare_fake_values(flat, artifact, args, kwargs)
             for _ in range(2):
                 assert_same(run(*clone_tree(args), **clone_tree(kwargs)), want)
+
+
+# Any: the arguments of any model
+def compare_fake_values(
+    module: fx.GraphModule, artifact: Artifact, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Of the nodes of a graph with what they give."""
+    convention = Convention(artifact.signature, py_wrapper.TORCH_MACHINE.caller)
+    Recorder(module).run(*convention.arguments(convention.leaves(clone_tree(args), clone_tree(kwargs))))

@@ -50,7 +50,7 @@ def call_extern(op: CallExtern, scope: FunctionScope) -> None:
     if op.result is None:
         _call(op, None, _written(op, scope), scope)
     elif isinstance(op.result.type, TupleType):
-        _call(op, op.result, _nested(op.result, scope), scope)
+        _call(op, op.result, _nested(op, op.result, scope), scope)
     else:
         _call(op, op.result, scope.fake(op.result), scope)
         _check_result(op.result, scope)
@@ -71,11 +71,16 @@ def _written(op: CallExtern, scope: FunctionScope) -> Nested:
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _nested(result: Value, scope: FunctionScope) -> Nested:
-    """A nested fake value: what later ops take out of it, and None for what nobody takes."""
+def _nested(call: CallExtern, result: Value, scope: FunctionScope) -> Nested:
+    """A nested fake value: what later ops take out of it, and None for what nobody takes. Several results are a tuple."""
     tree: Nested = None
     for op in scope.unpacks.get(result, ()):
         tree = _placed(tree, op.path, scope.fake(op.result))
+    info = scope.program.index.extern_info.get(call.target)
+    count = len(info.schema.returns) if info is not None else 0
+    if count > 1 and (tree is None or isinstance(tree, list)):
+        taken = tree or []
+        return (*taken, *[None] * (count - len(taken)))
     return tree
 
 
