@@ -296,7 +296,7 @@ def report(results: Mapping[str, Times]) -> str:
         f"medians over the rounds. Goal: {PRODUCTS}, at most {GOAL} of the host's time of {THEIR_PRODUCTS}."
     ]
     for name, times in results.items():
-        lines += ["", f"### {name}", "", f"{times.calls} calls a round.", "", table(times, "github")]
+        lines += ["", f"### {name}", "", f"Calls in a round: {times.calls}.", "", table(times, "github")]
         if PRODUCTS in times.host:
             beside = ratio(times.host, PRODUCTS, THEIR_PRODUCTS)
             lines += ["", f"With Triton products on both sides: {beside:.2f} of the host's time."]
