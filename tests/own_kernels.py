@@ -15,12 +15,13 @@ import triton.language as tl
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-__all__ = ["KINDS", "Kind"]
+__all__ = ["ITEMS", "KINDS", "Kind"]
 
-# Any: Triton's decorators and kernels have no types.
+# Any: Triton's decorators and kernels have no types, nor has this check; a number of a tensor is a symbol in a trace.
 jit: Any = triton.jit
 heuristics: Any = triton.heuristics
 autotune: Any = triton.autotune
+check: Any = torch._check
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +142,45 @@ KINDS = {
     "descriptors": Kind(with_descriptors, lambda x: 2 * x + 1),
     "descriptors_of_the_device": Kind(with_descriptors_of_the_device, lambda x: 2 * x + 1),
 }
+
+
+def argument_from_a_tensor(x: Tensor, count: Tensor) -> Tensor:
+    n: Any = count.item()
+    check(n <= x.numel())
+    out = torch.zeros_like(x)
+    double[(triton.cdiv(x.numel(), 64),)](x, out, n, BLOCK=64)
+    return out
+
+
+def grid_from_a_tensor(x: Tensor, count: Tensor) -> Tensor:
+    n: Any = (count * 2).item() // 2
+    check(n >= 0)
+    check(n <= x.numel())
+    out = torch.zeros_like(x)
+    double[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, out, n, BLOCK=32)
+    return torch.add(out, n)
+
+
+def generated_from_a_tensor(x: Tensor, count: Tensor) -> tuple[Tensor, ...]:
+    """Upstream's own kernels: a number among their arguments, and the size of what they make."""
+    n: Any = count.item()
+    check(n >= 0)
+    check(n <= x.numel())
+    factor: Any = (count / 4).item()
+    return x * n + factor, torch.arange(n, device=x.device) * 2.5
+
+
+def _first(x: Tensor, count: Tensor) -> Tensor:
+    kept = torch.arange(x.numel(), device=x.device).reshape(x.shape) < count
+    return torch.where(kept, 2 * x, 0)
+
+
+ITEMS = {
+    "argument": Kind(argument_from_a_tensor, _first),
+    "grid": Kind(grid_from_a_tensor, lambda x, count: _first(x, count) + count),
+    "generated": Kind(
+        generated_from_a_tensor,
+        lambda x, count: (x * count + count / 4, torch.arange(int(count), device=x.device) * 2.5),
+    ),
+}
+"""Launches that are given numbers which a tensor holds."""

@@ -13,14 +13,16 @@ import py_wrapper
 from inductor_frontend import CaptureOptions, ConversionError, capture
 from py_wrapper import TORCH_MACHINE
 from wrapper_ir import parse_program, print_program
+from wrapper_ir.expr import Expr
 from wrapper_ir.interp import call
 from wrapper_ir.kernels import Access, ParamKind, TritonKernel
+from wrapper_ir.ops import Launch
 
 pytest.importorskip("triton", reason="the kernels are Triton's")
 
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from tests.own_kernels import KINDS, described, double
+from tests.own_kernels import ITEMS, KINDS, described, double
 from triton_runtime.compile import compile_job, make_job
 
 SIZES = [(64, 96), (50, 20), (40, 32)]
@@ -78,6 +80,33 @@ def test_heuristics_become_constants() -> None:
     ]
 
 
+COUNTS = [40, 1, 1000]
+
+
+@pytest.mark.parametrize("kind", ITEMS)
+def test_numbers_that_a_tensor_holds(kind: str, tmp_path: Path) -> None:
+    """Each call reads them anew, also those that are 1 or multiples of 16, which kernels may rely on."""
+    x = example((50, 20))
+    options = CaptureOptions(cpu_kernels="triton")
+    artifact = capture(ITEMS[kind].model, (x, torch.tensor(500)), options=options)
+    compiled = py_wrapper.compile(artifact)
+    for count in COUNTS:
+        args = (x, torch.tensor(count))
+        close(call(artifact, TORCH_MACHINE, args), ITEMS[kind].expected(*args))
+        close(compiled(*args), ITEMS[kind].expected(*args))
+    program = capture(ITEMS[kind].model, (x, torch.tensor(500)), target="cuda:sm_90").program
+    assert parse_program(print_program(program)) == program
+    launches = [op for op in program.main.body if isinstance(op, Launch)]
+    given = {
+        s for op in launches for e in (*op.args, *op.grid) if isinstance(e, Expr) for s in e.free_symbols
+    }
+    assert any(s.startswith(("u", "zuf")) for s in given), "no launch is given what was read"
+    for kernel in program.kernels:
+        assert isinstance(kernel, TritonKernel)
+        job = make_job(kernel, kernel.configs[-1], program.target, str(tmp_path))
+        assert b"\x7fELF" in compile_job(job.to_bytes())
+
+
 def test_a_part_of_a_tensor_is_refused() -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         out = torch.empty_like(x)
@@ -113,3 +142,16 @@ def test_on_a_device(kind: str) -> None:
         artifact = capture(KINDS[kind].model, (x,), target=f"cuda:sm_{major}{minor}")
         there = x.cuda()
         close(py_wrapper.compile(artifact)(there), KINDS[kind].expected(there))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="kernels run on a CUDA device, and there is none")
+@pytest.mark.parametrize("kind", ITEMS)
+def test_numbers_of_a_tensor_on_a_device(kind: str) -> None:
+    major, minor = torch.cuda.get_device_capability()
+    x = example((50, 20))
+    artifact = capture(ITEMS[kind].model, (x, torch.tensor(500)), target=f"cuda:sm_{major}{minor}")
+    compiled, there = py_wrapper.compile(artifact), x.cuda()
+    for count in COUNTS:
+        args = (there, torch.tensor(count, device="cuda"))
+        close(compiled(*args), ITEMS[kind].expected(*args))
