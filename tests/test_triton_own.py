@@ -3,14 +3,16 @@ device, against torch's operators."""
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch._higher_order_ops import triton_kernel_wrap
 
 import py_wrapper
-from inductor_frontend import CaptureOptions, ConversionError, capture
+from inductor_frontend import CaptureOptions, ConversionError, HookError, capture
 from py_wrapper import TORCH_MACHINE
 from wrapper_ir import parse_program, print_program
 from wrapper_ir.expr import Expr
@@ -117,6 +119,29 @@ def test_a_part_of_a_tensor_is_refused() -> None:
     with pytest.raises(ConversionError, match="descriptor x is not") as caught:
         capture(model, (example(SIZES[0]),), target="cuda:sm_90")
     assert caught.value.code == "FE303"
+
+
+def test_descriptors_of_old_are_refused() -> None:
+    """Triton makes no such descriptors any more; a graph from elsewhere may still name them."""
+    assert importlib.util.find_spec("triton.tools.experimental_descriptor") is None
+    table = triton_kernel_wrap.kernel_side_table
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        block = triton_kernel_wrap.create_tma_experimental_metadata([64, 96], [32, 16], x.element_size())
+        triton_kernel_wrap.triton_kernel_wrapper_mutation(
+            kernel_idx=table.add_kernel(described),
+            constant_args_idx=table.add_constant_args({"ROWS": 32, "COLUMNS": 16}),
+            grid=[(2, 6, 1)],
+            tma_descriptor_metadata={"x": block, "out": block},
+            kwargs={"x": x, "out": out},
+        )
+        return out
+
+    with pytest.raises(HookError, match="TMADescriptorExperimental") as caught:
+        capture(model, (example((64, 96)),), target="cuda:sm_90")
+    assert caught.value.code == "FE203"
+    assert "use TensorDescriptor" in caught.value.hint
 
 
 def test_tensors_in_tuples_are_refused() -> None:

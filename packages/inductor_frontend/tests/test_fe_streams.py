@@ -13,9 +13,12 @@ import torch
 import inductor_frontend
 import py_wrapper
 import wrapper_ir
-from inductor_frontend import CaptureOptions
+from inductor_frontend import CaptureOptions, frontend
 from inductor_frontend._compat import ORDERS_STREAMS
+from inductor_frontend.backend import graph as backend_graph
 from inductor_frontend.backend.streams import between_streams
+from inductor_frontend.build import GraphProgram, build_program
+from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.outer_streams import OuterStreams
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError, WirError
@@ -224,12 +227,35 @@ def test_torch_is_as_before() -> None:
     assert (torch.cuda.Stream, torch.cuda.Stream.wait_stream, torch.cuda.StreamContext.__enter__) == before
 
 
+def test_what_a_graph_has_to_do_with_its_caller() -> None:
+    """Its streams and events by upstream's numbers; and that it is not stored, where nobody knows the numbers."""
+    built: list[GraphProgram] = []
+
+    def keeping(*args: Any) -> GraphProgram:
+        built.append(build_program(*args))
+        return built[-1]
+
+    with mock.patch.object(frontend, "build_program", keeping):
+        artifact = captured(beside)
+        captured(lambda x, w: x + w)
+    assert [program.outer for program in built] == [
+        OuterStreams(streams=(1,), recorded=(0,)),
+        OuterStreams(),
+    ]
+    graph = CompiledGraph(
+        artifact=artifact, inputs=2, positions=(0, 1), strides=(), guards=(), outer=built[0].outer
+    )
+    store = mock.Mock()
+    assert not backend_graph._store(store, "key", graph)
+    assert not store.mock_calls
+
+
 def test_a_graph_between_the_streams_of_its_caller() -> None:
     log = mock.Mock()
     streams = {1: log.stream, 2: log.other, 3: log.event, 4: log.outside}
     with mock.patch("torch._dynamo.graph_bytecode_inputs.get_external_object_by_index", streams.__getitem__):
         call = between_streams(log.run, OuterStreams(streams=(1, 2), recorded=(3,), awaited=(4,)))
-    with mock.patch.object(torch.accelerator, "current_stream", return_value=log.current):
+    with mock.patch.object(torch.cuda, "current_stream", return_value=log.current):
         call([7])
     assert log.mock_calls == [
         mock.call.current.wait_stream(log.stream),

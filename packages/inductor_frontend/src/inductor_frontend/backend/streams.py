@@ -25,7 +25,7 @@ def between_streams(run: Boxed, outer: OuterStreams) -> Boxed:
     from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
 
     def call(args: list[Any]) -> Sequence[Any]:
-        current = torch.accelerator.current_stream()
+        current = torch.cuda.current_stream()  # torch.cuda's events take only its own streams
         streams = [get_external_object_by_index(n) for n in outer.streams]
         for stream in streams:
             current.wait_stream(stream)

@@ -85,6 +85,14 @@ HANDLERS: dict[type[ir.ExternKernel], Handler] = {
 }
 
 
+_OUTSIDE = "keep this operator outside the captured part, or write it in terms of supported operators"
+_INSTEAD: dict[type[ir.ExternKernel], str] = {
+    ir.TMADescriptorExperimental: "triton has no such descriptors any more (create_1d_tma_descriptor, "
+    "create_2d_tma_descriptor): use TensorDescriptor of triton.tools.tensor_descriptor",
+}
+"""What to do about classes that capture refuses, where that is known."""
+
+
 def handler_of(cls: type[ir.ExternKernel]) -> Handler | None:
     """The handler of a node class: its own or the nearest base's, but never past a class that generates code its
     own way. None for a class that capture does not know."""
@@ -106,7 +114,7 @@ def call_node(scope: Scope, event: CallNode) -> None:
         raise HookError(
             "FE203",
             f"extern node class {type(node).__name__} is not captured{place}",
-            hint="keep this operator outside the captured part, or write it in terms of supported operators",
+            hint=_INSTEAD.get(type(node), _OUTSIDE),
         )
     try:
         handler(scope, node)
