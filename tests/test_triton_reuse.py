@@ -153,6 +153,30 @@ def test_a_second_process_compiles_and_measures_nothing(script: str, tmp_path: P
     assert second["result"] == first["result"]
 
 
+HASHES = """
+import sys
+from pathlib import Path
+from packages.inductor_frontend.tests.test_fe_triton_own import TEXT, load, offline, own
+from wrapper_ir.kernels import content_hash
+module = load(Path(sys.argv[1]), TEXT)
+print(*(content_hash(k) for model in (module.adding, module.accumulating) for k in own(offline(model))))
+"""
+
+
+@pytest.mark.slow
+def test_own_kernels_have_one_identity_in_all_processes(tmp_path: Path) -> None:
+    """Functions and globals that they use come in one order, however a process hashes and wherever they stand."""
+    both = []
+    for seed in ("1", "2"):
+        (tmp_path / seed).mkdir()
+        command = [sys.executable, "-W", "ignore", "-c", HASHES, str(tmp_path / seed)]
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        both.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
+    found = [process.communicate(timeout=300)[0].split() for process in both]
+    assert found[0] == found[1]
+    assert len(set(found[0])) == 3
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="kernels run on a CUDA device, and there is none")
 def test_the_same_on_a_device(tmp_path: Path) -> None:

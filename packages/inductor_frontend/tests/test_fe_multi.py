@@ -13,7 +13,7 @@ from inductor_frontend import CaptureOptions, capture
 from tests import zoo
 from wrapper_ir.json_form import from_json, to_json
 from wrapper_ir.kernels import Access, Choice, MultiKernel, TritonKernel
-from wrapper_ir.ops import AllocPurpose, AllocStorage, Launch
+from wrapper_ir.ops import AllocPurpose, AllocStorage, Free, Launch
 from wrapper_ir.program import Program
 from wrapper_ir.text import parse_program, print_program
 
@@ -59,7 +59,8 @@ def test_only_where_asked_for() -> None:
 
 
 def test_scratch_memory_that_one_of_them_needs() -> None:
-    """Programs that reduce together, one row each, or that do it alone: the launch has the semaphores of the first."""
+    """Programs that reduce together, one row each, or that do it alone: the launch has the semaphores of the first, and
+    gives scratch memory back in reverse order."""
     with inductor_config.patch({"triton.force_cooperative_reductions": True}):
         program = offline(lambda x: x.sum(-1), torch.randn(4, 4000))
     (multi,) = multis(program)
@@ -71,7 +72,10 @@ def test_scratch_memory_that_one_of_them_needs() -> None:
         if isinstance(op, AllocStorage) and op.purpose is AllocPurpose.WORKSPACE
     ]
     (launch,) = (op for op in program.main.body if isinstance(op, Launch))
-    assert scratch
+    assert len(scratch) == 2
+    assert [op.storage for op in program.main.body if isinstance(op, Free)] == [
+        op.result for op in reversed(scratch)
+    ]
     assert len(launch.args) == len(multi.params) > 4
 
 

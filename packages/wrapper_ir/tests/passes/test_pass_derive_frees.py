@@ -17,6 +17,7 @@ extern "aten::relu(Tensor self) -> Tensor"
 extern "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)" tags(may_alias)
 extern "aten::topk(Tensor self, SymInt k) -> (Tensor values, Tensor indices)"
 extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
+extern "lib::look(Tensor a, Tensor b, Tensor c, Tensor d, Tensor e) -> ()"
 extern "lib::gather(Tensor[] x, str group_name) -> Tensor[]" tags(collective)
 extern "lib::sums_(Tensor[](a!) x, str group_name) -> Tensor[](a!)" tags(collective)
 
@@ -36,6 +37,20 @@ CASES = {
   assert_finite %v
 + free %a.s
   comment "later"
+  return
+}""",
+    "workspaces last, the latest first": """func @main(%x: f32[8]) {
+  %s = alloc f32[8] workspace zero(call)
+  %a = alloc f32[8]
+  %t = alloc f32[8] workspace zero(call)
+  %u = alloc f32[8] workspace zero(call)
+  launch @k(%x, %a)
+  call lib::look(%u, %a, %t, %s, %x)
++ drop %x
++ free %a.s
++ free %u.s
++ free %t.s
++ free %s.s
   return
 }""",
     "a result that is never used, at once": """func @main(%x: f32[8]) {

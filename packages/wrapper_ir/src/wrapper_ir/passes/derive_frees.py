@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import Drop, Free, Op
+from wrapper_ir.ops import AllocPurpose, AllocStorage, Drop, Free, Op
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.program import Function, Program
+from wrapper_ir.values import Value
 
 __all__ = ["DeriveFrees", "derive_frees", "strip_frees"]
 
@@ -21,7 +23,7 @@ class DeriveFrees(Pass):
     """Removes every `free` and `drop` and derives them anew.
 
     A storage is freed after the last use of any tensor of it; owned parameters too; not what is moved into a callee
-    or returned. Names over bytes that the function does not surely own (borrowed parameters and their views,
+    or returned. Of those that end together, workspaces are freed last, in reverse order of allocation. Names over bytes that the function does not surely own (borrowed parameters and their views,
     results that may alias, nested results, handles) are dropped after their last use. Constants stay. What several
     streams use lasts until the function returns: memory goes back to the stream that it came from, which need not have
     waited for the others before.
@@ -63,10 +65,21 @@ def _derive(function: Function, index: ProgramIndex) -> Function:
     after: dict[int, list[Op]] = {}
     for value, position in live.names.items():
         after.setdefault(end if value in crossing else position, []).append(Drop(value=value))
-    for value, position in live.storages.items():
+    for value, position in _release_order(function, live.storages):
         after.setdefault(end if value in crossing else position, []).append(Free(storage=value))
     body: list[Op] = after.get(-1, [])
     for position, op in enumerate(function.body):
         body.append(op)
         body.extend(after.get(position, ()))
     return dataclasses.replace(function, body=tuple(body))
+
+
+def _release_order(function: Function, storages: Mapping[Value, int]) -> Sequence[tuple[Value, int]]:
+    """Storages with the positions of their last uses, in the order of their frees."""
+    scratch = {
+        op.result
+        for op in function.body
+        if isinstance(op, AllocStorage) and op.purpose is AllocPurpose.WORKSPACE
+    }
+    plain = [item for item in storages.items() if item[0] not in scratch]
+    return [*plain, *reversed([item for item in storages.items() if item[0] in scratch])]
