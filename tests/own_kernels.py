@@ -122,11 +122,28 @@ def with_descriptors(x: Tensor) -> Tensor:
     return out + 1
 
 
+def with_descriptors_of_parts(x: Tensor) -> Tensor:
+    """Of every other row of the argument, and of a corner of the result."""
+    out = torch.zeros_like(x)
+    rows, columns = x.shape[0] // 2, x.shape[1] - 3
+    source = TensorDescriptor(x, [rows, columns], [2 * x.stride(0), 1], [32, 16])
+    target = TensorDescriptor(out, [rows, columns], list(out.stride()), [32, 16])
+    described[(triton.cdiv(rows, 32), triton.cdiv(columns, 16))](source, target, ROWS=32, COLUMNS=16)
+    return out
+
+
 def with_descriptors_of_the_device(x: Tensor) -> Tensor:
     out = torch.empty_like(x)
     grid = (triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 16))
     describing[grid](x, out, x.shape[0], x.shape[1], ROWS=32, COLUMNS=16)
     return out + 1
+
+
+def _corner(x: Tensor) -> Tensor:
+    rows, columns = x.shape[0] // 2, x.shape[1] - 3
+    out = torch.zeros_like(x)
+    out[:rows, :columns] = 2 * x[: 2 * rows : 2, :columns]
+    return out
 
 
 def _ruled(x: Tensor) -> Tensor:
@@ -140,6 +157,7 @@ KINDS = {
     "heuristics_of_configs": Kind(with_heuristics_of_configs, lambda x: 3 * x + 1),
     "restored": Kind(restored, lambda x: (2 * x, torch.ones_like(x))),
     "descriptors": Kind(with_descriptors, lambda x: 2 * x + 1),
+    "descriptors_of_parts": Kind(with_descriptors_of_parts, _corner),
     "descriptors_of_the_device": Kind(with_descriptors_of_the_device, lambda x: 2 * x + 1),
 }
 

@@ -109,14 +109,14 @@ def test_numbers_that_a_tensor_holds(kind: str, tmp_path: Path) -> None:
         assert b"\x7fELF" in compile_job(job.to_bytes())
 
 
-def test_a_part_of_a_tensor_is_refused() -> None:
+def test_other_padding_than_zeros_is_refused() -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         out = torch.empty_like(x)
-        part = TensorDescriptor(x, [32, 16], list(x.stride()), [32, 16])
-        described[(1, 1)](part, TensorDescriptor.from_tensor(out, [32, 16]), ROWS=32, COLUMNS=16)
+        source = TensorDescriptor.from_tensor(x, [32, 16], padding="nan")
+        described[(1, 1)](source, TensorDescriptor.from_tensor(out, [32, 16]), ROWS=32, COLUMNS=16)
         return out
 
-    with pytest.raises(ConversionError, match="descriptor x is not") as caught:
+    with pytest.raises(ConversionError, match="descriptor x pads with nan") as caught:
         capture(model, (example(SIZES[0]),), target="cuda:sm_90")
     assert caught.value.code == "FE303"
 

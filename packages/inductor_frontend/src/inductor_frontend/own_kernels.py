@@ -113,16 +113,19 @@ def _is_descriptor(value: Any) -> bool:
 
 
 def _whole(name: str, descriptor: Any) -> torch.Tensor:
-    """The tensor of a descriptor. Raises ConversionError FE303 for one of other sizes or strides than its tensor."""
+    """The tensor whose own sizes and strides a descriptor has: a view, for a descriptor of a part. Raises ConversionError
+    FE303 for one that pads with something else than zeros."""
     base: torch.Tensor = descriptor.base
-    same = list(descriptor.shape) == list(base.shape) and list(descriptor.strides) == list(base.stride())
-    if not same or getattr(descriptor, "padding", "zero") != "zero":
+    if getattr(descriptor, "padding", "zero") != "zero":
         raise ConversionError(
             "FE303",
-            f"the tensor descriptor {name} is not the one that its whole tensor has",
-            hint="make it with TensorDescriptor.from_tensor of a view",
+            f"the tensor descriptor {name} pads with {descriptor.padding}",
+            hint="make it with the default padding, and mask what is outside in the kernel",
         )
-    return base
+    sizes, strides = list(descriptor.shape), list(descriptor.strides)
+    if sizes == list(base.shape) and strides == list(base.stride()):
+        return base
+    return base.as_strided(sizes, strides)
 
 
 def _holds_tensors(value: Any) -> bool:
