@@ -17,8 +17,8 @@ _FLUSHES = 2
 """Caches replace lines in no strict order: what was in one may outlive as many bytes as it holds, hardly twice as many."""
 _IDLE = 0.05
 """Seconds after which a device may have slowed its clock."""
-_WAKE = 0.05
-"""Seconds of work that bring it back."""
+_WAKE = 0.2
+"""Seconds of work that bring it back: little beside compiling what is timed."""
 
 
 class HostTimer:
@@ -62,10 +62,10 @@ class StreamTimer:
 
     def seconds(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> float:
         """See `Timer`."""
-        if before is not None:
-            before()
         if time.monotonic() > self._last + _IDLE:
             self._wake()
+        if before is not None:
+            before()
         start, end = (self._module.Event(enable_timing=True) for _ in range(2))
         self._cold.zero_()
         start.record()
