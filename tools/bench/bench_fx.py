@@ -8,11 +8,14 @@ these models, which are in C++. `--write` also writes `docs/benchmarks/fx.md`, p
 from __future__ import annotations
 
 import argparse
+import gc
+import tempfile
 import time
 import unittest.mock as mock
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar, get_args
 
 import torch
 from tabulate import tabulate
@@ -24,6 +27,7 @@ import fx_converter
 import inductor_frontend
 import py_wrapper
 from fx_converter import FxOptions
+from fx_converter.options import KernelCalls
 from tests.zoo import Case, gpt2, mlp
 from tools.bench.bench_ir_scale import synthetic
 from tools.bench.timing import compare, write_report
@@ -39,6 +43,7 @@ does, so a call is within 1.2 of it; with operators in place of launchers each k
 microseconds. Upstream's graph pays for a Triton launch through two Python layers for every kernel: ours is at most a
 quarter of it. Converting makes a node and a fake value an op, about 40 us, and nothing looks back, so growth stays
 below 1.2."""
+T = TypeVar("T")
 SIZES = (1_000, 10_000, 100_000)
 UPSTREAM: dict[str, Any] = {
     "fx_wrapper": True,
@@ -75,25 +80,40 @@ def _runtime(kind: str) -> KernelRuntime:
 
 
 def growth() -> str:
-    """Seconds to convert synthetic programs of growing size."""
+    """Seconds for everything that is done with programs of growing size, and microseconds for each op."""
     rows = []
-    options = FxOptions(convention="flat", find_runtime=_runtime)
     for dynamic in (False, True):
-        cells, per_op = [], []
-        for size in SIZES:
-            artifact = bare_artifact(synthetic(size, dynamic=dynamic))
-            seconds = _seconds(partial(fx_converter.convert, artifact, options))
-            per_op.append(seconds / len(artifact.program.main.body))
-            cells.append(f"{seconds:.2f} ({1e6 * per_op[-1]:.0f})")
-        rows.append(["symbolic" if dynamic else "fixed", *cells, f"{per_op[-1] / per_op[-2]:.2f}"])
-    headers = ["sizes", *(f"{size:,} ops: s (us an op)" for size in SIZES), "growth"]
+        found = [_stages(bare_artifact(synthetic(size, dynamic=dynamic))) for size in SIZES]
+        for stage in found[0]:
+            per_op = [1e6 * times[stage] / size for times, size in zip(found, SIZES, strict=True)]
+            cells = [f"{times[stage]:.2f} ({us:.0f})" for times, us in zip(found, per_op, strict=True)]
+            sizes = "symbolic" if dynamic else "fixed"
+            rows.append([stage, sizes, *cells, f"{per_op[-1] / per_op[-2]:.2f}"])
+    headers = ["stage", "sizes", *(f"{size:,} ops: s (us an op)" for size in SIZES), "growth"]
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
-def _seconds(run: Callable[[], object]) -> float:
+def _stages(artifact: Artifact) -> dict[str, float]:
+    """Seconds by stage: both forms, and the one of operators as straight-line Python, as a file, and back."""
+    direct, hop = (
+        FxOptions(kernel_calls=form, convention="flat", find_runtime=_runtime)
+        for form in get_args(KernelCalls)
+    )
+    found = {"convert, direct calls": _seconds(partial(fx_converter.convert, artifact, direct))[0]}
+    found["convert, operators"], module = _seconds(partial(fx_converter.convert, artifact, hop))
+    found["straight-line Python"] = _seconds(partial(fx_converter.boxed_call, module))[0]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "graph.wir"
+        found["save"] = _seconds(partial(fx_converter.save, module, path))[0]
+        found["load"] = _seconds(partial(fx_converter.load, path, hop))[0]
+    return found
+
+
+def _seconds(run: Callable[[], T]) -> tuple[float, T]:
+    gc.collect()
     start = time.process_time()
-    run()
-    return time.process_time() - start
+    result = run()
+    return time.process_time() - start, result
 
 
 def calls(device: str) -> str:

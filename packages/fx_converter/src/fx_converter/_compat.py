@@ -96,6 +96,11 @@ def is_overload(found: object) -> bool:
     return isinstance(found, torch._ops.OpOverload)
 
 
+def is_watched() -> bool:
+    """Whether something sees each operator that is called now, as tracers do: it cannot see storages."""
+    return torch._C._len_torch_dispatch_stack() > 0
+
+
 def raw_call(target: Callable[..., Any]) -> Callable[..., Any]:
     """The fastest way to call the same: torch's plain function, or an operator's own entry into the dispatcher."""
     return FAST_CALLS.get(target) or (target._op if isinstance(target, torch._ops.OpOverload) else target)

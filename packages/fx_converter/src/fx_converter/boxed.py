@@ -6,6 +6,7 @@ Call targets and attributes are looked up once, when the function is made.
 from __future__ import annotations
 
 import linecache
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +52,9 @@ class _Writer:
         self._nodes = list(module.graph.nodes)
         self._names = {node.name for node in self._nodes}
         self.scope: dict[str, Any] = {"torch": torch}
-        self._known: dict[int, str] = {}
+        self._known: dict[object, str] = {}
+        self._numbers: dict[str, int] = {}
+        """How often a name was wished for."""
         self._fixed = self._constant_views()
 
     def _constant_views(self) -> dict[fx.Node, Any]:
@@ -166,6 +169,8 @@ class _Writer:
                 return "{" + ", ".join(f"{k!r}: {self._repr(v)}" for k, v in arg.items()) + "}"
             case None | bool() | int() | str():
                 return repr(arg)
+            case float() if math.isfinite(arg):
+                return repr(arg)
             case slice():
                 return f"slice({self._repr(arg.start)}, {self._repr(arg.stop)}, {self._repr(arg.step)})"
             case _:
@@ -173,14 +178,17 @@ class _Writer:
 
     def _object(self, held: Any, wish: str) -> str:
         """The name of an object that is looked up beforehand."""
-        known = self._known.get(id(held))
+        key = held if isinstance(held, torch.device) else id(held)  # each node has devices of its own
+        known = self._known.get(key)
         if known is not None:
             return known
         stem = "".join(c if c.isalnum() else "_" for c in wish) or "object"
-        name, number = f"_{stem}", 0
+        number = self._numbers.get(stem, 0)
+        name = f"_{stem}_{number}" if number else f"_{stem}"
         while name in self._names or name in self.scope:
             number += 1
             name = f"_{stem}_{number}"
+        self._numbers[stem] = number + 1
         self.scope[name] = held
-        self._known[id(held)] = name
+        self._known[key] = name
         return name

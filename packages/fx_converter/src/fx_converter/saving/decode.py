@@ -14,7 +14,7 @@ from fx_converter.graph.metadata import FakeValues
 from fx_converter.native import DTYPES
 from fx_converter.saving.encode import META
 from fx_converter.saving.functions import FUNCTIONS_BY_NAME
-from wrapper_ir.expr import Expr, parse_expr
+from wrapper_ir.expr import Expr, Int, parse_expr
 from wrapper_ir.types import Device, Layout, MemoryFormat, TensorType
 
 __all__ = ["GraphReader"]
@@ -39,6 +39,7 @@ class GraphReader:
     ) -> None:
         self._kernel = kernel
         self._attributes = attributes
+        self._exprs: dict[str, Expr] = {}
         self._fakes = fakes
         self._nodes: dict[str, fx.Node] = {}
         self.graph = fx.Graph()
@@ -159,7 +160,12 @@ class GraphReader:
         )
 
     def _expr(self, said: Any) -> Expr:
-        return parse_expr(said["expr"] if isinstance(said, dict) else str(said), self._fakes.kinds)
+        if type(said) is int:
+            return Int(said)
+        text = said["expr"] if isinstance(said, dict) else str(said)
+        if text not in self._exprs:
+            self._exprs[text] = parse_expr(text, self._fakes.kinds)
+        return self._exprs[text]
 
     def _number(self, said: Any) -> Any:
         if isinstance(said, str):

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
+from fx_converter._compat import is_watched
+
 __all__ = ["align", "fill_zero", "free", "resize_storage", "same", "unshared", "window"]
 
 
@@ -31,7 +33,7 @@ def window(
 ) -> Tensor:
     """A tensor of another element type over the same storage, `offset` bytes behind the first element of `x`."""
     start = x.storage_offset() * x.element_size() + offset
-    if isinstance(x, FakeTensor):
+    if isinstance(x, FakeTensor) or is_watched():
         flat = x.as_strided((x.untyped_storage().nbytes() // x.element_size(),), (1,), 0)
         return flat.view(dtype).as_strided(sizes, strides, start // dtype.itemsize)
     empty = torch.empty(0, dtype=dtype, device=x.device)
@@ -39,11 +41,11 @@ def window(
 
 
 def align(x: Tensor, alignment: int) -> Tensor:
-    """`x` where its address is a multiple of `alignment` bytes, else a copy, which torch's allocators align. A fake tensor
-    has no address and passes."""
-    if isinstance(x, FakeTensor) or x.data_ptr() % alignment == 0:
-        return x
-    return _copied(x)
+    """`x` where its address is a multiple of `alignment` bytes, else a copy, which torch's allocators align. While a graph is
+    traced, nobody knows where later tensors will lie: it always copies."""
+    if isinstance(x, FakeTensor) or is_watched() or x.data_ptr() % alignment:
+        return _copied(x)
+    return x
 
 
 def _copied(x: Tensor) -> Tensor:
