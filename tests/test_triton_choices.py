@@ -41,6 +41,7 @@ PRODUCTS: dict[str, tuple[Model, tuple[torch.Tensor, ...]]] = {
     ),
     "of what a kernel makes": (lambda x, y: x.half().float() @ y, (torch.randn(32, 64), torch.randn(64, 48))),
     "of parts": (lambda x, y: x[2:, :16] @ y[16:, 3:20], (torch.randn(22, 20), torch.randn(32, 24))),
+    "a sum of two": (lambda a, b, c, d: a @ b + c @ d, tuple(torch.randn(32, 32) for _ in range(4))),
     "a convolution": (nn.Conv2d(4, 8, 3, stride=2, bias=False).eval(), (torch.randn(2, 4, 9, 9),)),
     "a convolution with a bias": (nn.Conv2d(4, 8, 3).eval(), (torch.randn(2, 4, 9, 9),)),
 }
@@ -104,7 +105,9 @@ def test_templates_of_other_sizes(hints: tuple[int, ...]) -> None:
         torch.testing.assert_close(compiled(x, y), (x @ y).relu(), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["a layer", "batched", "scaled", "of parts", "a convolution"])
+@pytest.mark.parametrize(
+    "name", ["a layer", "batched", "scaled", "of parts", "a sum of two", "a convolution"]
+)
 def test_candidates(name: str) -> None:
     """The operator, then the template."""
     model, args = PRODUCTS[name]

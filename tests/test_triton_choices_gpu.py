@@ -57,6 +57,13 @@ class Product(nn.Module):
         return torch.relu(x @ y)
 
 
+class Sum(nn.Module):
+    """Of two products, which upstream has a template and an operator for."""
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
+        return a @ b + c @ d
+
+
 PRODUCTS: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]] = {
     "layers": (
         nn.Sequential(nn.Linear(96, 200), nn.GELU(), nn.Linear(200, 50)).eval(),
@@ -64,6 +71,7 @@ PRODUCTS: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]] = {
     ),
     "batched": (Product(), (torch.randn(3, 50, 96), torch.randn(3, 96, 70))),
     "half precision": (Product(), (torch.randn(130, 64).bfloat16(), torch.randn(64, 256).bfloat16())),
+    "sum of two": (Sum(), tuple(torch.randn(64, 64) for _ in range(4))),
     "convolution": (nn.Conv2d(8, 16, 3, stride=2).eval(), (torch.randn(2, 8, 15, 15),)),
     "attention": (Attention(), tuple(torch.randn(1, 2, 128, 64) for _ in range(3))),
 }
@@ -170,7 +178,7 @@ def test_tuned_templates() -> None:
     compare(running(artifact, TritonOptions(tune=TuneOptions())), model, args)
 
 
-@pytest.mark.parametrize("name", ["layers", "half precision", "convolution"])
+@pytest.mark.parametrize("name", ["layers", "half precision", "sum of two", "convolution"])
 def test_candidates(name: str) -> None:
     """The operator, the template, then the one that is measured to be faster, the template with all of its configs."""
     model, args = PRODUCTS[name]

@@ -18,7 +18,7 @@ from torch.nn.attention.flex_attention import flex_attention
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.build.operator_kernels import to_constant
 from inductor_frontend.errors import ConversionError, HookError
-from inductor_frontend.hooks.templates import call_choices, keeping_choices
+from inductor_frontend.hooks.templates import call_choices, keeping_choices, operator_choice
 from inductor_frontend.triton.definition import definition_of
 from inductor_frontend.triton.templates import merged_instances
 from wrapper_ir.expr import Int
@@ -324,12 +324,21 @@ class TestCandidates:
         assert operator.schema.startswith("aten::convolution.out(")
         assert dict(operator.constants)["padding"] == (1, 1)
 
-    def test_templates_alone_where_no_operator_does_the_same(self) -> None:
-        """Upstream's other choice for a sum of two products is a function."""
+    def test_a_sum_of_two_products(self) -> None:
+        """torch has an operator for it, which is no out variant by name."""
         program = offline(
             lambda a, b, c, d: a @ b + c @ d, *(torch.randn(64, 64) for _ in range(4)), options=self.OPTIONS
         )
-        assert program.kernels == tuple(templates(program))
+        multi, (operator, template) = self.chosen(program)
+        assert isinstance(operator, OperatorKernel)
+        assert operator.schema.startswith("inductor::_mm_plus_mm(")
+        assert isinstance(template, TritonKernel)
+        assert [v.args for v in multi.variants] == [(0, 1, 2, 3, 4), (0, 1, 2, 3, 4)]
+
+    def test_templates_alone_where_no_operator_does_the_same(self) -> None:
+        """Of several overloads nobody says which one is meant."""
+        choice = SimpleNamespace(op_overload=None, to_callable=lambda: torch.ops.aten.mm, kernel_creator=None)
+        assert operator_choice(SimpleNamespace(choice=choice, input_nodes=[], kwargs={})) is None
 
     def test_an_argument_without_a_typed_form(self) -> None:
         with pytest.raises(ConversionError, match=r"FE301.*dtype") as caught:

@@ -12,7 +12,7 @@ from inductor_frontend.build.multi_kernels import Part
 from inductor_frontend.build.schemas import extern_def
 from inductor_frontend.build.scope import Scope
 from inductor_frontend.errors import ConversionError
-from inductor_frontend.hooks.events import OperatorChoice
+from inductor_frontend.hooks.events import OperatorChoice, written_arguments
 from wrapper_ir.kernels import Access, KernelParam, OperatorConstant, OperatorKernel, ParamKind
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
@@ -41,7 +41,7 @@ class OperatorKernels:
         `tensors`, in the order of its arguments: those that are among the others' count as the same. Raises
         ConversionError FE301 for an argument that a kernel cannot have."""
         schema = operator.overload._schema
-        [result] = (a.name for a in schema.arguments if a.is_out)
+        [result] = written_arguments(operator.overload)
         left = {value: position for position, value in shared.items() if position != out}
         given = {left.pop(value, position): value for position, value in tensors.items()}
         names = [a.name for a in schema.arguments[: len(tensors)]]
@@ -67,7 +67,7 @@ class OperatorKernels:
     def named(self, part: Part) -> Part:
         """The same part with a name for its kernel, one for each that is different."""
         assert isinstance(part.kernel, OperatorKernel)
-        operator = part.kernel.schema.partition("(")[0].partition("::")[2].partition(".")[0]
+        operator = part.kernel.schema.partition("(")[0].partition("::")[2].partition(".")[0].lstrip("_")
         name = self._table.setdefault(part.kernel, f"operator_{operator}_{len(self._table)}")
         return replace(part, kernel=replace(part.kernel, name=name))
 

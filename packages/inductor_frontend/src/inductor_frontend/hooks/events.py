@@ -33,6 +33,7 @@ __all__ = [
     "OnStream",
     "OperatorChoice",
     "Reuse",
+    "written_arguments",
 ]
 
 
@@ -89,12 +90,18 @@ class DefineTriton:
 
 @dataclass(frozen=True, slots=True)
 class OperatorChoice:
-    """An operator that computes what templates do: an out variant, how many tensors it takes besides, and its other
-    arguments by name."""
+    """An operator that computes what templates do, into one of its arguments; how many tensors it takes besides, and its
+    other arguments by name."""
 
     overload: OpOverload
     tensors: int
     kwargs: Mapping[str, object]
+
+
+def written_arguments(overload: OpOverload) -> list[str]:
+    """The arguments that an operator writes to."""
+    arguments = overload._schema.arguments
+    return [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
 
 
 @dataclass(frozen=True, slots=True)

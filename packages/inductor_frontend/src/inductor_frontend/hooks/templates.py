@@ -24,13 +24,13 @@ from torch._inductor.select_algorithm import (
     TritonTemplateCaller,
 )
 from torch._inductor.virtualized import V
-from torch._ops import OpOverload
+from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._ordered_set import OrderedSet
 
 from inductor_frontend.errors import HookError
-from inductor_frontend.hooks.events import OperatorChoice
+from inductor_frontend.hooks.events import OperatorChoice, written_arguments
 
-__all__ = ["TemplateChoices", "call_choices", "keeping_choices"]
+__all__ = ["TemplateChoices", "call_choices", "keeping_choices", "operator_choice"]
 
 # Any in this file: upstream's choices, kernels and nodes, which differ between versions.
 
@@ -89,18 +89,25 @@ def _select(
 
 
 def operator_choice(extern: Any) -> OperatorChoice | None:
-    """The operator that one of upstream's choices calls; None for one without an out variant."""
-    overload = extern.choice.op_overload
-    if not isinstance(overload, OpOverload) or extern.choice.kernel_creator is not None:
+    """The operator that one of upstream's choices calls; None for one without a variant that writes its result into an
+    argument."""
+    overload = _overload(extern.choice)
+    if overload is None or extern.choice.kernel_creator is not None:
         return None
-    if not any(a.is_out for a in overload._schema.arguments):
+    if not written_arguments(overload):
         overload = getattr(overload.overloadpacket, "out", None)  # operators name their variants themselves
-    if (
-        not isinstance(overload, OpOverload)
-        or [a.is_out for a in overload._schema.arguments].count(True) != 1
-    ):
+    if not isinstance(overload, OpOverload) or len(written_arguments(overload)) != 1:
         return None
     return OperatorChoice(overload, len(extern.input_nodes), dict(extern.kwargs))
+
+
+def _overload(choice: Any) -> OpOverload | None:
+    """What a choice calls: it names the overload, or calls an operator that has only one."""
+    found = choice.op_overload
+    if found is None and isinstance(packet := choice.to_callable(), OpOverloadPacket):
+        names = packet.overloads()  # type: ignore[no-untyped-call]  # torch leaves it so
+        found = getattr(packet, names[0]) if len(names) == 1 else None
+    return found if isinstance(found, OpOverload) else None
 
 
 def _for_sizes(choices: list[Any]) -> list[Any]:
