@@ -22,6 +22,7 @@ from triton_runtime.tune import (
     config_of,
     decide,
     measure,
+    middle_mean,
     neighbours,
     record_of,
     with_config,
@@ -54,6 +55,10 @@ class TestDecide:
     def test_outliers_do_not_count(self) -> None:
         a, b = [1.0] * 19 + [50.0], [1.1] * 20
         assert decide({"a": a, "b": b}, "ba").winner == "a"
+
+    def test_one_outlier_of_three_does_not_count(self) -> None:
+        assert middle_mean([9.0, 26.0, 9.5]) == 9.5
+        assert decide({"a": [11.0] * 3, "b": [9.0, 9.0, 26.0]}, "ab").winner == "b"
 
     def test_who_was_dropped_early_cannot_win(self) -> None:
         assert decide({"a": [0.5, 3.0, 3.0], "b": [1.0] * 25}, "ab").winner == "b"
@@ -91,6 +96,19 @@ class TestMeasure:
         """Else it would have too few times to win beside those of another measurement."""
         times = self.run(Clock({"a": 1.0, "b": 2.0}), MeasureOptions(rounds=10, trial=2))
         assert {key: len(values) for key, values in times.items()} == {"a": 10, "b": 2}
+
+    def test_a_late_launch_among_the_first_rounds(self) -> None:
+        """The others are dropped by then, and do not win because of it."""
+
+        class Late(Clock):
+            def seconds(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> float:
+                exact = super().seconds(run, before)
+                return 26.0 if self.ran[-1] == "b" and self.ran.count("b") in (2, 3) else exact
+
+        clock = Late({"a": 11.5, "b": 9.0, "c": 12.0})
+        times = self.run(clock, MeasureOptions(warm_up=1))
+        assert times["b"].count(26.0) == 2
+        assert decide(times, "abc").winner == "b"
 
     def test_what_the_choice_hangs_on_is_measured_until_it_is_known(self) -> None:
         """Candidates that surely lose, or come behind a sure one, are left alone; on the limit, there is one of rounds."""

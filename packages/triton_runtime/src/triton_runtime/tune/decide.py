@@ -58,10 +58,16 @@ def _equal(a: Sequence[float], b: Sequence[float], noise: float) -> bool:
 
 
 def middle_mean(values: Sequence[float]) -> float:
-    """The interquartile mean: outliers do not count, and what falls between two ticks of a clock is found."""
+    """The interquartile mean: outliers do not count, and what falls between two ticks of a clock is found. Of three values
+    it is the median."""
     ordered = sorted(values)
-    cut = len(ordered) // 4
+    cut = _cut(len(ordered))
     return statistics.fmean(ordered[cut : len(ordered) - cut])
+
+
+def _cut(count: int) -> int:
+    """How many of the smallest and of the largest do not count."""
+    return (count + 1) // 4
 
 
 def error_of_mean(values: Sequence[float]) -> float:
@@ -69,7 +75,7 @@ def error_of_mean(values: Sequence[float]) -> float:
     if len(values) < 4:
         return 0.0
     ordered = sorted(values)
-    cut = len(ordered) // 4
+    cut = _cut(len(ordered))
     middle = ordered[cut : len(ordered) - cut]
     winsorized = [middle[0]] * cut + middle + [middle[-1]] * cut
     return statistics.pstdev(winsorized) * math.sqrt(len(ordered)) / len(middle)
