@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from packaging.version import Version
 from torch import nn
 from torch._inductor import config
 from torch.nn.attention.flex_attention import flex_attention
@@ -156,7 +157,19 @@ def test_templates(name: str) -> None:
     torch.cuda.is_available() and torch.cuda.get_device_capability() < (9, 0),
     reason="upstream has templates with descriptors for GPUs from sm_90 on",
 )
-@pytest.mark.parametrize("store", [False, True])
+@pytest.mark.parametrize(
+    "store",
+    [
+        False,
+        pytest.param(
+            True,
+            marks=pytest.mark.skipif(
+                Version(torch.__version__) < Version("2.13"),
+                reason="torch before 2.13 writes kernels that load, for what follows the product, what it has not stored",
+            ),
+        ),
+    ],
+)
 def test_templates_with_descriptors(store: bool) -> None:
     """The template without them, and the one with them."""
     args = (torch.randn(256, 128).bfloat16(), torch.randn(128, 512).bfloat16())
