@@ -3,6 +3,7 @@ here, and on a device against eager mode."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,6 +184,18 @@ def test_for_a_device_that_is_not_here(name: str, tmp_path: Path) -> None:
 
 def test_every_class_of_grid_occurs() -> None:
     assert {kind.grid for kind in CASES.values()} == {*grids.GRIDS, "PrecomputedGrid"}
+
+
+def test_every_heuristic_occurs() -> None:
+    """Those that upstream decorates kernels with: functions that take what is said about a kernel, besides its tuner."""
+    found = {
+        name
+        for name, value in vars(triton_heuristics).items()
+        if inspect.isfunction(value) and "triton_meta" in inspect.signature(value).parameters
+    }
+    public = {name for name in found if not name.startswith("_")} - {"cached_autotune"}
+    own = {"user": "user_autotune"}
+    assert public == {own.get(kind.heuristic, kind.heuristic) for kind in CASES.values()}
 
 
 @pytest.mark.gpu

@@ -24,7 +24,7 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError, WirError
 from wrapper_ir.ops import Free, Launch, RecordEvent, Return, SyncEvent, WaitEvent
 
-pytestmark = pytest.mark.skipif(not ORDERS_STREAMS, reason="before 2.12 torch does not order streams")
+pytestmark = pytest.mark.skipif(not ORDERS_STREAMS, reason="this version of torch does not order streams")
 
 Model = Callable[..., Any]
 
@@ -142,10 +142,26 @@ def test_streams_that_write_one_storage() -> None:
     artifact = captured(Branches())
     lines = main_text(artifact)
     begin = next(i for i, line in enumerate(lines) if "record_event" in line)
-    (shared,) = [line for line in lines[:begin] if "alloc_storage" in line]
-    assert shared.endswith("= alloc_storage 512")  # both parts, before streams begin
+    (shared,) = [line for line in lines[:begin] if "alloc" in line]
+    assert shared.endswith("= alloc f32[8, 16]")  # both parts, before streams begin
+    source = py_wrapper.emit(artifact).source
+    assert source.index("empty_cuda((8, 16)") < source.index(".wait_event(")
     (seen,) = [c for c in artifact.program.constants if c.mutable]
     assert seen.value.name == "seen"
+
+
+def test_streams_that_write_one_storage_of_any_size() -> None:
+    rows = torch.export.Dim("rows", max=64)
+    artifact = inductor_frontend.capture(
+        Branches(),
+        (torch.randn(6, 8), torch.randn(8, 8)),
+        target="cuda:sm_90",
+        dynamic_shapes=({0: rows}, None),
+        options=CaptureOptions(),
+    )
+    lines = main_text(artifact)
+    begin = next(i for i, line in enumerate(lines) if "record_event" in line)
+    assert [line for line in lines[:begin] if "alloc" in line]
 
 
 def test_what_nobody_waits_for_is_found() -> None:

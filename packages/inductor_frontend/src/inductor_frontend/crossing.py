@@ -10,10 +10,11 @@ import dataclasses
 
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing, analyse_aliasing
 from wrapper_ir.analysis.streams import crossing_streams
+from wrapper_ir.expr import Expr
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import AllocStorage, CallExtern, Copy, Launch, Op, RecordEvent
+from wrapper_ir.ops import AllocStorage, CallExtern, Copy, Launch, Op, RecordEvent, View
 from wrapper_ir.program import Function, Program
-from wrapper_ir.types import StorageType, TensorType
+from wrapper_ir.types import StorageType, TensorType, Type
 from wrapper_ir.values import Value
 
 __all__ = ["early_memory"]
@@ -30,18 +31,23 @@ def _early(function: Function, index: ProgramIndex) -> Function:
     if not any(isinstance(op, RecordEvent) for op in function.body):
         return function
     crossing = _written_apart(function, analyse_aliasing(function, index))
-    known = {
-        s for p in function.params if isinstance(p.value.type, TensorType) for s in _symbols(p.value.type)
+    known = {symbol for p in function.params for symbol in _sizes(p.value.type)}
+    storages = {
+        op.result
+        for op in function.body
+        if isinstance(op, AllocStorage) and op.result in crossing and _sizes(op.result.type) <= known
     }
 
     def early(op: Op) -> bool:
-        type = op.result.type if isinstance(op, AllocStorage) and op.result in crossing else None
-        return isinstance(type, StorageType) and type.nbytes.free_symbols <= known
+        """With its tensor, since emitters may allocate where that is made."""
+        if isinstance(op, View):
+            return op.source in storages and _sizes(op.result.type) | op.offset.free_symbols <= known
+        return isinstance(op, AllocStorage) and op.result in storages
 
     moved = [
-        dataclasses.replace(op, stream=0)
+        dataclasses.replace(op, stream=0) if isinstance(op, AllocStorage) else op
         for op in function.body
-        if isinstance(op, AllocStorage) and early(op)
+        if early(op)
     ]
     rest = [op for op in function.body if not early(op)]
     if not moved:
@@ -62,5 +68,13 @@ def _written_apart(function: Function, aliasing: Aliasing) -> set[Value]:
     return found
 
 
-def _symbols(type: TensorType) -> frozenset[str]:
-    return frozenset[str]().union(*(x.free_symbols for x in (*type.sizes, *type.strides)))
+def _sizes(type: Type) -> frozenset[str]:
+    """The symbols of a type's sizes."""
+    match type:
+        case TensorType():
+            sizes: tuple[Expr, ...] = (*type.sizes, *type.strides)
+        case StorageType():
+            sizes = (type.nbytes,)
+        case _:
+            sizes = ()
+    return frozenset[str]().union(*(x.free_symbols for x in sizes))

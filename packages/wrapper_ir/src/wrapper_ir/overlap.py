@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -82,8 +81,10 @@ def _reaches(target: int, terms: tuple[tuple[int, int, int], ...]) -> bool:
         if len(seen) > _STEPS:
             return True
         stride, low, high = terms[position]
-        first = max(low, math.ceil((rest - ceilings[position + 1]) / stride))
-        last = min(high, math.floor((rest - floors[position + 1]) / stride))
+        first = max(low, -((ceilings[position + 1] - rest) // stride))
+        last = min(high, (rest - floors[position + 1]) // stride)
+        if last - first > _STEPS:
+            return True
         pending += [(position + 1, rest - x * stride) for x in range(first, last + 1)]
         if len(pending) > _STEPS:
             return True

@@ -45,6 +45,15 @@ def test_parts_that_do_not_overlap() -> None:
     assert found(PARTS) == []
 
 
+def test_parts_of_any_length() -> None:
+    rows = PARTS.replace("f32[4, 8]", "f32[s0, 8]").replace("alloc_storage 256", "alloc_storage 64*s0")
+    rows = rows.replace("func", "symbol s0 : int backed [2, 1024]\nfunc")
+    rows = rows.replace("  %s =", "  define s0 = size(%x, 0)\n  %s =")
+    assert found(rows) == []
+    columns = rows.replace("f32[s0, 8]{16, 1}", "f32[4, s0]{16, 1}")  # how long, only run time will tell
+    assert any("WIR045" in report for report in found(columns))
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -36,6 +36,10 @@ Uses = dict[tuple[Value, Timeline], int]
 HOST: Timeline = ("cpu", 0)
 
 
+_ANY_SIZE = 2**48
+"""More elements than any dimension has."""
+
+
 def _timeline(device: Device, stream: int) -> Timeline:
     return HOST if device.type == "cpu" else (str(device), stream)
 
@@ -145,21 +149,20 @@ class Streams(Check):
 
 
 def _geometry(value: Value, place: Place | None) -> Geometry | None:
-    """Where a tensor lies in its storage; None where only run time will tell."""
+    """Where a tensor lies in its storage, as many elements as it may have; None where only run time will tell."""
     if place is None or not isinstance(value.type, TensorType):
         return None
     root, offset = place
-    numbers = (*value.type.sizes, *value.type.strides, offset)
-    if not all(isinstance(n, Int) for n in numbers):
+    strides = [s.value for s in value.type.strides if isinstance(s, Int)]
+    if not isinstance(offset, Int) or len(strides) < len(value.type.strides):
         return None
-    rank, ints = len(value.type.sizes), [n.value for n in numbers if isinstance(n, Int)]
     # bytes as elements: an offset need not be a multiple of an element
     itemsize = value.type.dtype.itemsize
     return Geometry(
         storage=root,
-        sizes=(*ints[:rank], itemsize),
-        strides=(*(s * itemsize for s in ints[rank:-1]), 1),
-        offset=ints[-1],
+        sizes=(*(n.value if isinstance(n, Int) else _ANY_SIZE for n in value.type.sizes), itemsize),
+        strides=(*(s * itemsize for s in strides), 1),
+        offset=offset.value,
         itemsize=1,
     )
 
