@@ -96,6 +96,8 @@ def test_ops_go_to_their_stream() -> None:
         "Launch 0",
         "RecordEvent 1",  # what comes after
         "WaitEvent 0",
+        "RecordEvent 0",
+        "WaitEvent 1",
     ]
 
 
@@ -200,6 +202,7 @@ def test_ways_to_order() -> None:
         *("RecordEvent 1", "WaitEvent 0", "Launch 0"),
         *("RecordEvent 0", "SyncEvent", "RecordEvent 1", "SyncEvent", "RecordEvent 2", "SyncEvent"),
         *("RecordEvent 1", "WaitEvent 0", "RecordEvent 2", "WaitEvent 0"),
+        *("RecordEvent 0", "WaitEvent 1", "WaitEvent 2"),
     ]
 
 

@@ -122,10 +122,14 @@ class Streams:
                 self._wait(begun, number)
 
     def end(self) -> None:
-        """Makes what comes after the call wait for all streams."""
+        """Makes what comes after the call wait for all streams, and these for each other: memory goes back to them."""
         self._now = 0
         for number in self._others:
             self._wait(self._record(number), 0)
+        if self._others:
+            met = self._record(0)
+            for number in self._others:
+                self._wait(met, number)
 
     def enter(self, event: OnStream) -> None:
         """From here on, ops go to another stream."""
