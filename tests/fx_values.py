@@ -34,8 +34,9 @@ class Recorder(fx.Interpreter):
         if isinstance(val, Tensor):
             assert isinstance(got, Tensor), node
             assert (val.dtype, val.device, val.dim()) == (got.dtype, got.device, got.dim()), node
-            said = [*val.shape, *(s for n, s in zip(got.shape, val.stride()) if n > 1)]
-            real = [*got.shape, *(s for n, s in zip(got.shape, got.stride()) if n > 1)]
+            whole = got.numel() > 0  # else strides are free, as are those of sizes of 1
+            said = [*val.shape, *(s for n, s in zip(got.shape, val.stride()) if whole and n > 1)]
+            real = [*got.shape, *(s for n, s in zip(got.shape, got.stride()) if whole and n > 1)]
             for number, seen in zip(said, real, strict=True):
                 self.number(node, number, seen)
         elif isinstance(val, list | tuple) and isinstance(got, list | tuple):

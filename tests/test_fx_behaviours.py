@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sympy
 import torch
-from packages.py_wrapper.tests.py_case import HEADER, KERNELS, find_runtime
+from packages.py_wrapper.tests.py_case import HEADER, KERNELS, RELU, find_runtime
 from torch import fx
 
 import fx_converter
@@ -194,7 +194,7 @@ def test_padded_strides_of_dynamic_sizes(form: KernelCalls) -> None:
     )
     module = graph(text, form)
     (a,) = (n for n in module.graph.nodes if n.name == "a")
-    assert str(a.meta["val"].stride()) == "(-8*((s1//(-8))), 1)"
+    assert str(a.meta["val"].stride()) == "(8*(((s1 + 7)//8)), 1)"
     for columns in (5, 8, 13):
         x = torch.randn(3, columns)
         (got,) = module(x)
@@ -263,3 +263,27 @@ def test_every_check_is_left_out(form: KernelCalls) -> None:
     for error, bad in (("WIR921", x[:4]), ("WIR920", x.repeat(2)), ("WIR922", x.clone()[:4])):
         with pytest.raises(ExecutionError, match=error):
             graph(text, form)(bad)
+
+
+@both_forms
+def test_conditions_between_constants_and_symbols(form: KernelCalls) -> None:
+    """Also of what only a run can tell, and where torch knows no symbolic function."""
+    text = "func @main(%x: f32[s0], %f: f32[]) {\n  define s0 = size(%x, 0)\n  define u1 = item(%f)\n"
+    text += "  return where(s0 > 4, s0, 7), where(u1 > 0.0, 2.5, u1), exp(u1) + 1.0\n}\n"
+    module = graph(text, form)
+    by_name = {n.name: n for n in module.graph.nodes}
+    assert str(by_name["choose"].meta["val"]) == "Piecewise((s0, s0 > 4), (7, True))"
+    assert isinstance(by_name["exp"].meta["val"], torch.SymFloat)
+    assert module(torch.zeros(6), torch.tensor(-1.0)) == (6, -1.0, math.exp(-1.0) + 1.0)
+    assert module(torch.zeros(3), torch.tensor(1.0)) == (7, 2.5, math.exp(1.0) + 1.0)
+
+
+@both_forms
+def test_names_of_any_characters(form: KernelCalls) -> None:
+    text = (
+        RELU
+        + 'func @main(%"x\\n": f32[3]) {\n  %"a²\\n" = call_subgraph @"f²\\n"(%"x\\n") : f32[3]\n  return %"a²\\n"\n}\n'
+    )
+    text += 'func @"f²\\n"(%x: f32[3]) {\n  %y = call aten::relu(%x) : f32[3]\n  return %y\n}\n'
+    x = torch.randn(3)
+    assert_same(graph(text, form)(x), (x.relu(),))

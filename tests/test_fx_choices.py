@@ -149,7 +149,7 @@ def test_on_the_cpu_a_choice_is_one_call(form: KernelCalls, tmp_path: Path) -> N
     module, _ = graph(program(choosing(by_sizes=False)), form, measure=False)
     module.graph.lint()
     node = launched(module)
-    assert [str(arg) for arg in node.args] == ["x", "out", "s0", "ws", "neg"]
+    assert [str(arg) for arg in node.args] == ["x", "out", "s0", "ws", "floordiv"]
     assert (node.meta["kernel"], len(node.meta["kernel_hash"])) == ("either", 64)
     called = [str(getattr(n.target, "__name__", "")) for n in module.graph.nodes]
     assert called.count("zero_.default") == 1
@@ -178,7 +178,7 @@ def test_on_a_device_torchs_form_has_the_first_kernel(tmp_path: Path) -> None:
     assert {k: str(v) for k, v in node.kwargs["kwargs"].items()} == {"x": "x", "out": "out", "n": "s0"}
     entered: Any = kernel_side_table.get_kernel(node.kwargs["kernel_idx"])
     assert entered.fn.__name__ == "whole"
-    assert str(node.kwargs["grid"][0][0].meta["val"]) == "-((s0//(-64)))"
+    assert str(node.kwargs["grid"][0][0].meta["val"]) == "((s0 + 63)//64)"
     fx_converter.save(module, tmp_path / "graph.wir")
     again = fx_converter.load(tmp_path / "graph.wir", FxOptions(kernel_calls="hop"))
     assert str(again.graph) == str(module.graph)
@@ -191,7 +191,7 @@ def test_on_a_device_the_first_kernel_has_its_part_of_the_arguments() -> None:
     swapped = text.replace(first + second, second + first)
     node = launched(fx_converter.convert(program(swapped, "cuda:0"), FxOptions(kernel_calls="hop")))
     assert list(node.kwargs["kwargs"]) == ["x", "out", "n", "ws"]
-    assert str(node.kwargs["grid"][0][0].meta["val"]) == "-((s0//(-16)))"
+    assert str(node.kwargs["grid"][0][0].meta["val"]) == "((s0 + 15)//16)"
 
 
 def test_on_a_device_sizes_choose_in_an_operator() -> None:
@@ -213,13 +213,13 @@ def test_on_a_device_sizes_choose_in_an_operator() -> None:
     node = launched(fx_converter.convert(artifact, options))
     assert node.target.namespace == "wrapper_ir_kernels"
     assert str(node.target).startswith("wrapper_ir_kernels.multi_")
-    assert [str(arg) for arg in node.args] == ["x", "out", "s0", "ws", "neg"]
+    assert [str(arg) for arg in node.args] == ["x", "out", "s0", "ws", "floordiv"]
 
 
 @both_forms
 def test_descriptors_are_tensors_of_the_call(form: KernelCalls) -> None:
     module = fx_converter.convert(program(DESCRIBED), FxOptions(kernel_calls=form))
-    assert [str(arg) for arg in launched(module).args] == ["x", "out", "neg", "3"]
+    assert [str(arg) for arg in launched(module).args] == ["x", "out", "floordiv", "3"]
     for rows in (64, 40):
         x = torch.randn(rows, 48)
         assert_same(module(x), (x * 2,))

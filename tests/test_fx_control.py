@@ -162,3 +162,20 @@ def test_branches_return_numbers(form: KernelCalls) -> None:
     module = graph(text, form)
     assert module(torch.tensor(True), 6) == (3,)
     assert module(torch.tensor(False), 6) == (6,)
+
+
+@both_forms
+def test_numbers_of_stacked_loops_are_the_last_trips(form: KernelCalls) -> None:
+    """Torch's operator for stacked loops carries tensors only."""
+    text = (
+        ADD
+        + "func @main(%n: int, %x: f32[4]) {\n  %k, %y = while @test do @body carried(%n, %x) stacked : int, f32[u0, 4]\n"
+    )
+    text += "  define u0 = size(%y, 0)\n  define s1 = item(%k)\n  return s1, %y\n}\n"
+    text += "func @test(%n: int, %x: f32[4]) {\n  define s0 = item(%n)\n  return s0 < 5\n}\n"
+    text += "func @body(%n: int, %x: f32[4]) {\n  define s0 = item(%n)\n"
+    text += "  %y = call aten::add.Tensor(%x, %x) : f32[4]\n  return s0 + 1, %y\n}\n"
+    module = graph(text, form)
+    x = torch.randn(4)
+    assert_same(module(3, x), (5, torch.stack([x * 2, x * 4])))
+    assert_same(module(9, x), (9, x[None]))

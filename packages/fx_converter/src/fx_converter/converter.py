@@ -13,7 +13,7 @@ from fx_converter.compilers import find_compiler, refuse
 from fx_converter.constants import load_constants
 from fx_converter.convention import ModelCodeGen
 from fx_converter.graph.placement import enter_device, exit_device
-from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope
+from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope, identifier
 from fx_converter.graph.table import CONVERTERS
 from fx_converter.kernels import KernelTargets
 from fx_converter.options import FxOptions
@@ -122,9 +122,4 @@ def make_module(graph: fx.Graph, attributes: dict[str, Any], name: str) -> fx.Gr
             root.register_buffer(attribute, held)
         else:
             setattr(root, attribute, held)
-    return fx.GraphModule(root, graph, _identifier(name))
-
-
-def _identifier(name: str) -> str:
-    text = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
-    return f"_{text}" if text[:1].isdigit() or not text else text
+    return fx.GraphModule(root, graph, identifier(name))

@@ -6,6 +6,7 @@ A submodule takes the function's parameters, then the symbols that the function 
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from wrapper_ir.ops import Arg, CallSubgraph, Conditional, Return, WhileLoop
 from wrapper_ir.program import Function
 from wrapper_ir.structure import callees as called_by
 from wrapper_ir.structure import operands as operands_of
-from wrapper_ir.types import TensorType
+from wrapper_ir.types import ScalarType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["call_subgraph", "conditional", "return_", "while_loop"]
@@ -95,7 +96,9 @@ def while_loop(op: WhileLoop, scope: FunctionScope) -> None:
     callees = (Callee(op.cond_fn, captures, condition=True), Callee(op.body_fn, captures))
     modules = [scope.module(callee) for callee in callees]
     loops = torch.ops.higher_order
-    target = loops.while_loop_stack_output if op.stacked else loops.while_loop
+    target: Callable[..., Any] = loops.while_loop_stack_output if op.stacked else loops.while_loop
+    if op.stacked and any(isinstance(value.type, ScalarType) for value in op.results):
+        target = targets.stacked_loop
     made = scope.call(target, *modules, tuple(carried), tuple(captured), val=tuple(fakes))
     if not op.stacked:
         others = [*carried, *captured, *_constants(op.body_fn, scope)]

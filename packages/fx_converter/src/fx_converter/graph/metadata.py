@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,9 +12,11 @@ from torch import SymBool, SymFloat, SymInt, Tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.sym_node import SymNode
 
+from fx_converter import targets
 from fx_converter._compat import back_symbol, bound_symbol, fake_like, new_fake_mode
-from fx_converter.graph.numbers import Calculator
+from fx_converter.graph.numbers import FUNCTIONS, Calculator
 from fx_converter.native import DTYPES, torch_device
+from fx_converter.targets.numbers import PARTIAL
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, SymKind
 from wrapper_ir.program import Program, SymbolDef
 from wrapper_ir.types import TensorType
@@ -22,6 +25,8 @@ __all__ = ["FakeValues"]
 
 # Any in this file: numbers, symbolic or not.
 _UNBACKED = {SymKind.INT: "u", SymKind.FLOAT: "zuf", SymKind.BOOL: "u"}
+_CONCRETE = frozenset(f for f in (*FUNCTIONS.values(), *PARTIAL.values()) if f.__module__ == math.__name__)
+"""Functions of plain numbers only."""
 _BACKED = {SymKind.INT: "s", SymKind.FLOAT: "zf", SymKind.BOOL: "s"}
 
 
@@ -36,7 +41,7 @@ class FakeValues:
         self._symbols: dict[str, Any] = {}
         self._renamed: dict[sympy.Symbol, sympy.Symbol] = {}
         self._meta: dict[FakeTensor, Tensor] = {}
-        self.number = Calculator(self._leaf, _apply)
+        self.number = Calculator(self._leaf, self._apply)
 
     # --- numbers
 
@@ -99,7 +104,14 @@ class FakeValues:
         """What a call of numbers gives; None where that cannot be known."""
         if any(arg is None for arg in args):
             return None
-        return _apply(function, *args)
+        return self._apply(function, *args)
+
+    def _apply(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What has no symbolic variant is an unknown number, where Python would look at the symbols' hints."""
+        called = PARTIAL[args[0]] if function is targets.partial_call else function
+        if called in _CONCRETE and any(isinstance(arg, SymInt | SymFloat) for arg in args):
+            return self.unknown(SymKind.FLOAT)
+        return function(*args)
 
     def unknown(self, kind: SymKind) -> Any:
         """A number that only a run can tell, under no name of the program's."""
@@ -158,7 +170,3 @@ class _Kinds(dict[str, SymKind]):
     def get(self, name: str, default: object = None) -> SymKind:
         """The kind of a name."""
         return super().get(name) or _kind_of(name)
-
-
-def _apply(function: Callable[..., Any], *args: Any) -> Any:
-    return function(*args)

@@ -90,7 +90,7 @@ CALLS: Mapping[type[Expr], Callable[..., Any]] = {
     And: operator.and_,
     Or: operator.or_,
     Not: torch.sym_not,
-    Where: torch.sym_ite,
+    Where: targets.choose,
 }
 _PARTIAL_NAMES: Mapping[type[Expr], str] = {FloorDiv: "floordiv", Mod: "mod", TrueDiv: "truediv", Pow: "pow"}
 
@@ -122,6 +122,9 @@ class Calculator:
         match e:
             case Sym() | SizeOf() | StrideOf() | OffsetOf() | Item():
                 return self._leaf(e)
+            case CeilDiv(lhs, Int(divisor) as rhs) if divisor > 0:
+                rounded = self._call(operator.add, self(lhs, optional), divisor - 1)
+                return self._divided(FloorDiv, rounded, divisor, optional, rhs)
             case CeilDiv(lhs, rhs):
                 negative = self._call(operator.neg, self(rhs, optional))
                 quotient = self._divided(FloorDiv, self(lhs, optional), negative, optional, rhs)
@@ -132,7 +135,7 @@ class Calculator:
                 return self._power(e, base, exp, optional)
             case Where(cond, lhs, rhs):
                 sides = [self._as(e.kind, side) for side in (lhs, rhs)]
-                return self._call(torch.sym_ite, self._truth(cond, optional), *sides)
+                return self._call(CALLS[Where], self._truth(cond, optional), *sides)
             case And(args) | Or(args):
                 return self._logic(CALLS[type(e)], args, optional)
             case Not(arg):

@@ -23,7 +23,7 @@ from wrapper_ir.runtime import TorchCaller
 from wrapper_ir.types import DType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["FunctionScope", "ProgramScope"]
+__all__ = ["FunctionScope", "ProgramScope", "identifier"]
 
 Target = Callable[..., Any]  # Any: whatever operators take and return
 
@@ -126,6 +126,8 @@ class FunctionScope:
 
     def node(self, op: str, target: Any, args: Any, kwargs: Any, name: str | None, val: Any) -> fx.Node:
         """A node of any kind, with its fake value."""
+        # torch takes a line break at the end of a name for a part of it
+        name = name.rstrip("\n") if name else None
         made = self.graph.create_node(op, target, args, kwargs, name=name)
         made.meta.update(self._meta)
         made.meta["val"] = val
@@ -181,7 +183,7 @@ class FunctionScope:
 
     def attribute(self, wish: str, held: Any, val: Any) -> fx.Node:
         """A `get_attr` node, over an attribute that the module will have."""
-        name = _identifier(wish)
+        name = identifier(wish)
         while name in self.attributes:
             name += "_"
         self.attributes[name] = held
@@ -308,6 +310,7 @@ def _meta_of(prov: Provenance) -> dict[str, Any]:
     return meta
 
 
-def _identifier(name: str) -> str:
-    text = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+def identifier(name: str) -> str:
+    """A name that Python allows and leaves as it is."""
+    text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
     return f"_{text}" if text[:1].isdigit() or not text else text

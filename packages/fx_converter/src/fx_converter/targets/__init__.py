@@ -5,8 +5,9 @@ They are plain Python over operators, so that tracing a graph again sees what is
 
 from fx_converter.targets.checks import assert_expr, assert_finite, assert_layout, check_groups
 from fx_converter.targets.debug import comment, debug_value
+from fx_converter.targets.loops import stacked_loop
 from fx_converter.targets.memory import align, fill_zero, free, resize_storage, same, unshared, window
-from fx_converter.targets.numbers import partial_call, truth
+from fx_converter.targets.numbers import choose, partial_call, truth
 from fx_converter.targets.streams import (
     enter_device,
     enter_stream,
@@ -23,6 +24,7 @@ __all__ = [
     "assert_finite",
     "assert_layout",
     "check_groups",
+    "choose",
     "comment",
     "debug_value",
     "enter_device",
@@ -35,6 +37,7 @@ __all__ = [
     "record_event",
     "resize_storage",
     "same",
+    "stacked_loop",
     "sync_event",
     "truth",
     "unshared",

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["PARTIAL", "partial_call", "truth"]
+__all__ = ["PARTIAL", "choose", "partial_call", "truth"]
 
 # Any: Python's numbers and torch's symbolic ones.
 PARTIAL: Mapping[str, Callable[..., Any]] = {
@@ -37,6 +37,28 @@ def partial_call(name: str, *args: Any) -> Any:
     except (ArithmeticError, ValueError):
         whole = name in _WHOLE and not any(isinstance(arg, float | torch.SymFloat) for arg in args)
         return 0 if whole else 0.0
+
+
+_torch: Any = torch  # leaves these untyped
+
+
+def choose(condition: Any, yes: Any, no: Any) -> Any:
+    """One of two numbers. Torch's own function takes two constants or two symbolic numbers."""
+    if isinstance(condition, bool):
+        return yes if condition else no
+    return _torch.sym_ite(condition, _symbolic(yes, condition), _symbolic(no, condition))
+
+
+def _symbolic(x: Any, like: torch.SymBool) -> Any:
+    match x:
+        case bool():
+            return _torch.SymBool(like.node.wrap_bool(x))
+        case int():
+            return _torch.SymInt(like.node.wrap_int(x))
+        case float():
+            return _torch.SymFloat(like.node.wrap_float(x))
+        case _:
+            return x
 
 
 def truth(x: Any) -> Any:
