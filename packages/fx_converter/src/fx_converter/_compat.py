@@ -32,6 +32,7 @@ __all__ = [
     "is_overload",
     "new_fake_mode",
     "raw_call",
+    "raw_stream",
     "rename",
     "without_autograd",
 ]
@@ -45,6 +46,10 @@ FAST_EMPTY: dict[str, Callable[..., Tensor]] = {
 """`(sizes, strides, dtype)` to a tensor on the current device of a type: what torch's own compiled code calls."""
 FAST_VIEW: Callable[..., Tensor] = _guards._reinterpret_tensor
 """`(x, sizes, strides, offset)`, the offset in elements from the first one of `x`."""
+raw_stream: Callable[[int], int] = getattr(
+    torch._C, "_cuda_getCurrentRawStream", lambda index: 0
+)  # CPU builds lack it
+"""The current stream of a CUDA device, as a number."""
 DEVICE_GUARDS: dict[str, Callable[[int], Any]] = {"cuda": torch.cuda._DeviceGuard}
 """Torch's own guards for generated code, which look nothing up."""
 _aten: Any = torch.ops.aten

@@ -15,8 +15,10 @@ from torch import fx
 
 from fx_converter import targets
 from fx_converter._compat import FAST_VIEW, raw_call, without_autograd
+from fx_converter.kept import KeptNodes
 from fx_converter.kernels import LoadedTarget
 from fx_converter.targets import streams
+from wrapper_ir.runtime import SpareBuffers
 
 __all__ = ["boxed_call", "boxed_source"]
 
@@ -25,10 +27,10 @@ _ENTERS = frozenset({targets.enter_device, targets.enter_stream})
 Boxed = Callable[[list[Any]], tuple[Any, ...]]
 
 
-def boxed_call(module: fx.GraphModule) -> Boxed:
+def boxed_call(module: fx.GraphModule, kept: KeptNodes | None = None) -> Boxed:
     """A callable over flat arguments. Nothing is recorded for autograd, and autocast does not apply. The module's graph and
-    attributes are taken as they are now."""
-    source, scope = boxed_source(module)
+    attributes are taken as they are now. `kept`: nodes whose tensors are there before a call."""
+    source, scope = boxed_source(module, kept)
     file = f"<boxed {type(module).__name__} {id(module):x}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     exec(compile(source, file, "exec"), scope)
@@ -36,9 +38,9 @@ def boxed_call(module: fx.GraphModule) -> Boxed:
     return lambda args: without_autograd(run, args)
 
 
-def boxed_source(module: fx.GraphModule) -> tuple[str, dict[str, Any]]:
+def boxed_source(module: fx.GraphModule, kept: KeptNodes | None = None) -> tuple[str, dict[str, Any]]:
     """The text, and the objects that it refers to by name."""
-    writer = _Writer(module)
+    writer = _Writer(module, kept)
     return writer.text(), writer.scope
 
 
@@ -47,8 +49,9 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 class _Writer:
-    def __init__(self, module: fx.GraphModule) -> None:
+    def __init__(self, module: fx.GraphModule, kept: KeptNodes | None) -> None:
         self._module = module
+        self._kept = kept
         self._nodes = list(module.graph.nodes)
         self._names = {node.name for node in self._nodes}
         self.scope: dict[str, Any] = {"torch": torch}
@@ -94,19 +97,46 @@ class _Writer:
 
     def _body(self) -> list[str]:
         """The lines that compute."""
-        lines = []
+        lines: list[str] = []
+        give = ""
         last = self._last_uses()
+        if self._kept is not None and not self._enters():
+            give = self._take(self._kept, lines)
         for node in self._nodes:
+            if give and node.op == "output":
+                lines.append(give)
             if (
                 node.op not in ("placeholder", "get_attr")
                 and node not in self._fixed
+                and not self._is_kept(node)
                 and (line := self._line(node))
             ):
                 lines.append(line)
+            if self._kept is not None and node.target is targets.enter_device:
+                give = self._take(self._kept, lines)
             ended = last.get(node, [])
             if ended and node.op != "output":
                 lines.append(f"del {', '.join(n.name for n in ended)}")
         return lines
+
+    def _enters(self) -> bool:
+        """Whether the program's device is made the current one first."""
+        return any(node.target is targets.enter_device for node in self._nodes)
+
+    def _take(self, kept: KeptNodes, lines: list[str]) -> str:
+        """Takes what is kept, for this call; the line that gives it back."""
+        spare = self._object(SpareBuffers(kept.make), "spare")
+        key = self._object(kept.key(), "stream_key")
+        stream, buffers = (
+            self._object(object(), "key"),
+            self._object(object(), "buffers"),
+        )  # names of variables
+        lines += [f"{stream} = {key}()", f"{buffers} = {spare}.take({stream})"]
+        lines.append(f"{', '.join(node.name for node in kept.used())}, = {buffers}")
+        return f"{spare}.give({stream}, {buffers})"
+
+    def _is_kept(self, node: fx.Node) -> bool:
+        return self._kept is not None and node in self._kept.nodes
 
     def _last_uses(self) -> dict[fx.Node, list[fx.Node]]:
         """For each node, the variables that end behind it; attributes have none."""
@@ -121,7 +151,7 @@ class _Writer:
         return found
 
     def _is_variable(self, node: fx.Node) -> bool:
-        if node in self._fixed:
+        if node in self._fixed or self._is_kept(node):
             return False
         return node.op in ("placeholder", "call_module", "call_method") or (
             node.op == "call_function" and bool(node.users)

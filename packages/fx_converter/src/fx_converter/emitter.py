@@ -13,6 +13,7 @@ from fx_converter._compat import caller, without_autograd
 from fx_converter.boxed import boxed_call
 from fx_converter.compilers import find_compiler
 from fx_converter.converter import convert
+from fx_converter.kept import kept_nodes
 from fx_converter.options import FxOptions
 from fx_converter.saving import save
 from wrapper_ir.artifact import Artifact
@@ -32,7 +33,11 @@ def compile(artifact: Artifact, options: FxOptions | None = None) -> CompiledPro
     options = replace(options or FxOptions(), convention="flat")
     module = convert(artifact, options)
     compiler = find_compiler(artifact.program.target.device.type, options.compilers)
-    boxed = boxed_call(module) if compiler is None else _boxed(compiler.compile_graph(module))
+    if compiler is None:
+        kept = kept_nodes(module.graph, artifact.program) if options.keep_buffers else None
+        boxed = boxed_call(module, kept)
+    else:
+        boxed = _boxed(compiler.compile_graph(module))
     return signature_call(artifact.signature, boxed, caller())
 
 

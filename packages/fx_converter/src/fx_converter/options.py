@@ -35,7 +35,8 @@ class FxOptions:
     symbols. `find_runtime` finds the runtimes of kernels. `tune` measures what a program leaves open of its kernels before
     it is converted; None takes what it has: choices that tuning wrote, else first configs. `compilers` are those that
     `compile` hands graphs to, by type of device; None takes the installed ones. `forbid`: classes of ops that a graph must
-    not have (ConvertError FX106). Raises ConvertError FX103 for other values.
+    not have (ConvertError FX106). `keep_buffers`: what `compile` makes holds the memory of intermediate results of fixed sizes
+    from call to call, for each stream, where no other compiler takes the graph. Raises ConvertError FX103 for other values.
     """
 
     kernel_calls: KernelCalls = "direct"
@@ -47,6 +48,7 @@ class FxOptions:
     tune: KernelTuning | None = None
     compilers: Mapping[str, GraphCompiler] | None = None
     forbid: Collection[type[OpBase]] = ()
+    keep_buffers: bool = False
 
     def __post_init__(self) -> None:
         for name, held, choices in (

@@ -6,7 +6,7 @@ import posixpath
 from contextlib import AbstractContextManager, nullcontext
 
 from py_wrapper.emit.helpers import Helper
-from py_wrapper.emit.kept import KeptBuffers, plan_kept, write_new_buffers, write_take
+from py_wrapper.emit.kept import KeptBuffers, name_kept, write_new_buffers, write_take
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.streams import device_guard, on_stream
 from py_wrapper.emit.table import WRITERS
@@ -25,7 +25,7 @@ def write_function(scope: FunctionScope, name: str, doc: str) -> None:
     """`def name(args, s0):`, whose list of arguments is emptied, and which returns a tuple."""
     function, out = scope.function, scope.out
     is_main = function is scope.module.program.main
-    kept = plan_kept(scope) if is_main else KeptBuffers()
+    kept = name_kept(scope) if is_main else KeptBuffers()
     if kept.windows:
         write_new_buffers(kept, scope)
     out.line()

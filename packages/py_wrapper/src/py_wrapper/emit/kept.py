@@ -1,26 +1,22 @@
-"""Memory that is kept from call to call: which storages may be, how they share it, and the text that makes it.
+"""The text that makes memory which is kept from call to call, and takes it: `wrapper_ir.analysis.kept` says which may be.
 
-A storage may be kept where no caller can come to hold it: the program itself frees it. Storages that are not alive at the
-same time share memory, which is right as long as all work goes to one stream, in order. The tensors over kept memory are
-made together with it, so that a call finds them ready.
+The tensors over kept memory are made together with it, so that a call finds them ready.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
+from wrapper_ir.analysis.kept import KeptBlock, plan_kept
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops import AllocStorage, Free, Op, ResizeStorage, SetStorage, View, ZeroMode
-from wrapper_ir.types import CPU, DType, MemoryKind, StorageType, TensorType
+from wrapper_ir.ops import AllocStorage, Op, View, ZeroMode
+from wrapper_ir.types import CPU, DType, StorageType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["KeptBuffers", "plan_kept", "write_new_buffers", "write_take"]
-
-_DEVICES = ("cpu", "cuda")
+__all__ = ["KeptBuffers", "name_kept", "write_new_buffers", "write_take"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,44 +28,27 @@ class _Window:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Bytes that storages share one after the other; those that are zero at first belong to one storage alone."""
-
-    nbytes: int
-    zero: bool
-
-
 @dataclass(slots=True)
 class KeptBuffers:
     """The blocks, the tensors over them by the names that they have in a call, and the values that they stand for."""
 
-    blocks: list[_Block] = field(default_factory=list)
+    blocks: list[KeptBlock] = field(default_factory=list)
     windows: dict[_Window, str] = field(default_factory=dict)
 
 
-def plan_kept(scope: FunctionScope) -> KeptBuffers:
-    """What the function may keep; the names of the values are put into the scope. Nothing where it is not asked for, or
-    where work goes to several streams or moves memory under tensors."""
-    plan, body = KeptBuffers(), scope.function.body
+def name_kept(scope: FunctionScope) -> KeptBuffers:
+    """What the function keeps; the names of the values are put into the scope. Nothing where it is not asked for."""
     if not scope.module.options.keep_buffers or scope.module.options.poison is not None:
-        return plan
-    # stream: of ops that have one
-    if any(isinstance(op, ResizeStorage | SetStorage) or getattr(op, "stream", 0) for op in body):
-        return plan
-    storages = set(_candidates(scope))
+        return KeptBuffers()
+    memory = plan_kept(scope.function, scope.module.program.target.device, scope.users)
+    plan = KeptBuffers(memory.blocks)
     places: dict[Value, tuple[int, int]] = {}  # block and offset
-    spare: list[int] = []
-    for op in body:
+    for op in scope.function.body:
         match op:
-            case AllocStorage(result=storage) if storage in storages:
-                places[storage] = (_block_for(op, spare, plan), 0)
+            case AllocStorage(result=storage) if storage in memory.places:
+                places[storage] = (memory.places[storage], 0)
                 if op.zero is ZeroMode.CALL or not all(map(_is_static, scope.users[storage])):
                     _add(storage, _bytes_of(storage), places[storage], plan, scope)
-            case Free(storage=storage) if storage in storages:
-                block = places[storage][0]
-                if not plan.blocks[block].zero:
-                    spare.append(block)
             case View(source=source, result=result, offset=Int(offset)) if source in places and _is_static(
                 op
             ):
@@ -80,24 +59,6 @@ def plan_kept(scope: FunctionScope) -> KeptBuffers:
     return plan
 
 
-def _candidates(scope: FunctionScope) -> Iterator[Value]:
-    """Storages of a known size on the program's device that are viewed and freed, and nothing else."""
-    target = scope.module.program.target.device
-    freed = {op.storage for op in scope.function.body if isinstance(op, Free)}
-    for storage, users in scope.users.items():
-        type = storage.type
-        if (
-            isinstance(type, StorageType)
-            and isinstance(type.nbytes, Int)
-            and type.device == target
-            and target.type in _DEVICES
-            and type.space.kind is MemoryKind.DEFAULT
-            and storage in freed
-            and all(isinstance(op, View | Free) for op in users)
-        ):
-            yield storage
-
-
 def _is_static(op: Op) -> bool:
     """Whether a view's place is known before any call; other ops have none."""
     if not isinstance(op, View):
@@ -105,25 +66,6 @@ def _is_static(op: Op) -> bool:
     type = op.result.type
     parts: tuple[Expr, ...] = (*type.sizes, *type.strides) if isinstance(type, TensorType) else ()
     return isinstance(type, TensorType) and all(isinstance(e, Int) for e in (*parts, op.offset))
-
-
-def _block_for(op: AllocStorage, spare: list[int], plan: KeptBuffers) -> int:
-    """The smallest free block that is large enough, or a new one."""
-    nbytes = _size(op.result)
-    zero = op.zero is ZeroMode.ONCE
-    fitting = [] if zero else [i for i in spare if plan.blocks[i].nbytes >= nbytes]
-    if fitting:
-        block = min(fitting, key=lambda i: (plan.blocks[i].nbytes, i))
-        spare.remove(block)
-        return block
-    plan.blocks.append(_Block(nbytes, zero))
-    return len(plan.blocks) - 1
-
-
-def _size(storage: Value) -> int:
-    assert isinstance(storage.type, StorageType)
-    assert isinstance(storage.type.nbytes, Int)
-    return storage.type.nbytes.value
 
 
 def _bytes_of(storage: Value) -> TensorType:

@@ -10,11 +10,11 @@ from py_wrapper.emit.names import Namer
 from py_wrapper.emit.writer import Writer, quoted, tuple_text
 from py_wrapper.errors import EmitError
 from wrapper_ir.aliasing import Aliasing, analyse_aliasing
+from wrapper_ir.analysis.kept import storage_users
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, to_python
 from wrapper_ir.ops import AllocStorage, Arg, Complex, Free, Op, View
 from wrapper_ir.program import Function
-from wrapper_ir.structure import operands
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat, ScalarType
 from wrapper_ir.values import Value
 
@@ -62,14 +62,7 @@ class FunctionScope:
     @cached_property
     def users(self) -> dict[Value, list[Op]]:
         """The ops that use each storage value, in order."""
-        found: dict[Value, list[Op]] = {
-            op.result: [] for op in self.function.body if isinstance(op, AllocStorage)
-        }
-        for op in self.function.body:
-            for value in operands(op):
-                if value in found:
-                    found[value].append(op)
-        return found
+        return storage_users(self.function)
 
     def sole_view(self, storage: Value) -> View | None:
         """The view that a storage is made for, if nothing else but a free uses the storage itself."""

@@ -1,0 +1,101 @@
+"""Memory that is kept from call to call: the nodes whose tensors lie in it, and how they are made.
+
+`wrapper_ir.analysis.kept` says which storages may be kept. Views of them that depend on nothing else are made with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from fx_converter import targets
+from fx_converter._compat import FAST_EMPTY, FAST_VIEW, raw_stream
+from wrapper_ir.analysis.kept import KeptBlock, plan_kept, storage_users
+from wrapper_ir.ops import View
+from wrapper_ir.program import Program
+from wrapper_ir.types import CPU, Device
+
+__all__ = ["KeptNodes", "kept_nodes"]
+
+# Any in this file: targets of nodes
+_EMPTY: frozenset[Any] = frozenset({*FAST_EMPTY.values(), torch.ops.aten.empty_strided.default})
+_VIEWS: frozenset[Any] = frozenset({FAST_VIEW, targets.window, torch.ops.aten.as_strided.default})
+
+
+@dataclass(frozen=True, slots=True)
+class KeptNodes:
+    """The blocks, and for each node in order the block that it allocates from, None for a view."""
+
+    device: Device
+    blocks: Sequence[KeptBlock]
+    nodes: Mapping[fx.Node, int | None]
+
+    def make(self) -> tuple[Tensor, ...]:
+        """One set of tensors for one call at a time, in the order of `used`, on the current device of the type."""
+        empty = FAST_EMPTY[self.device.type]
+        made: dict[fx.Node, Tensor] = {}
+        with torch.inference_mode(False), torch.no_grad():
+            memory = [empty((max(block.nbytes, 1),), (1,), torch.uint8) for block in self.blocks]
+            for tensor, block in zip(memory, self.blocks, strict=True):
+                if block.zero:
+                    tensor.zero_()
+            for node, place in self.nodes.items():
+                made[node] = _view(node, made) if place is None else _over(memory[place], node.meta["val"])
+        return tuple(made[node] for node in self.used())
+
+    def used(self) -> list[fx.Node]:
+        """The nodes that others want the tensors of."""
+        return [node for node in self.nodes if any(user not in self.nodes for user in node.users)]
+
+    def key(self) -> Callable[[], int | None]:
+        """What orders the calls that may use a set one after the other: the current stream; None where it is recorded into a
+        graph, whose memory nobody else may use."""
+        return _no_stream if self.device == CPU else partial(_stream, self.device.index or 0)
+
+
+def kept_nodes(graph: fx.Graph, program: Program) -> KeptNodes | None:
+    """What a call of `main`'s graph may keep; None for nothing."""
+    users = storage_users(program.main)
+    plan = plan_kept(program.main, program.target.device, users)
+    blocks = {storage.name: block for storage, block in plan.places.items()}
+    for storage, block in plan.places.items():
+        views = [op for op in users[storage] if isinstance(op, View)]
+        if len(views) == 1:  # one node may stand for both
+            blocks[views[0].result.name] = block
+    found: dict[fx.Node, int | None] = {}
+    for node in graph.nodes:
+        inputs = node.all_input_nodes
+        if node.op != "call_function":
+            continue
+        if node.target in _EMPTY and not inputs and node.meta.get("value") in blocks:
+            found[node] = blocks[node.meta["value"]]
+        elif node.target in _VIEWS and len(inputs) == 1 and inputs[0] in found:
+            found[node] = None
+    return KeptNodes(program.target.device, plan.blocks, found) if found else None
+
+
+def _view(node: fx.Node, made: Mapping[fx.Node, Tensor]) -> Tensor:
+    target: Any = node.target
+    source, *args = node.args
+    assert isinstance(source, fx.Node)
+    tensor: Tensor = target(made[source], *args, **node.kwargs)
+    return tensor
+
+
+def _over(memory: Tensor, like: Tensor) -> Tensor:
+    """A tensor at the begin of a block, with the layout of a fake value."""
+    empty = torch.empty(0, dtype=like.dtype, device=memory.device)
+    return empty.set_(memory.untyped_storage(), 0, like.size(), like.stride())
+
+
+def _no_stream() -> int | None:
+    return 0
+
+
+def _stream(device: int) -> int | None:
+    return None if torch.cuda.is_current_stream_capturing() else raw_stream(device)
