@@ -36,6 +36,9 @@ func @main(%x: f32[512, 512], %w: f32[512, 512]) {
   drop %done
   %sum = alloc f32[512, 512]
   call aten::add.out(%a, %b, out=%sum)
+  %added = record_event @cuda:0
+  wait_event %added @cuda:0 stream(1)
+  drop %added
   free %a.s
   free %b.s
   %host = alloc f32[512, 512] @cpu

@@ -131,7 +131,7 @@ _RULES = {
         "WIR029": "an op that changes a storage's size or owner stands outside main, or touches planned storage",
     },
     "streams": {
-        "WIR045": "a tensor is used on one stream while another may still write or read it",
+        "WIR045": "a tensor is used on one stream, or its memory given back, while another may still write or read it",
     },
     "collectives": {
         "WIR037": "a collective names another group than the one that its operator is given",

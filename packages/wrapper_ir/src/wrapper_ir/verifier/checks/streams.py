@@ -2,7 +2,8 @@
 
 Each timeline (a stream of a device) counts its ops; what a timeline knows of the others comes through events. The
 host runs CPU ops in program order and sees a device's work only after a synchronisation; everything that the host
-has seen, it has seen before it queues the next op anywhere. Parts of one storage that surely do not overlap, such as
+has seen, it has seen before it queues the next op anywhere. Memory comes from a stream and goes back to it: others use it
+after that stream has got it, and before that stream gives it to the next. Parts of one storage that surely do not overlap, such as
 what a concatenation is made of, are used apart.
 """
 
@@ -16,6 +17,7 @@ from wrapper_ir.ops import (
     CallExtern,
     CollectiveStart,
     Copy,
+    Free,
     Launch,
     Op,
     RecordEvent,
@@ -58,6 +60,8 @@ class Streams(Check):
         self.places = tensor_places(facts.function, facts.aliasing)
         self.written: dict[Value, Uses] = {}
         self.read: dict[Value, Uses] = {}
+        self.homes: dict[Value, Timeline] = {}
+        """Where memory comes from, and goes back to; that of parameters belongs to the current stream."""
         self.needed = facts.asynchronous or not facts.classes.isdisjoint((RecordEvent, WaitEvent, SyncEvent))
 
     def every(self) -> Handler | None:
@@ -68,6 +72,7 @@ class Streams(Check):
             return {}
         return {
             AllocStorage: self.alloc,
+            Free: self.free,
             RecordEvent: self.record,
             WaitEvent: self.wait,
             SyncEvent: self.sync,
@@ -81,9 +86,20 @@ class Streams(Check):
 
     def alloc(self, position: int, op: AllocStorage) -> None:
         """Memory may still be in use on its own stream, by what had it before: to other streams, as if written there."""
-        assert isinstance(op.result.type, StorageType)
-        timeline = _timeline(op.result.type.device, op.stream)
+        if not isinstance(op.result.type, StorageType):
+            return
+        timeline = self.homes[op.result] = _timeline(op.result.type.device, op.stream)
         self.written.setdefault(op.result, {})[op.result, timeline] = position
+
+    def free(self, position: int, op: Free) -> None:
+        """What gets the memory next, on its own stream, waits for nobody."""
+        type = op.storage.type
+        if not isinstance(type, StorageType | TensorType):
+            return
+        home = self.homes.get(op.storage, _timeline(type.device, 0))
+        if home != HOST:
+            for uses in (self.written.get(op.storage), self.read.get(op.storage)):
+                self.ordered(position, op.storage, uses, home, self.clock(home))
 
     def record(self, position: int, op: RecordEvent) -> None:
         timeline = _timeline(op.device, op.stream)
@@ -101,6 +117,8 @@ class Streams(Check):
             return
         timeline = self.timeline(position, op)
         known = self.clock(timeline)
+        if isinstance(op, CallExtern) and op.result is not None:
+            self.homes[op.result] = timeline
         for value in effects.reads:
             for root in self.roots.get(value, NO_ROOTS):
                 self.ordered(position, value, self.written.get(root), timeline, known)
