@@ -16,6 +16,7 @@ from py_wrapper import PyOptions, PythonEmitter
 from tests.compare import assert_same, clone_tree, peak_bytes
 from tests.zoo import ZOO, Case
 
+QUICK_FX = ["convnet", "gpt2"]
 MODELS = ["bert", "convnet", "gpt2", "llama", "lstm", "moe"]
 KEEPING = PythonEmitter(options=PyOptions(keep_buffers=True))
 
@@ -54,7 +55,14 @@ def step(model: Any, case: Case) -> Tensor:  # Any: a module or a compiled calla
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "emitter"),
-    [*((name, "python") for name in MODELS), ("convnet", "fx"), ("gpt2", "fx"), ("moe", KEEPING)],
+    [
+        *((name, "python") for name in MODELS),
+        *(
+            pytest.param(name, "fx", marks=() if name in QUICK_FX else pytest.mark.conformance)
+            for name in MODELS
+        ),
+        ("moe", KEEPING),
+    ],
 )
 def test_loss_gradients_and_buffers(name: str, emitter: str | PythonEmitter) -> None:
     case = training_case(name)

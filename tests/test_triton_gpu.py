@@ -39,10 +39,16 @@ def tensors(outputs: Any) -> list[torch.Tensor]:
     return [x for x in pytree.tree_leaves(outputs) if isinstance(x, torch.Tensor)]
 
 
-def captured(case: Case) -> Artifact:
+def captured(case: Case, *, dynamic: bool = False) -> Artifact:
     """For this device, but without using it."""
     major, minor = torch.cuda.get_device_capability()
-    artifact = inductor_frontend.capture(case.model, case.args, case.kwargs, target=f"cuda:sm_{major}{minor}")
+    artifact = inductor_frontend.capture(
+        case.model,
+        case.args,
+        case.kwargs,
+        dynamic_shapes=case.dynamic if dynamic else None,
+        target=f"cuda:sm_{major}{minor}",
+    )
     wrapper_ir.verify(artifact)
     return artifact
 
@@ -61,17 +67,20 @@ def test_equals_eager(name: str) -> None:
             torch.testing.assert_close(got, want, rtol=TOLERANCE, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("form", ["direct", "hop"])
-@pytest.mark.parametrize("name", ["mlp", "gpt2", "bert"])
-def test_graphs_equal_eager(name: str, form: KernelCalls) -> None:
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("name", MODELS)
+def test_graphs_equal_eager(name: str, dynamic: bool) -> None:
     """FX graphs; in the form `hop` Triton itself compiles and launches the kernels."""
     case = ZOO[name]()
-    options = fx_converter.FxOptions(kernel_calls=form)
-    run = fx_converter.compile(captured(case), options)
-    args, kwargs = on_device(case.args), on_device(case.kwargs or {})
-    with torch.no_grad():
-        want = tensors(case.model.cuda()(*args, **kwargs))
-        for _ in range(2):
+    artifact = captured(case, dynamic=dynamic)
+    forms: tuple[KernelCalls, ...] = ("direct", "hop")
+    runs = [fx_converter.compile(artifact, fx_converter.FxOptions(kernel_calls=form)) for form in forms]
+    calls = [(case.args, case.kwargs or {}), *([case.other] if dynamic and case.other else [])]
+    model = case.model.cuda()
+    for args, kwargs in map(on_device, calls):
+        with torch.no_grad():
+            want = tensors(model(*args, **kwargs))
+        for run in (*runs, *runs):
             torch.testing.assert_close(tensors(run(*args, **kwargs)), want, rtol=TOLERANCE, atol=TOLERANCE)
 
 

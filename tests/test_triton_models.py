@@ -8,13 +8,18 @@ from __future__ import annotations
 import pytest
 import torch
 
+import fx_converter
 import inductor_frontend
 import py_wrapper
 import wrapper_ir
+from fx_converter import FxOptions
+from fx_converter.options import KernelCalls
 from inductor_frontend import CaptureOptions
 from tests.compare import assert_same, clone_tree
-from tests.zoo import ZOO
+from tests.zoo import ZOO, Case
+from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import TritonKernel
+from wrapper_ir.protocols import CompiledProgram
 
 pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
 
@@ -37,16 +42,41 @@ CASES = [(name, dynamic) for name in MODELS for dynamic in (False, True)]
 )
 def test_equals_eager(name: str, dynamic: bool) -> None:
     case = ZOO[name]()
-    shapes = case.dynamic if dynamic else None
-    artifact = inductor_frontend.capture(
-        case.model, case.args, case.kwargs, dynamic_shapes=shapes, options=OPTIONS
-    )
+    artifact = captured(case, dynamic)
     program = artifact.program
     assert program.kernels
     assert all(isinstance(kernel, TritonKernel) for kernel in program.kernels)
     wrapper_ir.verify(program)
     assert wrapper_ir.parse_program(wrapper_ir.print_program(program)) == program
-    run = py_wrapper.compile(artifact)
+    compare(case, dynamic, py_wrapper.compile(artifact))
+
+
+@pytest.mark.parametrize("form", ["direct", "hop"])
+@pytest.mark.parametrize(
+    ("name", "dynamic"),
+    [
+        pytest.param(
+            *case,
+            id=f"{case[0]}-{'dynamic' if case[1] else 'static'}",
+            marks=() if case == ("lstm", True) else pytest.mark.conformance,
+        )
+        for case in CASES
+    ],
+)
+def test_graphs_equal_eager(name: str, dynamic: bool, form: KernelCalls) -> None:
+    case = ZOO[name]()
+    compare(case, dynamic, fx_converter.compile(captured(case, dynamic), FxOptions(kernel_calls=form)))
+
+
+def captured(case: Case, dynamic: bool) -> Artifact:
+    shapes = case.dynamic if dynamic else None
+    return inductor_frontend.capture(
+        case.model, case.args, case.kwargs, dynamic_shapes=shapes, options=OPTIONS
+    )
+
+
+def compare(case: Case, dynamic: bool, run: CompiledProgram) -> None:
+    """With eager mode, at the sizes of the capture and, where they are dynamic, at others."""
     calls = [(case.args, case.kwargs or {})]
     if dynamic:
         assert case.other is not None

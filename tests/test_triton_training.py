@@ -72,15 +72,17 @@ def assert_trains(case: Case, folder: Path, tolerance: float, **options: str) ->
     assert all(isinstance(k, TritonKernel) for k in kernels)
 
 
+@pytest.mark.parametrize("emitter", ["python", "fx"])
 @pytest.mark.parametrize(
     "name", [pytest.param(m, marks=() if m in QUICK else pytest.mark.conformance) for m in MODELS]
 )
-def test_in_the_interpreter(name: str, tmp_path: Path) -> None:
-    assert_trains(trained(name), tmp_path, 1e-3, cpu_kernels="triton")
+def test_in_the_interpreter(name: str, emitter: str, tmp_path: Path) -> None:
+    assert_trains(trained(name), tmp_path, 1e-3, cpu_kernels="triton", emitter=emitter)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="kernels run on a CUDA device, and there is none")
+@pytest.mark.parametrize("emitter", ["python", "fx"])
 @pytest.mark.parametrize("name", MODELS)
-def test_on_a_device(name: str, tmp_path: Path) -> None:
-    assert_trains(on_device(trained(name), "cuda"), tmp_path, 5e-3)
+def test_on_a_device(name: str, emitter: str, tmp_path: Path) -> None:
+    assert_trains(on_device(trained(name), "cuda"), tmp_path, 5e-3, emitter=emitter)
