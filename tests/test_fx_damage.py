@@ -22,11 +22,9 @@ from fx_converter.compilers import refuse
 from fx_converter.kernels import NAMESPACE, targets
 from fx_converter.options import KernelCalls
 from tests.test_fx_compilers import Recording
-from tests.test_fx_triton import for_a_gpu
-from tests.test_triton_programs import PROGRAM
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ArtifactError, PluginError, WirError
-from wrapper_ir.kernels import ForeignKernel, KernelDef, content_hash
+from wrapper_ir.kernels import ForeignKernel, KernelDef
 from wrapper_ir.ops import Conditional, Copy, Launch
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import KernelRuntime, LoadedKernel
@@ -208,7 +206,7 @@ class TestFiles:
 
     def test_damage_behind_the_kernels(self, saved: Path, tmp_path: Path) -> None:
         """The last that is read: attributes and the number of the main graph."""
-        for change in (_no_constant, _no_module, _other_main, _other_form, _no_output):
+        for change in (_no_constant, _no_module, other_main, _other_form, no_output):
             said = json.loads(text_of(saved))
             change(said)
             path = rewritten(saved, tmp_path / "damaged.wir", json.dumps(said))
@@ -240,7 +238,7 @@ def _no_module(said: Any) -> None:
     said["graphs"][-1]["attributes"]["then"]["graph"] = 7
 
 
-def _other_main(said: Any) -> None:
+def other_main(said: Any) -> None:
     said["main"] = len(said["graphs"]) - 2
 
 
@@ -249,7 +247,7 @@ def _other_form(said: Any) -> None:
     kernels[-1]["target"]["form"] = "triton"
 
 
-def _no_output(said: Any) -> None:
+def no_output(said: Any) -> None:
     said["graphs"][-1]["nodes"].pop()
 
 
@@ -367,52 +365,3 @@ def test_nothing_in_a_file_is_run(
     with pytest.raises(WirError, match="FX202"):
         run(rewritten(path, path, json.dumps(said)))
     assert not (tmp_path / "proof").exists()
-
-
-# --- Triton kernels in torch's own form
-
-
-def marked(mark: str) -> Artifact:
-    """A program for a GPU that need not be there, whose kernels no other test has."""
-    return for_a_gpu(PROGRAM.replace("import triton\n", f"import triton  # {mark}\n"))
-
-
-def of_another(path: Path, mark: str) -> Path:
-    """A graph of kernels that no process has entered anywhere: that of a program which differs in their texts only."""
-    one, other = marked(f"{mark} one"), marked(f"{mark} other")
-    fx_converter.save(fx_converter.convert(one, FxOptions(kernel_calls="hop")), path)
-    text = text_of(path)
-    for a, b in zip(one.program.kernels, other.program.kernels, strict=True):
-        text = text.replace(content_hash(a), content_hash(b))
-    wrapper_ir.save(dataclasses.replace(other, extensions={_NAME: text}), path)
-    return path
-
-
-def test_programs_that_end_badly_enter_no_triton_kernel() -> None:
-    before, good = tables(), marked("badly")
-    text = wrapper_ir.print_program(good.program).replace("return %out", "return %out, s0 > 3, s7", 1)
-    bad = wrapper_ir.parse_program(text.replace("symbol s0", "symbol s7 : int backed [2, 9]\nsymbol s0", 1))
-    with pytest.raises(WirError, match="FX101"):
-        fx_converter.convert(bare_artifact(bad), FxOptions(kernel_calls="hop"))
-    assert tables() == before
-    fx_converter.convert(good, FxOptions(kernel_calls="hop"))
-    assert len(tables()[1]) - len(before[1]) == 2
-
-
-def test_damaged_files_enter_no_triton_kernel(tmp_path: Path) -> None:
-    good, bad = of_another(tmp_path / "good.wir", "file"), tmp_path / "bad.wir"
-    before = tables()
-    for change in (_direct, _other_main, _no_output):
-        said = json.loads(text_of(good))
-        change(said)
-        with pytest.raises(WirError, match="FX202"):
-            fx_converter.load(rewritten(good, bad, json.dumps(said)))
-        assert tables() == before
-    fx_converter.load(good)
-    assert len(tables()[1]) - len(before[1]) == 2
-
-
-def _direct(said: Any) -> None:
-    """The last kernel, as if it were called directly."""
-    [*_, last] = [n for n in _nodes(said, "call_function") if "kernel" in n["target"]]
-    last["target"]["form"] = "direct"

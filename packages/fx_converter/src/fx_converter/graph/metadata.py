@@ -38,6 +38,8 @@ class FakeValues:
         if self.mode.shape_env is None:
             self.mode.shape_env = new_fake_mode().shape_env
         self._declared = {s.name: s for s in program.symbols}
+        self.kinds: Mapping[str, SymKind] = _Kinds({name: s.kind for name, s in self._declared.items()})
+        """The kinds of symbols by name, those of torch's own names for unknown numbers too."""
         self._symbols: dict[str, Any] = {}
         self._renamed: dict[sympy.Symbol, sympy.Symbol] = {}
         self._meta: dict[FakeTensor, Tensor] = {}
@@ -77,11 +79,6 @@ class FakeValues:
                 return SymFloat(SymNode(symbol, env, float, hint))  # type: ignore[no-untyped-call]  # torch leaves it so
             case SymKind.BOOL:
                 return SymBool(SymNode(sympy.Eq(symbol, 1), env, bool, hint))  # type: ignore[no-untyped-call]  # torch leaves it so
-
-    @property
-    def kinds(self) -> Mapping[str, SymKind]:
-        """The kinds of symbols by name, those of torch's own names for unknown numbers too."""
-        return _Kinds({name: s.kind for name, s in self._declared.items()})
 
     def by_declared_name(self, expr: sympy.Expr) -> sympy.Expr:
         """An expression over the names that the program declares."""

@@ -69,6 +69,7 @@ class _Saver:
         self.graphs: list[dict[str, Any]] = []
         self._modules: dict[int, int] = {}
         self._names = {id(held): value.name for value, held in origin.constants.items()}
+        self._taken = {*self._names.values()}
         self._tensors: dict[str, Tensor] = {}
 
     def add(self, module: fx.GraphModule) -> int:
@@ -92,10 +93,10 @@ class _Saver:
                 f"attribute {name!r} is a {type(held).__name__}",
                 hint="use tensors and graph modules",
             )
-        taken = {*self._names.values()}
         wish = f"graph.{name}"
-        while wish in taken:
+        while wish in self._taken:
             wish += "_"
+        self._taken.add(wish)
         self._names[id(held)] = wish
         self._tensors[wish] = held
         return {"constant": wish}
@@ -223,6 +224,7 @@ class _Loader:
     def module(self, graphs: list[fx.Graph], kernels: KernelTargets) -> fx.GraphModule:
         """The main module."""
         constants = load_constants(self._artifact)
+        by_name = {value.name: held for value, held in constants.items()}
         for node in (node for graph in graphs for node in graph.nodes):
             if isinstance(node.target, Pending):
                 kernels.resolve(node, node.target)
@@ -230,7 +232,7 @@ class _Loader:
             raise SavedGraphError("FX202", "the main graph is not the last one")
         made: list[fx.GraphModule] = []
         for graph, said in zip(graphs, self._said["graphs"], strict=True):
-            attributes = {n: _attribute(a, made, constants) for n, a in said["attributes"].items()}
+            attributes = {n: _attribute(a, made, by_name) for n, a in said["attributes"].items()}
             name = str(said["name"])
             if len(made) < len(graphs) - 1:
                 made.append(make_module(graph, attributes, name))
@@ -240,7 +242,7 @@ class _Loader:
         return make_main(graphs[-1], attributes, name, origin, kernels)
 
 
-def _attribute(said: dict[str, Any], made: list[fx.GraphModule], constants: dict[Value, Any]) -> Any:
+def _attribute(said: dict[str, Any], made: list[fx.GraphModule], constants: dict[str, Any]) -> Any:
     if "graph" in said:
         return made[said["graph"]]
-    return next(held for value, held in constants.items() if value.name == said["constant"])
+    return constants[said["constant"]]
