@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torch._inductor import ir
-from torch._inductor.scheduler import BaseSchedulerNode
+from torch._inductor.scheduler import BaseSchedulerNode, ExternKernelSchedulerNode
 from torch._inductor.virtualized import V
 
 from inductor_frontend.build.scope import Scope
@@ -44,15 +44,20 @@ def own_storage(scope: Scope, buffer: ir.Buffer) -> None:
 
 def _is_undefined(buffer: ir.Buffer) -> bool:
     """Whether a kernel reads what the model has left undefined (`torch.empty`, filled part by part): any bytes will do,
-    and zeros are the same ones in each call."""
+    and zeros are the same ones in each call. Operators write the outputs that they are given."""
     if not isinstance(buffer, ir.ComputedBuffer) or 0 not in buffer.data.get_size() or 0 in buffer.get_size():
         return False  # upstream gives what it does not compute a loop without iterations
     name = buffer.get_name()
     made = V.graph.scheduler.name_to_buf.get(name)
-    return made is not None and any(
-        name in {dep.name for dep in user.node.read_writes.reads}
-        for user in made.users
-        if isinstance(user.node, BaseSchedulerNode)
+    return made is not None and any(_reads(user.node, name) for user in made.users)
+
+
+def _reads(node: object, name: str) -> bool:
+    if not isinstance(node, BaseSchedulerNode) or name not in {dep.name for dep in node.read_writes.reads}:
+        return False
+    return not (
+        isinstance(node, ExternKernelSchedulerNode)
+        and any(name in output.get_mutations() for output in node.outputs)
     )
 
 
