@@ -8,7 +8,6 @@ from typing import Any
 
 import sympy
 import torch
-from torch._functorch._aot_autograd import streams as aot_streams
 from torch._higher_order_ops import effects
 from torch._inductor import compile_fx, ir
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
@@ -55,10 +54,18 @@ ALLOCATING_MULTI_OUTPUT: type[Any] = getattr(ir, "AllocatingMultiOutput", _Absen
 OPAQUE_INPUT: type[Any] = getattr(ir, "OpaqueObjectState", _Absent)
 OPAQUE_MULTI_OUTPUT: type[Any] = getattr(ir, "OpaqueMultiOutput", _Absent)
 
-# Whether upstream schedules the streams of a model, and keeps what orders them in the graph; both came after 2.11.
-ORDERS_STREAMS: bool = hasattr(PythonWrapperCodegen, "codegen_cuda_stream_enter") and hasattr(
-    aot_streams, "wrap_all_sync_nodes_with_control_deps"
-)
+
+def _orders_streams() -> bool:
+    try:
+        from torch._functorch._aot_autograd import graph_capture
+    except ImportError:
+        return False
+    hooks, ordering = vars(PythonWrapperCodegen), vars(graph_capture)
+    return "codegen_cuda_stream_enter" in hooks and "wrap_all_sync_nodes_with_control_deps" in ordering
+
+
+ORDERS_STREAMS = _orders_streams()
+"""Whether upstream schedules the streams of a model, and keeps what orders them in the graph: torch 2.11 does not."""
 
 # Upstream writes "no bound" as a huge integer or as an infinity.
 _UNBOUNDED = 2**62

@@ -15,8 +15,6 @@ from unittest import mock
 
 import torch
 from torch import fx
-from torch._functorch._aot_autograd import graph_capture
-from torch._inductor.fx_passes.control_dependencies import control_deps
 from torch.fx.traceback import annotate, preserve_node_meta
 
 from inductor_frontend._compat import ORDERS_STREAMS
@@ -180,6 +178,9 @@ def writing_to_inputs() -> Iterator[None]:
     if not ORDERS_STREAMS:
         yield
         return
+    # not every version has these
+    from torch._functorch._aot_autograd import graph_capture
+
     order = vars(graph_capture)["wrap_all_sync_nodes_with_control_deps"]  # imported there
 
     def ordered(gm: fx.GraphModule) -> None:
@@ -195,6 +196,8 @@ def writing_to_inputs() -> Iterator[None]:
 def _source(node: Any) -> Any:
     """What a node is, looked at through what orders streams: each of their results is the operand that stands one place
     behind it, after what they wait for and what they run."""
+    from torch._inductor.fx_passes.control_dependencies import control_deps
+
     while node.target is operator.getitem and node.args[0].target is control_deps:
         ordered, index = node.args
         node = ordered.args[index + 1]
