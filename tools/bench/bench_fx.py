@@ -131,9 +131,14 @@ def calls(device: str) -> str:
             "graph": fx_converter.compile(artifact).boxed,
             "graph with kept buffers": fx_converter.compile(artifact, FxOptions(keep_buffers=True)).boxed,
         }
-        rows += _beside(name, graphs, artifact, flat)
+        parts = [partial(_beside, name, graphs, artifact, flat)]
         if device == "cuda":
-            rows += _upstream(name, case, graphs, artifact, flat, on_device)
+            parts.append(partial(_upstream, name, case, graphs, artifact, flat, on_device))
+        for part in parts:
+            rows += (found := part())
+            print(
+                *(", ".join(row) for row in found), sep="\n", flush=True
+            )  # a run that is cut short has said these
     headers = ("model", "ours / theirs", "ours us", "theirs us", "ratio")
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
