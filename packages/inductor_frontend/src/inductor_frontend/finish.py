@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from inductor_frontend.crossing import early_memory
 from inductor_frontend.options import CaptureOptions
+from inductor_frontend.streams import early_memory
 from inductor_frontend.view_checks import check_views
 from wrapper_ir.errors import VerificationError
 from wrapper_ir.passes import MoveArguments

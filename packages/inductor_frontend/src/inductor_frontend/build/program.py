@@ -29,8 +29,8 @@ from inductor_frontend.checks import ModelCheck
 from inductor_frontend.guard_code import InputPlace
 from inductor_frontend.hooks import RecordingGraph
 from inductor_frontend.options import CaptureOptions
-from inductor_frontend.outer_streams import OuterStreams
 from inductor_frontend.provenance import ProvenanceReader
+from inductor_frontend.streams import OuterStreams
 from wrapper_ir.builder import ProgramBuilder
 from wrapper_ir.ops import UNKNOWN
 from wrapper_ir.program import Ownership, Program, Target

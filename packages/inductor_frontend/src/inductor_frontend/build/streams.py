@@ -15,7 +15,7 @@ from torch._inductor import ir
 
 from inductor_frontend.errors import HookError
 from inductor_frontend.hooks.events import AlignInput, CallNode, CheckInput, Event, OnStream
-from inductor_frontend.outer_streams import OuterStreams
+from inductor_frontend.streams import OuterStreams
 from wrapper_ir.builder import FunctionBuilder
 from wrapper_ir.ops import (
     AllocStorage,

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from inductor_frontend.outer_streams import OuterStreams
+from inductor_frontend.streams.outer import OuterStreams
 
 __all__ = ["between_streams"]
 
