@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from packaging.version import Version
 from torch import nn
 from torch._inductor import config
 from torch.nn.attention.flex_attention import flex_attention
@@ -21,6 +20,7 @@ from fx_converter import FxOptions
 from fx_converter.options import KernelCalls
 from inductor_frontend import CaptureOptions, capture
 from py_wrapper import PyOptions
+from tests.torch_versions import STORES
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.choose import ChoiceOptions, Pick
 from triton_runtime.tune import TuneOptions
@@ -157,19 +157,7 @@ def test_templates(name: str) -> None:
     torch.cuda.is_available() and torch.cuda.get_device_capability() < (9, 0),
     reason="upstream has templates with descriptors for GPUs from sm_90 on",
 )
-@pytest.mark.parametrize(
-    "store",
-    [
-        False,
-        pytest.param(
-            True,
-            marks=pytest.mark.skipif(
-                Version(torch.__version__) < Version("2.13"),
-                reason="torch before 2.13 writes kernels that load, for what follows the product, what it has not stored",
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("store", STORES)
 def test_templates_with_descriptors(store: bool) -> None:
     """The template without them, and the one with them."""
     args = (torch.randn(256, 128).bfloat16(), torch.randn(128, 512).bfloat16())

@@ -11,6 +11,7 @@ from torch._inductor import config as inductor_config
 
 from inductor_frontend import CaptureOptions, capture
 from tests import zoo
+from tests.torch_versions import STORES
 from wrapper_ir.kernels import TritonKernel
 
 pytest.importorskip("triton", reason="kernels are compiled by triton")
@@ -49,7 +50,7 @@ def test_templates_compile(model: nn.Module, x: torch.Tensor, tmp_path: Path) ->
             assert b"\x7fELF" in compile_job(job.to_bytes())
 
 
-@pytest.mark.parametrize("store", [False, True])
+@pytest.mark.parametrize("store", STORES)
 def test_templates_with_descriptors_compile(store: bool, tmp_path: Path) -> None:
     """Loads, and stores, through descriptors that the kernel makes."""
     given = {"triton.enable_persistent_tma_matmul": True, "triton.enable_template_tma_store": store}

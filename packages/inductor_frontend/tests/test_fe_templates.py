@@ -21,6 +21,7 @@ from inductor_frontend.errors import ConversionError, HookError
 from inductor_frontend.hooks.templates import call_choices, keeping_choices, operator_choice
 from inductor_frontend.triton.definition import definition_of
 from inductor_frontend.triton.templates import merged_instances
+from tests.torch_versions import STORES
 from wrapper_ir.expr import Int
 from wrapper_ir.json_form import from_json, to_json
 from wrapper_ir.kernels import Access, Choice, KernelDef, MultiKernel, OperatorKernel, TritonKernel
@@ -151,7 +152,7 @@ class TestProducts:
 class TestDescriptors:
     """Templates that load, and perhaps store, through tensor descriptors: they have scratch memory, others have not."""
 
-    @pytest.mark.parametrize("store", [False, True])
+    @pytest.mark.parametrize("store", STORES)
     def test_both_templates(self, store: bool) -> None:
         with inductor_config.patch(descriptor_options(store)):
             x, y = torch.randn(256, 128).bfloat16(), torch.randn(128, 256).bfloat16()
