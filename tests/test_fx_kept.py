@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from packages.py_wrapper.tests.py_case import Case, artifact_of
-from packages.py_wrapper.tests.test_py_kept import PROGRAM, assert_right
+from packages.py_wrapper.tests.test_py_kept import PROGRAM, assert_right, assert_threads_are_right
 from packages.py_wrapper.tests.test_py_streams import STREAMS
 
 import fx_converter
@@ -72,21 +71,7 @@ def test_results_are_the_callers(form: KernelCalls) -> None:
 
 
 def test_threads_have_memory_of_their_own() -> None:
-    run, errors = compiled("direct"), list[AssertionError]()
-
-    def many() -> None:
-        try:
-            for _ in range(200):
-                assert_right(run)
-        except AssertionError as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=many) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    assert_threads_are_right(compiled("direct"))
 
 
 def test_a_call_that_fails_leaves_the_next_one_right() -> None:

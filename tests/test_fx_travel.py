@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 import fx_converter
 from fx_converter import FxOptions
-from wrapper_ir.artifact import Artifact
+from tests.test_fx_programs import stored
 
 CHILD = """
 import copy, sys, torch, fx_converter
@@ -56,15 +55,6 @@ def another_process(folder: Path, runtimes: str) -> list[str]:
     done = subprocess.run(child, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return [line.split()[1] for line in done.stdout.splitlines() if line.startswith("equal ")]
-
-
-def stored(artifact: Artifact) -> Artifact:
-    """With the hashes that the text of the cases leaves out."""
-    constants = tuple(
-        dataclasses.replace(c, data_hash=artifact.constants[c.value.name].sha256())
-        for c in artifact.program.constants
-    )
-    return dataclasses.replace(artifact, program=dataclasses.replace(artifact.program, constants=constants))
 
 
 def wanted(case: Case) -> tuple[Any, ...]:

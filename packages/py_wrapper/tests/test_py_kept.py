@@ -102,8 +102,9 @@ def test_a_first_call_in_inference_mode_leaves_buffers_for_all() -> None:
     assert_right(run)
 
 
-def test_threads_have_buffers_of_their_own() -> None:
-    run, errors = compiled(), []
+def assert_threads_are_right(run: CompiledProgram) -> None:
+    """Of several at once, in many calls each."""
+    errors: list[AssertionError] = []
 
     def many() -> None:
         try:
@@ -118,6 +119,10 @@ def test_threads_have_buffers_of_their_own() -> None:
     for thread in threads:
         thread.join()
     assert not errors
+
+
+def test_threads_have_buffers_of_their_own() -> None:
+    assert_threads_are_right(compiled())
 
 
 def test_a_call_that_fails_costs_a_set_of_buffers_and_nothing_else() -> None:

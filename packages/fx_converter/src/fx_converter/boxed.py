@@ -127,10 +127,7 @@ class _Writer:
         """Takes what is kept, for this call; the line that gives it back."""
         spare = self._object(SpareBuffers(kept.make), "spare")
         key = self._object(kept.key(), "stream_key")
-        stream, buffers = (
-            self._object(object(), "key"),
-            self._object(object(), "buffers"),
-        )  # names of variables
+        stream, buffers = self._name("key"), self._name("buffers")
         lines += [f"{stream} = {key}()", f"{buffers} = {spare}.take({stream})"]
         lines.append(f"{', '.join(node.name for node in kept.used())}, = {buffers}")
         return f"{spare}.give({stream}, {buffers})"
@@ -212,6 +209,13 @@ class _Writer:
         known = self._known.get(key)
         if known is not None:
             return known
+        name = self._name(wish)
+        self.scope[name] = held
+        self._known[key] = name
+        return name
+
+    def _name(self, wish: str) -> str:
+        """A name that neither a node nor an object has."""
         stem = "".join(c if c.isalnum() else "_" for c in wish) or "object"
         number = self._numbers.get(stem, 0)
         name = f"_{stem}_{number}" if number else f"_{stem}"
@@ -219,6 +223,5 @@ class _Writer:
             number += 1
             name = f"_{stem}_{number}"
         self._numbers[stem] = number + 1
-        self.scope[name] = held
-        self._known[key] = name
+        self._names.add(name)
         return name
