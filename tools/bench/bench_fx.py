@@ -45,7 +45,11 @@ quarter of it. Converting makes a node and a fake value an op, about 40 us, and 
 below 1.2.
 
 Written when a GPT's graph had been measured at 0.28 of upstream's, of which allocations and views are a sixth: with kept
-buffers it is 0.24, and as long as the Python wrapper's call with kept buffers."""
+buffers it is 0.24, and as long as the Python wrapper's call with kept buffers.
+
+Written when 100,000 ops with direct calls had taken 2.67 and 1.82 times as long an op as 10,000, with torch 2.11: graphs
+there look for a free number from one up whenever a kernel's name comes again. With numbers of our own no stage grows by
+more than 1.5, which leaves room for pages of memory that are touched for the first time."""
 T = TypeVar("T")
 SIZES = (1_000, 10_000, 100_000)
 UPSTREAM: dict[str, Any] = {

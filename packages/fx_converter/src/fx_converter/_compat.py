@@ -30,6 +30,7 @@ __all__ = [
     "fake_like",
     "find_group",
     "is_overload",
+    "name_of",
     "new_fake_mode",
     "raw_call",
     "raw_stream",
@@ -109,6 +110,11 @@ def is_watched() -> bool:
 def raw_call(target: Callable[..., Any]) -> Callable[..., Any]:
     """The fastest way to call the same: torch's plain function, or an operator's own entry into the dispatcher."""
     return FAST_CALLS.get(target) or (target._op if isinstance(target, torch._ops.OpOverload) else target)
+
+
+def name_of(target: str | Callable[..., Any], graph: fx.Graph) -> str:
+    """The name that a graph gives a node of its own accord."""
+    return graph._target_to_str(target)
 
 
 def rename(node: fx.Node, name: str) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import partialmethod
 from typing import Any
 from unittest import mock
 
+import sympy
 import torch
 from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.utils import preserve_rng_state
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
+from torch._inductor.sizevars import SizeVarAllocator
 from torch.utils import _triton
 from torch.utils._sympy.functions import Identity
 
@@ -115,6 +118,12 @@ def _evaluated(wrapped: Any, precision: int) -> Any:
     return wrapped.args[0]._eval_evalf(precision)
 
 
+def _stride_hints(self: Any, upstream: Any, index: Any, *args: Any, **kwargs: Any) -> Any:
+    """Upstream's, of an index without wrappers: a stride is a difference of two of its numbers, and what `_evaluated` makes
+    possible takes sympy 40 ms for each."""
+    return upstream(self, sympy.sympify(index).replace(Identity, lambda wrapped: wrapped), *args, **kwargs)
+
+
 @contextmanager
 def capture_session(options: CaptureOptions) -> Iterator[None]:
     """Upstream's compile lock, options and random state for one capture; all restored at the end, also after errors.
@@ -130,6 +139,8 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
         # A key of upstream's own caches of measurements: nothing here reads them, and it takes a device to make.
         stack.enter_context(mock.patch.object(_triton, "triton_hash_with_backend", return_value=""))
         stack.enter_context(mock.patch.object(Identity, "_eval_evalf", _evaluated, create=True))
+        hints = partialmethod(_stride_hints, SizeVarAllocator.stride_hints)
+        stack.enter_context(mock.patch.object(SizeVarAllocator, "stride_hints", hints))
         stack.enter_context(keeping_choices(options.products == "candidates"))
         stack.enter_context(known_descriptors())
         stack.enter_context(preserve_rng_state())

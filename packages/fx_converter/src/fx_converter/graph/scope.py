@@ -8,9 +8,10 @@ from typing import Any
 
 from torch import Tensor, fx
 
-from fx_converter._compat import rename
+from fx_converter._compat import name_of, rename
 from fx_converter.errors import ConvertError
 from fx_converter.graph.metadata import FakeValues
+from fx_converter.graph.names import Names
 from fx_converter.graph.numbers import Calculator
 from fx_converter.kernels import KernelTargets
 from fx_converter.options import FxOptions
@@ -88,6 +89,7 @@ class FunctionScope:
         self.function = function = program.index.functions[callee.function]
         self._submodule = submodule
         self.graph = fx.Graph()
+        self._names = Names()
         self.attributes: dict[str, Any] = {}
         """What `get_attr` nodes refer to: constants and submodules."""
         self.nodes: dict[Value, fx.Node] = {}
@@ -127,8 +129,8 @@ class FunctionScope:
     def node(self, op: str, target: Any, args: Any, kwargs: Any, name: str | None, val: Any) -> fx.Node:
         """A node of any kind, with its fake value."""
         # torch takes a line break at the end of a name for a part of it
-        name = name.rstrip("\n") if name else None
-        made = self.graph.create_node(op, target, args, kwargs, name=name)
+        wish = name.rstrip("\n") if name else name_of(target, self.graph)
+        made = self.graph.create_node(op, target, args, kwargs, name=self._names.fresh(wish))
         made.meta.update(self._meta)
         made.meta["val"] = val
         return made
