@@ -18,10 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
-from unittest import mock
 
 import pytest
-import sympy
 import torch
 from torch import nn
 from torch._dynamo import config as dynamo_config
@@ -31,11 +29,9 @@ from torch._guards import CompileContext, TracingContext
 from torch._inductor import config as inductor_config
 from torch._inductor import ir, virtualized
 from torch._inductor.codegen import common
-from torch._inductor.sizevars import SizeVarAllocator
 from torch.fx.experimental import _config as symbolic_config
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
-from torch.utils._sympy.functions import Identity
 
 from inductor_frontend import CaptureError, CaptureOptions, capture
 from inductor_frontend.isolation import capture_session
@@ -395,10 +391,3 @@ class TestThreads:
         with unchanged(), concurrent.futures.ThreadPoolExecutor(4) as pool:
             got = list(pool.map(one, WIDTHS))
         assert got == ["refused" if width % 2 else "captured" for width in WIDTHS]
-
-
-def test_strides_of_wrapped_indices_are_differences_of_plain_numbers() -> None:
-    x = sympy.Symbol("x", integer=True)
-    evaluated = mock.patch.object(Identity, "_eval_evalf", side_effect=AssertionError("takes 40 ms"))
-    with capture_session(CaptureOptions()), evaluated:
-        assert SizeVarAllocator().stride_hints(3 * Identity(x - 47) + 1, [x]) == [3]

@@ -1,19 +1,23 @@
-"""Small parts: conversions, provenance, structures, constants' bytes."""
+"""Small parts: conversions, provenance, structures, constants' bytes, strides."""
 
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
 from typing import NamedTuple
+from unittest import mock
 
 import pytest
 import sympy
 import torch
+from torch._inductor.sizevars import SizeVarAllocator
 from torch.utils import _pytree as pytree
+from torch.utils._sympy.functions import Identity
 
-from inductor_frontend import capture
+from inductor_frontend import CaptureOptions, capture
 from inductor_frontend._compat import bound
 from inductor_frontend.constants import copied_as_it_lies, tensor_data
 from inductor_frontend.convert import literal, to_device, to_dtype, to_expr, torch_dtype
+from inductor_frontend.isolation import capture_session
 from inductor_frontend.provenance import ProvenanceReader
 from inductor_frontend.trees import to_tree
 from wrapper_ir.expr import Bool, Float, Int, Sym
@@ -155,3 +159,10 @@ class TestConstants:
 def test_namedtuple_factory_is_understood() -> None:
     pair = namedtuple("pair", ["a", "b"])
     assert to_tree(pytree.tree_structure(pair(1, 2))).keys == ("a", "b")
+
+
+def test_strides_of_wrapped_indices_are_differences_of_plain_numbers() -> None:
+    x = sympy.Symbol("x", integer=True)
+    evaluated = mock.patch.object(Identity, "_eval_evalf", side_effect=AssertionError("takes 40 ms"))
+    with capture_session(CaptureOptions()), evaluated:
+        assert SizeVarAllocator().stride_hints(3 * Identity(x - 47) + 1, [x]) == [3]
