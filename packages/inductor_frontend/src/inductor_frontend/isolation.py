@@ -22,6 +22,7 @@ from torch.utils._sympy.functions import Identity
 from inductor_frontend.hooks.templates import keeping_choices
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.own_kernels import known_descriptors
+from inductor_frontend.vector_isa import quick_checks
 
 __all__ = ["capture_session", "functorch_patches", "inductor_patches", "known_options"]
 
@@ -143,6 +144,7 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
         stack.enter_context(mock.patch.object(SizeVarAllocator, "stride_hints", hints))
         stack.enter_context(keeping_choices(options.products == "candidates"))
         stack.enter_context(known_descriptors())
+        stack.enter_context(quick_checks())
         stack.enter_context(preserve_rng_state())
         stack.enter_context(torch.no_grad())
         yield

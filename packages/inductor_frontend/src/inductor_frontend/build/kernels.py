@@ -72,8 +72,8 @@ def _pointer_types() -> dict[str, DType]:
 
 
 def _isa() -> tuple[str, ...]:
-    """The vector instructions that upstream writes C++ for. It finds out by compiling programs, so a program without C++
-    kernels must not ask."""
+    """The vector instructions that upstream writes C++ for. It finds out by compiling, so a program without C++ kernels must
+    not ask."""
     chosen = pick_vec_isa()  # false where there are none, and the code is scalar
     return tuple(str(chosen).split()) if chosen else ()
 

@@ -1,0 +1,67 @@
+"""Which vector instructions upstream may write C++ for, found out in tenths of a second.
+
+Upstream asks by building and loading up to eleven shared libraries, four of them with all of torch's vector headers. What
+decides is whether the compiler knows the instructions, and whether this torch exports the functions of its vector library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from unittest import mock
+
+import torch
+from torch._inductor.cpp_builder import get_cpp_compiler
+from torch._inductor.cpu_vec_isa import VecISA
+
+__all__ = ["quick_checks", "supports"]
+
+_FUNCTIONS = {256: "Sleef_expf8_u10", 512: "Sleef_expf16_u10"}
+"""A function of torch's vector library, by the bits of its vectors: all of a width are built or none."""
+_VECTORS = "typedef float V __attribute__((vector_size({size}))); V twice(V x) {{ return x + x; }}\n"
+_upstream = VecISA.check_build
+
+
+@contextmanager
+def quick_checks() -> Iterator[None]:
+    """Upstream's questions are answered by `supports`, as far as it knows this machine. Answers are upstream's own, and it
+    remembers them, as it does those of its builds."""
+    if sys.platform == "linux" and platform.machine() == "x86_64":
+        with mock.patch.object(VecISA, "check_build", supports):
+            yield
+    else:
+        yield
+
+
+def supports(isa: VecISA, code: str) -> bool:
+    """Whether `code`, one of upstream's tests, would become a library that can be loaded."""
+    if code != VecISA._avx_code:  # instructions alone: what is compiled can be loaded
+        return _compiles(isa, code)
+    width = isa.bit_width()
+    if not _exports(_FUNCTIONS.get(width, "")):
+        return _upstream(isa, code)
+    return _compiles(isa, _VECTORS.format(size=width // 8))
+
+
+def _compiles(isa: VecISA, code: str) -> bool:
+    """Whether compiler and assembler take this C++ for these instructions."""
+    command = [get_cpp_compiler(), *isa.build_arch_flags().split(), "-x", "c++", "-c", "-", "-o", os.devnull]
+    done = subprocess.run(command, input=code.encode(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return done.returncode == 0
+
+
+@cache
+def _exports(function: str) -> bool:
+    """Whether torch's library for CPUs has this function."""
+    try:
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+    except OSError:
+        return False
+    return hasattr(library, function)
