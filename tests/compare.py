@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -34,20 +34,43 @@ def clone_tree(tree: Any) -> Any:
 
 
 def peak_bytes(run: Callable[[], object]) -> int:
-    """Highest number of bytes that the CPU allocator held for tensors made during `run`, above the start."""
-    gc.collect()  # what others left behind would count as given back by `run`
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-    ) as profile:
-        run()
-    results = profile.profiler.kineto_results
-    changes = [
-        (event.start_ns(), event.nbytes())
-        for event in results.events()
-        if event.name() == "[memory]" and event.device_type() == torch.autograd.DeviceType.CPU  # type: ignore[attr-defined]  # not in the stubs
-    ]
+    """Highest number of bytes that the CPU allocator held at once of what it gave out during `run`.
+
+    What is given back counts only if it was given out during `run`: the profiler keeps the sizes that earlier
+    profiles saw, so memory that another test used, at an address in use again, would count with its old size.
+    """
+    gc.collect()
+    collects = gc.isenabled()
+    gc.disable()  # else the peak depends on how many objects were made before `run`
+    try:
+        with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+        ) as profile:
+            run()
+    finally:
+        if collects:
+            gc.enable()
+    changes = sorted(_allocations(profile.profiler.kineto_results.experimental_event_tree()))
+    live: dict[int, int] = {}
     held = peak = 0
-    for _, nbytes in sorted(changes, key=lambda c: c[0]):
-        held += nbytes
-        peak = max(peak, held)
+    for _, _, address, nbytes in changes:
+        if nbytes > 0:
+            live[address] = nbytes
+            held += nbytes
+            peak = max(peak, held)
+        else:
+            held -= live.pop(address, 0)
     return peak
+
+
+# Any: the profiler's events have no public type.
+def _allocations(events: list[Any]) -> Iterator[tuple[int, int, int, int]]:
+    """Of each change by the CPU allocator in a tree of events: time in ns, order of the event, address, bytes."""
+    stack = list(reversed(events))
+    order = 0
+    while stack:
+        event = stack.pop()
+        stack.extend(reversed(event.children))
+        if event.tag == torch._C._profiler._EventType.Allocation and event.extra_fields.device.type == "cpu":
+            order += 1
+            yield event.start_time_ns, order, event.extra_fields.ptr, event.extra_fields.alloc_size
