@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -185,8 +186,9 @@ def test_what_is_asked_of_the_device(form: KernelCalls, boxed: bool, gpus: Gpus)
     ]
 
 
-def test_a_failed_call_leaves_what_it_entered(gpus: Gpus) -> None:
-    run = fx_converter.compile(artifact())
+@pytest.mark.parametrize("make", [fx_converter.compile, fx_converter.convert])
+def test_a_failed_call_leaves_what_it_entered(make: Callable[..., Any], gpus: Gpus) -> None:
+    run = make(artifact())
     with pytest.raises(ExecutionError, match="WIR920"):
         run(torch.zeros(9), torch.zeros(9), torch.zeros(9))
     assert gpus.log[0] == "enter device 1"

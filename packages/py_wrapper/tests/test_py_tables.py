@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import pytest
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-
-from py_wrapper.emit.fast_calls import FAST_CALLS
 from py_wrapper.emit.helpers import HELPERS, Helper
 from py_wrapper.emit.table import WRITERS
-from py_wrapper.native import DTYPES, LAYOUTS, MEMORY_FORMATS, resolve
+from py_wrapper.native import DTYPES, LAYOUTS, MEMORY_FORMATS
 from wrapper_ir.ops import OP_CLASSES
-from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import DType, Layout, MemoryFormat
 
 
@@ -31,56 +22,3 @@ def test_native_tables_are_complete() -> None:
     assert all(DTYPES[d].itemsize == d.itemsize for d in DType)
     assert set(MEMORY_FORMATS) == set(MemoryFormat)
     assert set(LAYOUTS) == set(Layout)
-
-
-def _args(name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    a, b, c = torch.randn(4, 5), torch.randn(5, 6), torch.randn(4, 6)
-    batch = (torch.randn(2, 4, 6), torch.randn(2, 4, 5), torch.randn(2, 5, 6))
-    image = (torch.randn(1, 3, 8, 8), torch.randn(4, 3, 3, 3), torch.randn(4))
-    heads = (torch.randn(1, 2, 4, 8),) * 3
-    base = name.partition("::")[2].partition(".")[0]
-    table: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
-        # for devices that are not here: what it makes, without its elements
-        "_scaled_dot_product_efficient_attention": (
-            (*(x.to("meta") for x in heads), None, False),
-            {"scale": 0.5},
-        ),
-        "_scaled_dot_product_flash_attention_for_cpu": ((*heads, 0.0, True), {"scale": 0.5}),
-        "addmm": ((c, a, b), {"beta": 2, "alpha": 3}),
-        "baddbmm": (batch, {"beta": 2, "alpha": 3}),
-        "bmm": (batch[1:], {}),
-        "mm": ((a, b), {}),
-        "convolution": ((*image, [1, 1], [1, 1], [1, 1], False, [0, 0], 1), {}),
-        "cumsum": ((a, 1), {"dtype": torch.float64}),
-        "native_layer_norm": ((a, [5], torch.randn(5), torch.randn(5), 1e-5), {}),
-        "sort": ((a,), {"dim": 0, "descending": True}),
-        "topk": ((a, 3, 0, False, True), {}),
-    }
-    return table[base]
-
-
-@pytest.mark.parametrize("name", sorted(FAST_CALLS))
-def test_fast_calls_are_the_same_operators(name: str) -> None:
-    """Same results from the same arguments, and the dispatcher is asked for the very overload of the schema."""
-    overload = resolve(ExternDef(schema=f"{name}() -> ()"))
-    function: Callable[..., Any] = getattr(torch, FAST_CALLS[name].removeprefix("torch."))
-    args, kwargs = _args(name)
-    want = overload(*args, **kwargs) if not name.endswith(".out") else None
-    if want is None:
-        kwargs["out"] = torch.empty(0)
-        want = overload(*args, **kwargs).clone()
-        kwargs["out"] = torch.empty(0)
-    with Seen() as seen:  # type: ignore[no-untyped-call]  # torch's own class is untyped
-        got = function(*args, **kwargs)
-    torch.testing.assert_close(got if isinstance(got, torch.Tensor) else tuple(got), want)
-    assert seen.first == str(overload)
-
-
-class Seen(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as above
-    """Records the first operator that reaches the dispatcher."""
-
-    first = ""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.first = self.first or str(func)
-        return func(*args, **(kwargs or {}))

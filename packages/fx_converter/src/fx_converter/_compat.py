@@ -14,13 +14,14 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.value_ranges import ValueRanges
 
+from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 from wrapper_ir.runtime import TorchCaller
 
 __all__ = [
     "DEVICE_GUARDS",
-    "FAST_CALLS",
     "FAST_EMPTY",
     "FAST_VIEW",
+    "FORWARD_NAMES",
     "LAYOUT_CHECK",
     "back_symbol",
     "bound_symbol",
@@ -32,6 +33,7 @@ __all__ = [
     "is_overload",
     "name_of",
     "new_fake_mode",
+    "new_graph",
     "raw_call",
     "raw_stream",
     "rename",
@@ -53,17 +55,8 @@ raw_stream: Callable[[int], int] = getattr(
 """The current stream of a CUDA device, as a number."""
 DEVICE_GUARDS: dict[str, Callable[[int], Any]] = {"cuda": torch.cuda._DeviceGuard}
 """Torch's own guards for generated code, which look nothing up."""
-_aten: Any = torch.ops.aten
-FAST_CALLS: dict[Any, Callable[..., Any]] = {
-    _aten.addmm.out: torch.addmm,
-    _aten.addmm.default: torch.addmm,
-    _aten.baddbmm.out: torch.baddbmm,
-    _aten.bmm.out: torch.bmm,
-    _aten.convolution.default: torch.convolution,
-    _aten.mm.out: torch.mm,
-    _aten.mm.default: torch.mm,
-}
-"""Operators that torch also offers as a plain function with the same arguments, whose parser picks the very overload."""
+FORWARD_NAMES = ("self", "_convention", "_leaves")
+"""What `forward` calls the module, and what stands in it of the model's calling convention."""
 LAYOUT_CHECK: Callable[..., None] = _guards.assert_size_stride
 
 
@@ -109,7 +102,18 @@ def is_watched() -> bool:
 
 def raw_call(target: Callable[..., Any]) -> Callable[..., Any]:
     """The fastest way to call the same: torch's plain function, or an operator's own entry into the dispatcher."""
-    return FAST_CALLS.get(target) or (target._op if isinstance(target, torch._ops.OpOverload) else target)
+    if not isinstance(target, torch._ops.OpOverload):
+        return target
+    plain = PLAIN_FUNCTIONS.get(target.name())  # type: ignore[no-untyped-call]  # torch leaves it so
+    return getattr(torch, plain) if plain is not None else target._op  # functions are found by name
+
+
+def new_graph() -> fx.Graph:
+    """An empty graph, none of whose nodes will have a name that the text of `forward` needs for itself."""
+    graph = fx.Graph()
+    for name in FORWARD_NAMES:
+        graph._graph_namespace.create_name(name, None)
+    return graph
 
 
 def name_of(target: str | Callable[..., Any], graph: fx.Graph) -> str:

@@ -27,7 +27,7 @@ class ModelCodeGen(CodeGen):
         self._convention = Convention(signature, caller())
 
     def __deepcopy__(self, memo: object) -> ModelCodeGen:
-        return ModelCodeGen(self.signature)
+        return type(self)(self.signature)
 
     def gen_fn_def(
         self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False
@@ -50,7 +50,11 @@ class ModelCodeGen(CodeGen):
         self, output_args: Any, *, descs: Any = None, repr_fn: Callable[[object], str] | None = None
     ) -> str:
         """See `CodeGen`."""
-        return f"return _convention.finish(_leaves, {(repr_fn or repr)(output_args)})"
+        return self.finished((repr_fn or repr)(output_args))
+
+    def finished(self, outputs: str) -> str:
+        """The line that returns the model's outputs, for the text of the graph's."""
+        return f"return _convention.finish(_leaves, {outputs})"
 
     # Any: the model's own arguments and results
     def process_inputs(self, *args: Any) -> Any:

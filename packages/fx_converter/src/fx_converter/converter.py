@@ -11,23 +11,26 @@ from fx_converter import targets
 from fx_converter._compat import caller
 from fx_converter.compilers import find_compiler, refuse
 from fx_converter.constants import load_constants
-from fx_converter.convention import ModelCodeGen
+from fx_converter.forward import codegen
 from fx_converter.graph.placement import enter_device, exit_device
 from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope, identifier
 from fx_converter.graph.table import CONVERTERS
 from fx_converter.kernels import KernelTargets
 from fx_converter.options import FxOptions
-from fx_converter.origin import KEY, Origin
+from fx_converter.origin import KEY, ConvertedModule, Origin
 from fx_converter.tuning import tuned
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.collection import paused_collection
 from wrapper_ir.ops import Return
 from wrapper_ir.program import Function
 from wrapper_ir.runtime import refuse_unsupported
+from wrapper_ir.signature import Signature
 
 __all__ = ["convert", "make_main", "make_module"]
 
 
+@paused_collection()
 def convert(artifact: Artifact, options: FxOptions | None = None) -> fx.GraphModule:
     """The artifact's program as a graph module: every op is a node or several, submodules are the functions that control
     flow calls, constants are buffers.
@@ -58,10 +61,9 @@ def make_main(
 ) -> fx.GraphModule:
     """The main module, with its calling convention and its memory of where it comes from. Kernels are entered into torch's
     tables here, behind all that may fail."""
-    if origin.options.convention == "model":
-        graph.set_codegen(ModelCodeGen(origin.artifact.signature))
+    signature = origin.artifact.signature if origin.options.convention == "model" else None
     kernels.settle()
-    module = make_module(graph, attributes, name)
+    module = make_module(graph, attributes, name, origin.options, signature)
     module.meta[KEY] = origin
     return module
 
@@ -109,11 +111,19 @@ def _placeholder(name: str, val: Any, scope: FunctionScope) -> fx.Node:
 def _submodule(callee: Callee, program: ProgramScope) -> fx.GraphModule:
     """The module of a called function."""
     graph, attributes = _convert_function(program.index.functions[callee.function], callee, program)
-    return make_module(graph, attributes, callee.function)
+    return make_module(graph, attributes, callee.function, program.options)
 
 
-def make_module(graph: fx.Graph, attributes: dict[str, Any], name: str) -> fx.GraphModule:
-    """A module over a graph; tensors become buffers, modules submodules."""
+def make_module(
+    graph: fx.Graph,
+    attributes: dict[str, Any],
+    name: str,
+    options: FxOptions,
+    signature: Signature | None = None,
+) -> fx.GraphModule:
+    """A module over a graph; tensors become buffers, modules submodules. It is called with flat values, or as a
+    `signature` says."""
+    graph.set_codegen(codegen(options.kernel_calls, signature))
     root = torch.nn.Module()
     for attribute, held in attributes.items():
         if isinstance(held, torch.nn.Module):
@@ -122,4 +132,4 @@ def make_module(graph: fx.Graph, attributes: dict[str, Any], name: str) -> fx.Gr
             root.register_buffer(attribute, held)
         else:
             setattr(root, attribute, held)
-    return fx.GraphModule(root, graph, identifier(name))
+    return ConvertedModule(root, graph, identifier(name))

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from wrapper_ir.errors import WirError
 
-__all__ = ["ConvertError", "FxConverterError", "SavedGraphError"]
+__all__ = ["ConvertError", "FxConverterError", "GraphPicklingError", "SavedGraphError"]
 
 
 class FxConverterError(WirError):
@@ -33,3 +33,7 @@ class ConvertError(FxConverterError):
 
 class SavedGraphError(FxConverterError):
     """A graph cannot be saved, or a saved one cannot be read (FX20n)."""
+
+
+class GraphPicklingError(SavedGraphError, TypeError):
+    """A graph module was given to pickle (FX201); a TypeError, as of all that Python cannot pickle."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, fx
 
-from fx_converter._compat import name_of, rename
+from fx_converter._compat import name_of, new_graph, rename
 from fx_converter.errors import ConvertError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.graph.names import Names
@@ -88,7 +88,7 @@ class FunctionScope:
         self.callee = callee
         self.function = function = program.index.functions[callee.function]
         self._submodule = submodule
-        self.graph = fx.Graph()
+        self.graph = new_graph()
         self._names = Names()
         self.attributes: dict[str, Any] = {}
         """What `get_attr` nodes refer to: constants and submodules."""

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from fx_converter._compat import is_overload
+from fx_converter._compat import is_overload, new_graph
 from fx_converter.errors import SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.native import DTYPES
@@ -42,7 +42,7 @@ class GraphReader:
         self._exprs: dict[str, Expr] = {}
         self._fakes = fakes
         self._nodes: dict[str, fx.Node] = {}
-        self.graph = fx.Graph()
+        self.graph = new_graph()
 
     def read(self, nodes: list[dict[str, Any]]) -> fx.Graph:
         """The graph of these nodes."""

@@ -25,10 +25,11 @@ from fx_converter.origin import Origin, origin_of
 from fx_converter.saving.decode import GraphReader
 from fx_converter.saving.encode import encode_graph
 from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import ExpressionError, ParseError, WirError
 from wrapper_ir.expr import Int
 from wrapper_ir.program import Constant
-from wrapper_ir.types import Device, TensorType
+from wrapper_ir.types import Device, TensorType, Type
 from wrapper_ir.values import Value
 
 __all__ = ["load", "save"]
@@ -38,6 +39,7 @@ _NAME = "fx_graph.json"
 _VERSION = 1
 
 
+@paused_collection()
 def save(module: fx.GraphModule, path: str | os.PathLike[str], origin: fx.GraphModule | None = None) -> None:
     """Writes a converted graph module, as it is now: with its changes, and what its mutable constants hold.
 
@@ -69,7 +71,8 @@ class _Saver:
         self.graphs: list[dict[str, Any]] = []
         self._modules: dict[int, int] = {}
         self._names = {id(held): value.name for value, held in origin.constants.items()}
-        self._taken = {*self._names.values()}
+        self._types = {value.name: value.type for value in origin.constants}
+        self._taken = {*self._types}
         self._tensors: dict[str, Tensor] = {}
 
     def add(self, module: fx.GraphModule) -> int:
@@ -85,8 +88,9 @@ class _Saver:
     def _attribute(self, name: str, held: Any) -> dict[str, Any]:
         if isinstance(held, fx.GraphModule):
             return {"graph": self.add(held)}
-        if id(held) in self._names:
-            return {"constant": self._names[id(held)]}
+        known = self._names.get(id(held))
+        if known is not None and (not isinstance(held, Tensor) or _is_like(held, self._types[known])):
+            return {"constant": known}
         if not isinstance(held, Tensor):
             raise SavedGraphError(
                 "FX201",
@@ -98,17 +102,19 @@ class _Saver:
             wish += "_"
         self._taken.add(wish)
         self._names[id(held)] = wish
+        self._types[wish] = _type(held)
         self._tensors[wish] = held
         return {"constant": wish}
 
     def artifact(self) -> Artifact:
-        """The artifact, with tensors that the graph got later, and with the present content of mutable constants."""
+        """The artifact, with tensors that the graph got later, and with what the constants hold at present: whoever has a
+        module may write its buffers."""
         origin = self.origin.artifact
         data = dict(origin.constants)
         constants = []
         for constant in origin.program.constants:
             held = self.origin.constants[constant.value]
-            if constant.mutable and isinstance(held, Tensor):
+            if isinstance(held, Tensor) and _is_like(held, constant.value.type):
                 data[constant.value.name] = found = _data(held)
                 constant = dataclasses.replace(constant, data_hash=found.sha256())
             constants.append(constant)
@@ -119,6 +125,16 @@ class _Saver:
             )
         program = dataclasses.replace(origin.program, constants=tuple(constants))
         return dataclasses.replace(origin, program=program, constants=data)
+
+
+def _is_like(tensor: Tensor, type: Type) -> bool:
+    """Whether a constant's tensor still has the constant's layout, so that its bytes can stand for it."""
+    found = _type(tensor)
+    return isinstance(type, TensorType) and (found.dtype, found.sizes, found.strides) == (
+        type.dtype,
+        type.sizes,
+        type.strides,
+    )
 
 
 def _type(tensor: Tensor) -> TensorType:
@@ -132,11 +148,15 @@ def _type(tensor: Tensor) -> TensorType:
 
 
 def _data(tensor: Tensor) -> TensorData:
-    """The bytes from the first element to the last one."""
+    """The bytes from the first element to the last one; those of the tensor itself where it is on the CPU."""
     held = tensor.detach().cpu()
     count = 0 if 0 in held.shape else 1 + sum((n - 1) * s for n, s in zip(held.shape, held.stride()))
     dtype = next(ours for ours, native in DTYPES.items() if native == tensor.dtype)
-    return TensorData(dtype, memoryview(ctypes.string_at(held.data_ptr(), count * held.element_size())))
+    if count == 0:
+        return TensorData(dtype, memoryview(b""))
+    memory = (ctypes.c_char * (count * held.element_size())).from_address(held.data_ptr())
+    memory._owner = held  # type: ignore[attr-defined]  # the array does not own its bytes; this keeps them
+    return TensorData(dtype, memoryview(memory).cast("B"))
 
 
 def _release(version: str) -> str:
@@ -144,6 +164,7 @@ def _release(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
+@paused_collection()
 def load(
     path: str | os.PathLike[str], options: FxOptions | None = None, *, check_torch: bool = True
 ) -> fx.GraphModule:
@@ -235,7 +256,7 @@ class _Loader:
             attributes = {n: _attribute(a, made, by_name) for n, a in said["attributes"].items()}
             name = str(said["name"])
             if len(made) < len(graphs) - 1:
-                made.append(make_module(graph, attributes, name))
+                made.append(make_module(graph, attributes, name, self._options))
         origin = Origin(
             artifact=self._artifact, options=self._options, constants=constants, fakes=self._fakes
         )

@@ -25,16 +25,17 @@ def assert_layout(
     and an address that is a multiple of `alignment` bytes where that is not 0."""
     if isinstance(x, FakeTensor):
         return
-    sizes, strides = tuple(sizes), tuple(strides)
-    note = f" ({message})" if message else ""
-    if x.shape != sizes:
-        fail_layout(f"expected sizes {list(sizes)}, got {list(x.shape)}{note}")
     try:
-        LAYOUT_CHECK(x, sizes, strides)
+        LAYOUT_CHECK(x, tuple(sizes), tuple(strides))
+        if not alignment or x.data_ptr() % alignment == 0:
+            return
+        problem = f"the address is no multiple of {alignment} bytes"
     except AssertionError:
-        fail_layout(f"expected strides {list(strides)} for sizes {list(sizes)}, got {list(x.stride())}{note}")
-    if alignment and x.data_ptr() % alignment:
-        fail_layout(f"the address is no multiple of {alignment} bytes{note}")
+        got, expected = list(x.shape), list(sizes)
+        problem = f"expected sizes {expected}, got {got}"
+        if got == expected:
+            problem = f"expected strides {list(strides)} for sizes {expected}, got {list(x.stride())}"
+    fail_layout(f"{problem} ({message})" if message else problem)
 
 
 def assert_expr(condition: bool | torch.SymBool, message: str, text: str) -> None:

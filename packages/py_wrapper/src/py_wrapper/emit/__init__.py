@@ -9,7 +9,6 @@
 | `function.py`  | one function of the program, with comments naming the source ops        |
 | `table.py`     | which function writes which op                                          |
 | `memory.py`, `calls.py`, `checks.py`, `control.py` | ops, by family                      |
-| `fast_calls.py`| operators that are faster to call as plain torch functions              |
 | `signature.py` | `forward`, the model's own signature                                    |
 | `examples.py`  | `example_inputs`, for the module as a script                            |
 | `scope.py`, `module.py` | what is known while writing a function, and a module           |

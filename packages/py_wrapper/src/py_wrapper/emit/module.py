@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from py_wrapper.emit.fast_calls import FAST_CALLS
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.names import Namer
 from py_wrapper.native import short_overload
 from py_wrapper.options import PyOptions
 from wrapper_ir import runtime
+from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import CallExtern, CollectiveStart, Launch, ResizeStorage, SetStorage, View, ViewMode
@@ -64,9 +64,9 @@ class ModuleScope:
             self._hoist_views(function)
 
     def _extern_name(self, name: str) -> str:
-        fast = FAST_CALLS.get(name)
-        if fast is not None:
-            return fast
+        plain = PLAIN_FUNCTIONS.get(name)
+        if plain is not None:
+            return f"torch.{plain}"
         found = self.extern_globals[name] = self.names(short_overload(name))
         return found
 

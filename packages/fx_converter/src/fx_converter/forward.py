@@ -1,0 +1,142 @@
+"""The `forward` of graph modules whose calls are direct, as straight-line Python.
+
+Torch writes one that looks every attribute up in the module and every operator in `torch.ops`, line by line. This one takes
+all attributes at once when it is called, so that what was replaced in the module is seen, and knows what it calls.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter, itemgetter
+from typing import Any
+
+from torch import fx
+from torch.fx.graph import CodeGen, PythonCode
+
+from fx_converter._compat import FORWARD_NAMES
+from fx_converter.convention import ModelCodeGen
+from fx_converter.options import KernelCalls
+from fx_converter.straight_line import Line, StraightLine, indented
+from fx_converter.windows import Windows, constant_windows
+from wrapper_ir.signature import Signature
+
+__all__ = ["codegen"]
+
+
+def codegen(kernel_calls: KernelCalls, signature: Signature | None) -> CodeGen:
+    """What writes the `forward` of a graph: over flat values, or called like the model of a signature."""
+    if signature is None:
+        return DirectCodeGen() if kernel_calls == "direct" else CodeGen()
+    return (DirectModelCodeGen if kernel_calls == "direct" else ModelCodeGen)(signature)
+
+
+class DirectCodeGen(CodeGen):
+    """Writes `forward(*inputs)` over the graph's flat values."""
+
+    # Any: what torch asks of the text, and nodes
+    def _gen_python_code(self, nodes: Any, root_module: str, namespace: Any, **asked: Any) -> PythonCode:
+        """See `CodeGen`. Where more is asked for than a function to call (annotations, profiling, text that another
+        function changes), the text is torch's."""
+        writer = _Forward(self, list(nodes))
+        if (
+            root_module == "self"
+            and not any(asked.values())
+            and not self._body_transformer
+            and writer.is_plain()
+        ):
+            return writer.python_code()
+        return super()._gen_python_code(nodes, root_module, namespace, **asked)
+
+    def returned(self, result: str) -> str:
+        """The line that returns the text `result`."""
+        return f"return {result}"
+
+
+class DirectModelCodeGen(DirectCodeGen, ModelCodeGen):
+    """The same, called like the model."""
+
+    def returned(self, result: str) -> str:
+        """See `DirectCodeGen`."""
+        return self.finished(result)
+
+
+class _Forward(StraightLine):
+    def __init__(self, gen: DirectCodeGen, nodes: list[fx.Node]) -> None:
+        super().__init__(nodes, FORWARD_NAMES)
+        self._gen = gen
+        self._attributes: dict[str, str] = {}
+        """The variable of each attribute."""
+        self._windows = constant_windows(nodes)
+
+    def is_plain(self) -> bool:
+        """Whether the text has room for all names, and nothing in it is for torch's tracers only."""
+        return not any(node.name in FORWARD_NAMES or node.meta.get("is_wrapped") for node in self.nodes)
+
+    def value(self, node: fx.Node) -> str:
+        """See `StraightLine`."""
+        if node.op == "get_attr":  # a variable like others here, taken before them
+            return self._attributes.setdefault(str(node.target), node.name)
+        return super().value(node)
+
+    def attribute(self, path: str) -> str:
+        """See `StraightLine`."""
+        if path not in self._attributes:
+            self._attributes[path] = self.name(path)
+        return self._attributes[path]
+
+    def is_ready(self, node: fx.Node) -> bool:
+        """See `StraightLine`."""
+        return node in self._windows or super().is_ready(node)
+
+    def returns(self, result: Any) -> str:
+        """See `StraightLine`."""
+        return self._gen.returned(self.repr(result))
+
+    def python_code(self) -> PythonCode:
+        """The whole function."""
+        body = self.body()
+        windows = self._take_windows()
+        inputs = [_parameter(node) for node in self.nodes if node.op == "placeholder"]
+        head = self._gen.gen_fn_def(inputs, "").split("\n")
+        lines = self.guarded([*self._fetch(), *windows, *body]) or [("pass", None)]
+        numbers = {len(head) + at: number for at, (_, number) in enumerate(lines)}
+        text = "\n".join([*head, *(line for line, _ in indented(lines))])
+        named = {**self.scope, **dict(self._gen.additional_globals())}
+        return PythonCode(f"\n\n\n{text}\n", named, _lineno_map=numbers, _prologue_start=4)
+
+    def _fetch(self) -> list[Line]:
+        """Takes the attributes, each as the module would give it."""
+        module = next((node.graph.owning_module for node in self.nodes), None)
+        buffers = {} if module is None else module._buffers
+        held = [path for path in self._attributes if path in buffers]
+        others = [path for path in self._attributes if path not in buffers]
+        lines = []
+        if held:
+            lines += [
+                "try:",
+                f"    {self._take(itemgetter(*held), held)}(self._buffers)",
+                "except KeyError:",
+                f"    {self._take(attrgetter(*held), held)}(self)",
+            ]
+        if others:
+            lines.append(f"{self._take(attrgetter(*others), others)}(self)")
+        return [(line, None) for line in lines]
+
+    def _take_windows(self) -> list[Line]:
+        """Takes the windows of attributes."""
+        if not self._windows:
+            return []
+        sources = dict.fromkeys(node for node in self._windows.values() if node.op == "get_attr")
+        place = {node: at for at, node in enumerate([*sources, *self._windows])}
+        said = [(place[source], node.args[1:]) for node, source in self._windows.items()]
+        windows = self.object(Windows(said), "windows")
+        names = ", ".join(node.name for node in self._windows)
+        return [(f"{names}, = {windows}({', '.join(map(self.value, sources))})", None)]
+
+    def _take(self, getter: object, paths: list[str]) -> str:
+        """The begin of a line that takes these attributes; of a single one, getters give the object itself."""
+        targets = ", ".join(self._attributes[path] for path in paths)
+        return f"{targets} = {self.object(getter, 'attributes')}"
+
+
+def _parameter(node: fx.Node) -> str:
+    return f"{node.name} = {node.args[0]!r}" if node.args else node.name

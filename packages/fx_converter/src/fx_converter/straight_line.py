@@ -1,0 +1,192 @@
+"""Nodes as lines of straight-line Python, over names for the objects that they call, which are looked up beforehand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import fx
+
+from fx_converter import targets
+from fx_converter._compat import raw_call
+from fx_converter.kernels import LoadedTarget
+from fx_converter.targets import streams
+
+__all__ = ["Line", "StraightLine", "indented"]
+
+Line = tuple[str, int | None]
+"""A line, and the number of the node that it is for."""
+
+_ENTERS = frozenset({targets.enter_device, targets.enter_stream})
+# Any in this file: arguments of nodes, and what they call
+
+
+def indented(lines: Sequence[Line]) -> list[Line]:
+    """The lines of a block."""
+    return [(f"    {line}", node) for line, node in lines]
+
+
+@lru_cache(maxsize=1024)
+def _defaults(target: torch._ops.OpOverload) -> dict[str, Any]:
+    return {a.name: a.default_value for a in target._schema.arguments if a.has_default_value()}
+
+
+def _is_same(arg: object, default: object) -> bool:
+    """Whether both are the same plain value; the text of others is not compared."""
+    return arg is default or (
+        type(arg) is type(default) and isinstance(arg, int | float | str) and arg == default
+    )
+
+
+class StraightLine:
+    """The text of a graph's nodes. Whoever makes a function of it says where attributes are, and which nodes need no
+    line because their values are there already."""
+
+    def __init__(self, nodes: Sequence[fx.Node], taken: Iterable[str] = ()) -> None:
+        self.nodes = nodes
+        self.scope: dict[str, Any] = {"torch": torch}
+        """The objects that the text refers to by name."""
+        self._names = {*taken, *(node.name for node in nodes)}
+        self._known: dict[object, str] = {}
+        self._numbers: dict[str, int] = {}
+        """How often a name was wished for."""
+
+    def attribute(self, path: str) -> str:
+        """The text for an attribute of the module."""
+        raise NotImplementedError
+
+    def is_ready(self, node: fx.Node) -> bool:
+        """Whether a node's value is there without a line of its own."""
+        return node.op in ("placeholder", "get_attr")
+
+    def value(self, node: fx.Node) -> str:
+        """The text for the value of a node."""
+        return self.attribute(str(node.target)) if node.op == "get_attr" else node.name
+
+    def behind(self, node: fx.Node) -> list[str]:
+        """More lines behind a node's own."""
+        return []
+
+    def before_output(self) -> list[str]:
+        """More lines before the last one."""
+        return []
+
+    def returns(self, result: Any) -> str:
+        """The last line."""
+        return f"return {self.repr(result)}"
+
+    def body(self) -> list[Line]:
+        """The lines that compute."""
+        lines: list[Line] = []
+        last = self._last_uses()
+        for number, node in enumerate(self.nodes):
+            found = self.before_output() if node.op == "output" else []
+            if not self.is_ready(node):
+                found.append(self._line(node))
+            found += self.behind(node)
+            ended = last.get(node, [])
+            if ended and node.op != "output":
+                found.append(f"del {', '.join(n.name for n in ended)}")
+            lines += [(line, number) for line in found if line]
+        return lines
+
+    def guarded(self, lines: list[Line]) -> list[Line]:
+        """The lines, such that a failure leaves the devices and streams that they enter."""
+        if not any(node.target in _ENTERS for node in self.nodes):
+            return lines
+        leave = self.object(streams.leave, "leave")
+        behind = ("except BaseException:", f"    {leave}(locals())", "    raise")
+        return [("try:", None), *indented(lines), *((line, None) for line in behind)]
+
+    def _last_uses(self) -> dict[fx.Node, list[fx.Node]]:
+        """For each node, the variables that end behind it; attributes have none."""
+        found: dict[fx.Node, list[fx.Node]] = {}
+        seen: set[fx.Node] = set()
+        for node in reversed(self.nodes):
+            mentioned = [*node.all_input_nodes, node]
+            for used in mentioned:
+                if used not in seen and self._is_variable(used):
+                    found.setdefault(node, []).append(used)
+                seen.add(used)
+        return found
+
+    def _is_variable(self, node: fx.Node) -> bool:
+        if node.op == "placeholder":
+            return True
+        return not self.is_ready(node) and (
+            node.op in ("call_module", "call_method") or (node.op == "call_function" and bool(node.users))
+        )
+
+    def _line(self, node: fx.Node) -> str:
+        if node.op == "call_function" and node.target is targets.free:
+            return ""  # the variable ends behind this line, which is all that it is for
+        if node.op == "call_function" and node.target is targets.same:
+            return f"{node.name} = {self.repr(node.args[0])}"
+        if node.op == "output":
+            return self.returns(node.args[0])
+        args = [self.repr(arg) for arg in node.args]
+        if node.op == "call_method":
+            text = f"{args[0]}.{node.target}({', '.join([*args[1:], *self._kwargs(node)])})"
+        else:
+            target = self.attribute(str(node.target)) if node.op == "call_module" else self._target(node)
+            text = f"{target}({', '.join([*args, *self._kwargs(node)])})"
+        return f"{node.name} = {text}" if self._is_variable(node) else text
+
+    def _kwargs(self, node: fx.Node) -> list[str]:
+        """The keyword arguments, without those that an operator takes by itself."""
+        defaults = _defaults(node.target) if isinstance(node.target, torch._ops.OpOverload) else {}
+        said = {k: v for k, v in node.kwargs.items() if k not in defaults or not _is_same(v, defaults[k])}
+        plain = [f"{k}={self.repr(v)}" for k, v in said.items() if k != "from"]
+        return plain + [f'**{{"from": {self.repr(v)}}}' for k, v in said.items() if k == "from"]
+
+    def _target(self, node: fx.Node) -> str:
+        target: Any = node.target
+        if isinstance(target, LoadedTarget):
+            return self.object(target.launch, target.name)
+        return self.object(raw_call(target), getattr(target, "__name__", "function"))
+
+    def repr(self, arg: Any) -> str:
+        """The text for an argument."""
+        match arg:
+            case fx.Node():
+                return self.value(arg)
+            case tuple():
+                return f"({', '.join(map(self.repr, arg))}{',' if len(arg) == 1 else ''})"
+            case list():
+                return f"[{', '.join(map(self.repr, arg))}]"
+            case dict():
+                return "{" + ", ".join(f"{k!r}: {self.repr(v)}" for k, v in arg.items()) + "}"
+            case None | bool() | int() | str():
+                return repr(arg)
+            case float() if math.isfinite(arg):
+                return repr(arg)
+            case slice():
+                return f"slice({self.repr(arg.start)}, {self.repr(arg.stop)}, {self.repr(arg.step)})"
+            case _:
+                return self.object(arg, "constant")
+
+    def object(self, held: Any, wish: str) -> str:
+        """The name of an object that is looked up beforehand."""
+        key = held if isinstance(held, torch.device) else id(held)  # each node has devices of its own
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        name = self.name(wish)
+        self.scope[name] = held
+        self._known[key] = name
+        return name
+
+    def name(self, wish: str) -> str:
+        """A name that neither a node nor an object has."""
+        stem = "".join(c if c.isalnum() else "_" for c in wish) or "object"
+        number = self._numbers.get(stem, 0)
+        name = f"_{stem}_{number}" if number else f"_{stem}"
+        while name in self._names or name in self.scope:
+            number += 1
+            name = f"_{stem}_{number}"
+        self._numbers[stem] = number + 1
+        self._names.add(name)
+        return name

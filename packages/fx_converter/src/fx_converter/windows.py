@@ -1,0 +1,78 @@
+"""Windows of a module's constants: which nodes are such, and how they are kept from call to call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from fx_converter import targets
+from fx_converter._compat import FAST_VIEW
+
+__all__ = ["Windows", "constant_windows"]
+
+# Any in this file: targets and arguments of nodes
+_RESTLESS: frozenset[Any] = frozenset({targets.resize_storage, torch.ops.aten.set_.source_Tensor})
+_PLAIN = frozenset({Tensor, nn.Parameter})
+_address = Tensor.data_ptr
+
+
+def constant_windows(nodes: Sequence[fx.Node]) -> dict[fx.Node, fx.Node]:
+    """The nodes that are windows of fixed size of an attribute, or of such a window, each with its source, sources first;
+    none where a tensor is given another storage."""
+    found: dict[fx.Node, fx.Node] = {}
+    if any(node.target in _RESTLESS for node in nodes if node.op == "call_function"):
+        return found
+    for node in nodes:
+        inputs = node.all_input_nodes
+        if (
+            node.target is FAST_VIEW
+            and len(inputs) == 1
+            and (inputs[0].op == "get_attr" or inputs[0] in found)
+        ):
+            found[node] = inputs[0]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Windows, and what they were made of. The tensors are held, so that no other one gets the identity of one of them."""
+
+    sources: tuple[Tensor, ...]
+    identities: list[int]
+    addresses: list[int]
+    windows: tuple[Tensor, ...]
+
+
+class Windows:
+    """Windows of tensors, made again when one of the tensors is another, or lies elsewhere, than in the last call. Each is
+    said by its source, the position of a tensor or, behind those, of an earlier window, and what `FAST_VIEW` takes."""
+
+    def __init__(self, said: Sequence[tuple[int, tuple[Any, ...]]]) -> None:
+        self._said = said
+        self._made: _Made | None = None
+
+    def __call__(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """The windows, in their order."""
+        made = self._made
+        if (
+            made is not None
+            and [*map(id, tensors)] == made.identities
+            and [*map(_address, tensors)] == made.addresses
+        ):
+            return made.windows
+        return self._make(tensors)
+
+    def _make(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        self._made = None  # what no call needs any more goes before more is made
+        held = [*tensors]
+        with torch.inference_mode(False):
+            for source, args in self._said:
+                held.append(FAST_VIEW(held[source], *args))
+        windows = tuple(held[len(tensors) :])
+        if _PLAIN.issuperset(map(type, tensors)):  # others, as tracers have, need not have an address
+            self._made = _Made(tensors, [*map(id, tensors)], [*map(_address, tensors)], windows)
+        return windows

@@ -1,0 +1,64 @@
+"""A product with a constant weight, turned, and a constant bias: the module that tests of weights and of `forward` change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+import fx_converter
+import wrapper_ir
+from fx_converter import FxOptions
+from fx_converter.options import Convention, KernelCalls
+from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
+from wrapper_ir.types import DType
+
+PROGRAM = """wir 0.1
+target cpu
+
+extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
+extern "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+
+const %weight : f32[2, 3] sha256 "{weight}"
+const %bias : f32[2] sha256 "{bias}"
+
+func @main(%x: f32[4, 3]) {{
+  %turned = view %weight : f32[3, 2]{{1, 3}}
+  %product = alloc f32[4, 2]
+  call aten::mm.out(%x, %turned, out=%product)
+  %sum = call aten::add.Tensor(%product, %bias) : f32[4, 2]
+  free %product.s
+  return %sum
+}}
+"""
+WEIGHT, BIAS = torch.arange(6.0).view(2, 3), torch.tensor([10.0, 20.0])
+X = torch.arange(12.0).view(4, 3)
+
+
+def artifact() -> Artifact:
+    """With memory of its own for each constant."""
+    data = {
+        name: TensorData(DType.F32, memoryview(held.numpy().tobytes()))
+        for name, held in (("weight", WEIGHT), ("bias", BIAS))
+    }
+    text = PROGRAM.format(**{name: held.sha256() for name, held in data.items()})
+    return bare_artifact(wrapper_ir.parse_program(text), data)
+
+
+def made(form: KernelCalls = "direct", convention: Convention = "flat") -> fx.GraphModule:
+    """The artifact's graph module."""
+    return fx_converter.convert(artifact(), FxOptions(kernel_calls=form, convention=convention))
+
+
+def want(weight: Tensor = WEIGHT, bias: Tensor = BIAS) -> Tensor:
+    """What the module gives for X with these weights."""
+    return X @ weight.T + bias
+
+
+def same(module: Callable[..., Any], expected: Tensor) -> None:
+    """Whether the module gives this for X."""
+    with torch.no_grad():
+        (result,) = module(X)
+    torch.testing.assert_close(result, expected)

@@ -1,0 +1,167 @@
+"""Weights of graph modules: read, replaced, written, copied, and what a file has of them then."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from packages.fx_converter.tests.linear_module import BIAS, WEIGHT, X, artifact, made, same, want
+from torch import Tensor, fx, nn
+
+import fx_converter
+from fx_converter import FxOptions
+from fx_converter.errors import GraphPicklingError
+from fx_converter.options import Convention, KernelCalls
+from fx_converter.origin import origin_of
+from wrapper_ir import storage
+
+FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
+both_forms = pytest.mark.parametrize("form", FORMS)
+
+
+def replaced(module: fx.GraphModule) -> None:
+    module.weight = nn.Parameter(WEIGHT + 1)
+
+
+def other_buffer(module: fx.GraphModule) -> None:
+    module.weight = WEIGHT + 1
+
+
+def other_data(module: fx.GraphModule) -> None:
+    module.weight.data = WEIGHT + 1
+
+
+def other_storage(module: fx.GraphModule) -> None:
+    assert isinstance(module.weight, Tensor)
+    module.weight.set_((WEIGHT + 1).untyped_storage(), 0, (2, 3), (3, 1))
+
+
+def written(module: fx.GraphModule) -> None:
+    assert isinstance(module.weight, Tensor)
+    module.weight.add_(1)
+
+
+def assigned(module: fx.GraphModule) -> None:
+    module.load_state_dict({"weight": WEIGHT + 1, "bias": BIAS}, assign=True)
+
+
+def loaded(module: fx.GraphModule) -> None:
+    module.load_state_dict({"weight": WEIGHT + 1, "bias": BIAS})
+
+
+def a_plain_attribute(module: fx.GraphModule) -> None:
+    del module.weight
+    object.__setattr__(module, "weight", WEIGHT + 1)
+
+
+Change = Callable[[fx.GraphModule], None]
+CHANGES = [replaced, other_buffer, other_data, other_storage, written, loaded, assigned]
+
+
+@both_forms
+@pytest.mark.parametrize("change", [*CHANGES, a_plain_attribute])
+def test_a_changed_weight_is_seen(change: Change, form: KernelCalls) -> None:
+    module = made(form)
+    same(module, want())
+    change(module)
+    for _ in range(2):
+        same(module, want(WEIGHT + 1))
+
+
+def test_a_weight_for_one_call() -> None:
+    module = made()
+    for added in (1, 2, 0):
+        with torch.no_grad():
+            (result,) = torch.func.functional_call(module, {"weight": WEIGHT + added}, (X,))
+        torch.testing.assert_close(result, want(WEIGHT + added))
+    same(module, want())
+
+
+def test_a_missing_weight_is_named() -> None:
+    module = made()
+    del module.bias
+    with pytest.raises(AttributeError, match="bias"):
+        module(X)
+
+
+@pytest.mark.parametrize("convention", ["flat", "model"])
+def test_a_copy_is_a_module_of_its_own(convention: Convention, tmp_path: Path) -> None:
+    module = made(convention=convention)
+    twin = copy.deepcopy(module)
+    assert twin.code == module.code
+    assert isinstance(module.weight, Tensor)
+    module.weight.zero_()
+    same(twin, want())
+    same(module, want(torch.zeros(2, 3)))
+    held = {value.name: tensor for value, tensor in origin_of(twin).constants.items()}
+    assert held == {"weight": twin.weight, "bias": twin.bias}, "a file of it would have each weight twice"
+    fx_converter.save(twin, tmp_path / "graph.wir")
+    same(fx_converter.load(tmp_path / "graph.wir"), want())
+
+
+@both_forms
+def test_pickle_says_how_a_graph_is_saved(form: KernelCalls) -> None:
+    with pytest.raises(GraphPicklingError, match=r"FX201.*\n.*fx_converter\.save"):
+        pickle.dumps(made(form))
+
+
+@both_forms
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_has_the_weights_of_the_module(change: Change, form: KernelCalls, tmp_path: Path) -> None:
+    """Also of one that came from a file, whose memory is mapped: it can be written, and the file stays as it is."""
+    first, second = tmp_path / "first.wir", tmp_path / "second.wir"
+    fx_converter.save(made(form), first)
+    content = first.read_bytes()
+    module = fx_converter.load(first)
+    change(module)
+    fx_converter.save(module, second)
+    same(fx_converter.load(second), want(WEIGHT + 1))
+    assert first.read_bytes() == content
+    same(fx_converter.load(first), want())
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+def test_weights_of_another_type_are_in_the_file(kind: torch.dtype, tmp_path: Path) -> None:
+    module = made("hop")
+    assert isinstance(module.weight, Tensor)
+    module.weight.data = module.weight.to(kind)
+    fx_converter.save(module, tmp_path / "graph.wir")
+    again = fx_converter.load(tmp_path / "graph.wir")
+    found = again.get_buffer("weight")
+    assert found.dtype == kind
+    torch.testing.assert_close(found, WEIGHT.to(kind))
+
+
+def test_state_that_is_loaded_leaves_the_artifact_alone() -> None:
+    """And so the model whose memory the artifact has, and other modules of it."""
+    held = artifact()
+    modules = [fx_converter.convert(held, FxOptions(convention="flat")) for _ in range(2)]
+    before = {name: data.sha256() for name, data in held.constants.items()}
+    loaded(modules[0])
+    loaded(modules[0])
+    assert {name: data.sha256() for name, data in held.constants.items()} == before
+    same(modules[0], want(WEIGHT + 1))
+    same(modules[1], want())
+
+
+def test_within_a_larger_module() -> None:
+    held = artifact()
+    outer = nn.ModuleDict({"inner": fx_converter.convert(held, FxOptions(convention="flat"))})
+    outer.load_state_dict({"inner.weight": WEIGHT + 1, "inner.bias": BIAS})
+    same(outer["inner"], want(WEIGHT + 1))
+    same(fx_converter.convert(held, FxOptions(convention="flat")), want())
+
+
+def test_a_mapped_constant_can_be_written(tmp_path: Path) -> None:
+    """No program does that, but whoever has a tensor over the memory can."""
+    path = tmp_path / "model.wir"
+    storage.save(artifact(), path)
+    content = path.read_bytes()
+    module = fx_converter.convert(storage.load(path), FxOptions(convention="flat"))
+    written(module)
+    same(module, want(WEIGHT + 1))
+    assert path.read_bytes() == content
