@@ -15,6 +15,8 @@ os.environ["WRAPPER_IR_COMPILE_CACHE"] = "0"
 # A shared two-core machine makes deadlines meaningless; the number of examples is what the profiles are for.
 _BASE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("test", _BASE, max_examples=300)
+# A change is judged by examples that its author can repeat: they follow from the test's own code.
+settings.register_profile("ci", settings.get_profile("test"), derandomize=True)
 settings.register_profile("conformance", _BASE, max_examples=10_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 

@@ -163,6 +163,55 @@ def test_frees(case: str) -> None:
     assert print_program(strip_frees(derived)) == bare
 
 
+STREAMS = """wir 0.1
+target cuda:0 arch "sm_90"
+
+extern "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)" tags(may_alias)
+
+kernel foreign @k runtime "none" (read f32* src, write f32* dst) {{{
+
+}}}
+
+func @main(%x: f32[8]) {
+  %a = alloc f32[8]
+  %begun = record_event @cuda:0
+  wait_event %begun @cuda:0 stream(1)
+  drop %begun
+  launch @k(%x, %a) stream(1)
+  %done = record_event @cuda:0 stream(1)
+  wait_event %done @cuda:0
+  drop %done
+  %b = alloc f32[8]
+  %v = call aten::reshape(%a, [8]) : f32[8]
+  launch @k(%v, %b)
+  free %b.s
+  comment "later"
+LATER
+}
+"""
+LATER = {
+    "what several streams use": """  drop %x
+  drop %v
+  free %a.s
+  return""",
+    "a name over bytes that are reused": """  drop %v
+  %c = reuse %a : f32[8]
+  assert_finite %c
+  drop %x
+  free %a.s
+  return""",
+}
+
+
+@pytest.mark.parametrize("case", LATER, ids=lambda c: c.replace(" ", "-"))
+def test_streams(case: str) -> None:
+    text = STREAMS.replace("LATER", LATER[case])
+    program = parse_program(text)
+    got = derive_frees(strip_frees(program))
+    assert print_program(got) == print_program(program)
+    assert check(got) == ()
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_are_valid_and_derived_once_is_derived_always(seed: int) -> None:
     program = random_program(random.Random(seed), 15, RandomOptions(executable=seed % 2 == 0))

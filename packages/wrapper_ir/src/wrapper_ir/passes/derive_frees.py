@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from wrapper_ir.analysis.liveness import analyse_liveness
+from wrapper_ir.aliasing import NO_ROOTS, Aliasing
+from wrapper_ir.analysis.liveness import analyse_liveness, moved_roots
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import AllocPurpose, AllocStorage, Drop, Free, Op
+from wrapper_ir.ops import AllocPurpose, AllocStorage, Drop, Free, Op, View, ViewMode
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.program import Function, Program
 from wrapper_ir.values import Value
@@ -26,7 +27,7 @@ class DeriveFrees(Pass):
     or returned. Of those that end together, workspaces are freed last, in reverse order of allocation. Names over bytes that the function does not surely own (borrowed parameters and their views,
     results that may alias, nested results, handles) are dropped after their last use. Constants stay. What several
     streams use lasts until the function returns: memory goes back to the stream that it came from, which need not have
-    waited for the others before.
+    waited for the others before. Only a name that may be over bytes which are reused or moved ends before that.
     """
 
     name: ClassVar[str] = "derive-frees"
@@ -63,8 +64,12 @@ def _derive(function: Function, index: ProgramIndex) -> Function:
     crossing = crossing_streams(function, live.aliasing)
     end = len(function.body) - 2  # just before the return
     after: dict[int, list[Op]] = {}
+    given = _given_away(function, live.aliasing) if crossing else {}
     for value, position in live.names.items():
-        after.setdefault(end if value in crossing else position, []).append(Drop(value=value))
+        if value in crossing:
+            behind = [at for root in live.aliasing.roots.get(value, NO_ROOTS) for at in given.get(root, ())]
+            position = min((at - 1 for at in behind if at > position), default=end)
+        after.setdefault(position, []).append(Drop(value=value))
     for value, position in _release_order(function, live.storages):
         after.setdefault(end if value in crossing else position, []).append(Free(storage=value))
     body: list[Op] = after.get(-1, [])
@@ -72,6 +77,19 @@ def _derive(function: Function, index: ProgramIndex) -> Function:
         body.append(op)
         body.extend(after.get(position, ()))
     return dataclasses.replace(function, body=tuple(body))
+
+
+def _given_away(function: Function, aliasing: Aliasing) -> dict[Value, list[int]]:
+    """Where roots are reused or moved into a callee: no name from before may be mentioned behind that."""
+    found: dict[Value, list[int]] = {}
+    for position, op in enumerate(function.body):
+        if isinstance(op, View) and op.mode is ViewMode.REUSE:
+            roots = aliasing.roots.get(op.source, NO_ROOTS)
+        else:
+            roots = moved_roots(op, position, aliasing)
+        for root in roots:
+            found.setdefault(root, []).append(position)
+    return found
 
 
 def _release_order(function: Function, storages: Mapping[Value, int]) -> Sequence[tuple[Value, int]]:
