@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Callable
+from typing import NamedTuple
+
 import pytest
 import torch
-from packages.fx_converter.tests.linear_module import artifact, made, same, want
-from torch import nn
+from packages.fx_converter.tests.linear_module import WEIGHT, X, artifact, made, same, want
+from torch import fx, nn
 from torch.fx.experimental import _config as fx_config
 
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.options import Convention, KernelCalls
-from wrapper_ir.artifact import bare_artifact
+from wrapper_ir.artifact import TensorData, bare_artifact
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.types import DType
 
 TEXT = """\
 def forward(self, x):
@@ -81,6 +87,114 @@ def test_names_that_the_text_has_too(name: str, convention: Convention, form: Ke
     assert first.meta["value"] == name
     (result,) = module(torch.zeros(4), torch.ones(4))
     assert result.tolist() == [1.0] * 4
+
+
+HEAD = """wir 0.1
+target cpu
+
+extern "aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"
+extern "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"
+
+mutable const %w : f32[4] sha256 "{hash}"
+
+"""
+
+
+def over_ones(body: str) -> fx.GraphModule:
+    """A module with a constant of four ones."""
+    data = TensorData(DType.F32, memoryview(torch.ones(4).numpy().tobytes()))
+    text = f"{HEAD.replace('{hash}', data.sha256())}func @main(%x: f32[2, 2]) {{\n{body}}}\n"
+    program = wrapper_ir.parse_program(text)
+    wrapper_ir.verify(program)
+    return fx_converter.convert(bare_artifact(program, {"w": data}), FxOptions(convention="flat"))
+
+
+class TestWindows:
+    """Windows of constants are kept from call to call where nothing but their bytes can change."""
+
+    def test_what_autograd_records_ends_with_the_call(self) -> None:
+        module = over_ones(
+            "  %v = view %w : f32[2, 2]\n  call aten::mul_.Tensor(%v, %x)\n  drop %x\n"
+            "  %r = call aten::clone(%v) : f32[2, 2]\n  return %r\n"
+        )
+        sums = []
+        for _ in range(3):
+            x = torch.full((2, 2), 2.0, requires_grad=True)
+            (result,) = module(x)
+            result.sum().backward()
+            assert x.grad is not None
+            sums.append(x.grad.sum().item())
+        assert sums == [4, 8, 16]
+        assert not module(torch.ones(2, 2))[0].requires_grad
+
+    def test_what_a_caller_does_to_a_result_ends_with_it(self) -> None:
+        module = over_ones("  %v = view %w : f32[2, 2]\n  drop %x\n  return %v\n")
+        for run in (module, lambda x: fx_converter.boxed_call(module)([x])):
+            (first,) = run(torch.ones(2, 2))
+            first.unsqueeze_(0).requires_grad_()
+            (second,) = run(torch.ones(2, 2))
+            assert second.shape == (2, 2)
+            assert not second.requires_grad
+
+
+def test_an_empty_input_has_sizes_too() -> None:
+    """Torch's own check passes whatever has no elements."""
+    text = 'func @main(%x: f32[4, 3]) {\n  assert_layout %x [4, 3] [3, 1] "input"\n  return %x\n}\n'
+    module = fx_converter.convert(bare_artifact(wrapper_ir.parse_program(f"wir 0.1\ntarget cpu\n\n{text}")))
+    with pytest.raises(ExecutionError, match=r"WIR921.*got \[0, 3\]"):
+        module(torch.ones(0, 3))
+
+
+class Level(enum.IntEnum):
+    HIGH = 2
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+
+class TestEditedGraphs:
+    """What a converted graph does not have, and whoever edits one may bring."""
+
+    @staticmethod
+    def returning(make: Callable[[fx.Graph, fx.Node], object]) -> fx.GraphModule:
+        """A module whose graph returns this of the product's result."""
+        module = made()
+        (output,) = module.graph.find_nodes(op="output")
+        (result,) = output.args[0]
+        with module.graph.inserting_before(output):
+            output.args = (make(module.graph, result),)
+        module.recompile()
+        return module
+
+    def test_members_of_enumerations(self) -> None:
+        module = self.returning(lambda graph, result: graph.call_function(torch.mul, (result, Level.HIGH)))
+        torch.testing.assert_close(module(X), want() * 2)
+
+    def test_named_tuples(self) -> None:
+        found = self.returning(lambda graph, result: Pair(result, (result,)))(X)
+        assert isinstance(found, Pair)
+        assert found.second == (found.first,)
+
+    def test_operators_by_keywords_alone(self) -> None:
+        """Plain functions call the first one otherwise."""
+        mm = torch.ops.aten.mm.default
+        module = self.returning(
+            lambda graph, r: graph.call_function(mm, (), {"self": r, "mat2": graph.get_attr("weight")})
+        )
+        torch.testing.assert_close(module(X), want() @ WEIGHT)
+
+    def test_inputs_with_defaults_and_other_names(self) -> None:
+        module = made()
+        first = module.graph.find_nodes(op="placeholder")[0]
+        with module.graph.inserting_after(first):
+            added = module.graph.placeholder("len", default_value=float("inf"))
+        (output,) = module.graph.find_nodes(op="output")
+        output.args = ((*output.args[0], added),)
+        module.recompile()
+        assert module(X)[1] == float("inf")
+        assert module(X, len=3)[1] == 3
 
 
 class TestTorchsText:

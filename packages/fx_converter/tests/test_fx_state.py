@@ -14,10 +14,11 @@ from torch import Tensor, fx, nn
 
 import fx_converter
 from fx_converter import FxOptions
-from fx_converter.errors import GraphPicklingError
+from fx_converter.errors import GraphPicklingError, SavedGraphError
 from fx_converter.options import Convention, KernelCalls
 from fx_converter.origin import origin_of
 from wrapper_ir import storage
+from wrapper_ir.values import Value
 
 FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 both_forms = pytest.mark.parametrize("form", FORMS)
@@ -136,24 +137,41 @@ def test_weights_of_another_type_are_in_the_file(kind: torch.dtype, tmp_path: Pa
     torch.testing.assert_close(found, WEIGHT.to(kind))
 
 
-def test_state_that_is_loaded_leaves_the_artifact_alone() -> None:
-    """And so the model whose memory the artifact has, and other modules of it."""
+def test_modules_of_an_artifact_share_memory_and_copies_do_not() -> None:
+    """As modules of an exported program: what is written in place, all of them have."""
     held = artifact()
-    modules = [fx_converter.convert(held, FxOptions(convention="flat")) for _ in range(2)]
-    before = {name: data.sha256() for name, data in held.constants.items()}
-    loaded(modules[0])
-    loaded(modules[0])
-    assert {name: data.sha256() for name, data in held.constants.items()} == before
-    same(modules[0], want(WEIGHT + 1))
-    same(modules[1], want())
+    first, second = (fx_converter.convert(held, FxOptions(convention="flat")) for _ in range(2))
+    twin = copy.deepcopy(first)
+    loaded(first)
+    same(first, want(WEIGHT + 1))
+    same(second, want(WEIGHT + 1))
+    same(twin, want())
 
 
-def test_within_a_larger_module() -> None:
-    held = artifact()
-    outer = nn.ModuleDict({"inner": fx_converter.convert(held, FxOptions(convention="flat"))})
-    outer.load_state_dict({"inner.weight": WEIGHT + 1, "inner.bias": BIAS})
-    same(outer["inner"], want(WEIGHT + 1))
-    same(fx_converter.convert(held, FxOptions(convention="flat")), want())
+def test_a_weight_seen_as_another_type() -> None:
+    """It lies where it did."""
+    module = made()
+    same(module, want())
+    assert isinstance(module.weight, Tensor)
+    module.weight.data = module.weight.data.view(torch.int32)
+    with pytest.raises(RuntimeError, match="same dtype"):
+        module(X)
+
+
+def test_a_constant_without_memory_is_refused(tmp_path: Path) -> None:
+    module = made("hop")
+    weight = WEIGHT + 1
+    object.__setattr__(
+        origin_of(module), "constants", {**origin_of(module).constants, _weight(module): weight}
+    )
+    weight.untyped_storage().resize_(0)
+    with pytest.raises(SavedGraphError, match=r"FX201.*smaller"):
+        fx_converter.save(module, tmp_path / "graph.wir")
+    assert not list(tmp_path.iterdir())
+
+
+def _weight(module: fx.GraphModule) -> Value:
+    return next(value for value in origin_of(module).constants if value.name == "weight")
 
 
 def test_a_mapped_constant_can_be_written(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ import torch
 import py_wrapper
 from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.compare import peak_bytes
-from wrapper_ir import parse_program
-from wrapper_ir.artifact import bare_artifact
+from wrapper_ir import parse_program, verify
+from wrapper_ir.artifact import TensorData, bare_artifact
 from wrapper_ir.interp import InterpOptions, Interpreter
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.program import Program, Target
 from wrapper_ir.protocols import KernelRuntime, LoadedKernel
+from wrapper_ir.types import DType
 
 SIZE = 1 << 18  # bytes of f32[65536]
 CHAIN = parse_program("""wir 0.1
@@ -121,3 +122,36 @@ def test_the_interpreter_counts() -> None:
     report = interpreter.memory
     assert (report.storages, report.total_bytes) == (3, 3 * SIZE)
     assert (report.peak_bytes, report.live_bytes) == (2 * SIZE, SIZE)
+
+
+VIEWS = """wir 0.1
+target cpu
+extern "aten::t_(Tensor(a!) self) -> Tensor(a!)"
+extern "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+mutable const %w : f32[4] sha256 "{hash}"
+func @main() {{
+  %kept = view %w : f32[2, 2]
+  %sum = call aten::add.Tensor(%kept, %kept) : f32[2, 2]
+  %given = view %w : f32[2, 2]
+  %turned = view %w : f32[2, 2]
+  %same = call aten::t_(%turned) : f32[2, 2]{{1, 2}}
+  return %sum, %given, %same
+}}
+"""
+
+
+@pytest.mark.parametrize("engine", ["python", "interpreter"])
+def test_views_of_constants_that_are_handed_on_are_new_in_each_call(engine: str) -> None:
+    """What a caller, or an operator in place, does to such a tensor is not there in the next call."""
+    data = TensorData(DType.F32, memoryview(torch.arange(4.0).numpy().tobytes()))
+    program = parse_program(VIEWS.format(hash=data.sha256()))
+    verify(program)
+    artifact = bare_artifact(program, {"w": data})
+    run = py_wrapper.compile(artifact) if engine == "python" else Interpreter(artifact, TORCH_MACHINE)
+    for _ in range(2):
+        total, given, same = run()
+        assert total.tolist() == [[0, 2], [4, 6]]
+        assert given.tolist() == [[0, 1], [2, 3]]
+        assert same.tolist() == [[0, 2], [1, 3]]
+        given.unsqueeze_(0).requires_grad_()
+        same.unsqueeze_(0)

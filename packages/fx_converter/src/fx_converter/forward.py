@@ -68,8 +68,14 @@ class _Forward(StraightLine):
         self._windows = constant_windows(nodes)
 
     def is_plain(self) -> bool:
-        """Whether the text has room for all names, and nothing in it is for torch's tracers only."""
-        return not any(node.name in FORWARD_NAMES or node.meta.get("is_wrapped") for node in self.nodes)
+        """Whether the text has room for all names, no input has a default or another name outside, and nothing is for torch's
+        tracers only."""
+        return not any(
+            node.name in FORWARD_NAMES
+            or (node.op == "placeholder" and (node.target != node.name or node.args))
+            or node.meta.get("is_wrapped")
+            for node in self.nodes
+        )
 
     def value(self, node: fx.Node) -> str:
         """See `StraightLine`."""
@@ -95,7 +101,7 @@ class _Forward(StraightLine):
         """The whole function."""
         body = self.body()
         windows = self._take_windows()
-        inputs = [_parameter(node) for node in self.nodes if node.op == "placeholder"]
+        inputs = [node.name for node in self.nodes if node.op == "placeholder"]
         head = self._gen.gen_fn_def(inputs, "").split("\n")
         lines = self.guarded([*self._fetch(), *windows, *body]) or [("pass", None)]
         numbers = {len(head) + at: number for at, (_, number) in enumerate(lines)}
@@ -136,7 +142,3 @@ class _Forward(StraightLine):
         """The begin of a line that takes these attributes; of a single one, getters give the object itself."""
         targets = ", ".join(self._attributes[path] for path in paths)
         return f"{targets} = {self.object(getter, 'attributes')}"
-
-
-def _parameter(node: fx.Node) -> str:
-    return f"{node.name} = {node.args[0]!r}" if node.args else node.name

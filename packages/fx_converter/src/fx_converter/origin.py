@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from torch import Tensor, fx
+from torch import fx
 
-from fx_converter._compat import bytes_tensor
 from fx_converter.errors import GraphPicklingError, SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.options import FxOptions
@@ -28,23 +28,8 @@ class Origin:
 
     artifact: Artifact
     options: FxOptions
-    constants: dict[Value, Any]
+    constants: Mapping[Value, Any]
     fakes: FakeValues
-
-    def own_memory(self, module: fx.GraphModule) -> None:
-        """Gives the module memory of its own for constants that lie in the artifact's, which nobody may write."""
-        own: dict[int, Tensor] = {}
-        for value, held in self.constants.items():
-            data = self.artifact.constants.get(value.name)
-            if (
-                data is not None
-                and held.data_ptr()
-                and held.data_ptr() == bytes_tensor(data.buffer).data_ptr()
-            ):
-                own[id(held)] = self.constants[value] = held.clone()
-        for part in module.modules():
-            for name, buffer in part._buffers.items():
-                part._buffers[name] = own.get(id(buffer), buffer)
 
     # Any: what is copied already, by identity
     def __deepcopy__(self, memo: dict[int, Any]) -> Origin:
@@ -54,17 +39,7 @@ class Origin:
 
 
 class ConvertedModule(fx.GraphModule):
-    """A graph module that says how it is kept in a file, and takes other weights without changing its artifact's."""
-
-    # Any: torch's own arguments
-    def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: Any, *args: Any, **kwargs: Any
-    ) -> None:
-        """See `torch.nn.Module`, where `load_state_dict` calls this before those of submodules."""
-        found = self.meta.get(KEY)
-        if isinstance(found, Origin) and not local_metadata.get("assign_to_params_buffers", False):
-            found.own_memory(self)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args, **kwargs)
+    """A graph module that says how it is kept in a file."""
 
     def __reduce__(self) -> NoReturn:
         """Raises GraphPicklingError FX201."""

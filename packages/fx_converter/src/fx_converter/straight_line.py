@@ -20,6 +20,8 @@ __all__ = ["Line", "StraightLine", "indented"]
 Line = tuple[str, int | None]
 """A line, and the number of the node that it is for."""
 
+_PLAIN = frozenset({type(None), bool, int, str})
+"""What Python's text for it stands for, unlike members of enumerations."""
 _ENTERS = frozenset({targets.enter_device, targets.enter_stream})
 # Any in this file: arguments of nodes, and what they call
 
@@ -146,6 +148,8 @@ class StraightLine:
         target: Any = node.target
         if isinstance(target, LoadedTarget):
             return self.object(target.launch, target.name)
+        if "self" in node.kwargs:  # which plain functions call otherwise
+            return self.object(target, "function")
         return self.object(raw_call(target), getattr(target, "__name__", "function"))
 
     def repr(self, arg: Any) -> str:
@@ -154,12 +158,13 @@ class StraightLine:
             case fx.Node():
                 return self.value(arg)
             case tuple():
-                return f"({', '.join(map(self.repr, arg))}{',' if len(arg) == 1 else ''})"
+                kind = self.object(type(arg), type(arg).__name__) if hasattr(arg, "_fields") else ""
+                return f"{kind}({', '.join(map(self.repr, arg))}{',' if len(arg) == 1 else ''})"
             case list():
                 return f"[{', '.join(map(self.repr, arg))}]"
             case dict():
                 return "{" + ", ".join(f"{k!r}: {self.repr(v)}" for k, v in arg.items()) + "}"
-            case None | bool() | int() | str():
+            case None | bool() | int() | str() if type(arg) in _PLAIN:
                 return repr(arg)
             case float() if math.isfinite(arg):
                 return repr(arg)
@@ -181,7 +186,7 @@ class StraightLine:
 
     def name(self, wish: str) -> str:
         """A name that neither a node nor an object has."""
-        stem = "".join(c if c.isalnum() else "_" for c in wish) or "object"
+        stem = "".join(c if c.isascii() and c.isalnum() else "_" for c in wish) or "object"
         number = self._numbers.get(stem, 0)
         name = f"_{stem}_{number}" if number else f"_{stem}"
         while name in self._names or name in self.scope:

@@ -152,9 +152,12 @@ def _data(tensor: Tensor) -> TensorData:
     held = tensor.detach().cpu()
     count = 0 if 0 in held.shape else 1 + sum((n - 1) * s for n, s in zip(held.shape, held.stride()))
     dtype = next(ours for ours, native in DTYPES.items() if native == tensor.dtype)
-    if count == 0:
+    nbytes = count * held.element_size()
+    if nbytes == 0:
         return TensorData(dtype, memoryview(b""))
-    memory = (ctypes.c_char * (count * held.element_size())).from_address(held.data_ptr())
+    if held.untyped_storage().nbytes() < held.storage_offset() * held.element_size() + nbytes:
+        raise SavedGraphError("FX201", "the storage of a constant was made smaller than the constant")
+    memory = (ctypes.c_char * nbytes).from_address(held.data_ptr())
     memory._owner = held  # type: ignore[attr-defined]  # the array does not own its bytes; this keeps them
     return TensorData(dtype, memoryview(memory).cast("B"))
 

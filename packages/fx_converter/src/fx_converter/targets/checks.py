@@ -25,17 +25,19 @@ def assert_layout(
     and an address that is a multiple of `alignment` bytes where that is not 0."""
     if isinstance(x, FakeTensor):
         return
-    try:
-        LAYOUT_CHECK(x, tuple(sizes), tuple(strides))
-        if not alignment or x.data_ptr() % alignment == 0:
-            return
-        problem = f"the address is no multiple of {alignment} bytes"
-    except AssertionError:
-        got, expected = list(x.shape), list(sizes)
-        problem = f"expected sizes {expected}, got {got}"
-        if got == expected:
-            problem = f"expected strides {list(strides)} for sizes {expected}, got {list(x.stride())}"
-    fail_layout(f"{problem} ({message})" if message else problem)
+    sizes, strides = tuple(sizes), tuple(strides)
+    problem = ""
+    if x.shape != sizes:  # asked here, since torch's check passes whatever is empty
+        problem = f"expected sizes {list(sizes)}, got {list(x.shape)}"
+    else:
+        try:
+            LAYOUT_CHECK(x, sizes, strides)
+        except AssertionError:
+            problem = f"expected strides {list(strides)} for sizes {list(sizes)}, got {list(x.stride())}"
+        if alignment and x.data_ptr() % alignment:
+            problem = problem or f"the address is no multiple of {alignment} bytes"
+    if problem:
+        fail_layout(f"{problem} ({message})" if message else problem)
 
 
 def assert_expr(condition: bool | torch.SymBool, message: str, text: str) -> None:

@@ -10,13 +10,24 @@ from py_wrapper.native import short_overload
 from py_wrapper.options import PyOptions
 from wrapper_ir import runtime
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
+from wrapper_ir.effects import effects_of
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import CallExtern, CollectiveStart, Launch, ResizeStorage, SetStorage, View, ViewMode
+from wrapper_ir.ops import (
+    CallExtern,
+    CollectiveStart,
+    Launch,
+    ResizeStorage,
+    Return,
+    SetStorage,
+    View,
+    ViewMode,
+)
 from wrapper_ir.program import Function, Program
 from wrapper_ir.runtime.kernel_files import short_name
 from wrapper_ir.schemas import parse_schema
 from wrapper_ir.signature import TreeSpec
+from wrapper_ir.structure import operands
 from wrapper_ir.types import Device, TensorType
 from wrapper_ir.values import Value
 
@@ -74,6 +85,7 @@ class ModuleScope:
 
     def _hoist_views(self, function: Function) -> None:
         restless = {op.target for op in function.body if isinstance(op, ResizeStorage | SetStorage)}
+        handed = self._handed_on(function)
         for op in function.body:
             type = op.result.type if isinstance(op, View) else None
             if not isinstance(op, View) or not isinstance(type, TensorType) or not _is_static(op, type):
@@ -81,10 +93,28 @@ class ModuleScope:
             source = self.constant_names.get(op.source) or self.hoisted.get((function.name, op.source))
             if source is None or op.source in restless or op.result in restless:
                 continue
+            if op.result in handed:
+                continue
             key = (source, type, op.offset)
             if key not in self.hoisted_views:
                 self.hoisted_views[key] = (self.names(op.result.name), op)
             self.hoisted[function.name, op.result] = self.hoisted_views[key][0]
+
+    def _handed_on(self, function: Function) -> set[Value]:
+        """Views that are returned, or that a result may be: what is done to such a tensor object must not be there in the
+        next call."""
+        views: set[Value] = set()
+        found: set[Value] = set()
+        for op in function.body:
+            if isinstance(op, View):
+                if op.source in self.constant_names or op.source in views:
+                    views.add(op.result)
+            elif isinstance(op, Return):
+                found.update(v for v in op.values if isinstance(v, Value))
+            elif views and not views.isdisjoint(operands(op)):
+                effects = effects_of(op, self.index)
+                found.update(source for _, source in (*effects.aliases, *effects.may_alias))
+        return found
 
     def global_name(self, function: Function, value: Value) -> str | None:
         """The name of a constant, or of a view of one."""
