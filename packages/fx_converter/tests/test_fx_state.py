@@ -13,11 +13,14 @@ from packages.fx_converter.tests.linear_module import BIAS, WEIGHT, X, artifact,
 from torch import Tensor, fx, nn
 
 import fx_converter
+import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.errors import GraphPicklingError, SavedGraphError
 from fx_converter.options import Convention, KernelCalls
 from fx_converter.origin import origin_of
 from wrapper_ir import storage
+from wrapper_ir.artifact import TensorData, bare_artifact
+from wrapper_ir.types import DType
 from wrapper_ir.values import Value
 
 FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
@@ -156,6 +159,19 @@ def test_a_weight_seen_as_another_type() -> None:
     module.weight.data = module.weight.data.view(torch.int32)
     with pytest.raises(RuntimeError, match="same dtype"):
         module(X)
+
+
+@pytest.mark.parametrize("strides", ["{4, 1}", "{1, 2}", "{0, 1}"])
+def test_constants_are_in_files_as_they_lie(strides: str, tmp_path: Path) -> None:
+    """With their gaps, and what overlaps once."""
+    data = TensorData(DType.F32, memoryview(torch.arange(7.0).numpy().tobytes()))
+    text = f'const %w : f32[2, 3]{strides} sha256 "{data.sha256()}"\n\nfunc @main() {{\n  return %w\n}}\n'
+    program = wrapper_ir.parse_program(f"wir 0.1\ntarget cpu\n\n{text}")
+    module = fx_converter.convert(bare_artifact(program, {"w": data}))
+    fx_converter.save(module, tmp_path / "graph.wir")
+    (found,), (expected,) = fx_converter.load(tmp_path / "graph.wir")(), module()
+    assert found.stride() == expected.stride()
+    torch.testing.assert_close(found, expected)
 
 
 def test_a_constant_without_memory_is_refused(tmp_path: Path) -> None:

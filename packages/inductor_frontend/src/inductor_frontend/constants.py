@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError
-from wrapper_ir.artifact import TensorData
+from wrapper_ir.artifact import TensorData, memory_of
 
 __all__ = ["copied_as_it_lies", "is_packed", "on_host", "tensor_data"]
 
@@ -54,8 +52,4 @@ def tensor_data(name: str, tensor: torch.Tensor) -> TensorData:
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.resolve_conj().resolve_neg()
     nbytes = _extent(tensor) * tensor.element_size()
-    if nbytes == 0:
-        return TensorData(to_dtype(tensor.dtype), memoryview(b""))
-    memory = (ctypes.c_char * nbytes).from_address(tensor.data_ptr())
-    memory._owner = tensor  # type: ignore[attr-defined]  # the array does not own its bytes; this keeps them
-    return TensorData(to_dtype(tensor.dtype), memoryview(memory).cast("B"))
+    return TensorData(to_dtype(tensor.dtype), memory_of(tensor.data_ptr(), nbytes, tensor))

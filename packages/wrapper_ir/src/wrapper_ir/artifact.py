@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from wrapper_ir.program import Ownership, Program
 from wrapper_ir.signature import RandomState, ResultOutput, Signature, TreeKind, TreeSpec
 from wrapper_ir.types import DType, OpaqueType
 
-__all__ = ["Artifact", "TensorData", "bare_artifact"]
+__all__ = ["Artifact", "TensorData", "bare_artifact", "memory_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +41,15 @@ class TensorData:
     def sha256(self) -> str:
         """Hash of the bytes, hex."""
         return hashlib.sha256(self.buffer).hexdigest()
+
+
+def memory_of(address: int, nbytes: int, owner: object) -> memoryview:
+    """The `nbytes` bytes at an address, for a `TensorData`: not a copy, and `owner` lives as long as they do."""
+    if nbytes == 0:
+        return memoryview(b"")
+    memory = (ctypes.c_char * nbytes).from_address(address)
+    memory._owner = owner  # type: ignore[attr-defined]  # the array does not own its bytes; this keeps them
+    return memoryview(memory).cast("B")
 
 
 _NOTHING: Mapping[str, TensorData] = MappingProxyType({})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import json
 import os
@@ -24,7 +23,7 @@ from fx_converter.options import FxOptions
 from fx_converter.origin import Origin, origin_of
 from fx_converter.saving.decode import GraphReader
 from fx_converter.saving.encode import encode_graph
-from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.artifact import Artifact, TensorData, memory_of
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import ExpressionError, ParseError, WirError
 from wrapper_ir.expr import Int
@@ -149,17 +148,14 @@ def _type(tensor: Tensor) -> TensorType:
 
 def _data(tensor: Tensor) -> TensorData:
     """The bytes from the first element to the last one; those of the tensor itself where it is on the CPU."""
-    held = tensor.detach().cpu()
-    count = 0 if 0 in held.shape else 1 + sum((n - 1) * s for n, s in zip(held.shape, held.stride()))
+    count = 0 if 0 in tensor.shape else 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
     dtype = next(ours for ours, native in DTYPES.items() if native == tensor.dtype)
-    nbytes = count * held.element_size()
-    if nbytes == 0:
-        return TensorData(dtype, memoryview(b""))
-    if held.untyped_storage().nbytes() < held.storage_offset() * held.element_size() + nbytes:
+    if tensor.untyped_storage().nbytes() < (tensor.storage_offset() + count) * tensor.element_size():
         raise SavedGraphError("FX201", "the storage of a constant was made smaller than the constant")
-    memory = (ctypes.c_char * nbytes).from_address(held.data_ptr())
-    memory._owner = held  # type: ignore[attr-defined]  # the array does not own its bytes; this keeps them
-    return TensorData(dtype, memoryview(memory).cast("B"))
+    flat = (
+        tensor.detach().as_strided((count,), (1,)).cpu()
+    )  # as they lie: a copy of the tensor itself closes gaps
+    return TensorData(dtype, memory_of(flat.data_ptr(), count * flat.element_size(), flat))
 
 
 def _release(version: str) -> str:
