@@ -50,9 +50,9 @@ class ModelCodeGen(CodeGen):
         self, output_args: Any, *, descs: Any = None, repr_fn: Callable[[object], str] | None = None
     ) -> str:
         """See `CodeGen`."""
-        return self.finished((repr_fn or repr)(output_args))
+        return self.returned((repr_fn or repr)(output_args))
 
-    def finished(self, outputs: str) -> str:
+    def returned(self, outputs: str) -> str:
         """The line that returns the model's outputs, for the text of the graph's."""
         return f"return _convention.finish(_leaves, {outputs})"
 

@@ -46,17 +46,13 @@ class DirectCodeGen(CodeGen):
             return writer.python_code()
         return super()._gen_python_code(nodes, root_module, namespace, **asked)
 
-    def returned(self, result: str) -> str:
-        """The line that returns the text `result`."""
-        return f"return {result}"
+    def returned(self, outputs: str) -> str:
+        """The line that returns the graph's outputs."""
+        return f"return {outputs}"
 
 
-class DirectModelCodeGen(DirectCodeGen, ModelCodeGen):
+class DirectModelCodeGen(ModelCodeGen, DirectCodeGen):
     """The same, called like the model."""
-
-    def returned(self, result: str) -> str:
-        """See `DirectCodeGen`."""
-        return self.finished(result)
 
 
 class _Forward(StraightLine):

@@ -91,9 +91,7 @@ class ModuleScope:
             if not isinstance(op, View) or not isinstance(type, TensorType) or not _is_static(op, type):
                 continue
             source = self.constant_names.get(op.source) or self.hoisted.get((function.name, op.source))
-            if source is None or op.source in restless or op.result in restless:
-                continue
-            if op.result in handed:
+            if source is None or op.source in restless or op.result in restless or op.result in handed:
                 continue
             key = (source, type, op.offset)
             if key not in self.hoisted_views:
