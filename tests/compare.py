@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from wrapper_ir.collection import paused_collection
+
 __all__ = ["assert_same", "clone_tree", "peak_bytes"]
 
 
@@ -40,16 +42,13 @@ def peak_bytes(run: Callable[[], object]) -> int:
     profiles saw, so memory that another test used, at an address in use again, would count with its old size.
     """
     gc.collect()
-    collects = gc.isenabled()
-    gc.disable()  # else the peak depends on how many objects were made before `run`
-    try:
-        with torch.profiler.profile(
+    with (
+        paused_collection(),  # else the peak depends on how many objects were made before `run`
+        torch.profiler.profile(
             activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-        ) as profile:
-            run()
-    finally:
-        if collects:
-            gc.enable()
+        ) as profile,
+    ):
+        run()
     changes = sorted(_allocations(profile.profiler.kineto_results.experimental_event_tree()))
     live: dict[int, int] = {}
     held = peak = 0
