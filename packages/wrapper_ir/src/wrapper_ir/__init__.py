@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wrapper_ir.artifact import Artifact, TensorData
     from wrapper_ir.json_form import from_json, to_json
+    from wrapper_ir.operators import OperatorPolicy
     from wrapper_ir.passes import run_pipeline
     from wrapper_ir.program import Program
-    from wrapper_ir.storage import load, save
+    from wrapper_ir.storage import load, save, sign
     from wrapper_ir.text import parse_program, print_program
     from wrapper_ir.verifier import check, verify
 
 __all__ = [
     "Artifact",
+    "OperatorPolicy",
     "Program",
     "TensorData",
     "check",
@@ -28,12 +30,14 @@ __all__ = [
     "print_program",
     "run_pipeline",
     "save",
+    "sign",
     "to_json",
     "verify",
 ]
 
 _HOME = {
     "Artifact": "artifact",
+    "OperatorPolicy": "operators",
     "Program": "program",
     "TensorData": "artifact",
     "check": "verifier",
@@ -43,6 +47,7 @@ _HOME = {
     "print_program": "text",
     "run_pipeline": "passes",
     "save": "storage",
+    "sign": "storage",
     "to_json": "json_form",
     "verify": "verifier",
 }

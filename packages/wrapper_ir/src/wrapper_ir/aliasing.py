@@ -1,17 +1,28 @@
 """Which storage each value of a function may live in: one forward pass over the effects.
 
-A *root* stands for one storage: the storage value of an AllocStorage, a tensor parameter, a constant, or a fresh
-tensor result. Every tensor has one root, or several where it may alias.
+A *root* stands for one storage: the storage value of an AllocStorage or Slot, a parameter, a constant, or a fresh
+tensor result. A slot is a root of its own; its *host* is the storage that it lies in. Of mutable constants in one
+storage, the one that begins first is the root. Every tensor has one root, or several where it may alias.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from wrapper_ir.effects import Effects, effects_of
-from wrapper_ir.index import FunctionSummary, ProgramIndex, ResultOrigin
-from wrapper_ir.ops import Arg, CallExtern, Op, Return, SetStorage, Unpack
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import (
+    Arg,
+    CallExtern,
+    EffectClass,
+    Effects,
+    FunctionSummary,
+    Op,
+    ResultOrigin,
+    Return,
+    SetStorage,
+    Unpack,
+)
 from wrapper_ir.program import Function, Ownership
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.types import StorageType, TensorType, TupleType
@@ -33,7 +44,9 @@ class Aliasing:
     function must free or hand on: its allocations, fresh results and owned parameters, by position of the defining
     op (-1 for parameters). `escaped` are roots touched by `set_storage`, which another tensor may hold or have
     let go of: their names are dropped. `effects[i]` are the effects of the i-th op. `attached` are the tensors that
-    `set_storage` gave other storage: the position of the first one, and the roots before.
+    `set_storage` gave other storage: the position of the first one, and the roots before. `starts` says where mutable
+    constants that share a storage lie in it: bytes after the start of the root. `hosts` has the storage that each slot
+    lies in.
     """
 
     roots: dict[Value, Roots]
@@ -42,6 +55,17 @@ class Aliasing:
     escaped: frozenset[Value]
     effects: tuple[Effects, ...]
     attached: dict[Value, tuple[int, Roots]]
+    starts: Mapping[Value, int]
+    hosts: dict[Value, Value]
+
+    def chain(self, root: Value) -> Roots:
+        """A root, and for a slot the storages that it lies in, from the inside out."""
+        if root not in self.hosts:
+            return (root,)
+        found = [root]
+        while found[-1] in self.hosts:
+            found.append(self.hosts[found[-1]])
+        return tuple(found)
 
     def roots_at(self, value: Value, position: int) -> Roots:
         """The roots that a value may have when the op at `position` runs."""
@@ -58,17 +82,20 @@ def _union(groups: Iterable[Roots]) -> Roots:
 class _Pass:
     def __init__(self, function: Function, index: ProgramIndex) -> None:
         self.index = index
-        self.roots: dict[Value, Roots] = {c.value: (c.value,) for c in index.constants.values()}
+        self.roots: dict[Value, Roots] = {
+            c.value: (index.shared_constants.get(c.value, (c.value, 0))[0],) for c in index.constants.values()
+        }
         self.ours: dict[Value, int] = {}
         self.uncertain: set[Value] = set()
         self.escaped: set[Value] = set()
         self.attached: dict[Value, tuple[int, Roots]] = {}
+        self.hosts: dict[Value, Value] = {}
         self.calls: dict[Value, tuple[Value, Path]] = {}
         """Nested results: the call's own result, and where in it this one is."""
         self.targets: dict[Value, str] = {}
         self.unpacked: dict[tuple[Value, Path], Value] = {}
         for param in function.params:
-            if isinstance(param.value.type, TensorType):
+            if isinstance(param.value.type, StorageType | TensorType):
                 self.roots[param.value] = (param.value,)
                 if param.ownership is Ownership.OWNED:
                     self.ours[param.value] = -1
@@ -84,6 +111,8 @@ class _Pass:
         for value in effects.fresh:
             if isinstance(value.type, StorageType | TensorType):
                 self.own(value, position)
+        if effects.within:
+            self.hosts.update(effects.within)
         for result, source in effects.aliases:
             self.roots[result] = self.roots.get(source, NO_ROOTS)
             if source in self.uncertain:
@@ -141,33 +170,41 @@ class _Pass:
 def analyse_aliasing(function: Function, index: ProgramIndex) -> Aliasing:
     """Runs the pass; linear in the number of ops."""
     state = _Pass(function, index)
-    effects = tuple([effects_of(op, index) for op in function.body])
+    effects = tuple([op.effects(index) for op in function.body])
     for position, (op, effect) in enumerate(zip(function.body, effects, strict=True)):
         state.step(position, op, effect)
     return Aliasing(
-        state.roots, frozenset(state.uncertain), state.ours, frozenset(state.escaped), effects, state.attached
+        state.roots,
+        frozenset(state.uncertain),
+        state.ours,
+        frozenset(state.escaped),
+        effects,
+        state.attached,
+        index.constant_starts,
+        state.hosts,
     )
 
 
 def summarise(function: Function, index: ProgramIndex) -> FunctionSummary:
     """What a call of `function` does, seen from its caller."""
-    found = analyse_aliasing(function, index)
+    found = index.aliasing(function)
     position = {p.value: i for i, p in enumerate(function.params)}
     reads: dict[Value, None] = {}
     writes: dict[Value, None] = {}
-    classes: dict[str, None] = {}
+    classes: dict[EffectClass, None] = {}
     for effects in found.effects:
-        for value in effects.reads:
-            reads.update(dict.fromkeys(found.roots.get(value, NO_ROOTS)))
-        for value in effects.writes:
-            writes.update(dict.fromkeys(found.roots.get(value, NO_ROOTS)))
-        classes.update(dict.fromkeys(c.value for c in effects.classes))
+        for values, touched in ((effects.reads, reads), (effects.writes, writes)):
+            for value in values:
+                for root in found.roots.get(value, NO_ROOTS):
+                    touched.update(dict.fromkeys(found.chain(root)))
+        classes.update(dict.fromkeys(effects.classes))
     mutable = {c.value for c in index.program.constants if c.mutable}
     constants = {c.value for c in index.program.constants}
     last = function.body[-1] if function.body else None
     returned = last.values if isinstance(last, Return) else ()
     return FunctionSummary(
         read_params=frozenset(position[v] for v in reads if v in position),
+        owned_params=frozenset(i for i, p in enumerate(function.params) if p.ownership is Ownership.OWNED),
         written_params=frozenset(position[v] for v in writes if v in position),
         read_constants=tuple(v for v in reads if v in mutable),
         written_constants=tuple(v for v in writes if v in constants),

@@ -13,25 +13,31 @@ from types import MappingProxyType
 from typing import Any
 
 from wrapper_ir.errors import ArtifactError
+from wrapper_ir.expr import Int
+from wrapper_ir.files import MappedFile
 from wrapper_ir.kernels import KernelBinary
+from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import Return
-from wrapper_ir.program import Ownership, Program
+from wrapper_ir.program import Constant, Ownership, Program
 from wrapper_ir.signature import RandomState, ResultOutput, Signature, TreeKind, TreeSpec
-from wrapper_ir.types import DType, OpaqueType
+from wrapper_ir.types import DType, OpaqueType, TensorType
 
-__all__ = ["Artifact", "TensorData", "bare_artifact", "memory_of"]
+__all__ = ["Artifact", "TensorData", "bare_artifact", "memory_of", "window_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorData:
-    """The raw bytes of one constant's storage: `buffer` holds at least the extent of the constant's layout.
+    """The raw bytes under one constant, or under all constants of one storage: `buffer` holds at least the extents of
+    their layouts.
 
     Bytes are little-endian elements of `dtype`. The buffer may be a view of memory that somebody else owns (a mapped
-    file, a live tensor), which it keeps alive; it is never written through.
+    file, a live tensor), which it keeps alive; it is never written through. `file` is the file that the buffer is mapped
+    from, where it is.
     """
 
     dtype: DType
     buffer: memoryview
+    file: MappedFile | None = None
 
     @property
     def nbytes(self) -> int:
@@ -52,20 +58,30 @@ def memory_of(address: int, nbytes: int, owner: object) -> memoryview:
     return memoryview(memory).cast("B")
 
 
+def window_of(data: TensorData, constant: Constant) -> TensorData:
+    """The bytes of `constant` in those of the storage that it names, as a view; `data` itself where it names none."""
+    type = constant.value.type
+    size = extent_bytes(type) if constant.storage and isinstance(type, TensorType) else None
+    if not isinstance(size, Int) or not isinstance(type, TensorType):
+        return data
+    start = max(constant.offset, 0)  # programs that nobody has verified come here, too
+    return TensorData(type.dtype, data.buffer.cast("B")[start : start + size.value], data.file)
+
+
 _NOTHING: Mapping[str, TensorData] = MappingProxyType({})
 _NO_HANDLES: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Artifact:
-    """A program (`program`), its constants' data by constant name, its signature, and free-form metadata.
+    """A program (`program`), its constants' data, its signature, and free-form metadata.
 
-    `handles` holds the packed constants, by name: live objects of this process, with which an artifact can run but not
+    `constants` holds bytes by `Constant.data_name`: by storage, where a constant names one. `handles` holds the packed constants, by name: live objects of this process, with which an artifact can run but not
     be stored. `tuning` holds tuning records by kernel content hash; `metadata` what a reader may want to know (versions,
     the model's name). Both are JSON texts by key. `binaries` are kernels that were compiled ahead (`compile_ahead`);
-    whoever loads the kernels takes those that it would make the same, and makes the others.
-    the model's name). Both are JSON texts by key. `extensions` are texts that other packages put beside a program, by
-    file name (letters, digits, `_`, `-`, `.`); readers that do not know one carry it along.
+    whoever loads the kernels takes those that it would make the same, and makes the others. `extensions` are texts that
+    other packages put beside a program, by file name (letters, digits, `_`, `-`, `.`); readers that do not know one carry it
+    along.
     """
 
     program: Program
@@ -78,6 +94,23 @@ class Artifact:
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     binaries: tuple[KernelBinary, ...] = ()
     extensions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def mapped_files(self) -> tuple[MappedFile, ...]:
+        """The files that a running program reads: those that constants of the CPU are mapped from. Constants that the
+        program writes, or that lie on a device, were copied when they were loaded."""
+        found: dict[MappedFile, None] = {}
+        for constant in self.program.constants:
+            data, type = self.constants.get(constant.data_name), constant.value.type
+            on_host = isinstance(type, TensorType) and type.device.type == "cpu"
+            if data is not None and data.file is not None and on_host and not constant.mutable:
+                found[data.file] = None
+        return tuple(found)
+
+    def data_of(self, constant: Constant) -> TensorData | None:
+        """The bytes under one constant: a window where it shares storage, and shorter than it needs where that storage
+        is; None where there are none."""
+        data, type = self.constants.get(constant.data_name), constant.value.type
+        return window_of(data, constant) if data is not None and isinstance(type, TensorType) else data
 
     def check_portable(self) -> None:
         """Raises ArtifactError WIR711 where a constant exists in this process only."""
@@ -93,14 +126,13 @@ class Artifact:
 
 def bare_artifact(program: Program, constants: Mapping[str, TensorData] = _NOTHING) -> Artifact:
     """A program that no model stands behind, as an artifact: a call takes `main`'s parameters one by one and returns
-    `main`'s results as a tuple. `constants` holds the data of its constants by name."""
+    `main`'s results as a tuple. `constants` holds their data as in `Artifact`."""
     # Imported here: what a call changes is known from the effects, a layer below.
     from wrapper_ir.analysis.random import random_devices
-    from wrapper_ir.effects import summary_of
     from wrapper_ir.index import ProgramIndex
 
     params = program.main.params
-    changed = summary_of(program.main.name, ProgramIndex(program)).written_params
+    changed = ProgramIndex(program).summary(program.main.name).written_params
     last = program.main.body[-1] if program.main.body else None
     names = tuple(p.value.name for p in params)
     count = len(last.values) if isinstance(last, Return) else 0

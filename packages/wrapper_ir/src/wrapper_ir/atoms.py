@@ -31,7 +31,7 @@ def item_values(expr: Expr) -> tuple[Value, ...]:
         if isinstance(e, Item):
             found.add(e.value)
         else:
-            stack.extend(e.children)
+            stack.extend(e.args)
     return tuple(sorted(found, key=_by_name))
 
 

@@ -11,6 +11,7 @@ program = b.finish()
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -30,6 +31,7 @@ from wrapper_ir.ops import (
     Op,
     Provenance,
     Return,
+    Slot,
     Unpack,
     View,
     ViewMode,
@@ -38,13 +40,26 @@ from wrapper_ir.ops import (
 )
 from wrapper_ir.program import Constant, Function, Ownership, Param, Program, SymbolDef, Target
 from wrapper_ir.schemas import ExternDef
-from wrapper_ir.types import CPU, Device, DType, MemorySpace, StorageType, TensorType, Type
+from wrapper_ir.types import (
+    CPU,
+    Device,
+    DType,
+    MemorySpace,
+    OpaqueType,
+    ScalarType,
+    StorageType,
+    TensorType,
+    TupleType,
+    Type,
+)
 from wrapper_ir.values import Value
 
-__all__ = ["FunctionBuilder", "ProgramBuilder", "tensor_type"]
+__all__ = ["FunctionBuilder", "ProgramBuilder", "ResultT", "tensor_type"]
 
 Dim = int | Expr
 D = TypeVar("D")
+TypeT = TypeVar("TypeT", bound=Type)
+ResultT = TypeVar("ResultT", bound=TensorType | ScalarType | TupleType | OpaqueType)
 
 
 def tensor_type(
@@ -81,7 +96,7 @@ class FunctionBuilder:
         self._names.add(name)
         return name
 
-    def value(self, name: str, type: Type) -> Value:
+    def value(self, name: str, type: TypeT) -> Value[TypeT]:
         """A new value with a fresh name; the caller puts it into an op."""
         return Value(self.fresh_name(name), type)
 
@@ -89,7 +104,7 @@ class FunctionBuilder:
         """Appends an op made by the caller."""
         self.ops.append(op)
 
-    def param(self, name: str, type: Type, ownership: Ownership = Ownership.BORROWED) -> Value:
+    def param(self, name: str, type: TypeT, ownership: Ownership = Ownership.BORROWED) -> Value[TypeT]:
         """Declares a parameter."""
         value = self.value(name, type)
         self._params.append(Param(value=value, ownership=ownership))
@@ -109,22 +124,33 @@ class FunctionBuilder:
         purpose: AllocPurpose = AllocPurpose.PLAIN,
         zero: ZeroMode = ZeroMode.NONE,
         stream: int = 0,
-    ) -> Value:
+    ) -> Value[StorageType]:
         """AllocStorage."""
         result = self.value(name, StorageType(as_expr(nbytes), device, space or MemorySpace()))
         op = AllocStorage(result=result, purpose=purpose, zero=zero, stream=stream, prov=self.prov)
         self.append(op)
         return result
 
-    def alloc(self, name: str, type: TensorType, nbytes: Dim | None = None) -> Value:
+    def alloc(self, name: str, type: TensorType, nbytes: Dim | None = None) -> Value[TensorType]:
         """A storage `<name>.s` of `nbytes` (default: the layout's extent) and a view of it."""
         size = extent_bytes(type) if nbytes is None else as_expr(nbytes)
         storage = self.alloc_storage(f"{name}.s", size, device=type.device)
         return self.view(name, storage, type)
 
+    def slot(self, name: str, pool: Value[StorageType], offset: Dim, nbytes: Dim) -> Value[StorageType]:
+        """Slot; `offset` and `nbytes` in bytes."""
+        result = self.value(name, dataclasses.replace(pool.type, nbytes=as_expr(nbytes)))
+        self.append(Slot(pool=pool, result=result, offset=as_expr(offset), prov=self.prov))
+        return result
+
     def view(
-        self, name: str, source: Value, type: TensorType, offset: Dim = 0, mode: ViewMode = ViewMode.ALIAS
-    ) -> Value:
+        self,
+        name: str,
+        source: Value[StorageType | TensorType],
+        type: TensorType,
+        offset: Dim = 0,
+        mode: ViewMode = ViewMode.ALIAS,
+    ) -> Value[TensorType]:
         """View; `offset` in bytes."""
         result = self.value(name, type)
         self.append(View(source=source, result=result, offset=as_expr(offset), mode=mode, prov=self.prov))
@@ -159,8 +185,8 @@ class FunctionBuilder:
         kwargs: Iterable[tuple[str, Arg]] = (),
         *,
         name: str = "",
-        type: Type | None = None,
-    ) -> Value | None:
+        type: ResultT | None = None,
+    ) -> Value[ResultT] | None:
         """CallExtern; declares the operator. With `type`, the result gets `name`; without, nothing is kept."""
         self.program.extern(extern)
         result = None if type is None else self.value(name or "t", type)
@@ -178,8 +204,8 @@ class FunctionBuilder:
         kwargs: Iterable[tuple[str, Arg]] = (),
         *,
         group: str,
-        results: Iterable[tuple[str, Type]],
-    ) -> tuple[Value, ...]:
+        results: Iterable[tuple[str, TensorType]],
+    ) -> tuple[Value[TensorType], ...]:
         """CollectiveStart; declares the operator. `results` are names and types of what is in flight then."""
         self.program.extern(extern)
         made = tuple(self.value(name, type) for name, type in results)
@@ -194,13 +220,15 @@ class FunctionBuilder:
         self.append(op)
         return made
 
-    def wait(self, name: str, source: Value) -> Value:
+    def wait(self, name: str, source: Value[TensorType]) -> Value[TensorType]:
         """Wait."""
         result = self.value(name, source.type)
         self.append(Wait(source=source, result=result, prov=self.prov))
         return result
 
-    def unpack(self, name: str, source: Value, path: Iterable[int | str], type: Type) -> Value:
+    def unpack(
+        self, name: str, source: Value[TupleType], path: Iterable[int | str], type: ResultT
+    ) -> Value[ResultT]:
         """Unpack."""
         result = self.value(name, type)
         self.append(Unpack(source=source, path=tuple(path), result=result, prov=self.prov))

@@ -42,7 +42,11 @@ def _section(title: str, old: list[str], new: list[str], context: int) -> list[s
 
 
 def _constants(program: Program) -> list[str]:
-    return [f"%{c.value.name} : {c.value.type} {c.data_hash} mutable={c.mutable}" for c in program.constants]
+    return [
+        f"%{c.value.name} : {c.value.type} {c.data_hash} mutable={c.mutable} {c.kind.value} {c.names} "
+        f"{c.storage!r}+{c.offset}"
+        for c in program.constants
+    ]
 
 
 def _externs(program: Program) -> list[str]:

@@ -2,79 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from wrapper_ir.errors import SchemaError
-from wrapper_ir.kernels import KernelDef
+from wrapper_ir.kernels import KernelAccess, KernelDef
+from wrapper_ir.ops import Effects, FunctionSummary, OpBase
 from wrapper_ir.program import Constant, Function, Program, SymbolDef
-from wrapper_ir.schemas import ExternDef, OpSchema, SchemaArg, parse_schema
+from wrapper_ir.schemas import ExternDef, ExternInfo
 from wrapper_ir.values import Value
 
-__all__ = ["ExternInfo", "FunctionSummary", "KernelAccess", "ProgramIndex", "ResultOrigin"]
+if TYPE_CHECKING:
+    from wrapper_ir.aliasing import Aliasing
 
-
-@dataclass(frozen=True, slots=True)
-class ResultOrigin:
-    """Where the storage of one returned value comes from, as its caller sees it.
-
-    `params` are positions of parameters (owned ones not among them: what was moved in comes back as the
-    caller's), `constants` constants, `own` storages that the function hands over. `certain`: it is exactly one.
-    """
-
-    params: tuple[int, ...] = ()
-    constants: tuple[Value, ...] = ()
-    own: tuple[Value, ...] = ()
-    certain: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionSummary:
-    """What a call of a function may do: read and write these parameters (by position) and constants, effects
-    beyond memory (names of `EffectClass` members), and the origin of each returned tensor (None for others)."""
-
-    read_params: frozenset[int] = frozenset()
-    written_params: frozenset[int] = frozenset()
-    read_constants: tuple[Value, ...] = ()
-    written_constants: tuple[Value, ...] = ()
-    classes: tuple[str, ...] = ()
-    results: tuple[ResultOrigin | None, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class KernelAccess:
-    """Positions of a kernel's parameters that are read and written."""
-
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ExternInfo:
-    """A declared operator with its schema parsed, and what calls ask of it again and again."""
-
-    extern: ExternDef
-    schema: OpSchema
-    named: dict[str, SchemaArg]
-    positional: int
-    """How many arguments may be given by position."""
-    required: tuple[str, ...]
-    """Names of arguments without default."""
-    outs: frozenset[str]
-    """Names of keyword-only arguments that are written."""
-
-    @staticmethod
-    def of(extern: ExternDef) -> ExternInfo:
-        """Parses the schema; raises SchemaError."""
-        schema = parse_schema(extern.schema)
-        return ExternInfo(
-            extern=extern,
-            schema=schema,
-            named={a.name: a for a in schema.args},
-            positional=sum(not a.keyword_only for a in schema.args),
-            required=tuple(a.name for a in schema.args if a.default is None),
-            outs=frozenset(a.name for a in schema.args if a.keyword_only and a.written),
-        )
+__all__ = ["ProgramIndex"]
 
 
 @dataclass(frozen=True)
@@ -91,13 +34,7 @@ class ProgramIndex:
     @cached_property
     def kernel_access(self) -> dict[str, KernelAccess]:
         """Which parameters each kernel reads and writes."""
-        return {
-            name: KernelAccess(
-                tuple(i for i, p in enumerate(k.params) if p.access.reads),
-                tuple(i for i, p in enumerate(k.params) if p.access.writes),
-            )
-            for name, k in self.kernels.items()
-        }
+        return {name: KernelAccess.of(k.params) for name, k in self.kernels.items()}
 
     @cached_property
     def externs(self) -> dict[str, ExternDef]:
@@ -126,11 +63,72 @@ class ProgramIndex:
         return {c.value.name: c for c in reversed(self.program.constants)}
 
     @cached_property
-    def summaries(self) -> dict[str, FunctionSummary]:
-        """Memo of function summaries; filled by `wrapper_ir.effects`."""
-        return {}
+    def shared_constants(self) -> Mapping[Value, tuple[Value, int]]:
+        """Mutable constants that share storage: the one that stands for all of that storage (the one that begins first),
+        and how many bytes after it each begins. What is never written needs no such thing."""
+        groups: dict[str, list[Constant]] = {}
+        for constant in self.program.constants:
+            if constant.storage and constant.mutable:
+                groups.setdefault(constant.storage, []).append(constant)
+        found: dict[Value, tuple[Value, int]] = {}
+        for group in groups.values():
+            first = min(group, key=lambda c: c.offset)
+            found |= {c.value: (first.value, c.offset - first.offset) for c in group}
+        return found
+
+    @cached_property
+    def constant_starts(self) -> Mapping[Value, int]:
+        """The bytes of `shared_constants`."""
+        return {value: start for value, (_, start) in self.shared_constants.items()}
 
     @cached_property
     def symbols(self) -> dict[str, SymbolDef]:
         """Declared symbols by name."""
         return {s.name: s for s in reversed(self.program.symbols)}
+
+    @cached_property
+    def _summaries(self) -> dict[str, FunctionSummary]:
+        return {}
+
+    @cached_property
+    def _aliasings(self) -> dict[int, Aliasing]:
+        """By the identity of a function, which the analysis keeps alive."""
+        return {}
+
+    # --- effects and analyses, worked out once
+
+    def access(self, kernel: str) -> KernelAccess | None:
+        """What the kernel of this name does through its parameters; None for an unknown one."""
+        return self.kernel_access.get(kernel)
+
+    def operator(self, target: str) -> ExternInfo | None:
+        """The declared operator of this name; None for an unknown one, or one whose schema cannot be read."""
+        return self.extern_info.get(target)
+
+    def effects(self, op: OpBase) -> Effects:
+        """The effects of an op of this program."""
+        return op.effects(self)
+
+    def summary(self, function: str) -> FunctionSummary:
+        """What a call of the function of this name does; unknown and recursive ones count as doing nothing (the verifier
+        refuses both)."""
+        known = self._summaries.get(function)
+        if known is not None:
+            return known
+        self._summaries[function] = FunctionSummary()
+        found = self.functions.get(function)
+        if found is not None:
+            # Imported here: a summary needs the aliasing of the callee, which needs the effects of its ops.
+            from wrapper_ir.aliasing import summarise
+
+            self._summaries[function] = summarise(found, self)
+        return self._summaries[function]
+
+    def aliasing(self, function: Function) -> Aliasing:
+        """Which storage each value of the function may live in."""
+        known = self._aliasings.get(id(function))
+        if known is None:
+            from wrapper_ir.aliasing import analyse_aliasing  # as above
+
+            known = self._aliasings[id(function)] = analyse_aliasing(function, self)
+        return known

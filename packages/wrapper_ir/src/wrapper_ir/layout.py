@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wrapper_ir.expr import Expr, Int, Mul, add, floordiv, mul, sub
+from wrapper_ir.expr import Expr, Int, add, floordiv, mul, sub
+from wrapper_ir.expr.operators import MUL
 from wrapper_ir.types import TensorType
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "extent_bytes",
     "extent_elements",
     "is_contiguous",
+    "is_layout_extent",
     "numel",
 ]
 
@@ -60,12 +62,17 @@ def extent_bytes(type: TensorType) -> Expr:
     return mul(extent_elements(type.sizes, type.strides), Int(type.dtype.itemsize))
 
 
+def is_layout_extent(extent: Expr, type: TensorType) -> bool:
+    """Whether these bytes are the extent of the type's layout, so that they are none where a size is 0."""
+    return extent == extent_bytes(type)
+
+
 def exact_quotient(e: Expr, by: int) -> Expr | None:
     """`e / by` where `by` surely divides it, as bytes become elements; None where that is not known."""
     if by == 1:
         return e
     if isinstance(e, Int):
         return Int(e.value // by) if e.value % by == 0 else None
-    if isinstance(e, Mul) and any(isinstance(f, Int) and f.value % by == 0 for f in e.args):
+    if e.op is MUL and any(type(f) is Int and f.value % by == 0 for f in e.args):
         return floordiv(e, Int(by))
     return None

@@ -14,8 +14,8 @@ from wrapper_ir.types import CPU, Device
 from wrapper_ir.values import Value
 
 __all__ = [
-    "SCHEMA_VERSION",
     "Constant",
+    "ConstantKind",
     "Function",
     "Ownership",
     "Param",
@@ -23,9 +23,6 @@ __all__ = [
     "SymbolDef",
     "Target",
 ]
-
-SCHEMA_VERSION = "0.1"
-"""Version of the IR's own schema; independent of the package version."""
 
 
 class Ownership(enum.Enum):
@@ -76,18 +73,39 @@ class SymbolDef:
     hint: int | float | bool | None = None
 
 
+class ConstantKind(enum.Enum):
+    """What a constant is in the model that it comes from."""
+
+    PARAMETER = "parameter"
+    BUFFER = "buffer"
+    OTHER = "other"
+    """A literal, or something computed when the model was captured."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
     """A tensor that lives beside the program, or a packed one; visible in every function as `value`.
 
     `data_hash` is the sha256 of its bytes, or '' for data that is not stored. A `mutable` constant is state: the
-    program may write it, and the writes last from call to call.
-    Text: `const %weight : f32[64, 64] sha256 "..."`, `mutable const %running_mean : f32[64] sha256 "..."`.
+    program may write it, and the writes last from call to call. `names` are all the names that the model has for it:
+    tied weights are one constant. Constants whose bytes overlap name one `storage`, in which each begins `offset` bytes
+    after the start; where one is written, the others show it. Without a `storage`, the constant has one of its own.
+    Text: `const %weight : f32[64, 64] sha256 "..."`, `mutable const %running_mean : f32[64] buffer names("norm.mean")`,
+    `const %half : f32[32, 64] parameter names("a.half") storage("w", 8192)`.
     """
 
     value: Value
     data_hash: str = ""
     mutable: bool = False
+    kind: ConstantKind = ConstantKind.OTHER
+    names: tuple[str, ...] = ()
+    storage: str = ""
+    offset: int = 0
+
+    @property
+    def data_name(self) -> str:
+        """The name of its storage in an artifact: `storage`, or the name of its value."""
+        return self.storage or self.value.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +120,12 @@ class Target:
 class Program:
     """A whole wrapper program; `functions[0]` is `main`."""
 
-    functions: tuple[Function, ...]
     target: Target = Target()
     symbols: tuple[SymbolDef, ...] = ()
     constants: tuple[Constant, ...] = ()
     externs: tuple[ExternDef, ...] = ()
     kernels: tuple[KernelDef, ...] = ()
-    schema_version: str = SCHEMA_VERSION
+    functions: tuple[Function, ...]
 
     @property
     def main(self) -> Function:
@@ -116,6 +133,16 @@ class Program:
         if not self.functions:
             raise BuildError("WIR302", "the program has no function")
         return self.functions[0]
+
+    def constant_named(self, name: str) -> Constant:
+        """The constant that the model calls `name`, or whose value has that name; raises BuildError WIR310."""
+        for c in self.constants:
+            if name in c.names:
+                return c
+        for c in self.constants:
+            if c.value.name == name:
+                return c
+        raise BuildError("WIR310", f"the program has no constant {name}")
 
     def function(self, name: str) -> Function:
         """The function of this name; raises BuildError WIR303."""

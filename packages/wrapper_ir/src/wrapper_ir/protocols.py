@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.inputs import TensorFacts
 from wrapper_ir.kernels import KernelBinary, KernelDef
+from wrapper_ir.operators import OperatorPolicy
 from wrapper_ir.ops import Arg
 from wrapper_ir.overlap import Geometry
 from wrapper_ir.program import Target
@@ -28,6 +31,7 @@ __all__ = [
     "KernelTuner",
     "LoadedKernel",
     "Machine",
+    "OperatorEmitter",
 ]
 
 T = TypeVar("T")
@@ -83,8 +87,18 @@ class Emitter(Protocol[T_co]):
         """Writes the code (and what it needs to run) into `folder`; returns the files, the main one first."""
         ...
 
-    def compile(self, artifact: Artifact) -> CompiledProgram:
-        """A callable with the model's own signature."""
+    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+        """A callable with the model's own signature; it need not check what is `guarded`."""
+        ...
+
+
+@runtime_checkable
+class OperatorEmitter(Protocol):
+    """What an `Emitter` offers besides where it minds which operators a program may call; `wir run` asks for it."""
+
+    # Any: the code, as the emitter's own type
+    def with_operators(self, policy: OperatorPolicy) -> Emitter[Any]:
+        """The same emitter, for programs that may call what `policy` says."""
         ...
 
 
@@ -107,7 +121,7 @@ class KernelRuntime(Protocol):
 
 @runtime_checkable
 class AheadCompiler(KernelRuntime, Protocol):
-    """A kernel runtime that compiles for devices that need not be there, into bytes that an artifact can carry."""
+    """A kernel runtime that compiles for devices that need not be there, into what an artifact can carry."""
 
     def compile_ahead(
         self, kernels: Sequence[KernelDef], target: Target, candidates: bool
@@ -172,6 +186,10 @@ class CallerTensors(Protocol[T]):
 
     def is_tensor(self, x: object) -> bool:
         """Whether `x` is this library's tensor."""
+        ...
+
+    def facts(self, tensor: T) -> TensorFacts:
+        """What a call is told about a tensor that it was given: its type, and whether it is plain strided memory."""
         ...
 
     # Any: the library's own object for a dtype, device, layout or memory format

@@ -8,17 +8,27 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
-from wrapper_ir.errors import SchemaError
+from wrapper_ir.errors import NotSupportedError, SchemaError
 
-__all__ = ["ExternDef", "ExternTag", "OpSchema", "SchemaArg", "SchemaReturn", "parse_schema"]
+__all__ = [
+    "ExternDef",
+    "ExternInfo",
+    "ExternTag",
+    "OpSchema",
+    "SchemaArg",
+    "SchemaReturn",
+    "parse_schema",
+    "require_effects",
+]
 
 
 class ExternTag(enum.Enum):
-    """Effects that a schema string does not show."""
+    """What a schema string does not show: effects, and what it takes to call the operator."""
 
     RANDOM = "random"
     """Draws from the device's random state (or from a generator argument)."""
@@ -30,6 +40,9 @@ class ExternTag(enum.Enum):
     """Results may or may not share storage with the arguments of the same alias set (such as `reshape`)."""
     COLLECTIVE = "collective"
     """Communicates with other processes."""
+    PYTHON_ONLY = "python_only"
+    """Implemented in Python alone (`prims::*`, operators that a model registers): a process without Python cannot call
+    it. Says nothing of its effects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,3 +260,70 @@ def parse_schema(schema: str) -> OpSchema:
         args=_parse_args(schema[start + 1 : end], schema),
         returns=_parse_returns(schema[arrow + 2 :], schema),
     )
+
+
+def require_effects(extern: ExternDef, installed: str) -> None:
+    """Holds a declared operator against the schema of the one that is installed under its name.
+
+    A program may know more than that (operators whose own schema leaves an effect out), never less. Raises
+    NotSupportedError WIR919 where the installed operator writes or returns an argument of which the declaration does not
+    say so, or has other arguments.
+    """
+    try:
+        found = parse_schema(installed)
+    except SchemaError:
+        return  # a form that no program can declare either
+    why = _hidden_effect(parse_schema(extern.schema), found, ExternTag.MAY_ALIAS in extern.tags)
+    if why:
+        raise NotSupportedError(
+            "WIR919",
+            f"operator {extern.name} is declared with another schema than the installed one: {why}",
+            hint=f"declare {installed}",
+        )
+
+
+def _hidden_effect(declared: OpSchema, installed: OpSchema, may_alias: bool) -> str:
+    """What the declaration leaves out; '' for nothing."""
+    known = {arg.name: arg for arg in declared.args}
+    if unknown := known.keys() - {arg.name for arg in installed.args}:
+        return f"it has no argument {sorted(unknown)[0]}"
+    for arg in installed.args:
+        own = known.get(arg.name)
+        if own is None and (arg.aliases or arg.default is None):
+            return f"it has an argument {arg.name}"
+        if own is not None and arg.written and not own.written:
+            return f"it writes its argument {arg.name}"
+    if len(declared.returns) != len(installed.returns):
+        return f"it returns {len(installed.returns)} values, not {len(declared.returns)}"
+    for number, (mine, theirs) in enumerate(zip(declared.returns, installed.returns, strict=True)):
+        if theirs.aliases and not mine.aliases and not may_alias:
+            return f"its return {number} shares memory with an argument"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExternInfo:
+    """A declared operator with its schema parsed, and what calls ask of it again and again."""
+
+    extern: ExternDef
+    schema: OpSchema
+    named: Mapping[str, SchemaArg]
+    positional: int
+    """How many arguments may be given by position."""
+    required: tuple[str, ...]
+    """Names of arguments without default."""
+    outs: frozenset[str]
+    """Names of keyword-only arguments that are written."""
+
+    @staticmethod
+    def of(extern: ExternDef) -> ExternInfo:
+        """Parses the schema; raises SchemaError."""
+        schema = parse_schema(extern.schema)
+        return ExternInfo(
+            extern=extern,
+            schema=schema,
+            named=MappingProxyType({a.name: a for a in schema.args}),
+            positional=sum(not a.keyword_only for a in schema.args),
+            required=tuple(a.name for a in schema.args if a.default is None),
+            outs=frozenset(a.name for a in schema.args if a.keyword_only and a.written),
+        )

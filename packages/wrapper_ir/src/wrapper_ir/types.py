@@ -41,6 +41,8 @@ class DType(enum.Enum):
     F8E4M3FNUZ = "f8e4m3fnuz"
     F8E5M2FNUZ = "f8e5m2fnuz"
     F8E8M0FNU = "f8e8m0fnu"
+    F4E2M1FNX2 = "f4e2m1fnx2"
+    """Two numbers of 4 bits in a byte, which is the element that sizes and strides count."""
     I64 = "i64"
     I32 = "i32"
     I16 = "i16"
@@ -78,6 +80,7 @@ class DType(enum.Enum):
 _ITEMSIZE: dict[DType, int] = {
     DType.F64: 8, DType.F32: 4, DType.F16: 2, DType.BF16: 2,
     DType.F8E4M3FN: 1, DType.F8E5M2: 1, DType.F8E4M3FNUZ: 1, DType.F8E5M2FNUZ: 1, DType.F8E8M0FNU: 1,
+    DType.F4E2M1FNX2: 1,
     DType.I64: 8, DType.I32: 4, DType.I16: 2, DType.I8: 1,
     DType.U64: 8, DType.U32: 4, DType.U16: 2, DType.U8: 1, DType.BOOL: 1,
     DType.C32: 4, DType.C64: 8, DType.C128: 16,
@@ -87,7 +90,7 @@ _TORCH_NAME: dict[DType, str] = {
     DType.F64: "float64", DType.F32: "float32", DType.F16: "float16", DType.BF16: "bfloat16",
     DType.F8E4M3FN: "float8_e4m3fn", DType.F8E5M2: "float8_e5m2",
     DType.F8E4M3FNUZ: "float8_e4m3fnuz", DType.F8E5M2FNUZ: "float8_e5m2fnuz",
-    DType.F8E8M0FNU: "float8_e8m0fnu",
+    DType.F8E8M0FNU: "float8_e8m0fnu", DType.F4E2M1FNX2: "float4_e2m1fn_x2",
     DType.I64: "int64", DType.I32: "int32", DType.I16: "int16", DType.I8: "int8",
     DType.U64: "uint64", DType.U32: "uint32", DType.U16: "uint16", DType.U8: "uint8", DType.BOOL: "bool",
     DType.C32: "complex32", DType.C64: "complex64", DType.C128: "complex128",

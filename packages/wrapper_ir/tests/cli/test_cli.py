@@ -13,7 +13,7 @@ from wrapper_ir.cli import main
 from wrapper_ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
 
 TEXT = """\
-wir 0.1
+wir 0.2
 target cpu
 
 symbol s0 : int backed [2, 1024] hint 8
@@ -67,11 +67,11 @@ def test_print_text_json_and_artifact(text: Path, artifact: Path, tmp_path: Path
     as_json = tmp_path / "p.json"
     as_json.write_text(wir("print", "--json", text).output)
     assert wir("print", as_json).output == TEXT
-    assert wir("print", "--head", "2", text).output == "wir 0.1\ntarget cpu\n"
+    assert wir("print", "--head", "2", text).output == "wir 0.2\ntarget cpu\n"
 
 
 def test_verify(text: Path, tmp_path: Path) -> None:
-    assert wir("verify", text).output == "ok: 10 ops\n"
+    assert wir("verify", text).output == "ok: 10 ops, 2 check(s) at run time\n"
     bad = tmp_path / "bad.txt"
     bad.write_text(TEXT.replace("  free %y.s\n", "  free %y.s\n  free %y.s\n"))
     done = wir("verify", bad)
@@ -135,7 +135,7 @@ def test_unreadable_files(command: str, tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "WIR702" in done.output
     broken = tmp_path / "broken"
-    broken.write_text("wir 0.1\nfunc @main(%x: f99[8]) {\n}\n")
+    broken.write_text("wir 0.2\nfunc @main(%x: f99[8]) {\n}\n")
     done = wir(command, broken)
     assert done.exit_code == 2
     assert "WIR5" in done.output

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from wrapper_ir.expr import Expr, Int, Item, SizeOf, Sym, add, eq, lt, mul
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.kernels import Access, CppKernel, CppSource, KernelParam, ParamKind, Requirement
 from wrapper_ir.layout import contiguous_strides
 from wrapper_ir.ops import (
     AllocPurpose,
@@ -15,13 +15,14 @@ from wrapper_ir.ops import (
     AssertExpr,
     AssertFinite,
     AssertLayout,
+    Barrier,
     CallExtern,
     CallSubgraph,
     CollectiveStart,
     Comment,
-    Conditional,
     Copy,
     DebugMode,
+    DebugPhase,
     DebugValue,
     Define,
     Drop,
@@ -34,6 +35,8 @@ from wrapper_ir.ops import (
     ResizeStorage,
     Return,
     SetStorage,
+    Slot,
+    Switch,
     SyncEvent,
     Unpack,
     View,
@@ -67,18 +70,20 @@ PROV = Provenance(
 )
 
 
-def tensor(name: str, *sizes: int | Expr, dtype: DType = DType.F32, device: Device = CPU) -> Value:
+def tensor(
+    name: str, *sizes: int | Expr, dtype: DType = DType.F32, device: Device = CPU
+) -> Value[TensorType]:
     """A contiguous tensor value."""
     size = tuple(Int(s) if isinstance(s, int) else s for s in sizes)
     return Value(name, TensorType(dtype, size, contiguous_strides(size), device))
 
 
-def storage(name: str, nbytes: int) -> Value:
+def storage(name: str, nbytes: int) -> Value[StorageType]:
     """A storage value on the CPU."""
     return Value(name, StorageType(Int(nbytes)))
 
 
-S = storage("s", 32)
+S, PART = storage("s", 32), storage("part", 16)
 X, Y, Z, W = tensor("x", 8), tensor("y", 8), tensor("z", 8), tensor("w", 8)
 EVENT = Value("e", OpaqueType(OpaqueKind.EVENT))
 RESULTS = Value("t", TupleType())
@@ -98,6 +103,11 @@ KERNEL = CppKernel(
     ),
     source='extern "C" void kernel(const float*, float*, float*, long) {}',
     entry="kernel",
+    isa=("avx512",),
+    variants=(
+        CppSource(source='extern "C" void kernel(const float*, float*, float*, long) { }', isa=("avx2",)),
+    ),
+    requires=(Requirement(name="torch/csrc/inductor/cpp_prefix.h", origin="torch 2.13.0", sha256="0" * 64),),
 )
 
 EXTERNS = (
@@ -165,6 +175,7 @@ SAMPLES: tuple[Op, ...] = (
     AllocStorage(
         result=S, purpose=AllocPurpose.WORKSPACE, zero=ZeroMode.CALL, stream=1, prov=PROV
     ),
+    Slot(pool=S, offset=mul(S0, 4), result=PART, prov=PROV),
     Free(storage=S, prov=PROV),
     Drop(value=X, prov=PROV),
     Copy(dst=X, src=Y, non_blocking=True, stream=1, prov=PROV),
@@ -193,9 +204,7 @@ SAMPLES: tuple[Op, ...] = (
     AssertLayout(tensor=X, sizes=(S0,), strides=(Int(1),), alignment=16, message="input", prov=PROV),
     AssertExpr(condition=lt(S0, Int(9)), message="too long", prov=PROV),
     AssertFinite(tensor=X, message="argument 1", prov=PROV),
-    Conditional(
-        predicate=Y, true_fn="fresh", false_fn="through", args=(X, W), results=(Z,), prov=PROV
-    ),
+    Switch(index=Y, branches=("fresh", "through"), args=(X, W), results=(Z,), prov=PROV),
     WhileLoop(
         cond_fn="check",
         body_fn="through",
@@ -210,6 +219,7 @@ SAMPLES: tuple[Op, ...] = (
     RecordEvent(result=EVENT, device=CUDA, stream=1, prov=PROV),
     WaitEvent(event=EVENT, device=CUDA, stream=2, prov=PROV),
     SyncEvent(event=EVENT, prov=PROV),
+    Barrier(prov=PROV),
     CollectiveStart(
         target="c10d::all_reduce_coalesced",
         args=((X, Y), "sum"),
@@ -221,5 +231,7 @@ SAMPLES: tuple[Op, ...] = (
     ),
     Wait(source=X, result=Z, prov=PROV),
     Comment(text="attention", prov=PROV),
-    DebugValue(values=(X, Y), mode=DebugMode.SAVE, label="after", prov=PROV),
+    DebugValue(
+        values=(X, Y), mode=DebugMode.SAVE, phase=DebugPhase.BEFORE, kernel="k", label="after", prov=PROV
+    ),
 )  # fmt: skip

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from wrapper_ir import parse_program
-from wrapper_ir.aliasing import analyse_aliasing, summarise
+from wrapper_ir.aliasing import summarise
 from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import EffectClass
 from wrapper_ir.values import Value
 
-HEAD = """wir 0.1
+HEAD = """wir 0.2
 target cpu
 
 const %w : f32[8]
@@ -47,6 +48,7 @@ func @constant(%a: f32[8], %b: f32[8]) {
 CASES = [
     ("", "x: x; d: d!"),
     ("%s = alloc_storage 64\n%v = view %s : f32[8]\n%u = view %v + 16 : f32[4]", "s: s!; v: s; u: s"),
+    ("%p = alloc_storage 64 pool\n%s = slot %p : 32\n%v = view %s : f32[8]", "p: p!; s: s!; v: s"),
     ("%v = view %x : f32[8]", "v: x"),
     ("%v = view %w : f32[8]", "v: w"),
     ("%v = reuse %d : f32[8]", "v: d"),
@@ -74,7 +76,7 @@ NO = "func @no(%a: f32[8], %b: f32[8]) {\n  return false\n}\n"
 
 def describe(body: str) -> str:
     program = parse_program(f"{HEAD}{body}\nreturn\n}}\n{CALLEES}{NO}")
-    found = analyse_aliasing(program.main, ProgramIndex(program))
+    found = ProgramIndex(program).aliasing(program.main)
     constants = {c.value for c in program.constants}
     params = {p.value for p in program.main.params} if body else set[Value]()
 
@@ -95,7 +97,7 @@ def test_roots(body: str, expected: str) -> None:
 
 def test_what_set_storage_took_over_has_escaped() -> None:
     program = parse_program(f"{HEAD}set_storage %x, %d\nreturn\n}}\n")
-    found = analyse_aliasing(program.main, ProgramIndex(program))
+    found = ProgramIndex(program).aliasing(program.main)
     assert {v.name for v in found.escaped} >= {"d"}
 
 
@@ -113,7 +115,7 @@ def test_summaries_say_what_a_call_does() -> None:
     assert summary.written_params == {1}
     assert [v.name for v in summary.read_constants] == ["state"]
     assert [v.name for v in summary.written_constants] == ["state"]
-    assert summary.classes == ("check",)
+    assert summary.classes == (EffectClass.CHECK,)
     view, moved, unsure, constant, number = summary.results
     assert view is not None
     assert (view.params, view.certain) == ((1,), True)

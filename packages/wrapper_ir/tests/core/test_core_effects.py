@@ -7,15 +7,14 @@ import dataclasses
 import pytest
 from packages.wrapper_ir.tests.core.op_samples import INDEX, SAMPLES
 
-from wrapper_ir import effects, parse_program
-from wrapper_ir.effects import EffectClass, Effects, effects_of
+from wrapper_ir import parse_program
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import OP_CLASSES, Op
+from wrapper_ir.ops import OPS, EffectClass, Effects, Op, call_effects
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.structure import operands, results
 from wrapper_ir.values import Value
 
-PRELUDE = """wir 0.1
+PRELUDE = """wir 0.2
 target cpu
 
 symbol s0 : int backed [1, 64] hint 8
@@ -88,6 +87,7 @@ CASES = [
     ("%s = alloc_storage 32 zero(call)", "writes s; fresh s"),
     ("%s = alloc_storage 32 zero(once)", "writes s; fresh s"),
     ("%s = alloc_storage 32\n free %s", "ends s"),
+    ("%m = alloc_storage 32 pool\n %s = slot %m + 16 : 16", "fresh s; s in m"),
     ("free %d", "ends d"),
     ("drop %x", "ends x"),
     ("copy %x, %y", "reads y; writes x"),
@@ -141,6 +141,8 @@ CASES = [
     ("%z = cond %p then @fresh else @fresh (%x, %y) : f32[8]", "reads p x; fresh z"),
     ("%z = cond s0 > 4 then @fresh else @through (%x, %y) : f32[8]",
      "reads x y; writes y; z may be x"),
+    ("%z = switch s0 [@fresh, @fresh, @fresh] (%x, %y) : f32[8]", "reads x; fresh z"),
+    ("%z = switch %i [@through, @fresh, @fresh] (%x, %y) : f32[8]", "reads i x y; writes y; z may be x"),
     ("%z = cond s0 > 4 then @owner else @owner (%d, %x) : f32[8]", "reads x; fresh z; moves d"),
     ("%z = while @check do @through carried(%x) captured(%y) : f32[8]",
      "reads x x y; writes y; fresh z; check"),
@@ -149,6 +151,7 @@ CASES = [
     ("%e = record_event @cuda:0 stream(1)", "fresh e; order"),
     ("%e = record_event @cuda:0\n wait_event %e @cuda:0 stream(2)", "order"),
     ("%e = record_event @cuda:0\n sync_event %e", "order"),
+    ("barrier", "order"),
     ('%h = collective lib::send(%x) group("0") : f32[8]', "reads x; fresh h; collective; h holds x"),
     ('%h = collective aten::relu(%x) group("0") : f32[8]', "reads x; fresh h; collective; h holds x"),
     ('%h = collective lib::sum_(%x) group("0") : f32[8]',
@@ -188,6 +191,7 @@ def describe(found: Effects) -> str:
     if found.classes:
         parts.append(" ".join(sorted(c.value for c in found.classes)))
     parts += [f"{a.name} holds {b.name}" for a, b in found.holds]
+    parts += [f"{a.name} in {b.name}" for a, b in found.within]
     return "; ".join(parts)
 
 
@@ -197,11 +201,7 @@ def test_effects_of(lines: str, expected: str) -> None:
     header = "func @main(%x: f32[8], %y: f32[8], %d: owned f32[8], %i: i64[], %p: bool[], %n: int) {"
     program = parse_program(f"{PRELUDE}\n{header}\n  {lines}\n{end}\n}}\n{CALLEES}")
     op = program.main.body[lines.count("\n")]
-    assert describe(effects_of(op, ProgramIndex(program))) == expected
-
-
-def test_the_table_is_complete() -> None:
-    assert set(effects._TABLE) == set(OP_CLASSES)
+    assert describe(ProgramIndex(program).effects(op)) == expected
 
 
 def test_every_op_has_a_case() -> None:
@@ -212,14 +212,14 @@ def test_every_op_has_a_case() -> None:
         header = "func @main(%x: f32[8], %y: f32[8], %d: owned f32[8], %i: i64[], %p: bool[], %n: int) {"
         body = parse_program(f"{PRELUDE}\n{header}\n  {lines}\n  {end}\n}}\n{CALLEES}").main.body
         seen.add(type(body[lines.count("\n")]))
-    assert seen == set(OP_CLASSES)
+    assert seen == set(OPS)
 
 
 @pytest.mark.parametrize("op", SAMPLES, ids=lambda op: type(op).__name__)
 def test_effects_speak_of_the_ops_own_values_only(op: Op) -> None:
     """Besides constants, which callees may touch: reads, writes, moves and ends are operands; what is fresh is a
     result; aliasing goes from a result to an operand (`set_storage`: between its operands)."""
-    found = effects_of(op, INDEX)
+    found = INDEX.effects(op)
     used, made = set(operands(op)), set(results(op))
     constants = {c.value for c in INDEX.program.constants}
 
@@ -238,36 +238,36 @@ def test_effects_speak_of_the_ops_own_values_only(op: Op) -> None:
 
 def test_no_result_is_both_fresh_and_an_alias() -> None:
     for op in SAMPLES:
-        found = effects_of(op, INDEX)
+        found = INDEX.effects(op)
         assert set(found.fresh).isdisjoint(r for r, _ in (*found.aliases, *found.may_alias))
 
 
 def test_unknown_names_read_and_write_everything() -> None:
     """So that a program with a hole in it is never optimised on a guess."""
     program = parse_program(
-        "wir 0.1\ntarget cpu\n\nfunc @main(%x: f32[8], %y: f32[8]) {\n"
+        "wir 0.2\ntarget cpu\n\nfunc @main(%x: f32[8], %y: f32[8]) {\n"
         "  launch @nowhere(%x, %y, 3)\n  %z = call lib::nothing(%x, out=%y) : f32[8]\n  return\n}\n"
     )
     index = ProgramIndex(program)
     launch, call, _ = program.main.body
-    assert describe(effects_of(launch, index)) == "reads x y; writes x y"
-    assert describe(effects_of(call, index)) == "reads x y; writes x y; z may be x; z may be y; effect"
+    assert describe(index.effects(launch)) == "reads x y; writes x y"
+    assert describe(index.effects(call)) == "reads x y; writes x y; z may be x; z may be y; effect"
 
 
 def test_recursion_ends() -> None:
     """The verifier refuses it; the analysis must come back all the same."""
     program = parse_program(
-        "wir 0.1\ntarget cpu\n\nfunc @main(%x: f32[8]) {\n  %y = call_subgraph @main(%x) : f32[8]\n  return %y\n}\n"
+        "wir 0.2\ntarget cpu\n\nfunc @main(%x: f32[8]) {\n  %y = call_subgraph @main(%x) : f32[8]\n  return %y\n}\n"
     )
-    assert isinstance(effects_of(program.main.body[0], ProgramIndex(program)), Effects)
+    assert isinstance(ProgramIndex(program).effects(program.main.body[0]), Effects)
 
 
 def test_every_tag_has_a_meaning() -> None:
-    """Each tag is an effect class, or concerns aliasing alone."""
-    assert set(effects._TAG_CLASS) == set(ExternTag) - {ExternTag.MAY_ALIAS}
-    assert set(effects._TAG_CLASS.values()) <= set(EffectClass)
+    """Each tag is an effect class, or concerns aliasing or who can call the operator alone."""
+    assert set(call_effects._TAG_CLASS) == set(ExternTag) - {ExternTag.MAY_ALIAS, ExternTag.PYTHON_ONLY}
+    assert set(call_effects._TAG_CLASS.values()) <= set(EffectClass)
 
 
 def test_effects_are_values() -> None:
     for op in SAMPLES:
-        assert effects_of(op, INDEX) == effects_of(dataclasses.replace(op), INDEX)
+        assert INDEX.effects(op) == INDEX.effects(dataclasses.replace(op))

@@ -98,14 +98,12 @@ def test_dtypes_are_those_of_torch(dtype: DType) -> None:
 
 def test_every_strided_dtype_of_torch_that_kernels_use_is_there() -> None:
     """All torch dtypes are covered but quantised ones, sub-byte ones and packed shells."""
-    outside = {"qint8", "quint8", "qint32", "quint4x2", "quint2x4", "bits", "int1", "uint1", "float4"}
+    outside = {"qint8", "quint8", "qint32", "quint4x2", "quint2x4", "bits", "int1", "uint1"}
     torch_dtypes = {str(d).removeprefix("torch.") for d in vars(torch).values() if isinstance(d, torch.dtype)}
     ours = {d.torch_name for d in DType}
     missing = torch_dtypes - ours
     sub_byte = {f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8)}
-    assert {
-        m for m in missing if m not in outside | sub_byte and not m.startswith(("bits", "float4"))
-    } == set()
+    assert {m for m in missing if m not in outside | sub_byte and not m.startswith("bits")} == set()
 
 
 def test_extents_scale_by_the_item_size() -> None:

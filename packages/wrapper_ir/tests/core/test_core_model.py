@@ -23,6 +23,7 @@ from wrapper_ir.kernels import (
     KernelDef,
     MultiKernel,
     OperatorKernel,
+    Requirement,
     Variant,
     content_hash,
     multi_hash,
@@ -219,7 +220,12 @@ def test_the_hash_covers_every_field_of_every_parameter(kernel: KernelDef) -> No
 
 def test_the_hash_covers_everything_of_a_triton_kernel_but_its_name() -> None:
     kernel = dataclasses.replace(
-        TRITON, constants=(("k", 1),), options=(("o", 1),), reset=("out_ptr0",), multiprocessors=132
+        TRITON,
+        constants=(("k", 1),),
+        options=(("o", 1),),
+        reset=("out_ptr0",),
+        multiprocessors=132,
+        requires=(Requirement(name="m"),),
     )
     config = dataclasses.replace(kernel.configs[0], options=(("o", 1),), grid=(Int(1),))
     kernels = [kernel]

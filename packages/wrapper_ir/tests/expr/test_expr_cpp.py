@@ -13,13 +13,9 @@ import pytest
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     CPP_HELPERS,
-    Convert,
-    ConvertOp,
     Expr,
     Float,
     Int,
-    MathFn,
-    MathOp,
     Number,
     SizeOf,
     Sym,
@@ -29,6 +25,7 @@ from wrapper_ir.expr import (
     parse_expr,
     to_cpp,
 )
+from wrapper_ir.expr import operators as ops
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value
 
@@ -84,15 +81,12 @@ TEXTS = [
     "a < inf",
     "1e+300*f",
 ]
+ARCS = (ops.by_name("asin"), ops.by_name("acos"))
 EXPRS = (
     [parse_expr(text, KINDS) for text in TEXTS]
-    + [
-        MathFn(op, (MathFn(MathOp.ABS, (Sym("f", SymKind.FLOAT),)),))
-        for op in MathOp
-        if op.arity == 1 and op not in (MathOp.ASIN, MathOp.ACOS)
-    ]
-    + [MathFn(op, (Float(0.25),)) for op in (MathOp.ASIN, MathOp.ACOS)]
-    + [Convert(op, Sym(name, kind)) for op in ConvertOp for name, kind in KINDS.items()]
+    + [op(ops.ABS(Sym("f", SymKind.FLOAT))) for op in (ops.ABS, *ops.UNARY_FUNCTIONS) if op not in ARCS]
+    + [op(Float(0.25)) for op in ARCS]
+    + [op(Sym(name, kind)) for op in ops.CONVERSIONS for name, kind in KINDS.items()]
 )
 
 
@@ -149,14 +143,14 @@ def test_cpp_agrees(e: Expr, results: dict[Expr, list[float]]) -> None:
     for env, found in zip(GRID, results[e], strict=True):
         expected = evaluate(e, env)
         assert python(*env.values()) == expected
-        if any(isinstance(node, MathFn) for node in walk(e)):
+        if any(node.op in ops.FUNCTIONS for node in walk(e)):
             assert math.isclose(found, expected, rel_tol=1e-15), (env, to_cpp(e))
         else:
             assert found == expected, (env, to_cpp(e))
 
 
 def walk(e: Expr) -> list[Expr]:
-    return [e, *itertools.chain.from_iterable(map(walk, e.children))]
+    return [e, *itertools.chain.from_iterable(map(walk, e.args))]
 
 
 @pytest.mark.parametrize(

@@ -12,25 +12,11 @@ from hypothesis import strategies as st
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
-    Add,
-    CeilDiv,
-    Cmp,
-    CmpOp,
     Expr,
-    FloorDiv,
     Int,
     Interval,
-    MathFn,
-    MathOp,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Not,
-    Pow,
     Sym,
     SymKind,
-    Where,
     add,
     bounds,
     evaluate,
@@ -42,6 +28,7 @@ from wrapper_ir.expr import (
     prove_le,
     prove_nonneg,
 )
+from wrapper_ir.expr import operators as ops
 
 KINDS = {
     **dict.fromkeys(("a", "b", "c", "s0", "s1", "u0"), SymKind.INT),
@@ -217,18 +204,18 @@ def tuples(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[tuple[Expr, ...]
 
 
 def compound(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-    comparison = st.builds(Cmp, st.sampled_from(CmpOp), inner, inner)
+    comparison = st.builds(lambda op, a, b: op(a, b), st.sampled_from(ops.COMPARISONS), inner, inner)
     return st.one_of(
-        st.builds(Add, tuples(inner)),
-        st.builds(Mul, tuples(inner)),
-        st.builds(FloorDiv, inner, inner),
-        st.builds(CeilDiv, inner, inner),
-        st.builds(Mod, inner, inner),
-        st.builds(Min, tuples(inner)),
-        st.builds(Max, tuples(inner)),
-        st.builds(Where, st.one_of(comparison, comparison.map(Not)), inner, inner),
-        st.builds(Pow, inner, st.integers(0, 3).map(Int)),
-        st.builds(lambda x: MathFn(MathOp.ABS, (x,)), inner),
+        tuples(inner).map(lambda args: ops.ADD(*args)),
+        tuples(inner).map(lambda args: ops.MUL(*args)),
+        st.builds(ops.FLOORDIV, inner, inner),
+        st.builds(ops.CEILDIV, inner, inner),
+        st.builds(ops.MOD, inner, inner),
+        tuples(inner).map(lambda args: ops.MIN(*args)),
+        tuples(inner).map(lambda args: ops.MAX(*args)),
+        st.builds(ops.WHERE, st.one_of(comparison, comparison.map(ops.NOT)), inner, inner),
+        st.builds(ops.POW, inner, st.integers(0, 3).map(Int)),
+        st.builds(lambda x: ops.ABS(x), inner),
     )
 
 

@@ -17,15 +17,8 @@ from torch.utils._sympy.numbers import int_oo
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
-    Add,
-    CeilDiv,
     Expr,
-    FloorDiv,
     Int,
-    Max,
-    Min,
-    Mod,
-    Mul,
     SizeOf,
     Sym,
     SymKind,
@@ -33,6 +26,7 @@ from wrapper_ir.expr import (
     parse_expr,
     print_expr,
 )
+from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.sympy_bridge import from_sympy, replace_floor, simplify, solve, to_sympy
 from wrapper_ir.expr.sympy_bridge.reader import CLASSES
 from wrapper_ir.types import DType, TensorType
@@ -227,13 +221,13 @@ def compound(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     pairs = st.tuples(inner, inner)
     nonzero = st.integers(-6, 6).filter(bool).map(Int)
     return st.one_of(
-        st.builds(Add, pairs),
-        st.builds(Mul, pairs),
-        st.builds(Min, pairs),
-        st.builds(Max, pairs),
-        st.builds(FloorDiv, inner, nonzero),
-        st.builds(CeilDiv, inner, nonzero),
-        st.builds(Mod, inner, nonzero),
+        pairs.map(lambda args: ops.ADD(*args)),
+        pairs.map(lambda args: ops.MUL(*args)),
+        pairs.map(lambda args: ops.MIN(*args)),
+        pairs.map(lambda args: ops.MAX(*args)),
+        st.builds(ops.FLOORDIV, inner, nonzero),
+        st.builds(ops.CEILDIV, inner, nonzero),
+        st.builds(ops.MOD, inner, nonzero),
     )
 
 

@@ -6,15 +6,10 @@ import pytest
 
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import (
-    Add,
-    CeilDiv,
     Expr,
     Float,
-    FloorDiv,
     Int,
     Item,
-    Mul,
-    Pow,
     SizeOf,
     StrideOf,
     Sym,
@@ -22,6 +17,7 @@ from wrapper_ir.expr import (
     parse_expr,
     print_expr,
 )
+from wrapper_ir.expr import operators as ops
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value
 
@@ -125,19 +121,19 @@ def test_canonical_text_survives(text: str) -> None:
 @pytest.mark.parametrize(
     ("e", "text"),
     [
-        (Add((a, Int(-5))), "a - 5"),
-        (Add((a, Mul((Int(-1), Int(5))))), "a - 1*5"),
-        (Add((a, Mul((Int(-1), Mul((b, c)))))), "a - (b*c)"),
-        (Add((a, Mul((Int(-1), Int(-5))))), "a - 1*-5"),
-        (Add((a, Mul((Int(-3), Mul((b, c)))))), "a - 3*(b*c)"),
-        (Add((a, Mul((Int(-1), FloorDiv(Mul((Int(3), b)), c))))), "a - 3*b//c"),
-        (Add((a, FloorDiv(Mul((Int(-3), b)), c))), "a + -3*b//c"),
-        (Add((a, Int(0))), "a + 0"),
-        (Add((a, Float(-0.0))), "a - 0.0"),
-        (Mul((Int(-1), Float(-0.0))), "-1*-0.0"),
-        (Mul((Int(1), Mul((Int(-1), a)))), "1*(-a)"),
-        (Pow(Int(-2), Int(-3)), "(-2)**-3"),
-        (CeilDiv(SizeOf(X, 0), StrideOf(X, 0)), "ceildiv(size(%x, 0), stride(%x, 0))"),
+        (ops.ADD(a, Int(-5)), "a - 5"),
+        (ops.ADD(a, ops.MUL(Int(-1), Int(5))), "a - 1*5"),
+        (ops.ADD(a, ops.MUL(Int(-1), ops.MUL(b, c))), "a - (b*c)"),
+        (ops.ADD(a, ops.MUL(Int(-1), Int(-5))), "a - 1*-5"),
+        (ops.ADD(a, ops.MUL(Int(-3), ops.MUL(b, c))), "a - 3*(b*c)"),
+        (ops.ADD(a, ops.MUL(Int(-1), ops.FLOORDIV(ops.MUL(Int(3), b), c))), "a - 3*b//c"),
+        (ops.ADD(a, ops.FLOORDIV(ops.MUL(Int(-3), b), c)), "a + -3*b//c"),
+        (ops.ADD(a, Int(0)), "a + 0"),
+        (ops.ADD(a, Float(-0.0)), "a - 0.0"),
+        (ops.MUL(Int(-1), Float(-0.0)), "-1*-0.0"),
+        (ops.MUL(Int(1), ops.MUL(Int(-1), a)), "1*(-a)"),
+        (ops.POW(Int(-2), Int(-3)), "(-2)**-3"),
+        (ops.CEILDIV(SizeOf(X, 0), StrideOf(X, 0)), "ceildiv(size(%x, 0), stride(%x, 0))"),
     ],
 )
 def test_structure_is_kept(e: Expr, text: str) -> None:
@@ -207,6 +203,6 @@ def test_refused_text(text: str, code: str, column: int | None) -> None:
 def test_long_sums_parse_in_linear_time() -> None:
     text = " + ".join(f"{i}*a" for i in range(2, 3000))
     e = parse_expr(text, KINDS)
-    assert isinstance(e, Add)
+    assert e.op is ops.ADD
     assert len(e.args) == 2998
     assert print_expr(e) == text

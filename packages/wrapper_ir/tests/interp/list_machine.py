@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wrapper_ir.artifact import TensorData
+from wrapper_ir.inputs import TensorFacts
 from wrapper_ir.kernels import ForeignKernel, KernelDef
 from wrapper_ir.ops import Arg
 from wrapper_ir.overlap import Geometry
@@ -257,6 +258,9 @@ class ListCaller:
 
     def is_tensor(self, x: object) -> bool:
         return isinstance(x, Tensor)
+
+    def facts(self, tensor: Tensor) -> TensorFacts:
+        return TensorFacts(dtype=tensor.dtype.value, device="cpu", sizes=tensor.sizes, strides=tensor.strides)
 
     def native(self, arg: Arg) -> Any:
         return arg

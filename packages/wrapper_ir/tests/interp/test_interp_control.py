@@ -8,6 +8,7 @@ import pytest
 from packages.wrapper_ir.tests.interp.list_machine import ListMachine, find_runtime, tensor
 from packages.wrapper_ir.tests.interp.test_interp_ops import OPTIONS, X, artifact
 
+from wrapper_ir.errors import ExecutionError
 from wrapper_ir.interp import InterpOptions, Interpreter
 from wrapper_ir.types import DType
 
@@ -41,6 +42,38 @@ def test_cond(predicate: str, flag: bool, want: list[float]) -> None:
     interpreter = Interpreter(artifact(BRANCHES.replace("PREDICATE", predicate)), ListMachine(), OPTIONS)
     (result,) = interpreter.boxed([tensor(flag, DType.BOOL), tensor(X)])
     assert result.tolist() == want
+
+
+SWITCH = """
+func @main(%i: i64[], %x: f32[2]) {
+  define s0 = size(%x, 0)
+  %r = switch INDEX [@negate, @same, @negate] (%x) : f32[s0]
+  return %r
+}
+""" + BRANCHES[BRANCHES.index("func @negate") :]
+
+
+@pytest.mark.parametrize(
+    ("index", "given", "want"),
+    [
+        ("%i", 0, [-1.0, 2.0]),
+        ("%i", 1, [2.0, -4.0]),
+        ("%i", 2, [-1.0, 2.0]),
+        ("s0 - 1", 5, [2.0, -4.0]),
+        ("2", 5, [-1.0, 2.0]),
+    ],
+)
+def test_switch(index: str, given: int, want: list[float]) -> None:
+    interpreter = Interpreter(artifact(SWITCH.replace("INDEX", index)), ListMachine(), OPTIONS)
+    (result,) = interpreter.boxed([tensor(given, DType.I64), tensor(X)])
+    assert result.tolist() == want
+
+
+@pytest.mark.parametrize("index", [-1, 3])
+def test_an_index_outside_of_the_branches_is_an_error(index: int) -> None:
+    interpreter = Interpreter(artifact(SWITCH.replace("INDEX", "%i")), ListMachine(), OPTIONS)
+    with pytest.raises(ExecutionError, match=rf"WIR932.*3 branches is given index {index}"):
+        interpreter.boxed([tensor(index, DType.I64), tensor(X)])
 
 
 LOOP = """

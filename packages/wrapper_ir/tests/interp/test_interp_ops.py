@@ -13,11 +13,11 @@ from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.interp import InterpOptions, Interpreter, run, steps
 from wrapper_ir.interp.engine import CONTROL
 from wrapper_ir.interp.handlers import HANDLERS
-from wrapper_ir.ops import OP_CLASSES, DebugValue, Return
+from wrapper_ir.ops import OPS, DebugPhase, DebugValue, Return
 from wrapper_ir.program import Program
 from wrapper_ir.types import DType
 
-HEADER = """wir 0.1
+HEADER = """wir 0.2
 target cpu
 
 symbol s0 : int backed [0, *] hint 2
@@ -70,7 +70,7 @@ X = [1.0, -2.0]
 
 
 def test_every_op_has_a_meaning() -> None:
-    assert set(HANDLERS) | set(CONTROL) | {Return} == set(OP_CLASSES)
+    assert set(HANDLERS) | set(CONTROL) | {Return} == set(OPS)
     assert not set(HANDLERS) & set(CONTROL)
 
 
@@ -95,7 +95,7 @@ def test_every_op_has_a_meaning() -> None:
         ("define s0 = size(%x, 0)*3 + stride(%x, 0) + offset(%x)\nreturn s0", [7]),
         ("%y = view %x + 4 : f32[]\ndefine u1 = item(%y)\nreturn u1*2.0", [-4.0]),
         ('assert_layout %x [2] [1] align(16) "x"\nassert_finite %x\nreturn', []),
-        ('comment "nothing"\n%e = record_event\nwait_event %e\nsync_event %e\nreturn', []),
+        ('comment "nothing"\n%e = record_event\nwait_event %e\nsync_event %e\nbarrier\nreturn', []),
         ('%h = collective list::neg(%x) group("0") : f32[2]\n%y = wait %h : f32[2]\nreturn %y', [[-1.0, 2.0]]),
         ('%g, %h = collective list::negs([%x, %x]) group("0") : f32[2], f32[2]\n%y = wait %h : f32[2]\n'
          '%z = wait %g : f32[2]\nreturn %y, %z', [[-1.0, 2.0], [-1.0, 2.0]]),
@@ -252,6 +252,38 @@ def test_debug_values_go_to_the_hook() -> None:
     options = InterpOptions(debug=hook, find_runtime=find_runtime)
     execute(main('debug print %x "here"\nreturn'), tensor(X), options=options)
     assert seen == [("here", {"x": X})]
+
+
+def test_debug_values_of_a_kernel_go_to_the_hook() -> None:
+    seen: list[tuple[DebugPhase, str, dict[str, Any]]] = []
+    options = InterpOptions(
+        debug=lambda op, held: seen.append((op.phase, op.kernel, dict(held))), find_runtime=find_runtime
+    )
+    body = """
+    %y = alloc f32[2]
+    debug names before @double %y, %n
+    launch @double(%x, %y, 2)
+    debug names after @double %n
+    return %y
+    """
+    execute(main(body, "%x: f32[2], %n: int"), tensor(X), 7, options=options)
+    (before, kernel, held), after = seen
+    assert (before, kernel, held["n"]) == (DebugPhase.BEFORE, "double", 7)
+    assert after == (DebugPhase.AFTER, "double", {"n": 7})
+
+
+def test_debug_values_of_a_kernel_are_shown(
+    capsys: pytest.CaptureFixture[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    body = 'debug save before @double %x, %n "here"\ndebug names after @double %x\nreturn'
+    execute(main(body, "%x: f32[2], %n: int"), tensor(X), 7)
+    assert capsys.readouterr().out.splitlines() == [
+        "here before double x f32[2] strides [1] -> debug_here_before_double_x_0.safetensors",
+        "here before double n",
+        "7",
+        "after double x f32[2] strides [1]",
+    ]
 
 
 @pytest.mark.parametrize("mode", ["print", "names", "save"])

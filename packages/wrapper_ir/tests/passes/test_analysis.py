@@ -13,7 +13,7 @@ from wrapper_ir.passes import derive_frees
 from wrapper_ir.program import Program
 from wrapper_ir.testing import RandomOptions, random_program
 
-HEAD = """wir 0.1
+HEAD = """wir 0.2
 target cpu
 
 symbol s0 : int backed [2, 1024] hint 8
@@ -61,11 +61,13 @@ def test_late_frees_raise_the_peak_and_not_the_bound() -> None:
     assert (memory.peak, memory.lower_bound) == (3 * 256, 2 * 256)
 
 
-def test_tensors_of_a_pool_count_on_their_own() -> None:
+def test_slots_of_a_pool_count_on_their_own() -> None:
     text = """func @main(%x: f32[64]) {
   %pool = alloc_storage 1024 pool
-  %a = view %pool : f32[64]
-  %b = view %pool + 256 : f32[64]
+  %a.s = slot %pool : 256
+  %a = view %a.s : f32[64]
+  %b.s = slot %pool + 256 : 256
+  %b = view %b.s : f32[64]
   %c = alloc f32[64]
   launch @k(%x, %a)
   launch @k(%a, %b)

@@ -11,7 +11,7 @@ from wrapper_ir.passes import compare, derive_frees, move_arguments
 from wrapper_ir.program import Ownership, Program
 from wrapper_ir.testing import RandomOptions, random_program
 
-HEAD = """wir 0.1
+HEAD = """wir 0.2
 target cpu
 
 extern "aten::relu(Tensor self) -> Tensor"
@@ -84,7 +84,7 @@ KEPT = {
         "%s = call_subgraph @g(%x) : f32[8]\nreturn %r, %s\n}"
     ),
     "the storage of the predicate": (
-        "func @main(%x: f32[8]) {\n%a = call aten::relu(%x) : f32[8]\n%q = view %a : f32[1]\n"
+        "func @main(%x: f32[8]) {\n%a = call aten::relu(%x) : f32[8]\n%q = view %a : bool[1]\n"
         "%r = cond %q then @f else @g (%a) : f32[8]\nreturn %r\n}"
     ),
     "what a loop takes": (

@@ -13,7 +13,7 @@ from wrapper_ir.ops import CollectiveStart, Launch, Wait
 from wrapper_ir.passes import Pass, compare, derive_frees, run_pipeline
 from wrapper_ir.program import Program
 
-HEAD = """wir 0.1
+HEAD = """wir 0.2
 target cpu
 
 mutable const %state : f32[8]
@@ -69,8 +69,10 @@ SAME = {
 """,
     "one pool": """
   %pool = alloc_storage 64 pool
-  %a = view %pool + 32 : f32[8]
-  %b = view %pool : f32[8]
+  %a.s = slot %pool + 32 : 32
+  %a = view %a.s : f32[8]
+  %b.s = slot %pool : 32
+  %b = view %b.s : f32[8]
   %c = alloc f32[8]
   launch @k(%x, %a)
   launch @k(%y, %b)

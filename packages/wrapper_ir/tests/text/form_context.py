@@ -12,6 +12,8 @@ __all__ = ["GOLDEN", "every_op", "program_of"]
 
 GOLDEN = Path(__file__).parent / "golden"
 _LIMIT = 100
+_TYPES = {"%t": "results", "%e": "event", "%p": "bool", "%pool": "storage(4096)"}
+"""Types that names stand for; all others are tensors."""
 
 
 def every_op() -> str:
@@ -25,9 +27,9 @@ def program_of(lines: str) -> Program:
     symbols: dict[str, None] = {}
     for _ in range(_LIMIT):
         declared = "".join(f"symbol {s} : int backed\n" for s in symbols)
-        params = ", ".join(f"{v}: f32[8]" for v in values)
+        params = ", ".join(f"{v}: {_TYPES.get(v, 'f32[8]')}" for v in values)
         try:
-            return parse_program(f"wir 0.1\n{declared}func @main({params}) {{\n{lines}\n}}\n")
+            return parse_program(f"wir 0.2\n{declared}func @main({params}) {{\n{lines}\n}}\n")
         except ParseError as error:
             value = re.search(r"value (%\S+) is not defined", error.message)
             symbol = re.search(r"symbol (\w+) is not declared", error.message)

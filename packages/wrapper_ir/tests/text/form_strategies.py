@@ -6,61 +6,47 @@ are used, symbols are declared.
 
 from __future__ import annotations
 
-import dataclasses
+import enum
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from packages.wrapper_ir.tests.text.kernel_strategies import ints, kernels, names, strings
 
 from wrapper_ir.expr import (
-    Add,
-    And,
+    OPERATORS,
     Bool,
-    CeilDiv,
-    Cmp,
-    CmpOp,
-    Convert,
-    ConvertOp,
     Expr,
     Float,
-    FloorDiv,
     Int,
     Item,
-    MathFn,
-    MathOp,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Not,
     OffsetOf,
-    Or,
-    Pow,
+    Operator,
     SizeOf,
     StrideOf,
     Sym,
     SymKind,
-    TrueDiv,
-    Where,
 )
 from wrapper_ir.expr.operators import RESERVED_NAMES
 from wrapper_ir.layout import contiguous_strides, extent_bytes
 from wrapper_ir.ops import (
-    OP_CLASSES,
+    OPS,
     AllocPurpose,
     AllocStorage,
     Arg,
     Complex,
-    DebugMode,
+    FieldSpec,
     Op,
     OpBase,
     Provenance,
+    Role,
+    Shape,
     View,
     ViewMode,
     ZeroMode,
+    op_spec,
 )
-from wrapper_ir.program import Constant, Function, Ownership, Param, Program, SymbolDef, Target
+from wrapper_ir.program import Constant, ConstantKind, Function, Ownership, Param, Program, SymbolDef, Target
 from wrapper_ir.schemas import ExternDef, ExternTag
 from wrapper_ir.types import (
     Device,
@@ -79,6 +65,7 @@ from wrapper_ir.types import (
 )
 from wrapper_ir.values import Value
 
+TypeT = TypeVar("TypeT", bound=Type)
 Draw = Callable[..., Any]  # Any: what a strategy of any type draws
 
 symbol_names = st.sampled_from(
@@ -114,19 +101,10 @@ _VALUES = tuple(Value(f"place{n}", TupleType()) for n in range(4))
 
 
 def _nodes(e: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-    many = st.lists(e, min_size=2, max_size=3).map(tuple)
-    unary = [f for f in MathOp if f.arity == 1]
-    binary = [f for f in MathOp if f.arity == 2]
-    return st.one_of(
-        *(st.builds(cls, many) for cls in (Add, Mul, Min, Max, And, Or)),
-        *(st.builds(cls, e, e) for cls in (FloorDiv, CeilDiv, Mod, TrueDiv, Pow)),
-        st.builds(Where, e, e, e),
-        st.builds(Cmp, st.sampled_from(CmpOp), e, e),
-        st.builds(Not, e),
-        st.builds(Convert, st.sampled_from(ConvertOp), e),
-        st.builds(MathFn, st.sampled_from(unary), st.tuples(e)),
-        st.builds(MathFn, st.sampled_from(binary), st.tuples(e, e)),
-    )
+    def applied(op: Operator) -> st.SearchStrategy[Expr]:
+        return st.lists(e, min_size=op.arity or 2, max_size=op.arity or 3).map(lambda args: op(*args))
+
+    return st.sampled_from(OPERATORS.rows).flatmap(applied)
 
 
 _values = st.sampled_from(_VALUES)
@@ -177,7 +155,7 @@ class _Scope:
         self.values = list(outer)
         self.usable = [Sym(n, k) for n, k in symbols.items() if n.isidentifier() and n not in RESERVED_NAMES]
 
-    def define(self, type: Type, wish: str | None = None) -> Value:
+    def define(self, type: TypeT, wish: str | None = None) -> Value[TypeT]:
         taken = {v.name for v in self.values}
         name = self.draw(names) if wish is None else wish
         while name in taken:
@@ -223,16 +201,35 @@ class _Scope:
                 found: Type = self.draw(_other_types)
                 return found
 
-    def field(self, annotation: str) -> Any:  # Any: the field's own type
-        """A value for a field of this annotation; None where there is none (no operand, no symbol)."""
-        if annotation == "symbol":
+    def type_of(self, accepts: tuple[type, ...]) -> Type:
+        """A type of one of these classes."""
+        cls = self.draw(st.sampled_from(accepts))
+        if cls is TensorType:
+            return self.tensor()
+        found: Type = self.storage() if cls is StorageType else self.draw(_of_class[cls])
+        return found
+
+    def operand(self, accepts: tuple[type, ...]) -> Value | None:
+        """A value in scope of one of these types."""
+        fitting = [v for v in self.values if isinstance(v.type, accepts)]
+        return self.draw(st.sampled_from(fitting)) if fitting else None
+
+    def field(self, field: FieldSpec) -> Any:  # Any: the field's own type
+        """Something for a field; None where there is nothing (no operand, no symbol)."""
+        if field.role is Role.SYMBOL:
             return self.draw(st.sampled_from(sorted(self.symbols))) if self.symbols else None
-        bound = self.bind(self.draw(_FIELDS[annotation]))
-        return tuple(v for v in bound if v is not None) if annotation == "Uses" else bound
+        if field.role is Role.USE:
+            count = self.draw(st.integers(0, 3)) if field.shape is Shape.MANY else 1
+            found = [self.operand(field.accepts) for _ in range(count)]
+            return tuple(v for v in found if v is not None) if field.shape is Shape.MANY else found[0]
+        strategy = _BY_ROLE.get((field.role, field.shape))
+        if strategy is None and isinstance(field.hint, type) and issubclass(field.hint, enum.Enum):
+            strategy = st.sampled_from(field.hint)
+        return self.bind(self.draw(_FIELDS[field.hint] if strategy is None else strategy))
 
     def ops(self) -> tuple[Op, ...]:
         """An op, or an allocation with its view."""
-        cls = self.draw(st.sampled_from([*OP_CLASSES, AllocStorage]))
+        cls = self.draw(st.sampled_from([*OPS, AllocStorage]))
         prov = self.draw(st.just(Provenance()) | provenances)
         if cls is AllocStorage:
             return self.alloc(prov)
@@ -240,22 +237,19 @@ class _Scope:
 
     def op(self, cls: type[OpBase], prov: Provenance) -> tuple[Op, ...]:
         found: dict[str, Any] = {"prov": prov}  # Any: fields of any type
-        defining: list[tuple[str, str]] = []
-        for field in dataclasses.fields(cls):
-            annotation = str(field.type)
-            if annotation in ("Def", "OptionalDef", "Defs"):
-                defining.append((field.name, annotation))
-            elif field.name != "prov":
-                found[field.name] = self.field("symbol" if field.name == "symbol" else annotation)
-                if found[field.name] is None and annotation in ("Use", "str"):
+        spec = op_spec(cls)
+        for field in spec.fields:
+            if field.role is not Role.DEF:
+                found[field.name] = self.field(field)
+                if found[field.name] is None and field.role is not Role.ARG:
                     return ()
-        for name, annotation in defining:
-            count = {"Def": 1, "OptionalDef": self.draw(st.integers(0, 1))}.get(annotation)
+        for field in spec.results:
+            count = {Shape.ONE: 1, Shape.OPTIONAL: self.draw(st.integers(0, 1))}.get(field.shape)
             made = [
-                self.define(self.any_type())
+                self.define(self.type_of(field.accepts))
                 for _ in range(self.draw(st.integers(0, 2)) if count is None else count)
             ]
-            found[name] = tuple(made) if annotation == "Defs" else made[0] if made else None
+            found[field.name] = tuple(made) if field.shape is Shape.MANY else made[0] if made else None
         make: type[Any] = cls  # Any: its fields are known here only by their annotations
         op: Op = make(**found)
         return (op,)
@@ -268,7 +262,7 @@ class _Scope:
         while name in {v.name for v in self.values}:
             name += "_"
         fits = draw(st.booleans()) and len(type_.sizes) == len(type_.strides)
-        made: Type = StorageType(extent_bytes(type_), type_.device) if fits else self.storage()
+        made = StorageType(extent_bytes(type_), type_.device) if fits else self.storage()
         storage = self.define(made, f"{name}.s")
         alloc = AllocStorage(
             result=storage,
@@ -287,23 +281,25 @@ class _Scope:
         return (alloc, view)
 
 
-_FIELDS: dict[str, st.SearchStrategy[Any]] = {  # Any: each of its field's type
-    "Use": _values,
-    "Uses": st.lists(_values, max_size=3).map(tuple),
-    "SingleArg": _args,
-    "Args": st.lists(_args, max_size=3).map(tuple),
-    "Kwargs": st.lists(st.tuples(names, _args), max_size=2).map(tuple),
-    "Expr": _exprs,
-    "tuple[Expr, ...]": _expr_lists,
-    "tuple[int | str, ...]": st.lists(ints | strings, max_size=3).map(tuple),
-    "str": names | st.sampled_from(["aten::add.out", "a::b::c"]),
-    "int": ints,
-    "bool": st.booleans(),
-    "Device": devices,
-    "AllocPurpose": st.sampled_from(AllocPurpose),
-    "ZeroMode": st.sampled_from(ZeroMode),
-    "ViewMode": st.sampled_from(ViewMode),
-    "DebugMode": st.sampled_from(DebugMode),
+_of_class: dict[type, st.SearchStrategy[Any]] = {  # Any: each of its class
+    ScalarType: st.builds(ScalarType, st.sampled_from(SymKind)),
+    TupleType: st.just(TupleType()),
+    OpaqueType: st.builds(OpaqueType, st.sampled_from(OpaqueKind), strings),
+}
+_BY_ROLE: dict[tuple[Role, Shape], st.SearchStrategy[Any]] = {  # Any: each of its field's type
+    (Role.ARG, Shape.ONE): _args,
+    (Role.ARG, Shape.MANY): st.lists(_args, max_size=3).map(tuple),
+    (Role.ARG, Shape.NAMED): st.lists(st.tuples(names, _args), max_size=2).map(tuple),
+    (Role.EXPR, Shape.ONE): _exprs,
+    (Role.EXPR, Shape.MANY): _expr_lists,
+}
+_FIELDS: dict[Any, st.SearchStrategy[Any]] = {  # Any: as above, by the annotation
+    tuple[int | str, ...]: st.lists(ints | strings, max_size=3).map(tuple),
+    str: names | st.sampled_from(["aten::add.out", "a::b::c"]),
+    tuple[str, ...]: st.lists(names, max_size=3).map(tuple),
+    int: ints,
+    bool: st.booleans(),
+    Device: devices,
 }
 
 _hints = st.none() | ints | st.booleans() | st.floats(allow_nan=False)
@@ -335,7 +331,15 @@ def programs(draw: Draw) -> Program:
     symbols = {s.name: s.kind for s in declared}
     outer = _Scope(draw, symbols, [])
     constants = [
-        Constant(value=outer.define(outer.any_type()), data_hash=draw(strings), mutable=draw(st.booleans()))
+        Constant(
+            value=outer.define(outer.any_type()),
+            data_hash=draw(strings),
+            mutable=draw(st.booleans()),
+            kind=draw(st.sampled_from(ConstantKind)),
+            names=tuple(draw(st.lists(strings, max_size=2))),
+            storage=draw(strings),
+            offset=draw(ints),
+        )
         for _ in range(draw(st.integers(0, 2)))
     ]
     return Program(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from wrapper_ir.expr import CeilDiv, Int, Sym
+from wrapper_ir.expr import Int, Sym
+from wrapper_ir.expr import operators as ops
 from wrapper_ir.kernels import (
     Access,
     Choice,
     CppKernel,
+    CppSource,
     Derivation,
     ForeignKernel,
     KernelDef,
@@ -16,13 +18,14 @@ from wrapper_ir.kernels import (
     MultiKernel,
     OperatorKernel,
     ParamKind,
+    Requirement,
     TritonConfig,
     TritonKernel,
     Variant,
 )
 from wrapper_ir.types import DType
 
-__all__ = ["ints", "kernels", "names", "strings"]
+__all__ = ["configs", "ints", "kernels", "names", "strings"]
 
 strings = st.text(max_size=8) | st.sampled_from(["", "}}}", '"', "\\", "\n", "a b", "#1", "\ud800"])
 names = st.sampled_from(["x", "buf0", "a.b", "0", "then", "none", "f32"]) | strings
@@ -30,7 +33,8 @@ ints = st.integers(-3, 40) | st.integers()
 
 _meta_names = st.sampled_from(["XBLOCK", "BLOCK_M", "xnumel", "_k"])
 _grids = st.lists(
-    ints.map(Int) | st.builds(lambda n, d: CeilDiv(Sym(n), d), _meta_names, _meta_names.map(Sym)), max_size=3
+    ints.map(Int) | st.builds(lambda n, d: ops.CEILDIV(Sym(n), d), _meta_names, _meta_names.map(Sym)),
+    max_size=3,
 ).map(tuple)
 _params = st.builds(
     KernelParam,
@@ -47,7 +51,7 @@ _sources = strings | st.lists(
 ).map("\n".join)
 _constants = st.none() | st.booleans() | ints | st.floats(allow_nan=False) | strings | st.sampled_from(DType)
 _named = st.lists(st.tuples(names, _constants), max_size=2).map(tuple)
-_configs = st.builds(TritonConfig, meta=_named, num_warps=ints, num_stages=ints, options=_named, grid=_grids)
+configs = st.builds(TritonConfig, meta=_named, num_warps=ints, num_stages=ints, options=_named, grid=_grids)
 _positions = st.lists(ints, max_size=3).map(tuple)
 _variants = st.builds(
     Variant,
@@ -55,6 +59,10 @@ _variants = st.builds(
     args=_positions,
     grid=_positions,
     hints=st.lists(st.lists(st.none() | ints, max_size=2).map(tuple), max_size=2).map(tuple),
+)
+_cpp_sources = st.builds(CppSource, source=_sources, isa=st.lists(strings, max_size=2).map(tuple))
+_requires = st.lists(st.builds(Requirement, name=strings, origin=strings, sha256=strings), max_size=2).map(
+    tuple
 )
 kernels: st.SearchStrategy[KernelDef] = (
     st.builds(
@@ -64,6 +72,8 @@ kernels: st.SearchStrategy[KernelDef] = (
         source=_sources,
         entry=strings,
         isa=st.lists(strings, max_size=2).map(tuple),
+        variants=st.lists(_cpp_sources, max_size=2).map(tuple),
+        requires=_requires,
     )
     | st.builds(
         ForeignKernel,
@@ -88,7 +98,7 @@ kernels: st.SearchStrategy[KernelDef] = (
         source=_sources,
         entry=strings,
         order=st.lists(names, max_size=3).map(tuple),
-        configs=st.lists(_configs, max_size=3).map(tuple),
+        configs=st.lists(configs, max_size=3).map(tuple),
         grid=_grids,
         grid_params=st.lists(names, max_size=2).map(tuple),
         constants=_named,
@@ -100,6 +110,7 @@ kernels: st.SearchStrategy[KernelDef] = (
         heuristic=strings,
         cooperative=st.booleans(),
         multiprocessors=st.none() | ints,
+        requires=_requires,
     )
 ) | st.builds(
     MultiKernel,

@@ -65,7 +65,8 @@ def _accepted_or_refused(read: Callable[[str], Program], text: str) -> None:
     try:
         program = read(text)
     except WirError as error:
-        assert error.code.startswith("WIR5"), text
+        # besides what cannot be read: a value of a kind that its op does not take, and `cond` over a number
+        assert error.code.startswith("WIR5") or error.code in ("WIR013", "WIR014", "WIR096"), text
         return
     assert parse_program(print_program(program)) == program
     assert from_json(to_json(program)) == program
@@ -157,7 +158,7 @@ def test_any_text(text: str) -> None:
 
 @given(st.lists(st.sampled_from(_TOKENS), max_size=30))
 def test_any_tokens(tokens: list[str]) -> None:
-    for head in ("wir 0.1\n", "wir 0.1\nfunc @main(%x: f32[2]) {\n"):
+    for head in ("wir 0.2\n", "wir 0.2\nfunc @main(%x: f32[2]) {\n"):
         _accepted_or_refused(parse_program, head + " ".join(tokens))
 
 
@@ -190,7 +191,7 @@ HOSTILE += [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda t: repr(t[:6]))
 def test_hostile_text_takes_linear_time(text: str) -> None:
-    for head in ("", "wir 0.1\n", "wir 0.1\nfunc @main() {\n  launch @k(", "wir 0.1\nkernel cpp @k entry "):
+    for head in ("", "wir 0.2\n", "wir 0.2\nfunc @main() {\n  launch @k(", "wir 0.2\nkernel cpp @k entry "):
         for read in (parse_program, from_json):
             with contextlib.suppress(ParseError):  # blanks and comments are a program
                 read(head + text)

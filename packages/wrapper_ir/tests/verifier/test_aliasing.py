@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from wrapper_ir import parse_program
-from wrapper_ir.aliasing import Aliasing, analyse_aliasing
-from wrapper_ir.effects import EffectClass, Effects, effects_of, summary_of
+from wrapper_ir.aliasing import Aliasing
 from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import EffectClass, Effects
 from wrapper_ir.passes import derive_frees
 from wrapper_ir.program import Program
 from wrapper_ir.structure import results
 from wrapper_ir.values import Value
 
-HEAD = """wir 0.1
+HEAD = """wir 0.2
 target cpu
 
 const %w : f32[8]
@@ -33,13 +33,13 @@ def _program(text: str) -> Program:
 
 
 def _roots(program: Program) -> tuple[dict[str, tuple[str, ...]], Aliasing]:
-    found = analyse_aliasing(program.main, ProgramIndex(program))
+    found = ProgramIndex(program).aliasing(program.main)
     return {v.name: tuple(r.name for r in roots) for v, roots in found.roots.items()}, found
 
 
 def _effects(program: Program, result: str) -> Effects:
     op = next(op for op in program.main.body if result in {v.name for v in results(op)})
-    return effects_of(op, ProgramIndex(program))
+    return ProgramIndex(program).effects(op)
 
 
 def _names(values: tuple[Value, ...]) -> list[str]:
@@ -143,11 +143,11 @@ func @step(%x: f32[8]) {
 }
 """
     )
-    summary = summary_of("step", ProgramIndex(program))
+    summary = ProgramIndex(program).summary("step")
     assert _names(summary.read_constants) == ["state"]
     assert _names(summary.written_constants) == ["state"]
     assert (set(summary.read_params), set(summary.written_params)) == ({0}, set())
-    assert summary.classes == (EffectClass.RANDOM.value,)
+    assert summary.classes == (EffectClass.RANDOM,)
 
 
 def test_elements_of_nested_results() -> None:

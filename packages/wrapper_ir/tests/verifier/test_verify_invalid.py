@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from wrapper_ir import check, parse_program, verify
-from wrapper_ir.errors import VerificationError
+from wrapper_ir.errors import ParseError, VerificationError
 from wrapper_ir.expr import Sym
 from wrapper_ir.ops import Drop, EnsureAligned, Launch, Op
 from wrapper_ir.program import Constant, Param, Program
@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parent / "invalid"
 FILES = sorted(FOLDER.glob("*.wir"))
 _CODE = re.compile(r"# (WIR\d{3})")
 
-VALID = """wir 0.1
+VALID = """wir 0.2
 target cpu
 
 symbol s0 : int backed [2, 8]
@@ -111,7 +111,13 @@ BUILT = {
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem.removeprefix("invalid_"))
 def test_file_is_refused_with_its_code(path: Path) -> None:
-    found = check(parse_program(path.read_text(encoding="utf-8")))
+    try:
+        program = parse_program(path.read_text(encoding="utf-8"))
+    except ParseError as error:  # of a kind that an op does not take: nothing can be made of such a text
+        assert error.code in ("WIR013", "WIR014", "WIR096")
+        assert error.code == _code(path)
+        return
+    found = check(program)
     assert [d.code for d in found][:1] == [_code(path)], "\n".join(map(str, found))
     assert found[0].check == RULES[found[0].code].check
 
@@ -155,7 +161,7 @@ def test_every_finding_is_reported_at_once() -> None:
     assert [d.code for d in check(parse_program(text))] == ["WIR066", "WIR067"]
 
 
-_RELOCATED = """wir 0.1
+_RELOCATED = """wir 0.2
 target cpu
 
 kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
@@ -181,7 +187,7 @@ def test_a_tensor_has_its_old_storage_until_it_gets_another() -> None:
 
 
 def test_an_emptied_storage_may_be_filled_again() -> None:
-    text = """wir 0.1
+    text = """wir 0.2
 target cpu
 
 func @main(%x: f32[8], %y: f32[8], %none: f32[0]) {
@@ -203,7 +209,7 @@ func @main(%x: f32[8], %y: f32[8], %none: f32[0]) {
 
 
 def test_a_window_without_elements_holds_none_twice() -> None:
-    text = """wir 0.1
+    text = """wir 0.2
 target cpu
 
 func @main(%x: f32[8], %y: f32[5, 0]) {
@@ -220,7 +226,7 @@ func @main(%x: f32[8], %y: f32[5, 0]) {
 
 def test_a_loop_may_fill_a_buffer_row_by_row() -> None:
     """It reads what it has itself written; a kernel that writes some rows is said to read the others."""
-    text = """wir 0.1
+    text = """wir 0.2
 target cpu
 
 kernel cpp @row entry "row" (readwrite f32* rows, read i64* i) {{{

@@ -20,7 +20,7 @@ from wrapper_ir.verifier import RULES
 
 JUNK: tuple[Any, ...] = (  # Any: that is the point
     None, 7, -1, "text", "", (), (None,), Int(-3), Float(2.5), Sym("nobody"), DType.F16, object(),
-    Value("junk", ScalarType(Sym("x").kind)), Value("junk", None),  # type: ignore[arg-type]  # junk
+    Value("junk", ScalarType(Sym("x").kind)), Value("junk", None),
     frozenset(), b"bytes", 1 << 80,
 )  # fmt: skip
 

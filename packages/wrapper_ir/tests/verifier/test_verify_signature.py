@@ -39,7 +39,7 @@ from wrapper_ir.testing import random_artifact
 from wrapper_ir.types import CPU, Device
 from wrapper_ir.verifier import SIGNATURE_RULES
 
-PROGRAM = parse_program("""wir 0.1
+PROGRAM = parse_program("""wir 0.2
 target cpu
 extern "aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)" tags(random)
 extern "aten::relu(Tensor self) -> Tensor"
@@ -133,7 +133,6 @@ CASES = [
     ("WIR107", {"outputs": tree(TreeKind.NAMEDTUPLE, children=(LEAF,), keys=("a",), type_name="os.system")}),
     ("WIR107", {"outputs": tree(TreeKind.DATACLASS, children=(LEAF,), keys=("a", "b"), type_name="m:C")}),
     ("WIR107", {"outputs": tree(TreeKind.CUSTOM, type_name="m:C()")}),
-    ("WIR107", {"params": None}),
     ("WIR108", {"parameters": (Parameter(name="x"), *VALID.parameters)}),
     ("WIR108", {"parameters": (Parameter(name="not one"), *VALID.parameters[1:])}),
     ("WIR108", {"names": ("name",) * 10}),
@@ -163,6 +162,45 @@ CASES = [
     ("WIR115", {"random": ()}),
     ("WIR115", {"random": (RandomState(device=CPU), RandomState(device=Device("cuda", 0)))}),
     ("WIR116", {"statics": (StaticInput(leaf=5, value=(Int(1), Sym("s0"))),)}),
+    ("WIR117", {"params": None}),
+    ("WIR117", {"params": [0, 1, 2]}),
+    ("WIR117", {"params": (False, True, 2)}),
+    ("WIR117", {"params": (0, 1, 2.0)}),
+    ("WIR117", {"written": (0, 2, "3")}),
+    ("WIR117", {"written": (False, 2, 3)}),
+    ("WIR117", {"statics": (StaticInput(leaf=5.0, value="sum"),)}),  # type: ignore[arg-type]  # the point of it
+    ("WIR117", {"unwraps": (Unwrap(leaf=True, subclass=WRAPPER),)}),
+    ("WIR117", {"unwraps": wrapper(sizes=(True, None))}),
+    ("WIR117", {"unwraps": wrapper(attributes="ab")}),
+    ("WIR117", {"same": (SameTensor(leaves=(True, 1)),)}),
+    ("WIR117", {"shared": (SharedStorage(param=True, places=VALID.shared[0].places),)}),
+    ("WIR117", {"shared": shared(LOW, dataclasses.replace(HIGH, offset=True))}),
+    ("WIR117", {"shared": shared(LOW, dataclasses.replace(HIGH, sizes=(2, True)))}),
+    ("WIR117", {"bindings": (*BINDINGS[:4], ResultOutput(index=True))}),
+    ("WIR117", {"bindings": (*BINDINGS[:4], InputOutput(leaf=False))}),
+    ("WIR117", {"bindings": (*BINDINGS[:4], 3)}),
+    ("WIR117", {"bindings": (InputView(index=False, leaf=0), *BINDINGS[1:])}),
+    ("WIR117", {"bindings": (*BINDINGS[:2], ResultView(index=2, base=True), *BINDINGS[3:])}),
+    ("WIR117", {"bindings": (*BINDINGS[:4], WrappedOutput(subclass=WRAPPER, parts=(0, 1, 2)))}),  # type: ignore[arg-type]  # as above
+    ("WIR117", {"write_backs": (WriteBack(result=False, leaf=0),)}),
+    ("WIR117", {"write_backs": (WriteBack(result=1, leaf=0, kind="copy"),)}),  # type: ignore[arg-type]  # as above
+    ("WIR117", {"names": (1, 2)}),
+    ("WIR117", {"random": ("cpu",)}),
+    ("WIR117", {"parameters": ("x",)}),
+    ("WIR117", {"outputs": None}),
+    ("WIR118", {"written": (0, 2, 3, 3)}),
+    ("WIR118", {"write_backs": (WriteBack(result=1, leaf=1), WriteBack(result=1, leaf=1))}),
+    ("WIR118", {"shared": (*VALID.shared, *VALID.shared)}),
+    ("WIR112", {"same": (SameTensor(leaves=(0, 5)),)}),
+    ("WIR112", {"same": (SameTensor(leaves=(0, 4)),)}),
+    ("WIR112", {"same": (SameTensor(leaves=(1, 1)),)}),
+    ("WIR103", {"same": (SameTensor(leaves=(0, 99)),)}),
+    ("WIR103", {"shared": shared(LOW, dataclasses.replace(HIGH, leaf=-1))}),
+    ("WIR103", {"unwraps": (Unwrap(leaf=99, subclass=WRAPPER),)}),
+    ("WIR103", {"statics": (StaticInput(leaf=-1, value="sum"),)}),
+    ("WIR103", {"write_backs": (WriteBack(result=0, leaf=99),)}),
+    ("WIR105", {"write_backs": (WriteBack(result=-1, leaf=0),)}),
+    ("WIR105", {"bindings": (InputView(index=9, leaf=0), *BINDINGS[1:])}),
     ("WIR116", {"bindings": (*BINDINGS[:4], ConstantOutput(value=PROGRAM.main.params[0].value))}),
 ]
 

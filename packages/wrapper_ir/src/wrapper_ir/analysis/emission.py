@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from wrapper_ir.expr import Int
+from wrapper_ir.expr import Expr, Int
 from wrapper_ir.layout import exact_quotient, extent_bytes
 from wrapper_ir.ops import AssertLayout, Drop, Free, Op, Unpack, View
 from wrapper_ir.types import CPU, DType, MemoryKind, StorageType, TensorType
@@ -35,22 +35,16 @@ def lacks_symmetric(storage: StorageType) -> bool:
 def is_whole(view: View, storage: StorageType) -> bool:
     """Whether a view is all of a storage, so that one tensor can stand for both."""
     type = view.result.type
-    return (
-        view.offset == Int(0)
-        and isinstance(type, TensorType)
-        and type.device == storage.device
-        and extent_bytes(type) == storage.nbytes
-    )
+    return view.offset == Int(0) and type.device == storage.device and extent_bytes(type) == storage.nbytes
 
 
-def element_type(storage: StorageType, views: Iterable[View]) -> DType:
+def element_type(storage: StorageType, views: Iterable[tuple[View, Expr]]) -> DType:
     """The element type for a flat tensor in the place of a storage: its views' where they agree and it divides the
-    storage's bytes and all offsets, else bytes."""
+    storage's bytes and all offsets (with the views, from the storage's start), else bytes."""
     offsets, dtypes = [], set()
-    for view in views:
-        assert isinstance(view.result.type, TensorType)
+    for view, offset in views:
         dtypes.add(view.result.type.dtype)
-        offsets.append(view.offset)
+        offsets.append(offset)
     if len(dtypes) != 1:
         return DType.U8
     dtype = dtypes.pop()

@@ -7,7 +7,6 @@ from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Op
 from wrapper_ir.program import Program
 from wrapper_ir.schemas import ExternTag
-from wrapper_ir.types import StorageType
 
 __all__ = ["groups_of"]
 
@@ -32,7 +31,7 @@ def _group(op: Op, index: ProgramIndex) -> str:
             return op.group
         case AllocStorage():
             type = op.result.type
-            return type.space.group if isinstance(type, StorageType) and is_symmetric(type) else ""
+            return type.space.group if is_symmetric(type) else ""
         case CallExtern():
             return _argument(op, index)
         case _:

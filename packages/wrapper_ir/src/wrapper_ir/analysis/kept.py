@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wrapper_ir.expr import Int
-from wrapper_ir.ops import AllocStorage, Free, Op, ResizeStorage, SetStorage, View, ZeroMode
+from wrapper_ir.ops import AllocStorage, Free, Op, ResizeStorage, SetStorage, Slot, View, ZeroMode
 from wrapper_ir.program import Function
 from wrapper_ir.structure import operands
 from wrapper_ir.types import Device, MemoryKind, StorageType
@@ -38,8 +38,10 @@ class KeptMemory:
 
 
 def storage_users(function: Function) -> dict[Value, list[Op]]:
-    """The ops that use each storage that the function allocates, in order."""
-    found: dict[Value, list[Op]] = {op.result: [] for op in function.body if isinstance(op, AllocStorage)}
+    """The ops that use each storage that the function makes, slots too, in order."""
+    found: dict[Value, list[Op]] = {
+        op.result: [] for op in function.body if isinstance(op, AllocStorage | Slot)
+    }
     for op in function.body:
         for value in operands(op):
             if value in found:
@@ -68,7 +70,8 @@ def plan_kept(function: Function, device: Device, users: Mapping[Value, Sequence
 def _candidates(function: Function, device: Device, users: Mapping[Value, Sequence[Op]]) -> Iterator[Value]:
     """Storages of a known size on the program's device that are viewed and freed, and nothing else."""
     freed = {op.storage for op in function.body if isinstance(op, Free)}
-    for storage, ops in users.items():
+    slots = {op.result for op in function.body if isinstance(op, Slot)}
+    for storage in users:
         type = storage.type
         if (
             isinstance(type, StorageType)
@@ -77,14 +80,22 @@ def _candidates(function: Function, device: Device, users: Mapping[Value, Sequen
             and device.type in _DEVICES
             and type.space.kind is MemoryKind.DEFAULT
             and storage in freed
-            and all(isinstance(op, View | Free) for op in ops)
+            and storage not in slots
+            and _is_only_viewed(storage, users)
         ):
             yield storage
 
 
+def _is_only_viewed(storage: Value, users: Mapping[Value, Sequence[Op]]) -> bool:
+    """Whether nothing takes a storage, or a slot of it, as a whole."""
+    return all(
+        isinstance(op, View | Free) or (isinstance(op, Slot) and _is_only_viewed(op.result, users))
+        for op in users[storage]
+    )
+
+
 def _block_for(op: AllocStorage, spare: list[int], plan: KeptMemory) -> int:
     """The smallest free block that is large enough, or a new one."""
-    assert isinstance(op.result.type, StorageType)
     assert isinstance(op.result.type.nbytes, Int)
     nbytes = op.result.type.nbytes.value
     zero = op.zero is ZeroMode.ONCE

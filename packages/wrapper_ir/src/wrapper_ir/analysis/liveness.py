@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wrapper_ir.aliasing import NO_ROOTS, Aliasing, analyse_aliasing
+from wrapper_ir.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import CollectiveStart, Drop, Free, Op, Return, View, Wait
 from wrapper_ir.program import Function, Ownership
@@ -56,9 +57,15 @@ def _droppable(value: Value, aliasing: Aliasing, constants: set[Value]) -> bool:
     )
 
 
+def _held(value: Value, aliasing: Aliasing) -> Iterable[Value]:
+    """The roots that a use of `value` needs: those of slots with what they lie in."""
+    roots = aliasing.roots.get(value, NO_ROOTS)
+    return [outer for root in roots for outer in aliasing.chain(root)] if aliasing.hosts else roots
+
+
 def analyse_liveness(function: Function, index: ProgramIndex) -> Liveness:
     """Runs the analysis; linear in the number of ops. `Free` and `Drop` do not count as uses."""
-    aliasing = analyse_aliasing(function, index)
+    aliasing = index.aliasing(function)
     constants = {c.value for c in index.program.constants}
     roots = aliasing.roots
     last = dict(aliasing.ours)
@@ -81,7 +88,7 @@ def analyse_liveness(function: Function, index: ProgramIndex) -> Liveness:
         for value in used:
             if value in names:
                 names[value] = position
-            for root in roots.get(value, NO_ROOTS):
+            for root in _held(value, aliasing):
                 if root in last:
                     last[root] = position
         for value in results(op):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness, moved_roots
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import AllocPurpose, AllocStorage, CallSubgraph, Conditional, Free, Op, View, WhileLoop
+from wrapper_ir.ops import AllocStorage, CallSubgraph, Free, Op, Slot, Switch, View, WhileLoop
 from wrapper_ir.program import Function
-from wrapper_ir.structure import operands, results
+from wrapper_ir.structure import callees, operands, results
 from wrapper_ir.values import Value
 
 __all__ = ["MemoryUse", "memory_use"]
@@ -20,7 +21,7 @@ __all__ = ["MemoryUse", "memory_use"]
 class MemoryUse:
     """Bytes of one call of a function, its callees included. `allocated` is the sum over its storages, `peak` the
     most that lives at once as the program frees, `lower_bound` the most that any plan of the same order of ops has to
-    hold: what is still needed at each op, tensors of pools on their own."""
+    hold: what is still needed at each op, slots of pools on their own."""
 
     allocated: int
     peak: int
@@ -34,9 +35,9 @@ def memory_use(function: Function, index: ProgramIndex, sizes: Sizes) -> MemoryU
     calls = {
         position: _callee_use(op, index, sizes)
         for position, op in enumerate(function.body)
-        if isinstance(op, CallSubgraph | Conditional | WhileLoop)
+        if isinstance(op, CallSubgraph | Switch | WhileLoop)
     }
-    own = {root: sizes.bytes_of(root) for root, position in live.aliasing.ours.items() if position >= 0}
+    own = {root: sizes.bytes_of(root) for root, position in _allocated(live)}
     made = sum(own.values()) + sum(use.allocated for use in calls.values())
     return MemoryUse(
         allocated=made,
@@ -45,16 +46,9 @@ def memory_use(function: Function, index: ProgramIndex, sizes: Sizes) -> MemoryU
     )
 
 
-def _callee_use(op: CallSubgraph | Conditional | WhileLoop, index: ProgramIndex, sizes: Sizes) -> MemoryUse:
-    """Of a conditional, the larger branch; of a loop, one trip while the results of the one before still live."""
-    match op:
-        case CallSubgraph():
-            names: tuple[str, ...] = (op.function,)
-        case Conditional():
-            names = (op.true_fn, op.false_fn)
-        case WhileLoop():
-            names = (op.cond_fn, op.body_fn)
-    uses = [memory_use(index.functions[n], index, sizes) for n in names]
+def _callee_use(op: CallSubgraph | Switch | WhileLoop, index: ProgramIndex, sizes: Sizes) -> MemoryUse:
+    """Of a switch, the largest branch; of a loop, one trip while the results of the one before still live."""
+    uses = [memory_use(index.functions[n], index, sizes) for n in callees(op)]
     before = sum(map(sizes.bytes_of, op.results)) if isinstance(op, WhileLoop) else 0
     return MemoryUse(
         allocated=max(u.allocated for u in uses),
@@ -82,37 +76,38 @@ def _as_freed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Changes
     """Storages live from their op to their `free` (or move); donated ones give bytes back."""
     gains: Changes = {}
     losses: Changes = {}
-    for root, position in live.aliasing.ours.items():
-        if position >= 0:
-            gains[position] = gains.get(position, 0) + sizes.bytes_of(root)
+    for root, position in _allocated(live):
+        gains[position] = gains.get(position, 0) + sizes.bytes_of(root)
     for position, op in enumerate(function.body):
-        for root in (op.storage,) if isinstance(op, Free) else moved_roots(op, position, live.aliasing):
+        ended = (op.storage,) if isinstance(op, Free) else moved_roots(op, position, live.aliasing)
+        for root in ended:
+            if root in live.aliasing.hosts:
+                continue  # its bytes stay its pool's
             losses[position] = losses.get(position, 0) + sizes.bytes_of(root)
     return gains, losses
 
 
 def _as_needed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Changes, Changes]:
-    """What is planned on its own: storages, and tensors of pools; each from its first to its last use."""
-    slots, slot_of = _slots(function, live)
+    """What is planned on its own: storages, and slots of pools; each from its first to its last use."""
     # What was donated can be given back from the start on.
     first = {root: -1 for root, position in live.aliasing.ours.items() if position < 0}
     last = dict(first)
     for position, op in enumerate(function.body):
         if isinstance(op, Free):
             continue
-        used = operands(op) if not isinstance(op, AllocStorage | View) else ()
+        used = operands(op) if not isinstance(op, AllocStorage | Slot | View) else ()
         for value in (*used, *_fresh(op, position, live)):
-            for root in (slot_of[value],) if value in slot_of else live.aliasing.roots.get(value, NO_ROOTS):
+            for root in live.aliasing.roots.get(value, NO_ROOTS):
                 first.setdefault(root, position)
                 last[root] = position
     gains: Changes = {}
     losses: Changes = {}
     for root, start in first.items():
         ours = live.aliasing.ours.get(root)
-        if root not in slots and ours is None:
+        if ours is None:
             continue
         size = sizes.bytes_of(root)
-        if root in slots or (ours is not None and ours >= 0):
+        if ours >= 0:
             gains[start] = gains.get(start, 0) + size
         # The last use of what is moved is the move.
         losses[last[root]] = losses.get(last[root], 0) + size
@@ -121,22 +116,13 @@ def _as_needed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Change
 
 def _fresh(op: Op, position: int, live: Liveness) -> tuple[Value, ...]:
     """Results that come with bytes in them (an allocation's are needed from the first use on)."""
-    if isinstance(op, AllocStorage | View):
+    if isinstance(op, AllocStorage | Slot | View):
         return ()
     return tuple(v for v in results(op) if live.aliasing.ours.get(v) == position)
 
 
-def _slots(function: Function, live: Liveness) -> tuple[set[Value], dict[Value, Value]]:
-    """Tensors made directly of a pool's storage, and for each tensor of a pool, which of them it belongs to."""
-    pools: set[Value] = set()
-    slot_of: dict[Value, Value] = {}
-    for position, op in enumerate(function.body):
-        if isinstance(op, AllocStorage) and op.purpose is AllocPurpose.POOL:
-            pools.add(op.result)
-        elif isinstance(op, View) and op.source in pools:
-            slot_of[op.result] = op.result
-        else:
-            for result, source in live.aliasing.effects[position].aliases:
-                if source in slot_of:
-                    slot_of[result] = slot_of[source]
-    return set(slot_of.values()), slot_of
+def _allocated(live: Liveness) -> Iterator[tuple[Value, int]]:
+    """The roots that the function itself has memory made for, and where."""
+    for root, position in live.aliasing.ours.items():
+        if position >= 0 and root not in live.aliasing.hosts:
+            yield root, position

@@ -19,6 +19,7 @@ def tensor_places(function: Function, aliasing: Aliasing) -> dict[Value, Place]:
     """Places of all views of certain storages; other tensors are roots, or their place is not known."""
     zero = Int(0)
     places: dict[Value, Place] = {root: (root, zero) for roots in aliasing.roots.values() for root in roots}
+    places |= {value: (aliasing.roots[value][0], Int(start)) for value, start in aliasing.starts.items()}
     for op, effects in zip(function.body, aliasing.effects, strict=True):
         if isinstance(op, CollectiveStart | Wait):  # the same window of the same storage
             places |= {new: places[old] for new, old in effects.aliases if old in places}

@@ -24,7 +24,8 @@ def crossing_streams(function: Function, aliasing: Aliasing) -> Set[Value]:
     streams: dict[Value, set[int]] = {p.value: {0} for p in function.params}
     for op in queued:
         for value in (*results(op), *operands(op)):
-            for root in (value, *aliasing.roots.get(value, NO_ROOTS)):
+            held = [outer for root in aliasing.roots.get(value, NO_ROOTS) for outer in aliasing.chain(root)]
+            for root in (value, *held):
                 streams.setdefault(root, set()).add(op.stream)
     crossing = {value for value, used in streams.items() if len(used) > 1}
     named = {v for v, roots in aliasing.roots.items() if not crossing.isdisjoint(roots)}

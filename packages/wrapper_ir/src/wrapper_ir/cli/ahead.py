@@ -16,10 +16,10 @@ from wrapper_ir.runtime.kernels import kernels_by_runtime
 __all__ = ["compiled_artifact", "tuned_artifact"]
 
 
-def compiled_artifact(artifact: Artifact, candidates: bool) -> Artifact:
-    """The artifact with its kernels; what a kernel runtime raises becomes PluginError WIR905."""
+def compiled_artifact(artifact: Artifact, candidates: bool, archs: Sequence[str]) -> Artifact:
+    """The artifact with its kernels, compiled for each of `archs` (see `compile_ahead`); what a kernel runtime raises becomes PluginError WIR905."""
     with _of_runtimes("compiled"):
-        return compile_ahead(artifact, candidates=candidates)
+        return compile_ahead(artifact, candidates=candidates, archs=archs)
 
 
 def tuned_artifact(

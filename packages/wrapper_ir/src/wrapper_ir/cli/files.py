@@ -13,9 +13,9 @@ from wrapper_ir.program import Program
 __all__ = ["read_any", "read_artifact", "read_program"]
 
 
-def read_artifact(path: str) -> Artifact:
-    """The artifact in a `.wir` file; raises ArtifactError."""
-    return load(path)
+def read_artifact(path: str, public_key: str | None = None) -> Artifact:
+    """The artifact in a `.wir` file, signed with the key to `public_key` where that is given; raises ArtifactError."""
+    return load(path, public_key=public_key)
 
 
 def read_program(path: str) -> Program:
@@ -29,10 +29,10 @@ def read_any(path: str) -> Program | Artifact:
     if path == "-":
         return parse_program(sys.stdin.read())
     try:
-        data = Path(path).read_bytes()
-        if data.startswith(b"PK"):
-            return load(path)
-        text = data.decode()
+        with open(path, "rb") as file:
+            if file.read(2) == b"PK":
+                return load(path)
+        text = Path(path).read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ArtifactError("WIR702", f"cannot read {path!r}: {error}") from error
     return from_json(text) if text.lstrip().startswith("{") else parse_program(text)

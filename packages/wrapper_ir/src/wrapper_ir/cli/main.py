@@ -11,13 +11,16 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec
+from typing import TYPE_CHECKING, ParamSpec, Unpack
 
 import click
 
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.cli.files import read_any, read_artifact, read_program
 from wrapper_ir.errors import VerificationError, WirError
+
+if TYPE_CHECKING:
+    from wrapper_ir.cli.run import RunChoices
 
 __all__ = ["main"]
 
@@ -34,6 +37,18 @@ def _reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             sys.exit(2)
 
     return run
+
+
+_allow_operator = click.option(
+    "--allow-operator",
+    "operators",
+    multiple=True,
+    metavar="NAME",
+    help="An operator that may reach files or code of the process, such as aten::from_file; repeatable.",
+)
+_public_key = click.option(
+    "--public-key", metavar="PEM", help="Refuse a file that is not signed with the key to this one."
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, help=__doc__)
@@ -62,12 +77,16 @@ def print_command(file: str, as_json: bool, kernels: bool, head: int) -> None:
 
 @main.command()
 @click.argument("file")
+@_public_key
 @_reports_errors
-def verify(file: str) -> None:
-    """Check a program, and the signature of an artifact; prints every finding, exit status 1 if there is one."""
+def verify(file: str, public_key: str | None) -> None:
+    """Check a program, and the calling convention of an artifact; prints every finding, exit status 1 if there is one.
+    With --public-key, check who signed the file first. Says how many bounds are left to check at run time, which
+    `wir opt --pass insert-checks` shows."""
     from wrapper_ir import verify as check
+    from wrapper_ir.passes.insert_checks import missing_checks
 
-    found = read_any(file)
+    found = read_any(file) if public_key is None else read_artifact(file, public_key)
     program = found.program if isinstance(found, Artifact) else found
     try:
         check(found)
@@ -76,7 +95,11 @@ def verify(file: str) -> None:
             click.echo(str(diagnostic))
         click.echo(f"{len(error.diagnostics)} finding(s)")
         sys.exit(1)
-    click.echo(f"ok: {sum(len(f.body) for f in program.functions)} ops")
+    if public_key is not None:
+        click.echo(f"signed with the key to {public_key}")
+    open_bounds = len(missing_checks(program))
+    left = f", {open_bounds} check(s) at run time" if open_bounds else ""
+    click.echo(f"ok: {sum(len(f.body) for f in program.functions)} ops{left}")
 
 
 @main.command()
@@ -141,17 +164,34 @@ def opt(file: str, passes: tuple[str, ...], output: str, list_passes: bool) -> N
 
 @main.command()
 @click.argument("file")
+@click.option("--key", required=True, metavar="PEM", help="A private Ed25519 key, as openssl writes it.")
+@click.option("-o", "--output", help="The .wir file to write (default: in its place).")
+@click.option("--password", is_flag=True, help="Ask for the key's password.")
+@_reports_errors
+def sign(file: str, key: str, output: str | None, password: bool) -> None:
+    """Sign an artifact with a key of your own; `wir verify FILE --public-key PEM` checks it."""
+    from wrapper_ir import sign as write_signed
+
+    asked: str | None = click.prompt("Password", hide_input=True) if password else None
+    write_signed(file, key, output, password=None if asked is None else asked.encode())
+    click.echo(f"{output or file}: signed")
+
+
+@main.command()
+@click.argument("file")
 @click.option("--to", "target", required=True, metavar="NAME", help="An installed emitter, such as `python`.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder for the files.")
+@_allow_operator
+@_public_key
 @_reports_errors
-def emit(file: str, target: str, output: Path) -> None:
+def emit(file: str, target: str, output: Path, operators: tuple[str, ...], public_key: str | None) -> None:
     """Emit a program to files with an installed emitter."""
     from wrapper_ir import verify as check
-    from wrapper_ir.registry import emitter
+    from wrapper_ir.cli.run import checked_emitter
 
-    artifact = read_artifact(file)
+    artifact = read_artifact(file, public_key)
     check(artifact)
-    for path in emitter(target).write(artifact, output):
+    for path in checked_emitter(target, artifact, operators).write(artifact, output):
         click.echo(str(path))
 
 
@@ -159,18 +199,27 @@ def emit(file: str, target: str, output: Path) -> None:
 @click.argument("file")
 @click.option("-o", "--output", required=True, help="The .wir file to write; may be the same.")
 @click.option("--candidates", is_flag=True, help="With every candidate config, for tuning later.")
+@click.option(
+    "--arch",
+    "archs",
+    multiple=True,
+    metavar="ARCH",
+    help="Instead of the target's, such as sm_80; repeatable.",
+)
+@_public_key
 @_reports_errors
-def compile_command(file: str, output: str, candidates: bool) -> None:
+def compile_command(
+    file: str, output: str, candidates: bool, archs: tuple[str, ...], public_key: str | None
+) -> None:
     """Compile the kernels of an artifact for its target, which need not be here, and keep them in it."""
     from wrapper_ir import save
     from wrapper_ir.cli.ahead import compiled_artifact
 
-    artifact = compiled_artifact(read_artifact(file), candidates)
+    artifact = compiled_artifact(read_artifact(file, public_key), candidates, archs)
     save(artifact, output)
-    size = sum({binary.key: len(binary.data) for binary in artifact.binaries}.values())
-    click.echo(
-        f"{output}: {len(artifact.binaries)} kernel(s) for {artifact.program.target.arch}, {size} bytes"
-    )
+    size = sum({binary.key: len(binary.image) for binary in artifact.binaries}.values())
+    shown = ", ".join(archs or [artifact.program.target.arch])
+    click.echo(f"{output}: {len(artifact.binaries)} kernel(s) for {shown}, {size} bytes")
 
 
 @main.command()
@@ -197,14 +246,16 @@ def capture(model: str, output: str, name: str) -> None:
 @click.option("--machine", default="torch", help="The interpreter's machine.")
 @click.option("--repeat", default=1, help="Calls to make.")
 @click.option("--seed", default=0, help="Seed of the random inputs.")
+@_allow_operator
 @click.option("--hint", "hints", multiple=True, metavar="SYMBOL=N", help="Value of a symbol for input sizes.")
+@_public_key
 @_reports_errors
-def run(file: str, engine: str, machine: str, repeat: int, seed: int, hints: tuple[str, ...]) -> None:
+def run(file: str, hints: tuple[str, ...], public_key: str | None, **choices: Unpack[RunChoices]) -> None:
     """Run a program on random inputs made from its signature, and summarise the results."""
     from wrapper_ir.cli.run import run_artifact
 
-    artifact = read_artifact(file)
-    for line in run_artifact(artifact, engine, machine, repeat, seed, dict(_hint(h) for h in hints)):
+    artifact = read_artifact(file, public_key)
+    for line in run_artifact(artifact, dict(_hint(h) for h in hints), choices):
         click.echo(line)
 
 
@@ -221,16 +272,23 @@ def run(file: str, engine: str, machine: str, repeat: int, seed: int, hints: tup
 @click.option("--replay", is_flag=True, help="Measure nothing: choose by records alone, without a device.")
 @click.option("--machine", default="torch", help="The machine that measurements run on.")
 @click.option("--hint", "hints", multiple=True, metavar="SYMBOL=N", help="Value of a symbol for sizes.")
+@_public_key
 @_reports_errors
 def tune(
-    file: str, output: str, records: tuple[str, ...], replay: bool, machine: str, hints: tuple[str, ...]
+    file: str,
+    output: str,
+    records: tuple[str, ...],
+    replay: bool,
+    machine: str,
+    hints: tuple[str, ...],
+    public_key: str | None,
 ) -> None:
     """Choose the configs and kernels that a program leaves open, and write the choices and all times into it."""
     from wrapper_ir import save
     from wrapper_ir import verify as check
     from wrapper_ir.cli.ahead import tuned_artifact
 
-    artifact = read_artifact(file)
+    artifact = read_artifact(file, public_key)
     given = dict(_hint(h) for h in hints)
     tuned = tuned_artifact(artifact, None if replay else machine, [read_artifact(r) for r in records], given)
     check(tuned)

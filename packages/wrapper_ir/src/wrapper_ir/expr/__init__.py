@@ -1,6 +1,7 @@
 """Symbolic sizes: small frozen interned nodes with their own parser, printers and range analysis.
 
-`build` and `logic` make expressions, `nodes` defines them. sympy is used by `sympy_bridge` alone, which is
+A node is a leaf, or an `Operator` applied to operands; `operators` has a row for each. `build` and `logic` make
+expressions. sympy is used by `sympy_bridge` alone, which is
 imported by whoever needs it.
 """
 
@@ -22,17 +23,17 @@ from wrapper_ir.expr.build import (
     where,
 )
 from wrapper_ir.expr.cpp import CPP_HELPERS, to_cpp
-from wrapper_ir.expr.evaluate import Number, compile_python, evaluate
+from wrapper_ir.expr.evaluate import compile_python, evaluate
 from wrapper_ir.expr.interval import Bound, Interval
+from wrapper_ir.expr.leaves import Atom, Bool, Float, Int, Item, OffsetOf, SizeOf, StrideOf, Sym
 from wrapper_ir.expr.logic import (
     and_,
-    convert,
+    apply,
     eq,
     ge,
     gt,
     le,
     lt,
-    math_fn,
     ne,
     not_,
     or_,
@@ -40,38 +41,10 @@ from wrapper_ir.expr.logic import (
     to_float,
     to_int,
 )
-from wrapper_ir.expr.nodes import (
-    NODE_TYPES,
-    Add,
-    And,
-    Bool,
-    CeilDiv,
-    Cmp,
-    CmpOp,
-    Convert,
-    ConvertOp,
-    Float,
-    FloorDiv,
-    Int,
-    Item,
-    MathFn,
-    MathOp,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Node,
-    Not,
-    OffsetOf,
-    Or,
-    Pow,
-    SizeOf,
-    StrideOf,
-    Sym,
-    TrueDiv,
-    Where,
-)
+from wrapper_ir.expr.nodes import NODE_TYPES, Node
 from wrapper_ir.expr.normal import Monomial, Poly, expand
+from wrapper_ir.expr.operator_row import Apply, Level, Number, Operator, Operators, Spelling
+from wrapper_ir.expr.operators import OPERATORS
 from wrapper_ir.expr.parse import ExprParser, parse_expr
 from wrapper_ir.expr.python import LeafName, to_python
 from wrapper_ir.expr.ranges import bounds, prove_eq, prove_le, prove_nonneg
@@ -82,54 +55,42 @@ from wrapper_ir.expr.tokens import Token, TokenStream
 __all__ = [
     "CPP_HELPERS",
     "NODE_TYPES",
-    "Add",
-    "And",
+    "OPERATORS",
+    "Apply",
+    "Atom",
     "Bool",
     "Bound",
-    "CeilDiv",
-    "Cmp",
-    "CmpOp",
-    "Convert",
-    "ConvertOp",
     "Expr",
     "ExprLike",
     "ExprParser",
     "Float",
-    "FloorDiv",
     "Int",
     "Interval",
     "Item",
     "LeafName",
-    "MathFn",
-    "MathOp",
-    "Max",
-    "Min",
-    "Mod",
+    "Level",
     "Monomial",
-    "Mul",
     "Node",
-    "Not",
     "Number",
     "OffsetOf",
-    "Or",
+    "Operator",
+    "Operators",
     "Poly",
-    "Pow",
     "SizeOf",
+    "Spelling",
     "StrideOf",
     "Sym",
     "SymKind",
     "Token",
     "TokenStream",
-    "TrueDiv",
-    "Where",
     "add",
     "and_",
+    "apply",
     "as_expr",
     "as_int",
     "bounds",
     "ceildiv",
     "compile_python",
-    "convert",
     "eq",
     "evaluate",
     "expand",
@@ -139,7 +100,6 @@ __all__ = [
     "le",
     "lt",
     "map_atoms",
-    "math_fn",
     "max_",
     "min_",
     "mod",

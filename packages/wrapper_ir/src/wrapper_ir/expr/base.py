@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
+    from wrapper_ir.expr.operator_row import Operator
     from wrapper_ir.values import Value
 
 __all__ = ["Expr", "ExprLike", "SymKind", "intern"]
@@ -38,6 +39,11 @@ class Expr:
     __slots__ = ("__weakref__", "_free", "_hash", "_key", "_kind", "_order", "_values")
     __match_args__: tuple[str, ...] = ()
 
+    op: Operator | None = None
+    """The operator; None for a constant, a symbol and an atom."""
+    args: tuple[Expr, ...] = ()
+    """Operands, left to right."""
+
     _key: tuple[object, ...]
     _hash: int
     _kind: SymKind | None
@@ -59,16 +65,16 @@ class Expr:
         raise NotImplementedError
 
     @property
-    def children(self) -> tuple[Expr, ...]:
-        """Direct operands, left to right."""
-        return ()
+    def constant(self) -> int | float | bool | None:
+        """The number that a constant is; None for every other node."""
+        return None
 
     @property
     def free_symbols(self) -> frozenset[str]:
         """Names of all symbols in the expression."""
         free = self._free
         if free is None:
-            free = _union(child.free_symbols for child in self.children)
+            free = _union(child.free_symbols for child in self.args)
             _set(self, "_free", free)
         return free
 
@@ -77,7 +83,7 @@ class Expr:
         """All values that atoms of the expression look at."""
         values = self._values
         if values is None:
-            values = frozenset().union(*(child.free_values for child in self.children))
+            values = frozenset().union(*(child.free_values for child in self.args))
             _set(self, "_values", values)
         return values
 
@@ -180,10 +186,10 @@ _E = TypeVar("_E", bound=Expr)
 
 
 def intern(cls: type[_E], key: tuple[object, ...], fields: tuple[object, ...]) -> _E:
-    """The node of `cls` with `fields`; `key` identifies it (class first, everything hashable)."""
+    """The node of `cls` with `fields`; `key` identifies it (class or operator first, everything hashable)."""
     found = _TABLE.get(key)
     if found is not None:
-        return cast(_E, found)  # the key starts with the class
+        return cast(_E, found)  # no two classes share a key
     node = object.__new__(cls)
     for name, field in zip(cls.__match_args__, fields, strict=True):
         _set(node, name, field)
@@ -193,7 +199,7 @@ def intern(cls: type[_E], key: tuple[object, ...], fields: tuple[object, ...]) -
     _set(node, "_free", None)
     _set(node, "_values", None)
     _set(node, "_order", None)
-    return cast(_E, _TABLE.setdefault(key, node))  # the key starts with the class
+    return cast(_E, _TABLE.setdefault(key, node))  # no two classes share a key
 
 
 def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:

@@ -12,22 +12,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr.arithmetic import power
 from wrapper_ir.expr.base import Expr, ExprLike, SymKind
-from wrapper_ir.expr.nodes import (
-    Add,
-    Bool,
-    CeilDiv,
-    Float,
-    FloorDiv,
-    Int,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Pow,
-    TrueDiv,
-    Where,
-)
+from wrapper_ir.expr.leaves import Bool, Float, Int
+from wrapper_ir.expr.operator_row import Operator
+from wrapper_ir.expr.operators import ADD, CEILDIV, FLOORDIV, MAX, MIN, MOD, MUL, POW, TRUEDIV, WHERE
 from wrapper_ir.expr.order import factor_key, term_key
 
 __all__ = [
@@ -47,8 +36,8 @@ __all__ = [
     "where",
 ]
 
-_MAX_POWER_BITS = 4096
 _MAX_FACTORS = 4
+_MAX_DEGREE = 256
 _CACHED = 4096
 
 
@@ -86,7 +75,7 @@ def add(*operands: ExprLike) -> Expr:
 @lru_cache(maxsize=_CACHED)
 def _add(args: tuple[Expr, ...]) -> Expr:
     if any(arg.kind is SymKind.FLOAT for arg in args):
-        return _fold_floats(Add, list(args))
+        return _fold_floats(ADD, list(args))
     terms: dict[tuple[Expr, ...], int] = {}
     for arg in args:
         _collect(arg, 1, terms)
@@ -115,11 +104,11 @@ def mul(*operands: ExprLike) -> Expr:
 @lru_cache(maxsize=_CACHED)
 def _mul(args: tuple[Expr, ...]) -> Expr:
     if any(arg.kind is SymKind.FLOAT for arg in args):
-        return _fold_floats(Mul, [arg for arg in args if arg != Int(1)] or [Int(1)])
+        return _fold_floats(MUL, [arg for arg in args if arg != Int(1)] or [Int(1)])
     coefficient, factors = _factors_of(args)
     if coefficient == 0:
         return Int(0)
-    if len(factors) == 1 and isinstance(factors[0], Add):
+    if len(factors) == 1 and factors[0].op is ADD:
         terms: dict[tuple[Expr, ...], int] = {}
         _collect(factors[0], coefficient, terms)
         return _sum_of(terms)
@@ -127,14 +116,21 @@ def _mul(args: tuple[Expr, ...]) -> Expr:
     return _term(coefficient, tuple(factors))
 
 
+@lru_cache(maxsize=_CACHED)
+def _degree(e: Expr) -> int:
+    """Number of factors of a product when flattened, which nested powers double at each level."""
+    return sum([_degree(arg) for arg in e.args]) if e.op is MUL else 1
+
+
 def _factors_of(args: Iterable[Expr]) -> tuple[int, list[Expr]]:
     """The constant part of an int product and its other factors, nested products flattened."""
     coefficient = 1
     factors: list[Expr] = []
     for arg in args:
-        if isinstance(arg, Int | Bool):
-            coefficient *= arg.value
-        elif isinstance(arg, Mul):
+        value = arg.constant
+        if value is not None:
+            coefficient *= int(value)
+        elif arg.op is MUL and _degree(arg) <= _MAX_DEGREE:
             inner, more = _factors_of(arg.args)
             coefficient *= inner
             factors += more
@@ -145,12 +141,12 @@ def _factors_of(args: Iterable[Expr]) -> tuple[int, list[Expr]]:
 
 def _collect(e: Expr, scale: int, terms: dict[tuple[Expr, ...], int]) -> None:
     """Add `scale * e` to `terms`, which maps sorted factors to their coefficient; () is the constant."""
-    if isinstance(e, Add):
+    if e.op is ADD:
         for arg in e.args:
             _collect(arg, scale, terms)
         return
     coefficient, factors = _factors_of((e,))
-    if len(factors) == 1 and isinstance(factors[0], Add):
+    if len(factors) == 1 and factors[0].op is ADD:
         _collect(factors[0], scale * coefficient, terms)
         return
     factors.sort(key=factor_key)
@@ -164,35 +160,35 @@ def _sum_of(terms: dict[tuple[Expr, ...], int]) -> Expr:
     args = [_term(terms[key], key) for key in order]
     if constant or not args:
         args.append(Int(constant))
-    return args[0] if len(args) == 1 else Add(tuple(args))
+    return args[0] if len(args) == 1 else ADD(*args)
 
 
 def _term(coefficient: int, factors: tuple[Expr, ...]) -> Expr:
     if not factors:
         return Int(coefficient)
     if coefficient != 1:
-        return Mul((Int(coefficient), *factors))
+        return MUL(Int(coefficient), *factors)
     if len(factors) > 1:
-        return Mul(factors)
+        return MUL(*factors)
     # A lone bool counts as a number here, so it has to be converted, not passed on as it is.
-    return factors[0] if factors[0].kind is not SymKind.BOOL else Mul((Int(1), factors[0]))
+    return factors[0] if factors[0].kind is not SymKind.BOOL else MUL(Int(1), factors[0])
 
 
-def _fold_floats(cls: type[Add] | type[Mul], args: list[Expr]) -> Expr:
+def _fold_floats(op: Operator, args: list[Expr]) -> Expr:
     """A float sum or product, left to right as given; constants at the front are folded."""
     while (
         len(args) > 1 and (left := _number(args[0])) is not None and (right := _number(args[1])) is not None
     ):
         try:
-            folded = left + right if cls is Add else left * right
+            folded = left + right if op is ADD else left * right
         except OverflowError:
             break
         args[:2] = [as_expr(folded)]
-    return args[0] if len(args) == 1 else cls(tuple(args))
+    return args[0] if len(args) == 1 else op(*args)
 
 
 def _number(e: Expr) -> int | float | None:
-    return e.value if isinstance(e, Int | Float) else None
+    return None if type(e) is Bool else e.constant
 
 
 def _is_int(*args: Expr) -> bool:
@@ -229,22 +225,30 @@ def floordiv(lhs: ExprLike, rhs: ExprLike) -> Expr:
 
 @lru_cache(maxsize=_CACHED)
 def _floordiv(a: Expr, b: Expr) -> Expr:
-    if not isinstance(b, Int) or b.value == 0 or not _is_int(a):
-        return FloorDiv(a, b)
+    if type(b) is not Int or b.value == 0 or not _is_int(a):
+        return FLOORDIV(a, b)
     divisor = b.value
-    if isinstance(a, Int):
+    if type(a) is Int:
         return Int(a.value // divisor)
     if divisor < 0:
-        return a * -1 if divisor == -1 else FloorDiv(a, b)
+        return a * -1 if divisor == -1 else FLOORDIV(a, b)
     whole, rest = _divide_terms(a, divisor)
-    if isinstance(rest, Int):
+    if type(rest) is Int:
         return add(whole, floordiv(rest, b))
     reduced, smaller = _cancel(rest, divisor, up=False)
     if smaller != divisor:
         return add(whole, floordiv(reduced, smaller))
-    if isinstance(rest, FloorDiv) and isinstance(rest.rhs, Int) and rest.rhs.value > 0:
-        return add(whole, floordiv(rest.lhs, rest.rhs.value * divisor))
-    return add(whole, FloorDiv(rest, Int(divisor)))
+    if (nested := _by_number(rest, FLOORDIV)) is not None:
+        return add(whole, floordiv(nested[0], nested[1] * divisor))
+    return add(whole, FLOORDIV(rest, Int(divisor)))
+
+
+def _by_number(e: Expr, op: Operator) -> tuple[Expr, int] | None:
+    """The operands of a division by a positive number."""
+    if e.op is not op:
+        return None
+    lhs, rhs = e.args
+    return (lhs, rhs.value) if type(rhs) is Int and rhs.value > 0 else None
 
 
 def ceildiv(lhs: ExprLike, rhs: ExprLike) -> Expr:
@@ -254,22 +258,22 @@ def ceildiv(lhs: ExprLike, rhs: ExprLike) -> Expr:
 
 @lru_cache(maxsize=_CACHED)
 def _ceildiv(a: Expr, b: Expr) -> Expr:
-    if not isinstance(b, Int) or b.value == 0 or not _is_int(a):
-        return CeilDiv(a, b)
+    if type(b) is not Int or b.value == 0 or not _is_int(a):
+        return CEILDIV(a, b)
     divisor = b.value
-    if isinstance(a, Int):
+    if type(a) is Int:
         return Int(-(-a.value // divisor))
     if divisor < 0:
-        return a * -1 if divisor == -1 else CeilDiv(a, b)
+        return a * -1 if divisor == -1 else CEILDIV(a, b)
     whole, rest = _divide_terms(a, divisor)
-    if isinstance(rest, Int):
+    if type(rest) is Int:
         return add(whole, ceildiv(rest, b))
     reduced, smaller = _cancel(rest, divisor, up=True)
     if smaller != divisor:
         return add(whole, ceildiv(reduced, smaller))
-    if isinstance(rest, CeilDiv) and isinstance(rest.rhs, Int) and rest.rhs.value > 0:
-        return add(whole, ceildiv(rest.lhs, rest.rhs.value * divisor))
-    return add(whole, CeilDiv(rest, Int(divisor)))
+    if (nested := _by_number(rest, CEILDIV)) is not None:
+        return add(whole, ceildiv(nested[0], nested[1] * divisor))
+    return add(whole, CEILDIV(rest, Int(divisor)))
 
 
 def mod(lhs: ExprLike, rhs: ExprLike) -> Expr:
@@ -279,56 +283,56 @@ def mod(lhs: ExprLike, rhs: ExprLike) -> Expr:
 
 @lru_cache(maxsize=_CACHED)
 def _mod(a: Expr, b: Expr) -> Expr:
-    if not isinstance(b, Int) or b.value == 0 or not _is_int(a):
-        return Mod(a, b)
-    if isinstance(a, Int):
+    if type(b) is not Int or b.value == 0 or not _is_int(a):
+        return MOD(a, b)
+    if type(a) is Int:
         return Int(a.value % b.value)
     rest = _divide_terms(a, b.value)[1]
-    if isinstance(rest, Int):
+    if type(rest) is Int:
         return Int(rest.value % b.value)
-    if isinstance(rest, Mod) and isinstance(rest.rhs, Int) and rest.rhs.value % b.value == 0:
-        return mod(rest.lhs, b)
-    return Mod(rest, b)
+    if (nested := _by_number(rest, MOD)) is not None and nested[1] % b.value == 0:
+        return mod(nested[0], b)
+    return MOD(rest, b)
 
 
 def min_(*operands: ExprLike) -> Expr:
     """The least of at least one operand."""
-    return _extremum(Min, operands)
+    return _extremum(MIN, operands)
 
 
 def max_(*operands: ExprLike) -> Expr:
     """The greatest of at least one operand."""
-    return _extremum(Max, operands)
+    return _extremum(MAX, operands)
 
 
-def _extremum(cls: type[Min] | type[Max], operands: tuple[ExprLike, ...]) -> Expr:
+def _extremum(op: Operator, operands: tuple[ExprLike, ...]) -> Expr:
     args = [as_expr(operand) for operand in operands]
     if not args:
-        raise ExpressionError("WIR401", f"{cls.__name__} needs an operand")
+        raise ExpressionError("WIR401", f"{op.name} needs an operand")
     if len(args) == 1:
         return args[0]
     if not _is_int(*args):
-        return cls(tuple(args))
+        return op(*args)
     constants: list[int] = []
     rest: dict[Expr, None] = {}
     for arg in args:
-        for item in arg.args if isinstance(arg, cls) else (arg,):
-            if isinstance(item, Int):
+        for item in arg.args if arg.op is op else (arg,):
+            if type(item) is Int:
                 constants.append(item.value)
             else:
                 rest[item] = None
     ordered = sorted(rest, key=factor_key)
     if constants:
-        ordered.append(Int(min(constants) if cls is Min else max(constants)))
-    return ordered[0] if len(ordered) == 1 else cls(tuple(ordered))
+        ordered.append(Int(min(constants) if op is MIN else max(constants)))
+    return ordered[0] if len(ordered) == 1 else op(*ordered)
 
 
 def where(cond: ExprLike, lhs: ExprLike, rhs: ExprLike) -> Expr:
     """`lhs` if `cond` else `rhs`."""
     c, a, b = as_expr(cond), as_expr(lhs), as_expr(rhs)
-    if isinstance(c, Bool) and a.kind is b.kind:
+    if type(c) is Bool and a.kind is b.kind:
         return a if c.value else b
-    return a if a == b else Where(c, a, b)
+    return a if a == b else WHERE(c, a, b)
 
 
 def truediv(lhs: ExprLike, rhs: ExprLike) -> Expr:
@@ -339,25 +343,26 @@ def truediv(lhs: ExprLike, rhs: ExprLike) -> Expr:
         try:
             return Float(left / right)
         except OverflowError:
-            return TrueDiv(a, b)
-    return TrueDiv(a, b)
+            return TRUEDIV(a, b)
+    return TRUEDIV(a, b)
 
 
 def pow_(base: ExprLike, exp: ExprLike) -> Expr:
     """The power; int powers need an exponent >= 0. Small ones are products, the one spelling of `x*x`."""
     a, b = as_expr(base), as_expr(exp)
-    if a.kind is SymKind.INT and isinstance(b, Int):
+    if a.kind is SymKind.INT and type(b) is Int:
         if b.value == 0:
             return Int(1)
         if b.value == 1:
             return a
-        if not isinstance(a, Int) and 1 < b.value <= _MAX_FACTORS:
+        if type(a) is not Int and 1 < b.value <= _MAX_FACTORS:
             return mul(*[a] * b.value)
-        if isinstance(a, Int) and b.value > 1 and a.value.bit_length() * b.value <= _MAX_POWER_BITS:
-            return Int(a.value**b.value)
-    if isinstance(a, Float) and isinstance(b, Float | Int) and a.value > 0:
+    left, right = a.constant, b.constant
+    if type(left) is bool or type(right) is bool or left is None or right is None:
+        return POW(a, b)
+    if (type(left) is float and left > 0) or (type(left) is int and type(right) is int):
         try:
-            return Float(a.value**b.value)
-        except OverflowError:
-            return Pow(a, b)
-    return Pow(a, b)
+            return as_expr(power(left, right))
+        except (ExpressionError, OverflowError):
+            return POW(a, b)
+    return POW(a, b)

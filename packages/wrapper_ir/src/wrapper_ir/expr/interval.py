@@ -8,13 +8,19 @@ from dataclasses import dataclass
 from itertools import product
 
 from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr.arithmetic import power
 
-__all__ = ["EVERYTHING", "Bound", "Interval"]
+__all__ = ["EVERYTHING", "FALSE", "TRUE", "TRUTH", "Bound", "Interval"]
 
 Bound = int | float | None
 """An end of an interval; None is unbounded."""
 
-_MAX_BITS = 4096
+
+_MAX_BITS = 256
+
+
+def _is_long(end: float) -> bool:
+    return type(end) is int and end.bit_length() > _MAX_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,11 @@ class Interval:
             object.__setattr__(self, "lo", None)
         if self.hi == math.inf:
             object.__setattr__(self, "hi", None)
+        # Numbers that long are of no use as bounds, and only get longer.
+        if self.lo is not None and _is_long(self.lo):
+            object.__setattr__(self, "lo", None if self.lo < 0 else 1 << (_MAX_BITS - 1))
+        if self.hi is not None and _is_long(self.hi):
+            object.__setattr__(self, "hi", None if self.hi > 0 else -(1 << (_MAX_BITS - 1)))
         if self.lo is not None and self.hi is not None and not self.lo <= self.hi:
             raise ExpressionError("WIR405", f"interval from {self.lo} to {self.hi} is empty")
 
@@ -116,7 +127,7 @@ class Interval:
         least = other.lo if other.lo is not None and other.lo >= 0 else 0
         lo = _power(self.lo, least) if self.lo >= 1 else 0
         hi = None if self.hi is None or other.hi is None else _power(max(self.hi, 1), max(other.hi, 0))
-        return Interval(0 if lo is None else lo, hi)
+        return Interval(1 << (_MAX_BITS - 1) if lo is None else lo, hi)
 
     def apply(self, function: Callable[[int | float], int | float]) -> Interval:
         """Image under a function that never decreases."""
@@ -134,7 +145,10 @@ class Interval:
 
 
 EVERYTHING = Interval()
-_ZERO = Interval(0, 0)
+TRUTH = Interval(0, 1)
+TRUE = Interval(1, 1)
+FALSE = Interval(0, 0)
+_ZERO = FALSE
 
 # While corners are compared, an end is (sign of infinity, number): infinities have number 0.
 _End = tuple[int, int | float]
@@ -190,9 +204,9 @@ def _unite(parts: list[Interval]) -> Interval:
     return result
 
 
-def _power(base: int | float, exp: int | float) -> int | None:
+def _power(base: float, exp: float) -> float | None:
     """None where the number would be too long to be a useful bound."""
-    if int(base).bit_length() * exp > _MAX_BITS:
+    try:
+        return power(int(base), int(exp))
+    except ExpressionError:
         return None
-    power: int = int(base) ** int(exp)
-    return power

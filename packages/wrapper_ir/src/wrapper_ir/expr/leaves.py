@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr.arithmetic import MAX_BITS
 from wrapper_ir.expr.base import Expr, SymKind, intern
 from wrapper_ir.expr.operators import RESERVED_NAMES
 
 if TYPE_CHECKING:
     from wrapper_ir.values import Value
 
-__all__ = ["Bool", "Float", "Int", "Item", "OffsetOf", "SizeOf", "StrideOf", "Sym"]
+__all__ = ["Atom", "Bool", "Float", "Int", "Item", "OffsetOf", "SizeOf", "StrideOf", "Sym"]
 
 _SMALL_LIMIT = 4096
 _SMALL_INTS: dict[int, Int] = {}  # keeps the few common constants alive; bounded, so it cannot leak
 
 
 class Int(Expr):
-    """An integer constant of any size. Text: `-3`."""
+    """An integer constant of at most 4096 bits (WIR408). Text: `-3`."""
 
     __slots__ = ("value",)
     __match_args__ = ("value",)
@@ -29,6 +30,8 @@ class Int(Expr):
         if small is not None:
             return small
         value = int(value)
+        if value.bit_length() > MAX_BITS:
+            raise ExpressionError("WIR408", f"an int constant has more than {MAX_BITS} bits")
         node = intern(Int, (Int, value), (value,))
         if -_SMALL_LIMIT <= value <= _SMALL_LIMIT:
             _SMALL_INTS[value] = node
@@ -37,6 +40,10 @@ class Int(Expr):
     @property
     def kind(self) -> SymKind:
         return SymKind.INT
+
+    @property
+    def constant(self) -> int:
+        return self.value
 
 
 class Float(Expr):
@@ -54,6 +61,10 @@ class Float(Expr):
     def kind(self) -> SymKind:
         return SymKind.FLOAT
 
+    @property
+    def constant(self) -> float:
+        return self.value
+
 
 class Bool(Expr):
     """A truth constant. Text: `true`, `false`."""
@@ -69,6 +80,10 @@ class Bool(Expr):
     @property
     def kind(self) -> SymKind:
         return SymKind.BOOL
+
+    @property
+    def constant(self) -> bool:
+        return self.value
 
 
 class Sym(Expr):
@@ -93,7 +108,9 @@ class Sym(Expr):
         return frozenset((self.name,))
 
 
-class _Atom(Expr):
+class Atom(Expr):
+    """What an expression reads from a value when the program runs."""
+
     __slots__ = ("value",)
     __match_args__ = ("value",)
     value: Value
@@ -107,7 +124,7 @@ class _Atom(Expr):
         return SymKind.INT
 
 
-class _DimAtom(_Atom):
+class _DimAtom(Atom):
     __slots__ = ("dim",)
     __match_args__ = ("value", "dim")
     dim: int
@@ -116,7 +133,7 @@ class _DimAtom(_Atom):
         return intern(cls, (cls, value, dim), (value, dim))
 
 
-class _ValueAtom(_Atom):
+class _ValueAtom(Atom):
     __slots__ = ()
 
     def __new__(cls, value: Value) -> Self:

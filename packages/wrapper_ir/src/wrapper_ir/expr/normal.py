@@ -12,8 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from wrapper_ir.expr import operators as ops
+from wrapper_ir.expr.arithmetic import MAX_BITS
 from wrapper_ir.expr.base import Expr, SymKind
-from wrapper_ir.expr.nodes import Add, Bool, CeilDiv, FloorDiv, Int, Max, Min, Mod, Mul, Pow
+from wrapper_ir.expr.leaves import Bool, Int
+from wrapper_ir.expr.operator_row import Apply
+from wrapper_ir.expr.operators import ADD, FLOORDIV, MAX, MIN, MUL
 from wrapper_ir.expr.order import factor_key, term_key
 from wrapper_ir.expr.rewrite import rebuild
 
@@ -24,6 +28,8 @@ Monomial = tuple[Expr, ...]
 
 _MAX_TERMS = 256
 _MAX_EXPONENT = 8
+_MAX_DEGREE = 16
+_MAX_BITS = MAX_BITS // 2  # sums add a few
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,7 @@ class Poly:
         parts = [_term(self.terms[m], m) for m in order]
         if self.constant or not parts:
             parts.append(Int(self.constant))
-        return parts[0] if len(parts) == 1 else Add(tuple(parts))
+        return parts[0] if len(parts) == 1 else ADD(*parts)
 
 
 def expand(e: Expr) -> Poly:
@@ -56,23 +62,23 @@ def _expand(e: Expr) -> Poly:
     match e:
         case Int(value) | Bool(value):
             return _poly({(): int(value)})
-        case _ if e.kind is SymKind.FLOAT or not e.children:
+        case _ if e.kind is SymKind.FLOAT or not e.args:
             return _poly({(e,): 1})
-        case Add(args):
+        case Apply(ops.ADD, args):
             return add_polys(_expand(arg) for arg in args)
-        case Mul(args):
+        case Apply(ops.MUL, args):
             return _product([_expand(arg) for arg in args])
-        case Pow(base, Int(exp)) if 0 <= exp <= _MAX_EXPONENT:
+        case Apply(ops.POW, (base, Int(exp))) if 0 <= exp <= _MAX_EXPONENT:
             return _product([_expand(base)] * exp)
-        case FloorDiv(lhs, rhs):
+        case Apply(ops.FLOORDIV, (lhs, rhs)):
             return _floordiv(_expand(lhs), _expand(rhs))
-        case CeilDiv(lhs, rhs):
+        case Apply(ops.CEILDIV, (lhs, rhs)):
             return _ceildiv(_expand(lhs), _expand(rhs))
-        case Mod(lhs, rhs):
+        case Apply(ops.MOD, (lhs, rhs)):
             a, b = _expand(lhs), _expand(rhs)
             return add_polys((a, scale_poly(_product([b, _floordiv(a, b)]), -1)))
         case _:
-            return _factor(rebuild(e, tuple(map(_operand, e.children))))
+            return _factor(rebuild(e, tuple(map(_operand, e.args))))
 
 
 def _operand(e: Expr) -> Expr:
@@ -81,9 +87,9 @@ def _operand(e: Expr) -> Expr:
 
 def _factor(e: Expr) -> Poly:
     """A node that the smart constructors have just made: a factor unless they simplified it away."""
-    if isinstance(e, Min | Max):
-        return _poly({(type(e)(tuple(sorted(e.args, key=factor_key))),): 1})
-    if isinstance(e, Int | Bool | Add | Mul):
+    if e.op is MIN or e.op is MAX:
+        return _poly({(e.op(*sorted(e.args, key=factor_key)),): 1})
+    if e.constant is not None or e.op is ADD or e.op is MUL:
         return _expand(e)
     return _poly({(e,): 1})
 
@@ -94,8 +100,8 @@ def _poly(terms: Mapping[Monomial, int]) -> Poly:
 
 def _term(scale: int, monomial: Monomial) -> Expr:
     if scale == 1 and (len(monomial) > 1 or monomial[0].kind is not SymKind.BOOL):
-        return monomial[0] if len(monomial) == 1 else Mul(monomial)
-    return Mul((Int(scale), *monomial))
+        return monomial[0] if len(monomial) == 1 else MUL(*monomial)
+    return MUL(Int(scale), *monomial)
 
 
 def add_polys(polys: Iterable[Poly]) -> Poly:
@@ -115,7 +121,7 @@ def scale_poly(poly: Poly, scale: int) -> Poly:
 def _product(polys: list[Poly]) -> Poly:
     result = _poly({(): 1})
     for poly in polys:
-        if len(result.terms) * len(poly.terms) > _MAX_TERMS:
+        if _is_too_long(result, poly):
             # Too much to multiply out: keep this product as factors.
             factors = [p.to_expr() for p in (result, poly)]
             result = _poly({tuple(sorted(factors, key=factor_key)): 1})
@@ -129,6 +135,13 @@ def _product(polys: list[Poly]) -> Poly:
     return result
 
 
+def _is_too_long(a: Poly, b: Poly) -> bool:
+    """Whether the product has too many terms, too many factors in one, or coefficients of too many bits."""
+    bits = [max((scale.bit_length() for scale in poly.terms.values()), default=0) for poly in (a, b)]
+    degrees = [max(map(len, poly.terms), default=0) for poly in (a, b)]
+    return len(a.terms) * len(b.terms) > _MAX_TERMS or sum(bits) > _MAX_BITS or sum(degrees) > _MAX_DEGREE
+
+
 def _constant_of(poly: Poly) -> int | None:
     return poly.constant if not poly.terms or (len(poly.terms) == 1 and () in poly.terms) else None
 
@@ -136,7 +149,7 @@ def _constant_of(poly: Poly) -> int | None:
 def _floordiv(a: Poly, b: Poly) -> Poly:
     divisor = _constant_of(b)
     if divisor is None or divisor == 0:
-        return _poly({(FloorDiv(a.to_expr(), b.to_expr()),): 1})
+        return _poly({(FLOORDIV(a.to_expr(), b.to_expr()),): 1})
     if divisor < 0:
         a, divisor = scale_poly(a, -1), -divisor
     whole: dict[Monomial, int] = {}
@@ -161,9 +174,10 @@ def _proper_quotient(rest: Poly, divisor: int) -> Poly:
     if divisor == 1:
         return reduced
     numerator = reduced.to_expr()
-    if isinstance(numerator, FloorDiv) and isinstance(numerator.rhs, Int) and numerator.rhs.value > 0:
-        return _floordiv(_expand(numerator.lhs), _poly({(): numerator.rhs.value * divisor}))
-    return _poly({(FloorDiv(numerator, Int(divisor)),): 1})
+    match numerator:
+        case Apply(ops.FLOORDIV, (lhs, Int(inner))) if inner > 0:
+            return _floordiv(_expand(lhs), _poly({(): inner * divisor}))
+    return _poly({(FLOORDIV(numerator, Int(divisor)),): 1})
 
 
 def _ceildiv(a: Poly, b: Poly) -> Poly:

@@ -7,7 +7,8 @@ import re
 from zlib import crc32
 
 from wrapper_ir.expr.base import Expr
-from wrapper_ir.expr.nodes import Bool, Float, Int, Mul, Sym
+from wrapper_ir.expr.leaves import Sym
+from wrapper_ir.expr.operators import MUL
 
 __all__ = ["factor_key", "term_key"]
 
@@ -31,38 +32,26 @@ def term_key(factors: tuple[Expr, ...]) -> tuple[int, tuple[tuple[int, str, int]
 
 
 def _compute(e: Expr) -> tuple[int, str, int]:
-    match e:
-        case Int(value) | Float(value) | Bool(value):
-            rank, text = 0, repr(value)
-        case Sym(name):
-            rank, text = 1, _natural(name)
-        case Mul(args):
-            rank, text = 2, "*".join(factor_key(arg)[1] for arg in args)
-        case _:
-            rank, text = 3, f"{type(e).__name__}({', '.join(map(_field_text, e._key[1:]))})"
+    op = e.op
+    if op is not None:
+        keys = [factor_key(arg) for arg in e.args]
+        checksum = crc32(op.order.encode() + b"".join([key[2].to_bytes(4, "big") for key in keys]))
+        if op is MUL:
+            return 2, "*".join([key[1] for key in keys])[:_TEXT_LIMIT], checksum
+        return 3, (op.order + ", ".join([key[1] for key in keys]) + ")")[:_TEXT_LIMIT], checksum
+    name = type(e).__name__
+    fields = [_leaf_text(field) for field in e._key[1:]]
     # The checksum separates long expressions that start alike; not hash(), which differs between processes.
-    data = b"".join(map(_field_bytes, e._key[1:]))
-    return rank, text[:_TEXT_LIMIT], crc32(type(e).__name__.encode() + data)
+    checksum = crc32(name.encode() + "".join([f"{field};" for field in fields]).encode())
+    if e.constant is not None:
+        return 0, repr(e.constant)[:_TEXT_LIMIT], checksum
+    if type(e) is Sym:
+        return 1, _natural(e.name)[:_TEXT_LIMIT], checksum
+    return 3, f"{name}({', '.join(map(_natural, fields))})"[:_TEXT_LIMIT], checksum
 
 
 def _natural(text: str) -> str:
     return _DIGITS.sub(lambda digits: digits[0].zfill(8), text)
-
-
-def _field_text(field: object) -> str:
-    if isinstance(field, Expr):
-        return factor_key(field)[1]
-    if isinstance(field, tuple):
-        return ", ".join(_field_text(item) for item in field)
-    return _natural(_leaf_text(field))
-
-
-def _field_bytes(field: object) -> bytes:
-    if isinstance(field, Expr):
-        return factor_key(field)[2].to_bytes(4, "big")
-    if isinstance(field, tuple):
-        return b"(" + b"".join(_field_bytes(item) for item in field) + b")"
-    return _leaf_text(field).encode() + b";"
 
 
 def _leaf_text(field: object) -> str:

@@ -19,36 +19,9 @@ from typing import TYPE_CHECKING
 
 from wrapper_ir.errors import ExpressionError, ParseError
 from wrapper_ir.expr.base import Expr, SymKind
-from wrapper_ir.expr.infix import Level
-from wrapper_ir.expr.nodes import (
-    Add,
-    And,
-    Bool,
-    CeilDiv,
-    Cmp,
-    CmpOp,
-    Convert,
-    ConvertOp,
-    Float,
-    FloorDiv,
-    Int,
-    Item,
-    MathFn,
-    MathOp,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Not,
-    OffsetOf,
-    Or,
-    Pow,
-    SizeOf,
-    StrideOf,
-    Sym,
-    TrueDiv,
-    Where,
-)
+from wrapper_ir.expr.leaves import Bool, Float, Int, Item, OffsetOf, SizeOf, StrideOf, Sym
+from wrapper_ir.expr.operator_row import Level, Operator, Operators
+from wrapper_ir.expr.operators import ADD, MUL, NOT, OPERATORS, POW
 from wrapper_ir.expr.tokens import Lexer, Token, TokenStream, syntax_error
 
 if TYPE_CHECKING:
@@ -57,36 +30,15 @@ if TYPE_CHECKING:
 __all__ = ["ExprParser", "parse_expr"]
 
 MAX_DEPTH = 100
-"""Parentheses, calls and signs may nest this deep; it keeps hostile text from exhausting the stack."""
+"""Parentheses, calls, signs and nodes may nest this deep; it keeps hostile text from exhausting the stack."""
 
 
-_LEVELS: dict[str, Level] = {
-    "or": Level.OR,
-    "and": Level.AND,
-    **{op.value: Level.COMPARE for op in CmpOp},
-    "+": Level.SUM,
-    "-": Level.SUM,
-    "*": Level.PRODUCT,
-    "//": Level.PRODUCT,
-    "%": Level.PRODUCT,
-    "/": Level.PRODUCT,
-}
-_NARY: dict[str, type[Add] | type[Mul] | type[And] | type[Or]] = {
-    "+": Add,
-    "-": Add,
-    "*": Mul,
-    "and": And,
-    "or": Or,
-}
-_BINARY: dict[str, Callable[[Expr, Expr], Expr]] = {"//": FloorDiv, "%": Mod, "/": TrueDiv}
 _CONSTANTS: dict[str, Expr] = {
     "true": Bool(True),
     "false": Bool(False),
     "inf": Float(float("inf")),
     "nan": Float(float("nan")),
 }
-_CONVERSIONS = {op.value: op for op in ConvertOp}
-_MATH = {op.value: op for op in MathOp}
 _DIM_ATOMS: dict[str, Callable[[Value, int], Expr]] = {"size": SizeOf, "stride": StrideOf}
 _VALUE_ATOMS: dict[str, Callable[[Value], Expr]] = {"offset": OffsetOf, "item": Item}
 
@@ -95,6 +47,7 @@ def parse_expr(
     text: str,
     symbol_kinds: Mapping[str, SymKind] | None = None,
     values: Mapping[str, Value] | None = None,
+    operators: Operators = OPERATORS,
 ) -> Expr:
     """The expression that `text` spells, built node by node without simplification.
 
@@ -102,7 +55,7 @@ def parse_expr(
     Raises ParseError WIR550 (syntax), WIR551 (symbol), WIR552 (value), WIR553 (nested too deep).
     """
     tokens = Lexer(text)
-    parser = ExprParser(tokens, symbol_kinds or {}, values or {})
+    parser = ExprParser(tokens, symbol_kinds or {}, values or {}, operators)
     e = parser.parse()
     if tokens.peek().kind != "EOF":
         raise syntax_error("WIR550", f"unexpected {tokens.peek().text!r} after the expression", tokens.peek())
@@ -113,17 +66,25 @@ class ExprParser:
     """Reads one expression from the stream and leaves the stream right after it."""
 
     def __init__(
-        self, tokens: TokenStream, symbol_kinds: Mapping[str, SymKind], values: Mapping[str, Value]
+        self,
+        tokens: TokenStream,
+        symbol_kinds: Mapping[str, SymKind],
+        values: Mapping[str, Value],
+        operators: Operators = OPERATORS,
     ) -> None:
         self._tokens = tokens
         self._symbol_kinds = symbol_kinds
         self._values = values
+        self._operators = operators
         self._depth = 0
 
     def parse(self) -> Expr:
         """The next expression, of any level."""
         try:
-            return self._climb(Level.OR)[0]
+            e = self._climb(Level.OR)[0]
+            if self._depth == 0 and e.args and _nests_deep(e):
+                raise _too_deep(self._tokens.peek())
+            return e
         except RecursionError as error:  # the caller's own stack was deep already
             raise _too_deep(self._tokens.peek()) from error
 
@@ -132,40 +93,40 @@ class ExprParser:
         left, bare = self._prefix(minimum)
         # The operands of the sum, product, conjunction or disjunction being read, and which of them it is.
         run: list[Expr] = []
-        joined: type[Add] | type[Mul] | type[And] | type[Or] | None = None
+        joined: Operator | None = None
         outer = self._depth
         while True:
             token = self._tokens.peek()
-            level = _LEVELS.get(token.text, -1) if token.kind in ("OP", "NAME") else -1
-            if level < minimum:
+            op = self._infix(token)
+            if op is None or op.text.level < minimum:
                 self._depth = outer
-                return (joined(tuple(run)) if joined else left), bare
+                return (joined(*run) if joined else left), bare
             self._tokens.next()
-            right, right_bare = self._climb(level + 1)
-            cls = _NARY.get(token.text)
-            if cls is None or cls is not joined:
+            right, right_bare = self._climb(op.text.level + 1)
+            if op.arity or op is not joined:
                 self._deepen()  # `a // b // c` nests to the left
-            if cls is not None:
+                left = joined(*run) if joined else left
+                joined = None
+            if op.arity:
+                if left.op is not None and bare and left.op.text.level is op.text.level is Level.COMPARE:
+                    raise syntax_error(
+                        "WIR550", "comparisons do not chain", token, hint="write `a < b and b < c`"
+                    )
+                left = op(left, right)
+            else:
                 if token.text == "-":
                     right = _negated(right, right_bare)
-                if cls is not joined:
-                    left = joined(tuple(run)) if joined else left
-                    run = list(left.args) if cls is Mul and bare and isinstance(left, Mul) else [left]
-                    joined = cls
+                if joined is None:
+                    run = list(left.args) if op is MUL and bare and left.op is MUL else [left]
+                    joined = op
                 run.append(right)
-            else:
-                left = joined(tuple(run)) if joined else left
-                joined = None
-                left = self._binary(token, left, bare, right)
             bare = True
 
-    def _binary(self, token: Token, left: Expr, left_bare: bool, right: Expr) -> Expr:
-        make = _BINARY.get(token.text)
-        if make is not None:
-            return make(left, right)
-        if isinstance(left, Cmp) and left_bare:
-            raise syntax_error("WIR550", "comparisons do not chain", token, hint="write `a < b and b < c`")
-        return Cmp(CmpOp(token.text), left, right)
+    def _infix(self, token: Token) -> Operator | None:
+        """The operator between two operands that this token is; a minus sign is a sum's."""
+        if token.kind not in ("OP", "NAME") or token.text == "**":
+            return None
+        return ADD if token.text == "-" else self._operators.infix.get(token.text)
 
     def _prefix(self, minimum: int) -> tuple[Expr, bool]:
         token = self._tokens.peek()
@@ -176,15 +137,13 @@ class ExprParser:
             if minimum > Level.NOT:
                 raise syntax_error("WIR550", "`not` needs parentheses here", token)
             self._tokens.next()
-            return self._nested(lambda: Not(self._climb(Level.NOT)[0])), True
+            return self._nested(lambda: NOT(self._climb(Level.NOT)[0])), True
         return self._power()
 
     def _signed(self) -> Expr:
         """What follows a minus sign: a number takes it up, anything else is multiplied by -1."""
         operand, bare = self._prefix(Level.SIGN)
-        if bare and isinstance(operand, Int | Float) and not _is_negative(operand):
-            return _negative(operand)
-        return Mul((Int(-1), operand))
+        return (_negative(operand) if bare else None) or MUL(Int(-1), operand)
 
     def _power(self) -> tuple[Expr, bool]:
         base, bare = self._atom()
@@ -192,7 +151,7 @@ class ExprParser:
         if token.text != "**" or token.kind != "OP":
             return base, bare
         self._tokens.next()
-        return Pow(base, self._nested(lambda: self._prefix(Level.SIGN)[0])), True
+        return POW(base, self._nested(lambda: self._prefix(Level.SIGN)[0])), True
 
     def _atom(self) -> tuple[Expr, bool]:
         token = self._tokens.next()
@@ -233,9 +192,18 @@ class ExprParser:
             args = [self._nested(self.parse)]
             while self._accept(","):
                 args.append(self._nested(self.parse))
-            e = _function(name, tuple(args))
+            e = self._function(name, tuple(args))
         self._expect(")")
         return e
+
+    def _function(self, name: Token, args: tuple[Expr, ...]) -> Expr:
+        op = self._operators.calls.get(name.text)
+        try:
+            if op is None or (op.arity and op.arity != len(args)):
+                raise syntax_error("WIR550", f"no function {name.text} of {len(args)} arguments", name)
+            return op(*args)
+        except ExpressionError as error:
+            raise syntax_error("WIR550", error.message, name) from error
 
     def _value_atom(self, name: Token) -> Expr:
         token = self._tokens.next()
@@ -280,50 +248,44 @@ class ExprParser:
 def _number(token: Token) -> Int | Float:
     try:
         return Int(int(token.text)) if token.text.isdecimal() else Float(float(token.text))
+    except ExpressionError as error:
+        raise syntax_error("WIR550", error.message, token) from error
     except ValueError as error:
-        raise syntax_error("WIR550", f"{token.text!r} is no number", token) from error
+        raise syntax_error("WIR550", f"{token.text[:40]!r} is no number", token) from error
 
 
-def _is_negative(e: Int | Float) -> bool:
-    return e.value < 0
-
-
-def _negative(e: Int | Float) -> Expr:
-    return Int(-e.value) if isinstance(e, Int) else Float(-e.value)
+def _negative(e: Expr) -> Expr | None:
+    """The number with a minus sign; None for what is not a number, or has one already."""
+    match e:
+        case Int(value) if value >= 0:
+            return Int(-value)
+        case Float(value) if not value < 0:
+            return Float(-value)
+        case _:
+            return None
 
 
 def _negated(term: Expr, bare: bool) -> Expr:
     """The operand of a sum for a term after a minus sign; the inverse of how the printer subtracts."""
-    if bare and isinstance(term, Int | Float) and not _is_negative(term):
-        return _negative(term)
-    if bare and isinstance(term, Mul):
-        first = term.args[0]
-        if isinstance(first, Int) and first.value > 0:
-            return Mul((Int(-first.value), *term.args[1:]))
-        if first != Int(-1):
-            return Mul((Int(-1), *term.args))
-    return Mul((Int(-1), term))
+    if bare and (negative := _negative(term)) is not None:
+        return negative
+    if bare and term.op is MUL:
+        first = term.args[0].constant
+        if type(first) is int and first > 0:
+            return MUL(Int(-first), *term.args[1:])
+        if type(first) is not int or first != -1:
+            return MUL(Int(-1), *term.args)
+    return MUL(Int(-1), term)
 
 
-def _function(name: Token, args: tuple[Expr, ...]) -> Expr:
-    try:
-        match name.text, args:
-            case "min", _:
-                return Min(args)
-            case "max", _:
-                return Max(args)
-            case "where", (cond, lhs, rhs):
-                return Where(cond, lhs, rhs)
-            case "ceildiv", (lhs, rhs):
-                return CeilDiv(lhs, rhs)
-            case text, (arg,) if text in _CONVERSIONS:
-                return Convert(_CONVERSIONS[text], arg)
-            case text, _ if text in _MATH:
-                return MathFn(_MATH[text], args)
-            case text, _:
-                raise syntax_error("WIR550", f"no function {text} of {len(args)} arguments", name)
-    except ExpressionError as error:
-        raise syntax_error("WIR550", error.message, name) from error
+def _nests_deep(e: Expr) -> bool:
+    """Whether nodes nest deeper than every walk over them may; one pair of parentheses can hold several."""
+    level = {e}
+    for _ in range(MAX_DEPTH):
+        level = {arg for node in level for arg in node.args}
+        if not level:
+            return False
+    return True
 
 
 def _too_deep(token: Token) -> ParseError:

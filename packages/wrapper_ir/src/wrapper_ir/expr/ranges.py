@@ -9,26 +9,31 @@ remainder `r` in [0, b), which is what relates `a//b*b` to `a`. A proof that fai
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
+from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.base import Expr, ExprLike, SymKind
 from wrapper_ir.expr.build import as_expr, sub
 from wrapper_ir.expr.interval import EVERYTHING, Interval
+from wrapper_ir.expr.leaves import Int
 from wrapper_ir.expr.node_bounds import node_bounds
-from wrapper_ir.expr.nodes import FloorDiv, Int, Max, Min, Mod, Where
 from wrapper_ir.expr.normal import Monomial, expand
+from wrapper_ir.expr.operators import FLOORDIV, MAX, MIN, MOD, WHERE
 from wrapper_ir.expr.order import factor_key
 
 __all__ = ["bounds", "prove_eq", "prove_le", "prove_nonneg"]
 
 _Ranges = tuple[tuple[str, Interval], ...]
 _Terms = dict[Monomial, int]
+_Spend = Callable[[int], None]
 
 _MAX_DEGREE = 6
 _MAX_TERMS = 512
 _MAX_CASES = 16
+_MAX_WORK = 200_000
 _MAX_ELIMINATIONS = 8
+_CHOICES = (MIN, MAX, WHERE)
 
 
 def bounds(e: ExprLike, ranges: Mapping[str, Interval]) -> Interval:
@@ -40,7 +45,7 @@ def bounds(e: ExprLike, ranges: Mapping[str, Interval]) -> Interval:
 def prove_nonneg(e: ExprLike, ranges: Mapping[str, Interval]) -> bool:
     """True if `e >= 0` follows from the ranges; False says nothing."""
     node = as_expr(e)
-    if isinstance(node, Int):
+    if type(node) is Int:
         return node.value >= 0
     return _prove_nonneg(node, _relevant(node, ranges))
 
@@ -61,7 +66,7 @@ def prove_eq(lhs: ExprLike, rhs: ExprLike) -> bool:
         return a.kind is not SymKind.FLOAT or bounds(a, {}).is_bounded  # NaN differs from itself
     if a.kind is not SymKind.INT or b.kind is not SymKind.INT:
         return False
-    if isinstance(a, Int) and isinstance(b, Int):
+    if type(a) is Int and type(b) is Int:
         return False
     difference = expand(sub(a, b))
     return not difference.terms
@@ -95,15 +100,29 @@ def _prove_nonneg(e: Expr, ranges: _Ranges) -> bool:
         return True
     if e.kind is SymKind.FLOAT:
         return False
-    return _Prover(dict(ranges)).nonneg(dict(expand(e).terms))
+    try:
+        return _Prover(dict(ranges)).nonneg(dict(expand(e).terms))
+    except (_GaveUp, ExpressionError):  # too long, or over a number that is
+        return False
+
+
+class _GaveUp(Exception):
+    """The proof has become too long."""
 
 
 class _Prover:
-    """One proof: how many cases it may still look at, and the ranges it stands on."""
+    """One proof: how many cases and terms it may still look at, and the ranges it stands on."""
 
     def __init__(self, ranges: Mapping[str, Interval]) -> None:
         self._ranges = ranges
         self._cases = _MAX_CASES
+        self._work = _MAX_WORK
+
+    def spend(self, terms: int) -> None:
+        """Called with the number of terms before they are made; raises _GaveUp where there were too many in all."""
+        self._work -= terms
+        if self._work < 0:
+            raise _GaveUp
 
     def nonneg(self, terms: _Terms) -> bool:
         self._cases -= 1
@@ -112,7 +131,7 @@ class _Prover:
         return self._above(terms, -1) or self._eliminated(terms) or self._split(terms)
 
     def _eliminated(self, terms: _Terms) -> bool:
-        by_remainders, times = _eliminate(terms)
+        by_remainders, times = _eliminate(terms, self.spend)
         return by_remainders is not terms and self._above(by_remainders, -times)
 
     def _above(self, terms: _Terms, limit: int) -> bool:
@@ -138,6 +157,7 @@ class _Prover:
                 return None
             partial: _Terms = {(): scale}
             for factor in monomial:
+                self.spend(len(partial) * len(monomial))
                 partial = _times_shifted(partial, factor, self._range_of(factor))
             _accumulate(total, partial)
         return total
@@ -147,22 +167,22 @@ class _Prover:
 
     def _split(self, terms: _Terms) -> bool:
         """Minima, maxima and choices are one of their operands: prove what has to hold for all, or for one."""
-        node = next((f for m in terms for f in m if isinstance(f, Min | Max | Where)), None)
+        node = next((f for m in terms for f in m if f.op in _CHOICES), None)
         if node is None:
             return False
-        operands = (node.lhs, node.rhs) if isinstance(node, Where) else node.args
-        cases = (_substitute(terms, node, operand) for operand in operands)
+        operands = node.args[1:] if node.op is WHERE else node.args
+        cases = (_substitute(terms, node, operand, self.spend) for operand in operands)
         if self._any_operand_will_do(terms, node):
             return any(map(self.nonneg, cases))
         return all(map(self.nonneg, cases))
 
-    def _any_operand_will_do(self, terms: _Terms, node: Min | Max | Where) -> bool:
+    def _any_operand_will_do(self, terms: _Terms, node: Expr) -> bool:
         """True for `-k*min(a, b)`, which is at least `-k*a` and at least `-k*b`, and for `k*max(a, b)`, if k >= 0."""
         found = [monomial for monomial in terms if node in monomial]
-        if isinstance(node, Where) or len(found) > 1 or found[0].count(node) > 1:
+        if node.op is WHERE or len(found) > 1 or found[0].count(node) > 1:
             return False
         others = [self._range_of(factor).lo for factor in found[0] if factor != node]
-        upwards = (terms[found[0]] < 0) == isinstance(node, Min)
+        upwards = (terms[found[0]] < 0) == (node.op is MIN)
         return upwards and all(low is not None and low >= 0 for low in others)
 
 
@@ -191,7 +211,7 @@ def _times_shifted(terms: _Terms, factor: Expr, interval: Interval) -> _Terms:
     return result
 
 
-def _eliminate(terms: _Terms) -> tuple[_Terms, int]:
+def _eliminate(terms: _Terms, spend: _Spend) -> tuple[_Terms, int]:
     """Write `a//b` as `(a - a % b)/b` where `b` is a number, and `b*(a//b)` as `a - a % b`.
 
     Returns a multiple of the sum, and which; the same terms where there is nothing to eliminate.
@@ -199,7 +219,7 @@ def _eliminate(terms: _Terms) -> tuple[_Terms, int]:
     times = 1
     for _ in range(_MAX_ELIMINATIONS):
         quotients = {monomial: _quotient_in(monomial) for monomial in terms}
-        divisors = [q.rhs.value for q in quotients.values() if q is not None and isinstance(q.rhs, Int)]
+        divisors = [d.value for q in quotients.values() if q is not None and type(d := q.args[1]) is Int]
         if not any(quotients.values()):
             return terms, times
         common = math.lcm(*divisors)
@@ -212,12 +232,14 @@ def _eliminate(terms: _Terms) -> tuple[_Terms, int]:
             rest = list(monomial)
             rest.remove(quotient)
             by = common
-            if isinstance(quotient.rhs, Int):
-                by //= quotient.rhs.value
+            lhs, rhs = quotient.args
+            if type(rhs) is Int:
+                by //= rhs.value
             else:
-                rest.remove(quotient.rhs)
-            numerator = dict(expand(quotient.lhs).terms)
-            _accumulate(numerator, {(Mod(quotient.lhs, quotient.rhs),): -1})
+                rest.remove(rhs)
+            numerator = dict(expand(lhs).terms)
+            spend(len(numerator) * len(monomial))
+            _accumulate(numerator, {(MOD(lhs, rhs),): -1})
             _accumulate(result, _times(numerator, tuple(rest)), scale * by)
         if len(result) > _MAX_TERMS:
             return terms, times
@@ -225,28 +247,30 @@ def _eliminate(terms: _Terms) -> tuple[_Terms, int]:
     return terms, times
 
 
-def _quotient_in(monomial: Monomial) -> FloorDiv | None:
+def _quotient_in(monomial: Monomial) -> Expr | None:
     """A floor division among the factors, by a number or by another factor."""
-    return next((f for f in monomial if isinstance(f, FloorDiv) and _divides(f.rhs, monomial)), None)
+    return next((f for f in monomial if f.op is FLOORDIV and _divides(f.args[1], monomial)), None)
 
 
 def _divides(divisor: Expr, monomial: Monomial) -> bool:
-    return divisor.value > 0 if isinstance(divisor, Int) else divisor in monomial
+    return divisor.value > 0 if type(divisor) is Int else divisor in monomial
 
 
 def _times(terms: _Terms, factors: Monomial) -> _Terms:
     return {tuple(sorted((*monomial, *factors), key=factor_key)): scale for monomial, scale in terms.items()}
 
 
-def _substitute(terms: _Terms, node: Expr, operand: Expr) -> _Terms:
+def _substitute(terms: _Terms, node: Expr, operand: Expr, spend: _Spend) -> _Terms:
     value = dict(expand(operand).terms)
     result: _Terms = {}
     for monomial, scale in terms.items():
         partial: _Terms = {(): scale}
         for factor in monomial:
             if factor != node:
+                spend(len(partial) * len(monomial))
                 partial = _times(partial, (factor,))
                 continue
+            spend(len(partial) * len(value) * len(monomial))
             longer: _Terms = {}
             for own, own_scale in partial.items():
                 _accumulate(longer, _times(value, own), own_scale)

@@ -5,34 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from wrapper_ir.expr.base import Expr
-from wrapper_ir.expr.build import add, ceildiv, floordiv, max_, min_, mod, mul, pow_, truediv, where
-from wrapper_ir.expr.logic import COMPARE_WITH, and_, convert, math_fn, not_, or_
-from wrapper_ir.expr.nodes import (
-    Add,
-    And,
-    Bool,
-    CeilDiv,
-    Cmp,
-    Convert,
-    Float,
-    FloorDiv,
-    Int,
-    Item,
-    MathFn,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Not,
-    OffsetOf,
-    Or,
-    Pow,
-    SizeOf,
-    StrideOf,
-    Sym,
-    TrueDiv,
-    Where,
-)
+from wrapper_ir.expr.leaves import Atom, Sym
+from wrapper_ir.expr.logic import apply
+from wrapper_ir.expr.operator_row import Apply
 
 __all__ = ["map_atoms", "rebuild", "substitute"]
 
@@ -51,7 +26,7 @@ def substitute(e: Expr, mapping: Mapping[str | Expr, Expr], *, simplify: bool = 
 
     def replace(node: Expr) -> Expr | None:
         found = mapping.get(node)
-        return mapping.get(node.name) if found is None and isinstance(node, Sym) else found
+        return mapping.get(node.name) if found is None and type(node) is Sym else found
 
     return _rewrite(e, replace, simplify=simplify)
 
@@ -62,7 +37,7 @@ def map_atoms(e: Expr, use: Callable[[Expr], Expr], *, simplify: bool = True) ->
         return e
 
     def replace(node: Expr) -> Expr | None:
-        return use(node) if isinstance(node, SizeOf | StrideOf | OffsetOf | Item) else None
+        return use(node) if isinstance(node, Atom) else None
 
     return _rewrite(e, replace, simplify=simplify)
 
@@ -75,53 +50,16 @@ def _rewrite(e: Expr, replace: Callable[[Expr], Expr | None], *, simplify: bool)
         if result is None:
             result = replace(node)
             if result is None:
-                children = tuple(map(visit, node.children))
-                result = node if children == node.children else rebuild(node, children, simplify=simplify)
+                args = tuple(map(visit, node.args))
+                result = node if args == node.args else rebuild(node, args, simplify=simplify)
             done[node] = result
         return result
 
     return visit(e)
 
 
-def rebuild(e: Expr, children: tuple[Expr, ...], *, simplify: bool = True) -> Expr:
-    """The node `e` over other children (as many as `e` has)."""
-    match e:
-        case Int() | Float() | Bool() | Sym() | SizeOf() | StrideOf() | OffsetOf() | Item():
-            return e
-        case Convert(op, _):
-            return convert(op, *children) if simplify else Convert(op, *children)
-        case MathFn(fn, _):
-            return math_fn(fn, *children) if simplify else MathFn(fn, children)
-        case Cmp(op, _, _):
-            return COMPARE_WITH[op](*children) if simplify else Cmp(op, *children)
-        case Add() | Mul() | Min() | Max() | And() | Or() if not simplify:
-            return type(e)(children)
-        case _:
-            return _SMART[type(e)](*children) if simplify else _PLAIN[type(e)](*children)
-
-
-_PLAIN: Mapping[type[Expr], Callable[..., Expr]] = {
-    FloorDiv: FloorDiv,
-    CeilDiv: CeilDiv,
-    Mod: Mod,
-    TrueDiv: TrueDiv,
-    Pow: Pow,
-    Where: Where,
-    Not: Not,
-}
-
-_SMART: Mapping[type[Expr], Callable[..., Expr]] = {
-    Add: add,
-    Mul: mul,
-    Min: min_,
-    Max: max_,
-    And: and_,
-    Or: or_,
-    FloorDiv: floordiv,
-    CeilDiv: ceildiv,
-    Mod: mod,
-    TrueDiv: truediv,
-    Pow: pow_,
-    Where: where,
-    Not: not_,
-}
+def rebuild(e: Expr, args: tuple[Expr, ...], *, simplify: bool = True) -> Expr:
+    """The node `e` over other operands (as many as `e` has)."""
+    if e.op is None:
+        return e
+    return apply(e.op, *args) if simplify else Apply(e.op, args)

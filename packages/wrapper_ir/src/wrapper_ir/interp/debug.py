@@ -7,7 +7,7 @@ from typing import Any
 
 from wrapper_ir.ops import DebugValue
 from wrapper_ir.protocols import Machine
-from wrapper_ir.runtime.debug import DebugRecord, report
+from wrapper_ir.runtime.debug import DebugRecord, place_text, report
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
@@ -18,7 +18,7 @@ __all__ = ["show_values"]
 def show_values(op: DebugValue, held: Mapping[str, Any], machine: Machine[Any]) -> None:
     """Prints or saves, as the op says."""
     for value in op.values:
-        report(_record(value, held[value.name], machine), op.mode, op.label)
+        report(_record(value, held[value.name], machine), op.mode, place_text(op.label, op.phase, op.kernel))
 
 
 def _record(value: Value, held: Any, machine: Machine[Any]) -> DebugRecord:

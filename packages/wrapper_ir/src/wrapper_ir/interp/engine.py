@@ -9,10 +9,11 @@ from typing import Any, Generic, TypeVar, cast
 from wrapper_ir.errors import ExecutionError, NotSupportedError, WirError
 from wrapper_ir.expr import Number
 from wrapper_ir.interp.frame import Frame, Session
-from wrapper_ir.interp.handlers import HANDLERS
+from wrapper_ir.interp.handlers import HANDLERS, check_layout
 from wrapper_ir.interp.places import in_context
-from wrapper_ir.ops import Arg, CallSubgraph, Conditional, Op, OpBase, Return, WhileLoop
+from wrapper_ir.ops import Arg, CallSubgraph, Op, OpBase, Return, Switch, WhileLoop
 from wrapper_ir.program import Function, Ownership
+from wrapper_ir.runtime.failures import select_branch
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
@@ -56,15 +57,24 @@ def activate(
                 return _leave(op, frame)
             control = CONTROL.get(type(op))
             if control is None:
-                HANDLERS[type(op)](op, frame)
+                (HANDLERS.get(type(op)) or session.options.handlers[type(op)])(op, frame)
             else:
                 yield from control(op, frame)
             frame.born(position)
+            if depth == 0 and position in session.layouts:
+                _check_layouts(session.layouts[position], frame)
         except NotSupportedError:
             raise
         except Exception as error:
             raise in_context(error, frame.info.function, position) from _cause(error)
     raise ExecutionError("WIR928", f"@{name} does not end in a return")
+
+
+def _check_layouts(params: Sequence[Value], frame: Frame[T]) -> None:
+    """Parameters whose sizes and strides are known only now."""
+    for value in params:
+        assert isinstance(value.type, TensorType)
+        check_layout(value, value.type.sizes, value.type.strides, f"argument {value.name}", frame)
 
 
 def _cause(error: Exception) -> BaseException | None:
@@ -139,9 +149,10 @@ def _call_subgraph(op: CallSubgraph, frame: Frame[T]) -> Generator[Step[T], None
     _bind_results(op.results, results, frame)
 
 
-def _conditional(op: Conditional, frame: Frame[T]) -> Generator[Step[T], None, None]:
-    chosen = op.true_fn if _truth(frame.argument(op.predicate), frame) else op.false_fn
-    results = yield from _call(chosen, op.args, frame)
+def _switch(op: Switch, frame: Frame[T]) -> Generator[Step[T], None, None]:
+    held = frame.argument(op.index)
+    index = frame.machine.item(held) if frame.machine.is_tensor(held) else held
+    results = yield from _call(select_branch(index, op.branches), op.args, frame)
     _bind_results(op.results, results, frame)
 
 
@@ -222,5 +233,5 @@ Control = Callable[[Any, Frame[Any]], Generator[Step[Any], None, None]]
 # cast: each function takes its own op class
 CONTROL: Mapping[type[OpBase], Control] = cast(
     "Mapping[type[OpBase], Control]",
-    {CallSubgraph: _call_subgraph, Conditional: _conditional, WhileLoop: _while_loop},
+    {CallSubgraph: _call_subgraph, Switch: _switch, WhileLoop: _while_loop},
 )

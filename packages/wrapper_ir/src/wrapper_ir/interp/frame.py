@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from wrapper_ir.aliasing import Aliasing, analyse_aliasing
+from wrapper_ir.aliasing import Aliasing
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import Expr, Item, Number, OffsetOf, SizeOf, StrideOf, evaluate
@@ -53,6 +53,8 @@ class Session(Generic[T]):
     kernels: Mapping[str, LoadedKernel]
     infos: dict[str, FunctionInfo] = field(default_factory=dict)
     meter: MemoryMeter = field(default_factory=MemoryMeter)
+    layouts: Mapping[int, Sequence[Value]] = field(default_factory=dict)
+    """Parameters of `main` whose layouts are checked behind the op at a position."""
     ops: int = 0
 
     def info(self, name: str) -> FunctionInfo:
@@ -60,7 +62,7 @@ class Session(Generic[T]):
         known = self.infos.get(name)
         if known is None:
             function = self.index.program.function(name)
-            known = FunctionInfo(function, analyse_aliasing(function, self.index))
+            known = FunctionInfo(function, self.index.aliasing(function))
             self.infos[name] = known
         return known
 
@@ -77,6 +79,8 @@ class Frame(Generic[T]):
         self.symbols: dict[str, Number] = {}
         self.roots: dict[Value, int] = {}
         """Storage keys of the live roots."""
+        self.slots: dict[Value, T] = {}
+        """The bytes of the slots that have not ended."""
         self.tenants: dict[Value, dict[Value, None]] = {}
         """For each root, the defined values that may live in it."""
 
@@ -178,7 +182,7 @@ class Frame(Generic[T]):
                 continue
             key = self.machine.storage_key(held)
             self.roots[root] = key
-            if position >= 0:
+            if position >= 0 and root not in self.info.aliasing.hosts:
                 self.session.meter.born(key, self.machine.sizes(self.machine.storage_of(held))[0])
 
     def free(self, value: Value) -> None:
@@ -188,6 +192,12 @@ class Frame(Generic[T]):
             if key is None:
                 raise ExecutionError("WIR923", f"the storage of %{value.name} was freed or moved before")
             poison = self.session.options.poison
+            if root in self.info.aliasing.hosts:
+                slot = self.slots.pop(root)
+                if poison is not None:
+                    self.machine.fill_bytes(slot, poison)
+                self.forget(root)
+                continue  # the memory is its pool's
             tenant = next(iter(self.tenants.get(root, ())), None)
             if tenant is not None and poison is not None:
                 self.machine.fill_bytes(self.machine.storage_of(self.values[tenant]), poison)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.expr import Expr
+from wrapper_ir.expr import Expr, Int
 from wrapper_ir.interp.debug import show_values
 from wrapper_ir.interp.frame import Frame, Handler
 from wrapper_ir.kernels import KernelDef
-from wrapper_ir.layout import extent_bytes
+from wrapper_ir.layout import extent_bytes, is_layout_extent
 from wrapper_ir.ops import (
     AllocStorage,
     AssertExpr,
     AssertFinite,
     AssertLayout,
+    Barrier,
     CallExtern,
     CollectiveStart,
     Comment,
@@ -30,6 +31,7 @@ from wrapper_ir.ops import (
     RecordEvent,
     ResizeStorage,
     SetStorage,
+    Slot,
     SyncEvent,
     Unpack,
     View,
@@ -38,17 +40,16 @@ from wrapper_ir.ops import (
     WaitEvent,
     ZeroMode,
 )
-from wrapper_ir.types import StorageType, TensorType, TupleType
+from wrapper_ir.types import DType, TensorType, TupleType
 from wrapper_ir.values import Value
 
-__all__ = ["HANDLERS"]
+__all__ = ["HANDLERS", "check_layout"]
 
 AnyFrame = Frame[Any]  # Any: handlers work on every machine
 
 
 def _alloc(op: AllocStorage, frame: AnyFrame) -> None:
     type = op.result.type
-    assert isinstance(type, StorageType)
     nbytes = int(frame.number(type.nbytes))
     if nbytes < 0:
         raise ExecutionError("WIR924", f"%{op.result.name} would have {nbytes} bytes")
@@ -58,6 +59,23 @@ def _alloc(op: AllocStorage, frame: AnyFrame) -> None:
     if poison is not None and not zero:
         frame.machine.fill_bytes(storage, poison)
     frame.bind(op.result, storage)
+
+
+def _slot(op: Slot, frame: AnyFrame) -> None:
+    nbytes, offset = int(frame.number(op.result.type.nbytes)), int(frame.number(op.offset))
+    pool = frame.value(op.pool)
+    have = frame.machine.sizes(pool)[0]
+    if not 0 <= offset <= offset + nbytes <= have:
+        raise ExecutionError(
+            "WIR924", f"%{op.result.name} would be bytes {offset} to {offset + nbytes} of {have}"
+        )
+    bytes_of = TensorType(DType.U8, (op.result.type.nbytes,), (Int(1),), op.result.type.device)
+    slot = frame.machine.view(pool, bytes_of, [nbytes], [1], offset)
+    poison = frame.session.options.poison
+    if poison is not None:
+        frame.machine.fill_bytes(slot, poison)
+    frame.slots[op.result] = slot
+    frame.bind(op.result, slot)
 
 
 def _free(op: Free, frame: AnyFrame) -> None:
@@ -87,7 +105,6 @@ def _set_storage(op: SetStorage, frame: AnyFrame) -> None:
 
 def _view(op: View, frame: AnyFrame) -> None:
     type = op.result.type
-    assert isinstance(type, TensorType)
     offset = int(frame.number(op.offset))
     result = frame.machine.view(
         frame.value(op.source), type, frame.ints(type.sizes), frame.ints(type.strides), offset
@@ -124,6 +141,8 @@ def _check_extents(op: Launch, kernel: KernelDef, args: list[Any], frame: AnyFra
         if not isinstance(value, Value) or not isinstance(value.type, TensorType):
             continue
         need = int(frame.number(extent_bytes(value.type) if extent is None else extent))
+        if extent is None or is_layout_extent(extent, value.type):
+            need = 0 if 0 in frame.machine.sizes(held) else need
         first = frame.machine.offset(held) * value.type.dtype.itemsize
         have = frame.machine.sizes(frame.machine.storage_of(held))[0] - first
         if need > have:
@@ -168,19 +187,27 @@ def _define(op: Define, frame: AnyFrame) -> None:
 
 
 def _assert_layout(op: AssertLayout, frame: AnyFrame) -> None:
-    machine, tensor = frame.machine, frame.value(op.tensor)
-    assert isinstance(op.tensor.type, TensorType)
-    sizes, strides = frame.ints(op.sizes), frame.ints(op.strides)
-    note = f" ({op.message})" if op.message else ""
-    if not machine.layout_matches(tensor, op.tensor.type, sizes, strides):
-        raise ExecutionError(
-            "WIR921",
-            f"%{op.tensor.name} has sizes {list(machine.sizes(tensor))} and strides "
-            f"{list(machine.strides(tensor))}, expected {sizes} and {strides}{note}",
-        )
-    if op.alignment and machine.address(tensor) % op.alignment:
+    check_layout(op.tensor, op.sizes, op.strides, op.message, frame)
+    if op.alignment and frame.machine.address(frame.value(op.tensor)) % op.alignment:
+        note = f" ({op.message})" if op.message else ""
         raise ExecutionError(
             "WIR921", f"the address of %{op.tensor.name} is no multiple of {op.alignment} bytes{note}"
+        )
+
+
+def check_layout(
+    value: Value, sizes: Sequence[Expr], strides: Sequence[Expr], message: str, frame: AnyFrame
+) -> None:
+    """Raises ExecutionError WIR921 unless a tensor has these sizes, and strides where they matter."""
+    machine, tensor = frame.machine, frame.value(value)
+    assert isinstance(value.type, TensorType)
+    want = frame.ints(sizes), frame.ints(strides)
+    if not machine.layout_matches(tensor, value.type, *want):
+        note = f" ({message})" if message else ""
+        raise ExecutionError(
+            "WIR921",
+            f"%{value.name} has sizes {list(machine.sizes(tensor))} and strides "
+            f"{list(machine.strides(tensor))}, expected {want[0]} and {want[1]}{note}",
         )
 
 
@@ -204,6 +231,10 @@ def _record_event(op: RecordEvent, frame: AnyFrame) -> None:
 
 def _wait_event(op: WaitEvent | SyncEvent, frame: AnyFrame) -> None:
     frame.value(op.event)
+
+
+def _barrier(op: Barrier, frame: AnyFrame) -> None:
+    """Ops run in the order of the program."""
 
 
 def _comment(op: Comment, frame: AnyFrame) -> None:
@@ -234,9 +265,10 @@ def _debug(op: DebugValue, frame: AnyFrame) -> None:
         show_values(op, held, frame.machine)
 
 
-# Control flow is in `engine`; a test compares both tables with OP_CLASSES.
+# Control flow is in `engine`; a test compares both tables with OPS.
 HANDLERS: Mapping[type[OpBase], Handler] = {
     AllocStorage: _alloc,
+    Slot: _slot,
     Free: _free,
     Drop: _drop,
     Copy: _copy,
@@ -254,6 +286,7 @@ HANDLERS: Mapping[type[OpBase], Handler] = {
     RecordEvent: _record_event,
     WaitEvent: _wait_event,
     SyncEvent: _wait_event,
+    Barrier: _barrier,
     CollectiveStart: _collective,
     Wait: _wait,
     Comment: _comment,

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from wrapper_ir.analysis.groups import groups_of
-from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.analysis.inputs import input_checks
+from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
+from wrapper_ir.builder import tensor_type
 from wrapper_ir.errors import ExecutionError
+from wrapper_ir.expr import evaluate
+from wrapper_ir.files import check_files
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.interp.engine import Step, activate
 from wrapper_ir.interp.frame import FunctionInfo, Session
 from wrapper_ir.interp.memory import MemoryMeter
 from wrapper_ir.interp.options import InterpOptions, MemoryReport
 from wrapper_ir.kernels import KernelDef, needed
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.operators import check_operators
 from wrapper_ir.ops import Launch
+from wrapper_ir.passes.insert_checks import insert_checks
 from wrapper_ir.program import Constant, Program
 from wrapper_ir.protocols import CompiledProgram, Machine
 from wrapper_ir.runtime.binding import signature_call
+from wrapper_ir.runtime.inputs import check_inputs
 from wrapper_ir.runtime.kernels import load_kernels
-from wrapper_ir.types import TensorType
+from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value
+from wrapper_ir.verifier import require_signature
 
 __all__ = ["Interpreter", "call", "run", "steps"]
 
@@ -38,10 +48,14 @@ class Interpreter(Generic[T]):
     def __init__(
         self, program: Artifact | Program, machine: Machine[T], options: InterpOptions | None = None
     ) -> None:
-        self.artifact = bare_artifact(program) if isinstance(program, Program) else program
         self.machine: Machine[T] = machine
         self.options = options or InterpOptions()
+        given = bare_artifact(program) if isinstance(program, Program) else program
+        self.artifact = replace(given, program=insert_checks(given.program, self.options.guarded))
+        check_operators(self.artifact.program, self.options.operators)
         self._index = ProgramIndex(self.artifact.program)
+        self._storages: dict[str, T] = {}
+        """Bytes that constants share, by name."""
         self._constants = {c.value: self._constant(c) for c in self.artifact.program.constants}
         self._kernels = load_kernels(
             self._used_kernels(),
@@ -51,6 +65,8 @@ class Interpreter(Generic[T]):
         )
         self._infos: dict[str, FunctionInfo] = {}
         self._groups = groups_of(self.artifact.program)
+        self._files = self.artifact.mapped_files()
+        self._checks = input_checks(self.artifact.program, self.artifact.signature, self.options.guarded)
         self._meter = MemoryMeter()
 
     def _used_kernels(self) -> Sequence[KernelDef]:
@@ -63,15 +79,24 @@ class Interpreter(Generic[T]):
         if constant.value.name in self.artifact.handles:
             handle: T = self.artifact.handles[constant.value.name]
             return handle
-        data = self.artifact.constants.get(constant.value.name)
+        data = self.artifact.constants.get(constant.data_name)
         if data is None:
             raise ExecutionError(
                 "WIR929",
                 f"there is no data for constant %{constant.value.name}",
                 hint="run the artifact, not its text",
             )
-        assert isinstance(constant.value.type, TensorType)
-        return self.machine.constant(data, constant.value.type, constant.mutable)
+        type = constant.value.type
+        assert isinstance(type, TensorType)
+        if not constant.storage:
+            return self.machine.constant(data, type, constant.mutable)
+        whole = self._storages.get(constant.storage)
+        if whole is None:
+            flat = tensor_type(DType.U8, [data.nbytes], device=type.device)
+            whole = self._storages[constant.storage] = self.machine.constant(data, flat, constant.mutable)
+        _check_window(constant, data)
+        sizes, strides = ([int(evaluate(e, {})) for e in part] for part in (type.sizes, type.strides))
+        return self.machine.view(whole, type, sizes, strides, constant.offset)
 
     @property
     def constants(self) -> Mapping[Value, T]:
@@ -88,8 +113,10 @@ class Interpreter(Generic[T]):
         """Runs `main` on flat arguments, yielding before every op, those of callees included.
 
         Empties `args`. The generator returns the results. Raises ExecutionError (WIR92n), and NotSupportedError WIR915
-        where the process does not belong to a process group that the program uses.
+        where the process does not belong to a process group that the program uses, and ArtifactError WIR713 where a mapped
+        file of constants was written since it was loaded.
         """
+        check_files(self._files)
         self._meter = MemoryMeter()
         for group in self._groups:  # before anything runs: other processes may wait for what comes first
             self.machine.check_group(group)
@@ -102,10 +129,20 @@ class Interpreter(Generic[T]):
             kernels=self._kernels,
             infos=self._infos,
             meter=self._meter,
+            layouts=self._checks.layouts,
         )
         held = list(args)
         args.clear()
+        self._check_inputs(held)
         return (yield from activate(session, self.artifact.program.main.name, held, {}))
+
+    def _check_inputs(self, held: Sequence[Any]) -> None:
+        """Holds the arguments of `main` against what the program says of them, as far as no symbol is needed."""
+        params = self.artifact.program.main.params
+        if len(held) == len(params):  # else entering `main` says so
+            given = {param.value: arg for param, arg in zip(params, held)}
+            entry = self._checks.entry
+            check_inputs(self.machine.caller, [want for _, want in entry], [given[v] for v, _ in entry])
 
     def boxed(self, args: list[Any]) -> Results:
         """Runs `main` on flat arguments to the end; empties `args`."""
@@ -118,13 +155,29 @@ class Interpreter(Generic[T]):
                 return results
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls it like the model."""
+        """Calls it like the model. Raises VerificationError (WIR1nn) for a signature that does not fit the program, and what
+        `steps` raises."""
         return self._forward(*args, **kwargs)
 
     @cached_property
     def _forward(self) -> CompiledProgram:
         """Looked up for the first call: the boxed form needs none of the model's classes."""
+        require_signature(self.artifact)
         return signature_call(self.artifact.signature, self.boxed, self.machine.caller)
+
+
+def _check_window(constant: Constant, data: TensorData) -> None:
+    """Raises ExecutionError WIR929 where a shared storage ends before the constant."""
+    need = (
+        int(evaluate(extent_bytes(constant.value.type), {}))
+        if isinstance(constant.value.type, TensorType)
+        else 0
+    )
+    if need and constant.offset + need > data.nbytes:
+        raise ExecutionError(
+            "WIR929",
+            f"constant %{constant.value.name} needs {constant.offset + need} bytes, but there are {data.nbytes}",
+        )
 
 
 def run(

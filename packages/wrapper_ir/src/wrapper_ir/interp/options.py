@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from wrapper_ir.ops import DebugValue
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy
+from wrapper_ir.ops import DebugValue, OpBase
 from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.runtime.kernels import FindRuntime
 
-__all__ = ["DebugHook", "InterpOptions", "MemoryReport"]
+__all__ = ["DebugHook", "Handler", "InterpOptions", "MemoryReport"]
 
 # Any: the machine's tensors and numbers, by value name
 DebugHook = Callable[[DebugValue, dict[str, Any]], None]
+Handler = Callable[..., None]
+"""Called with an op, of the class under which it stands, and the frame that it runs in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +26,17 @@ class InterpOptions:
 
     `max_ops` stops a run after so many ops (None: never) with ExecutionError WIR928. `find_runtime` finds the
     runtimes of kernels. `debug` receives the values of `DebugValue` ops (None: prints, or saves to the working
-    directory).
+    directory). `guarded` is not checked. `operators` says which operators a program may call (`NotSupportedError`
+    WIR917). `handlers` run ops that are not the IR's own, by their classes.
     """
 
     poison: int | None = None
     max_ops: int | None = None
     find_runtime: FindRuntime = kernel_runtime
     debug: DebugHook | None = None
+    guarded: Guarded = NOT_GUARDED
+    operators: OperatorPolicy = DEFAULT_OPERATORS
+    handlers: Mapping[type[OpBase], Handler] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,102 +8,38 @@ expression, null, or an object of one key: `{"value": "x"}`, `{"list": [...]}`, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import assert_never
+from collections.abc import Callable
+from typing import TypeVar, assert_never
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
-    Add,
-    And,
+    OPERATORS,
+    Atom,
     Bool,
-    CeilDiv,
-    Cmp,
-    CmpOp,
-    Convert,
-    ConvertOp,
     Expr,
     Float,
-    FloorDiv,
     Int,
     Item,
-    MathFn,
-    MathOp,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Not,
     OffsetOf,
-    Or,
-    Pow,
+    Operators,
     SizeOf,
     StrideOf,
     Sym,
     SymKind,
-    TrueDiv,
-    Where,
-)
+)  # fmt: skip
+from wrapper_ir.expr.text import NAMED_ATOMS
 from wrapper_ir.json_form.devices import decode_device, encode_device
 from wrapper_ir.json_form.reading import MAX_DEPTH, Json, each, fault, integer, member, members_of, string
 from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat
 from wrapper_ir.values import Value
 
-__all__ = ["ARG_KEYS", "EXPR_TAGS", "ArgDecoder", "encode_arg", "encode_expr", "encode_number"]
+_Node = TypeVar("_Node", bound=Expr)
 
-Make = Callable[[list[Expr]], Expr]
-Nary = type[Add] | type[Mul] | type[Min] | type[Max] | type[And] | type[Or]
-Binary = type[FloorDiv] | type[CeilDiv] | type[Mod] | type[TrueDiv]
+__all__ = ["ARG_KEYS", "ArgDecoder", "encode_arg", "encode_expr", "encode_number"]
 
-_NARY: dict[str, Nary] = {"add": Add, "mul": Mul, "min": Min, "max": Max, "and": And, "or": Or}
-_BINARY: dict[str, Binary] = {"floordiv": FloorDiv, "ceildiv": CeilDiv, "mod": Mod, "truediv": TrueDiv}
 _VALUE_ATOMS: dict[str, type[OffsetOf] | type[Item]] = {"offset": OffsetOf, "item": Item}
 _DIM_ATOMS: dict[str, type[SizeOf] | type[StrideOf]] = {"size": SizeOf, "stride": StrideOf}
-_TAG_OF: dict[type[Expr], str] = {
-    cls: tag
-    for table in (_NARY, _BINARY, _VALUE_ATOMS, _DIM_ATOMS, {"pow": Pow, "where": Where, "not": Not})
-    for tag, cls in table.items()
-}
-
-
-def _nary(cls: Nary) -> Make:
-    return lambda a: cls(tuple(a))
-
-
-def _binary(cls: Binary) -> Make:
-    return lambda a: cls(a[0], a[1])
-
-
-def _compare(op: CmpOp) -> Make:
-    return lambda a: Cmp(op, a[0], a[1])
-
-
-def _convert(op: ConvertOp) -> Make:
-    return lambda a: Convert(op, a[0])
-
-
-def _math(fn: MathOp) -> Make:
-    return lambda a: MathFn(fn, tuple(a))
-
-
-def _makers() -> dict[str, tuple[int, Make]]:
-    """By tag: the number of operands (0: two or more) and what makes the node."""
-    table: dict[str, tuple[int, Make]] = {
-        "pow": (2, lambda a: Pow(a[0], a[1])),
-        "where": (3, lambda a: Where(a[0], a[1], a[2])),
-        "not": (1, lambda a: Not(a[0])),
-    }
-    table |= {tag: (0, _nary(cls)) for tag, cls in _NARY.items()}
-    table |= {tag: (2, _binary(cls)) for tag, cls in _BINARY.items()}
-    table |= {op.value: (2, _compare(op)) for op in CmpOp}
-    table |= {op.value: (1, _convert(op)) for op in ConvertOp}
-    table |= {fn.value: (fn.arity, _math(fn)) for fn in MathOp}
-    return table
-
-
-_MAKERS = _makers()
-EXPR_TAGS: Mapping[str, int] = {tag: count for tag, (count, _) in _MAKERS.items()}
-"""Number of operands by tag, 0 for two or more; atoms not included."""
 
 
 def encode_number(x: int | float | bool | None) -> Json:
@@ -115,23 +51,19 @@ def encode_number(x: int | float | bool | None) -> Json:
 
 def encode_expr(e: Expr) -> Json:
     """The JSON of an expression."""
+    if e.op is not None:
+        return [e.op.name, *map(encode_expr, e.args)]
     match e:
         case Int(value) | Bool(value) | Float(value):
             return encode_number(value)
         case Sym(name):
             return name
-        case Cmp(op, lhs, rhs):
-            return [op.value, encode_expr(lhs), encode_expr(rhs)]
-        case Convert(convert, arg):
-            return [convert.value, encode_expr(arg)]
-        case MathFn(fn, args):
-            return [fn.value, *map(encode_expr, args)]
         case SizeOf(value, dim) | StrideOf(value, dim):
-            return [_TAG_OF[type(e)], value.name, dim]
-        case OffsetOf(value) | Item(value):
-            return [_TAG_OF[type(e)], value.name]
+            return [NAMED_ATOMS[type(e)], value.name, dim]
+        case Atom(value):
+            return [NAMED_ATOMS[type(e)], value.name]
         case _:
-            return [_TAG_OF[type(e)], *map(encode_expr, e.children)]
+            raise AssertionError(type(e).__name__)  # the tests compare these cases with the union of nodes
 
 
 ARG_KEYS = ("value", "list", "str", "dtype", "device", "memory_format", "layout", "complex", "float")
@@ -168,7 +100,8 @@ def encode_arg(arg: Arg) -> Json:
 class ArgDecoder:
     """Reads expressions and arguments over the declared symbols and the values in scope."""
 
-    def __init__(self) -> None:
+    def __init__(self, operators: Operators = OPERATORS) -> None:
+        self._operators = operators
         self.kinds: dict[str, SymKind] = {}
         self.values: dict[str, Value] = {}
         self._depth = 0
@@ -190,7 +123,7 @@ class ArgDecoder:
     def expr(self, x: Json) -> Expr:
         """An expression."""
         if type(x) is int:
-            return Int(x)
+            return self._made(lambda: Int(x))
         if isinstance(x, bool):
             return Bool(x)
         if isinstance(x, str):
@@ -213,10 +146,13 @@ class ArgDecoder:
         kind = self.kinds.get(name)
         if kind is None:
             fault(f"symbol {name!r} is not declared", "WIR551")
+        return self._made(lambda: Sym(name, kind), "WIR551")
+
+    def _made(self, make: Callable[[], _Node], code: str = "WIR521") -> _Node:
         try:
-            return Sym(name, kind)
+            return make()
         except ExpressionError as error:
-            fault(error.message, "WIR551")
+            fault(error.message, code)
 
     def _float(self, x: dict[str, Json]) -> Float:
         number = x.get("float")
@@ -242,12 +178,12 @@ class ArgDecoder:
             return _DIM_ATOMS[tag](self.use(fields[0]), dim) if dim >= 0 else fault("a dimension is negative")
         if tag in _VALUE_ATOMS and len(fields) == 1:
             return _VALUE_ATOMS[tag](self.use(fields[0]))
-        count, make = _MAKERS.get(tag, (-1, None))
-        if make is None:
+        op = self._operators.by_name.get(tag)
+        if op is None:
             fault(f"unknown expression {tag[:40]!r} of {len(fields)} operands", "WIR522")
-        if len(fields) != count and (count or len(fields) < 2):
-            fault(f"{tag} takes {count or 'two or more'} operands, found {len(fields)}")
-        return make([self.expr(f) for f in fields])
+        if len(fields) != op.arity and (op.arity or len(fields) < 2):
+            fault(f"{tag} takes {op.arity or 'two or more'} operands, found {len(fields)}")
+        return op(*[self.expr(f) for f in fields])
 
     def arg(self, x: Json) -> Arg:
         """One argument."""

@@ -24,7 +24,6 @@ __all__ = [
     "obj",
     "only",
     "string",
-    "strings",
     "truth",
 ]
 
@@ -133,11 +132,6 @@ def each(x: Json, read: Callable[[Json], T]) -> tuple[T, ...]:
         error.path.append(len(out))
         raise
     return tuple(out)
-
-
-def strings(x: Json) -> tuple[str, ...]:
-    """A list of strings."""
-    return each(x, string)
 
 
 def field(x: Mapping[str, Json], name: str, read: Callable[[Json], T]) -> T:

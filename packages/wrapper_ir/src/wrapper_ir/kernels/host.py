@@ -6,15 +6,26 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from wrapper_ir.kernels.params import KernelParam
+from wrapper_ir.kernels.requirements import Requirement
 
-__all__ = ["CppKernel", "ForeignKernel"]
+__all__ = ["CppKernel", "CppSource", "ForeignKernel"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CppSource:
+    """The source of a host kernel for other instruction sets. Text: `variant isa("avx2") {{{...}}}`."""
+
+    source: str
+    isa: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CppKernel:
     """A host kernel: a complete C++ translation unit with one `extern "C" void entry(...)`.
 
-    `isa` names the instruction sets that the source was vectorised for (`avx2`, `avx512`); empty: generic.
+    `isa` names the instruction sets that the source was vectorised for (`avx2`, `avx512`); empty: generic. A width of
+    vectors is part of a source, so `variants` hold the same kernel for other instruction sets. The first of `sources` whose
+    instruction sets the host has is taken. `requires` are the headers that any of them includes, from outside the compiler.
     """
 
     kind: ClassVar[str] = "cpp"
@@ -23,6 +34,13 @@ class CppKernel:
     source: str
     entry: str
     isa: tuple[str, ...] = ()
+    variants: tuple[CppSource, ...] = ()
+    requires: tuple[Requirement, ...] = ()
+
+    @property
+    def sources(self) -> tuple[CppSource, ...]:
+        """Every source, the one to be preferred first."""
+        return (CppSource(source=self.source, isa=self.isa), *self.variants)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

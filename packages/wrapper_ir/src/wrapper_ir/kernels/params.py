@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wrapper_ir.expr import Expr
 from wrapper_ir.types import DType
 
-__all__ = ["Access", "KernelParam", "ParamKind"]
+__all__ = ["Access", "KernelAccess", "KernelParam", "ParamKind"]
 
 
 class ParamKind(enum.Enum):
@@ -66,3 +67,21 @@ class KernelParam:
     may_alias: tuple[str, ...] = ()
     divisible: int = 1
     block: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAccess:
+    """Positions of a kernel's parameters that are read and written, and how many parameters there are."""
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    count: int
+
+    @staticmethod
+    def of(params: Sequence[KernelParam]) -> KernelAccess:
+        """From the parameters."""
+        return KernelAccess(
+            tuple(i for i, p in enumerate(params) if p.access.reads),
+            tuple(i for i, p in enumerate(params) if p.access.writes),
+            len(params),
+        )

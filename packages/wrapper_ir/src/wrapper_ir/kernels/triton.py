@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from wrapper_ir.expr import Expr, SymKind
 from wrapper_ir.kernels.params import KernelParam, ParamKind
+from wrapper_ir.kernels.requirements import Requirement
 from wrapper_ir.types import DType
 
 __all__ = ["ConstantValue", "Derivation", "KernelNames", "TritonConfig", "TritonKernel", "kernel_symbols"]
@@ -79,6 +80,8 @@ class TritonKernel:
     """All programs of the grid have to run at the same time."""
     multiprocessors: int | None = None
     """The source was made for a device with exactly this many multiprocessors; None: for any."""
+    requires: tuple[Requirement, ...] = ()
+    """Modules that the source imports, but for Triton's own."""
 
 
 class KernelNames(dict[str, SymKind]):

@@ -1,45 +1,68 @@
 """What all ops share: the base class, provenance, arguments, and the roles of fields.
 
-Fields say their role in their annotation: `Def`/`Defs` are results, `Use`/`Uses` operands, `Arg`/`Args`/`Kwargs`
-nested arguments that may hold operands and expressions; `Expr` fields hold expressions; everything else is
-plain data. `wrapper_ir.structure` reads these roles by the annotations' names, so that a new op needs no traversal
-code.
+A field says its role, and the type of value that it takes, in its annotation: `source: Use[TensorType]`. Everything that
+is mechanical follows from that (`wrapper_ir.ops.spec`): text, JSON, JSON Schema, traversal, renaming, which kinds of
+values an op takes, and the reference.
 """
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, TypeVar
 
 from wrapper_ir.expr import Expr, Float
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat
+from wrapper_ir.ops.effects import EffectContext, Effects, EffectSpec
+from wrapper_ir.types import Device, DType, Layout, MemoryFormat, Type
 from wrapper_ir.values import Value
 
 __all__ = [
     "UNKNOWN",
     "Arg",
     "Args",
+    "Callee",
+    "Callees",
     "Complex",
     "Def",
     "Defs",
+    "KernelName",
     "Kwargs",
     "OpBase",
+    "OperatorName",
     "OptionalDef",
     "Provenance",
     "Role",
     "SingleArg",
+    "Stream",
+    "SymbolName",
     "Use",
     "Uses",
 ]
 
 
 class Role(enum.Enum):
-    """What a field of an op holds, seen from data flow."""
+    """What a field of an op holds."""
 
-    DEF = "def"
-    USE = "use"
-    ARG = "arg"
+    DEF = "result"
+    """Values that the op defines."""
+    USE = "operand"
+    """Values that it uses."""
+    ARG = "arguments"
+    """Values and expressions in any nesting."""
+    EXPR = "expression"
+    """Expressions that it evaluates."""
+    CALLEE = "function"
+    """The names of functions of the program."""
+    KERNEL = "kernel"
+    """The name of a kernel of the program."""
+    OPERATOR = "operator"
+    """The name of a declared operator."""
+    SYMBOL = "symbol"
+    """The name of a declared symbol."""
+    STREAM = "stream"
+    """The number of a stream; 0 is the device's current one."""
+    DATA = "data"
+    """Everything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +78,40 @@ class Complex:
         return complex(self.real.value, self.imag.value)
 
 
-Arg: TypeAlias = (
-    "Value | Expr | Complex | str | DType | Device | MemoryFormat | Layout | tuple[Arg, ...] | None"
-)
-"""One argument of a call, in structure. Bools and numbers that are not complex are `Expr` (`Int`, `Float`, `Bool` when
-constant)."""
+if TYPE_CHECKING:
+    Arg: TypeAlias = (
+        "Value | Expr | Complex | str | DType | Device | MemoryFormat | Layout | tuple[Arg, ...] | None"
+    )
+    """One argument of a call, in structure. Bools and numbers that are not complex are `Expr` (`Int`, `Float`, `Bool`
+    when constant)."""
+else:
 
-Def: TypeAlias = Annotated[Value, Role.DEF]
-OptionalDef: TypeAlias = Annotated[Value | None, Role.DEF]
-Defs: TypeAlias = Annotated[tuple[Value, ...], Role.DEF]
-Use: TypeAlias = Annotated[Value, Role.USE]
-Uses: TypeAlias = Annotated[tuple[Value, ...], Role.USE]
+    class Arg:
+        """What annotations show at run time, where a union cannot name itself."""
+
+
+T = TypeVar("T", bound=Type)
+Def: TypeAlias = Annotated[Value[T], Role.DEF]
+OptionalDef: TypeAlias = Annotated[Value[T] | None, Role.DEF]
+Defs: TypeAlias = Annotated[tuple[Value[T], ...], Role.DEF]
+Use: TypeAlias = Annotated[Value[T], Role.USE]
+Uses: TypeAlias = Annotated[tuple[Value[T], ...], Role.USE]
 SingleArg: TypeAlias = Annotated[Arg, Role.ARG]
 Args: TypeAlias = Annotated[tuple[Arg, ...], Role.ARG]
 Kwargs: TypeAlias = Annotated[tuple[tuple[str, Arg], ...], Role.ARG]
+Callee: TypeAlias = Annotated[str, Role.CALLEE]
+Callees: TypeAlias = Annotated[tuple[str, ...], Role.CALLEE]
+KernelName: TypeAlias = Annotated[str, Role.KERNEL]
+OperatorName: TypeAlias = Annotated[str, Role.OPERATOR]
+SymbolName: TypeAlias = Annotated[str, Role.SYMBOL]
+Stream: TypeAlias = Annotated[int, Role.STREAM]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Where an op comes from. All parts may be empty.
 
-    Text: a `#n` reference behind the op, resolved by a `provenance` table at the end of the program.
+    Text: a `#n` reference after the op, resolved by a `provenance` table at the end of the program.
     """
 
     nodes: tuple[str, ...] = ()
@@ -95,6 +131,17 @@ UNKNOWN = Provenance()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpBase:
-    """Base of all ops. Constructing one does nothing but hold data."""
+    """Base of all ops. Constructing one does nothing but hold data.
+
+    `syntax` is the text form (`wrapper_ir.text.syntax` says how to read it), `effect_spec` what the op does; an op whose
+    effects depend on more than its fields overrides `effects`.
+    """
+
+    syntax: ClassVar[str] = ""
+    effect_spec: ClassVar[EffectSpec] = EffectSpec()
 
     prov: Provenance = UNKNOWN
+
+    def effects(self, context: EffectContext) -> Effects:
+        """What the op does to memory and beyond. An unknown kernel or operator is taken to read and write everything."""
+        return self.effect_spec.of(self)

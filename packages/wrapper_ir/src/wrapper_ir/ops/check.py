@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from wrapper_ir.expr import Expr
 from wrapper_ir.ops.base import OpBase, Use
+from wrapper_ir.ops.effects import EffectClass, EffectSpec, has, reads
+from wrapper_ir.types import TensorType
 
-__all__ = ["AssertExpr", "AssertFinite", "AssertLayout"]
+__all__ = ["AssertExpr", "AssertFinite", "AssertLayout", "CheckOp"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +21,10 @@ class AssertLayout(OpBase):
     Text: `assert_layout %x [s0, 64] [64, 1]`, `assert_layout %x [4] [1] align(16) "input"`.
     """
 
-    tensor: Use
+    syntax: ClassVar[str] = "assert_layout {tensor} [{sizes}] [{strides}]< align({alignment})>< {message}>"
+    effect_spec: ClassVar[EffectSpec] = has(EffectClass.CHECK)
+
+    tensor: Use[TensorType]
     sizes: tuple[Expr, ...]
     strides: tuple[Expr, ...]
     alignment: int = 0
@@ -32,6 +38,9 @@ class AssertExpr(OpBase):
     Text: `assert s0 <= 512 "Runtime assertion failed"`.
     """
 
+    syntax: ClassVar[str] = "assert {condition}< {message}>"
+    effect_spec: ClassVar[EffectSpec] = has(EffectClass.CHECK)
+
     condition: Expr
     message: str = ""
 
@@ -43,5 +52,11 @@ class AssertFinite(OpBase):
     Text: `assert_finite %buf0 "argument 1 of @k"`.
     """
 
-    tensor: Use
+    syntax: ClassVar[str] = "assert_finite {tensor}< {message}>"
+    effect_spec: ClassVar[EffectSpec] = reads("tensor") | has(EffectClass.CHECK)
+
+    tensor: Use[TensorType]
     message: str = ""
+
+
+CheckOp = AssertLayout | AssertExpr | AssertFinite

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from wrapper_ir.ops.base import Args, Def, Defs, Kwargs, OpBase, Use
+from wrapper_ir.ops.base import Args, Def, Defs, Kwargs, OpBase, OperatorName, Stream, Use
+from wrapper_ir.ops.call_effects import collective_effects, unknown_effects
+from wrapper_ir.ops.effects import (
+    EffectClass,
+    EffectContext,
+    Effects,
+    EffectSpec,
+    aliases,
+    has,
+    reads,
+    writes,
+)
+from wrapper_ir.types import TensorType
 
-__all__ = ["CollectiveStart", "Wait"]
+__all__ = ["CollectiveOp", "CollectiveStart", "Wait"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +40,24 @@ class CollectiveStart(OpBase):
     `%a, %b = collective lib::gather([%x, %y], "tp") group("tp") : f32[16], f32[4]`.
     """
 
-    target: str
+    syntax: ClassVar[str] = (
+        "{results} = collective {target}({args}, {kwargs}) group({group})< stream({stream})>< : {results:type}>"
+    )
+
+    target: OperatorName
     args: Args
-    results: Defs
+    results: Defs[TensorType]
     group: str
     kwargs: Kwargs = ()
-    stream: int = 0
+    stream: Stream = 0
+
+    def effects(self, context: EffectContext) -> Effects:
+        """Each result stands for one return, or for one element of the list that is returned."""
+        info = context.operator(self.target)
+        if info is None:
+            found = unknown_effects(self.args, self.kwargs, self.results, EffectClass.COLLECTIVE)
+            return found._replace(holds=tuple((r, t) for r in self.results for t in found.reads))
+        return collective_effects(self.args, self.kwargs, self.results, info)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,5 +67,13 @@ class Wait(OpBase):
     Text: `%y = wait %h : f32[8]`.
     """
 
-    source: Use
-    result: Def
+    syntax: ClassVar[str] = "{result} = wait {source} : {result:type}"
+    effect_spec: ClassVar[EffectSpec] = (
+        reads("source") | writes("source") | aliases("result", "source") | has(EffectClass.COLLECTIVE)
+    )
+
+    source: Use[TensorType]
+    result: Def[TensorType]
+
+
+CollectiveOp = CollectiveStart | Wait

@@ -5,25 +5,56 @@ constants, and the symbols they list as captured.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from wrapper_ir.ops.base import Args, Defs, OpBase, SingleArg
+from wrapper_ir.expr import Expr, SymKind
+from wrapper_ir.ops.base import Args, Callee, Callees, Defs, OpBase, SingleArg
+from wrapper_ir.ops.call_effects import call_effects, tensors_in
+from wrapper_ir.ops.effects import EffectContext, Effects
+from wrapper_ir.types import DType, OpaqueType, ScalarType, TensorType
+from wrapper_ir.values import Value, is_tensor
 
-__all__ = ["CallSubgraph", "Conditional", "Return", "WhileLoop"]
+__all__ = ["CallSubgraph", "ControlOp", "Return", "Switch", "WhileLoop", "is_two_way"]
+
+Result = TensorType | ScalarType | OpaqueType
+"""What calls of functions give."""
+_BOOL = ScalarType(SymKind.BOOL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conditional(OpBase):
-    """Calls `true_fn` or `false_fn` with `args`; the predicate is a one-element tensor or a boolean expression.
+class Switch(OpBase):
+    """Calls one of `branches` with `args`.
 
-    An argument whose parameter is owned in a branch is moved into it; ownership must be the same in both branches.
-    Text: `%r = cond %p then @t else @f (%a, s0) : f32[8]`.
+    `index` is a bool, of two branches: the first where it is true, the second where it is false; or an int, the
+    position of the branch; or a tensor that holds one of these as its only element. An index that is the position of no
+    branch raises ExecutionError WIR932 when the program runs.
+    An argument whose parameter is owned in a branch is moved into it; ownership must be the same in all branches.
+    Text: `%r = cond s0 > 4 then @t else @f (%a, s0) : f32[8]` for a bool, `%r = switch %i [@a, @b, @c] (%a) : f32[8]`
+    for an int.
     """
 
-    predicate: SingleArg
-    true_fn: str
-    false_fn: str
+    syntax: ClassVar[str] = "{results} = switch {index} [{branches}] ({args})< : {results:type}>"
+
+    index: SingleArg
+    branches: Callees
     args: Args
-    results: Defs
+    results: Defs[Result]
+
+    def effects(self, context: EffectContext) -> Effects:
+        """Whatever any branch does with its arguments."""
+        found = call_effects(self.results, self.args, self.branches, context)
+        index = tensors_in((self.index,))
+        return found._replace(reads=(*index, *found.reads)) if index else found
+
+
+def is_two_way(op: Switch) -> bool:
+    """Whether the index of a switch is a bool."""
+    index = op.index
+    if isinstance(index, Expr):
+        return index.kind is SymKind.BOOL
+    if not isinstance(index, Value):
+        return False
+    return index.type == _BOOL or (isinstance(index.type, TensorType) and index.type.dtype is DType.BOOL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +68,27 @@ class WhileLoop(OpBase):
     Text: `%r = while @c do @b carried(%x) captured(%w) : f32[8]`, with `stacked` before the colon.
     """
 
-    cond_fn: str
-    body_fn: str
+    syntax: ClassVar[str] = (
+        "{results} = while {cond_fn} do {body_fn} carried({carried})< captured({captured})>< {stacked}>"
+        "< : {results:type}>"
+    )
+
+    cond_fn: Callee
+    body_fn: Callee
     carried: Args
-    captured: Args
-    results: Defs
+    captured: Args = ()
+    results: Defs[Result]
     stacked: bool = False
+
+    def effects(self, context: EffectContext) -> Effects:
+        """Carried values are also read by the loop itself, which clones them when it makes no trip."""
+        args = (*self.carried, *self.captured)
+        found = call_effects((), args, (self.cond_fn, self.body_fn), context)
+        return found._replace(
+            reads=(*tensors_in(self.carried), *found.reads),
+            fresh=tuple(r for r in self.results if is_tensor(r)),
+            moves=(),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +98,15 @@ class CallSubgraph(OpBase):
     Text: `%r0, %r1 = call_subgraph @sub(%a, s0) : f32[8], f32[4]`.
     """
 
-    function: str
+    syntax: ClassVar[str] = "{results} = call_subgraph {function}({args})< : {results:type}>"
+
+    function: Callee
     args: Args
-    results: Defs
+    results: Defs[Result]
+
+    def effects(self, context: EffectContext) -> Effects:
+        """Whatever the function does with its arguments."""
+        return call_effects(self.results, self.args, (self.function,), context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,4 +116,13 @@ class Return(OpBase):
     Text: `return %buf1, s0 * 2, none`.
     """
 
-    values: Args
+    syntax: ClassVar[str] = "return< {values}>"
+
+    values: Args = ()
+
+    def effects(self, context: EffectContext) -> Effects:
+        """Moves what the function owns; borrowed parameters and constants stay where they are (see `aliasing`)."""
+        return Effects(moves=tensors_in(self.values))
+
+
+ControlOp = Switch | WhileLoop | CallSubgraph | Return

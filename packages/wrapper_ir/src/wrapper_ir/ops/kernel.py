@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from wrapper_ir.expr import Expr
-from wrapper_ir.ops.base import Args, Def, Kwargs, OpBase, OptionalDef, Use
+from wrapper_ir.ops.base import Args, Def, KernelName, Kwargs, OpBase, OperatorName, OptionalDef, Stream, Use
+from wrapper_ir.ops.call_effects import operator_effects, tensors_in, unknown_effects
+from wrapper_ir.ops.effects import EffectContext, Effects, EffectSpec, aliases
+from wrapper_ir.types import OpaqueType, ScalarType, TensorType, TupleType
+from wrapper_ir.values import Value
 
-__all__ = ["CallExtern", "Launch", "Unpack"]
+__all__ = ["CallExtern", "KernelOp", "Launch", "Unpack"]
+
+Result = TensorType | ScalarType | TupleType | OpaqueType
+"""What library operators give."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,11 +30,24 @@ class Launch(OpBase):
     `launch @k(%a, %b) extents(256, 128)`.
     """
 
-    kernel: str
+    syntax: ClassVar[str] = "launch {kernel}({args})< grid({grid})>< extents({extents})>< stream({stream})>"
+
+    kernel: KernelName
     args: Args
     extents: tuple[Expr, ...] = ()
     grid: tuple[Expr, ...] = ()
-    stream: int = 0
+    stream: Stream = 0
+
+    def effects(self, context: EffectContext) -> Effects:
+        """What the kernel's parameters say."""
+        access, args = context.access(self.kernel), self.args
+        if access is None or len(args) != access.count:
+            tensors = tensors_in(args)
+            return Effects(tensors, tensors)
+        return Effects(
+            tuple([v for i in access.reads if isinstance(v := args[i], Value)]),
+            tuple([v for i in access.writes if isinstance(v := args[i], Value)]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +59,21 @@ class CallExtern(OpBase):
     Text: `call aten::addmm.out(%b, %x, %w, out=%buf0)`, `%t = call aten::topk(%x, 5) : results`.
     """
 
-    target: str
+    syntax: ClassVar[str] = "{result} = call {target}({args}, {kwargs})< stream({stream})>< : {result:type}>"
+
+    target: OperatorName
     args: Args
     kwargs: Kwargs = ()
-    result: OptionalDef = None
-    stream: int = 0
+    result: OptionalDef[Result] = None
+    stream: Stream = 0
+
+    def effects(self, context: EffectContext) -> Effects:
+        """What the operator's schema and tags say."""
+        info = context.operator(self.target)
+        made = () if self.result is None else (self.result,)
+        if info is None:
+            return unknown_effects(self.args, self.kwargs, made)
+        return operator_effects(self.args, self.kwargs, self.result, info)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +83,12 @@ class Unpack(OpBase):
     Text: `%buf1 = unpack %t[0] : f32[8, 5]`, `%y = unpack %t : f32[8]`.
     """
 
-    source: Use
+    syntax: ClassVar[str] = "{result} = unpack {source}{path} : {result:type}"
+    effect_spec: ClassVar[EffectSpec] = aliases("result", "source")
+
+    source: Use[TupleType]
     path: tuple[int | str, ...]
-    result: Def
+    result: Def[Result]
+
+
+KernelOp = Launch | CallExtern | Unpack

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import ClassVar
 
-from wrapper_ir.expr import Expr
-from wrapper_ir.ops.base import Def, OpBase, Use
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.ops.base import Def, OpBase, Stream, Use
+from wrapper_ir.ops.effects import (
+    EffectClass,
+    EffectContext,
+    Effects,
+    EffectSpec,
+    ends,
+    fresh,
+    has,
+    may_alias,
+    reads,
+    within,
+    writes,
+)
+from wrapper_ir.types import StorageType, TensorType, Type
 
 __all__ = [
     "AllocPurpose",
@@ -15,14 +30,18 @@ __all__ = [
     "Drop",
     "EnsureAligned",
     "Free",
+    "MemoryOp",
     "ResizeStorage",
     "SetStorage",
+    "Slot",
     "ZeroMode",
 ]
 
+_ZERO = Int(0)
+
 
 class AllocPurpose(enum.Enum):
-    """Why storage is allocated; planners treat the three differently."""
+    """Why storage is allocated; planners treat the three differently. A `pool` holds slots, never tensors."""
 
     PLAIN = "plain"
     WORKSPACE = "workspace"
@@ -45,21 +64,52 @@ class AllocStorage(OpBase):
     Together with a `View` of all of it: `%buf0 = alloc f32[s0, 64]` (the storage is then named `%buf0.s`).
     """
 
-    result: Def
+    syntax: ClassVar[str] = (
+        "{result} = alloc_storage {result:storage}< {purpose}>< zero({zero})>< stream({stream})>"
+    )
+
+    result: Def[StorageType]
     purpose: AllocPurpose = AllocPurpose.PLAIN
     zero: ZeroMode = ZeroMode.NONE
-    stream: int = 0
+    stream: Stream = 0
+
+    def effects(self, context: EffectContext) -> Effects:
+        """Zeroing writes all of the storage."""
+        made = (self.result,)
+        return Effects((), made if self.zero is not ZeroMode.NONE else (), made)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot(OpBase):
+    """Makes a storage of bytes of another one: of a pool, of a storage parameter, or of a slot.
+
+    The slot begins here and ends with its own `free`, which its pool outlives. Its bytes hold nothing at first, and no
+    other slot of the pool shares them until it ends. `offset` is in bytes, from the start of `pool`; the result's type
+    gives bytes, device and memory space, the last two being the pool's. Neither a slot nor a tensor of it leaves the
+    function, except as an argument that the callee gives back.
+    Text: `%a = slot %pool + 256 : 1024`.
+    """
+
+    syntax: ClassVar[str] = "{result} = slot {pool}< + {offset}> : {result:storage}"
+    effect_spec: ClassVar[EffectSpec] = fresh("result") | within("result", "pool")
+
+    pool: Use[StorageType]
+    result: Def[StorageType]
+    offset: Expr = _ZERO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Free(OpBase):
-    """Ends a storage: no later op touches any tensor of it.
+    """Ends a storage: no later op touches any tensor of it. A slot gives its bytes back to its pool.
 
     `storage` is a storage value, or a root tensor (an owned parameter or a fresh result), whose storage is meant.
     Text: `free %buf0.s`.
     """
 
-    storage: Use
+    syntax: ClassVar[str] = "free {storage}"
+    effect_spec: ClassVar[EffectSpec] = ends("storage")
+
+    storage: Use[StorageType | TensorType]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +120,10 @@ class Drop(OpBase):
     Text: `drop %buf3`.
     """
 
-    value: Use
+    syntax: ClassVar[str] = "drop {value}"
+    effect_spec: ClassVar[EffectSpec] = ends("value")
+
+    value: Use[Type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +133,13 @@ class Copy(OpBase):
     Text: `copy %dst, %src`, `copy %dst, %src non_blocking stream(1)`.
     """
 
-    dst: Use
-    src: Use
+    syntax: ClassVar[str] = "copy {dst}, {src}< {non_blocking}>< stream({stream})>"
+    effect_spec: ClassVar[EffectSpec] = reads("src") | writes("dst")
+
+    dst: Use[TensorType]
+    src: Use[TensorType]
     non_blocking: bool = False
-    stream: int = 0
+    stream: Stream = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +149,11 @@ class EnsureAligned(OpBase):
     Text: `%x.a = ensure_aligned %x, 16`.
     """
 
-    source: Use
-    result: Def
+    syntax: ClassVar[str] = "{result} = ensure_aligned {source}, {alignment}< : {result:type=source}>"
+    effect_spec: ClassVar[EffectSpec] = reads("source") | may_alias("result", "source")
+
+    source: Use[TensorType]
+    result: Def[TensorType]
     alignment: int = 16
 
 
@@ -105,7 +164,10 @@ class ResizeStorage(OpBase):
     Text: `resize_storage %x, s0 * 4`.
     """
 
-    target: Use
+    syntax: ClassVar[str] = "resize_storage {target}, {nbytes}"
+    effect_spec: ClassVar[EffectSpec] = writes("target") | has(EffectClass.STORAGE_CHANGE)
+
+    target: Use[TensorType]
     nbytes: Expr
 
 
@@ -116,5 +178,13 @@ class SetStorage(OpBase):
     Text: `set_storage %x, %y`. Neither storage is reused or planned.
     """
 
-    target: Use
-    source: Use
+    syntax: ClassVar[str] = "set_storage {target}, {source}"
+    effect_spec: ClassVar[EffectSpec] = (
+        reads("source") | writes("target") | may_alias("target", "source") | has(EffectClass.STORAGE_CHANGE)
+    )
+
+    target: Use[TensorType]
+    source: Use[TensorType]
+
+
+MemoryOp = AllocStorage | Slot | Free | Drop | Copy | EnsureAligned | ResizeStorage | SetStorage

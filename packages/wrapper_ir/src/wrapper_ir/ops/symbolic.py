@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from wrapper_ir.atoms import item_values
 from wrapper_ir.expr import Expr
-from wrapper_ir.ops.base import OpBase
+from wrapper_ir.ops.base import OpBase, SymbolName
+from wrapper_ir.ops.effects import NO_EFFECTS, EffectContext, Effects
+from wrapper_ir.values import is_tensor
 
 __all__ = ["Define"]
 
@@ -19,5 +23,12 @@ class Define(OpBase):
     Text: `define s0 = size(%arg0, 0)`, `define u0 = item(%buf0)`, `define s1 = size(%x, 0) // 2`.
     """
 
-    symbol: str
+    syntax: ClassVar[str] = "define {symbol} = {expr}"
+
+    symbol: SymbolName
     expr: Expr
+
+    def effects(self, context: EffectContext) -> Effects:
+        """Reads the tensors under `item`."""
+        read = tuple(v for v in item_values(self.expr) if is_tensor(v))
+        return Effects(reads=read) if read else NO_EFFECTS

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import ClassVar
 
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.ops.base import Def, OpBase, Use
+from wrapper_ir.ops.effects import EffectContext, Effects
+from wrapper_ir.types import StorageType, TensorType
 
 __all__ = ["View", "ViewMode"]
 
@@ -16,7 +19,7 @@ _ZERO = Int(0)
 class ViewMode(enum.Enum):
     """`ALIAS` leaves the source usable; `REUSE` ends it: bytes stay, the name may not be used again."""
 
-    ALIAS = "alias"
+    ALIAS = "view"
     REUSE = "reuse"
 
 
@@ -30,7 +33,14 @@ class View(OpBase):
     Text: `%v = view %buf0 + 128 : f32[4, 8]{1, 4}`, `%buf1 = reuse %buf0 : f32[32]`.
     """
 
-    source: Use
-    result: Def
+    syntax: ClassVar[str] = "{result} = {mode} {source}< + {offset}> : {result:type}"
+
+    source: Use[StorageType | TensorType]
+    result: Def[TensorType]
     offset: Expr = _ZERO
     mode: ViewMode = ViewMode.ALIAS
+
+    def effects(self, context: EffectContext) -> Effects:
+        """Reuse moves the storage."""
+        moved = (self.source,) if self.mode is ViewMode.REUSE else ()
+        return Effects((), (), (), ((self.result, self.source),), (), moved)

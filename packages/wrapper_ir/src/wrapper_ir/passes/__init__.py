@@ -5,6 +5,7 @@ from wrapper_ir.passes.choices import with_choices
 from wrapper_ir.passes.dead_ops import EliminateDeadOps
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir.passes.finite_checks import InsertFiniteChecks
+from wrapper_ir.passes.insert_checks import InsertChecks, insert_checks, missing_checks
 from wrapper_ir.passes.move_arguments import MoveArguments, move_arguments
 from wrapper_ir.passes.pipeline import PASSES, describe_passes, parse_pipeline, print_pipeline, run_pipeline
 from wrapper_ir.passes.rename_groups import rename_groups
@@ -17,6 +18,7 @@ __all__ = [
     "DeriveFrees",
     "Difference",
     "EliminateDeadOps",
+    "InsertChecks",
     "InsertFiniteChecks",
     "MoveArguments",
     "Pass",
@@ -27,6 +29,8 @@ __all__ = [
     "compare",
     "derive_frees",
     "describe_passes",
+    "insert_checks",
+    "missing_checks",
     "move_arguments",
     "parse_pipeline",
     "print_pipeline",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-from wrapper_ir.aliasing import NO_ROOTS, Aliasing, analyse_aliasing
+from wrapper_ir.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.kernels import needed
@@ -13,6 +13,7 @@ from wrapper_ir.ops import (
     CallExtern,
     CollectiveStart,
     Comment,
+    DebugValue,
     Define,
     Launch,
     Op,
@@ -100,7 +101,7 @@ def _binds(op: Define) -> Value | None:
 
 
 def _live_part(function: Function, index: ProgramIndex) -> Function:
-    aliasing = analyse_aliasing(function, index)
+    aliasing = index.aliasing(function)
     needs = _Needs(function, index, aliasing)
     kept: dict[int, Op] = {}
     binders: dict[Value, dict[int, Op]] = {}
@@ -125,7 +126,7 @@ def _prune(program: Program) -> Program:
     targets: set[str] = set()
     while pending:
         for op in pending.pop().body:
-            if isinstance(op, Launch):
+            if isinstance(op, Launch | DebugValue):
                 kernels.add(op.kernel)
             elif isinstance(op, CallExtern | CollectiveStart):
                 targets.add(op.target)

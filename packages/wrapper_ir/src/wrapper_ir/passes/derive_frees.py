@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing
-from wrapper_ir.analysis.liveness import analyse_liveness, moved_roots
+from wrapper_ir.analysis.liveness import Liveness, analyse_liveness, moved_roots
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import AllocPurpose, AllocStorage, Drop, Free, Op, View, ViewMode
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.program import Function, Program
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, is_storage, is_tensor
 
 __all__ = ["DeriveFrees", "derive_frees", "strip_frees"]
 
@@ -70,8 +70,11 @@ def _derive(function: Function, index: ProgramIndex) -> Function:
             behind = [at for root in live.aliasing.roots.get(value, NO_ROOTS) for at in given.get(root, ())]
             position = min((at - 1 for at in behind if at > position), default=end)
         after.setdefault(position, []).append(Drop(value=value))
-    for value, position in _release_order(function, live.storages):
-        after.setdefault(end if value in crossing else position, []).append(Free(storage=value))
+    for value, position in _release_order(function, live):
+        assert is_storage(value) or is_tensor(value)  # nothing else owns bytes
+        # what a slot ends with is its pool's, which waits for all streams
+        late = value in crossing and value not in live.aliasing.hosts
+        after.setdefault(end if late else position, []).append(Free(storage=value))
     body: list[Op] = after.get(-1, [])
     for position, op in enumerate(function.body):
         body.append(op)
@@ -92,12 +95,15 @@ def _given_away(function: Function, aliasing: Aliasing) -> dict[Value, list[int]
     return found
 
 
-def _release_order(function: Function, storages: Mapping[Value, int]) -> Sequence[tuple[Value, int]]:
-    """Storages with the positions of their last uses, in the order of their frees."""
+def _release_order(function: Function, live: Liveness) -> Sequence[tuple[Value, int]]:
+    """Storages with the positions of their last uses, in the order of their frees: slots before what they lie in."""
+    hosts = live.aliasing.hosts
+    slots = [item for item in live.storages.items() if item[0] in hosts]
+    storages = {root: position for root, position in live.storages.items() if root not in hosts}
     scratch = {
         op.result
         for op in function.body
         if isinstance(op, AllocStorage) and op.purpose is AllocPurpose.WORKSPACE
     }
     plain = [item for item in storages.items() if item[0] not in scratch]
-    return [*plain, *reversed([item for item in storages.items() if item[0] in scratch])]
+    return [*reversed(slots), *plain, *reversed([item for item in storages.items() if item[0] in scratch])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-from wrapper_ir.aliasing import NO_ROOTS, Aliasing, analyse_aliasing
+from wrapper_ir.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.kernels import KernelParam
 from wrapper_ir.ops import AssertFinite, Launch, Op
@@ -35,7 +35,7 @@ class InsertFiniteChecks(Pass):
         return dataclasses.replace(program, functions=functions)
 
     def _insert(self, function: Function, index: ProgramIndex) -> Function:
-        aliasing = analyse_aliasing(function, index)
+        aliasing = index.aliasing(function)
         checked = _Checked(aliasing)
         body: list[Op] = []
         for position, op in enumerate(function.body):

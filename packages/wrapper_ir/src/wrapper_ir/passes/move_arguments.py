@@ -6,11 +6,10 @@ import dataclasses
 from collections.abc import Iterator
 from typing import ClassVar
 
-from wrapper_ir.aliasing import NO_ROOTS, Aliasing, analyse_aliasing
+from wrapper_ir.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.collection import paused_collection
-from wrapper_ir.effects import summary_of
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import Arg, CallSubgraph, CollectiveStart, Conditional, WhileLoop
+from wrapper_ir.ops import Arg, CallSubgraph, CollectiveStart, Switch, WhileLoop
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, strip_frees
 from wrapper_ir.program import Function, Ownership, Param, Program
@@ -74,7 +73,7 @@ def _candidates(program: Program) -> set[Place]:
             (loops if isinstance(op, WhileLoop) else called).update(callees(op))
     found: set[Place] = set()
     for name in (called - loops) & index.functions.keys():
-        origins = summary_of(name, index).results
+        origins = index.summary(name).results
         returned = {i for origin in origins if origin is not None for i in origin.params}
         for i, param in enumerate(index.functions[name].params):
             if isinstance(param.value.type, TensorType) and _borrowed(param) and i not in returned:
@@ -102,7 +101,7 @@ def _borrowed(param: Param) -> bool:
 def _refused(function: Function, index: ProgramIndex) -> Iterator[Place]:
     """Parameters of callees that a call in this function cannot move its argument into, and those that only one
     branch owns."""
-    aliasing = analyse_aliasing(function, index)
+    aliasing = index.aliasing(function)
     last: dict[Value, int] = {}
     held: set[Value] = set(aliasing.escaped)
     for position, op in enumerate(function.body):
@@ -112,7 +111,7 @@ def _refused(function: Function, index: ProgramIndex) -> Iterator[Place]:
                 if isinstance(op, CollectiveStart):
                     held.add(root)
     for position, op in enumerate(function.body):
-        if not isinstance(op, Conditional | CallSubgraph):
+        if not isinstance(op, Switch | CallSubgraph):
             continue
         used = [r for v in operands(op) for r in aliasing.roots.get(v, NO_ROOTS)]
         functions = [index.functions[name] for name in callees(op) if name in index.functions]

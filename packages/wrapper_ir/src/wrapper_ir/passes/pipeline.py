@@ -13,6 +13,7 @@ from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.dead_ops import EliminateDeadOps
 from wrapper_ir.passes.derive_frees import DeriveFrees
 from wrapper_ir.passes.finite_checks import InsertFiniteChecks
+from wrapper_ir.passes.insert_checks import InsertChecks
 from wrapper_ir.passes.move_arguments import MoveArguments
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
 from wrapper_ir.passes.translation import check_translation
@@ -23,6 +24,7 @@ __all__ = ["PASSES", "describe_passes", "parse_pipeline", "print_pipeline", "run
 _CLASSES: tuple[type[Pass], ...] = (
     DeriveFrees,
     EliminateDeadOps,
+    InsertChecks,
     InsertFiniteChecks,
     MoveArguments,
     StripAsserts,

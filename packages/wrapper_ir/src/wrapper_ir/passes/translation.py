@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable
-from typing import Any
 
-from wrapper_ir.aliasing import NO_ROOTS, analyse_aliasing
+from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.collection import paused_collection
-from wrapper_ir.effects import EffectClass, Effects
 from wrapper_ir.errors import PassError
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.expr.rewrite import map_atoms
@@ -27,16 +25,20 @@ from wrapper_ir.ops import (
     DebugValue,
     Define,
     Drop,
+    EffectClass,
+    Effects,
     Free,
     Op,
     Return,
+    Slot,
     Unpack,
     View,
     Wait,
+    op_spec,
 )
 from wrapper_ir.program import Function, Ownership, Program
-from wrapper_ir.structure import field_roles, results
-from wrapper_ir.types import StorageType, TensorType, TupleType
+from wrapper_ir.structure import results
+from wrapper_ir.types import TensorType, TupleType
 from wrapper_ir.values import Value
 
 __all__ = ["Difference", "check_translation", "compare"]
@@ -111,7 +113,7 @@ class _Run:
         self.function = function
         self.index = index
         self.numbers = numbers
-        self.aliasing = analyse_aliasing(function, index)
+        self.aliasing = index.aliasing(function)
         self.places = tensor_places(function, self.aliasing)
         self.contents: dict[Value, list[_Part]] = {}
         self.handles: dict[Value, Number] = {}
@@ -145,7 +147,8 @@ class _Run:
     def begin(self, value: Value, number: Number) -> None:
         """A value that comes with content."""
         if isinstance(value.type, TensorType):
-            self.contents[value] = [_Part(Int(0), extent_bytes(value.type), number)]
+            root, start = self.places.get(value, (value, Int(0)))
+            self.contents.setdefault(root, []).append(_Part(start, extent_bytes(value.type), number))
         else:
             self.handles[value] = number
 
@@ -154,6 +157,9 @@ class _Run:
             return
         if isinstance(op, AllocStorage):
             self.alloc(op)
+            return
+        if isinstance(op, Slot):
+            self.contents[op.result] = []
             return
         sees = self.sign(op, effects)
         if isinstance(op, Define):
@@ -176,20 +182,20 @@ class _Run:
                 )
 
     def alloc(self, op: AllocStorage) -> None:
-        assert isinstance(op.result.type, StorageType)
         zero = self.number("zero", op.zero)
         parts = [_Part(Int(0), op.result.type.nbytes, zero)] if op.zero.value != "none" else []
         self.contents[op.result] = parts
 
     def sign(self, op: Op, effects: Effects) -> Number:
         """What an op is and sees: its attributes, and for each operand what it reads there."""
-        roles = field_roles(type(op))
+        spec = op_spec(type(op))
         read = set(effects.reads) | ({*effects.moves} if isinstance(op, Return) else set())
         fields: list[Hashable] = [type(op).__name__]
-        # Any: fields by name, each of its own type
-        held: list[Any] = [getattr(op, n) for n in (*roles.uses, *roles.args, *roles.exprs)]
-        fields += [self.key(x, read) for x in held]
-        fields += [getattr(op, n) for n in roles.attrs if n != "message"]
+        operands = (*spec.operands, *spec.nested)
+        fields += [self.key(f.get(op), read) for f in operands]
+        fields += [
+            f.get(op) for f in spec.fields if f not in (*operands, *spec.results) and f.name != "message"
+        ]
         fields += [self.type_key(v) for v in results(op)]
         return self.number(*fields)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from wrapper_ir.analysis.sizes import Sizes, declared_size
 from wrapper_ir.expr import Bool, Expr, Float, Int, Item, OffsetOf, SymKind
@@ -16,9 +17,12 @@ from wrapper_ir.passes.derive_frees import derive_frees
 from wrapper_ir.program import Constant, Function, Param, Program
 from wrapper_ir.structure import results
 from wrapper_ir.types import DType, ScalarType, StorageType, TensorType, Type
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, is_tensor
 
 __all__ = ["TuningProgram", "tuning_programs"]
+
+TypeT = TypeVar("TypeT", bound=Type)
+Held = Value[StorageType] | Value[TensorType]
 
 _FALLBACK = 8192
 _START = Int(0)
@@ -135,7 +139,7 @@ class _Reduction:
     used: set[Value] = field(default_factory=set, init=False)
     params: list[Param] = field(default_factory=list, init=False)
     body: list[Op] = field(default_factory=list, init=False)
-    known: dict[Value, Value] = field(default_factory=dict, init=False)
+    known: dict[Value, Held] = field(default_factory=dict, init=False)
     """Values of the whole program, and what they are here."""
     symbols: set[str] = field(default_factory=set, init=False)
     """The symbols that the launch's numbers come from."""
@@ -179,7 +183,7 @@ class _Reduction:
                 return _STAND_INS[kind]
             case Value():
                 if arg not in self.known:
-                    assert isinstance(arg.type, TensorType)
+                    assert is_tensor(arg)  # a kernel takes nothing else
                     self.known[arg] = self._kept(arg) or self._made(name, self._static(arg.type), touched)
                 return self.known[arg]
             case Expr():
@@ -207,11 +211,10 @@ class _Reduction:
         sizes, strides = ([Int(self._size(e)) for e in dims] for dims in (type.sizes, type.strides))
         return dataclasses.replace(type, sizes=tuple(sizes), strides=tuple(strides))
 
-    def _kept(self, value: Value) -> Value | None:
+    def _kept(self, value: Value) -> Held | None:
         """A constant that may hold indices, scratch memory that begins as zeros, or a view of such."""
         if value in self.constants:
-            type = value.type
-            if not isinstance(type, TensorType) or not _may_be_indices(type.dtype):
+            if not is_tensor(value) or not _may_be_indices(value.type.dtype):
                 return None
             self.used.add(value)
             return value
@@ -220,47 +223,46 @@ class _Reduction:
                 case AllocStorage(zero=ZeroMode.CALL | ZeroMode.ONCE) as op:
                     self.known[value] = self._storage(op, 0)
                 case View() as op if (source := self._kept(op.source)) is not None:
-                    assert isinstance(value.type, TensorType)
-                    self.known[value] = self._view(source, value.name, self._static(value.type), op.offset)
+                    type = self._static(op.result.type)
+                    self.known[value] = self._view(source, value.name, type, op.offset)
                 case _:
                     return None
         return self.known[value]
 
-    def _made(self, name: str, type: TensorType, touched: int) -> Value:
+    def _made(self, name: str, type: TensorType, touched: int) -> Value[TensorType]:
         """A tensor with contents of our own, over as many bytes as the launch may touch."""
         own = self._size(extent_bytes(type))
         if _may_be_indices(type.dtype):
             storage = Value(f"{name}.s", StorageType(nbytes=Int(own), device=type.device))
-            source = self._storage(AllocStorage(result=storage, zero=ZeroMode.CALL), touched)
-        elif touched <= own:
+            made = AllocStorage(result=storage, zero=ZeroMode.CALL)
+            return self._view(self._storage(made, touched), name, type)
+        if touched <= own:
             return self._param(name, type)
-        else:
-            count = Int(-(-touched // type.dtype.itemsize))
-            source = self._param(
-                f"{name}.whole", dataclasses.replace(type, sizes=(count,), strides=(Int(1),))
-            )
-        return self._view(source, name, type)
+        count = Int(-(-touched // type.dtype.itemsize))
+        whole = dataclasses.replace(type, sizes=(count,), strides=(Int(1),))
+        return self._view(self._param(f"{name}.whole", whole), name, type)
 
-    def _param(self, name: str, type: TensorType) -> Value:
+    def _param(self, name: str, type: TensorType) -> Value[TensorType]:
         value = self._value(name, type)
         self.params.append(Param(value=value))
         return value
 
-    def _storage(self, like: AllocStorage, nbytes: int) -> Value:
+    def _storage(self, like: AllocStorage, nbytes: int) -> Value[StorageType]:
         """Storage of at least `nbytes` bytes that begins as zeros."""
         type = like.result.type
-        assert isinstance(type, StorageType)
         size = Int(max(self._size(type.nbytes), nbytes))
         result = self._value(like.result.name, dataclasses.replace(type, nbytes=size))
         self.body.append(dataclasses.replace(like, result=result, stream=0))
         return result
 
-    def _view(self, source: Value, name: str, type: TensorType, offset: Expr = _START) -> Value:
+    def _view(
+        self, source: Value[StorageType | TensorType], name: str, type: TensorType, offset: Expr = _START
+    ) -> Value[TensorType]:
         result = self._value(name, type)
         self.body.append(View(source=source, result=result, offset=Int(self._size(offset))))
         return result
 
-    def _value(self, name: str, type: Type) -> Value:
+    def _value(self, name: str, type: TypeT) -> Value[TypeT]:
         """A value of this name, or of one like it."""
         while name in self.taken:
             name += "_"

@@ -3,6 +3,9 @@
 Needs no tensor library: the emitted module hands in what belongs to one.
 """
 
+from wrapper_ir.expr.arithmetic import int64, power
+from wrapper_ir.files import check_files
+from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.runtime.binding import Convention, literal, refuse_unsupported, signature_call
 from wrapper_ir.runtime.caller import TorchCaller
 from wrapper_ir.runtime.debug import debug_value
@@ -12,10 +15,13 @@ from wrapper_ir.runtime.failures import (
     expect_static,
     explain,
     fail_assertion,
+    fail_branch,
     fail_finite,
     fail_group,
     fail_layout,
+    select_branch,
 )
+from wrapper_ir.runtime.inputs import InputGuard, check_inputs
 from wrapper_ir.runtime.kernels import FindRuntime, load_kernels
 from wrapper_ir.runtime.parameters import REQUIRED, fail_missing
 from wrapper_ir.runtime.parts import ModuleContents, open_parts
@@ -43,15 +49,20 @@ __all__ = [
     "REQUIRED",
     "Convention",
     "FindRuntime",
+    "InputGuard",
     "ModuleContents",
+    "NumberInput",
     "Place",
     "PytreeContainers",
     "SharedStorage",
     "SpareBuffers",
     "Subclass",
     "SubclassSpec",
+    "TensorInput",
     "TorchCaller",
     "apart_leaves",
+    "check_files",
+    "check_inputs",
     "custom_container",
     "dataclass_of",
     "debug_value",
@@ -62,18 +73,22 @@ __all__ = [
     "expect_static",
     "explain",
     "fail_assertion",
+    "fail_branch",
     "fail_finite",
     "fail_group",
     "fail_layout",
     "fail_missing",
     "flatten",
     "gradient_leaves",
+    "int64",
     "literal",
     "load_kernels",
     "namedtuple_of",
     "open_parts",
+    "power",
     "refuse_gradient",
     "refuse_unsupported",
+    "select_branch",
     "shared_window",
     "signature_call",
     "unflatten",

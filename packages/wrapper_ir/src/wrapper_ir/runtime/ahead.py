@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from wrapper_ir.artifact import Artifact
@@ -15,12 +16,17 @@ __all__ = ["compile_ahead"]
 
 
 def compile_ahead(
-    artifact: Artifact, *, candidates: bool = False, find: FindRuntime = kernel_runtime
+    artifact: Artifact,
+    *,
+    candidates: bool = False,
+    archs: Sequence[str] = (),
+    find: FindRuntime = kernel_runtime,
 ) -> Artifact:
-    """The artifact with its kernels compiled for its target, in the place of those that it had.
+    """The artifact with its kernels compiled, in the place of those that it had.
 
-    `candidates`: with all of their candidate configs, so that tuning on the device compiles nothing. Raises PluginError
-    WIR904 for kernels of a runtime that does not compile ahead, and what runtimes raise.
+    `candidates`: with all of their candidate configs, so that tuning on the device compiles nothing. `archs`: the
+    architectures of the target's device to compile for, side by side (`sm_80`, `sm_90`); empty: the target's own. Raises
+    PluginError WIR904 for kernels of a runtime that does not compile ahead, and what runtimes raise.
     """
     program = artifact.program
     found: list[KernelBinary] = []
@@ -32,5 +38,6 @@ def compile_ahead(
                 f"the runtime of kernels of kind {kind!r} does not compile ahead, as {kernels[0].name!r} would need",
                 hint="such kernels are compiled where they are loaded",
             )
-        found += runtime.compile_ahead(kernels, program.target, candidates)
+        for arch in dict.fromkeys(archs or [program.target.arch]):
+            found += runtime.compile_ahead(kernels, replace(program.target, arch=arch), candidates)
     return replace(artifact, binaries=tuple(found))

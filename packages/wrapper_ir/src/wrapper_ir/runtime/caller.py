@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from wrapper_ir.inputs import TensorFacts
 from wrapper_ir.ops import Arg
 from wrapper_ir.overlap import Geometry
 from wrapper_ir.protocols import Containers
@@ -15,6 +16,8 @@ from wrapper_ir.runtime.trees import PytreeContainers
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat
 
 __all__ = ["TorchCaller"]
+
+_DTYPE_NAMES = {dtype.torch_name: dtype.value for dtype in DType}
 
 
 class TorchCaller:
@@ -29,6 +32,39 @@ class TorchCaller:
     def is_tensor(self, x: object) -> bool:
         """See `CallerTensors`."""
         return isinstance(x, self._torch.Tensor)
+
+    def facts(self, tensor: Any) -> TensorFacts:
+        """See `CallerTensors`."""
+        special, hint = self._special(tensor)
+        own = str(tensor.dtype).removeprefix("torch.")
+        dtype, device = _DTYPE_NAMES.get(own, own), str(tensor.device)
+        if tensor.is_nested:  # which has no sizes that one could ask for
+            return TensorFacts(dtype=dtype, device=device, special=special, hint=hint)
+        sizes = tuple(tensor.size())
+        strides = tuple(tensor.stride()) if tensor.layout is self._torch.strided else ()
+        return TensorFacts(
+            dtype=dtype, device=device, sizes=sizes, strides=strides, special=special, hint=hint
+        )
+
+    def _special(self, tensor: Any) -> tuple[str, str]:
+        """What a tensor is besides plain memory, and the way out."""
+        plain, kind = self._torch.Tensor, type(tensor)
+        if kind.__torch_dispatch__ is not plain.__torch_dispatch__:
+            return f"{kind.__name__}", "pass the tensor that it wraps, or capture with one of its class"
+        function = getattr(kind.__torch_function__, "__func__", kind.__torch_function__)
+        if function not in (plain.__torch_function__.__func__, self._torch._C._disabled_torch_function_impl):
+            return f"{kind.__name__}", "pass x.as_subclass(torch.Tensor)"
+        if tensor.is_nested:
+            return "nested", "pass its parts, or a padded tensor"
+        if tensor.layout is not self._torch.strided:
+            return str(tensor.layout).removeprefix("torch."), "pass x.to_dense()"
+        if tensor.is_quantized:
+            return "quantized", "pass x.dequantize() or x.int_repr()"
+        if tensor.is_conj():
+            return "conjugated", "pass x.resolve_conj()"
+        if tensor.is_neg():
+            return "negated", "pass x.resolve_neg()"
+        return "", ""
 
     def native(self, arg: Arg) -> Any:
         """See `CallerTensors`."""

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from wrapper_ir.artifact import TensorData
-from wrapper_ir.ops import DebugMode
+from wrapper_ir.ops import DebugMode, DebugPhase
+from wrapper_ir.quoting import ascii_identifier, printable
 from wrapper_ir.types import DType
 
-__all__ = ["DebugRecord", "debug_value", "report"]
+__all__ = ["DebugRecord", "debug_value", "place_text", "report"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +35,15 @@ class DebugRecord:
         return f"{self.dtype.value}{list(self.sizes)} strides {list(self.strides)}"
 
 
-def report(record: DebugRecord, mode: DebugMode, label: str) -> None:
-    """Prints a value, prints its name and layout only, or saves it to a new file `debug_<label>_<name>_<n>`."""
-    head = " ".join(part for part in (label, record.name, record.layout) if part)
+def place_text(label: str, phase: DebugPhase, kernel: str) -> str:
+    """What stands before the names of values: `label before kernel`."""
+    where = () if phase is DebugPhase.HERE else (phase.value, kernel)
+    return " ".join(part for part in (label, *where) if part)
+
+
+def report(record: DebugRecord, mode: DebugMode, place: str) -> None:
+    """Prints a value, prints its name and layout only, or saves it to a new file `debug_<place>_<name>_<n>`."""
+    head = printable(" ".join(part for part in (place, record.name, record.layout) if part))
     match mode:
         case DebugMode.NAMES:
             print(head)
@@ -45,14 +52,15 @@ def report(record: DebugRecord, mode: DebugMode, label: str) -> None:
         case DebugMode.SAVE if record.data is None:
             print(f"{head}\n{record.describe()}")
         case DebugMode.SAVE:
-            print(f"{head} -> {_save(record, record.data(), label)}")
+            print(f"{head} -> {_save(record, record.data(), place)}")
 
 
-def _save(record: DebugRecord, data: TensorData, label: str) -> Path:
+def _save(record: DebugRecord, data: TensorData, place: str) -> Path:
     from wrapper_ir.storage.safetensors import write_safetensors  # only who saves needs the file formats
 
-    parts = (label, record.name)
-    stem = "_".join("".join(c if c.isalnum() else "_" for c in part) for part in parts if part)
+    parts = (place, record.name)
+    # File systems take names of some 255 bytes.
+    stem = "_".join(ascii_identifier(part)[:100] for part in parts if part)
     number = 0
     while (path := Path(f"debug_{stem}_{number}.safetensors")).exists():
         number += 1
@@ -90,10 +98,19 @@ class HostTensor(Protocol):
         ...
 
 
-def debug_value(name: str, value: HostTensor | object, mode: str, label: str, dtype: str = "") -> None:
+def debug_value(
+    name: str,
+    value: HostTensor | object,
+    mode: str,
+    label: str,
+    dtype: str = "",
+    phase: str = DebugPhase.HERE.value,
+    kernel: str = "",
+) -> None:
     """The `debug` op of emitted programs; `dtype` is '' for what is no tensor."""
+    place = place_text(label, DebugPhase(phase), kernel)
     if not dtype:
-        report(DebugRecord(name=name, describe=lambda: repr(value)), DebugMode(mode), label)
+        report(DebugRecord(name=name, describe=lambda: repr(value)), DebugMode(mode), place)
         return
     # cast: the emitter knows from the value's type that it is a tensor
     tensor, kind = cast(HostTensor, value), DType(dtype)
@@ -105,7 +122,7 @@ def debug_value(name: str, value: HostTensor | object, mode: str, label: str, dt
         describe=lambda: repr(tensor),
         data=lambda: _host_data(tensor, kind),
     )
-    report(record, DebugMode(mode), label)
+    report(record, DebugMode(mode), place)
 
 
 def _host_data(tensor: HostTensor, dtype: DType) -> TensorData:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Mapping
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from typing import NoReturn, TypeVar
 
 from wrapper_ir.errors import ExecutionError, NotSupportedError, WirError
 
@@ -14,11 +14,14 @@ __all__ = [
     "expect_static",
     "explain",
     "fail_assertion",
+    "fail_branch",
     "fail_finite",
     "fail_group",
     "fail_layout",
+    "select_branch",
 ]
 
+T = TypeVar("T")
 _LOOK_BACK = 200
 
 
@@ -37,6 +40,23 @@ def fail_finite(name: str, message: str) -> NoReturn:
     raise ExecutionError(
         "WIR922", f"{name} holds a NaN or an infinity" + (f" ({message})" if message else "")
     )
+
+
+def select_branch(index: object, branches: Sequence[T]) -> T:
+    """The branch that a switch calls: of a bool the first where it is true, of an int the one at that position.
+
+    Raises ExecutionError WIR932 for an index that is the position of no branch.
+    """
+    if isinstance(index, bool):
+        return branches[0 if index else 1]
+    if not isinstance(index, int) or not 0 <= index < len(branches):
+        fail_branch(index, len(branches))
+    return branches[index]
+
+
+def fail_branch(index: object, count: int) -> NoReturn:
+    """The index of a switch is the position of no branch; raises ExecutionError WIR932."""
+    raise ExecutionError("WIR932", f"a switch over {count} branches is given index {index}")
 
 
 def fail_group(name: str, why: str) -> NoReturn:

@@ -4,14 +4,15 @@ already lies in `binaries/`."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from wrapper_ir.errors import ExecutionError, ParseError
+from wrapper_ir.files import replacing
 from wrapper_ir.json_form.devices import decode_device, encode_device
-from wrapper_ir.json_form.kernels import decode_kernel, encode_kernel
 from wrapper_ir.json_form.reading import Json, each, field, load, obj, string
+from wrapper_ir.json_form.records import decode_kernel, encode_kernel
 from wrapper_ir.kernels import KernelBinary, KernelDef, source_suffix, with_source
 from wrapper_ir.program import Target
 
@@ -99,12 +100,13 @@ def write_binaries(folder: Path, binaries: Sequence[KernelBinary]) -> list[Path]
         files[folder / BINARIES_TABLE] = binaries_to_json(binaries).encode()
     for path, data in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        with replacing(path) as temporary:
+            Path(temporary).write_bytes(data)
     return list(files)
 
 
-def read_binaries(folder: Path) -> tuple[KernelBinary, ...]:
-    """The kernels compiled ahead of a folder; raises ExecutionError WIR929 where they cannot be read."""
+def read_binaries(folder: Path, kernels: Iterable[KernelDef]) -> tuple[KernelBinary, ...]:
+    """The kernels compiled ahead of a folder, whose `kernels` they are of; raises ExecutionError WIR929 where they cannot be read."""
     from wrapper_ir.storage.binaries import BINARIES_TABLE, binaries_from_json
 
     table = folder / BINARIES_TABLE
@@ -112,7 +114,7 @@ def read_binaries(folder: Path) -> tuple[KernelBinary, ...]:
         return ()
     with _readable():
         return binaries_from_json(
-            table.read_text(encoding="utf-8"), lambda name: (folder / name).read_bytes()
+            table.read_text(encoding="utf-8"), lambda name: (folder / name).read_bytes(), kernels
         )
 
 

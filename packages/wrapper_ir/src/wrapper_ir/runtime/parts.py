@@ -6,7 +6,6 @@ memory gets the same things from its import specification (`ModuleSpec.loader_st
 
 from __future__ import annotations
 
-import mmap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from wrapper_ir.errors import ExecutionError
+from wrapper_ir.files import MappedFile, read_bytes
 from wrapper_ir.kernels import KernelBinary, KernelDef
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import LoadedKernel
@@ -42,7 +42,8 @@ class FromBuffer(Protocol[T_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleContents:
-    """A module's parts in memory; constants are buffers by name, or live objects where they are packed (`handles`)."""
+    """A module's parts in memory; constants are buffers by name, or live objects where they are packed (`handles`). `files`
+    are those that the buffers are mapped from."""
 
     kernels: Sequence[KernelDef] = ()
     target: Target = field(default_factory=Target)
@@ -50,6 +51,7 @@ class ModuleContents:
     handles: Mapping[str, object] = field(default_factory=lambda: _NO_HANDLES)
     find_runtime: FindRuntime = kernel_runtime
     binaries: Sequence[KernelBinary] = ()
+    files: Sequence[MappedFile] = ()
 
     def load_kernels(self) -> dict[str, LoadedKernel]:
         """All kernels, ready to launch, by name; raises PluginError, and what their runtimes raise."""
@@ -88,25 +90,30 @@ def open_parts(file: str, spec: ModuleSpec | None) -> ModuleContents:
         return state
     folder = Path(file).parent
     target, kernels = read_kernels(folder) if (folder / TABLE).exists() else (Target(), ())
+    constants, files = _read_constants(folder / CONSTANTS)
     return ModuleContents(
         kernels=kernels,
         target=target,
-        constants=_map_constants(folder / CONSTANTS),
-        binaries=read_binaries(folder),
+        constants=constants,
+        files=files,
+        binaries=read_binaries(folder, kernels),
     )
 
 
-def _map_constants(path: Path) -> Mapping[str, memoryview]:
-    """The constants of a safetensors file, mapped; writes to them stay in this process."""
+def _read_constants(path: Path) -> tuple[Mapping[str, memoryview], tuple[MappedFile, ...]]:
+    """The constants of a safetensors file, and the file where it is mapped; writes to them stay in this process."""
     if not path.exists():
-        return _NOTHING
+        return _NOTHING, ()
     from wrapper_ir.storage.safetensors import (  # modules without weights need neither
         read_names,
         read_safetensors,
     )
     from wrapper_ir.types import DType
 
-    with path.open("rb") as file:
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
-    found = read_safetensors(data, dict.fromkeys(read_names(data), DType.U8))
-    return {name: tensor.buffer for name, tensor in found.items()}
+    try:
+        read = read_bytes(path)
+    except (OSError, ValueError) as error:
+        raise ExecutionError("WIR929", f"the constants beside the module cannot be read: {error}") from error
+    found = read_safetensors(read.data, dict.fromkeys(read_names(read.data), DType.U8))
+    buffers = {name: tensor.buffer for name, tensor in found.items()}
+    return buffers, () if read.file is None else (read.file,)

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.overlap import overlap
 from wrapper_ir.protocols import CallerTensors
+from wrapper_ir.runtime.inputs import expect_tensors
 from wrapper_ir.signature import SharedStorage, Signature
 
 __all__ = [
@@ -65,6 +66,7 @@ def refuse_gradient(leaves: Named) -> NoReturn:
 
 def expect_same(caller: CallerTensors[Any], tensors: Named) -> None:
     """Raises ExecutionError WIR931 unless all tensors lie in the same place with the same layout."""
+    expect_tensors(caller, tensors)
     (first, tensor), *others = tensors
     want = caller.geometry(tensor)
     for name, other in others:
@@ -77,6 +79,7 @@ def expect_same(caller: CallerTensors[Any], tensors: Named) -> None:
 def expect_apart(caller: CallerTensors[Any], written: tuple[str, Any], others: Named) -> None:
     """Raises ExecutionError WIR931 where a tensor that the program writes overlaps another one."""
     name, tensor = written
+    expect_tensors(caller, [written])
     storage = caller.storage(tensor)
     for other, candidate in others:
         if not caller.is_tensor(candidate) or caller.storage(candidate) != storage:
@@ -88,6 +91,7 @@ def expect_apart(caller: CallerTensors[Any], written: tuple[str, Any], others: N
 def shared_window(caller: CallerTensors[Any], shared: SharedStorage, tensors: Named) -> Any:
     """The memory under overlapping tensors (one a place), as one tensor; raises ExecutionError WIR931 where they lie
     in other places than they did at capture."""
+    expect_tensors(caller, tensors)
     base = caller.geometry(tensors[0][1])
     start = base.offset - shared.places[0].offset
     for place, (_, tensor) in zip(shared.places, tensors, strict=True):

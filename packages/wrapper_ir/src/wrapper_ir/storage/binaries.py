@@ -1,53 +1,68 @@
-"""Kernels compiled ahead, as files: a table, and one file a key with its bytes."""
+"""Kernels compiled ahead, as files: a table that says what they are and how they are launched, and their images."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.json_form.reading import Json, dump, each, fault, field, load, obj, only, string
-from wrapper_ir.kernels import KernelBinary
+from wrapper_ir.json_form.binaries import decode_binary, encode_binary
+from wrapper_ir.json_form.reading import Json, dump, each, fault, field, integer, load, obj, only, string
+from wrapper_ir.kernels import KernelBinary, KernelDef, content_hash
 
 __all__ = ["BINARIES_TABLE", "binaries_from_json", "binaries_to_json", "binary_files"]
 
 BINARIES_TABLE = "binaries.json"
-_FIELDS = ("runtime", "kernel", "target", "key")
+BINARIES_VERSION = 2
 _HASH = re.compile(r"[0-9a-f]{16,128}")
 
 
-def _file(key: str) -> str:
-    return f"binaries/{key}.bin"
+def _file(binary: KernelBinary) -> str:
+    return f"binaries/{binary.key}.{binary.kind.value}"
 
 
 def binary_files(binaries: Iterable[KernelBinary]) -> dict[str, bytes]:
-    """The bytes by file name. Raises ArtifactError WIR712 for a key that is no hash, or that two different ones have."""
+    """The images by file name. Raises ArtifactError WIR712 for a key that is no hash, or that two different ones have."""
     files: dict[str, bytes] = {}
     for binary in binaries:
         if not _HASH.fullmatch(binary.key):
             raise ArtifactError("WIR712", f"the key of a compiled kernel is no hash: {binary.key!r}")
-        if files.setdefault(_file(binary.key), binary.data) != binary.data:
+        if files.setdefault(_file(binary), binary.image) != binary.image:
             raise ArtifactError("WIR712", f"two different compiled kernels have the key {binary.key}")
     return files
 
 
 def binaries_to_json(binaries: Iterable[KernelBinary]) -> str:
-    """The text of `binaries.json`."""
-    rows: list[Json] = [
-        {"runtime": b.runtime, "kernel": b.kernel, "target": b.target, "key": b.key} for b in binaries
-    ]
-    return dump({"binaries": rows})
+    """The text of `binaries.json`: a version, and a row for each with the name and sha256 of its image."""
+    rows: list[Json] = [{**encode_binary(b), "file": _file(b)} for b in binaries]
+    return dump({"version": BINARIES_VERSION, "binaries": rows})
 
 
-def binaries_from_json(text: str, read: Callable[[str], bytes]) -> tuple[KernelBinary, ...]:
-    """The compiled kernels of a table; `read` gives the bytes of a file. Raises ParseError, and what `read` raises."""
+def binaries_from_json(
+    text: str, read: Callable[[str], bytes], kernels: Iterable[KernelDef]
+) -> tuple[KernelBinary, ...]:
+    """The compiled kernels of a table; `read` gives the bytes of a file, `kernels` are the program's. Raises ParseError,
+    also for a table of another version and an image that does not fit its hash, and what `read` raises."""
+    params = {content_hash(kernel): kernel.params for kernel in kernels}
 
     def row(entry: Json) -> KernelBinary:
         found = obj(entry)
-        only(found, _FIELDS)
-        runtime, kernel, target, key = (field(found, name, string) for name in _FIELDS)
-        if not _HASH.fullmatch(key):
-            fault(f"{key!r} is no hash")
-        return KernelBinary(runtime=runtime, kernel=kernel, target=target, key=key, data=read(_file(key)))
+        bare = decode_binary({name: x for name, x in found.items() if name != "file"}, params)
+        if not _HASH.fullmatch(bare.key):
+            fault(f"{bare.key!r} is no hash")
+        if field(found, "file", string) != _file(bare):
+            fault(f"the image is expected in {_file(bare)}")
+        image = read(_file(bare))
+        if hashlib.sha256(image).hexdigest().encode() != bare.image:
+            fault(f"{_file(bare)} does not fit its hash")
+        return replace(bare, image=image)
 
-    return load(text, lambda table: tuple(field(table, "binaries", lambda rows: each(rows, row))))
+    def table(document: dict[str, Json]) -> tuple[KernelBinary, ...]:
+        only(document, ("version", "binaries"))
+        if (version := field(document, "version", integer)) != BINARIES_VERSION:
+            fault(f"compiled kernels of version {version}; this package reads version {BINARIES_VERSION}")
+        return field(document, "binaries", lambda rows: each(rows, row))
+
+    return load(text, table)

@@ -1,7 +1,8 @@
 """A sealed zip: entries stored uncompressed at aligned offsets, written atomically, checked before use.
 
 The archive's comment is a seal: a sha256 over every byte of the file before it, except the payloads of the entries
-that the manifest already hashes (the large ones), so that any damage is noticed and no byte is hashed twice.
+that the manifest already hashes (the large ones), so that any damage is noticed and no byte is hashed twice. In a signed
+file a signature stands before the seal, of a sha256 over the same bytes up to the comment.
 Any zip tool can list and extract the entries.
 """
 
@@ -12,23 +13,36 @@ import hashlib
 import json
 import mmap
 import os
+import re
 import stat
 import struct
-import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from wrapper_ir.errors import ArtifactError
+from wrapper_ir.files import MAP_FROM, FileBytes, MappedFile, check_files, read_bytes, replacing
 
-__all__ = ["ALIGNMENT", "MANIFEST", "Container", "Entry", "open_container", "write_container"]
+__all__ = [
+    "ALIGNMENT",
+    "MANIFEST",
+    "Authenticate",
+    "Container",
+    "Entry",
+    "open_container",
+    "sign_container",
+    "write_container",
+]
 
 ALIGNMENT = 64
 """Every payload starts at a multiple of this many bytes."""
 MANIFEST = "manifest.json"
 _SEAL = b"wir-seal-1:"
 _SEAL_LENGTH = len(_SEAL) + 64
+_SIGNATURE = b"wir-ed25519-1:"
+_SIGNATURE_LENGTH = len(_SIGNATURE) + 128
+_SIGNED = b"wir-artifact-1\0"
+"""What stands before the hash in what is signed: a key's other signatures mean nothing here."""
 _END = struct.Struct("<4s4H2LH")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _MAX_NAME = 255
@@ -36,6 +50,8 @@ _STREAMED = "constants.safetensors"
 """The one entry whose payload the seal leaves to the manifest."""
 
 Chunks = Iterable[bytes | memoryview]
+Authenticate = Callable[[bytes, bytes], None]
+"""Takes what was signed and the signature (empty where there is none); raises what refuses the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +65,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Container:
-    """An open, checked container; `entries` are views of the mapped file, which they keep alive."""
+    """An open, checked container; `entries` are views of the file's bytes, which they keep alive. `file` watches them where
+    they are mapped."""
 
     entries: Mapping[str, memoryview]
     manifest: Mapping[str, object]
+    file: MappedFile | None = None
 
 
 def _check_name(name: str) -> None:
@@ -93,11 +111,16 @@ def _write_entry(archive: zipfile.ZipFile, entry: Entry) -> str:
     return digest.hexdigest()
 
 
-def _seal_digest(data: memoryview, skip: tuple[int, int]) -> bytes:
+def _digest(data: memoryview, skip: tuple[int, int], end: int) -> hashlib._Hash:
+    """Of all bytes up to `end`, but those of the range `skip`."""
     digest = hashlib.sha256()
     digest.update(data[: skip[0]])
-    digest.update(data[skip[1] : len(data) - _SEAL_LENGTH])
-    return _SEAL + digest.hexdigest().encode()
+    digest.update(data[skip[1] : end])
+    return digest
+
+
+def _seal_digest(data: memoryview, skip: tuple[int, int]) -> bytes:
+    return _SEAL + _digest(data, skip, len(data) - _SEAL_LENGTH).hexdigest().encode()
 
 
 def _seal(path: str) -> None:
@@ -117,22 +140,13 @@ def write_container(
     The file appears under its name only when it is complete and on disk; a failed or killed writer leaves an older
     file as it was. Raises ArtifactError WIR701 where the folder cannot be written.
     """
-    target = Path(path)
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        with replacing(path) as temporary:
+            _write_all(temporary, entries, about)
+            _seal(temporary)
     except OSError as error:
-        raise ArtifactError("WIR701", f"cannot write {os.fspath(path)!r}: {error.strerror}") from error
-    os.close(descriptor)
-    try:
-        _write_all(temporary, entries, about)
-        _seal(temporary)
-        _publish(temporary, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise ArtifactError("WIR701", f"cannot write {os.fspath(path)!r}: {error}") from error
-        raise
+        reason = error.strerror or str(error)
+        raise ArtifactError("WIR701", f"cannot write {os.fspath(path)!r}: {reason}") from error
 
 
 def _write_all(path: str, entries: Iterable[Entry], about: Mapping[str, object]) -> None:
@@ -144,21 +158,6 @@ def _write_all(path: str, entries: Iterable[Entry], about: Mapping[str, object])
         manifest = json.dumps({**about, "entries": hashes}, sort_keys=True, indent=1).encode()
         _write_entry(archive, Entry(MANIFEST, (manifest,), len(manifest)))
         archive.comment = b"\0" * _SEAL_LENGTH
-
-
-def _publish(temporary: str, target: Path) -> None:
-    """Moves the finished file to its name, with ordinary permissions, surviving a power cut."""
-    mask = os.umask(0)
-    os.umask(mask)
-    os.chmod(temporary, 0o666 & ~mask)
-    with open(temporary, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(temporary, target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 @contextlib.contextmanager
@@ -243,22 +242,28 @@ def _check_info(info: zipfile.ZipInfo) -> None:
         raise ArtifactError("WIR703", f"entry {info.filename!r} is compressed or encrypted")
 
 
-def _map(path: str | os.PathLike[str]) -> memoryview:
+def _read(path: str | os.PathLike[str], map_from: int) -> FileBytes:
     try:
-        with open(path, "rb") as file:
-            # Whoever writes there all the same, through a tensor over the bytes, gets a page of this process and no crash.
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        return read_bytes(path, map_from)
     except (OSError, ValueError) as error:
         raise ArtifactError("WIR702", f"cannot read {os.fspath(path)!r}: {error}") from error
-    return memoryview(mapped).toreadonly()
 
 
 def _check_seal(data: memoryview, archive: zipfile.ZipFile) -> None:
-    seal = bytes(data[len(data) - _SEAL_LENGTH :])
-    if not seal.startswith(_SEAL) or archive.comment != seal:
+    comment = archive.comment
+    seal, rest = comment[-_SEAL_LENGTH:], comment[:-_SEAL_LENGTH]
+    known = seal.startswith(_SEAL) and (not rest or re.fullmatch(_SIGNATURE + rb"[0-9a-f]{128}", rest))
+    if not known or bytes(data[len(data) - len(comment) :]) != comment:
         raise ArtifactError("WIR703", "the seal is missing", hint="the file is truncated or was repacked")
     if seal != _seal_digest(data, _streamed_range(archive, data)):
         raise ArtifactError("WIR703", "the seal does not fit the content", hint="the file is damaged")
+
+
+def _authenticate(data: memoryview, archive: zipfile.ZipFile, check: Authenticate) -> None:
+    """Hands a sealed file's content and signature to `check`."""
+    content = _digest(data, _streamed_range(archive, data), len(data) - len(archive.comment))
+    signature = archive.comment[:-_SEAL_LENGTH].removeprefix(_SIGNATURE)
+    check(_SIGNED + content.digest(), bytes.fromhex(signature.decode()))
 
 
 def _parse_manifest(raw: memoryview) -> dict[str, object]:
@@ -286,15 +291,55 @@ def _read_entries(archive: zipfile.ZipFile, data: memoryview) -> dict[str, memor
     return entries
 
 
-def open_container(path: str | os.PathLike[str], *, check_streamed: bool = True) -> Container:
-    """Maps and checks a container: seal, names, sizes, and the sha256 of every entry.
+def open_container(
+    path: str | os.PathLike[str],
+    *,
+    check_streamed: bool = True,
+    map_from: int = MAP_FROM,
+    authenticate: Authenticate | None = None,
+) -> Container:
+    """Reads and checks a container: seal, signature, names, sizes, and the sha256 of every entry.
 
-    With `check_streamed=False` the constants' payload is not hashed (for start-up time). Raises ArtifactError:
-    WIR702 unreadable, WIR703 damaged, WIR704 unsafe names, WIR705 duplicate entries, WIR706 missing or extra entries.
+    With `check_streamed=False` the constants' payload is not hashed (for start-up time). A file of `map_from` bytes or
+    more is mapped. `authenticate` is given what is signed, which all of the file's bytes follow from where the payload is
+    hashed. Raises what it raises, and ArtifactError: WIR702 unreadable, WIR703 damaged, WIR704 unsafe names, WIR705
+    duplicate entries, WIR706 missing or extra entries, WIR713 written meanwhile.
     """
-    data = _map(path)
+    return _checked(_read(path, map_from), check_streamed, authenticate)
+
+
+def sign_container(
+    path: str | os.PathLike[str], output: str | os.PathLike[str], sign: Callable[[bytes], bytes]
+) -> None:
+    """Writes a container with a signature, atomically. Raises what `sign` and `open_container` raise, and ArtifactError
+    WIR701 where the folder cannot be written."""
+    read = _read(path, MAP_FROM)
+    _checked(read, True, None)
+    data = read.data
+    with _archive(data) as archive:
+        end = len(data) - len(archive.comment)
+        skip = _streamed_range(archive, data)
+    length = struct.pack("<H", _SIGNATURE_LENGTH + _SEAL_LENGTH)  # of the comment: the last field before it
+    content = _digest(data, skip, end - len(length))
+    content.update(length)
+    signature = _SIGNATURE + sign(_SIGNED + content.digest()).hex().encode()
+    content.update(signature)
+    try:
+        with replacing(output) as temporary, open(temporary, "wb") as file:
+            file.write(data[: end - len(length)])
+            file.write(length + signature + _SEAL + content.hexdigest().encode())
+            check_files(() if read.file is None else (read.file,))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ArtifactError("WIR701", f"cannot write {os.fspath(output)!r}: {reason}") from error
+
+
+def _checked(read: FileBytes, check_streamed: bool, authenticate: Authenticate | None) -> Container:
+    data = read.data
     with _archive(data) as archive:
         _check_seal(data, archive)
+        if authenticate is not None:
+            _authenticate(data, archive, authenticate)
         entries = _read_entries(archive, data)
     if MANIFEST not in entries:
         raise ArtifactError("WIR706", "the manifest is missing")
@@ -309,4 +354,7 @@ def open_container(path: str | os.PathLike[str], *, check_streamed: bool = True)
             continue
         if hashlib.sha256(payload).hexdigest() != listed[name]:
             raise ArtifactError("WIR703", f"entry {name!r} does not fit its hash", hint="the file is damaged")
-    return Container(entries, manifest)
+    if read.file is not None and _STREAMED in entries:
+        read.file.expect(entries[_STREAMED], str(listed[_STREAMED]))
+        read.file.check()
+    return Container(entries, manifest, read.file)

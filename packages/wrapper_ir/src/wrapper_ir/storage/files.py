@@ -7,7 +7,7 @@ signature.json           the calling convention
 tuning.json              tuning records by kernel hash
 metadata.json            free-form facts
 binaries.json            kernels compiled ahead, where there are any, ...
-binaries/<key>.bin       ... with their bytes, in a form of their runtime's own
+binaries/<key>.<kind>    ... with their images, which `binaries.json` says how to launch
 extensions/<name>        texts of other packages
 constants.safetensors    the constants' bytes
 """
@@ -22,29 +22,33 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.artifact import Artifact, TensorData, window_of
 from wrapper_ir.errors import ArtifactError, WirError
+from wrapper_ir.files import MAP_FROM, check_files
 from wrapper_ir.json_form import from_json, signature_from_json, signature_to_json, to_json
 from wrapper_ir.kernels import KernelBinary, KernelDef, source_of, source_suffix, with_source
-from wrapper_ir.program import SCHEMA_VERSION, Program
+from wrapper_ir.program import Program
 from wrapper_ir.storage.binaries import BINARIES_TABLE, binaries_from_json, binaries_to_json, binary_files
 from wrapper_ir.storage.container import Container, Entry, open_container, write_container
 from wrapper_ir.storage.safetensors import read_safetensors, write_safetensors
+from wrapper_ir.storage.signing import Key, authentication
 from wrapper_ir.types import DType, TensorType
+from wrapper_ir.versions import ARTIFACT
 
 __all__ = ["LoadOptions", "load", "save"]
 
 FORMAT = "wir-artifact"
-FORMAT_VERSION = 1
 _MAX_JSON = 1 << 30
 _EXTENSIONS = "extensions/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """`check_constants` hashes the constants' bytes too; switch it off where start-up time counts more."""
+    """`check_constants` hashes the constants' bytes too; switch it off where start-up time counts more. Files of `map_from`
+    bytes or more are mapped and watched for changes, smaller ones copied (0: all are mapped)."""
 
     check_constants: bool = True
+    map_from: int = MAP_FROM
 
 
 def _source_name(kernel: KernelDef, number: int) -> str:
@@ -98,26 +102,29 @@ def save(artifact: Artifact, path: str | os.PathLike[str]) -> None:
 
     Raises ArtifactError WIR701 where it cannot be written, WIR708 where a constant's data is missing or its bytes
     are not those that the program names, WIR711 where a constant is packed for this machine, WIR712 where compiled
-    kernels cannot be told apart, and WIR704 for the name of an extension that is no plain file name.
+    kernels cannot be told apart, WIR713 where a constant's mapped file was written since, and WIR704 for the name of an
+    extension that is no plain file name.
     """
     artifact.check_portable()
+    check_files([data.file for data in artifact.constants.values() if data.file is not None])
     _check_constants(artifact.program, artifact.constants)
     about = {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "schema_version": SCHEMA_VERSION,
+        "version": ARTIFACT.version,
         "wrapper_ir_version": _package_version(),
     }
     write_container(path, _entries(artifact), about)
 
 
 def _check_constants(program: Program, constants: Mapping[str, TensorData]) -> None:
-    stored = {c.value.name for c in program.constants if c.data_hash}
+    stored = {c.data_name for c in program.constants if c.data_hash}
     if stored != set(constants):
         odd = ", ".join(sorted(stored ^ set(constants)))
         raise ArtifactError("WIR708", f"the program's constants and their data disagree: {odd}")
     for constant in program.constants:
-        if constant.data_hash and constants[constant.value.name].sha256() != constant.data_hash:
+        if not constant.data_hash:
+            continue
+        if window_of(constants[constant.data_name], constant).sha256() != constant.data_hash:
             raise ArtifactError(
                 "WIR708", f"the bytes of constant %{constant.value.name} do not fit their hash"
             )
@@ -126,13 +133,9 @@ def _check_constants(program: Program, constants: Mapping[str, TensorData]) -> N
 def _check_version(manifest: Mapping[str, object]) -> None:
     if manifest.get("format") != FORMAT:
         raise ArtifactError("WIR709", "this is no Wrapper IR artifact")
-    if manifest.get("format_version") != FORMAT_VERSION or manifest.get("schema_version") != SCHEMA_VERSION:
-        raise ArtifactError(
-            "WIR709",
-            f"format {manifest.get('format_version')}, schema {manifest.get('schema_version')}; this package reads "
-            f"format {FORMAT_VERSION}, schema {SCHEMA_VERSION}",
-            hint="use the wrapper-ir release that wrote it, or write it again",
-        )
+    found = manifest.get("version", manifest.get("schema_version"))  # the key up to version 0.1
+    if found != ARTIFACT.version:
+        raise ArtifactError("WIR709", f"another version: {ARTIFACT.refusal(str(found))}")
 
 
 def _entry(container: Container, name: str) -> memoryview:
@@ -171,19 +174,31 @@ def _read_program(container: Container) -> Program:
     return dataclasses.replace(program, kernels=tuple(kernels))
 
 
-def load(path: str | os.PathLike[str], options: LoadOptions | None = None) -> Artifact:
-    """Reads an artifact; constants are views of the mapped file.
+def load(
+    path: str | os.PathLike[str], options: LoadOptions | None = None, *, public_key: Key | None = None
+) -> Artifact:
+    """Reads an artifact. Constants are copied, or from `LoadOptions.map_from` bytes on views of the mapped file: replace
+    such a file by renaming another one to its name, as `save` does, and never write into it.
 
-    Raises ArtifactError (WIR702 to WIR710) where the file is unreadable, damaged, unsafe or of another version. The
-    program is not verified: call `wrapper_ir.verify`.
+    With a `public_key` (a PEM file, or its bytes) the file must be signed with the private key to it, and all constants are
+    hashed. Raises ArtifactError (WIR702 to WIR710, WIR713) where the file is unreadable, damaged, unsafe or of another
+    version, and WIR714 to WIR717 where it is not signed, or not with that key. The program is not verified: call
+    `wrapper_ir.verify`.
     """
     options = options or LoadOptions()
-    container = open_container(path, check_streamed=options.check_constants)
+    if public_key is not None:
+        options = dataclasses.replace(options, check_constants=True)
+    container = open_container(
+        path,
+        check_streamed=options.check_constants,
+        map_from=options.map_from,
+        authenticate=None if public_key is None else authentication(public_key),
+    )
     _check_version(container.manifest)
     try:
         program = _read_program(container)
         signature = signature_from_json(_read_text(container, "signature.json"))
-        binaries = _read_binaries(container)
+        binaries = _read_binaries(container, program)
     except ArtifactError:
         raise
     except WirError as error:
@@ -210,12 +225,12 @@ def _read_constants(container: Container, program: Program) -> dict[str, TensorD
     dtypes: dict[str, DType] = {}
     for constant in program.constants:
         if constant.data_hash and isinstance(constant.value.type, TensorType):
-            dtypes[constant.value.name] = constant.value.type.dtype
-    return read_safetensors(_entry(container, "constants.safetensors"), dtypes)
+            dtypes[constant.data_name] = DType.U8 if constant.storage else constant.value.type.dtype
+    return read_safetensors(_entry(container, "constants.safetensors"), dtypes, container.file)
 
 
-def _read_binaries(container: Container) -> tuple[KernelBinary, ...]:
+def _read_binaries(container: Container, program: Program) -> tuple[KernelBinary, ...]:
     if BINARIES_TABLE not in container.entries:
         return ()
     text = _read_text(container, BINARIES_TABLE)
-    return binaries_from_json(text, lambda name: bytes(_entry(container, name)))
+    return binaries_from_json(text, lambda name: bytes(_entry(container, name)), program.kernels)

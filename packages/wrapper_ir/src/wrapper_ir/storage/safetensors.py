@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import ArtifactError
+from wrapper_ir.files import MappedFile
 from wrapper_ir.types import DType
 
 __all__ = ["read_names", "read_safetensors", "write_safetensors"]
@@ -99,8 +100,10 @@ def _range(name: str, entry: object, total: int) -> tuple[int, int]:
     raise ArtifactError("WIR707", f"constants: the entry of {name!r} is malformed: {entry!r}")
 
 
-def read_safetensors(data: memoryview, dtypes: Mapping[str, DType]) -> dict[str, TensorData]:
-    """The tensors of an entry as views; `dtypes` says how each wanted name is to be read.
+def read_safetensors(
+    data: memoryview, dtypes: Mapping[str, DType], file: MappedFile | None = None
+) -> dict[str, TensorData]:
+    """The tensors of an entry as views; `dtypes` says how each wanted name is to be read, `file` what `data` is mapped from.
 
     Raises ArtifactError WIR707 where the header is malformed, ranges overlap or lie outside, or names are missing.
     """
@@ -113,7 +116,7 @@ def read_safetensors(data: memoryview, dtypes: Mapping[str, DType]) -> dict[str,
             raise ArtifactError("WIR707", f"constants: {name!r} overlaps another tensor or leaves a hole")
         position = end
         if name in dtypes:
-            found[name] = TensorData(dtypes[name], payload[begin:end])
+            found[name] = TensorData(dtypes[name], payload[begin:end], file)
     if position != len(payload):
         raise ArtifactError("WIR707", "constants: bytes behind the last tensor")
     if missing := sorted(set(dtypes) - set(found)):

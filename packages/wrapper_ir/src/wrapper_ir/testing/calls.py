@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from wrapper_ir.builder import tensor_type
-from wrapper_ir.expr import Cmp, CmpOp, Expr, Int, Item, Sym, SymKind
-from wrapper_ir.ops import Arg, CallSubgraph, Conditional, WhileLoop
+from wrapper_ir.expr import Expr, Int, Item, Sym, SymKind
+from wrapper_ir.expr.operators import LT
+from wrapper_ir.ops import Arg, CallSubgraph, Switch, WhileLoop
 from wrapper_ir.program import Ownership
 from wrapper_ir.testing.catalogue import RELU
 from wrapper_ir.testing.numbers import random_bool, random_int
@@ -20,7 +21,9 @@ _MAX_DEPTH = 2
 _TRIPS = 3
 
 
-def _begin(w: World, wish: str, type: TensorType, ownership: Ownership) -> tuple[World, Value, Sym]:
+def _begin(
+    w: World, wish: str, type: TensorType, ownership: Ownership
+) -> tuple[World, Value[TensorType], Sym]:
     """A function `(k: int, x: type)` with its parameters: what holds it, x, and a symbol for k.
 
     It captures the symbols that the type mentions.
@@ -77,10 +80,28 @@ def cond(w: World) -> None:
     predicates: list[Arg] = [random_bool(w.rng, w.symbols), *w.predicates]
     result = w.function.value(w.name("r"), x.type)
     w.function.append(
-        Conditional(
-            predicate=w.rng.choice(predicates),
-            true_fn=_transform(w, "then", x.type),
-            false_fn=_transform(w, "else", x.type),
+        Switch(
+            index=w.rng.choice(predicates),
+            branches=(_transform(w, "then", x.type), _transform(w, "else", x.type)),
+            args=(_number(w), x.value),
+            results=(result,),
+            prov=w.function.prov,
+        )
+    )
+    w.hold(result, own=False, mutable=False)
+
+
+def switch(w: World) -> None:
+    """A switch over an int that selects one of up to four branches."""
+    x = w.dense()
+    if x is None:
+        return
+    branches = tuple(_transform(w, "branch", x.type) for _ in range(w.rng.randrange(1, 5)))
+    result = w.function.value(w.name("r"), x.type)
+    w.function.append(
+        Switch(
+            index=_number(w) % len(branches),
+            branches=branches,
             args=(_number(w), x.value),
             results=(result,),
             prov=w.function.prov,
@@ -95,7 +116,7 @@ def loop(w: World) -> None:
     if x is None:
         return
     test, _, number = _begin(w, "cond", x.type, Ownership.BORROWED)
-    test.function.ret((Cmp(CmpOp.LT, number, Int(_TRIPS)),))
+    test.function.ret((LT(number, Int(_TRIPS)),))
     body = _transform(w, "body", x.type, count=True)
     stacked = w.rng.random() < 0.3
     type_ = tensor_type(DType.F32, (_TRIPS, *x.type.sizes)) if stacked else x.type
@@ -119,4 +140,4 @@ def _number(w: World) -> Expr:
     return random_int(w.rng, w.symbols, 1)
 
 
-CALL_STEPS = (call_subgraph, cond, loop)
+CALL_STEPS = (call_subgraph, cond, switch, loop)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from wrapper_ir.expr import CeilDiv, Sym
+from wrapper_ir.expr import Sym
+from wrapper_ir.expr.operators import CEILDIV
 from wrapper_ir.kernels import (
     Access,
     CppKernel,
@@ -105,7 +106,7 @@ def relu(in_ptr0, out_ptr0, xnumel, floor, XBLOCK: tl.constexpr):
         TritonConfig(meta=(("XBLOCK", block),), num_warps=warps, num_stages=1)
         for block, warps in ((128, 4), (64, 2))
     ),
-    grid=(CeilDiv(Sym("xnumel"), Sym("XBLOCK")), Sym("copies")),
+    grid=(CEILDIV(Sym("xnumel"), Sym("XBLOCK")), Sym("copies")),
     grid_params=("copies",),
     constants=(("floor", 0.0),),
     derive=(Derivation.COORDINATE_DESCENT,),

@@ -15,17 +15,17 @@ from wrapper_ir.ops import (
     CallExtern,
     CallSubgraph,
     CollectiveStart,
-    Conditional,
     Define,
     Launch,
     Op,
+    Switch,
     View,
     WhileLoop,
 )
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import map_values, operands, results
 from wrapper_ir.types import StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, is_tensor
 
 __all__ = ["CORRUPTIONS", "corrupt"]
 
@@ -155,11 +155,10 @@ def _shape(program: Program, function: Function, rng: random.Random) -> Made:
 
 
 def _stride(program: Program, function: Function, rng: random.Random) -> Made:
-    values = [v for op in function.body for v in results(op) if isinstance(v.type, TensorType)]
+    values = [v for op in function.body for v in results(op) if is_tensor(v)]
     if not values:
         return None
     value = rng.choice(values)
-    assert isinstance(value.type, TensorType)
     strides = _one_of(program, value.type.strides, rng)
     if strides is None:
         return None
@@ -183,7 +182,7 @@ def _offset(program: Program, function: Function, rng: random.Random) -> Made:
     op = function.body[i]
     assert isinstance(op, View)
     offset = _number(program, op.offset, rng)
-    if isinstance(op.result.type, TensorType) and rng.random() < 0.5:
+    if rng.random() < 0.5:
         offset = add(op.offset, op.result.type.dtype.itemsize * rng.choice((-4, -1, 1, 4, 64)))
     changed = dataclasses.replace(op, offset=offset)
     return _replace(
@@ -259,8 +258,8 @@ def _callee(program: Program, function: Function, rng: random.Random) -> Made:
             changed = dataclasses.replace(op, target=rng.choice(operators))
         case CallSubgraph():
             changed = dataclasses.replace(op, function=rng.choice(functions))
-        case Conditional():
-            changed = dataclasses.replace(op, true_fn=rng.choice(functions))
+        case Switch():
+            changed = dataclasses.replace(op, branches=(rng.choice(functions), *op.branches[1:]))
         case WhileLoop():
             changed = dataclasses.replace(op, body_fn=rng.choice(functions))
         case Define():
@@ -289,7 +288,6 @@ def _storage_bytes(program: Program, function: Function, rng: random.Random) -> 
     if not places:
         return None
     value = rng.choice(places)
-    assert isinstance(value.type, StorageType)
     nbytes = _number(program, value.type.nbytes, rng)
     changed = _retype(function, value, dataclasses.replace(value.type, nbytes=nbytes))
     return changed, f"bytes of %{value.name} from {print_expr(value.type.nbytes)} to {print_expr(nbytes)}"

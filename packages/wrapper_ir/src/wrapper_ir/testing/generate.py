@@ -11,16 +11,17 @@ from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.builder import ProgramBuilder, tensor_type
 from wrapper_ir.expr import Int, SizeOf, SymKind
 from wrapper_ir.kernels import CppKernel
-from wrapper_ir.ops import Arg, ResizeStorage, SetStorage
+from wrapper_ir.ops import OPS, Arg, ResizeStorage, SetStorage
 from wrapper_ir.passes.derive_frees import derive_frees
 from wrapper_ir.program import Constant, Ownership, Program, Target
+from wrapper_ir.testing.any_op import any_op
 from wrapper_ir.testing.calls import CALL_STEPS
 from wrapper_ir.testing.numbers import random_float, random_int
 from wrapper_ir.testing.odd import odd_source
 from wrapper_ir.testing.steps import ACCELERATOR_STEPS, STEPS
 from wrapper_ir.testing.steps_memory import fill
 from wrapper_ir.testing.world import RandomOptions, World
-from wrapper_ir.types import Device, DType, OpaqueKind, OpaqueType, ScalarType
+from wrapper_ir.types import Device, DType, OpaqueKind, OpaqueType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["RandomOptions", "random_artifact", "random_program"]
@@ -38,6 +39,7 @@ def random_program(rng: random.Random, size: int = 20, options: RandomOptions | 
     options = options or RandomOptions()
     w = _main(rng, options)
     steps = (*STEPS, *STEPS, *CALL_STEPS, *(() if options.executable else ACCELERATOR_STEPS))
+    steps += tuple(any_op(spec) for cls, spec in options.ops.specs.items() if cls not in OPS)
     for _ in range(size):
         w.step()
         rng.choice(steps)(w)
@@ -82,10 +84,11 @@ def _main(rng: random.Random, options: RandomOptions) -> World:
     return w
 
 
-def _constant(w: World, wish: str, data: bytes, *, mutable: bool) -> Value:
+def _constant(w: World, wish: str, data: bytes, *, mutable: bool) -> Value[TensorType]:
     value = Value(w.name(wish), tensor_type(DType.F32, (16,)))
     digest = hashlib.sha256(data).hexdigest()
-    return w.program.constant(Constant(value=value, data_hash=digest, mutable=mutable))
+    w.program.constant(Constant(value=value, data_hash=digest, mutable=mutable))
+    return value
 
 
 def _change_storage(w: World) -> None:

@@ -6,36 +6,13 @@ import math
 import random
 from collections.abc import Sequence
 
-from wrapper_ir.expr import (
-    Add,
-    And,
-    Bool,
-    CeilDiv,
-    Cmp,
-    CmpOp,
-    Convert,
-    ConvertOp,
-    Expr,
-    Float,
-    FloorDiv,
-    Int,
-    MathFn,
-    MathOp,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Not,
-    Or,
-    Pow,
-    TrueDiv,
-    Where,
-)
+from wrapper_ir.expr import Bool, Expr, Float, Int
+from wrapper_ir.expr import operators as ops
 
 __all__ = ["random_bool", "random_float", "random_int"]
 
 _DEPTH = 3
-_SAFE_MATH = (MathOp.SIN, MathOp.COS, MathOp.TANH, MathOp.ATAN, MathOp.ASINH, MathOp.ABS)
+_SAFE_MATH = tuple(map(ops.by_name, ("sin", "cos", "tanh", "atan", "asinh", "abs")))
 
 
 def random_int(rng: random.Random, symbols: Sequence[Expr], depth: int = _DEPTH) -> Expr:
@@ -49,41 +26,45 @@ def random_int(rng: random.Random, symbols: Sequence[Expr], depth: int = _DEPTH)
     positive = Int(rng.randrange(1, 9))
     match rng.randrange(10):
         case 0:
-            return Add((sub(), sub(), sub())[: rng.randrange(2, 4)])
+            return ops.ADD(*(sub(), sub(), sub())[: rng.randrange(2, 4)])
         case 1:
-            return Mul((sub(), sub()))
+            return ops.MUL(sub(), sub())
         case 2:
-            return FloorDiv(sub(), positive)
+            return ops.FLOORDIV(sub(), positive)
         case 3:
-            return CeilDiv(sub(), positive)
+            return ops.CEILDIV(sub(), positive)
         case 4:
-            return Mod(sub(), positive)
+            return ops.MOD(sub(), positive)
         case 5:
-            return Min((sub(), sub()))
+            return ops.MIN(sub(), sub())
         case 6:
-            return Max((sub(), positive))
+            return ops.MAX(sub(), positive)
         case 7:
-            return Where(random_bool(rng, symbols, depth - 1), sub(), sub())
+            return ops.WHERE(random_bool(rng, symbols, depth - 1), sub(), sub())
         case 8:
-            return MathFn(rng.choice((MathOp.BIT_AND, MathOp.BIT_OR, MathOp.BIT_XOR)), (sub(), sub()))
+            return rng.choice((ops.BIT_AND, ops.BIT_OR, ops.BIT_XOR))(sub(), sub())
         case _:
-            return Pow(Min((sub(), Int(9))), Int(rng.randrange(2))) if depth == 1 else Mul((Int(-1), sub()))
+            return (
+                ops.POW(ops.MIN(sub(), Int(9)), Int(rng.randrange(2)))
+                if depth == 1
+                else ops.MUL(Int(-1), sub())
+            )
 
 
 def random_float(rng: random.Random, symbols: Sequence[Expr]) -> Expr:
     """A float expression."""
-    x = Convert(ConvertOp.TO_FLOAT, random_int(rng, symbols, 1))
+    x = ops.TO_FLOAT(random_int(rng, symbols, 1))
     match rng.randrange(5):
         case 0:
             return Float(rng.choice((0.0, -0.0, 1.5, 1e-30, 1e22, -2.75, math.inf, -math.inf, math.nan)))
         case 1:
-            return MathFn(rng.choice(_SAFE_MATH), (x,))
+            return rng.choice(_SAFE_MATH)(x)
         case 2:
-            return MathFn(MathOp.SQRT, (MathFn(MathOp.ABS, (x,)),))
+            return ops.SQRT(ops.ABS(x))
         case 3:
-            return TrueDiv(x, Int(rng.randrange(1, 9)))
+            return ops.TRUEDIV(x, Int(rng.randrange(1, 9)))
         case _:
-            return Add((x, Float(0.25), Mul((Float(-0.5), x))))
+            return ops.ADD(x, Float(0.25), ops.MUL(Float(-0.5), x))
 
 
 def random_bool(rng: random.Random, symbols: Sequence[Expr], depth: int = 1) -> Expr:
@@ -92,15 +73,15 @@ def random_bool(rng: random.Random, symbols: Sequence[Expr], depth: int = 1) -> 
         return Bool(rng.random() < 0.5)
 
     def compare() -> Expr:
-        op = rng.choice(tuple(CmpOp))
-        return Cmp(op, random_int(rng, symbols, depth - 1), random_int(rng, symbols, depth - 1))
+        op = rng.choice(ops.COMPARISONS)
+        return op(random_int(rng, symbols, depth - 1), random_int(rng, symbols, depth - 1))
 
     match rng.randrange(4):
         case 0:
-            return And((compare(), compare()))
+            return ops.AND(compare(), compare())
         case 1:
-            return Or((compare(), compare()))
+            return ops.OR(compare(), compare())
         case 2:
-            return Not(compare())
+            return ops.NOT(compare())
         case _:
             return compare()

@@ -18,7 +18,7 @@ from wrapper_ir.testing.steps_kernels import (
     relu,
     scale,
 )
-from wrapper_ir.testing.steps_memory import align, convert, fill, other_device, reuse, view, workspace
+from wrapper_ir.testing.steps_memory import align, convert, fill, other_device, pool, reuse, view, workspace
 from wrapper_ir.testing.world import World
 
 __all__ = ["ACCELERATOR_STEPS", "CALLED_STEPS", "STEPS"]
@@ -28,6 +28,7 @@ Step = Callable[[World], None]
 STEPS: tuple[Step, ...] = (
     fill,
     workspace,
+    pool,
     convert,
     align,
     view,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wrapper_ir.expr import Cmp, CmpOp, Expr, Int, Item, Or, SizeOf, StrideOf
+from wrapper_ir.expr import Expr, Int, Item, SizeOf, StrideOf
+from wrapper_ir.expr.operators import LE, OR
 from wrapper_ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugMode, DebugValue
 from wrapper_ir.testing.numbers import random_bool, random_int
 from wrapper_ir.testing.steps_memory import fill
@@ -42,7 +43,7 @@ def check(w: World) -> None:
                 prov=prov,
             )
         )
-    condition: Expr = Or((random_bool(w.rng, w.symbols), Cmp(CmpOp.LE, Int(0), Int(1))))
+    condition: Expr = OR(random_bool(w.rng, w.symbols), LE(Int(0), Int(1)))
     w.function.append(AssertExpr(condition=condition, message=w.string(), prov=prov))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from wrapper_ir.expr import Float, Int, Max
-from wrapper_ir.ops import RecordEvent, SyncEvent, WaitEvent
+from wrapper_ir.expr import Float, Int
+from wrapper_ir.expr.operators import MAX
+from wrapper_ir.ops import Barrier, RecordEvent, SyncEvent, WaitEvent
 from wrapper_ir.testing.catalogue import EXTERNS, FOREIGN, RELU, TRITON
 from wrapper_ir.testing.numbers import random_int
 from wrapper_ir.testing.world import World
@@ -32,6 +33,7 @@ def streams(w: World) -> None:
     f.append(RecordEvent(result=after, device=CPU, stream=1, prov=prov))
     f.append(WaitEvent(event=after, device=CPU, prov=prov))
     f.append(SyncEvent(event=after, prov=prov))
+    f.append(Barrier(prov=prov))
     elsewhere = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
     f.append(RecordEvent(result=elsewhere, device=device, stream=w.rng.randrange(2), prov=prov))
     out.ready = True
@@ -43,7 +45,7 @@ def foreign(w: World) -> None:
     if x is None:
         return
     out = w.alloc(x.type)
-    grid = (Int(1), Max((Int(1), random_int(w.rng, w.symbols, 1))))
+    grid = (Int(1), MAX(Int(1), random_int(w.rng, w.symbols, 1)))
     w.function.launch(FOREIGN, (x.value, out.value, w.length(x)), grid=grid)
     out.ready = True
 

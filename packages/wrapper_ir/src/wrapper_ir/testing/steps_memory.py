@@ -10,7 +10,7 @@ from wrapper_ir.testing.catalogue import FILL, PROBE
 from wrapper_ir.testing.world import World
 from wrapper_ir.types import DType, MemoryKind, MemorySpace
 
-__all__ = ["align", "convert", "fill", "other_device", "reuse", "view", "workspace"]
+__all__ = ["align", "convert", "fill", "other_device", "pool", "reuse", "view", "workspace"]
 
 
 def fill(w: World) -> None:
@@ -26,7 +26,7 @@ def workspace(w: World) -> None:
     """Storage with options, and two tensors in it."""
     rng = w.rng
     zero = rng.choice(tuple(ZeroMode))
-    purpose = rng.choice((AllocPurpose.PLAIN, AllocPurpose.WORKSPACE, AllocPurpose.POOL))
+    purpose = rng.choice((AllocPurpose.PLAIN, AllocPurpose.WORKSPACE))
     space = MemorySpace()
     if not w.options.executable:
         space = rng.choice(
@@ -46,6 +46,28 @@ def workspace(w: World) -> None:
         if not zeroed:
             w.function.launch(FILL, (view, Float(1.0), Int(16)))
             held.ready = True
+
+
+def pool(w: World) -> None:
+    """A pool whose first bytes two slots have, one after the other, beside a third."""
+    rng = w.rng
+    first = w.function.alloc_storage(
+        w.name("pool"), 256, purpose=AllocPurpose.POOL, zero=rng.choice(tuple(ZeroMode))
+    )
+    inner = w.function.slot(w.name("inner"), first, 64, 192) if rng.random() < 0.5 else first
+    left = w.function.slot(w.name("slot"), inner, 0, 64)
+    beside = w.function.slot(w.name("slot"), inner, 128, 64)
+    held = []
+    for storage in (left, beside):
+        view = w.function.view(w.name("part"), storage, tensor_type(DType.F32, (16,)))
+        w.function.launch(FILL, (view, Float(1.0), Int(16)))
+        held.append(view)
+    w.function.launch(PROBE, (held[0], Int(1), Float(0.5)))
+    again = w.function.slot(w.name("slot"), inner, rng.choice((0, 32)), 64)
+    view = w.function.view(w.name("part"), again, tensor_type(DType.F32, (4, 4)))
+    w.function.launch(FILL, (view, Float(2.0), Int(16)))
+    for last in (view, held[1]):
+        w.function.launch(PROBE, (last, Int(1), Float(0.5)))
 
 
 def other_device(w: World) -> None:

@@ -7,14 +7,14 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
+from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, ResultT, tensor_type
 from wrapper_ir.expr import Expr, Int, Sym, SymKind
 from wrapper_ir.layout import is_contiguous, numel
-from wrapper_ir.ops import Arg
+from wrapper_ir.ops import OPS, Arg, OpSet
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.testing.catalogue import EXTERNS
 from wrapper_ir.testing.odd import odd_name, odd_string, random_provenance
-from wrapper_ir.types import CPU, Device, DType, TensorType, Type
+from wrapper_ir.types import CPU, Device, DType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["Held", "RandomOptions", "World"]
@@ -29,6 +29,7 @@ class RandomOptions:
 
     executable: bool = False
     odd: bool = True
+    ops: OpSet = OPS
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +39,7 @@ class Held:
     `own`: the storage is surely the function's, so that it may be moved; `mutable`: it may be written.
     """
 
-    value: Value
+    value: Value[TensorType]
     root: int
     ready: bool
     own: bool = True
@@ -47,7 +48,6 @@ class Held:
     @property
     def type(self) -> TensorType:
         """The tensor's type."""
-        assert isinstance(self.value.type, TensorType)
         return self.value.type
 
     @property
@@ -99,7 +99,7 @@ class World:
 
     def hold(
         self,
-        value: Value,
+        value: Value[TensorType],
         *,
         root: int | None = None,
         ready: bool = True,
@@ -166,9 +166,9 @@ class World:
         name: str,
         args: Sequence[Arg],
         kwargs: Sequence[tuple[str, Arg]] = (),
-        type: Type | None = None,
+        type: ResultT | None = None,
         wish: str = "t",
-    ) -> Value | None:
+    ) -> Value[ResultT] | None:
         """Calls an operator of the catalogue."""
         return self.function.call(EXTERNS[name], args, kwargs, name=self.name(wish), type=type)
 

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import ParseError
 from wrapper_ir.kernels import KernelDef
-from wrapper_ir.ops import UNKNOWN, Op, Provenance
+from wrapper_ir.ops import OPS, UNKNOWN, Op, OpSet, Provenance
 from wrapper_ir.program import (
-    SCHEMA_VERSION,
     Constant,
     Function,
     Ownership,
@@ -21,6 +20,7 @@ from wrapper_ir.program import (
 )
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.text.lexer import Source
+from wrapper_ir.text.ops import read_op
 from wrapper_ir.text.parser_decls import (
     read_constant,
     read_extern,
@@ -29,8 +29,8 @@ from wrapper_ir.text.parser_decls import (
     read_target,
 )
 from wrapper_ir.text.parser_kernels import read_kernel
-from wrapper_ir.text.parser_ops import read_op
 from wrapper_ir.text.parser_scope import OpParser
+from wrapper_ir.versions import TEXT
 
 __all__ = ["parse_program"]
 
@@ -38,16 +38,16 @@ _TABLE = "provenance"
 
 
 @paused_collection()
-def parse_program(text: str) -> Program:
+def parse_program(text: str, ops: OpSet = OPS) -> Program:
     """The program that `text` spells; the inverse of `print_program`. Nothing is verified beyond what reading needs.
 
     Raises ParseError with line, column and the line in question: WIR500 unexpected text, WIR501 another version,
     WIR502 malformed string, WIR503 unknown word, WIR504 source block without end, WIR505 wrong number of results,
     WIR506 defined twice, WIR507 unknown provenance mark, WIR550 to WIR553 expressions, undeclared symbols and
-    undefined values.
+    undefined values, and WIR013 or WIR014 for a value of a kind that an op does not take. `ops` are the ops that may occur.
     """
     try:
-        return _ProgramParser(Source(text)).program()
+        return _ProgramParser(Source(text), ops).program()
     except ParseError as error:
         place = f"line {error.line}, column {error.column}: "
         message = error.message.removeprefix(place) if error.line else error.message
@@ -59,8 +59,8 @@ def parse_program(text: str) -> Program:
 
 
 class _ProgramParser(OpParser):
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
+    def __init__(self, source: Source, ops: OpSet) -> None:
+        super().__init__(source, ops)
         self._functions: list[Function] = []
         self._constants: list[Constant] = []
         self._externs: list[ExternDef] = []
@@ -99,12 +99,12 @@ class _ProgramParser(OpParser):
 
     def _version(self) -> None:
         if self.tokens[self.at] != "wir":
-            self.unexpected(f"`wir {SCHEMA_VERSION}` in the first line")
+            self.unexpected(f"`wir {TEXT.version}` in the first line")
         self.at += 1
         start = self.at
         version = self.string() if self.tokens[start][:1] == '"' else self.tokens[start]
-        if version != SCHEMA_VERSION:
-            self.fail("WIR501", f"this is text of version {version[:40]!r}, not {SCHEMA_VERSION}", start)
+        if version != TEXT.version:
+            self.fail("WIR501", f"another version: {TEXT.refusal(version)}", start)
         self.at = start + 1
         self.end_line()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrapper_ir.expr import SymKind
 from wrapper_ir.ops import Provenance
-from wrapper_ir.program import Constant, SymbolDef, Target
+from wrapper_ir.program import Constant, ConstantKind, SymbolDef, Target
 from wrapper_ir.schemas import ExternDef, ExternTag
 from wrapper_ir.text.parser_scope import OpParser
 from wrapper_ir.values import Value
@@ -14,6 +14,7 @@ __all__ = ["read_constant", "read_extern", "read_provenance", "read_symbol", "re
 _KINDS = {k.value: k for k in SymKind}
 _BACKED = {"backed": 1, "unbacked": 0}
 _TAGS = {t.value: t for t in ExternTag}
+_CONSTANT_KINDS = {k.value: k for k in ConstantKind}
 _PROVENANCE_WORDS = ("nodes", "ops", "at", "modules", "upstream")
 
 
@@ -47,12 +48,31 @@ def _bound(p: OpParser) -> int | None:
 
 
 def read_constant(p: OpParser, mutable: bool) -> Constant:
-    """`const %weight : f32[64, 64] sha256 "..."`, after its first word."""
+    """`const %weight : f32[64, 64] parameter names("w") storage("s", 0) sha256 "..."`, after its first word."""
     start = p.at
     name = p.sigil("%", "a value such as %w")
     p.expect(":")
     value: Value = p.define(name, p.type(), start)
-    return Constant(value=value, data_hash=p.string() if p.accept("sha256") else "", mutable=mutable)
+    kind = ConstantKind.OTHER
+    if p.tokens[p.at] in _CONSTANT_KINDS:
+        kind = p.choice(_CONSTANT_KINDS, "kind of constant")
+    names = p.group("names", p.string)
+    storage, offset = "", 0
+    if p.accept("storage"):
+        p.expect("(")
+        storage = p.string("the name of a storage in quotes")
+        p.expect(",")
+        offset = p.integer("an offset in bytes")
+        p.expect(")")
+    return Constant(
+        value=value,
+        data_hash=p.string() if p.accept("sha256") else "",
+        mutable=mutable,
+        kind=kind,
+        names=names,
+        storage=storage,
+        offset=offset,
+    )
 
 
 def read_extern(p: OpParser) -> ExternDef:

@@ -11,6 +11,7 @@ from wrapper_ir.kernels import (
     Choice,
     ConstantValue,
     CppKernel,
+    CppSource,
     Derivation,
     ForeignKernel,
     KernelDef,
@@ -20,6 +21,7 @@ from wrapper_ir.kernels import (
     OperatorConstant,
     OperatorKernel,
     ParamKind,
+    Requirement,
     TritonConfig,
     TritonKernel,
     Variant,
@@ -64,9 +66,48 @@ def read_kernel(p: OpParser) -> KernelDef:
     p.expect("entry")
     entry = p.string()
     if kind == CppKernel.kind:
-        isa = p.group("isa", p.string)
-        return CppKernel(name=name, entry=entry, isa=isa, params=_params(p), source=_source(p))
+        return _read_cpp(p, name, entry)
     return _read_triton(p, name, entry)
+
+
+def _read_cpp(p: OpParser, name: str, entry: str) -> CppKernel:
+    isa = p.group("isa", p.string)
+    params = _params(p)
+    here = p.at
+    requires = _clause(p, "requires", lambda: _requirement(p))
+    if requires:
+        p.skip_lines()
+    else:  # the source is in this line
+        p.at = here
+    source = _source(p)
+    variants: list[CppSource] = []
+    while _follows(p, "variant"):
+        variants.append(CppSource(isa=p.group("isa", p.string), source=_source(p)))
+    return CppKernel(
+        name=name,
+        entry=entry,
+        isa=isa,
+        params=params,
+        source=source,
+        variants=tuple(variants),
+        requires=requires,
+    )
+
+
+def _follows(p: OpParser, word: str) -> bool:
+    """Takes `word` where it begins the next line; else leaves the end of this line."""
+    here = p.at
+    if _accept(p, word):
+        return True
+    p.at = here
+    return False
+
+
+def _requirement(p: OpParser) -> Requirement:
+    """`"torch/csrc/inductor/cpp_prefix.h" of "torch 2.13.0" sha256 "3f..."`."""
+    name = p.string()
+    origin = p.string() if p.accept("of") else ""
+    return Requirement(name=name, origin=origin, sha256=p.string() if p.accept("sha256") else "")
 
 
 def _params(p: OpParser) -> tuple[KernelParam, ...]:
@@ -128,6 +169,7 @@ def _read_triton(p: OpParser, name: str, entry: str) -> TritonKernel:
     heuristic = p.string() if _accept(p, "heuristic") else ""
     cooperative = _accept(p, "cooperative")
     multiprocessors = _clause(p, "multiprocessors", p.integer)
+    requires = _clause(p, "requires", lambda: _requirement(p))
     p.skip_lines()
     return TritonKernel(
         name=name,
@@ -147,6 +189,7 @@ def _read_triton(p: OpParser, name: str, entry: str) -> TritonKernel:
         heuristic=heuristic,
         cooperative=cooperative,
         multiprocessors=multiprocessors[0] if multiprocessors else None,
+        requires=requires,
     )
 
 

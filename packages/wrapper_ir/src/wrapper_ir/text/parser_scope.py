@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
-from wrapper_ir.ops import UNKNOWN, Provenance
+from wrapper_ir.ops import OPS, UNKNOWN, OpSet, Provenance
 from wrapper_ir.text.lexer import Source
 from wrapper_ir.text.parser_types import TypeParser
 from wrapper_ir.types import Type
@@ -12,12 +13,15 @@ from wrapper_ir.values import Value
 
 __all__ = ["OpParser"]
 
+TypeT = TypeVar("TypeT", bound=Type)
+
 
 class OpParser(TypeParser):
     """A type parser that reads the ops of one function body at a time."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, ops: OpSet = OPS) -> None:
         super().__init__(source)
+        self.ops = ops
         self.prov: Provenance = UNKNOWN
         self._results: list[str] = []
         self._start = 0
@@ -44,7 +48,7 @@ class OpParser(TypeParser):
 
     def result(self, type: Type) -> Value:
         """Defines the one result of the line."""
-        return self.results((type,))[0]
+        return self.define(self.result_name, type, self._start)
 
     def results(self, types: Sequence[Type]) -> tuple[Value, ...]:
         """Defines all results of the line."""
@@ -57,11 +61,12 @@ class OpParser(TypeParser):
             for n, (name, type) in enumerate(zip(self._results, types, strict=True))
         )
 
-    def define(self, name: str, type: Type, index: int) -> Value:
+    def define(self, name: str, type: TypeT, index: int) -> Value[TypeT]:
         """A new value in scope; a second one of the same name is WIR506."""
         if name in self.values:
             self.fail("WIR506", f"value {self.tokens[index]} is defined twice", index)
-        value = self.values[name] = Value(name, type)
+        value = Value(name, type)
+        self.values[name] = value
         return value
 
     @property
@@ -73,27 +78,8 @@ class OpParser(TypeParser):
     def result_name(self) -> str:
         """The name of the one result of the line."""
         if len(self._results) != 1:
-            self.fail("WIR505", "this op has one result", self._start)
+            self.fail("WIR505", f"{len(self._results)} results are named, but there are 1", self._start)
         return self._results[0]
-
-    def typed(self) -> Value:
-        """`: type` at the end of an op with one result."""
-        self.expect(":")
-        return self.result(self.type())
-
-    def typed_results(self) -> tuple[Value, ...]:
-        """`: type, ...` at the end of an op with any number of results."""
-        if not self._results:
-            return ()
-        self.expect(":")
-        types = [self.type()]
-        while self.accept(","):
-            types.append(self.type())
-        return self.results(types)
-
-    def stream(self) -> int:
-        """`stream(1)`, or 0."""
-        return self.parenthesised_integer("stream", 0)
 
     def reference(self) -> str:
         """`@name`."""

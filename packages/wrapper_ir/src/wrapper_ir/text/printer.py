@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from wrapper_ir.ops import UNKNOWN, Op, Provenance
 from wrapper_ir.program import Function, Ownership, Param, Program, Target
-from wrapper_ir.quoting import quote, symbol_name, value_name
+from wrapper_ir.quoting import symbol_name, value_name
+from wrapper_ir.text.ops import alloc_text, op_text
 from wrapper_ir.text.printer_decls import (
     constant_text,
     extern_text,
@@ -16,21 +16,19 @@ from wrapper_ir.text.printer_decls import (
     target_text,
 )
 from wrapper_ir.text.printer_kernels import kernel_text
-from wrapper_ir.text.printer_ops import alloc_text, op_text
 from wrapper_ir.text.printer_types import TypePrinter
+from wrapper_ir.versions import TEXT
 
 __all__ = ["print_excerpt", "print_function", "print_op", "print_program"]
 
 _WIDTH = 110
-_VERSION = re.compile(r"\d+\.\d+", re.ASCII)
 
 
 def print_program(program: Program) -> str:
     """The program as text, ending in a newline; `parse_program` reads it back."""
     types = TypePrinter(program.target.device)
     marks = _Marks()
-    version = program.schema_version
-    head = [f"wir {version if _VERSION.fullmatch(version) else quote(version)}", target_text(program.target)]
+    head = [f"wir {TEXT.version}", target_text(program.target)]
     sections: list[Iterable[str]] = [
         head,
         map(symbol_text, program.symbols),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wrapper_ir.ops import Provenance
-from wrapper_ir.program import Constant, SymbolDef, Target
+from wrapper_ir.program import Constant, ConstantKind, SymbolDef, Target
 from wrapper_ir.quoting import quote, symbol_name, value_name
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.text.printer_types import TypePrinter, device_text
@@ -43,8 +43,14 @@ def _number(number: int | float | bool) -> str:
 def constant_text(constant: Constant, types: TypePrinter) -> str:
     """`const %weight : f32[64, 64] sha256 "..."`."""
     word = "mutable const" if constant.mutable else "const"
-    data = f" sha256 {quote(constant.data_hash)}" if constant.data_hash else ""
-    return f"{word} %{value_name(constant.value.name)} : {types.type(constant.value.type)}{data}"
+    text = f"{word} %{value_name(constant.value.name)} : {types.type(constant.value.type)}"
+    if constant.kind is not ConstantKind.OTHER:
+        text += f" {constant.kind.value}"
+    if constant.names:
+        text += f" names({', '.join(map(quote, constant.names))})"
+    if constant.storage or constant.offset:
+        text += f" storage({quote(constant.storage)}, {constant.offset})"
+    return f"{text} sha256 {quote(constant.data_hash)}" if constant.data_hash else text
 
 
 def extern_text(extern: ExternDef) -> str:

@@ -17,6 +17,7 @@ from wrapper_ir.kernels import (
     OperatorConstant,
     OperatorKernel,
     ParamKind,
+    Requirement,
     TritonConfig,
     TritonKernel,
     Variant,
@@ -37,8 +38,11 @@ def kernel_text(kernel: KernelDef) -> str:
     name = value_name(kernel.name)
     match kernel:
         case CppKernel():
-            isa = f" isa({', '.join(map(quote, kernel.isa))})" if kernel.isa else ""
-            return f"kernel cpp @{name} entry {quote(kernel.entry)}{isa} ({params}) {block(kernel.source)}"
+            head = f"kernel cpp @{name} entry {quote(kernel.entry)}{_isa(kernel.isa)} ({params})"
+            if kernel.requires:
+                head += f"\n  {_requires(kernel.requires)}\n "
+            variants = "".join(f"\n  variant{_isa(v.isa)} {block(v.source)}" for v in kernel.variants)
+            return f"{head} {block(kernel.source)}{variants}"
         case TritonKernel():
             clauses = "".join(f"\n  {clause}" for clause in _clauses(kernel))
             head = f"kernel triton @{name} entry {quote(kernel.entry)} ({params})"
@@ -56,6 +60,20 @@ def kernel_text(kernel: KernelDef) -> str:
             )
         case _:
             assert_never(kernel)
+
+
+def _isa(isa: tuple[str, ...]) -> str:
+    return f" isa({', '.join(map(quote, isa))})" if isa else ""
+
+
+def _requires(requires: tuple[Requirement, ...]) -> str:
+    return "requires(" + "".join(f"\n    {_requirement(r)}," for r in requires) + "\n  )"
+
+
+def _requirement(requirement: Requirement) -> str:
+    origin = f" of {quote(requirement.origin)}" if requirement.origin else ""
+    digest = f" sha256 {quote(requirement.sha256)}" if requirement.sha256 else ""
+    return f"{quote(requirement.name)}{origin}{digest}"
 
 
 def _param(param: KernelParam) -> str:
@@ -94,6 +112,8 @@ def _clauses(kernel: TritonKernel) -> Iterator[str]:
         yield "cooperative"
     if kernel.multiprocessors is not None:
         yield f"multiprocessors({kernel.multiprocessors})"
+    if kernel.requires:
+        yield _requires(kernel.requires)
 
 
 def _config(config: TritonConfig) -> str:

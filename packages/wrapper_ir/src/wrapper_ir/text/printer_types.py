@@ -51,7 +51,9 @@ class TypePrinter:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._types: dict[Type, str] = {}
+        self._types: dict[int, tuple[Type, str]] = {}
+        """By identity, since to hash a type takes longer than all else; the type is kept, so that its identity is."""
+        self._texts: dict[Type, str] = {}
         self._extents: dict[TensorType, Expr] = {}
 
     def at(self, device: Device) -> str:
@@ -60,10 +62,13 @@ class TypePrinter:
 
     def type(self, type: Type) -> str:
         """The text of a type."""
-        text = self._types.get(type)
-        if text is None:
-            text = self._types[type] = self._type(type)
-        return text
+        known = self._types.get(id(type))
+        if known is None:
+            text = self._texts.get(type)
+            if text is None:
+                text = self._texts[type] = self._type(type)
+            known = self._types[id(type)] = (type, text)
+        return known[1]
 
     def extent(self, type: TensorType) -> Expr:
         """`extent_bytes`, worked out once for equal types."""

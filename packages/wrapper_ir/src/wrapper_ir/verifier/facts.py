@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from wrapper_ir.aliasing import Aliasing
-from wrapper_ir.expr import Expr
+from wrapper_ir.expr import Expr, Int, prove_eq
 from wrapper_ir.index import ProgramIndex
+from wrapper_ir.layout import extent_elements, is_contiguous, numel
 from wrapper_ir.ops import OpBase
 from wrapper_ir.program import Function
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.findings import Findings
-from wrapper_ir.verifier.proofs import Proofs, Size
+from wrapper_ir.verifier.obligations import Claim, Obligation, Obligations, Size, Verdict
+from wrapper_ir.verifier.proofs import Proofs
 from wrapper_ir.verifier.scan import Scanned
 from wrapper_ir.verifier.typeinfo import TypeInfo, TypeTable
 
-__all__ = ["Check", "FunctionFacts", "Handler", "Handlers", "Place"]
+__all__ = ["Check", "FunctionFacts", "Handler", "Handlers", "Place", "Shared", "sizes_of"]
 
 Handler = Callable[..., None]
 """Called with the op's position and the op; the op's class is the key under which the handler stands."""
@@ -27,22 +30,29 @@ Place = tuple[Value, Size]
 """A root and the byte offset of a tensor's first element in it (for a tensor root: from the root's own)."""
 
 
+@dataclass(slots=True)
+class Shared:
+    """What the checks of all functions share. `launched` are the extents stated for a kernel and the numbers given to it;
+    `trusted` the symbols that the caller guards."""
+
+    index: ProgramIndex
+    findings: Findings
+    types: TypeTable = field(default_factory=TypeTable)
+    obligations: Obligations = field(default_factory=Obligations)
+    launched: dict[tuple[object, ...], tuple[Expr, ...]] = field(default_factory=dict)
+    trusted: frozenset[str] = frozenset()
+
+
 class FunctionFacts:
     """Facts about one function. `scanned`, `results`, `special` and `classes` are filled before the first stage, `aliasing` before the
     second, `places` while it runs."""
 
-    def __init__(
-        self,
-        function: Function,
-        index: ProgramIndex,
-        findings: Findings,
-        types: TypeTable,
-        launched: dict[tuple[object, ...], tuple[Expr, ...]] | None = None,
-    ) -> None:
+    def __init__(self, function: Function, shared: Shared) -> None:
         self.function = function
-        self.index = index
-        self.types = types
-        self.proofs = Proofs(index)
+        self.index = shared.index
+        self.types = shared.types
+        is_main = function is shared.index.program.functions[0]
+        self.proofs = Proofs(shared.index, shared.obligations, shared.trusted if is_main else frozenset())
         self.scanned: list[Scanned] = []
         self.results: list[list[Value]] = []
         self.special: dict[int, list[tuple[Value, TypeInfo]]] = {}
@@ -55,9 +65,9 @@ class FunctionFacts:
         """Position of each name's definition; -1 for parameters."""
         self.aliasing: Aliasing
         self.places: dict[str, Place] = {}
-        self.launched = {} if launched is None else launched
-        """For all functions together: the extents stated for a kernel and the numbers given to it."""
-        self._findings = findings
+        self.launched = shared.launched
+        self._findings = shared.findings
+        self._obligations = shared.obligations
 
     def report(self, code: str, message: str, position: int = -1) -> None:
         """Records a finding in this function."""
@@ -72,16 +82,44 @@ class FunctionFacts:
         """Bytes from the start of a root to its end."""
         return self.types(root.type).extent
 
-    def overlap(self, a: Value, b: Value) -> bool:
-        """Whether two tensors of one storage may share bytes."""
+    def within(self, root: Value, first: Size, need: Size) -> tuple[tuple[tuple[Size, Size], ...], ...]:
+        """What holds where `need` bytes from `first` on are inside a root, as alternatives of a claim."""
+        inside: tuple[tuple[Size, Size], ...] = ((0, first), (first + need, self.capacity(root)))
+        if isinstance(root.type, TensorType) and not _is_dense(root.type):
+            inside += tuple((1, n) for n in sizes_of(root))  # what an empty one reaches says nothing
+        return (inside,)
+
+    def require(self, claim: Claim, code: str, message: Callable[[], str], position: int) -> None:
+        """Reports a claim that is disproved, and records one that is open."""
+        self._settle(self.proofs.decide(claim), code, message, position)
+
+    def require_multiple(
+        self, divisor: int, size: Size, code: str, message: Callable[[], str], position: int
+    ) -> None:
+        """As `require`, of the claim that `size` is a multiple of `divisor`."""
+        self._settle(self.proofs.multiple(divisor, size), code, message, position)
+
+    def _settle(
+        self, decided: tuple[Verdict, Expr], code: str, message: Callable[[], str], position: int
+    ) -> None:
+        verdict, condition = decided
+        if verdict is Verdict.DISPROVED:
+            self.report(code, message(), position)
+        elif verdict is Verdict.OPEN:
+            found = Obligation(self.function.name, position, condition, message(), code)
+            self._obligations.found.append(found)
+
+    def require_apart(self, a: Value, b: Value, code: str, message: Callable[[], str], position: int) -> None:
+        """Requires that two tensors, of which it is known that they may share a storage, share no bytes."""
         (root_a, start_a), (root_b, start_b) = self.place(a), self.place(b)
         if root_a != root_b:
-            return True
+            self.report(code, message(), position)
+            return
         size_a, size_b = self.types(a.type).extent, self.types(b.type).extent
         if size_a == 0 or size_b == 0:
-            return False
-        le = self.proofs.le
-        return not (le(_plus(start_a, size_a), start_b) or le(_plus(start_b, size_b), start_a))
+            return
+        either = (((start_a + size_a, start_b),), ((start_b + size_b, start_a),))
+        self.require(Claim(either, (*sizes_of(a), *sizes_of(b))), code, message, position)
 
     def same_window(self, a: Value, b: Value) -> bool:
         """Whether two tensors of one storage are the same elements in the same order."""
@@ -95,8 +133,18 @@ class FunctionFacts:
         )
 
 
-def _plus(a: Size, b: Size) -> Size:
-    return a + b
+def _is_dense(type: TensorType) -> bool:
+    """Whether the extent of the layout is the number of elements, so that it is right for empty tensors too."""
+    return is_contiguous(type.sizes, type.strides) or prove_eq(
+        extent_elements(type.sizes, type.strides), numel(type.sizes)
+    )
+
+
+def sizes_of(value: Value) -> tuple[Expr, ...]:
+    """The sizes of a tensor that may be 0; none for other values."""
+    if not isinstance(value.type, TensorType):
+        return ()
+    return tuple(n for n in value.type.sizes if not isinstance(n, Int) or n.value <= 0)
 
 
 class Check:

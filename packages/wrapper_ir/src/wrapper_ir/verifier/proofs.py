@@ -1,31 +1,45 @@
-"""Inequalities between symbolic sizes: proven from ranges and definitions, or at least never seen to fail.
+"""Claims about symbolic sizes: proved from what a run is sure to have checked, disproved, or left open.
 
-What cannot be proven is tried on many assignments that fit the symbols' ranges and the program's own assertions;
-one failure refuses the claim. Sizes that depend on a relation which the program nowhere states are refused so, and
-an `assert` before the op is the way out.
+A proof may rest on definitions (a size is not negative), on the assertions that the program has made by then, and on
+claims that were left open before: these are checked when the program runs. Where it takes more, it rests on declared
+ranges, which are noted, since they are checked too. A claim is disproved where it fails for all sizes in range.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Cmp, CmpOp, Expr, Int, Sym, SymKind, as_expr, mod
-from wrapper_ir.expr.evaluate import evaluate
-from wrapper_ir.expr.interval import Interval
-from wrapper_ir.expr.ranges import bounds, prove_le
-from wrapper_ir.expr.rewrite import substitute
-from wrapper_ir.expr.text import print_expr
+from wrapper_ir.expr import (
+    Expr,
+    Int,
+    Interval,
+    Sym,
+    SymKind,
+    add,
+    and_,
+    as_expr,
+    bounds,
+    eq,
+    mod,
+    or_,
+    print_expr,
+    sub,
+    substitute,
+)
+from wrapper_ir.expr.operators import EQ
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.program import SymbolDef
+from wrapper_ir.verifier.assumptions import Assumptions
+from wrapper_ir.verifier.conditions import at_most
+from wrapper_ir.verifier.inequalities import Terms, follows, meet, nonneg, terms_of
+from wrapper_ir.verifier.obligations import Claim, Obligations, Side, Size, Verdict
 
-__all__ = ["Proofs", "Size", "shown"]
+__all__ = ["Proofs", "shown"]
 
-_SAMPLES = 64
-_SPAN = 512
 _DEPTH = 8
-Size = int | Expr
+_FALSE = or_()
+_ANY = Interval()
+_Inequality = tuple[Size, Size]
 
 
 def shown(size: Size) -> str:
@@ -34,99 +48,178 @@ def shown(size: Size) -> str:
 
 
 class Proofs:
-    """Proofs within one function; definitions and assertions come in as the walk passes them."""
+    """Claims within one function; definitions and assertions come in as the walk passes them. Symbols in `trusted` are
+    in their declared ranges."""
 
-    def __init__(self, index: ProgramIndex) -> None:
-        self._index = index
-        self._ranges = _ranges(index)
+    def __init__(
+        self, index: ProgramIndex, obligations: Obligations, trusted: frozenset[str] = frozenset()
+    ) -> None:
+        self._declared = _declared(index)
+        self._rested = obligations.ranges
+        known = {name: self._declared[name] for name in trusted if name in self._declared}
+        self._assumptions = Assumptions(known)
         self._definitions: dict[str, Expr] = {}
-        self._facts: list[Expr] = []
-        self._negative: dict[Expr, bool] = {}
-        self._proven: dict[tuple[Expr, Expr], bool] = {}
-        self._refuted: dict[tuple[Expr, Expr], tuple[int, int]] = {}
+        self._proved: set[Claim] = set()
 
-    def define(self, symbol: str, expr: Expr) -> None:
-        """`symbol` equals `expr`, which looks at no value."""
-        if symbol not in expr.free_symbols:
+    # --- what is known
+
+    def define(self, symbol: str, source: Expr, expr: Expr) -> None:
+        """`symbol` is `source`, which equals `expr` as far as types tell."""
+        if source.kind is SymKind.INT:
+            self._assumptions.within(symbol, bounds(source, self._assumptions.ranges))
+        if not expr.free_values and symbol not in expr.free_symbols:
             self._definitions.setdefault(symbol, expr)
 
     def assume(self, condition: Expr) -> None:
-        """An assertion that the program makes before what follows."""
-        if isinstance(condition, Cmp) and condition.op is CmpOp.EQ:
-            for side, other in ((condition.lhs, condition.rhs), (condition.rhs, condition.lhs)):
-                if isinstance(side, Sym) and side.name not in self._definitions and not other.free_values:
-                    self.define(side.name, other)
+        """A condition that has been checked when what follows runs."""
+        if condition.op is EQ:
+            for side, other in (condition.args, condition.args[::-1]):
+                if isinstance(side, Sym) and self._is_free(side.name, other):
+                    self._definitions[side.name] = other
                     break
-        self._facts.append(condition)
+        self._assumptions.holds(condition)
 
-    def le(self, lhs: Size, rhs: Size) -> bool:
-        """Whether `lhs <= rhs` holds, as far as can be known."""
-        if lhs.__class__ is int and rhs.__class__ is int:
-            return lhs <= rhs
-        a, b = as_expr(lhs), as_expr(rhs)
-        key = (a, b)
-        if a is b or key in self._proven:
-            return True
-        known = (len(self._facts), len(self._definitions))
-        if self._refuted.get(key) == known:
+    def _is_free(self, name: str, other: Expr) -> bool:
+        """Whether a symbol can be replaced by what it equals."""
+        if name in self._definitions or other.free_values:
             return False
-        holds = self._le(a, b)
-        if holds:
-            self._proven[key] = True
-        else:
-            self._refuted[key] = known
-        return holds
+        return name not in self._reduce(other).free_symbols
+
+    def exists(self, sizes: Iterable[Expr]) -> None:
+        """There is a tensor of these sizes, so none is negative."""
+        for size in sizes:
+            if size.kind is SymKind.INT:
+                self._assumptions.nonneg(size)
+
+    # --- deciding
+
+    def decide(self, claim: Claim) -> tuple[Verdict, Expr]:
+        """The verdict, and the condition that is left to check: false for a claim that is disproved. An open claim is
+        taken to hold from here on."""
+        if claim in self._proved or self._is_proved(claim):
+            self._proved.add(claim)
+            return Verdict.PROVED, _FALSE
+        if self._is_refuted(claim):
+            return Verdict.DISPROVED, _FALSE
+        condition = self._condition(claim)
+        self._proved.add(claim)
+        if self._assumptions.has(condition):
+            return Verdict.PROVED, _FALSE
+        self.assume(condition)
+        return Verdict.OPEN, condition
+
+    def multiple(self, divisor: int, e: Size) -> tuple[Verdict, Expr]:
+        """As `decide`, of the claim that `e` is a multiple of `divisor`."""
+        if isinstance(e, int):
+            return (Verdict.DISPROVED if e % divisor else Verdict.PROVED), _FALSE
+        terms = terms_of(self._reduce(e))
+        if not any(scale % divisor for scale in terms.values()):
+            return Verdict.PROVED, _FALSE
+        if not any(scale % divisor for monomial, scale in terms.items() if monomial):
+            return Verdict.DISPROVED, _FALSE
+        condition = eq(mod(e, divisor), 0)
+        if self._assumptions.has(condition):
+            return Verdict.PROVED, _FALSE
+        self.assume(condition)
+        return Verdict.OPEN, condition
+
+    def proves(self, lhs: Size, rhs: Size) -> bool:
+        """Whether `lhs <= rhs` is proved."""
+        return self._le(lhs, rhs, ())
 
     def negative(self, e: Expr) -> bool:
-        """Whether `e` is below 0 for every assignment in range."""
-        known = self._negative.get(e)
-        if known is None:
-            known = self._negative[e] = self._is_negative(e)
-        return known
-
-    def _is_negative(self, e: Expr) -> bool:
-        try:
-            high = bounds(e, self._ranges).hi
-        except ExpressionError:
-            return False
-        return high is not None and high < 0
-
-    def divides(self, divisor: int, e: Size) -> bool:
-        """Whether `e` is a multiple of `divisor`, as far as can be known."""
-        if isinstance(e, int):
-            return e % divisor == 0
-        if divisor == 1:
-            return True
-        rest = mod(e, divisor)
-        return rest.value == 0 if isinstance(rest, Int) else self.le(rest, 0)
-
-    def equal(self, a: Expr, b: Expr) -> bool:
-        """Whether two sizes are equal, as far as can be known."""
-        return a is b or (self.le(a, b) and self.le(b, a))
+        """Whether `e` is below 0 for all sizes in range."""
+        return e.kind is SymKind.INT and not isinstance(e, Int) and self._le(e, -1, (), rest=False)
 
     def differ(self, a: Expr, b: Expr) -> bool:
-        """Whether two sizes are surely different: as numbers, or under the hints, for which every relation between
-        sizes holds that the program was captured with."""
-        if a is b:
-            return False
-        if isinstance(a, Int) and isinstance(b, Int):
-            return a.value != b.value
-        a, b = self._reduce(a), self._reduce(b)
-        symbols = {s: self._index.symbols.get(s) for s in a.free_symbols | b.free_symbols}
-        hints = {s: d.hint for s, d in symbols.items() if d is not None and d.hint is not None}
-        try:
-            return len(hints) == len(symbols) and evaluate(a, hints) != evaluate(b, hints)
-        except ExpressionError:
-            return False
+        """Whether two sizes are different for all sizes in range."""
+        return a is not b and (self._exceeds(a, b) or self._exceeds(b, a))
 
-    def _le(self, a: Expr, b: Expr) -> bool:
+    def _is_proved(self, claim: Claim) -> bool:
+        """Whether it holds where none of the sizes that excuse it is 0."""
+        if any(isinstance(n, Int) and n.value == 0 for n in claim.unless):
+            return True
+        sizes = tuple(n for n in claim.unless if not isinstance(n, Int))
+        return any(all(self._le(a, b, sizes) for a, b in alternative) for alternative in claim.either)
+
+    def _is_refuted(self, claim: Claim) -> bool:
+        return all(self._exceeds(n, 0) for n in claim.unless) and all(
+            any(self._exceeds(a, b) for a, b in alternative) for alternative in claim.either
+        )
+
+    def _exceeds(self, a: Size, b: Size) -> bool:
+        """Whether `a > b` for all sizes in range."""
+        return self._le(add(b, 1), a, (), rest=False)
+
+    def _condition(self, claim: Claim) -> Expr:
+        sizes = tuple(n for n in claim.unless if not isinstance(n, Int))
+        excuses = [eq(n, 0) for n in sizes if not nonneg(sub(n, 1), self._assumptions.ranges)]
+        return or_(*excuses, *(self._conjunction(alternative, sizes) for alternative in claim.either))
+
+    def _conjunction(self, alternative: tuple[_Inequality, ...], sizes: tuple[Expr, ...]) -> Expr:
+        left = [(as_expr(a), as_expr(b)) for a, b in alternative if not self._le(a, b, sizes)]
+        if len(left) == 2 and left[0] == left[1][::-1]:
+            return eq(*left[0])
+        return and_(*(at_most(a, b) for a, b in left))
+
+    def _le(self, a: Size, b: Size, sizes: tuple[Expr, ...], *, rest: bool = True) -> bool:
+        """Whether `a <= b` where `sizes` are at least 1. `rest` notes the ranges that this rests on."""
+        if a is b:
+            return True
+        if isinstance(a, int) and isinstance(b, int):
+            return a <= b
         try:
-            if prove_le(a, b, self._ranges):
-                return True
-            a, b = self._reduce(a), self._reduce(b)
-            return prove_le(a, b, self._ranges) or self._never_fails(a, b)
+            return self._follows(sub(b, a), sizes, rest)
         except ExpressionError:
-            return False
+            return False  # too large to tell
+
+    def _follows(self, e: Expr, sizes: tuple[Expr, ...], rest: bool) -> bool:
+        ranges = self._assumptions.ranges
+        if nonneg(e, ranges):
+            return True
+        reduced = self._reduce(e)
+        if reduced is not e and nonneg(reduced, ranges):
+            return True
+        names = e.free_symbols | reduced.free_symbols
+        if self._at_levels(reduced, names, sizes, [], rest):
+            return True
+        facts, more = self._assumptions.about(names, sizes)
+        facts = [terms_of(self._reduce(fact)) for fact in facts]  # type: ignore[misc]  # exprs, then terms
+        return bool(facts) and self._at_levels(reduced, names | more, sizes, facts, rest)  # type: ignore[arg-type]
+
+    def _at_levels(
+        self, e: Expr, names: frozenset[str], sizes: tuple[Expr, ...], facts: list[Terms], rest: bool
+    ) -> bool:
+        """Tries what is known first, then declared lower ends, then declared ranges."""
+        before: dict[str, Interval] | None = None
+        for sides in ((), (Side.LOWER,), (Side.LOWER, Side.UPPER)):
+            ranges = {name: self._range(name, sides) for name in names}
+            if ranges == before:
+                continue
+            before = dict(ranges)
+            for size in sizes:
+                if isinstance(size, Sym) and size.name in ranges:
+                    ranges[size.name] = meet(ranges[size.name], Interval(1, None))
+            if nonneg(e, ranges) or follows(e, ranges, facts):
+                if rest:
+                    self._rest_on(names, sides)
+                return True
+        return False
+
+    def _range(self, name: str, sides: tuple[Side, ...]) -> Interval:
+        known, declared = self._assumptions.ranges.get(name, _ANY), self._declared.get(name, _ANY)
+        low = declared.lo if Side.LOWER in sides else None
+        high = declared.hi if Side.UPPER in sides else None
+        return meet(known, Interval(low, high))
+
+    def _rest_on(self, names: frozenset[str], sides: tuple[Side, ...]) -> None:
+        for name in names:
+            known = self._assumptions.ranges.get(name, _ANY)
+            for side in sides:
+                found = self._range(name, (side,))
+                if found != known:
+                    self._rested.setdefault(name, set()).add(side)
+                    self._assumptions.within(name, found)
 
     def _reduce(self, e: Expr) -> Expr:
         for _ in range(_DEPTH):
@@ -138,61 +231,8 @@ class Proofs:
             e = substitute(e, mapping)
         return e
 
-    def _never_fails(self, a: Expr, b: Expr) -> bool:
-        facts = self._related(a.free_symbols | b.free_symbols)
-        names = sorted(frozenset().union(a.free_symbols, b.free_symbols, *(f.free_symbols for f in facts)))
-        for env in self._assignments(names):
-            try:
-                if all(evaluate(f, env) for f in facts) and not evaluate(a, env) <= evaluate(b, env):
-                    return False
-            except ExpressionError:
-                continue
-        return True
 
-    def _related(self, symbols: frozenset[str]) -> list[Expr]:
-        """Assertions that speak about these symbols or about symbols that such an assertion names."""
-        facts = [f for f in (self._reduce(f) for f in self._facts) if not f.free_values and f.free_symbols]
-        chosen: list[Expr] = []
-        while True:
-            more = [f for f in facts if f not in chosen and f.free_symbols & symbols]
-            if not more:
-                return chosen
-            chosen += more
-            symbols = symbols.union(*(f.free_symbols for f in more))
-
-    def _assignments(self, names: list[str]) -> Iterator[dict[str, int | float | bool]]:
-        """Assignments in range: the hints, both ends, and random ones (the same in every run)."""
-        rng = random.Random(0)
-        choices = [self._candidates(name) for name in names]
-        for k in range(3):
-            yield {name: c[min(k, len(c) - 1)] for name, c in zip(names, choices)}
-        for _ in range(_SAMPLES):
-            yield {name: rng.choice(c) for name, c in zip(names, choices)}
-
-    def _candidates(self, name: str) -> list[int | float | bool]:
-        symbol = self._index.symbols.get(name) or SymbolDef(name=name)
-        if symbol.kind is SymKind.BOOL:
-            return [False, True]
-        low = 0 if symbol.lower is None else symbol.lower
-        high = low + _SPAN if symbol.upper is None else min(symbol.upper, low + _SPAN)
-        hint = symbol.hint if isinstance(symbol.hint, int) and low <= symbol.hint else low
-        spread = {
-            low,
-            low + 1,
-            low + 2,
-            low + 3,
-            low + 7,
-            low + 16,
-            low + 97,
-            hint + 1,
-            (low + high) // 2,
-            high,
-        }
-        inside = sorted(n for n in spread if low <= n <= max(high, hint))
-        return [hint, low, max(low, high), *inside]
-
-
-def _ranges(index: ProgramIndex) -> dict[str, Interval]:
+def _declared(index: ProgramIndex) -> dict[str, Interval]:
     found = {}
     for name, symbol in index.symbols.items():
         if symbol.kind is SymKind.INT:

@@ -29,6 +29,8 @@ _RULES = {
         "WIR007": "the program has no function",
         "WIR008": "a symbol's range is empty, or its hint lies outside",
         "WIR009": "a constant is not a tensor, or its hash is not a sha256 in hex",
+        "WIR016": "a constant lies badly in the storage that it names: before its start, between elements, or where a constant on another device, of other mutability or without stored bytes lies, or one of that name with a storage of its own",
+        "WIR017": "two constants have one name in the model, or a name is empty",
     },
     "definitions": {
         "WIR010": "a value is used before anything defines it",
@@ -43,13 +45,14 @@ _RULES = {
         "WIR022": "a called function does not exist",
         "WIR023": "a function calls itself, directly or through others",
         "WIR024": "main is called, or captures symbols",
-        "WIR025": "a returned value is neither a value, an expression nor none",
+        "WIR025": "a returned value is a storage, or neither a value, an expression nor none",
     },
     "symbols": {
         "WIR030": "a symbol is not declared",
         "WIR031": "a symbol is used before it is defined",
         "WIR032": "a symbol is defined twice in a function",
         "WIR033": "an expression outside `define` looks at a value",
+        "WIR015": "a number is surely not an int64, or a symbol is a product of so many others that it may have 65,536 bits",
         "WIR034": "an expression is of the wrong kind (int, float, bool)",
         "WIR035": "a captured symbol is not defined where the function is called",
         "WIR036": "an expression looks at something that is not there: a dimension out of range, a size of a storage, the item of a tensor with several elements",
@@ -62,9 +65,9 @@ _RULES = {
         "WIR044": "an alignment is not a power of two, or a stream is negative",
     },
     "layout": {
-        "WIR050": "a view reaches outside its storage",
+        "WIR050": "a view reaches outside its storage, or a slot outside its pool",
         "WIR051": "a view's offset is no multiple of its item size",
-        "WIR052": "a view is on another device than its source",
+        "WIR052": "a view is on another device than its source, or a slot in other memory than its pool",
         "WIR053": "an aligned copy, a finished tensor or a result in place has another type than its source",
         "WIR054": "a copy's source cannot be broadcast to its destination",
         "WIR055": "an op writes a tensor whose elements overlap each other",
@@ -84,8 +87,9 @@ _RULES = {
         "WIR066": "a storage is neither freed, moved nor returned",
         "WIR067": "a result that may alias, a nested result or a handle is never dropped",
         "WIR068": "a storage is reused that is not the function's own",
-        "WIR069": "a value is moved that is not the function's own, or that another argument shares",
+        "WIR069": "a value is moved that is not the function's own, or that another argument shares, or a tensor over a slot or a storage parameter is returned",
         "WIR070": "a storage of the function's own is dropped instead of freed",
+        "WIR018": "a pool is freed before a slot of it",
     },
     "initialised": {
         "WIR080": "bytes are read that nothing has written",
@@ -97,7 +101,7 @@ _RULES = {
     "kernels": {
         "WIR028": "kernels that one is chosen from do not fit together",
         "WIR039": "two launches of one kernel with the same numbers state different extents, so one of them is wrong",
-        "WIR082": "a launched kernel does not exist",
+        "WIR082": "a launched kernel does not exist, or one whose arguments are shown; or shown values are before or after a kernel that they do not name, or name one and are neither",
         "WIR083": "a launch has another number of arguments than the kernel has parameters",
         "WIR084": "a pointer parameter is given a number, or a scalar parameter a tensor",
         "WIR085": "a pointer parameter is given a tensor of another dtype",
@@ -123,8 +127,9 @@ _RULES = {
         "WIR092": "a call has another number of arguments than the function has parameters",
         "WIR093": "an argument's type is not the parameter's",
         "WIR094": "a call's results differ from what the function returns, in number, kind, dtype, rank or device",
-        "WIR095": "the branches of a conditional own different parameters",
-        "WIR096": "a predicate is neither a boolean expression nor a tensor of one element",
+        "WIR095": "the branches of a switch own different parameters",
+        "WIR027": "a switch has no branch, has not two for a bool, or its index is the position of no branch",
+        "WIR096": "a predicate is neither a boolean expression nor a tensor of one element, or an index neither a bool nor an int nor a tensor of one of them",
         "WIR097": "a function of a loop owns a parameter",
         "WIR098": "the body of a loop returns a tensor that is not fresh",
         "WIR099": "a loop's carried values, body results and results differ",
@@ -142,7 +147,8 @@ _RULES = {
         "WIR049": "an argument that a collective in flight reads is written, freed or moved",
     },
     "pools": {
-        "WIR059": "two tensors planned into one pool overlap while both are needed",
+        "WIR019": "a slot lies in a storage that is not a pool, or a storage has slots and tensors",
+        "WIR059": "two slots of one pool overlap while both are there, or a callee is given bytes that something else holds",
     },
 }
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import attrgetter
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, cast
 
 from wrapper_ir.expr import Bool, Expr, Float, Int
-from wrapper_ir.ops import OP_CLASSES, Op, OpBase
-from wrapper_ir.structure import field_roles
+from wrapper_ir.ops import FieldSpec, Op, OpBase, op_spec
 from wrapper_ir.values import Value
 
 __all__ = ["Scanned", "scan", "scan_types"]
@@ -21,22 +20,25 @@ _CONSTANTS = (Int, Float, Bool)
 _Getters = tuple[Callable[[OpBase], Any], ...]
 
 
-def _getters(names: tuple[str, ...]) -> _Getters:
-    return tuple(attrgetter(name) for name in names)
+def _getters(fields: Iterable[FieldSpec]) -> _Getters:
+    return tuple(field.get for field in fields)
 
 
-_PLAN: dict[type[OpBase], tuple[_Getters, _Getters]] = {
-    cls: (_getters(roles.uses), _getters((*roles.args, *roles.exprs)))
-    for cls in OP_CLASSES
-    for roles in (field_roles(cls),)
-}
+def _read_plan(cls: type[OpBase]) -> tuple[_Getters, _Getters, _Getters]:
+    """What reads operands, arguments and expressions, and results."""
+    spec = op_spec(cls)
+    return _getters(spec.operands), _getters(spec.nested), _getters(spec.results)
+
+
+# cast: mypy takes the hash of a class's instances for that of the class
+_plan = cast("Callable[[type[OpBase]], tuple[_Getters, _Getters, _Getters]]", cache(_read_plan))
 
 
 def scan(op: Op) -> Scanned:
     """Operands and expressions of `op`, in order of its fields."""
     values: list[Value] = []
     found: list[Expr] = []
-    uses, nested = _PLAN[type(op)]
+    uses, nested, _ = _plan(type(op))
     for get in uses:
         x = get(op)
         if isinstance(x, tuple):
@@ -71,13 +73,10 @@ def _name(value: Value) -> str:
 def scan_types(op: Op) -> list[Value]:
     """The results of `op`."""
     out: list[Value] = []
-    for get in _DEFS[type(op)]:
+    for get in _plan(type(op))[2]:
         x = get(op)
         if isinstance(x, tuple):
             out += x
         elif x is not None:
             out.append(x)
     return out
-
-
-_DEFS: dict[type[OpBase], _Getters] = {cls: _getters(field_roles(cls).defs) for cls in OP_CLASSES}

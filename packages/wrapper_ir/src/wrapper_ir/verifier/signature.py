@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import keyword
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TypeVar
 
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.effects import summary_of
-from wrapper_ir.errors import Diagnostic
+from wrapper_ir.errors import Diagnostic, VerificationError
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.index import FunctionSummary, ProgramIndex
-from wrapper_ir.ops import Arg, Complex
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import Arg, Complex, FunctionSummary
 from wrapper_ir.program import Ownership
 from wrapper_ir.signature import (
     ConstantOutput,
@@ -32,8 +34,11 @@ from wrapper_ir.signature import (
 )
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat, TensorType
 from wrapper_ir.verifier.signature_rules import SIGNATURE_RULES
+from wrapper_ir.verifier.signature_types import misfits
 
-__all__ = ["check_signature"]
+__all__ = ["check_signature", "require_signature"]
+
+T = TypeVar("T")
 
 Found = tuple[str, str]
 """A code and what is wrong."""
@@ -42,7 +47,26 @@ Found = tuple[str, str]
 def check_signature(artifact: Artifact) -> tuple[Diagnostic, ...]:
     """All findings about the signature of an artifact whose program is valid. A later kind of check runs only where
     the earlier ones found nothing."""
-    for stage in (_alone, _numbers, _with_program):
+    return _first_findings(artifact, (_typed, _alone, _numbers, _groups, _with_program))
+
+
+def require_signature(artifact: Artifact) -> None:
+    """Raises VerificationError unless the signature fits the program, for those who make a callable of both: what is wrong
+    with the program itself they find when they look at it."""
+    found = _first_findings(artifact, (_typed, _alone, _numbers, _groups))
+    if not found:
+        # The summary of a program that is not valid fails, or says nothing about the signature.
+        with suppress(Exception):
+            found = tuple(_diagnostic(*f) for f in _with_program(artifact))
+    if found:
+        raise VerificationError(found)
+
+
+Stage = Callable[[Artifact], Iterator[Found]]
+
+
+def _first_findings(artifact: Artifact, stages: Sequence[Stage]) -> tuple[Diagnostic, ...]:
+    for stage in stages:
         try:
             found = tuple(stage(artifact))
         except Exception as error:  # a signature object may hold anything at all, which is a finding, too
@@ -57,6 +81,10 @@ def _diagnostic(code: str, message: str) -> Diagnostic:
 
 
 # --- what needs no program
+
+
+def _typed(artifact: Artifact) -> Iterator[Found]:
+    yield from (("WIR117", problem) for problem in misfits(artifact.signature))
 
 
 def _alone(artifact: Artifact) -> Iterator[Found]:
@@ -148,6 +176,8 @@ def _parameters(signature: Signature) -> Iterator[Found]:
     if signature.parameters and taken & keys:
         yield "WIR109", f"{sorted(taken & keys)} are given by position and by keyword"
     hidden = {p.name for p in by_position if p.kind is ParameterKind.POSITIONAL} & keys
+    if not all(isinstance(key, str) for key in keys):
+        yield "WIR109", "a keyword is not a string"
     if hidden:
         yield "WIR109", f"{sorted(hidden)} cannot be given by keyword"
     for parameter in signature.parameters:
@@ -231,14 +261,27 @@ def _bound_once(signature: Signature) -> Iterator[Found]:
     for back in signature.write_backs:
         if back.leaf in fixed:
             yield "WIR114", f"input {signature.name(back.leaf)} is a fixed value, and is written back to"
+    yield from _named_once(signature)
+
+
+def _named_once(signature: Signature) -> Iterator[Found]:
+    for leaf in _repeated(signature.written):
+        yield "WIR118", f"input {signature.name(leaf)} is called written twice"
+    for leaf, kind in _repeated((back.leaf, back.kind) for back in signature.write_backs):
+        yield "WIR118", f"input {signature.name(leaf)} is written back to twice ({kind.value})"
+    for param in _repeated(shared.param for shared in signature.shared):
+        yield "WIR118", f"parameter {param} is a shared storage twice"
+
+
+def _repeated(items: Iterable[T]) -> list[T]:
+    return [item for item, count in Counter(items).items() if count > 1]
 
 
 # --- memory
 
 
 def _with_program(artifact: Artifact) -> Iterator[Found]:
-    yield from _groups(artifact)
-    yield from _memory(artifact, summary_of(artifact.program.main.name, ProgramIndex(artifact.program)))
+    yield from _memory(artifact, ProgramIndex(artifact.program).summary(artifact.program.main.name))
     yield from _random(artifact)
 
 
@@ -310,6 +353,9 @@ def _groups(artifact: Artifact) -> Iterator[Found]:
     signature = artifact.signature
     grouped = [leaf for s in signature.same for leaf in s.leaves]
     grouped += [p.leaf for s in signature.shared for p in s.places]
+    no_memory = {s.leaf for s in signature.statics} | {u.leaf for u in signature.unwraps}
+    for leaf in no_memory.intersection(grouped):
+        yield "WIR112", f"input {signature.name(leaf)} is a fixed value or a wrapper, and shares no memory"
     for leaf in {leaf for leaf in grouped if grouped.count(leaf) > 1}:
         yield "WIR112", f"input {signature.name(leaf)} shares memory in two ways"
     for same in signature.same:

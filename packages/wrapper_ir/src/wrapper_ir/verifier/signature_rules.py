@@ -26,9 +26,11 @@ _RULES = {
     "WIR114": "a write-back goes to a fixed value, or gives a tensor a shape over memory that is not its own",
     "WIR115": "the program draws random numbers where the signature does not say so, or the other way round",
     "WIR116": "a fixed value is no literal",
+    "WIR117": "a field holds something of another type: an index that is not an int (a bool is none), a list for a tuple",
+    "WIR118": "a leaf or a parameter is named twice where once is meant: written, shared, written back in the same way",
 }
 
 SIGNATURE_RULES: Mapping[str, Rule] = MappingProxyType(
     {code: Rule(code, "signature", meaning) for code, meaning in _RULES.items()}
 )
-"""All rules, in order of their codes (WIR101 to WIR116)."""
+"""All rules, in order of their codes (WIR101 to WIR118)."""

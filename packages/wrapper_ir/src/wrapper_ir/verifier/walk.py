@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from wrapper_ir.aliasing import analyse_aliasing
 from wrapper_ir.analysis.sizes import declared_size
-from wrapper_ir.expr import Expr
 from wrapper_ir.expr.rewrite import map_atoms
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import AssertExpr, Define, OpBase
+from wrapper_ir.ops import OPS, AssertExpr, Define, OpBase, OpSet
 from wrapper_ir.program import Function, Program
 from wrapper_ir.verifier.checks import (
     FIRST,
@@ -20,35 +18,41 @@ from wrapper_ir.verifier.checks import (
     check_kernels,
     check_program,
 )
-from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, Shared
 from wrapper_ir.verifier.findings import Findings
+from wrapper_ir.verifier.obligations import Obligations
 from wrapper_ir.verifier.scan import scan, scan_types
-from wrapper_ir.verifier.typeinfo import TypeTable
 
 __all__ = ["check_all"]
 
 
-def check_all(program: Program) -> Findings:
-    """All findings. Later stages run only where earlier ones found nothing, so that each may rely on them."""
-    findings = Findings(program)
-    _guarded(lambda: _check(program, findings), findings, None)
-    return findings
+def check_all(
+    program: Program, ops: OpSet = OPS, trusted: frozenset[str] = frozenset()
+) -> tuple[Findings, Obligations]:
+    """All findings, and what a valid program leaves to check at run time. Later stages run only where earlier ones found
+    nothing, so that each may rely on them. Symbols in `trusted` are in their declared ranges whenever main runs."""
+    findings, obligations = Findings(program), Obligations()
+
+    def run() -> None:
+        index = ProgramIndex(program)
+        _check(Shared(index, findings, obligations=obligations, trusted=trusted), ops)
+
+    _guarded(run, findings, None)
+    return findings, obligations
 
 
-def _check(program: Program, findings: Findings) -> None:
-    index = ProgramIndex(program)
-    types = TypeTable()
-    check_program(index, types, findings)
+def _check(shared: Shared, ops: OpSet) -> None:
+    index, findings = shared.index, shared.findings
+    check_program(index, shared.types, findings)
     check_externs(index, findings)
     check_kernels(index, findings)
     if not findings:
         check_calls(index, findings)
     if findings:
         return
-    launched: dict[tuple[object, ...], tuple[Expr, ...]] = {}
-    checked = [FunctionFacts(function, index, findings, types, launched) for function in program.functions]
+    checked = [FunctionFacts(function, shared) for function in index.program.functions]
     for facts in checked:
-        _guarded(partial(_first, facts), findings, facts.function)
+        _guarded(partial(_first, facts, ops), findings, facts.function)
     # Effects of calls come from the callees' bodies: the second stage needs them all to be in order.
     for facts in () if findings else checked:
         _guarded(partial(_second, facts), findings, facts.function)
@@ -63,8 +67,12 @@ def _guarded(check: Callable[[], None], findings: Findings, function: Function |
             findings.add("WIR001", f"{type(error).__name__}: {error}", function)
 
 
-def _first(facts: FunctionFacts) -> None:
+def _first(facts: FunctionFacts, ops: OpSet) -> None:
     types = facts.types
+    facts.classes = set(map(type, facts.function.body))
+    for cls in facts.classes - ops.specs.keys():
+        facts.report("WIR001", f"{cls.__name__} is not an op of this IR")
+        return
     for position, op in enumerate(facts.function.body):
         facts.scanned.append(scan(op))
         made = scan_types(op)
@@ -73,13 +81,12 @@ def _first(facts: FunctionFacts) -> None:
             info = types(value.type)
             if info.exprs or info.problems:
                 facts.special.setdefault(position, []).append((value, info))
-    facts.classes = set(map(type, facts.function.body))
     _walk(facts, FIRST)
 
 
 def _second(facts: FunctionFacts) -> None:
-    facts.aliasing = analyse_aliasing(facts.function, facts.index)
-    _walk(facts, (_Assumptions, *SECOND))
+    facts.aliasing = facts.index.aliasing(facts.function)
+    _walk(facts, (_Assumed, *SECOND))
 
 
 def _walk(facts: FunctionFacts, checks: Sequence[type[Check]]) -> None:
@@ -101,18 +108,16 @@ def _walk(facts: FunctionFacts, checks: Sequence[type[Check]]) -> None:
         check.finish()
 
 
-class _Assumptions(Check):
+class _Assumed(Check):
     """Tells the proofs what the program defines and asserts before each op."""
 
-    name = "assumptions"
+    name = "assumed"
 
     def handlers(self) -> Handlers:
         return {Define: self.define, AssertExpr: self.assume}
 
     def define(self, position: int, op: Define) -> None:
-        expr = map_atoms(op.expr, declared_size)
-        if not expr.free_values:
-            self.facts.proofs.define(op.symbol, expr)
+        self.facts.proofs.define(op.symbol, op.expr, map_atoms(op.expr, declared_size))
 
     def assume(self, position: int, op: AssertExpr) -> None:
         self.facts.proofs.assume(op.condition)

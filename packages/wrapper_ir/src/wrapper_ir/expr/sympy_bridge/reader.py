@@ -7,35 +7,12 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.base import Expr, SymKind
-from wrapper_ir.expr.build import (
-    add,
-    as_expr,
-    ceildiv,
-    floordiv,
-    max_,
-    min_,
-    mod,
-    mul,
-    pow_,
-    truediv,
-    where,
-)
-from wrapper_ir.expr.logic import convert, math_fn, to_float
-from wrapper_ir.expr.nodes import (
-    And,
-    Bool,
-    Cmp,
-    CmpOp,
-    ConvertOp,
-    Float,
-    Int,
-    MathFn,
-    MathOp,
-    Not,
-    Or,
-    Sym,
-)
+from wrapper_ir.expr.build import add, as_expr, ceildiv, floordiv, mod, mul, pow_, truediv, where
+from wrapper_ir.expr.leaves import Bool, Float, Int, Sym
+from wrapper_ir.expr.logic import apply, to_float, to_int
+from wrapper_ir.expr.operator_row import Operator
 
 __all__ = ["CLASSES", "FromSympy", "fraction"]
 
@@ -125,16 +102,16 @@ class FromSympy:
         if SymKind.FLOAT not in (numerator.kind, denominator.kind):
             return ceildiv(numerator, denominator) if up else floordiv(numerator, denominator)
         inner = numerator if denominator == Int(1) else truediv(numerator, denominator)
-        return convert(ConvertOp.CEIL if up else ConvertOp.FLOOR, inner)
+        return apply(ops.CEIL if up else ops.FLOOR, inner)
 
-    def compare(self, op: CmpOp, expr: SympyExpr) -> Expr:
+    def compare(self, op: Operator, expr: SympyExpr) -> Expr:
         """A comparison, kept as it is; sides over a number are multiplied by it."""
         if not any(_has_fraction(side) for side in expr.args):
-            return Cmp(op, *self.all(expr))
+            return op(*self.all(expr))
         (a, below_a), (b, below_b) = (fraction(side) for side in expr.args)
         if not (below_a.is_Integer and below_b.is_Integer):
-            return Cmp(op, *self.all(expr))
-        return Cmp(op, mul(self.convert(a), int(below_b)), mul(self.convert(b), int(below_a)))
+            return op(*self.all(expr))
+        return op(mul(self.convert(a), int(below_b)), mul(self.convert(b), int(below_a)))
 
     def piecewise(self, expr: SympyExpr) -> Expr:
         """Nested choices; the last condition has to be true."""
@@ -174,20 +151,15 @@ def _constant(e: Expr) -> Handler:
     return lambda to, expr: e
 
 
-def _compare(op: CmpOp) -> Handler:
-    return lambda to, expr: to.compare(op, expr)
-
-
-def _joined(cls: type[And] | type[Or]) -> Handler:
-    def join(to: FromSympy, expr: SympyExpr) -> Expr:
-        args = to.all(expr)
-        return cls(tuple(args)) if len(args) > 1 else args[0]
-
-    return join
-
-
-def _math(op: MathOp) -> Handler:
-    return lambda to, expr: math_fn(op, *to.all(expr))
+def _operator(op: Operator) -> Handler:
+    """Arithmetic is simplified; comparisons and logic are kept."""
+    if op in ops.COMPARISONS:
+        return lambda to, expr: to.compare(op, expr)
+    if op in (ops.AND, ops.OR):
+        return lambda to, expr: op(*args) if len(args := to.all(expr)) > 1 else args[0]
+    if op is ops.NOT:
+        return lambda to, expr: op(*to.all(expr))
+    return lambda to, expr: apply(op, *to.all(expr))
 
 
 def _rational(to: FromSympy, expr: SympyExpr) -> Expr:
@@ -196,51 +168,16 @@ def _rational(to: FromSympy, expr: SympyExpr) -> Expr:
 
 def _log(to: FromSympy, expr: SympyExpr) -> Expr:
     value, *base = to.all(expr)
-    logarithm = MathFn(MathOp.LOG, (value,))
-    return truediv(logarithm, MathFn(MathOp.LOG, (base[0],))) if base else logarithm
+    logarithm = ops.LOG(value)
+    return truediv(logarithm, ops.LOG(base[0])) if base else logarithm
 
 
 def _no_int(to: FromSympy, expr: SympyExpr) -> Expr:
     raise ExpressionError("WIR406", f"sympy class {type(expr).__name__} is no number of the IR")
 
 
-_FUNCTIONS: dict[str, Handler] = {
-    "FloorDiv": _call(floordiv),
-    "CleanDiv": _call(floordiv),
-    "CeilDiv": _call(ceildiv),
-    "ModularIndexing": _call(lambda base, divisor, modulus: mod(floordiv(base, divisor), modulus)),
-    "Mod": _call(mod),
-    "PythonMod": _call(mod),
-    "Where": _call(where),
-    "ITE": _call(where),
-    "Max": _call(max_),
-    "Min": _call(min_),
-    "Identity": _call(as_expr),
-    "LShift": _call(lambda value, shift: mul(value, pow_(2, shift))),
-    "RShift": _call(lambda value, shift: floordiv(value, pow_(2, shift))),
-    "PowByNatural": _call(pow_),
-    "FloatPow": _call(lambda base, exp: pow_(to_float(base), exp)),
-    "IntTrueDiv": _call(truediv),
-    "FloatTrueDiv": _call(truediv),
-    "TruncToInt": _call(lambda value: convert(ConvertOp.TO_INT, value)),
-    "TruncToFloat": _call(lambda value: to_float(convert(ConvertOp.TO_INT, value))),
-    "FloorToInt": _call(lambda value: convert(ConvertOp.FLOOR, value)),
-    "CeilToInt": _call(lambda value: convert(ConvertOp.CEIL, value)),
-    "RoundToInt": _call(lambda value: convert(ConvertOp.ROUND, value)),
-    "RoundDecimal": _math(MathOp.ROUND_TO),
-    "ToFloat": _call(to_float),
-    "Abs": _math(MathOp.ABS),
-    "OpaqueUnaryFn_abs": _math(MathOp.ABS),
-    "BitwiseFn_bitwise_and": _math(MathOp.BIT_AND),
-    "BitwiseFn_bitwise_or": _math(MathOp.BIT_OR),
-    "BitwiseFn_bitwise_xor": _math(MathOp.BIT_XOR),
-    "floor": lambda to, expr: to.rounded(expr),
-    "ceiling": lambda to, expr: to.rounded(expr),
-}
-
-_UNARY_MATH = [op for op in MathOp if op.arity == 1 and op is not MathOp.ABS]
-
 CLASSES: Mapping[str, Handler] = {
+    **{name: _operator(op) for op in ops.OPERATORS.rows for name in op.sympy},
     "Integer": lambda to, expr: Int(int(expr)),
     "Rational": _rational,
     "Float": lambda to, expr: Float(float(expr)),
@@ -257,19 +194,15 @@ CLASSES: Mapping[str, Handler] = {
     "Mul": lambda to, expr: to.product(expr),
     "Pow": lambda to, expr: to.power(expr),
     "Piecewise": lambda to, expr: to.piecewise(expr),
-    "Equality": _compare(CmpOp.EQ),
-    "Unequality": _compare(CmpOp.NE),
-    "StrictLessThan": _compare(CmpOp.LT),
-    "LessThan": _compare(CmpOp.LE),
-    "StrictGreaterThan": _compare(CmpOp.GT),
-    "GreaterThan": _compare(CmpOp.GE),
-    "And": _joined(And),
-    "Or": _joined(Or),
-    "Not": _call(Not),
-    "Xor": lambda to, expr: reduce(lambda a, b: Cmp(CmpOp.NE, a, b), to.all(expr)),
-    **_FUNCTIONS,
-    **{f"OpaqueUnaryFn_{op.value}": _math(op) for op in _UNARY_MATH},
-    **{op.value: _math(op) for op in _UNARY_MATH},
+    "Xor": lambda to, expr: reduce(ops.NE, to.all(expr)),
+    "ModularIndexing": _call(lambda base, divisor, modulus: mod(floordiv(base, divisor), modulus)),
+    "Identity": _call(as_expr),
+    "LShift": _call(lambda value, shift: mul(value, pow_(2, shift))),
+    "RShift": _call(lambda value, shift: floordiv(value, pow_(2, shift))),
+    "FloatPow": _call(lambda base, exp: pow_(to_float(base), exp)),
+    "TruncToFloat": _call(lambda value: to_float(to_int(value))),
+    "floor": lambda to, expr: to.rounded(expr),
+    "ceiling": lambda to, expr: to.rounded(expr),
     "log": _log,
 }
 """What each sympy class means, by name; the classes of torch.utils._sympy.functions among them."""

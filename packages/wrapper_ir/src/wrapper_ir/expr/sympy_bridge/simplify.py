@@ -7,8 +7,9 @@ import random
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.base import Expr, ExprLike, SymKind
 from wrapper_ir.expr.build import as_expr
-from wrapper_ir.expr.evaluate import Number, evaluate
-from wrapper_ir.expr.nodes import Convert, MathFn, Where
+from wrapper_ir.expr.evaluate import evaluate
+from wrapper_ir.expr.operator_row import Number
+from wrapper_ir.expr.operators import CONVERSIONS, FUNCTIONS, WHERE
 from wrapper_ir.expr.rewrite import rebuild
 from wrapper_ir.expr.sympy_bridge.convert import from_sympy
 from wrapper_ir.expr.sympy_bridge.writer import ToSympy
@@ -16,6 +17,7 @@ from wrapper_ir.expr.sympy_bridge.writer import ToSympy
 __all__ = ["simplify"]
 
 _SAMPLES = 12
+_OPAQUE = frozenset((WHERE, *CONVERSIONS, *FUNCTIONS))
 
 
 def simplify(e: ExprLike) -> Expr:
@@ -26,7 +28,7 @@ def simplify(e: ExprLike) -> Expr:
     node = as_expr(e)
     if not node.free_symbols | node.free_values:
         return node
-    inner = rebuild(node, tuple(map(simplify, node.children))) if _is_leaf(node) else node
+    inner = rebuild(node, tuple(map(simplify, node.args))) if _is_leaf(node) else node
     if inner.kind is not SymKind.INT or _is_leaf(inner):
         return inner
     import sympy
@@ -41,14 +43,14 @@ def simplify(e: ExprLike) -> Expr:
 
 def _is_leaf(e: Expr) -> bool:
     """What sympy would treat as exact although it rounds, or would treat as total although it chooses."""
-    return e.kind is not SymKind.INT or isinstance(e, Convert | MathFn | Where)
+    return e.kind is not SymKind.INT or e.op in _OPAQUE
 
 
 def _opaque(e: Expr) -> Expr | None:
     """In the place of nodes that sympy must not look into: the node over simplified operands."""
-    if not _is_leaf(e) or not e.children:
+    if not _is_leaf(e) or not e.args:
         return None
-    return rebuild(e, tuple(map(simplify, e.children)))
+    return rebuild(e, tuple(map(simplify, e.args)))
 
 
 def _agree(e: Expr, other: Expr) -> bool:

@@ -5,36 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.base import Expr, SymKind
-from wrapper_ir.expr.nodes import (
-    Add,
-    And,
-    Bool,
-    CeilDiv,
-    Cmp,
-    CmpOp,
-    Convert,
-    ConvertOp,
-    Float,
-    FloorDiv,
-    Int,
-    Item,
-    MathFn,
-    MathOp,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Not,
-    OffsetOf,
-    Or,
-    Pow,
-    SizeOf,
-    StrideOf,
-    Sym,
-    TrueDiv,
-    Where,
-)
+from wrapper_ir.expr.leaves import Bool, Float, Int, Sym
+from wrapper_ir.expr.operator_row import Apply, Operator
 from wrapper_ir.expr.text import print_expr
 
 __all__ = ["ToSympy"]
@@ -42,18 +16,8 @@ __all__ = ["ToSympy"]
 SympyExpr: TypeAlias = Any
 """Any sympy object; sympy publishes no types."""
 
-_BITWISE = {
-    MathOp.BIT_AND: "BitwiseFn_bitwise_and",
-    MathOp.BIT_OR: "BitwiseFn_bitwise_or",
-    MathOp.BIT_XOR: "BitwiseFn_bitwise_xor",
-}
-_CONVERSIONS = {
-    ConvertOp.TO_INT: "TruncToInt",
-    ConvertOp.FLOOR: "FloorToInt",
-    ConvertOp.CEIL: "CeilToInt",
-    ConvertOp.ROUND: "RoundToInt",
-    ConvertOp.TO_FLOAT: "ToFloat",
-}
+_OWN = frozenset((ops.ADD, ops.MUL, ops.MIN, ops.MAX, ops.POW, ops.MOD, ops.ABS))
+"""Operators that are classes of sympy's own, not functions that are named after torch's."""
 
 
 class ToSympy:
@@ -82,23 +46,20 @@ class ToSympy:
                 return sympy.true if value else sympy.false
             case Sym(name, kind):
                 return _symbol(name, kind)
-            case SizeOf() | StrideOf() | OffsetOf() | Item():
-                return self._leaf(e)
-            case Cmp(op, lhs, rhs):
-                return self._relation(op, lhs, rhs)
-            case And(args) | Or(args):
-                make = sympy.And if isinstance(e, And) else sympy.Or
-                return make(*map(self.truth, args))
-            case Not(arg):
-                return sympy.Not(self.truth(arg))
-            case Where(cond, lhs, rhs):
+            case Apply(op, (lhs, rhs)) if op in ops.COMPARISONS:
+                return sympy.Rel(self.number(lhs), self.number(rhs), op.name)
+            case Apply(ops.AND | ops.OR | ops.NOT as op, args):
+                return getattr(sympy, op.sympy[0])(*map(self.truth, args))  # sympy's own classes
+            case Apply(ops.WHERE, (cond, lhs, rhs)):
                 side = self.truth if e.kind is SymKind.BOOL else self.number
                 make = sympy.ITE if e.kind is SymKind.BOOL else _piecewise
                 return make(self.truth(cond), side(lhs), side(rhs))
-            case Convert(ConvertOp.TO_BOOL, arg):
+            case Apply(ops.TO_BOOL, (arg,)):
                 return self.truth(arg)
+            case Apply(op, _):
+                return self._arithmetic(op, e)
             case _:
-                return self._arithmetic(e)
+                return self._leaf(e)
 
     def number(self, e: Expr) -> SympyExpr:
         """As `convert`, with bools as 0 and 1."""
@@ -117,37 +78,17 @@ class ToSympy:
         self._leaves[name] = e
         return _symbol(name, e.kind)
 
-    def _relation(self, op: CmpOp, lhs: Expr, rhs: Expr) -> SympyExpr:
+    def _arithmetic(self, op: Operator, e: Expr) -> SympyExpr:
         import sympy
 
-        return sympy.Rel(self.number(lhs), self.number(rhs), op.value)
-
-    def _arithmetic(self, e: Expr) -> SympyExpr:
-        import sympy
-
-        args = [self.number(child) for child in e.children]
-        match e:
-            case Add() | Mul() | Min() | Max() | Pow() | Mod():
-                return getattr(sympy, type(e).__name__)(*args)  # sympy's classes have the names of ours
-            case FloorDiv():
-                return sympy.floor(args[0] / args[1])
-            case CeilDiv():
-                return sympy.ceiling(args[0] / args[1])
-            case TrueDiv():
-                return sympy.Function("FloatTrueDiv", real=True)(*args)
-            case Convert(op, _):
-                return sympy.Function(_CONVERSIONS[op], **_assumptions(e.kind))(*args)
-            case MathFn(MathOp.ABS, _):
-                return sympy.Abs(*args)
-            case MathFn(MathOp.ROUND_TO, _):
-                return sympy.Function("RoundDecimal", real=True)(*args)
-            case MathFn(fn, _):
-                name = _BITWISE.get(fn, f"OpaqueUnaryFn_{fn.value}")
-                return sympy.Function(name, **_assumptions(e.kind))(*args)
-            case _:
-                raise AssertionError(
-                    type(e).__name__
-                )  # the tests compare these cases with the union of nodes
+        args = [self.number(arg) for arg in e.args]
+        if op in _OWN:
+            return getattr(sympy, op.sympy[0])(*args)  # the row says the class
+        if op is ops.FLOORDIV:
+            return sympy.floor(args[0] / args[1])
+        if op is ops.CEILDIV:
+            return sympy.ceiling(args[0] / args[1])
+        return sympy.Function(op.sympy[0], **_assumptions(e.kind))(*args)
 
 
 def _symbol(name: str, kind: SymKind) -> SympyExpr:

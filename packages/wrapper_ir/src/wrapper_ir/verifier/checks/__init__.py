@@ -13,6 +13,7 @@ from wrapper_ir.verifier.checks.pools import Pools
 from wrapper_ir.verifier.checks.program import check_program
 from wrapper_ir.verifier.checks.resized import Resized
 from wrapper_ir.verifier.checks.shapes import Shapes
+from wrapper_ir.verifier.checks.sizes import Sizes
 from wrapper_ir.verifier.checks.streams import Streams
 from wrapper_ir.verifier.checks.structure import Structure, check_calls
 from wrapper_ir.verifier.checks.symbols import Symbols
@@ -24,6 +25,7 @@ FIRST = (Structure, Definitions, Types, Symbols)
 """Checks that nothing is assumed for."""
 
 SECOND = (
+    Sizes,
     LayoutCheck,
     Lifetimes,
     Initialised,

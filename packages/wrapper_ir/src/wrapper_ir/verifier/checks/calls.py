@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wrapper_ir.effects import summary_of
+from functools import partial
+
 from wrapper_ir.expr import Expr, Int, Sym, SymKind
 from wrapper_ir.layout import numel
 from wrapper_ir.ops import (
@@ -10,16 +11,19 @@ from wrapper_ir.ops import (
     AllocStorage,
     Arg,
     CallSubgraph,
-    Conditional,
     ResizeStorage,
     Return,
     SetStorage,
+    Slot,
+    Switch,
     WhileLoop,
+    is_two_way,
 )
 from wrapper_ir.program import Function, Ownership
-from wrapper_ir.types import ScalarType, TensorType, Type
+from wrapper_ir.types import ScalarType, StorageType, TensorType, Type
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
+from wrapper_ir.verifier.obligations import Claim, Verdict
 
 __all__ = ["Calls"]
 
@@ -37,9 +41,10 @@ class Calls(Check):
     def handlers(self) -> Handlers:
         return {
             CallSubgraph: self.call,
-            Conditional: self.conditional,
+            Switch: self.switch,
             WhileLoop: self.loop,
             AllocStorage: self.alloc,
+            Slot: self.slot,
             ResizeStorage: self.change,
             SetStorage: self.change,
         }
@@ -49,15 +54,38 @@ class Calls(Check):
         self.arguments(position, function, op.args)
         self.results(position, function, op.results)
 
-    def conditional(self, position: int, op: Conditional) -> None:
-        self.predicate(position, op.predicate)
-        branches = [self.functions[op.true_fn], self.functions[op.false_fn]]
+    def switch(self, position: int, op: Switch) -> None:
+        self.index(position, op)
+        branches = [self.functions[name] for name in op.branches]
         for branch in branches:
             self.arguments(position, branch, op.args)
             self.results(position, branch, op.results)
-        first, second = ([p.ownership for p in b.params] for b in branches)
-        if first != second:
-            self.report("WIR095", f"@{op.true_fn} and @{op.false_fn} own different parameters", position)
+        for branch in branches[1:]:
+            if [p.ownership for p in branch.params] != [p.ownership for p in branches[0].params]:
+                names = f"@{branches[0].name} and @{branch.name}"
+                self.report("WIR095", f"{names} own different parameters", position)
+
+    def index(self, position: int, op: Switch) -> None:
+        count, type = len(op.branches), _type_of(op.index)
+        if isinstance(type, TensorType):
+            elements = numel(type.sizes)
+            good = not (type.dtype.is_floating or type.dtype.is_complex)
+            good = good and (not isinstance(elements, Int) or elements.value == 1)
+        else:
+            good = isinstance(type, ScalarType) and type.kind in (SymKind.BOOL, SymKind.INT)
+        if not good:
+            message = "the index is neither a bool nor an int, nor a tensor of one of them"
+            self.report("WIR096", message, position)
+        elif count != 2 if is_two_way(op) else not count:
+            self.report(
+                "WIR027",
+                f"a bool selects one of 2 branches, not of {count}" if count else "no branch",
+                position,
+            )
+        elif not is_two_way(op) and isinstance(op.index, Expr):
+            inside = Claim((((0, op.index), (op.index, Int(count - 1))),))
+            if self.facts.proofs.decide(inside)[0] is Verdict.DISPROVED:
+                self.report("WIR027", f"the index is none of 0 to {count - 1}", position)
 
     def loop(self, position: int, op: WhileLoop) -> None:
         cond, body = self.functions[op.cond_fn], self.functions[op.body_fn]
@@ -82,7 +110,7 @@ class Calls(Check):
     def fresh(self, position: int, body: Function) -> None:
         """A loop frees what a trip made after the next one: nobody else may hold it."""
         seen: set[Value] = set()
-        for origin in summary_of(body.name, self.facts.index).results:
+        for origin in self.facts.index.summary(body.name).results:
             if origin is None:
                 continue
             if origin.params or origin.constants or not origin.certain or seen & set(origin.own):
@@ -121,29 +149,47 @@ class Calls(Check):
             return
         bound: dict[str, Expr] = {}
         for param, arg in zip(function.params, args):
-            given = _type_of(arg)
-            if given is None or not self.accepts(function, param.value.type, given, bound):
-                self.report(
-                    "WIR093", f"@{function.name}: %{param.value.name} is given another type", position
-                )
+            given, wanted = _type_of(arg), param.value.type
+            message = f"@{function.name}: %{param.value.name} is given another type"
+            if isinstance(wanted, StorageType) and isinstance(given, StorageType):
+                self.lent(position, function, (wanted, given, message), bound)
+                continue
+            if not isinstance(wanted, TensorType) or not isinstance(given, TensorType):
+                if given is None or wanted != given:
+                    self.report("WIR093", message, position)
+                continue
+            if not _comparable(wanted, given):
+                self.report("WIR093", message, position)
+                continue
+            for w, g in (*zip(wanted.sizes, given.sizes), *zip(wanted.strides, given.strides)):
+                equal = self.bound(function, w, g, bound)
+                if equal is not None and equal is not g:
+                    claim = Claim((((equal, g), (g, equal)),))
+                    self.facts.require(claim, "WIR093", partial(str, message), position)
 
-    def accepts(self, function: Function, wanted: Type, given: Type, bound: dict[str, Expr]) -> bool:
-        if not isinstance(wanted, TensorType) or not isinstance(given, TensorType):
-            return wanted == given
-        if (wanted.dtype, wanted.device, len(wanted.sizes)) != (given.dtype, given.device, len(given.sizes)):
-            return False
-        pairs = [*zip(wanted.sizes, given.sizes), *zip(wanted.strides, given.strides)]
-        return all(self.binds(function, w, g, bound) for w, g in pairs)
+    def lent(
+        self,
+        position: int,
+        function: Function,
+        storages: tuple[StorageType, StorageType, str],
+        bound: dict[str, Expr],
+    ) -> None:
+        """A callee gets at least the bytes that it asks for."""
+        wanted, given, message = storages
+        if (wanted.device, wanted.space) != (given.device, given.space):
+            self.report("WIR093", message, position)
+            return
+        least = self.bound(function, wanted.nbytes, given.nbytes, bound)
+        if least is not None and least is not given.nbytes:
+            self.facts.require(Claim((((least, given.nbytes),),)), "WIR093", partial(str, message), position)
 
-    def binds(self, function: Function, wanted: Expr, given: Expr, bound: dict[str, Expr]) -> bool:
-        """A parameter's size is the argument's: symbols that the callee defines take the argument's value."""
+    def bound(self, function: Function, wanted: Expr, given: Expr, bound: dict[str, Expr]) -> Expr | None:
+        """What the argument's size has to be equal to: symbols that the callee defines take the argument's value."""
         if wanted is given:
-            return True
+            return None
         if isinstance(wanted, Sym) and wanted.name not in function.captures:
-            return self.facts.proofs.equal(bound.setdefault(wanted.name, given), given)
-        if wanted.free_symbols <= set(function.captures):
-            return self.facts.proofs.equal(wanted, given)
-        return True
+            return bound.setdefault(wanted.name, given)
+        return wanted if wanted.free_symbols <= set(function.captures) else None
 
     def results(self, position: int, function: Function, results: tuple[Value, ...]) -> None:
         returned = _returned(function)
@@ -159,6 +205,9 @@ class Calls(Check):
     def alloc(self, position: int, op: AllocStorage) -> None:
         if op.purpose is AllocPurpose.POOL:
             self.pools.add(op.result)
+
+    def slot(self, position: int, op: Slot) -> None:
+        self.pools.add(op.result)
 
     def change(self, position: int, op: ResizeStorage | SetStorage) -> None:
         values = (op.target,) if isinstance(op, ResizeStorage) else (op.target, op.source)
@@ -187,6 +236,10 @@ def _alike(a: Type | None, b: Type | None) -> bool:
         return False
     pairs = [*zip(a.sizes, b.sizes), *zip(a.strides, b.strides)]
     return all(_same_number(x, y) for x, y in pairs)
+
+
+def _comparable(a: TensorType, b: TensorType) -> bool:
+    return (a.dtype, a.device, len(a.sizes)) == (b.dtype, b.device, len(b.sizes))
 
 
 def _same_number(a: Expr, b: Expr) -> bool:

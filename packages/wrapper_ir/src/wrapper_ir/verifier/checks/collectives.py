@@ -54,22 +54,28 @@ class Collectives(Check):
         # A wait finishes what its own collective holds, other results of it included.
         own = self.started.get(op.source.name, -1) if isinstance(op, Wait) else -1
         for value in effects.reads:
-            for held in self.conflicts(value):
+            for held in self.sharing(value):
                 if held.written and held.start != own:
-                    self.report("WIR046", f"%{value.name} is written by %{held.result}, in flight", position)
+                    message = f"%{value.name} is written by %{held.result}, in flight"
+                    self.apart(position, value, held, "WIR046", message)
         changed = (*effects.writes, *effects.moves, *(effects.ends if isinstance(op, Free) else ()))
         for value in changed:
-            for held in self.conflicts(value):
+            for held in self.sharing(value):
                 if held.start != own:
                     code, verb = ("WIR046", "written") if held.written else ("WIR049", "read")
-                    self.report(code, f"%{value.name} is {verb} by %{held.result}, in flight", position)
+                    message = f"%{value.name} is {verb} by %{held.result}, in flight"
+                    self.apart(position, value, held, code, message)
 
-    def conflicts(self, value: Value) -> Iterator[_Held]:
-        """What is held of the bytes of `value`."""
+    def sharing(self, value: Value) -> Iterator[_Held]:
+        """What is held of the storages that `value` may live in."""
         for root in self.roots.get(value, NO_ROOTS):
-            for held in self.by_root.get(root, ()):
-                if isinstance(value.type, StorageType) or self.facts.overlap(value, held.tensor):
-                    yield held
+            yield from tuple(self.by_root.get(root, ()))
+
+    def apart(self, position: int, value: Value, held: _Held, code: str, message: str) -> None:
+        if isinstance(value.type, StorageType):
+            self.report(code, message, position)
+        else:
+            self.facts.require_apart(value, held.tensor, code, lambda: message, position)
 
     def start(self, position: int, op: CollectiveStart) -> None:
         if not op.results:

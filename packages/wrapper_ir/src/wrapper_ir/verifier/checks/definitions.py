@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wrapper_ir.ops import Op, OpBase
-from wrapper_ir.types import OpaqueType, ScalarType, TensorType
+from wrapper_ir.ops import Op, describe, op_spec
+from wrapper_ir.program import Ownership, Param
+from wrapper_ir.types import OpaqueType, ScalarType, StorageType, TensorType
 from wrapper_ir.values import Value
-from wrapper_ir.verifier.checks.kinds import KINDS, Kinds, describe
-from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler
 
 __all__ = ["Definitions"]
 
@@ -21,8 +21,15 @@ class Definitions(Check):
         self.defined: dict[str, Value] = {c.value.name: c.value for c in facts.index.program.constants}
         for param in facts.function.params:
             self.define(-1, param.value)
-            if not isinstance(param.value.type, TensorType | ScalarType | OpaqueType):
+            if not self.fits(param):
                 self.report("WIR014", f"parameter %{param.value.name} cannot be {describe(param.value)}")
+
+    def fits(self, param: Param) -> bool:
+        """Callees borrow storages; main is called with what a model has."""
+        if isinstance(param.value.type, StorageType):
+            is_main = self.facts.function is self.facts.index.program.functions[0]
+            return not is_main and param.ownership is Ownership.BORROWED
+        return isinstance(param.value.type, TensorType | ScalarType | OpaqueType)
 
     def define(self, position: int, value: Value) -> None:
         if value.name in self.defined:
@@ -41,25 +48,13 @@ class Definitions(Check):
                 self.unlike(position, value, known)
         for value in self.facts.results[position]:
             self.define(position, value)
+        spec = op_spec(type(op))
+        if not spec.fits(op):
+            for code, message in spec.misfits(op):
+                self.report(code, message, position)
 
     def unlike(self, position: int, value: Value, known: Value | None) -> None:
         if known is None:
             self.report("WIR010", f"%{value.name} is used, but nothing has defined it", position)
         else:
             self.report("WIR012", f"%{value.name} has another type than where it was defined", position)
-
-    def handlers(self) -> Handlers:
-        return {cls: _kind_handler(self, kinds) for cls, kinds in KINDS.items() if kinds}
-
-
-def _kind_handler(check: Definitions, kinds: Kinds) -> Handler:
-    report = check.report
-
-    def handle(position: int, op: OpBase) -> None:
-        for code, get, allowed in kinds:
-            held = get(op)
-            for value in held if isinstance(held, tuple) else (held,):
-                if value is not None and not isinstance(value.type, allowed):
-                    report(code, f"%{value.name} is {describe(value)}, which cannot stand here", position)
-
-    return handle

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from wrapper_ir.errors import SchemaError
-from wrapper_ir.index import ExternInfo, ProgramIndex
+from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Unpack
-from wrapper_ir.schemas import SchemaArg, parse_schema
+from wrapper_ir.schemas import ExternInfo, SchemaArg, parse_schema
 from wrapper_ir.types import TensorType, TupleType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.checks.fitting import fits, result_kinds
@@ -110,8 +112,11 @@ class Externs(Check):
                 other = read.get(root)
                 if other is not None and isinstance(op, CollectiveStart) and self.is_part(value, other):
                     other = None
-                if root in seen or (other is not None and self.facts.overlap(value, other)):
-                    self.report("WIR079", f"out argument %{value.name} shares bytes with another", position)
+                message = f"out argument %{value.name} shares bytes with another"
+                if root in seen:
+                    self.report("WIR079", message, position)
+                elif other is not None:
+                    self.facts.require_apart(value, other, "WIR079", partial(str, message), position)
                 seen.add(root)
 
     def is_part(self, a: Value, b: Value) -> bool:

@@ -1,15 +1,27 @@
 """Reads see a write, and immutable constants see none.
 
-A storage that an op made without zeroing holds nothing until an op writes it. A write counts for the bytes of the
+A storage that an op made without zeroing, a slot, or a storage parameter holds nothing until an op writes it. A write counts for the bytes of the
 tensor that it goes through, where these are known; a read is fine when any byte of it has been written.
 """
 
 from __future__ import annotations
 
 from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.effects import EffectClass
 from wrapper_ir.kernels import Access
-from wrapper_ir.ops import AllocStorage, CallSubgraph, Conditional, Launch, Op, WhileLoop, ZeroMode
+from wrapper_ir.ops import (
+    AllocStorage,
+    CallExtern,
+    CallSubgraph,
+    CollectiveStart,
+    EffectClass,
+    Launch,
+    Op,
+    Slot,
+    Switch,
+    WhileLoop,
+    ZeroMode,
+)
+from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
@@ -29,24 +41,31 @@ class Initialised(Check):
         self.roots = facts.aliasing.roots
         self.empty: dict[Value, list[_Window]] = {}
         """Storages not wholly written: the parts that are."""
+        for param in facts.function.params:
+            if isinstance(param.value.type, StorageType):
+                self.empty[param.value] = []  # it is lent for its room, not for what is in it
         self.immutable = {c.value for c in facts.index.program.constants if not c.mutable}
 
     def every(self) -> Handler:
         return self.op
 
     def handlers(self) -> Handlers:
-        return {AllocStorage: self.alloc}
+        return {AllocStorage: self.alloc, Slot: self.slot}
 
     def alloc(self, position: int, op: AllocStorage) -> None:
         if op.zero is ZeroMode.NONE:
             self.empty[op.result] = []
 
+    def slot(self, position: int, op: Slot) -> None:
+        self.empty[op.result] = []
+
     def op(self, position: int, op: Op) -> None:
         effects = self.effects[position]
         if effects.reads and self.empty and EffectClass.RANDOM not in effects.classes:
             partners = self.partners(op) if isinstance(op, Launch) else ()
-            if isinstance(op, Conditional | WhileLoop | CallSubgraph):
-                # A callee may read what it has itself written: a loop that fills a buffer row by row.
+            if isinstance(op, Switch | WhileLoop | CallSubgraph | CallExtern | CollectiveStart):
+                # A callee may read what it has itself written: a loop that fills a buffer row by row. What an operator
+                # reads of an argument that it writes, its schema does not say.
                 partners = effects.writes
             for value in effects.reads:
                 if value not in partners:

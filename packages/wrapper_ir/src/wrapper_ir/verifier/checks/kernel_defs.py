@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from wrapper_ir.expr import Expr
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.kernels import (
+    MAX_GRID,
     Access,
     ConstantValue,
     CppKernel,
@@ -16,6 +18,7 @@ from wrapper_ir.kernels import (
     MultiKernel,
     OperatorKernel,
     ParamKind,
+    Requirement,
     TritonConfig,
     TritonKernel,
     kernel_symbols,
@@ -24,10 +27,9 @@ from wrapper_ir.verifier.checks.multi_kernels import multi_faults
 from wrapper_ir.verifier.checks.operator_kernels import operator_faults
 from wrapper_ir.verifier.findings import Findings
 
-__all__ = ["MAX_GRID", "check_kernels"]
+__all__ = ["check_kernels"]
 
-MAX_GRID = 3
-"""Dimensions of a launch grid."""
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def check_kernels(index: ProgramIndex, findings: Findings) -> None:
@@ -48,6 +50,8 @@ def _faults(kernel: KernelDef) -> Iterator[str]:
         yield from _param(param, names)
     if isinstance(kernel, CppKernel | TritonKernel) and not kernel.entry.isidentifier():
         yield f"{kernel.entry!r} is no entry point"
+    if isinstance(kernel, CppKernel | TritonKernel):
+        yield from _requires(kernel.requires)
     match kernel:
         case TritonKernel():
             yield from _triton(kernel)
@@ -57,6 +61,30 @@ def _faults(kernel: KernelDef) -> Iterator[str]:
             descriptors = [p.name for p in kernel.params if p.kind is ParamKind.DESCRIPTOR]
             if descriptors and isinstance(kernel, CppKernel):
                 yield f"parameter {descriptors[0]} is a descriptor, which only GPUs have"
+            if isinstance(kernel, CppKernel):
+                yield from _sources(kernel)
+
+
+def _requires(requires: tuple[Requirement, ...]) -> Iterator[str]:
+    names = [one.name for one in requires]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"{name} is required twice"
+    for one in requires:
+        if not one.name:
+            yield "what is required has a name"
+        if one.sha256 and not _SHA256.fullmatch(one.sha256):
+            yield f"{one.sha256!r} of {one.name} is no sha256"
+
+
+def _sources(kernel: CppKernel) -> Iterator[str]:
+    """Which source is taken follows from the host alone."""
+    known: set[frozenset[str]] = set()
+    for source in kernel.sources:
+        isa = frozenset(source.isa)
+        if any(before <= isa for before in known):
+            shown = ", ".join(source.isa) or "any instruction set"
+            yield f"the source for {shown} is never taken: one before it runs wherever it does"
+        known.add(isa)
 
 
 def _param(param: KernelParam, names: list[str]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wrapper_ir.expr import Expr, Float, Int, SymKind
 from wrapper_ir.kernels import (
+    MAX_GRID,
     CppKernel,
     ForeignKernel,
     KernelDef,
@@ -13,11 +14,12 @@ from wrapper_ir.kernels import (
     ParamKind,
     TritonKernel,
 )
-from wrapper_ir.ops import Launch
+from wrapper_ir.layout import is_layout_extent
+from wrapper_ir.ops import DebugPhase, DebugValue, Launch
 from wrapper_ir.types import Device, ScalarType, TensorType
 from wrapper_ir.values import Value
-from wrapper_ir.verifier.checks.kernel_defs import MAX_GRID
-from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
+from wrapper_ir.verifier.obligations import Claim
 from wrapper_ir.verifier.proofs import shown
 
 __all__ = ["Kernels"]
@@ -35,7 +37,15 @@ class Kernels(Check):
         self.roots_at = facts.aliasing.roots_at
 
     def handlers(self) -> Handlers:
-        return {Launch: self.launch}
+        return {Launch: self.launch, DebugValue: self.debug}
+
+    def debug(self, position: int, op: DebugValue) -> None:
+        if (op.phase is DebugPhase.HERE) != (not op.kernel):
+            self.report(
+                "WIR082", "shown values are before or after a kernel that is named, or neither", position
+            )
+        elif op.kernel and op.kernel not in self.kernels:
+            self.report("WIR082", f"there is no kernel @{op.kernel}", position)
 
     def launch(self, position: int, op: Launch) -> None:
         kernel = self.kernels.get(op.kernel)
@@ -108,8 +118,8 @@ class Kernels(Check):
         x, y = op.args[at[0]], op.args[at[1]]
         assert isinstance(x, Value)  # by `sharing`
         assert isinstance(y, Value)
-        if self.facts.overlap(x, y):
-            self.report("WIR087", f"{a.name} (%{x.name}) and {b.name} (%{y.name}) share bytes", position)
+        message = f"{a.name} (%{x.name}) and {b.name} (%{y.name}) share bytes"
+        self.facts.require_apart(x, y, "WIR087", lambda: message, position)
 
     def extents(self, position: int, op: Launch, kernel: KernelDef) -> None:
         if not _takes_grid(kernel, len(op.grid)):
@@ -128,16 +138,33 @@ class Kernels(Check):
         for i, extent in zip(pointers, op.extents):
             arg = op.args[i]
             assert isinstance(arg, Value)  # by `launch`
-            root, start = self.facts.place(arg)
-            capacity = self.facts.capacity(root)
-            need = extent.value if isinstance(extent, Int) else extent
-            le = self.facts.proofs.le
-            if not le(0, need) or not le(start + need, capacity):
-                self.report(
-                    "WIR089",
-                    f"@{op.kernel} may touch {shown(need)} bytes of %{arg.name}, which starts at {shown(start)} of {shown(capacity)}",
-                    position,
-                )
+            self.extent(position, op.kernel, arg, extent)
+
+    def extent(self, position: int, kernel: str, arg: Value, extent: Expr) -> None:
+        """A kernel touches nothing of an empty tensor, nor where the extent is not positive."""
+        root, start = self.facts.place(arg)
+        capacity = self.facts.capacity(root)
+        need = extent.value if isinstance(extent, Int) else extent
+        if start.__class__ is int and need.__class__ is int and capacity.__class__ is int:
+            if 0 <= need <= capacity - start:
+                return
+        elif need is capacity and root is arg:
+            return
+        type = arg.type
+        assert isinstance(type, TensorType)  # by `launch`
+        stated = self.facts.within(root, start, need)
+        if is_layout_extent(extent, type):
+            claim = Claim(stated, sizes_of(arg))
+        else:
+            claim = Claim((((need, 0),), *stated)) if not isinstance(need, int) else Claim(stated)
+        self.facts.require(
+            claim,
+            "WIR089",
+            lambda: (
+                f"@{kernel} may touch {shown(need)} bytes of %{arg.name}, which starts at {shown(start)} of {shown(capacity)}"
+            ),
+            position,
+        )
 
 
 def _takes_grid(kernel: KernelDef, numbers: int) -> bool:

@@ -6,8 +6,9 @@ from wrapper_ir.expr import Expr, Int
 from wrapper_ir.ops import AssertLayout, CallExtern, CollectiveStart, Copy, EnsureAligned, View, Wait
 from wrapper_ir.types import StorageType, TensorType
 from wrapper_ir.values import Value
-from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
-from wrapper_ir.verifier.proofs import Size, shown
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
+from wrapper_ir.verifier.obligations import Claim, Size
+from wrapper_ir.verifier.proofs import shown
 
 __all__ = ["LayoutCheck"]
 
@@ -40,8 +41,6 @@ class LayoutCheck(Check):
         source, result = op.source, op.result
         own_root = isinstance(source.type, StorageType) or source in self.uncertain
         root, start = (source, 0) if own_root else self.facts.place(source)
-        assert isinstance(result.type, TensorType)  # by the definitions check
-        assert isinstance(source.type, StorageType | TensorType)
         if result.type.device != source.type.device:
             self.report(
                 "WIR052", f"%{result.name} is on {result.type.device}, not on {source.type.device}", position
@@ -53,33 +52,29 @@ class LayoutCheck(Check):
         self.places[result.name] = (root, first)
         extent = self.types(result.type).extent
         capacity = self.facts.capacity(root)
-        if extent is capacity and first.__class__ is int and first == 0:
-            inside = True  # all of it, which is what most views are
+        whole = root.type is result.type or isinstance(root.type, StorageType)
+        if extent is capacity and whole and first.__class__ is int and first == 0:
+            pass  # all of it, which is what most views are
         elif first.__class__ is int and extent.__class__ is int and capacity.__class__ is int:
-            inside = first >= 0 and (first + extent <= capacity or extent == 0)
+            if first < 0 or (first + extent > capacity and extent != 0):
+                self.report("WIR050", _outside(result, first, extent, root, capacity), position)
         else:
-            inside = self.inside(first, extent, capacity)
-        if not inside:
-            self.report(
+            self.facts.require(
+                Claim(self.facts.within(root, first, extent), sizes_of(result)),
                 "WIR050",
-                f"%{result.name} covers {shown(extent)} bytes from {shown(first)}; %{root.name} has {shown(capacity)}",
+                lambda: _outside(result, first, extent, root, capacity),
                 position,
             )
         itemsize = result.type.dtype.itemsize
-        if itemsize > 1 and not self.multiple(itemsize, offset, first):
-            self.report(
-                "WIR051", f"%{result.name} starts at byte {shown(first)}, items have {itemsize}", position
-            )
-
-    def inside(self, first: Size, extent: Size, capacity: Size) -> bool:
-        le = self.facts.proofs.le
-        return extent == 0 or (le(0, first) and le(first + extent, capacity))
-
-    def multiple(self, itemsize: int, offset: Size, first: Size) -> bool:
-        if offset.__class__ is int and first.__class__ is int:
-            return not (offset % itemsize or first % itemsize)
-        divides = self.facts.proofs.divides
-        return divides(itemsize, offset) and divides(itemsize, first)
+        for byte in (first, offset) if itemsize > 1 else ():
+            if byte.__class__ is not int or byte % itemsize:
+                self.facts.require_multiple(
+                    itemsize,
+                    byte,
+                    "WIR051",
+                    lambda: f"%{result.name} starts at byte {shown(first)}, items have {itemsize}",
+                    position,
+                )
 
     def aligned(self, position: int, op: EnsureAligned) -> None:
         if op.source.type != op.result.type:
@@ -87,35 +82,37 @@ class LayoutCheck(Check):
 
     def asserted(self, position: int, op: AssertLayout) -> None:
         type = op.tensor.type
-        assert isinstance(type, TensorType)  # by the definitions check
         rank = len(type.sizes)
         if len(op.sizes) != rank or len(op.strides) != rank:
             self.report("WIR057", f"%{op.tensor.name} has {rank} dimensions", position)
             return
         differ = self.facts.proofs.differ
         for size, stride, known, step in zip(op.sizes, op.strides, type.sizes, type.strides):
-            if differ(size, known) or (known != _ONE and differ(stride, step)):
+            if differ(size, known) or (known != _ONE and isinstance(known, Int) and differ(stride, step)):
                 self.report("WIR057", f"%{op.tensor.name} has another type than is asserted", position)
                 return
 
     def copy(self, position: int, op: Copy) -> None:
         dst, src = op.dst.type, op.src.type
-        assert isinstance(dst, TensorType)  # by the definitions check
-        assert isinstance(src, TensorType)
-        fits = len(src.sizes) <= len(dst.sizes) and all(
-            self.broadcasts(a, b) for a, b in zip(reversed(src.sizes), reversed(dst.sizes))
-        )
-        if not fits:
-            self.report("WIR054", f"%{op.src.name} cannot be broadcast to %{op.dst.name}", position)
+        self.broadcast(position, op, src.sizes, dst.sizes)
         self.scatter_free(position, op.dst)
         roots_at = self.facts.aliasing.roots_at
         shared = set(roots_at(op.dst, position)) & set(roots_at(op.src, position))
-        if shared and self.facts.overlap(op.dst, op.src) and not self.facts.same_window(op.dst, op.src):
-            self.report("WIR056", f"%{op.dst.name} and %{op.src.name} share bytes", position)
+        if shared and not self.facts.same_window(op.dst, op.src):
+            message = f"%{op.dst.name} and %{op.src.name} share bytes"
+            self.facts.require_apart(op.dst, op.src, "WIR056", lambda: message, position)
 
-    def broadcasts(self, a: Expr, b: Expr) -> bool:
-        """Sizes that are not surely different are left to the run."""
-        return a is b or a == _ONE or not self.facts.proofs.differ(a, b)
+    def broadcast(self, position: int, op: Copy, given: tuple[Expr, ...], wanted: tuple[Expr, ...]) -> None:
+        def message() -> str:
+            return f"%{op.src.name} cannot be broadcast to %{op.dst.name}"
+
+        if len(given) > len(wanted):
+            self.report("WIR054", message(), position)
+            return
+        for a, b in zip(reversed(given), reversed(wanted)):
+            if a is not b and a != _ONE:
+                either = (((a, b), (b, a)), ((a, 1), (1, a)))
+                self.facts.require(Claim(either), "WIR054", message, position)
 
     def collective(self, position: int, op: CollectiveStart) -> None:
         self.call(position, op)
@@ -144,3 +141,9 @@ class LayoutCheck(Check):
             if stride.__class__ is Int and stride.value == 0 and isinstance(size, Int) and size.value > 1:
                 self.report("WIR055", f"%{value.name} holds one element several times", position)
                 return
+
+
+def _outside(result: Value, first: Size, extent: Size, root: Value, capacity: Size) -> str:
+    return (
+        f"%{result.name} covers {shown(extent)} bytes from {shown(first)}; %{root.name} has {shown(capacity)}"
+    )

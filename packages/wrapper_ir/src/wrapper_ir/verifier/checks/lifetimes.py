@@ -7,13 +7,14 @@ from wrapper_ir.ops import (
     CallExtern,
     CallSubgraph,
     CollectiveStart,
-    Conditional,
     Drop,
     EnsureAligned,
     Free,
     Op,
     RecordEvent,
     Return,
+    Slot,
+    Switch,
     Unpack,
     View,
     ViewMode,
@@ -28,7 +29,7 @@ _VERBS = {"WIR060": "freed", "WIR062": "moved"}
 
 
 class Lifetimes(Check):
-    """WIR060 to WIR070."""
+    """WIR060 to WIR070, WIR018."""
 
     name = "lifetimes"
 
@@ -38,6 +39,10 @@ class Lifetimes(Check):
         self.ours = facts.aliasing.ours
         self.uncertain = facts.aliasing.uncertain
         self.escaped = facts.aliasing.escaped
+        self.hosts = facts.aliasing.hosts
+        self.slots: dict[Value, dict[Value, None]] = {}
+        """The slots of each pool that have not ended."""
+        self.lent = {p.value for p in facts.function.params if isinstance(p.value.type, StorageType)}
         self.constants = {c.value for c in facts.index.program.constants}
         self.dead: dict[Value, tuple[str, int]] = {}
         """Roots that ended: by which rule a use is refused, and where they did."""
@@ -55,11 +60,12 @@ class Lifetimes(Check):
     def handlers(self) -> Handlers:
         made = dict.fromkeys((CallExtern, CollectiveStart, Unpack, RecordEvent, EnsureAligned), self.made)
         return {
+            Slot: self.slot,
             Free: self.free,
             Drop: self.drop,
             View: self.view,
             Return: self.ret,
-            Conditional: self.call,
+            Switch: self.call,
             CallSubgraph: self.call,
             **made,
         }
@@ -83,8 +89,19 @@ class Lifetimes(Check):
         if isinstance(value.type, TensorType) and self.facts.positions[value.name] < end:
             self.report("WIR062", f"%{value.name}: its storage was reused by op {end}", position)
 
+    def slot(self, position: int, op: Slot) -> None:
+        self.slots.setdefault(op.pool, {})[op.result] = None
+
+    def stays(self, value: Value) -> bool:
+        """Whether a value may lie in a slot or a storage parameter, whose bytes are somebody else's."""
+        return any(r in self.hosts or r in self.lent for r in self.roots.get(value, NO_ROOTS))
+
     def free(self, position: int, op: Free) -> None:
         value = op.storage
+        for slot in self.slots.get(value, ()):
+            self.report("WIR018", f"%{slot.name} lies in %{value.name}, and has not ended", position)
+        if value in self.hosts:
+            self.slots[self.hosts[value]].pop(value, None)
         if value in self.dead:
             code, end = self.dead[value]
             if code == "WIR060":
@@ -102,6 +119,8 @@ class Lifetimes(Check):
         value = op.value
         if value in self.constants:
             self.report("WIR064", f"%{value.name} is a constant, which never ends", position)
+        elif value in self.lent:
+            self.report("WIR064", f"%{value.name} is the caller's storage", position)
         elif isinstance(value.type, StorageType) and value not in self.escaped:
             self.report("WIR070", f"%{value.name} is a storage: free it", position)
         elif value in self.ours and value not in self.uncertain and value not in self.escaped:
@@ -135,10 +154,13 @@ class Lifetimes(Check):
             return None
         return roots[0]
 
-    def call(self, position: int, op: Conditional | CallSubgraph) -> None:
+    def call(self, position: int, op: Switch | CallSubgraph) -> None:
         moves = self.facts.aliasing.effects[position].moves
         for value in moves:
             if not isinstance(value.type, TensorType):
+                continue
+            if self.stays(value):
+                self.report("WIR069", f"%{value.name} is moved, but its bytes stay here", position)
                 continue
             root = self.own_root(value)
             if root is None:
@@ -155,6 +177,8 @@ class Lifetimes(Check):
 
     def ret(self, position: int, op: Return) -> None:
         for value in self.facts.scanned[position][0]:
+            if self.stays(value):
+                self.report("WIR069", f"%{value.name} is returned, but its bytes stay here", position)
             self.handed.update(r for r in self.roots.get(value, NO_ROOTS) if r in self.ours)
             self.dropped.setdefault(value.name, position)
 

@@ -1,85 +1,195 @@
-"""Tensors planned into one pool share bytes only when one is not needed any more.
+"""Slots lie inside their pools, and share no bytes while they are there.
 
-A *slot* is a view made directly of a pool's storage, with all tensors made of it. It is needed from its first write
-to its last use. A write to one slot while another over the same bytes is needed would destroy the other's content.
+A slot is there from its op to its `free`. A callee that is given a storage may use all of it: nothing else that is there
+may lie in it. Slots at constant places stand in order, so that one more is compared with few of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 
-from wrapper_ir.ops import AllocPurpose, AllocStorage, Drop, Free, Op, View
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.ops import (
+    AllocPurpose,
+    AllocStorage,
+    Arg,
+    CallSubgraph,
+    Free,
+    Slot,
+    Switch,
+    View,
+    WhileLoop,
+)
+from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
-from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
+from wrapper_ir.verifier.obligations import Claim, Size
+from wrapper_ir.verifier.proofs import shown
 
-__all__ = ["Pools"]
+__all__ = ["Pools", "Tenant", "Tenants"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A slot that is there: bytes [start, end) of its pool."""
+
+    slot: Value
+    start: Size
+    end: Size
+    nbytes: Expr
 
 
 @dataclass(slots=True)
-class _Slot:
-    tensor: Value
-    last: int = -1
-    """Position of the last use of any of its tensors."""
-    written: bool = False
+class Tenants:
+    """The slots of one pool that are there. Those at constant places share no bytes, so their order is one by start and
+    by end; a query compares as often as a binary search does, and once for each that overlaps."""
+
+    starts: list[int] = field(default_factory=list)
+    fixed: list[Tenant] = field(default_factory=list)
+    others: dict[Value, Tenant] = field(default_factory=dict)
+    """Where symbols are in a place, or bytes are shared (which is reported)."""
+
+    def near(self, tenant: Tenant) -> Iterator[Tenant]:
+        """Those that `tenant` may share bytes with, at constant places those that it does."""
+        yield from self.others.values()
+        start, end = tenant.start, tenant.end
+        if not isinstance(start, int) or not isinstance(end, int):
+            yield from self.fixed
+            return
+        at = bisect_left(self.starts, end)
+        while at > 0 and self._end(at - 1) > start:
+            at -= 1
+            yield self.fixed[at]
+
+    def _end(self, at: int) -> int:
+        end = self.fixed[at].end
+        assert isinstance(end, int)
+        return end
+
+    def add(self, tenant: Tenant, *, apart: bool) -> None:
+        """A slot begins; `apart` says that it overlaps none."""
+        if apart and isinstance(tenant.start, int) and isinstance(tenant.end, int):
+            at = bisect_left(self.starts, tenant.start)
+            self.starts.insert(at, tenant.start)
+            self.fixed.insert(at, tenant)
+        else:
+            self.others[tenant.slot] = tenant
+
+    def remove(self, tenant: Tenant) -> None:
+        """A slot ends."""
+        if self.others.pop(tenant.slot, None) is None and isinstance(tenant.start, int):
+            at = bisect_left(self.starts, tenant.start)
+            del self.starts[at], self.fixed[at]
+
+    def __iter__(self) -> Iterator[Tenant]:
+        yield from self.fixed
+        yield from self.others.values()
 
 
 class Pools(Check):
-    """WIR059."""
+    """WIR019, WIR050, WIR052, WIR059."""
 
     name = "pools"
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
-        self.pools: dict[str, list[_Slot]] = {}
-        """Slots by pool that are written and still needed."""
-        self.slot_of: dict[str, tuple[str, _Slot]] = {}
-        pooled = (
-            isinstance(op, AllocStorage) and op.purpose is AllocPurpose.POOL for op in facts.function.body
-        )
-        self.needed = any(pooled)
-        if self.needed:
-            self.collect()
-
-    def collect(self) -> None:
-        """Finds slots and their last uses; aliases of slot tensors belong to the slot."""
-        effects = self.facts.aliasing.effects
-        for position, op in enumerate(self.facts.function.body):
-            if isinstance(op, AllocStorage) and op.purpose is AllocPurpose.POOL:
-                self.pools[op.result.name] = []
-            if isinstance(op, Free | Drop):
-                continue
-            for value in self.facts.scanned[position][0]:
-                if value.name in self.slot_of:
-                    self.slot_of[value.name][1].last = position
-            if isinstance(op, View) and op.source.name in self.pools:
-                self.slot_of[op.result.name] = (op.source.name, _Slot(op.result))
-                continue
-            for result, source in (*effects[position].aliases, *effects[position].may_alias):
-                if source.name in self.slot_of:
-                    self.slot_of[result.name] = self.slot_of[source.name]
-
-    def every(self) -> Handler | None:
-        return self.op if self.needed else None
+        body = facts.function.body
+        self.pools: dict[Value, Tenants] = {
+            op.result: Tenants()
+            for op in body
+            if isinstance(op, AllocStorage) and op.purpose is AllocPurpose.POOL
+        }
+        slots = [op for op in body if isinstance(op, Slot)]
+        for op in slots:
+            self.pools.setdefault(op.pool, Tenants())
+        self.plain = {
+            op.result
+            for op in body
+            if isinstance(op, AllocStorage)
+            and op.purpose is not AllocPurpose.POOL
+            and op.result in self.pools
+        }
+        self.tenants: dict[Value, Tenant] = {}
 
     def handlers(self) -> Handlers:
-        return {}
+        calls: Handlers = {CallSubgraph: self.call, Switch: self.call, WhileLoop: self.loop}
+        return {**calls, Slot: self.slot, View: self.view, Free: self.free} if self.pools else calls
 
-    def op(self, position: int, op: Op) -> None:
-        for value in self.facts.aliasing.effects[position].writes:
-            found = self.slot_of.get(value.name)
-            if found is not None:
-                self.write(position, value, *found)
+    def view(self, position: int, op: View) -> None:
+        if op.source in self.pools:
+            self.report("WIR019", f"%{op.source.name} holds slots: view one of them", position)
 
-    def write(self, position: int, value: Value, pool: str, slot: _Slot) -> None:
-        live = [s for s in self.pools[pool] if s.last > position or s is slot]
-        for other in live:
-            if other is not slot and self.facts.overlap(slot.tensor, other.tensor):
-                self.report(
-                    "WIR059",
-                    f"%{value.name} is written over %{other.tensor.name}, which op {other.last} still needs",
-                    position,
-                )
-        if not slot.written:
-            slot.written = True
-            live.append(slot)
-        self.pools[pool] = live
+    def slot(self, position: int, op: Slot) -> None:
+        pool, slot = op.pool, op.result
+        assert isinstance(pool.type, StorageType)
+        if op.pool in self.plain:
+            self.report("WIR019", f"%{pool.name} is not allocated as a pool", position)
+            return
+        if (slot.type.device, slot.type.space) != (pool.type.device, pool.type.space):
+            self.report("WIR052", f"%{slot.name} is in other memory than %{pool.name}", position)
+        start, nbytes = _number(op.offset), _number(slot.type.nbytes)
+        tenant = Tenant(slot, start, _number(op.offset + slot.type.nbytes), slot.type.nbytes)
+        self.inside(position, pool, tenant)
+        found = self.pools[pool]
+        near = [] if nbytes == 0 else list(found.near(tenant))
+        for other in near:
+            self.apart(position, tenant, other)
+        if nbytes != 0:
+            self.tenants[slot] = tenant
+            found.add(tenant, apart=all(other.slot in found.others for other in near))
+
+    def inside(self, position: int, pool: Value, tenant: Tenant) -> None:
+        capacity = self.facts.capacity(pool)
+        start, end = tenant.start, tenant.end
+        if isinstance(start, int) and isinstance(end, int) and isinstance(capacity, int):
+            if not 0 <= start <= end <= capacity:
+                self.report("WIR050", _outside(pool, tenant, capacity), position)
+            return
+        claim = Claim((((0, start), (start, end), (end, capacity)),))
+        self.facts.require(claim, "WIR050", lambda: _outside(pool, tenant, capacity), position)
+
+    def apart(self, position: int, one: Tenant, other: Tenant) -> None:
+        either = (((one.end, other.start),), ((other.end, one.start),))
+        unless = tuple(e for e in (one.nbytes, other.nbytes) if not isinstance(e, Int))
+        message = f"%{one.slot.name} overlaps %{other.slot.name}, which has not ended"
+        self.facts.require(Claim(either, unless), "WIR059", partial(str, message), position)
+
+    def free(self, position: int, op: Free) -> None:
+        tenant = self.tenants.pop(op.storage, None)
+        host = self.facts.aliasing.hosts.get(op.storage)
+        if tenant is not None and host is not None:
+            self.pools[host].remove(tenant)
+
+    def call(self, position: int, op: CallSubgraph | Switch) -> None:
+        self.lend(position, op.args)
+
+    def loop(self, position: int, op: WhileLoop) -> None:
+        self.lend(position, (*op.carried, *op.captured))
+
+    def lend(self, position: int, args: Iterable[Arg]) -> None:
+        """A callee may use all of a storage: nothing else lies in it, and no other argument does."""
+        given = [arg for arg in args if isinstance(arg, Value)]
+        roots_at = self.facts.aliasing.roots_at
+        for number, storage in enumerate(given):
+            if not isinstance(storage.type, StorageType):
+                continue
+            for tenant in self.pools.get(storage, ()):
+                message = f"%{storage.name} is lent, and %{tenant.slot.name} in it has not ended"
+                self.report("WIR059", message, position)
+            for other in (*given[:number], *given[number + 1 :]):
+                if storage in roots_at(other, position):
+                    self.report("WIR059", f"%{storage.name} and %{other.name} share bytes", position)
+
+
+def _outside(pool: Value, tenant: Tenant, capacity: Size) -> str:
+    return (
+        f"%{tenant.slot.name} is bytes {shown(tenant.start)} to {shown(tenant.end)} of %{pool.name}, "
+        f"which has {shown(capacity)}"
+    )
+
+
+def _number(e: Expr) -> Size:
+    return e.value if isinstance(e, Int) else e

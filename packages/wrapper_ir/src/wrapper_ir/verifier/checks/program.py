@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.program import Constant, SymbolDef
@@ -17,7 +17,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def check_program(index: ProgramIndex, types: TypeTable, findings: Findings) -> None:
-    """WIR002 to WIR009."""
+    """WIR002 to WIR009, WIR016, WIR017."""
     program = index.program
     _unique("WIR002", "function @", (f.name for f in program.functions), findings)
     _unique("WIR003", "kernel @", (k.name for k in program.kernels), findings)
@@ -30,6 +30,8 @@ def check_program(index: ProgramIndex, types: TypeTable, findings: Findings) -> 
         _check_symbol(symbol, findings)
     for constant in program.constants:
         _check_constant(constant, types, findings)
+    _check_names(program.constants, findings)
+    _check_storages(program.constants, findings)
 
 
 def _unique(code: str, what: str, names: Iterable[str], findings: Findings) -> None:
@@ -59,3 +61,49 @@ def _check_constant(constant: Constant, types: TypeTable, findings: Findings) ->
         findings.add("WIR009", f"%{name}: {constant.data_hash!r} is no sha256")
     for code, message in types(type).problems:
         findings.add(code, f"%{name}: {message}")
+
+
+def _check_names(constants: Iterable[Constant], findings: Findings) -> None:
+    owners: dict[str, str] = {}
+    for constant in constants:
+        for name in constant.names:
+            if not name:
+                findings.add("WIR017", f"%{constant.value.name} has an empty name in the model")
+            elif name in owners:
+                findings.add(
+                    "WIR017", f"%{owners[name]} and %{constant.value.name} are both {name!r} in the model"
+                )
+            owners[name] = constant.value.name
+
+
+def _check_storages(constants: Sequence[Constant], findings: Findings) -> None:
+    """WIR016."""
+    own = {c.value.name for c in constants if not c.storage}
+    first: dict[str, Constant] = {}
+    for constant in constants:
+        name, type, offset = constant.value.name, constant.value.type, constant.offset
+        if not constant.storage:
+            if offset:
+                findings.add("WIR016", f"%{name} has an offset, and a storage of its own")
+            continue
+        if not isinstance(type, TensorType):
+            findings.add("WIR016", f"%{name} is no tensor, and lies in no storage")
+            continue
+        if offset < 0 or offset % type.dtype.itemsize:
+            findings.add("WIR016", f"%{name}: byte {offset} is no start of a {type.dtype.value}")
+        if constant.storage in own:
+            findings.add("WIR016", f"%{name} lies in {constant.storage!r}, which is a constant of its own")
+        other = first.setdefault(constant.storage, constant)
+        if _placement(other) != _placement(constant):
+            findings.add(
+                "WIR016",
+                f"%{other.value.name} and %{name} share a storage, and differ in device, mutability or whether their "
+                "bytes are stored",
+            )
+
+
+def _placement(constant: Constant) -> tuple[object, ...]:
+    """What constants of one storage have in common."""
+    type = constant.value.type
+    device = type.device if isinstance(type, TensorType) else None
+    return device, constant.mutable, bool(constant.data_hash)

@@ -7,9 +7,10 @@ memory, and a kernel would write where anything may be.
 from __future__ import annotations
 
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops import Op, ResizeStorage, SetStorage
+from wrapper_ir.ops import Op, ResizeStorage, SetStorage, View
 from wrapper_ir.values import Value
-from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, sizes_of
+from wrapper_ir.verifier.obligations import Claim, Size
 from wrapper_ir.verifier.proofs import shown
 
 __all__ = ["Resized"]
@@ -26,34 +27,43 @@ class Resized(Check):
         self.roots_at = facts.aliasing.roots_at
         self.held: dict[Value, Expr] = {}
         """Bytes in storages that were resized."""
+        self.set: dict[Value, tuple[Size, Value]] = {}
+        """Tensors that were set to others, and views made of them since: where the one that was set starts, and the
+        other."""
 
     def every(self) -> Handler:
         return self.op
 
     def handlers(self) -> Handlers:
-        return {ResizeStorage: self.resize, SetStorage: self.attach}
+        return {ResizeStorage: self.resize, SetStorage: self.attach, View: self.view}
 
     def op(self, position: int, op: Op) -> None:
-        if not self.held or isinstance(op, ResizeStorage | SetStorage):
+        if not (self.held or self.set) or isinstance(op, ResizeStorage | SetStorage):
             return
         effects = self.effects[position]
         for value in dict.fromkeys((*effects.reads, *effects.writes)):
             roots = self.roots_at(value, position)
             held = self.held.get(roots[0]) if len(roots) == 1 else None
+            _, start = self.facts.place(value)
             if held is not None:
-                self.touch(position, value, held)
+                self.touch(position, value, start, held.value if isinstance(held, Int) else held)
+            if value in self.set:
+                first, source = self.set[value]
+                self.touch(position, value, start - first, self.facts.types(source.type).extent)
 
-    def touch(self, position: int, value: Value, held: Expr) -> None:
-        """Sizes that are not known as numbers are left to run time, but for those of a storage that is empty."""
-        _, start = self.facts.place(value)
-        extent = self.facts.types(value.type).extent
-        if not isinstance(held, Int) or self.facts.proofs.le(extent, 0):
-            return
-        end = extent + start
-        if held.value == 0 or (isinstance(end, int) and end > held.value):
-            self.report(
-                "WIR026", f"%{value.name} ends at byte {shown(end)}, its storage at {held.value}", position
-            )
+    def touch(self, position: int, value: Value, start: Size, held: Size) -> None:
+        """What is used of a resized storage is still there."""
+        end = start + self.facts.types(value.type).extent
+        self.facts.require(
+            Claim((((end, held),),), sizes_of(value)),
+            "WIR026",
+            lambda: f"%{value.name} ends at byte {shown(end)}, its storage at {shown(held)}",
+            position,
+        )
+
+    def view(self, position: int, op: View) -> None:
+        if op.source in self.set:
+            self.set[op.result] = self.set[op.source]
 
     def resize(self, position: int, op: ResizeStorage) -> None:
         roots = self.roots_at(op.target, position)
@@ -63,5 +73,10 @@ class Resized(Check):
             self.held[roots[0]] = op.nbytes
 
     def attach(self, position: int, op: SetStorage) -> None:
+        """The target's elements are the source's from here on: as many bytes as these take."""
         for root in self.roots_at(op.target, position):
             self.held.pop(root, None)
+        if op.target.type == op.source.type:
+            self.set.pop(op.target, None)
+        else:
+            self.set[op.target] = (self.facts.place(op.target)[1], op.source)

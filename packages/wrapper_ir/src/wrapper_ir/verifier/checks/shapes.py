@@ -14,8 +14,9 @@ from wrapper_ir.ops import Arg, CallExtern
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, Handlers
+from wrapper_ir.verifier.obligations import Claim
 
-__all__ = ["Shapes"]
+__all__ = ["CHECKED_OUTPUTS", "Shapes"]
 
 Sizes = tuple[Expr, ...]
 Pairs = list[tuple[Expr, Expr]] | None
@@ -48,6 +49,9 @@ _RULES: Mapping[str, Callable[[tuple[Sizes, ...], Sizes], Pairs]] = MappingProxy
     }
 )
 
+CHECKED_OUTPUTS = frozenset(_RULES)
+"""Operators that the verifier requires to be given an output of the right shape."""
+
 
 class Shapes(Check):
     """WIR058."""
@@ -68,8 +72,13 @@ class Shapes(Check):
         if out is None or None in sizes:
             return
         pairs = rule(given, out)
-        if pairs is None or any(self.facts.proofs.differ(a, b) for a, b in pairs):
-            self.report("WIR058", f"{op.target}: the sizes of arguments and output do not fit", position)
+        message = f"{op.target}: the sizes of arguments and output do not fit"
+        if pairs is None:
+            self.report("WIR058", message, position)
+            return
+        for a, b in pairs:
+            if a is not b:
+                self.facts.require(Claim((((a, b), (b, a)),)), "WIR058", lambda: message, position)
 
 
 def _sizes(arg: Arg) -> Sizes | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analysis.places import Place, tensor_places
-from wrapper_ir.expr import Int
+from wrapper_ir.expr import Expr, Int
 from wrapper_ir.ops import (
     AllocStorage,
     CallExtern,
@@ -21,6 +21,7 @@ from wrapper_ir.ops import (
     Launch,
     Op,
     RecordEvent,
+    Slot,
     SyncEvent,
     WaitEvent,
 )
@@ -53,16 +54,40 @@ class Streams(Check):
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
-        self.roots = facts.aliasing.roots
+        self.hosts = facts.aliasing.hosts
+        self.roots = (
+            {v: self.outermost(roots) for v, roots in facts.aliasing.roots.items()}
+            if self.hosts
+            else facts.aliasing.roots
+        )
         self.effects = facts.aliasing.effects
         self.clocks: dict[Timeline, Clock] = {HOST: {}}
         self.events: dict[str, Clock] = {}
-        self.places = tensor_places(facts.function, facts.aliasing)
+        self.places = self.in_pools(tensor_places(facts.function, facts.aliasing))
         self.written: dict[Value, Uses] = {}
         self.read: dict[Value, Uses] = {}
         self.homes: dict[Value, Timeline] = {}
         """Where memory comes from, and goes back to; that of parameters belongs to the current stream."""
         self.needed = facts.asynchronous or not facts.classes.isdisjoint((RecordEvent, WaitEvent, SyncEvent))
+
+    def outermost(self, roots: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Slots as parts of their pools: what one gives back is another's to take, whatever the stream."""
+        return tuple(dict.fromkeys(self.facts.aliasing.chain(root)[-1] for root in roots))
+
+    def in_pools(self, places: dict[Value, Place]) -> dict[Value, Place]:
+        """Places in slots as places in the pools."""
+        if not self.hosts:
+            return places
+        starts: dict[Value, Expr] = {
+            op.result: op.offset for op in self.facts.function.body if isinstance(op, Slot)
+        }
+        found = {}
+        for value, (root, offset) in places.items():
+            chain = self.facts.aliasing.chain(root)
+            for slot in chain[:-1]:
+                offset = offset + starts[slot]
+            found[value] = (chain[-1], offset)
+        return found
 
     def every(self) -> Handler | None:
         return self.op if self.needed else None
@@ -86,17 +111,14 @@ class Streams(Check):
 
     def alloc(self, position: int, op: AllocStorage) -> None:
         """Memory may still be in use on its own stream, by what had it before: to other streams, as if written there."""
-        if not isinstance(op.result.type, StorageType):
-            return
         timeline = self.homes[op.result] = _timeline(op.result.type.device, op.stream)
         self.written.setdefault(op.result, {})[op.result, timeline] = position
 
     def free(self, position: int, op: Free) -> None:
         """What gets the memory next, on its own stream, waits for nobody."""
-        type = op.storage.type
-        if not isinstance(type, StorageType | TensorType):
-            return
-        home = self.homes.get(op.storage, _timeline(type.device, 0))
+        if op.storage in self.hosts:
+            return  # the pool has the memory until it ends itself
+        home = self.homes.get(op.storage, _timeline(op.storage.type.device, 0))
         if home != HOST:
             for uses in (self.written.get(op.storage), self.read.get(op.storage)):
                 self.ordered(position, op.storage, uses, home, self.clock(home))
@@ -134,7 +156,7 @@ class Streams(Check):
             self.clocks[HOST][timeline] = position
 
     def to_host(self, op: Copy) -> bool:
-        return isinstance(op.dst.type, TensorType) and op.dst.type.device.type == "cpu"
+        return op.dst.type.device.type == "cpu"
 
     def ordered(
         self, position: int, value: Value, before: Uses | None, timeline: Timeline, known: Clock

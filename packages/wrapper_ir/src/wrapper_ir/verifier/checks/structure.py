@@ -7,7 +7,7 @@ from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import Return
 from wrapper_ir.program import Function
 from wrapper_ir.structure import callees
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, is_storage
 from wrapper_ir.verifier.facts import Check, Handlers
 from wrapper_ir.verifier.findings import Findings
 
@@ -26,7 +26,9 @@ class Structure(Check):
         if position != len(self.facts.function.body) - 1:
             self.report("WIR021", "only the last op may return", position)
         for value in op.values:
-            if value is not None and not isinstance(value, Value | Expr):
+            if is_storage(value):
+                self.report("WIR025", f"%{value.name} is a storage; return a view of it", position)
+            elif value is not None and not isinstance(value, Value | Expr):
                 self.report("WIR025", f"{value!r} cannot be returned", position)
 
     def finish(self) -> None:

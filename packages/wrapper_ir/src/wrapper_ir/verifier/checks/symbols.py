@@ -4,17 +4,19 @@ in `define` only."""
 from __future__ import annotations
 
 from wrapper_ir.expr import Expr, Int, Item, OffsetOf, SizeOf, StrideOf, Sym, SymKind
+from wrapper_ir.expr.ranges import bounds
+from wrapper_ir.expr.width import width
 from wrapper_ir.layout import numel
 from wrapper_ir.ops import (
     AllocStorage,
     AssertExpr,
     AssertLayout,
     CallSubgraph,
-    Conditional,
     Define,
     Launch,
     Op,
     ResizeStorage,
+    Switch,
     View,
     WhileLoop,
 )
@@ -25,6 +27,8 @@ from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Symbols"]
 
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+_INT64, _MAX_WIDTH = 64, 1 << 16
 _EVALUATED = (AllocStorage, View)
 """Ops that evaluate their result's type; other ops' results may bring symbols that are defined from them."""
 
@@ -41,6 +45,8 @@ class Symbols(Check):
         self.pending: dict[str, int] = {}
         """Symbols that a result's type mentions and that are still to be defined from it; by position."""
         self.known: set[Expr] = set()
+        self.widths: dict[str, int] = {}
+        """Bits of the symbols that may have more than an int64: definitions of definitions grow without end."""
         for name in facts.function.captures:
             if name in self.defined:
                 self.report("WIR032", f"{name} is captured twice")
@@ -63,7 +69,7 @@ class Symbols(Check):
             AssertExpr: self.condition,
             AssertLayout: self.layout,
             ResizeStorage: self.resize,
-            Conditional: call,
+            Switch: call,
             WhileLoop: call,
             CallSubgraph: call,
         }
@@ -102,10 +108,12 @@ class Symbols(Check):
         if e in self.known:
             return
         self.known.add(e)
+        if e.args and e.kind is SymKind.INT:
+            self.int64(position, e)
         stack = [e]
         while stack:
             node = stack.pop()
-            stack.extend(node.children)
+            stack.extend(node.args)
             if isinstance(node, Sym):
                 symbol = self.declared.get(node.name)
                 if symbol is None:
@@ -114,6 +122,11 @@ class Symbols(Check):
                     self.report(
                         "WIR034", f"{node.name} is declared as {symbol.kind}, used as {node.kind}", position
                     )
+
+    def int64(self, position: int, e: Expr) -> None:
+        found = bounds(e, {})
+        if (found.lo is not None and found.lo > _GREATEST) or (found.hi is not None and found.hi < _LEAST):
+            self.report("WIR015", f"{e} is not an int64", position)
 
     def define(self, position: int, op: Define) -> None:
         name, e = op.symbol, op.expr
@@ -126,6 +139,11 @@ class Symbols(Check):
             self.report("WIR032", f"{name} is defined already", position)
         self.use(position, e)
         self.atoms(position, e)
+        bits = width(e, self.widths)
+        if bits > _MAX_WIDTH:
+            self.report("WIR015", f"{name} may have {bits} bits, and an int64 has 64", position)
+        elif bits > _INT64:
+            self.widths[name] = bits
         if name in self.pending:
             del self.pending[name]
             if not any(name in t.free_symbols for v in e.free_values for t in self.facts.types(v.type).exprs):
@@ -146,7 +164,7 @@ class Symbols(Check):
                 self.report("WIR036", f"%{node.value.name} is no tensor, so has no offset", position)
             elif isinstance(node, Item) and not _has_item(node.value):
                 self.report("WIR036", f"%{node.value.name} is no number and no tensor of one", position)
-            stack.extend(node.children)
+            stack.extend(node.args)
 
     def view(self, position: int, op: View) -> None:
         if op.offset.__class__ is not Int:
@@ -171,7 +189,7 @@ class Symbols(Check):
             if e.kind is not SymKind.INT:
                 self.report("WIR034", f"an int is needed here, not a {e.kind}", position)
 
-    def call(self, position: int, op: Conditional | WhileLoop | CallSubgraph) -> None:
+    def call(self, position: int, op: Switch | WhileLoop | CallSubgraph) -> None:
         for name in callees(op):
             function = self.facts.index.functions.get(name)
             for symbol in function.captures if function is not None else ():

@@ -13,7 +13,7 @@ from wrapper_ir.ops import (
     RecordEvent,
     WaitEvent,
 )
-from wrapper_ir.types import StorageType, TensorType, Type
+from wrapper_ir.types import Type
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
 __all__ = ["Types"]
@@ -26,30 +26,16 @@ class Types(Check):
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
-        self.sound: set[int] = set()
-        """Ids of the facts (which the table keeps alive) about types that were checked already."""
         for param in facts.function.params:
             self.type(-1, param.value.name, param.value.type)
         for position, made in facts.special.items():
             for value, info in made:
-                if info.problems or id(info) not in self.sound:
+                if info.problems:
                     self.type(position, value.name, value.type)
-                    self.sound.add(id(info))
 
     def type(self, position: int, name: str, type: Type) -> None:
-        info = self.facts.types(type)
-        for code, message in info.problems:
+        for code, message in self.facts.types(type).problems:
             self.report(code, f"%{name}: {message}", position)
-        if info.problems or not info.exprs:
-            return
-        negative = self.facts.proofs.negative
-        if isinstance(type, StorageType) and negative(type.nbytes):
-            self.report("WIR043", f"%{name}: the number of bytes is negative", position)
-        elif isinstance(type, TensorType):
-            if any(negative(e) for e in type.sizes):
-                self.report("WIR041", f"%{name}: a size is negative", position)
-            if any(negative(e) for e in type.strides):
-                self.report("WIR042", f"%{name}: a stride is negative", position)
 
     def handlers(self) -> Handlers:
         stream, aligned = self.stream, self.aligned

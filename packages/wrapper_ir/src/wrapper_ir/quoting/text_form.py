@@ -1,12 +1,13 @@
-"""Names and strings in text form: bare where they are plain, quoted with escapes otherwise."""
+"""Names and strings of the text form: bare where they are plain, quoted with escapes otherwise."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from wrapper_ir.errors import ParseError
 
-__all__ = ["plain_name", "quote", "symbol_name", "target_name", "unquote", "value_name"]
+__all__ = ["plain_name", "printable", "quote", "symbol_name", "target_name", "unquote", "value_name"]
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DOTTED = re.compile(r"[A-Za-z0-9_.]+")
@@ -34,6 +35,12 @@ def _escape(c: str) -> str:
     return f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}"
 
 
+def printable(text: str) -> str:
+    """`text` on one line, with escapes for characters that do not print, for messages and consoles: a lone surrogate can be
+    written to none."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
 def unquote(token: str) -> str:
     """The inverse of `quote`; raises ParseError WIR502 for an unknown escape or a missing quote."""
     if len(token) < 2 or token[0] != '"' or token[-1] != '"':
@@ -54,6 +61,7 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(code)
 
 
+@lru_cache(maxsize=1 << 16)  # names come again and again, and the pattern is the slowest part of printing
 def value_name(name: str) -> str:
     """The name of a value, kernel or function behind its sigil: letters, digits, `_` and `.` stand bare."""
     return name if _DOTTED.fullmatch(name) else quote(name)

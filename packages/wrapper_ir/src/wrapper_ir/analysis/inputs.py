@@ -1,0 +1,140 @@
+"""What a call must check of its inputs, and which of the program's own checks say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wrapper_ir.expr import Expr, Int, SizeOf, StrideOf, Sym
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.inputs import Input, NumberInput, TensorInput
+from wrapper_ir.layout import is_contiguous
+from wrapper_ir.ops import AssertExpr, AssertLayout, Comment, Define, Op
+from wrapper_ir.program import Program
+from wrapper_ir.signature import Signature
+from wrapper_ir.structure import operands
+from wrapper_ir.types import ScalarType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["InputChecks", "input_checks", "type_text"]
+
+_PROLOGUE = (Define, AssertExpr, AssertLayout, Comment)
+"""Ops before which nothing can have changed an input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputChecks:
+    """`entry` are the arguments to check before the first op, each with its parameter.
+
+    `layouts` gives, by position in `main`, the parameters whose whole layout is checked behind the op there, which defines
+    the last symbol that it mentions. `covered` are the positions of `AssertLayout` ops whose sizes and strides were checked
+    already, or are guarded: only their alignment is left to do.
+    """
+
+    entry: tuple[tuple[Value, Input], ...] = ()
+    layouts: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
+    covered: frozenset[int] = frozenset()
+
+
+def input_checks(
+    program: Program, signature: Signature | None = None, guarded: Guarded = NOT_GUARDED
+) -> InputChecks:
+    """The checks of `main`'s parameters, less those that are `guarded`. Names are the signature's, which a caller knows, or
+    else the parameters'."""
+    body = program.main.body
+    defined = {op.symbol: number for number, op in enumerate(body) if isinstance(op, Define)}
+    entry: list[tuple[Value, Input]] = []
+    layouts: dict[int, list[Value]] = {}
+    covered: set[int] = set()
+    for number, param in enumerate(program.main.params):
+        value = param.value
+        own = _own_checks(value, body)
+        if value.name in guarded.params:
+            covered.update(own)
+            continue
+        made = _input(value, _name(number, value, signature))
+        if made is not None:
+            entry.append((value, made))
+        if not isinstance(value.type, TensorType):
+            continue
+        open_symbols = _open_symbols(value, value.type, body, defined)
+        if not open_symbols:
+            covered.update(own)
+        elif not own and open_symbols <= defined.keys():
+            last = max(defined[s] for s in open_symbols)
+            if any(
+                value in operands(op) for op in body[last + 1 :]
+            ):  # else it has ended, or nothing needs it
+                layouts.setdefault(last, []).append(value)
+    return InputChecks(
+        entry=tuple(entry), layouts={p: tuple(v) for p, v in layouts.items()}, covered=frozenset(covered)
+    )
+
+
+def type_text(type: TensorType) -> str:
+    """A tensor's type as programs write it, without its device."""
+    sizes = ", ".join(map(str, type.sizes))
+    strides = "" if is_contiguous(type.sizes, type.strides) else f"{{{', '.join(map(str, type.strides))}}}"
+    return f"{type.dtype.value}[{sizes}]{strides}"
+
+
+def _name(number: int, value: Value, signature: Signature | None) -> str:
+    if signature is None or number >= len(signature.params):
+        return value.name
+    leaf = signature.params[number]
+    return signature.names[leaf] if 0 <= leaf < len(signature.names) else value.name
+
+
+def _input(value: Value, name: str) -> Input | None:
+    match value.type:
+        case TensorType(dtype=dtype, sizes=sizes, strides=strides, device=device):
+            return TensorInput(
+                name=name,
+                text=type_text(value.type),
+                dtype=dtype.value,
+                device=str(device),
+                sizes=_known(sizes),
+                strides=_known(strides),
+            )
+        case ScalarType(kind=kind):
+            return NumberInput(name=name, kind=kind.value)
+        case _:  # a handle: whoever takes it knows what it is
+            return None
+
+
+def _known(exprs: Sequence[Expr]) -> tuple[int | None, ...]:
+    return tuple(e.value if isinstance(e, Int) else None for e in exprs)
+
+
+def _own_checks(value: Value, body: Sequence[Op]) -> list[int]:
+    """Positions of the program's own checks of a parameter's type, before anything could change the parameter."""
+    found: list[int] = []
+    type = value.type
+    if not isinstance(type, TensorType):
+        return found
+    for position, op in enumerate(body):
+        if not isinstance(op, _PROLOGUE):
+            break
+        if isinstance(op, AssertLayout) and op.tensor is value and _checks_type(op, type):
+            found.append(position)
+    return found
+
+
+def _checks_type(op: AssertLayout, type: TensorType) -> bool:
+    return (op.sizes, op.strides) == (type.sizes, type.strides)
+
+
+def _open_symbols(
+    value: Value, type: TensorType, body: Sequence[Op], defined: Mapping[str, int]
+) -> frozenset[str]:
+    """The symbols in those sizes and strides that the symbols' own definitions do not make true."""
+    found: frozenset[str] = frozenset()
+    pairs: list[tuple[Expr, Expr]] = [(e, SizeOf(value, d)) for d, e in enumerate(type.sizes)]
+    pairs += [(e, StrideOf(value, d)) for d, e in enumerate(type.strides)]
+    for expr, atom in pairs:
+        if isinstance(expr, Sym) and expr.name in defined:
+            define = body[defined[expr.name]]
+            if isinstance(define, Define) and define.expr == atom:
+                continue
+        found |= expr.free_symbols
+    return found

@@ -1,0 +1,162 @@
+"""What all printers share: spellings of operators are filled in, sums and products read well.
+
+The output is faithful: nested sums and products keep their parentheses, so that a reader of the text can
+rebuild the very same nodes. Targets differ in a few methods and in the column of `Operator` they read.
+"""
+
+from __future__ import annotations
+
+import math
+
+from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.leaves import Bool, Float, Int
+from wrapper_ir.expr.operator_row import Coercion, Level, Operator, Slot, Spelling
+from wrapper_ir.expr.operators import ADD, MUL
+
+__all__ = ["Printer", "Rendered"]
+
+Rendered = tuple[str, Level]
+_MINUS_ONE = Int(-1)
+_KINDS = {Coercion.INT: SymKind.INT, Coercion.FLOAT: SymKind.FLOAT, Coercion.BOOL: SymKind.BOOL}
+
+
+class Printer:
+    """Base of the printers: one for each target."""
+
+    truth_words = ("False", "True")
+    least_int: int | None = None
+    """The least int of the target, whose negation it cannot write."""
+
+    def spelling(self, op: Operator, e: Expr) -> Spelling:
+        """How the target writes the operator of `e`."""
+        raise NotImplementedError
+
+    def leaf(self, e: Expr) -> str:
+        """Text of a symbol or an atom, which needs no parentheses."""
+        raise NotImplementedError
+
+    def number(self, value: float) -> str:
+        """Text of a number; negative ones start with `-`."""
+        raise NotImplementedError
+
+    def as_kind(self, kind: SymKind, e: Expr, level: Level) -> str:
+        """Text of `e` converted to `kind`, in a target that converts."""
+        return self.at(e, level)
+
+    def text(self, e: Expr) -> str:
+        """Text of `e` where anything may stand."""
+        return self.render(e)[0]
+
+    def at(self, e: Expr, level: Level) -> str:
+        """Text of `e` where it must hold together at least as tightly as `level`."""
+        text, own = self.render(e)
+        return text if own >= level else f"({text})"
+
+    def render(self, e: Expr) -> Rendered:
+        """Text of `e` and how tightly it holds together."""
+        op = e.op
+        if op is None:
+            return self._plain(e)
+        if op is ADD:
+            return self._sum(e), Level.SUM
+        if op is MUL:
+            return self._product(e), Level.PRODUCT
+        spelling = self.spelling(op, e)
+        if op.arity or len(e.args) < 3 or spelling.takes_all:
+            texts = [part if isinstance(part, str) else self._slot(e, part) for part in spelling.parts]
+            return "".join(texts), spelling.level
+        return self._pairs(e, spelling), spelling.level
+
+    def _plain(self, e: Expr) -> Rendered:
+        value = e.constant
+        if value is None:
+            return self.leaf(e), Level.ATOM
+        if value is True or value is False:
+            return self.truth_words[value], Level.ATOM
+        text = self.number(value)
+        return text, Level.SIGN if text.startswith("-") else Level.ATOM
+
+    def _slot(self, e: Expr, slot: Slot) -> str:
+        if slot.index < 0:
+            return ", ".join([self.text(arg) for arg in e.args])
+        return self._operand(e, e.args[slot.index], slot)
+
+    def _operand(self, parent: Expr, e: Expr, slot: Slot) -> str:
+        match slot.coercion:
+            case Coercion.NONE:
+                return self.at(e, slot.level)
+            case Coercion.OWN:
+                return self.as_kind(parent.kind, e, slot.level)
+            case Coercion.COMMON:
+                return self.as_kind(_common(parent), e, slot.level)
+            case other:
+                return self.as_kind(_KINDS[other], e, slot.level)
+
+    def _pairs(self, e: Expr, spelling: Spelling) -> str:
+        """An operator of many operands, two at a time."""
+        first, second = (part for part in spelling.parts if isinstance(part, Slot))
+        text = self._operand(e, e.args[0], first)
+        for arg in e.args[1:]:
+            right = self._operand(e, arg, second)
+            text = "".join(p if isinstance(p, str) else text if p is first else right for p in spelling.parts)
+        return text
+
+    # --- sums and products
+
+    def _term(self, parent: Expr, e: Expr, level: Level) -> str:
+        return self.as_kind(parent.kind, e, level)
+
+    def _sum(self, e: Expr) -> str:
+        """`a + b - c`."""
+        return "".join(
+            [self._term(e, e.args[0], Level.PRODUCT), *[self._next_term(e, arg) for arg in e.args[1:]]]
+        )
+
+    def _next_term(self, parent: Expr, e: Expr) -> str:
+        value = e.constant
+        if value is not None and type(value) is not bool and self._is_negative(value):
+            opposite = Float(-value) if type(value) is float else Int(int(-value))
+            return f" - {self._term(parent, opposite, Level.ATOM)}"
+        if e.op is MUL and e.kind is parent.kind:
+            first, *rest = e.args
+            scale = first.constant
+            if type(scale) is int and self._is_negative(scale):
+                return f" - {self._scaled(e, -scale, rest)}"
+        return f" + {self._term(parent, e, Level.PRODUCT)}"
+
+    def _is_negative(self, value: float) -> bool:
+        return math.copysign(1, value) < 0 if type(value) is float else value < 0 and value != self.least_int
+
+    def _scaled(self, product: Expr, scale: int, rest: list[Expr]) -> str:
+        """`scale*rest` after a minus sign; 1 is left out unless a number after it would take its place."""
+        if scale != 1 or _is_number(rest[0]):
+            return self._factors(product, [Int(scale), *rest])
+        if len(rest) == 1 and rest[0].op is MUL:
+            return f"({self.text(rest[0])})"
+        return self._factors(product, rest)
+
+    def _product(self, e: Expr) -> str:
+        """`2*a*b`, or `-a*b` where the first factor is -1."""
+        if e.args[0] is _MINUS_ONE and not _is_number(e.args[1]):
+            times = self.spelling(MUL, e).between
+            rest = "".join([f"{times}{self._term(e, arg, Level.SIGN)}" for arg in e.args[2:]])
+            return f"-{self._term(e, e.args[1], Level.POWER)}{rest}"
+        return self._factors(e, e.args)
+
+    def _factors(self, parent: Expr, factors: tuple[Expr, ...] | list[Expr]) -> str:
+        first = factors[0]
+        # A product as the first factor of a longer one would be read as part of it.
+        tight = Level.SIGN if first.op is MUL and len(factors) > 1 else Level.PRODUCT
+        texts = [self._term(parent, first, tight)]
+        texts += [self._term(parent, factor, Level.SIGN) for factor in factors[1:]]
+        return self.spelling(MUL, parent).between.join(texts)
+
+
+def _is_number(e: Expr) -> bool:
+    """True for int and float constants, the two nodes whose text may start with a sign of its own."""
+    return e.constant is not None and type(e) is not Bool
+
+
+def _common(e: Expr) -> SymKind:
+    kinds = {arg.kind for arg in e.args}
+    return kinds.pop() if len(kinds) == 1 else SymKind.FLOAT if SymKind.FLOAT in kinds else SymKind.INT

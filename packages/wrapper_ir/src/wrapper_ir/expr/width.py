@@ -1,0 +1,59 @@
+"""How many bits an int can have at most, from the shape of its expression alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wrapper_ir.expr.arithmetic import MAX_BITS
+from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.leaves import Int, Sym
+from wrapper_ir.expr.operators import ADD, MUL, POW
+
+__all__ = ["is_wide_power", "width"]
+
+_INT64 = 64
+_FLOAT = 1025
+"""The largest float, as an int."""
+
+
+def width(e: Expr, symbols: Mapping[str, int]) -> int:
+    """Bits of `e` at most, where `symbols` gives those of symbols that are wider than an int64.
+
+    A power that can be longer than 4096 bits counts as 4096: it is computed by `arithmetic.power`, which refuses.
+    """
+    return _width(e, symbols, {})
+
+
+def _width(e: Expr, symbols: Mapping[str, int], done: dict[Expr, int]) -> int:
+    found = done.get(e)
+    if found is None:
+        found = done[e] = _compute(e, symbols, done)
+    return found
+
+
+def _compute(e: Expr, symbols: Mapping[str, int], done: dict[Expr, int]) -> int:
+    if e.kind is not SymKind.INT:
+        for arg in e.args:
+            _width(arg, symbols, done)
+        return _FLOAT if e.kind is SymKind.FLOAT else 1
+    if type(e) is Int:
+        return e.value.bit_length()
+    if not e.args:
+        return symbols.get(e.name, _INT64) if type(e) is Sym else _INT64
+    widths = [_width(arg, symbols, done) for arg in e.args]
+    if e.op is MUL:
+        return sum(widths)
+    if e.op is ADD:
+        return max(widths) + len(widths).bit_length()
+    if e.op is POW:
+        exp = e.args[1]
+        return min(MAX_BITS, widths[0] * exp.value) if type(exp) is Int and exp.value >= 0 else MAX_BITS
+    return max(widths) + 1
+
+
+def is_wide_power(e: Expr) -> bool:
+    """Whether a power of ints may be too long to compute without a look at its operands."""
+    base, exp = e.args
+    if e.kind is not SymKind.INT:
+        return False
+    return not (type(exp) is Int and exp.value >= 0 and width(base, {}) * exp.value <= MAX_BITS)

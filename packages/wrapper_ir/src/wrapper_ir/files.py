@@ -1,0 +1,136 @@
+"""Files that are used while others may write them: bytes that are copied or mapped, and files that appear at once.
+
+Small files are copied, so that nothing that happens to them later matters. Large ones are mapped. A mapped file must
+be replaced by renaming, never written in place: `MappedFile.check` finds what was written or cut off before a call,
+and nothing can find what happens during one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import mmap
+import os
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wrapper_ir.errors import ArtifactError
+
+__all__ = ["MAP_FROM", "FileBytes", "MappedFile", "check_files", "read_bytes", "replacing"]
+
+MAP_FROM = 1 << 26
+"""Files of so many bytes are mapped, smaller ones copied."""
+
+
+class MappedFile:
+    """A mapped file as it was when it was opened. It keeps a descriptor: the file may lose its name meanwhile, or the
+    name may come to mean another file, and the mapped bytes stay."""
+
+    __slots__ = ("__weakref__", "_descriptor", "_digest", "_path", "_payload", "_seen")
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        """Takes a copy of an open descriptor. Raises OSError."""
+        self._path = path
+        self._descriptor = os.dup(descriptor)
+        weakref.finalize(self, os.close, self._descriptor)
+        self._seen = os.fstat(self._descriptor)
+        self._payload = memoryview(b"")
+        self._digest = ""
+
+    def __deepcopy__(self, memo: dict[int, object]) -> MappedFile:
+        """Itself: whoever copies what watches a file has copied no file."""
+        return self
+
+    def expect(self, payload: memoryview, digest: str) -> None:
+        """Says what a part of the mapped bytes is: its sha256, hex. With that, `check` can tell a new name or a new owner
+        from new bytes under an old time of modification."""
+        self._payload, self._digest = payload, digest
+
+    def check(self) -> None:
+        """Raises ArtifactError WIR713 where the file was written, or made longer or shorter, since it was opened."""
+        now, seen = os.fstat(self._descriptor), self._seen
+        if now.st_ctime_ns == seen.st_ctime_ns and now.st_size == seen.st_size:
+            return  # every way to write a file changes its time of change
+        if now.st_size != seen.st_size or now.st_mtime_ns != seen.st_mtime_ns or not self._is_as_expected():
+            raise self._changed(now)
+        self._seen = now
+
+    def _is_as_expected(self) -> bool:
+        return not self._digest or hashlib.sha256(self._payload).hexdigest() == self._digest
+
+    def _changed(self, now: os.stat_result) -> ArtifactError:
+        what = "written in place"
+        if now.st_size != self._seen.st_size:
+            what = f"{self._seen.st_size} bytes long and now has {now.st_size}"
+        return ArtifactError(
+            "WIR713",
+            f"{self._path!r} was {what} while its constants are in use",
+            hint="load it again, and replace such files by renaming another file to their name",
+        )
+
+
+def check_files(files: Sequence[MappedFile]) -> None:
+    """`MappedFile.check` of each: what every engine calls before it runs a program."""
+    for file in files:
+        file.check()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileBytes:
+    """A file's bytes, at an address that is a multiple of a page; `file` where they are mapped."""
+
+    data: memoryview
+    file: MappedFile | None = None
+
+
+def read_bytes(path: str | os.PathLike[str], map_from: int = MAP_FROM) -> FileBytes:
+    """The bytes of a file: mapped from `map_from` bytes on, otherwise copied. Raises OSError, ValueError for an empty
+    file, and ArtifactError WIR713 for one that is written meanwhile."""
+    with open(path, "rb", buffering=0) as file:
+        watch = MappedFile(os.fspath(path), file.fileno())
+        size = os.fstat(file.fileno()).st_size
+        if size >= max(map_from, 1):
+            # Whoever writes there all the same, through a tensor over the bytes, gets a page of this process and no crash.
+            mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
+            return FileBytes(memoryview(mapped).toreadonly(), watch)
+        copy = mmap.mmap(-1, size)  # memory of this process, which starts at a page
+        with memoryview(copy) as room:
+            done = 0
+            while count := file.readinto(room[done:]):
+                done += count
+        watch.check()
+        return FileBytes(memoryview(copy).toreadonly())
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The name of a temporary file, which gets the name `path` at the end, complete and on disk, with ordinary
+    permissions. An older file stays as it was until then, where the block raises too, and for whoever has mapped it.
+    Raises OSError."""
+    target = Path(path)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    os.close(descriptor)
+    try:
+        yield temporary
+        _publish(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _publish(temporary: str, target: Path) -> None:
+    mask = os.umask(0)
+    os.umask(mask)
+    os.chmod(temporary, 0o666 & ~mask)
+    with open(temporary, "rb") as file:
+        os.fsync(file.fileno())
+    os.replace(temporary, target)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

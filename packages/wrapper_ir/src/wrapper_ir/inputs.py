@@ -1,0 +1,54 @@
+"""What each call of a program is held against: its inputs, described without a tensor library.
+
+`analysis.inputs` derives the descriptions from `main`; engines spell them in their own way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Input", "NumberInput", "TensorFacts", "TensorInput"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorInput:
+    """An argument that is a tensor in plain strided memory. `text` is its type as programs write it, `dtype` and `device` in
+    the same spelling. None in `sizes` and `strides` (in elements) stands for one that only a symbol tells."""
+
+    name: str
+    text: str
+    dtype: str
+    device: str
+    sizes: tuple[int | None, ...]
+    strides: tuple[int | None, ...]
+
+    @property
+    def fixed_strides(self) -> tuple[int | None, ...]:
+        """The strides that matter: those of dimensions that are longer than 1, in tensors that have elements."""
+        if 0 in self.sizes:
+            return (None,) * len(self.sizes)
+        return tuple(None if n == 1 else s for n, s in zip(self.sizes, self.strides, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberInput:
+    """An argument that is a number: `kind` is `int` (of 64 bits), `float` or `bool`, and no other class will do."""
+
+    name: str
+    kind: str
+
+
+Input = TensorInput | NumberInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorFacts:
+    """What a tensor library says about a tensor. `special` tells in words what makes it something else than plain memory
+    (sparse, lazily conjugated, a class of its own), `hint` the way out; both are empty for a plain tensor."""
+
+    dtype: str
+    device: str
+    sizes: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    special: str = ""
+    hint: str = ""

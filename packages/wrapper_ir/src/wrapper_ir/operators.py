@@ -1,0 +1,153 @@
+"""Which library operators a program may call: operators are found by the names that an artifact holds.
+
+Most operators compute on tensors that they are given. A few reach further: they read and write files, or call what the
+process has registered by number or name. `OperatorPolicy` refuses those by default, and all but some where told so. What
+an operator does is said by its name only here: a library that registers operators with reach of its own is covered by
+`OperatorPolicy.only`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from wrapper_ir.errors import NotSupportedError
+from wrapper_ir.kernels import OperatorKernel
+from wrapper_ir.ops import CallExtern, CollectiveStart
+from wrapper_ir.program import Program
+from wrapper_ir.schemas import parse_schema
+
+__all__ = [
+    "ALL_OPERATORS",
+    "DEFAULT_OPERATORS",
+    "REACH",
+    "OperatorPolicy",
+    "called_names",
+    "check_operators",
+    "inner_operator",
+    "refused",
+]
+
+_FILES = "reads or writes files"
+_CODE = "calls code of the process that it finds by name or number"
+REACH: Mapping[str, str] = {
+    "aten::from_file": _FILES,
+    "aten::save": _FILES,
+    "debugprims::load_tensor": "reads files with pickles, which are code",
+    "image::read_file": _FILES,
+    "image::write_file": _FILES,
+    "torchcodec_ns::*": _FILES,
+    "torchaudio::*": _FILES,
+    "export::access_subclass_inner_tensor": "takes an attribute of any name",
+    "higher_order::*": _CODE,
+    "prim::*": _CODE,
+    "rpc::*": "calls other processes",
+    "_test::*": "exists for torch's own tests",
+}
+"""Operators with reach by pattern, and what they can do."""
+_WITHOUT = ("higher_order::print", "higher_order::run_and_save_rng_state", "higher_order::run_with_rng_state")
+"""Among those of `REACH`, operators without: they print, or run another operator, which is looked at as well."""
+_RUNNERS = frozenset(_WITHOUT[1:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorPolicy:
+    """`allow`: operators that a program may call although they have reach. `only`: where given, a program may call these
+    and those of `allow`, and nothing else.
+
+    A pattern is an operator (`aten::from_file`, with all its overloads), one overload (`aten::from_file.out`), a namespace
+    (`aten::*`), or `*` for all operators. Raises NotSupportedError WIR918 for other text.
+    """
+
+    allow: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for pattern in (*self.allow, *(self.only or ())):
+            namespace, colons, rest = pattern.partition("::")
+            if pattern != "*" and not (namespace and colons and rest):
+                raise NotSupportedError(
+                    "WIR918",
+                    f"{pattern!r} names no operators",
+                    hint="write namespace::operator, namespace::operator.overload, namespace::* or *",
+                )
+
+    def refusal(self, name: str) -> str:
+        """Why a program may not call the operator of this name; '' where it may."""
+        if _is_among(name, self.allow):
+            return ""
+        if self.only is not None:
+            return "" if _is_among(name, self.only) else "is not among the operators that are allowed"
+        if _is_among(name, _WITHOUT):
+            return ""
+        return next((reach for pattern, reach in REACH.items() if _matches(name, pattern)), "")
+
+
+DEFAULT_OPERATORS = OperatorPolicy()
+"""All operators but those that are known to have reach."""
+ALL_OPERATORS = OperatorPolicy(allow=("*",))
+"""For programs of the process's own."""
+
+
+def _matches(name: str, pattern: str) -> bool:
+    if pattern == "*" or name == pattern or name.partition(".")[0] == pattern:
+        return True
+    return pattern.endswith("::*") and name.startswith(pattern[:-1])
+
+
+def _is_among(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(_matches(name, pattern) for pattern in patterns)
+
+
+def inner_operator(overload: str) -> tuple[str, str, str] | None:
+    """Namespace, operator and overload of the operator that `aten__rand__default` names."""
+    namespace, _, rest = overload.partition("__")
+    operator, _, inner = rest.rpartition("__")
+    return (namespace, operator, inner) if namespace and operator and inner else None
+
+
+def called_names(name: str) -> tuple[str, ...]:
+    """An operator, and the one that it runs."""
+    outer, _, overload = name.partition(".")
+    inner = inner_operator(overload) if outer in _RUNNERS else None
+    return (name,) if inner is None else (name, f"{inner[0]}::{inner[1]}.{inner[2]}")
+
+
+def check_operators(program: Program, policy: OperatorPolicy = DEFAULT_OPERATORS) -> None:
+    """Raises NotSupportedError WIR917 for the first operator that a program calls and may not."""
+    refusals: dict[str, str] = {}
+    for target, function, position in _calls(program):
+        for name in called_names(target):
+            if name not in refusals:
+                refusals[name] = policy.refusal(name)
+            if refusals[name]:
+                raise refused(name, refusals[name], _place(program, function, position))
+
+
+def refused(name: str, reason: str, place: str) -> NotSupportedError:
+    """What is raised for an operator that may not be called."""
+    return NotSupportedError(
+        "WIR917",
+        f"operator {name} {reason}, and is not allowed: {place}",
+        hint=f"OperatorPolicy(allow=({name.partition('.')[0]!r},)) in the engine's options, or "
+        f"`wir run --allow-operator {name.partition('.')[0]}`, if you trust the program's author",
+    )
+
+
+def _calls(program: Program) -> Iterator[tuple[str, int, int]]:
+    """Operator, number of the function, position; for a kernel that is an operator, -1 and the kernel's number."""
+    for number, function in enumerate(program.functions):
+        for position, op in enumerate(function.body):
+            if isinstance(op, CallExtern | CollectiveStart):
+                yield op.target, number, position
+    for number, kernel in enumerate(program.kernels):
+        if isinstance(kernel, OperatorKernel):
+            yield parse_schema(kernel.schema).name, -1, number
+
+
+def _place(program: Program, function: int, position: int) -> str:
+    from wrapper_ir.interp.places import op_place  # a layer above, and for messages only
+
+    if function < 0:
+        return f"kernel @{program.kernels[position].name}"
+    return op_place(program.functions[function], position)

@@ -1,0 +1,209 @@
+"""What an op class says about itself, read once from its annotations.
+
+`op_spec` turns a class into fields with roles; an `OpSet` is an immutable table of classes. Text, JSON, JSON Schema,
+verifier, traversal, renaming, random programs and the reference take their facts from here, so that a new op needs none
+of them changed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+import types
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, cached_property
+from operator import attrgetter
+from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
+
+from wrapper_ir.expr import Expr
+from wrapper_ir.ops.base import OpBase, Role
+from wrapper_ir.types import OpaqueType, ScalarType, StorageType, TensorType, TupleType, Type
+from wrapper_ir.values import Value
+
+__all__ = ["FieldSpec", "OpSet", "OpSpec", "Shape", "describe", "op_spec"]
+
+_ANY_TYPE: tuple[type, ...] = get_args(Type)
+_KINDS: tuple[tuple[type, str], ...] = (
+    (StorageType, "a storage"),
+    (TensorType, "a tensor"),
+    (ScalarType, "a number"),
+    (TupleType, "a nested result"),
+)
+
+
+class Shape(enum.Enum):
+    """How many of its kind a field holds."""
+
+    ONE = "one"
+    OPTIONAL = "optional"
+    """One or None."""
+    MANY = "many"
+    """A tuple."""
+    NAMED = "named"
+    """A tuple of (name, one) pairs."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field of an op. `hint` is its annotation without the role; `accepts` are the types of value that it takes."""
+
+    name: str
+    role: Role
+    shape: Shape
+    hint: Any  # Any: annotations are any objects
+    accepts: tuple[type, ...]
+    default: object
+    get: Callable[[OpBase], Any]
+    """Reads the field. Any: each field has its own type."""
+
+    def values(self, op: OpBase) -> tuple[Value, ...]:
+        """The values in a field that holds nothing else (a result or an operand)."""
+        held: Value | tuple[Value, ...] | None = self.get(op)
+        if held.__class__ is tuple:
+            return held
+        return () if held is None else (held,)  # type: ignore[return-value]  # not a tuple, by the line before
+
+
+@dataclasses.dataclass(frozen=True)
+class OpSpec:
+    """One op class: its fields but the provenance, in order."""
+
+    cls: type[OpBase]
+    fields: tuple[FieldSpec, ...]
+
+    @cached_property
+    def tag(self) -> str:
+        """The class's name in JSON: `AllocStorage` is `alloc_storage`."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.cls.__name__).lower()
+
+    def of_role(self, *roles: Role) -> tuple[FieldSpec, ...]:
+        """The fields of these roles, roles in the order given."""
+        return tuple(f for role in roles for f in self.fields if f.role is role)
+
+    @cached_property
+    def results(self) -> tuple[FieldSpec, ...]:
+        """Fields of results."""
+        return self.of_role(Role.DEF)
+
+    @cached_property
+    def operands(self) -> tuple[FieldSpec, ...]:
+        """Fields of operands, not those under arguments and expressions."""
+        return self.of_role(Role.USE)
+
+    @cached_property
+    def nested(self) -> tuple[FieldSpec, ...]:
+        """Fields of arguments and expressions, which may hold values at any depth."""
+        return self.of_role(Role.ARG, Role.EXPR)
+
+    @cached_property
+    def callees(self) -> tuple[FieldSpec, ...]:
+        """Fields of functions that it calls."""
+        return self.of_role(Role.CALLEE)
+
+    def field(self, name: str) -> FieldSpec:
+        """The field of this name; KeyError where there is none."""
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, FieldSpec]:
+        return {f.name: f for f in self.fields}
+
+    @cached_property
+    def _judged(self) -> tuple[tuple[str, FieldSpec], ...]:
+        found = [("WIR013", f) for f in self.operands] + [("WIR014", f) for f in self.results]
+        return tuple((code, f) for code, f in found if f.accepts != _ANY_TYPE)
+
+    def fits(self, op: OpBase) -> bool:
+        """Whether every operand and result has a type that the op takes; `misfits` says what is wrong."""
+        for _, field in self._judged:
+            held: Value | tuple[Value, ...] | None = field.get(op)
+            if isinstance(held, tuple):
+                if not all(isinstance(value.type, field.accepts) for value in held):
+                    return False
+            elif held is not None and not isinstance(held.type, field.accepts):
+                return False
+        return True
+
+    def misfits(self, op: OpBase) -> Iterator[tuple[str, str]]:
+        """(code, message) for each operand (WIR013) or result (WIR014) of a type that the op does not take.
+
+        Constructing an op checks nothing; builder, parser, decoder and verifier ask here.
+        """
+        for code, field in self._judged:
+            for value in field.values(op):
+                if not isinstance(value.type, field.accepts):
+                    yield code, f"%{value.name} is {describe(value)}, which cannot stand here"
+
+
+def describe(value: Value) -> str:
+    """What kind of value it is, for messages."""
+    if isinstance(value.type, OpaqueType):
+        return f"a handle ({value.type.kind.value})"
+    return next((name for cls, name in _KINDS if isinstance(value.type, cls)), "of an unknown type")
+
+
+def _read(cls: type[OpBase]) -> OpSpec:
+    """The spec of an op class, from its annotations."""
+    hints = get_type_hints(cls, include_extras=True)
+    fields = (f for f in dataclasses.fields(cls) if f.name != "prov")
+    return OpSpec(cls, tuple(_field(f, hints[f.name]) for f in fields))
+
+
+def _field(field: dataclasses.Field[Any], hint: Any) -> FieldSpec:  # Any: see FieldSpec
+    role = Role.DATA
+    if get_origin(hint) is Annotated:
+        hint, *notes = get_args(hint)
+        role = next((note for note in notes if isinstance(note, Role)), role)
+    shape, inner = _shape(hint)
+    if role is Role.DATA and inner is Expr:
+        role = Role.EXPR
+    accepts = _accepts(inner) if role in (Role.DEF, Role.USE) else ()
+    return FieldSpec(field.name, role, shape, hint, accepts, field.default, attrgetter(field.name))
+
+
+def _shape(hint: Any) -> tuple[Shape, Any]:  # Any: see FieldSpec
+    """The shape of an annotation, and what it holds."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is tuple and len(args) == 2 and args[1] is ...:
+        named = get_origin(args[0]) is tuple and len(get_args(args[0])) == 2 and get_args(args[0])[0] is str
+        return (Shape.NAMED, get_args(args[0])[1]) if named else (Shape.MANY, args[0])
+    if origin in (types.UnionType, Union) and len(args) == 2 and args[1] is type(None):
+        return Shape.OPTIONAL, args[0]
+    return Shape.ONE, hint
+
+
+def _accepts(hint: Any) -> tuple[type, ...]:  # Any: see FieldSpec
+    """The classes of types in `Value[TensorType | StorageType]`."""
+    (inner,) = get_args(hint)
+    return tuple(get_args(inner)) if get_origin(inner) in (types.UnionType, Union) else (inner,)
+
+
+# cast: mypy takes the hash of a class's instances for that of the class
+op_spec = cast("Callable[[type[OpBase]], OpSpec]", cache(_read))
+"""The spec of an op class, read once."""
+
+
+class OpSet:
+    """An immutable set of op classes, in order; `wrapper_ir.ops.OPS` has those of the IR.
+
+    Parser, JSON decoder and schema take one, so that a dialect of a test or a tool can be wider or narrower.
+    """
+
+    def __init__(self, classes: Iterable[type[OpBase]]) -> None:
+        self.classes = tuple(classes)
+        self.specs = types.MappingProxyType({cls: op_spec(cls) for cls in self.classes})
+        self.by_tag = types.MappingProxyType({spec.tag: spec for spec in self.specs.values()})
+
+    def __iter__(self) -> Iterator[type[OpBase]]:
+        return iter(self.classes)
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __contains__(self, cls: object) -> bool:
+        return cls in self.specs
+
+    def extended(self, *classes: type[OpBase]) -> OpSet:
+        """This set and more classes."""
+        return OpSet((*self.classes, *classes))

@@ -1,0 +1,145 @@
+"""Bounds that only a run can tell become assertions, so that every engine makes the same checks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar
+
+from wrapper_ir.collection import paused_collection
+from wrapper_ir.expr import Expr, Sym, and_, bounds, ge, le, print_expr
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import AssertExpr, AssertLayout, Define, Op
+from wrapper_ir.passes.base import Pass
+from wrapper_ir.passes.layout_checks import layout_checks, output_checks
+from wrapper_ir.program import Function, Program, SymbolDef
+from wrapper_ir.verifier.obligations import Obligation, Obligations, Side
+from wrapper_ir.verifier.walk import check_all
+
+__all__ = ["InsertChecks", "insert_checks", "missing_checks"]
+
+_SILENT = (AssertExpr, AssertLayout)
+_Check = AssertExpr | AssertLayout
+_Checks = Mapping[int, list[_Check]]
+"""New assertions, by the position of the op that they are put before."""
+
+
+@dataclasses.dataclass(frozen=True)
+class InsertChecks(Pass):
+    """Puts `assert` where sizes are defined, for each bound that the verifier can neither prove nor disprove.
+
+    Views that may leave their storage, extents, negative sizes, windows that have to be apart, and the declared ranges
+    that proofs rest on. Every engine runs this pass by itself; a program that needs no check stays as it is.
+    """
+
+    name: ClassVar[str] = "insert-checks"
+
+    def run(self, program: Program) -> Program:
+        """The program with checks."""
+        return insert_checks(program)
+
+
+def insert_checks(program: Program, guarded: Guarded = NOT_GUARDED) -> Program:
+    """The program with an assertion for each of its open bounds, after the last definition of the symbols that it is
+    about. Declared ranges of symbols that are `guarded` are taken to hold.
+
+    A program that is not valid is returned as it is.
+    """
+    found = _checks(program, guarded)
+    if not any(found.values()):
+        return program
+    functions = tuple(_inserted(f, found[f.name]) for f in program.functions)
+    return dataclasses.replace(program, functions=functions)
+
+
+def missing_checks(program: Program, guarded: Guarded = NOT_GUARDED) -> tuple[_Check, ...]:
+    """The assertions that `insert_checks` would add."""
+    found = _checks(program, guarded)
+    return tuple(op for checks in found.values() for _, ops in sorted(checks.items()) for op in ops)
+
+
+@paused_collection()
+def _checks(program: Program, guarded: Guarded) -> Mapping[str, _Checks]:
+    """New assertions by function."""
+    index = ProgramIndex(program)
+    if not program.symbols:  # bounds of numbers are never open
+        return {f.name: _by_position(output_checks(f, index)) for f in program.functions}
+    findings, obligations = check_all(program, trusted=guarded.symbols)
+    if findings:
+        return {f.name: {} for f in program.functions}
+    symbols = {s.name: s for s in program.symbols}
+    unchecked = {name: s for name, s in symbols.items() if name not in guarded.symbols}
+    return {
+        f.name: _of_function(f, index, obligations, unchecked if f is program.main else symbols)
+        for f in program.functions
+    }
+
+
+def _by_position(found: Iterable[tuple[int, _Check]]) -> _Checks:
+    checks: dict[int, list[_Check]] = {}
+    for position, check in found:
+        checks.setdefault(position, []).append(check)
+    return checks
+
+
+def _of_function(
+    function: Function, index: ProgramIndex, obligations: Obligations, symbols: Mapping[str, SymbolDef]
+) -> _Checks:
+    """Layouts come first: bounds rest on them."""
+    found: list[tuple[int, _Check]] = [*layout_checks(function, index)]
+    defined: dict[str, int] = {}
+    for position, op in enumerate(function.body):
+        if isinstance(op, Define):
+            defined[op.symbol] = position
+            sides, symbol = obligations.ranges.get(op.symbol), symbols.get(op.symbol)
+            check = _range_check(op, symbol, sides) if sides and symbol is not None else None
+            if check is not None:
+                found.append((_after(function, position, len(function.body)), check))
+    for obligation in obligations.found:
+        if obligation.function == function.name:
+            last = max((defined.get(s, -1) for s in obligation.condition.free_symbols), default=-1)
+            place = _after(function, last, obligation.position)
+            found.append((place, _check(obligation, function)))
+    return _by_position(found)
+
+
+def _after(function: Function, position: int, limit: int) -> int:
+    """Behind an op and the checks that stand right behind it, which say in the author's words what is wrong."""
+    position += 1
+    while position < limit and isinstance(function.body[position], _SILENT):
+        position += 1
+    return position
+
+
+def _check(obligation: Obligation, function: Function) -> AssertExpr:
+    prov = function.body[obligation.position].prov
+    message = f"{obligation.message} ({obligation.code})"
+    return AssertExpr(condition=obligation.condition, message=message, prov=prov)
+
+
+def _range_check(op: Define, symbol: SymbolDef, sides: Iterable[Side]) -> AssertExpr | None:
+    """A check of the ends of a declared range that do not follow from the definition."""
+    own, known = Sym(symbol.name), bounds(op.expr, {})
+    left: list[Expr] = []
+    if Side.LOWER in sides and symbol.lower is not None and (known.lo is None or known.lo < symbol.lower):
+        left.append(ge(own, symbol.lower))
+    if Side.UPPER in sides and symbol.upper is not None and (known.hi is None or known.hi > symbol.upper):
+        left.append(le(own, symbol.upper))
+    if not left:
+        return None
+    ends = ", ".join("" if end is None else str(end) for end in (symbol.lower, symbol.upper))
+    message = f"{symbol.name}, {print_expr(op.expr)}, is outside of its declared range [{ends}]"
+    return AssertExpr(condition=and_(*left), message=message, prov=op.prov)
+
+
+def _inserted(function: Function, checks: _Checks) -> Function:
+    if not checks:
+        return function
+    return dataclasses.replace(function, body=tuple(_merged(function.body, checks)))
+
+
+def _merged(body: tuple[Op, ...], checks: _Checks) -> Iterator[Op]:
+    for position, op in enumerate(body):
+        yield from checks.get(position, ())
+        yield op

@@ -1,0 +1,183 @@
+"""Checks of tensors whose types nothing else holds them to: outputs that a library may resize, parameters and results of
+the program's own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wrapper_ir.expr import Expr, Int, SizeOf, StrideOf, Sym
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import (
+    Arg,
+    AssertLayout,
+    CallExtern,
+    CallSubgraph,
+    Define,
+    Op,
+    Switch,
+    WhileLoop,
+)
+from wrapper_ir.program import Function
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.verifier.checks.shapes import CHECKED_OUTPUTS
+
+__all__ = ["layout_checks", "output_checks"]
+
+_LOOK_AHEAD = 16
+"""Ops behind a place among which an assertion of an earlier run stands."""
+
+
+def layout_checks(function: Function, index: ProgramIndex) -> Iterator[tuple[int, AssertLayout]]:
+    """Assertions, each with the position of the op that it is put before. Those that stand there already are left out."""
+    known = {*function.captures, *(op.symbol for op in function.body if isinstance(op, Define))}
+    for position, check in _all(function, index):
+        symbols = frozenset[str]().union(*(e.free_symbols for e in (*check.sizes, *check.strides)))
+        # a size under a symbol that has no value in this function says nothing here
+        if symbols <= known and check not in function.body[position : position + _LOOK_AHEAD]:
+            yield position, check
+
+
+def output_checks(function: Function, index: ProgramIndex) -> Iterator[tuple[int, AssertLayout]]:
+    """As `layout_checks`, of outputs and of stacked trips alone: all that a program without symbols needs."""
+    for position, op in enumerate(function.body):
+        checks: Iterator[AssertLayout] = iter(())
+        if isinstance(op, CallExtern):
+            checks = _outputs(op, index)
+        elif isinstance(op, WhileLoop) and op.stacked:
+            checks = (_check(value, "a result", op) for value in _unlike(op, index))
+        for check in checks:
+            if check not in function.body[position + 1 : position + 1 + _LOOK_AHEAD]:
+                yield position + 1, check
+
+
+def _all(function: Function, index: ProgramIndex) -> Iterator[tuple[int, AssertLayout]]:
+    defined = {op.symbol: position for position, op in enumerate(function.body) if isinstance(op, Define)}
+    if function is not index.program.main:
+        yield from _parameters(function, defined)
+    for position, op in enumerate(function.body):
+        if isinstance(op, CallExtern):
+            yield from ((position + 1, check) for check in _outputs(op, index))
+        elif isinstance(op, CallSubgraph | Switch | WhileLoop):
+            for value in _unlike(op, index):
+                yield _after(value, defined, position), _check(value, "a result", op)
+    bodies = {op.body_fn for f in index.program.functions for op in f.body if isinstance(op, WhileLoop)}
+    if function.name in bodies:
+        yield from _carried(function)
+
+
+def _check(value: Value[TensorType], what: str, op: Op) -> AssertLayout:
+    return AssertLayout(
+        tensor=value, sizes=value.type.sizes, strides=value.type.strides, message=what, prov=op.prov
+    )
+
+
+def _after(value: Value[TensorType], defined: dict[str, int], position: int) -> int:
+    """Behind the op and the definitions of the symbols in the value's type."""
+    names = frozenset[str]().union(*(e.free_symbols for e in (*value.type.sizes, *value.type.strides)))
+    return 1 + max(position, *(defined.get(name, -1) for name in names), -1)
+
+
+def _outputs(op: CallExtern, index: ProgramIndex) -> Iterator[AssertLayout]:
+    """A library resizes an output of another shape than its result, unless the verifier knows the shape."""
+    info = index.extern_info.get(op.target)
+    if info is None or not info.outs or op.target in CHECKED_OUTPUTS:
+        return
+    for name, arg in op.kwargs:
+        for value in _tensors(arg) if name in info.outs else ():
+            yield _check(value, f"out argument of {op.target}", op)
+
+
+def _tensors(arg: Arg) -> Iterator[Value[TensorType]]:
+    if is_tensor(arg):
+        yield arg
+    elif isinstance(arg, tuple):
+        for item in arg:
+            yield from _tensors(item)
+
+
+def _parameters(function: Function, defined: dict[str, int]) -> Iterator[tuple[int, AssertLayout]]:
+    """A caller's arguments are equal to what a parameter says in numbers and captured symbols, and in symbols that the
+    function reads off parameters; other sizes say something of their own."""
+    read = set(function.captures)
+    for op in function.body:
+        if isinstance(op, Define) and _is_read(op):
+            read.add(op.symbol)
+    for param in function.params:
+        value = param.value
+        if not is_tensor(value):
+            continue
+        dims = (*value.type.sizes, *value.type.strides)
+        if all(
+            e.free_symbols <= set(function.captures) or (isinstance(e, Sym) and e.name in read) for e in dims
+        ):
+            continue
+        position = _after(value, defined, -1)
+        yield position, _check(value, "a parameter", function.body[max(position - 1, 0)])
+
+
+def _carried(body: Function) -> Iterator[tuple[int, AssertLayout]]:
+    """The next trip of a loop gets what this one returns: it has the layout of the parameter where that says one."""
+    for param, value in zip(body.params, body.returns.values, strict=False):
+        type = param.value.type
+        if not isinstance(type, TensorType) or not is_tensor(value):
+            continue
+        if _fixed(type, body) and not _same(type, value, body):
+            check = AssertLayout(
+                tensor=value,
+                sizes=type.sizes,
+                strides=type.strides,
+                message="carried",
+                prov=body.returns.prov,
+            )
+            yield len(body.body) - 1, check
+
+
+def _fixed(type: TensorType, body: Function) -> bool:
+    """Whether a parameter's type says more than that there are sizes."""
+    return any(e.free_symbols & set(body.captures) for e in (*type.sizes, *type.strides))
+
+
+def _is_read(op: Define) -> bool:
+    """Whether a symbol is a size of a tensor whose type has that symbol there."""
+    if not isinstance(op.expr, SizeOf | StrideOf) or not isinstance(op.expr.value.type, TensorType):
+        return False
+    type = op.expr.value.type
+    dims = type.sizes if isinstance(op.expr, SizeOf) else type.strides
+    return dims[op.expr.dim] == Sym(op.symbol)
+
+
+def _unlike(op: CallSubgraph | Switch | WhileLoop, index: ProgramIndex) -> Iterator[Value[TensorType]]:
+    """Results whose types are other expressions than those of what a function returns. How many trips a loop makes, and so
+    how long its stacked results are, is known only after it."""
+    if isinstance(op, WhileLoop) and op.stacked:
+        yield from filter(is_tensor, op.results)
+        return
+    match op:
+        case CallSubgraph():
+            names: tuple[str, ...] = (op.function,)
+        case Switch():
+            names = op.branches
+        case WhileLoop():
+            names = (op.body_fn,)
+    functions = [index.functions[name] for name in names]
+    for number, result in enumerate(op.results):
+        if not is_tensor(result):
+            continue
+        same = all(_same(result.type, f.returns.values[number], f) for f in functions)
+        if isinstance(op, WhileLoop):  # without a trip, a result is what was carried in
+            carried = op.carried[number]
+            same = same and isinstance(carried, Value) and carried.type == result.type
+        if not same:
+            yield result
+
+
+def _same(type: TensorType, returned: Arg, function: Function) -> bool:
+    if not is_tensor(returned):
+        return False
+    pairs = [*zip(type.sizes, returned.type.sizes), *zip(type.strides, returned.type.strides)]
+    return all(_same_number(a, b, function) for a, b in pairs)
+
+
+def _same_number(a: Expr, b: Expr, function: Function) -> bool:
+    return a == b and (isinstance(a, Int) or a.free_symbols <= set(function.captures))

@@ -1,0 +1,127 @@
+"""Inputs against their descriptions: the check that explains, and the quick one in front of it for torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.inputs import Input, NumberInput, TensorFacts, TensorInput
+from wrapper_ir.protocols import CallerTensors
+from wrapper_ir.runtime.caller import TorchCaller
+
+__all__ = ["InputGuard", "check_inputs", "expect_tensors"]
+
+# Any in this file: arguments of every kind, and the module torch
+_INT64 = 1 << 63
+_MAX_RELEARNED = 16
+
+
+def check_inputs(caller: CallerTensors[Any], expected: Sequence[Input], given: Sequence[Any]) -> None:
+    """Holds arguments against their descriptions. Raises ExecutionError WIR926 for another class, dtype or device, and
+    WIR921 for another layout."""
+    for want, got in zip(expected, given, strict=True):
+        if isinstance(want, NumberInput):
+            _check_number(want, got)
+        elif not caller.is_tensor(got):
+            _fail(want.name, f"a tensor {want.text}", type(got).__name__)
+        else:
+            _check_tensor(want, caller.facts(got))
+
+
+def expect_tensors(caller: CallerTensors[Any], leaves: Sequence[tuple[str, Any]]) -> None:
+    """Raises ExecutionError WIR926 for the first leaf that is not a tensor."""
+    for name, leaf in leaves:
+        if not caller.is_tensor(leaf):
+            _fail(name, "a tensor", type(leaf).__name__)
+
+
+def _check_number(want: NumberInput, got: object) -> None:
+    found = type(got).__qualname__ if type(got).__module__ == "builtins" else _full_name(type(got))
+    if found != want.kind:
+        article = "an" if want.kind == "int" else "a"
+        _fail(want.name, f"{article} {want.kind}", found, f"pass {want.kind}(...) of it")
+    if isinstance(got, int) and not -_INT64 <= got < _INT64:
+        _fail(want.name, "an int of 64 bits", str(got) if abs(got) < 1 << 256 else "a larger one")
+
+
+def _full_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _check_tensor(want: TensorInput, got: TensorFacts) -> None:
+    expected = f"{want.text} on {want.device}"
+    if got.special:
+        _fail(want.name, expected, f"{got.special} {_tensor_text(got)}".rstrip(), got.hint)
+    if got.dtype != want.dtype or not _is_on(got.device, want.device):
+        _fail(want.name, expected, _tensor_text(got))
+    if not _has_layout(want, got):
+        _fail(want.name, expected, _tensor_text(got), code="WIR921")
+
+
+def _is_on(device: str, want: str) -> bool:
+    """Whether a device is the wanted one; one without an index stands for all of its type."""
+    return device == want or (":" not in want and device.partition(":")[0] == want)
+
+
+def _has_layout(want: TensorInput, got: TensorFacts) -> bool:
+    if len(got.sizes) != len(want.sizes):
+        return False
+    if any(w is not None and w != n for w, n in zip(want.sizes, got.sizes)):
+        return False
+    if 0 in got.sizes:
+        return True
+    return all(n == 1 or w is None or w == s for n, w, s in zip(got.sizes, want.fixed_strides, got.strides))
+
+
+def _tensor_text(facts: TensorFacts) -> str:
+    """The type as programs write it, with the device."""
+    dense, running = [], 1
+    for size in reversed(facts.sizes):
+        dense.append(running)
+        running *= max(size, 1)
+    sizes = ", ".join(map(str, facts.sizes))
+    is_plain = not facts.strides or facts.strides == tuple(reversed(dense))
+    strides = "" if is_plain else f"{{{', '.join(map(str, facts.strides))}}}"
+    return f"{facts.dtype}[{sizes}]{strides} on {facts.device}"
+
+
+def _fail(name: str, expected: str, found: str, hint: str = "", code: str = "WIR926") -> NoReturn:
+    raise ExecutionError(code, f"argument {name}: expected {expected}, got {found}", hint=hint)
+
+
+class InputGuard:
+    """The inputs of a program that runs on torch. `match(*tensors)` is one call of torch's own compiled check, which looks at
+    class, dtype, device, kind of tensor, sizes and strides; what it does not pass, `check(*arguments)` looks at.
+
+    Torch's check compares classes, dispatch keys and `requires_grad` exactly, where more than one is right: it is made of
+    tensors that `check` has accepted. It knows their kinds and holds none of them.
+    """
+
+    def __init__(self, torch: Any, *inputs: Input) -> None:
+        self._caller = TorchCaller(torch)
+        self._torch = torch
+        self._inputs = inputs
+        self._tensors = [(n, i) for n, i in enumerate(inputs) if isinstance(i, TensorInput)]
+        self._learned = 0
+        self.match: Callable[..., bool] = _nothing_is_known
+
+    def check(self, *given: Any) -> None:
+        """Raises what `check_inputs` raises; what it accepts, `match` will pass."""
+        check_inputs(self._caller, self._inputs, given)
+        if self._learned == _MAX_RELEARNED:
+            return
+        self._learned += 1
+        tensors = [given[n] for n, _ in self._tensors]
+        plain = (self._torch.Tensor, self._torch.nn.Parameter)
+        if tensors and all(type(t) in plain for t in tensors):  # classes that live as long as torch
+            guards: Any = self._torch._C._dynamo.guards.TensorGuards
+            self.match = guards(
+                *tensors,
+                dynamic_dims_sizes=[list(i.sizes) for _, i in self._tensors],
+                dynamic_dims_strides=[list(i.fixed_strides) for _, i in self._tensors],
+            ).check
+
+
+def _nothing_is_known(*tensors: Any) -> bool:
+    return not tensors

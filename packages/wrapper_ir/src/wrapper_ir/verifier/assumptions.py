@@ -1,0 +1,130 @@
+"""What a function has checked by some op: ranges of symbols, facts about several, and conditions as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wrapper_ir.expr import Expr, Int, Interval, Operator, Sym, SymKind, add, expand, sub
+from wrapper_ir.expr.operators import AND, COMPARISONS, EQ, GE, GT, LE, LT, NE, OR
+from wrapper_ir.verifier.inequalities import meet
+
+__all__ = ["Assumptions"]
+
+_MAX_FACTS = 24
+_ANY = Interval()
+
+
+class Assumptions:
+    """Grows as a function is walked. `ranges` hold what is known of single symbols."""
+
+    def __init__(self, ranges: dict[str, Interval]) -> None:
+        self.ranges = ranges
+        self._facts: dict[str, list[Expr]] = {}
+        """Int expressions that are not negative, by each of their symbols."""
+        self._choices: dict[str, list[Expr]] = {}
+        self._conditions: set[Expr] = set()
+
+    def has(self, condition: Expr) -> bool:
+        """Whether this very condition was checked."""
+        return condition in self._conditions
+
+    def within(self, name: str, range_: Interval) -> None:
+        """A symbol is in a range."""
+        self.ranges[name] = meet(self.ranges.get(name, _ANY), range_)
+
+    def nonneg(self, e: Expr) -> None:
+        """An int expression is not negative."""
+        if isinstance(e, Int) or e.free_values:
+            return
+        if len(e.free_symbols) == 1 and self._tighten(e):
+            return
+        for name in e.free_symbols:
+            known = self._facts.setdefault(name, [])
+            if e not in known[-_MAX_FACTS:]:
+                known.append(e)
+
+    def _tighten(self, e: Expr) -> bool:
+        """Takes over `scale*symbol + rest >= 0` as a range."""
+        poly = expand(e)
+        factors = [monomial for monomial in poly.terms if monomial]
+        if len(factors) != 1 or len(factors[0]) != 1 or not isinstance(symbol := factors[0][0], Sym):
+            return False
+        scale, rest = poly.terms[factors[0]], poly.constant
+        limit = -(rest // scale) if scale > 0 else rest // -scale
+        self.within(symbol.name, Interval(limit, None) if scale > 0 else Interval(None, limit))
+        return True
+
+    def holds(self, condition: Expr) -> None:
+        """A condition holds."""
+        self._conditions.add(condition)
+        if condition.op is AND:
+            for arg in condition.args:
+                self.holds(arg)
+        elif condition.op is OR:
+            for name in condition.free_symbols:
+                self._choices.setdefault(name, []).append(condition)
+        elif _compares_ints(condition):
+            if condition.op is NE:
+                self._differ(*condition.args)
+            for fact in _facts_of(condition):
+                self.nonneg(fact)
+
+    def _differ(self, lhs: Expr, rhs: Expr) -> None:
+        """`symbol != end of its range` moves the end."""
+        for side, other in ((lhs, rhs), (rhs, lhs)):
+            if isinstance(side, Sym) and isinstance(other, Int):
+                known = self.ranges.get(side.name, _ANY)
+                if known.lo == other.value:
+                    self.within(side.name, Interval(other.value + 1, None))
+                if known.hi == other.value:
+                    self.within(side.name, Interval(None, other.value - 1))
+
+    def about(self, names: frozenset[str], positive: Sequence[Expr]) -> tuple[list[Expr], frozenset[str]]:
+        """Expressions that are not negative where `positive` ones are at least 1, over these symbols and those that
+        are found beside them, and all these symbols."""
+        found: dict[Expr, None] = {add(size, -1): None for size in positive if not isinstance(size, Int)}
+        seen: set[str] = set()
+        pending = sorted(names.union(*(e.free_symbols for e in found)))
+        while pending and len(found) < _MAX_FACTS:
+            name = pending.pop(0)
+            seen.add(name)
+            facts = self._facts.get(name, [])[-_MAX_FACTS:]
+            chosen = [
+                f for choice in self._choices.get(name, [])[-_MAX_FACTS:] for f in _left(choice, positive)
+            ]
+            for fact in (*facts, *chosen):
+                if len(found) < _MAX_FACTS and fact not in found:
+                    found[fact] = None
+                    pending += sorted(fact.free_symbols - seen - set(pending))
+        return list(found), names.union(*(e.free_symbols for e in found))
+
+
+def _compares_ints(condition: Expr) -> bool:
+    return condition.op in COMPARISONS and all(side.kind is SymKind.INT for side in condition.args)
+
+
+def _facts_of(condition: Expr) -> list[Expr]:
+    """What is not negative where a comparison of ints holds."""
+    lhs, rhs = condition.args
+    if condition.op is EQ:
+        return [sub(lhs, rhs), sub(rhs, lhs)]
+    facts: dict[Operator | None, Expr] = {
+        LE: sub(rhs, lhs),
+        LT: sub(sub(rhs, lhs), 1),
+        GE: sub(lhs, rhs),
+        GT: sub(sub(lhs, rhs), 1),
+    }
+    return [facts[condition.op]] if condition.op in facts else []
+
+
+def _left(choice: Expr, positive: Sequence[Expr]) -> list[Expr]:
+    """Facts from a choice of which all but one are that a positive size is 0."""
+    left = [arg for arg in choice.args if not _is_zero_of(arg, positive)]
+    if len(left) != 1:
+        return []
+    parts = left[0].args if left[0].op is AND else (left[0],)
+    return [fact for part in parts if _compares_ints(part) for fact in _facts_of(part)]
+
+
+def _is_zero_of(arg: Expr, positive: Sequence[Expr]) -> bool:
+    return arg.op is EQ and arg.args[1] == Int(0) and arg.args[0] in positive

@@ -1,0 +1,63 @@
+"""Whether a signature holds what its classes say: the annotations are only a promise, and `True` is an index to Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator, Mapping
+from functools import cache
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from wrapper_ir.signature import Signature
+
+__all__ = ["misfits"]
+
+# Any in this file: annotations, and what a field may hold
+_ANY = object
+"""Stands for `Arg`: arguments have a check of their own (WIR116)."""
+
+
+def misfits(signature: Signature) -> Iterator[str]:
+    """What has another type than its field: `signature.params[1] is True, not an int`."""
+    yield from _record(signature, "signature", Signature)
+
+
+@cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    return get_type_hints(kind, localns={"Arg": _ANY})
+
+
+def _record(value: Any, place: str, kind: type) -> Iterator[str]:
+    if type(value) is not kind:
+        yield f"{place} is {value!r}, not a {kind.__name__}"
+        return
+    for name, hint in _hints(kind).items():  # type: ignore[arg-type]  # classes are hashable
+        yield from _fits(getattr(value, name), f"{place}.{name}", hint)  # by the names of its fields
+
+
+def _fits(value: Any, place: str, hint: Any) -> Iterator[str]:
+    if hint is _ANY:
+        return
+    if get_origin(hint) is tuple:
+        yield from _items(value, place, get_args(hint)[0])
+    elif get_origin(hint) in (Union, UnionType):
+        yield from _any_of(value, place, get_args(hint))
+    elif dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        yield from _record(value, place, hint)
+    elif type(value) is not hint and not (issubclass(hint, enum.Enum) and isinstance(value, hint)):
+        yield f"{place} is {value!r}, not {'an' if hint is int else 'a'} {hint.__name__}"
+
+
+def _items(value: Any, place: str, hint: Any) -> Iterator[str]:
+    if type(value) is not tuple:
+        yield f"{place} is {value!r}, not a tuple"
+        return
+    for number, item in enumerate(value):
+        yield from _fits(item, f"{place}[{number}]", hint)
+
+
+def _any_of(value: Any, place: str, hints: tuple[Any, ...]) -> Iterator[str]:
+    """Records are told apart by their class; what is left is reported against the first."""
+    chosen = next((hint for hint in hints if type(value) is hint), hints[0])
+    yield from _fits(value, place, chosen)

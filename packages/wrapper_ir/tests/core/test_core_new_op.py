@@ -1,0 +1,127 @@
+"""An op that only this file knows goes everywhere with nothing but its class and one handler."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+from packages.wrapper_ir.tests.interp.list_machine import ListMachine, tensor
+
+from wrapper_ir import check, parse_program, print_program
+from wrapper_ir.errors import ParseError
+from wrapper_ir.expr import Expr, Sym
+from wrapper_ir.interp import InterpOptions, run
+from wrapper_ir.json_form import from_json, to_json
+from wrapper_ir.json_form.program import program_schema
+from wrapper_ir.ops import OPS, Def, EffectSpec, OpBase, Use, fresh, op_spec, reads
+from wrapper_ir.structure import exprs, map_values, operands, results
+from wrapper_ir.testing import RandomOptions, random_program
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledSum(OpBase):
+    """`result` is `left + factor * right`, or `left` minus that where `negated`.
+
+    Text: `%y = scaled_sum %x, %x by s0 negated`.
+    """
+
+    syntax: ClassVar[str] = "{result} = scaled_sum {left}, {right} by {factor}< {negated}> : {result:type}"
+    effect_spec: ClassVar[EffectSpec] = reads("left", "right") | fresh("result")
+
+    left: Use[TensorType]
+    right: Use[TensorType]
+    factor: Expr
+    result: Def[TensorType]
+    negated: bool = False
+
+
+NEW_OPS = OPS.extended(ScaledSum)
+TEXT = """wir 0.2
+target cpu
+
+symbol s0 : int backed [1, 8]
+
+func @main(%x: f32[s0], %y: f32[s0]) {
+  define s0 = size(%x, 0)
+  %r = scaled_sum %x, %y by 2*s0 negated : f32[s0]
+  drop %x
+  drop %y
+  return %r
+}
+"""
+
+
+def scaled_sum(op: ScaledSum, frame: Any) -> None:  # Any: of whatever machine
+    factor = frame.number(op.factor) * (-1 if op.negated else 1)
+    left, right = frame.value(op.left), frame.value(op.right)
+    frame.bind_checked(op.result, tensor([left[i] + factor * right[i] for i in left.indices()]))
+
+
+OPTIONS = InterpOptions(handlers={ScaledSum: scaled_sum})
+
+
+def _op() -> ScaledSum:
+    op: OpBase = parse_program(TEXT, NEW_OPS).main.body[1]
+    assert isinstance(op, ScaledSum)
+    return op
+
+
+def test_text() -> None:
+    assert print_program(parse_program(TEXT, NEW_OPS)) == TEXT
+    with pytest.raises(ParseError, match=r"WIR503.*scaled_sum"):
+        parse_program(TEXT)
+
+
+def test_verifier() -> None:
+    program = parse_program(TEXT, NEW_OPS)
+    assert check(program, NEW_OPS) == ()
+    assert [d.code for d in check(program)] == ["WIR001"]
+    unread = parse_program(TEXT.replace("  drop %y\n", ""), NEW_OPS)
+    assert check(unread, NEW_OPS) == ()  # a borrowed parameter need not be dropped
+    freed = parse_program(TEXT.replace("return %r", "free %r\n  return"), NEW_OPS)
+    assert check(freed, NEW_OPS) == ()  # the result is the function's own
+    with pytest.raises(ParseError, match="WIR013"):
+        parse_program(TEXT.replace("%y: f32[s0]", "%y: int"), NEW_OPS)
+
+
+def test_traversal_and_renaming() -> None:
+    op = _op()
+    x, y = op.left, op.right
+    assert (operands(op), results(op), exprs(op)) == ((x, y), (op.result,), (2 * Sym("s0"),))
+    swap: dict[Value, Value] = {x: y, y: x}
+    swapped = map_values(op, swap.__getitem__)
+    assert (swapped.left, swapped.right) == (y, x)
+    assert op_spec(ScaledSum).tag == "scaled_sum"
+
+
+def test_json_and_schema() -> None:
+    program = parse_program(TEXT, NEW_OPS)
+    document = to_json(program, NEW_OPS)
+    assert from_json(document, NEW_OPS) == program
+    validator = Draft202012Validator(program_schema(NEW_OPS))
+    validator.validate(json.loads(document))
+    with pytest.raises(ValidationError):
+        validator.validate(json.loads(document.replace('"negated":true', '"negated":1')))
+    with pytest.raises(ParseError, match="scaled_sum"):
+        from_json(document)
+
+
+def test_random_programs() -> None:
+    options = RandomOptions(executable=True, ops=NEW_OPS)
+    programs = [random_program(random.Random(seed), 20, options) for seed in range(20)]
+    for program in programs:
+        assert check(program, NEW_OPS) == ()
+        assert parse_program(print_program(program), NEW_OPS) == program
+    assert any(isinstance(op, ScaledSum) for p in programs for op in p.main.body)
+
+
+def test_interpreter() -> None:
+    x, y = tensor([1.0, 2.0]), tensor([3.0, 4.0])
+    (result,) = run(parse_program(TEXT, NEW_OPS), [x, y], ListMachine(), OPTIONS)
+    assert result.tolist() == [-11.0, -14.0]
