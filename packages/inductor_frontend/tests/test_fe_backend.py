@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from inductor_frontend.backend import calling, wrapper_ir_backend
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.finish import finish
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.ops import Free, View, ViewMode
 from wrapper_ir.program import Ownership, Program
 from wrapper_ir.protocols import CompiledProgram
@@ -52,9 +54,9 @@ def test_emitters_make_real_tensors() -> None:
     python = emitter("python")
     made: list[torch.Tensor] = []
 
-    def compile(artifact: Artifact) -> CompiledProgram:
+    def compile(artifact: Artifact, guarded: Guarded) -> CompiledProgram:
         made.append(torch.ones(3))
-        return python.compile(artifact)
+        return python.compile(artifact, guarded)
 
     stand_in = SimpleNamespace(name="python", compile=compile)
     graph = CompiledGraph(
@@ -160,3 +162,27 @@ def test_backends_in_one_process() -> None:
         torch._dynamo.reset()
         stock = torch.compile(model, backend="eager")(x)
     torch.testing.assert_close(ours, stock, rtol=1e-4, atol=1e-5)
+
+
+def test_inputs_of_forward_are_guarded_and_those_of_backward_are_not(tmp_path: Path) -> None:
+    """Dynamo checks what a compiled function is called with; tangents come from whoever calls `backward`."""
+    seen: list[tuple[str, Guarded]] = []
+    python = emitter("python")
+
+    def compile(artifact: Artifact, guarded: Guarded) -> CompiledProgram:
+        seen.append((artifact.program.main.params[-1].value.name, guarded))
+        assert guarded in (NOT_GUARDED, Guarded.all_inputs(artifact.program))
+        return python.compile(artifact, guarded)
+
+    emitting: Any = SimpleNamespace(
+        name="python", compile=compile
+    )  # Any: torch types options as plain values
+    options: dict[str, Any] = {"emitter": emitting, "cache": str(tmp_path)}
+    x = torch.ones(4, 3, requires_grad=True)
+    for _ in range(2):  # compiled, and out of the cache
+        torch._dynamo.reset()
+        function = torch.compile(lambda x: x.sin().exp().sum(1), backend="wrapper_ir", options=options)
+        function(x).sum().backward()
+        assert [guarded != NOT_GUARDED for _, guarded in seen] == [True, False], seen
+        assert seen[1][0].startswith("tangents")
+        seen.clear()

@@ -23,6 +23,7 @@ from inductor_frontend.backend import BackendOptions, wrapper_ir_backend
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.cache import stats
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.registry import emitter
 
@@ -119,9 +120,9 @@ class TestChoices:
             name: str = "recording"
             artifacts: int = 0
 
-            def compile(self, artifact: Artifact) -> CompiledProgram:
+            def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
                 self.artifacts += 1
-                return emitter("python").compile(artifact)
+                return emitter("python").compile(artifact, guarded)
 
         mine, x = Recording(), torch.randn(3)
         options: dict[str, Any] = {"emitter": mine}

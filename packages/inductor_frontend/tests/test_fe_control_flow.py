@@ -21,7 +21,7 @@ from tests.control_cases import CASES
 from tests.control_ops import upstream
 from wrapper_ir import print_program
 from wrapper_ir.errors import WirError
-from wrapper_ir.ops import CallExtern, CallSubgraph, Conditional, Copy, Free, Launch, WhileLoop
+from wrapper_ir.ops import CallExtern, CallSubgraph, Copy, Free, Launch, Switch, WhileLoop
 from wrapper_ir.program import Ownership, Program
 from wrapper_ir.values import Value
 
@@ -139,8 +139,8 @@ class TestOwnership:
 
     def test_branches_own_what_ends_with_the_call(self) -> None:
         program = captured("strides")
-        op = op_of(program, Conditional)
-        for name in (op.true_fn, op.false_fn):
+        op = op_of(program, Switch)
+        for name in op.branches:
             function = program.function(name)
             (param,) = function.params
             assert param.ownership is Ownership.OWNED
@@ -181,7 +181,7 @@ class TestOwnership:
 def test_constants_are_no_arguments() -> None:
     """Weights are seen by the functions themselves."""
     program = captured("layers")
-    op = op_of(program, Conditional)
+    op = op_of(program, Switch)
     assert len(op.args) == 1
     used = [print_program(program).count(f"%{c.value.name}") for c in program.constants]
     assert len(used) == 4
@@ -200,8 +200,8 @@ def test_ops_come_from_their_own_branch() -> None:
     """Upstream counts the conditional itself, and what it is given, among the origins of all that is in it."""
     case = CASES["predicate"]
     (program,) = compiled(case.make(upstream), *case.args[0])
-    op = op_of(program, Conditional)
-    (call,) = [o for o in program.function(op.false_fn).body if isinstance(o, CallExtern)]
+    op = op_of(program, Switch)
+    (call,) = [o for o in program.function(op.branches[1]).body if isinstance(o, CallExtern)]
     assert call.prov.ops == ("flow.times.default",)
     (place,) = call.prov.locations
     assert place.startswith("tests/control_cases.py:")
@@ -237,7 +237,7 @@ def test_operands_in_another_layout_are_copied(equals_eager: Check) -> None:
 
     x = torch.rand(2, 3, 6, 6)
     artifact = inductor_frontend.capture(make(torch.cond), (torch.tensor(True), x))
-    op = op_of(artifact.program, Conditional)
+    op = op_of(artifact.program, Switch)
     (copied,) = [c for c in artifact.program.main.body if isinstance(c, Copy)]
     assert copied.dst == op.args[0]
     assert copied.src.type != copied.dst.type

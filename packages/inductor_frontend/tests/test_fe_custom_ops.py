@@ -323,7 +323,7 @@ def test_effects_without_results_are_all_there_is() -> None:
     artifact = capture(function, (_x(),))
     assert main_text(artifact.program) == EFFECTS
     externs = [e for e in artifact.program.externs if e.name == "fe_ops::record"]
-    assert [e.tags for e in externs] == [(ExternTag.EFFECTFUL,)]
+    assert [e.tags for e in externs] == [(ExternTag.EFFECTFUL, ExternTag.PYTHON_ONLY)]
 
 
 def test_effects_in_training_happen_in_order() -> None:

@@ -238,7 +238,7 @@ STAGES = [
     "inductor_frontend.hooks.RecordingWrapper.generate_kernel_call",
     "inductor_frontend.hooks.RecordingWrapper.generate",
     "inductor_frontend.build.kernels.Kernels.call",
-    "inductor_frontend.finish.check",
+    "inductor_frontend.finish.verify",
 ]
 """Functions that a capture goes through, in order: from export to the end."""
 

@@ -9,6 +9,7 @@
 | FE105 | the model changes the storage of a tensor in a way that a signature cannot say |
 | FE106 | inputs share memory that the model writes, and cannot be taken as one |
 | FE107 | the model changes Python objects while it runs, which a program cannot |
+| FE108 | programs for several instruction sets differ in more than the sources of their kernels |
 | FE201 | upstream wrote a wrapper line that has no typed form here |
 | FE202 | upstream called a wrapper hook that capture does not support |
 | FE203 | an upstream node class is not known to capture |

@@ -24,6 +24,7 @@ from inductor_frontend.export_path import export_model
 from inductor_frontend.exporting import any_size
 from inductor_frontend.finish import finish
 from inductor_frontend.guard_code import symbol_places, text_guards
+from inductor_frontend.isa_sources import capture_for_each
 from inductor_frontend.isolation import capture_session
 from inductor_frontend.lowering import LoweringRequest, lower
 from inductor_frontend.options import CaptureOptions
@@ -31,7 +32,6 @@ from inductor_frontend.packing import pack_weights
 from inductor_frontend.preparation import PreparedGraph, prepare
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.effects import summary_of
 from wrapper_ir.errors import VerificationError
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.program import Target
@@ -48,18 +48,35 @@ def capture(
     dynamic_shapes: Any = None,  # Any: the nested form that torch.export takes
     target: Target | str | None = None,
     options: CaptureOptions | None = None,
+    cpu_isas: Sequence[str] = (),
 ) -> Artifact:
     """Captures an inference program from a module, a function or an exported program.
 
     `args` and `kwargs` are example arguments, `dynamic_shapes` as in `torch.export.export` (both are ignored for an
     exported program, which has its own). Weights become constants of the program, without a copy: they keep
     sharing memory with the model until the artifact is saved. Buffers that the model writes become mutable
-    constants. Raises CaptureError (FE1nn), HookError (FE2nn), ConversionError (FE3nn).
+    constants. `cpu_isas`: the instruction sets (`avx512`, `avx2`, `generic`) that C++ kernels get a source for each; this
+    machine need not have them. It takes a capture for each; empty: this machine's own. Raises CaptureError (FE1nn), HookError (FE2nn), ConversionError (FE3nn).
     """
     options = options or CaptureOptions()
+
+    def once() -> Artifact:
+        return _capture(model, args, kwargs or {}, dynamic_shapes, target, options)
+
+    return capture_for_each(cpu_isas, once) if cpu_isas else once()
+
+
+def _capture(
+    model: torch.nn.Module | Callable[..., Any] | ExportedProgram,  # Any: as in `capture`
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+    target: Target | str | None,
+    options: CaptureOptions,
+) -> Artifact:
     place = place_of(target, options.gpu)
     with capture_session(options), recorded_checks() as checks, place.here():
-        exported = export_model(model, args, kwargs or {}, dynamic_shapes, place.device)
+        exported = export_model(model, args, kwargs, dynamic_shapes, place.device)
         with any_size():
             graph = prepare(exported)
             checks += graph_checks(exported.program.graph_module)
@@ -68,7 +85,7 @@ def capture(
     inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     names = tuple(inputs[p] for p in built.positions)
     program = finish(built.program, options)
-    summary = summary_of(program.main.name, ProgramIndex(program))
+    summary = ProgramIndex(program).summary(program.main.name)
     artifact = Artifact(
         program=program,
         signature=graph.signature(names, summary, random_devices(program)),

@@ -13,7 +13,7 @@ from torch._ops import OpOverload
 
 from inductor_frontend.convert import literal
 from inductor_frontend.subclasses import output_spec
-from wrapper_ir.index import FunctionSummary, ResultOrigin
+from wrapper_ir.ops import FunctionSummary, ResultOrigin
 from wrapper_ir.signature import (
     ConstantOutput,
     InputView,

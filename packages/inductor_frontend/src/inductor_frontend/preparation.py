@@ -31,9 +31,11 @@ from inductor_frontend.objects import Objects
 from inductor_frontend.outputs import Outputs, as_views, root_of
 from inductor_frontend.overlaps import FlatInput, Merged, merge
 from inductor_frontend.subclasses import is_wrapper
+from inductor_frontend.tensor_names import KINDS, identity, memory, names_by_tensor
 from inductor_frontend.training_graph import TrainingGraph, training_graph
 from inductor_frontend.trees import check_classes, to_tree
-from wrapper_ir.index import FunctionSummary
+from wrapper_ir.ops import FunctionSummary
+from wrapper_ir.program import ConstantKind
 from wrapper_ir.signature import (
     ConstantOutput,
     InputOutput,
@@ -139,6 +141,7 @@ class _Preparation:
         self.parameters = exported.parameters
         self.repeated = exported.repeated
         self.real = exported.real
+        self.names_of = names_by_tensor(exported)
         self.graph = graph
         self.gm = graph.gm
         self.statics: list[StaticInput] = []
@@ -265,14 +268,21 @@ class _Preparation:
         value = self.graph.placeholders[name].meta["val"]
         tensor = self.real.get(spec.target, tensor)
         data = tensor if is_wrapper(tensor) else tensor.detach()
-        role = ConstantRole(spec.target, data, mutable=False, device=value.device)
+        role = ConstantRole(
+            spec.target,
+            data,
+            mutable=False,
+            device=value.device,
+            kind=KINDS.get(spec.kind, ConstantKind.OTHER),
+            names=self.names_of.get(identity(tensor), (spec.target,)),
+        )
         self.inputs.append(FlatInput(name=name, value=value, role=role))
 
     def _roles(self, flat: FlatInputs, outputs: Outputs) -> dict[str, ConstantRole]:
         """The constants by name. State is what the program writes, and what a caller gets into its hands."""
         state = outputs.written | {root_of(n).name for n in outputs.results}
-        memory = {_memory(flat.roles[name].data) for name in state if name in flat.roles}
-        return {n: replace(r, mutable=n in state or _memory(r.data) in memory) for n, r in flat.roles.items()}
+        shared = {memory(flat.roles[name].data) for name in state if name in flat.roles}
+        return {n: replace(r, mutable=n in state or memory(r.data) in shared) for n, r in flat.roles.items()}
 
     # --- outputs
 
@@ -353,12 +363,6 @@ def _written(outputs: Outputs, flat: FlatInputs, merged: Merged) -> tuple[int, .
             found.update(p.leaf for w in merged.windows if w.name == name for p in w.places)
             found.update(i for s in merged.same if leaf in s.leaves for i in s.leaves)
     return tuple(sorted(found))
-
-
-def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
-    if tensor.layout is not torch.strided:
-        return (id(tensor),)
-    return tensor.data_ptr(), tensor.dtype, tuple(tensor.size()), tuple(tensor.stride())
 
 
 def _inline(gm: fx.GraphModule, literals: Mapping[str, torch.Tensor]) -> None:

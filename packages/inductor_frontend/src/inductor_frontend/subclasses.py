@@ -87,7 +87,12 @@ def constant_parts(role: ConstantRole) -> list[ConstantRole]:
     """The constants that a wrapper is made of; a plain tensor is one."""
     if not is_wrapper(role.data):
         return [role]
-    return [ConstantRole(role.name + name, part, role.mutable) for name, part in parts_of(role.data)]
+    return [
+        ConstantRole(
+            role.name + name, part, role.mutable, kind=role.kind, names=tuple(n + name for n in role.names)
+        )
+        for name, part in parts_of(role.data)
+    ]
 
 
 # --- contexts, in the form of wrapper_ir.runtime.subclasses

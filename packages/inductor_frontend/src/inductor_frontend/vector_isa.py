@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from pathlib import Path
 from unittest import mock
 
 import torch
-from torch._inductor.cpp_builder import get_cpp_compiler
+from torch._inductor.cpp_builder import CppTorchOptions
 from torch._inductor.cpu_vec_isa import VecISA
 
 __all__ = ["quick_checks", "supports"]
@@ -51,8 +52,16 @@ def supports(isa: VecISA, code: str) -> bool:
 
 
 def _compiles(isa: VecISA, code: str) -> bool:
-    """Whether compiler and assembler take this C++ for these instructions."""
-    command = [get_cpp_compiler(), *isa.build_arch_flags().split(), "-x", "c++", "-c", "-", "-o", os.devnull]
+    """Whether compiler and assembler take this C++ with the flags that Inductor would build it with.
+
+    The flags come from Inductor's own options, not from `isa` alone: `-march=native` among them lets the compiler use what
+    this CPU has, so that AMX code compiles under AVX-512's flags on a CPU with AMX and nowhere else.
+    """
+    options = CppTorchOptions(vec_isa=isa, warning_all=False)
+    flags = [f"-{flag}" for flag in options.get_cflags()]
+    for argument in options.get_passthrough_args():
+        flags += shlex.split(argument)
+    command = [options.get_compiler(), *flags, "-x", "c++", "-c", "-", "-o", os.devnull]
     done = subprocess.run(command, input=code.encode(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return done.returncode == 0
 

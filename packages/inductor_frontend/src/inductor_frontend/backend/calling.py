@@ -15,7 +15,9 @@ from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.errors import BackendError
 from inductor_frontend.streams import OuterStreams, between_streams
 from wrapper_ir.errors import WirError
-from wrapper_ir.protocols import Emitter
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.operators import ALL_OPERATORS
+from wrapper_ir.protocols import Emitter, OperatorEmitter
 
 __all__ = ["Boxed", "boxed", "deferred"]
 
@@ -38,12 +40,16 @@ def _marked(call: Boxed) -> Boxed:
     return call
 
 
-def boxed(graph: CompiledGraph, emitter: Emitter[Any]) -> Boxed:
-    """The emitted callable of a graph, called with the graph's inputs; raises BackendError FE401."""
+def boxed(graph: CompiledGraph, emitter: Emitter[Any], *, is_guarded: bool = False) -> Boxed:
+    """The emitted callable of a graph, called with the graph's inputs, which Dynamo checks where `is_guarded`; raises
+    BackendError FE401."""
+    guarded = Guarded.all_inputs(graph.artifact.program) if is_guarded else NOT_GUARDED
+    if isinstance(emitter, OperatorEmitter):  # the model is the process's own, and so is what it calls
+        emitter = emitter.with_operators(ALL_OPERATORS)
     try:
         # Upstream may still be tracing with fake tensors; what emitters make, kernels' loaders among it, is real.
         with _disable_current_modes():
-            compiled = emitter.compile(graph.artifact)
+            compiled = emitter.compile(graph.artifact, guarded)
     except WirError as error:
         raise BackendError(
             "FE401", f"emitter {emitter.name!r} cannot compile the program: {error}"

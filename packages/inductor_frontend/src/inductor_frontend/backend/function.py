@@ -81,6 +81,11 @@ def _require_plain_context(context: TracingContext | None) -> None:
         raise NoCanonicalForm("compiled autograd")
 
 
+def _is_guarded(context: TracingContext | None) -> bool:
+    """Whether Dynamo checks what the function is called with: it made the whole of it, and runs it on its own inputs."""
+    return context is not None and context.fake_mode is not None and context.ddp_optimizer_ctx is None
+
+
 class _Compilation:
     """One trip through upstream's compile flow, with our inner compiler."""
 
@@ -89,6 +94,7 @@ class _Compilation:
         self.emitter = emitter
         self.store = store
         self.checks: Sequence[ModelCheck] = ()
+        self.is_guarded = _is_guarded(TracingContext.try_get())
 
     def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """The compiled function."""
@@ -117,7 +123,7 @@ class _Compilation:
     def compile(self, request: GraphRequest) -> tuple[Boxed, str]:
         """A compiled graph, and its key."""
         graph, key = compile_graph(request, self.options, self.store)
-        return boxed(graph, self.emitter), key
+        return boxed(graph, self.emitter, is_guarded=self.is_guarded and not request.is_backward), key
 
 
 class _KeptCompilation(_Compilation):

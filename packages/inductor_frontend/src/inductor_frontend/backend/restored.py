@@ -120,7 +120,7 @@ def _result(found: CompiledFunction, emitter: Emitter[Any]) -> GenericAOTAutogra
             num_symints_saved_for_bw_=facts.saved_sizes,
         )
     known: dict[str, Any] = {
-        "compiled_fw": _Ready(boxed(found.forward, emitter)),
+        "compiled_fw": _Ready(boxed(found.forward, emitter, is_guarded=True)),
         "compiled_bw": backward,
         "runtime_metadata": facts.metadata,
         "dispatch_wrappers": [],

@@ -21,7 +21,7 @@ from wrapper_ir.expr import Expr, Int
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import UNKNOWN, Arg, Copy
 from wrapper_ir.types import TensorType, Type
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, as_tensor
 
 __all__ = ["Operands", "conform", "copy", "make_callee"]
 
@@ -130,7 +130,7 @@ def copy(scope: Scope, value: Value, type: Type) -> Value:
     """`value` in a storage of its own, with the layout `type`."""
     assert isinstance(type, TensorType)
     result = scope.function.alloc(f"{value.name}.c", type)
-    scope.function.append(Copy(dst=result, src=value, prov=scope.function.prov))
+    scope.function.append(Copy(dst=result, src=as_tensor(value), prov=scope.function.prov))
     return result
 
 

@@ -19,7 +19,7 @@ from inductor_frontend.build.unbacked import define_unbacked
 from wrapper_ir.ops import Arg, Copy
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import OpaqueType, ScalarType, TensorType, TupleType
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, as_tensor
 
 __all__ = [
     "call_alloc",
@@ -176,6 +176,6 @@ def inplace_copy(scope: Scope, node: ir.ExternKernel) -> None:
         src = to_arg(scope, node.inputs[0])
     else:
         out, src = (to_arg(scope, x) for x in node.inputs)
-    assert isinstance(out, Value)
-    assert isinstance(src, Value)
-    scope.function.append(Copy(dst=out, src=src, non_blocking=non_blocking, prov=scope.function.prov))
+    scope.function.append(
+        Copy(dst=as_tensor(out), src=as_tensor(src), non_blocking=non_blocking, prov=scope.function.prov)
+    )

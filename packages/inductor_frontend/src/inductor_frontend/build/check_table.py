@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from inductor_frontend.checks import ModelCheck
 from inductor_frontend.convert import to_expr
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import And, Cmp, CmpOp, Expr, Sym, SymKind, add, expand, sub, substitute, to_float
+from wrapper_ir.expr import Apply, Expr, Operator, Sym, SymKind, add, expand, sub, substitute, to_float
+from wrapper_ir.expr import operators as ops
 
 __all__ = ["CheckTable", "Key", "key_of"]
 
@@ -65,7 +66,7 @@ def _parts(checks: Sequence[ModelCheck]) -> Iterator[tuple[Expr, ModelCheck]]:
             condition = to_expr(check.condition)
         except ExpressionError:
             continue  # whoever needs it reports it
-        for part in condition.args if isinstance(condition, And) else (condition,):
+        for part in condition.args if condition.op is ops.AND else (condition,):
             yield part, check
 
 
@@ -83,8 +84,8 @@ def _implied(condition: Expr) -> list[Key]:
     """Keys of a condition, and of those that upstream derives from it for the range of a symbol."""
     keys = [key_of(condition)]
     match condition:
-        case Cmp(CmpOp.EQ, lhs, rhs) if SymKind.FLOAT not in (lhs.kind, rhs.kind):
-            keys += [_int_key(CmpOp.GE, lhs, rhs), _int_key(CmpOp.LE, lhs, rhs)]
+        case Apply(ops.EQ, (lhs, rhs)) if SymKind.FLOAT not in (lhs.kind, rhs.kind):
+            keys += [_int_key(ops.GE, lhs, rhs), _int_key(ops.LE, lhs, rhs)]
         case _:
             pass
     return keys
@@ -93,27 +94,27 @@ def _implied(condition: Expr) -> list[Key]:
 def key_of(condition: Expr) -> Key:
     """The key of a condition."""
     match condition:
-        case And(args):
+        case Apply(ops.AND, args):
             return frozenset(map(key_of, args))
-        case Cmp(op, lhs, rhs) if SymKind.FLOAT not in (lhs.kind, rhs.kind):
+        case Apply(op, (lhs, rhs)) if op in ops.COMPARISONS and SymKind.FLOAT not in (lhs.kind, rhs.kind):
             return _int_key(op, lhs, rhs)
-        case Cmp(CmpOp.GT | CmpOp.GE as op, lhs, rhs):
-            return key_of(Cmp(CmpOp.LT if op is CmpOp.GT else CmpOp.LE, rhs, lhs))
-        case Cmp(op, lhs, rhs):
-            return Cmp(op, to_float(lhs), to_float(rhs))
+        case Apply(ops.GT | ops.GE as op, (lhs, rhs)):
+            return key_of((ops.LT if op is ops.GT else ops.LE)(rhs, lhs))
+        case Apply(op, (lhs, rhs)) if op in ops.COMPARISONS:
+            return op(to_float(lhs), to_float(rhs))
         case _:
             return condition
 
 
-def _int_key(op: CmpOp, lhs: Expr, rhs: Expr) -> Key:
+def _int_key(op: Operator, lhs: Expr, rhs: Expr) -> Key:
     match op:
-        case CmpOp.GE:
+        case ops.GE:
             return "nonneg", _terms(sub(lhs, rhs))
-        case CmpOp.GT:
+        case ops.GT:
             return "nonneg", _terms(add(sub(lhs, rhs), -1))
-        case CmpOp.LE | CmpOp.LT:
-            return _int_key(CmpOp.GE if op is CmpOp.LE else CmpOp.GT, rhs, lhs)
-        case CmpOp.EQ | CmpOp.NE:
+        case ops.LE | ops.LT:
+            return _int_key(ops.GE if op is ops.LE else ops.GT, rhs, lhs)
+        case _:
             return op, frozenset((_terms(sub(lhs, rhs)), _terms(sub(rhs, lhs))))
 
 

@@ -21,8 +21,8 @@ from inductor_frontend.build.scope import Scope
 from inductor_frontend.errors import ConversionError, at_node
 from wrapper_ir.ops import Arg
 from wrapper_ir.schemas import ExternDef, parse_schema
-from wrapper_ir.types import Type
-from wrapper_ir.values import Value
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value, as_tensor, is_tensor
 
 __all__ = ["start_collective", "wait_collective", "wait_for_rest"]
 
@@ -93,19 +93,21 @@ def _group(overload: OpOverload, args: Sequence[object], kwargs: Mapping[str, ob
     return group
 
 
-def _written(extern: ExternDef, args: Sequence[Arg], kwargs: Sequence[tuple[str, Arg]]) -> tuple[Value, ...]:
+def _written(
+    extern: ExternDef, args: Sequence[Arg], kwargs: Sequence[tuple[str, Arg]]
+) -> tuple[Value[TensorType], ...]:
     """The tensors that the operator writes, which are also what it returns."""
     declared = parse_schema(extern.schema).args
     given = dict(zip((a.name for a in declared), args)) | dict(kwargs)
-    found: list[Value] = []
+    found: list[Value[TensorType]] = []
     for argument in declared:
         if argument.written:
             value = given[argument.name]
-            found += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, Value)]
+            found += [v for v in (value if isinstance(value, tuple) else (value,)) if is_tensor(v)]
     return tuple(found)
 
 
-def _fresh_results(scope: Scope, node: ir._CollectiveKernel) -> list[tuple[str, Type]]:
+def _fresh_results(scope: Scope, node: ir._CollectiveKernel) -> list[tuple[str, TensorType]]:
     """Names and types of tensors that the operator makes."""
     if isinstance(node.layout, ir.Layout):
         return [(node.get_name(), scope.result_type(node.layout))]
@@ -159,7 +161,7 @@ def wait_collective(scope: Scope, node: ir._WaitKernel) -> None:
 
 def _wait(scope: Scope, flight: Flight) -> None:
     handle = flight.handle
-    finished = scope.function.wait(f"{handle.name.removesuffix('.h')}.w", handle)
+    finished = scope.function.wait(f"{handle.name.removesuffix('.h')}.w", as_tensor(handle))
     scope.same_storage(finished, handle)
     for name in flight.names:
         scope.bind(name, finished)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
+from inductor_frontend.build.shared_bytes import overlapping
 from inductor_frontend.constants import is_packed, on_host, tensor_data
 from inductor_frontend.convert import to_device, to_dtype
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import RecordingGraph
 from wrapper_ir.builder import ProgramBuilder, tensor_type
-from wrapper_ir.program import Constant
+from wrapper_ir.program import Constant, ConstantKind, Program
 from wrapper_ir.types import OpaqueKind, OpaqueType
 from wrapper_ir.values import Value
 
@@ -29,6 +30,9 @@ class ConstantRole:
     data: torch.Tensor
     mutable: bool
     device: torch.device | None = None
+    kind: ConstantKind = ConstantKind.OTHER
+    names: tuple[str, ...] = ()
+    """All names that the model has for the tensor."""
 
 
 def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
@@ -45,7 +49,7 @@ def literals(graph: RecordingGraph) -> dict[str, ConstantRole]:
 
 
 class ConstantTable:
-    """The constants of one program. `tensors` are those declared so far, by constant name, on the CPU."""
+    """The constants of one program. `tensors` are those declared so far, by `Constant.data_name`, on the CPU."""
 
     def __init__(self, program: ProgramBuilder, roles: Mapping[str, ConstantRole]) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
@@ -53,6 +57,8 @@ class ConstantTable:
         self._roles = dict(roles)
         self._values: dict[object, Value] = {}
         self._declared: set[Value] = set()
+        self._declared_roles: dict[Value, ConstantRole] = {}
+        """The roles of plain constants, by value."""
         self._check_shared_state()
 
     def _check_shared_state(self) -> None:
@@ -106,11 +112,34 @@ class ConstantTable:
         )
         self.tensors[role.name] = kept = on_host(tensor)
         digest = hashlib.sha256(tensor_data(role.name, kept).buffer).hexdigest()
-        constant = Constant(value=Value(role.name, type), data_hash=digest, mutable=role.mutable)
-        return self._program.constant(constant)
+        value = Value(role.name, type)
+        self._declared_roles[value] = role
+        return self._program.constant(
+            Constant(value=value, data_hash=digest, mutable=role.mutable, kind=role.kind, names=role.names)
+        )
 
     def _declare_packed(self, role: ConstantRole) -> Value:
         detail = f"{to_dtype(role.data.dtype).value}[{', '.join(map(str, role.data.size()))}]"
         value = Value(role.name, OpaqueType(OpaqueKind.PACKED, detail))
         self.tensors[role.name] = role.data
-        return self._program.constant(Constant(value=value))
+        return self._program.constant(Constant(value=value, kind=role.kind, names=role.names))
+
+    def finish(self, program: Program) -> Program:
+        """The program, in which constants whose bytes overlap share a storage; so do their `tensors`."""
+        placed: dict[Value, tuple[str, int]] = {}
+        for group in overlapping({v: r.data for v, r in self._declared_roles.items()}):
+            first = group.tensors[0]
+            name = f"shared.{first.name}"
+            while name in self.tensors:
+                name += "_"
+            self.tensors[name] = on_host(group.flat)
+            for value, offset in zip(group.tensors, group.offsets, strict=True):
+                placed[value] = (name, offset)
+                del self.tensors[value.name]
+        if not placed:
+            return program
+        constants = tuple(
+            replace(c, storage=placed[c.value][0], offset=placed[c.value][1]) if c.value in placed else c
+            for c in program.constants
+        )
+        return replace(program, constants=constants)

@@ -7,17 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch._inductor import ir
 
 from inductor_frontend.build.arguments import to_arg
 from inductor_frontend.build.callees import Operands, conform, copy, make_callee
+from inductor_frontend.build.schemas import extern_def
 from inductor_frontend.build.scope import Callee, Scope
 from inductor_frontend.build.unbacked import define_unbacked
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import RecordingSubgraph
-from wrapper_ir.ops import Arg, CallSubgraph, Conditional, Copy, WhileLoop
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.expr import Int
+from wrapper_ir.ops import Arg, CallSubgraph, Copy, Switch, WhileLoop
+from wrapper_ir.types import DType, TensorType
+from wrapper_ir.values import Value, is_tensor
 
 __all__ = ["conditional", "invoke_subgraph", "while_loop"]
 
@@ -32,10 +35,9 @@ def conditional(scope: Scope, node: ir.Conditional) -> None:
     returned = [(i, scope.result_type(o.get_layout())) for i, o in outputs.items()]
     true, false = (make_callee(scope, branch, operands, returned) for branch in branches)
     with _arguments(scope, operands, true, false) as args:
-        op = Conditional(
-            predicate=to_arg(scope, node.predicate),
-            true_fn=true.name,
-            false_fn=false.name,
+        op = Switch(
+            index=_truth(scope, to_arg(scope, node.predicate)),
+            branches=(true.name, false.name),
             args=args,
             results=tuple(_result(scope, o) for o in outputs.values()),
             prov=scope.function.prov,
@@ -109,6 +111,15 @@ def while_loop(scope: Scope, node: ir.WhileLoop) -> None:
     _define(scope, node)
 
 
+def _truth(scope: Scope, predicate: Arg) -> Arg:
+    """The predicate as a bool: a tensor of numbers is one where it is not 0."""
+    if not is_tensor(predicate) or predicate.type.dtype is DType.BOOL:
+        return predicate
+    type = dataclasses.replace(predicate.type, dtype=DType.BOOL)
+    extern = extern_def(torch.ops.aten.ne.Scalar)
+    return scope.function.call(extern, (predicate, Int(0)), name=f"{predicate.name}.b", type=type)
+
+
 def _graph(subgraph: ir.Subgraph | None) -> RecordingSubgraph:
     assert subgraph is not None
     assert isinstance(subgraph.graph, RecordingSubgraph)
@@ -145,11 +156,11 @@ def _arguments(scope: Scope, operands: Operands, *callees: Callee) -> Iterator[t
     yield given
     written = frozenset[int]().union(*(c.written for c in callees))
     for k, (arg, passed) in enumerate(zip(args, given)):
-        if k in written and arg is not passed and isinstance(arg, Value) and isinstance(passed, Value):
+        if k in written and arg is not passed and is_tensor(arg) and is_tensor(passed):
             scope.function.append(Copy(dst=arg, src=passed, prov=scope.function.prov))
 
 
-def _result(scope: Scope, output: ir.MultiOutput) -> Value:
+def _result(scope: Scope, output: ir.MultiOutput) -> Value[TensorType]:
     name = output.get_name()
     return scope.bind(name, scope.function.value(name, scope.result_type(output.get_layout())))
 

@@ -40,7 +40,9 @@ def random_def(operator: HigherOrderOperator, inner: OpOverload) -> ExternDef:
         returns = f"(Tensor, {returns})"
     overload = "__".join((inner.namespace, name.split("::")[1].split(".")[0], inner._overloadname))
     schema = f"higher_order::{operator}.{overload}({arguments}) -> {returns}"
-    return ExternDef(schema=schema, tags=tuple(dict.fromkeys((*own.tags, ExternTag.RANDOM))))
+    return ExternDef(
+        schema=schema, tags=tuple(dict.fromkeys((*own.tags, ExternTag.RANDOM, ExternTag.PYTHON_ONLY)))
+    )
 
 
 def print_def(args: Sequence[Arg], kwargs: Mapping[str, Arg]) -> ExternDef:
@@ -55,7 +57,7 @@ def print_def(args: Sequence[Arg], kwargs: Mapping[str, Arg]) -> ExternDef:
     if named:
         declared += ["*", *(f"{kind} {name}" for name, kind in named.items())]
     schema = f"higher_order::print.{overload}({', '.join(declared)}) -> ()"
-    return ExternDef(schema=schema, tags=(ExternTag.EFFECTFUL, ExternTag.HOST_IO))
+    return ExternDef(schema=schema, tags=(ExternTag.EFFECTFUL, ExternTag.HOST_IO, ExternTag.PYTHON_ONLY))
 
 
 def _kind(value: Arg) -> str:

@@ -17,15 +17,14 @@ from inductor_frontend.errors import ConversionError
 from inductor_frontend.guard_code import InputPlace
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
-    And,
+    Apply,
     Bool,
-    Cmp,
-    CmpOp,
     Expr,
     Int,
     Interval,
     Item,
     OffsetOf,
+    Operator,
     SizeOf,
     StrideOf,
     Sym,
@@ -38,6 +37,7 @@ from wrapper_ir.expr import (
     prove_le,
     prove_nonneg,
 )
+from wrapper_ir.expr import operators as ops
 from wrapper_ir.ops import UNKNOWN, Define, Provenance
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.structure import results
@@ -254,23 +254,23 @@ def _proven(condition: Expr, ranges: Mapping[str, Interval]) -> bool:
     match condition:
         case Bool(value):
             return value
-        case And(args):
+        case Apply(ops.AND, args):
             return all(_proven(arg, ranges) for arg in args)
-        case Cmp(op, lhs, rhs) if SymKind.FLOAT not in (lhs.kind, rhs.kind):
+        case Apply(op, (lhs, rhs)) if op in ops.COMPARISONS and SymKind.FLOAT not in (lhs.kind, rhs.kind):
             return _proven_cmp(op, lhs, rhs, ranges)
         case _:
             return False
 
 
-def _proven_cmp(op: CmpOp, a: Expr, b: Expr, ranges: Mapping[str, Interval]) -> bool:
+def _proven_cmp(op: Operator, a: Expr, b: Expr, ranges: Mapping[str, Interval]) -> bool:
     match op:
-        case CmpOp.EQ:
+        case ops.EQ:
             return prove_eq(a, b)
-        case CmpOp.NE:
+        case ops.NE:
             return prove_le(add(a, Int(1)), b, ranges) or prove_le(add(b, Int(1)), a, ranges)
-        case CmpOp.LE:
+        case ops.LE:
             return prove_le(a, b, ranges)
-        case CmpOp.LT:
+        case ops.LT:
             return prove_le(add(a, Int(1)), b, ranges)
-        case CmpOp.GE | CmpOp.GT:
-            return _proven_cmp(CmpOp.LE if op is CmpOp.GE else CmpOp.LT, b, a, ranges)
+        case _:
+            return _proven_cmp(ops.LE if op is ops.GE else ops.LT, b, a, ranges)

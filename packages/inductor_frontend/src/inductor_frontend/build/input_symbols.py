@@ -14,8 +14,7 @@ from inductor_frontend.errors import ConversionError
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, print_expr
 from wrapper_ir.ops import AssertLayout, Provenance
-from wrapper_ir.types import TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, is_tensor
 
 __all__ = ["Fact", "check_layout", "define_from", "facts_of"]
 
@@ -126,7 +125,7 @@ def check_layout(scope: Scope, value: Value) -> None:
     """The check that a parameter has the layout of its type, once in a function. Where a size was solved for, only
     this tells that the solution was none."""
     key = ("layout", value)
-    if not isinstance(value.type, TensorType) or key in scope.symbols.asserted:
+    if not is_tensor(value) or key in scope.symbols.asserted:
         return
     scope.symbols.asserted.add(key)
     scope.function.append(

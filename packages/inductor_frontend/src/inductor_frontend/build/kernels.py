@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 import sympy
+from torch._inductor import cpu_vec_isa
 from torch._inductor.codegen.cpp_utils import DTYPE_TO_CPP
-from torch._inductor.cpu_vec_isa import pick_vec_isa
 
 from inductor_frontend.build.extents import clear_fresh, extents_of
 from inductor_frontend.build.scope import Scope
@@ -15,6 +15,7 @@ from inductor_frontend.build.triton_kernels import TritonTable
 from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError, at_node
 from inductor_frontend.hooks.events import CallKernel, DefineKernel
+from inductor_frontend.requirements import required_headers
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
 from wrapper_ir.ops import Arg
@@ -74,7 +75,7 @@ def _pointer_types() -> dict[str, DType]:
 def _isa() -> tuple[str, ...]:
     """The vector instructions that upstream writes C++ for. It finds out by compiling, so a program without C++ kernels must
     not ask."""
-    chosen = pick_vec_isa()  # false where there are none, and the code is scalar
+    chosen = cpu_vec_isa.pick_vec_isa()  # false where there are none, and the code is scalar
     return tuple(str(chosen).split()) if chosen else ()
 
 
@@ -186,6 +187,7 @@ class Kernels:
             source=definition.source,
             entry=match["entry"],
             isa=_isa(),
+            requires=required_headers(definition.source),
         )
         self._made[key] = kernel
         return kernel

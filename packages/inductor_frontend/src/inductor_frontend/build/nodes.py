@@ -28,6 +28,7 @@ from inductor_frontend.build.unbacked import assert_scalar, dynamic_scalar, sele
 from inductor_frontend.errors import ConversionError, HookError, at_node
 from inductor_frontend.hooks.events import CallNode
 from wrapper_ir.ops import ResizeStorage, SetStorage
+from wrapper_ir.values import as_tensor
 
 __all__ = ["HANDLERS", "call_node", "handler_of"]
 
@@ -38,7 +39,9 @@ def _resize(scope: Scope, node: ir.ResizeStorageBytes) -> None:
     target, nbytes = node.inputs[0], node.constant_args[0]
     assert isinstance(target, ir.IRNode)
     scope.function.append(
-        ResizeStorage(target=scope.reference(target), nbytes=scope.expr(nbytes), prov=scope.function.prov)
+        ResizeStorage(
+            target=as_tensor(scope.reference(target)), nbytes=scope.expr(nbytes), prov=scope.function.prov
+        )
     )
 
 
@@ -51,7 +54,7 @@ def fallback(scope: Scope, node: ir.FallbackKernel) -> None:
 
 
 def _set_storage(scope: Scope, node: ir.SetSourceTensorKernel) -> None:
-    target, source = (scope.reference(x) for x in node.inputs if isinstance(x, ir.IRNode))
+    target, source = (as_tensor(scope.reference(x)) for x in node.inputs if isinstance(x, ir.IRNode))
     scope.function.append(SetStorage(target=target, source=source, prov=scope.function.prov))
     scope.bind(node.get_name(), target)
 

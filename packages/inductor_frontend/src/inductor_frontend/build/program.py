@@ -42,7 +42,7 @@ __all__ = ["GraphProgram", "build_program"]
 
 @dataclass(frozen=True, slots=True)
 class GraphProgram:
-    """A program and what belongs to it: its constants' tensors by name, for each parameter of `main` the position of
+    """A program and what belongs to it: its constants' tensors by `Constant.data_name`, for each parameter of `main` the position of
     the graph input that it is, and for each result the parameter (by its position) whose storage it shares; `outer` are
     the streams around it."""
 
@@ -114,7 +114,7 @@ class _Builder:
         self.scope.function.prov = UNKNOWN  # of the return
         results = tuple(to_arg(self.scope, x) for x in self.graph.graph_outputs)
         self.scope.function.ret(results)
-        program = self.builder.finish()
+        program = self.constants.finish(self.builder.finish())
         params = {p.value: i for i, p in enumerate(program.main.params)}
         roots = (self.scope.root(x) if isinstance(x, Value) else None for x in results)
         shared = tuple(None if r is None else params.get(r) for r in roots)

@@ -13,7 +13,7 @@ from inductor_frontend.build.scope import Scope
 from wrapper_ir.expr import SymKind
 from wrapper_ir.ops import AssertLayout
 from wrapper_ir.types import OpaqueKind, OpaqueType, ScalarType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, is_results, is_tensor
 
 __all__ = ["allocated_output", "check_result", "multi_output", "output_type", "unpack_all", "unpack_number"]
 
@@ -34,6 +34,7 @@ def _bind_output(scope: Scope, node: ir.MultiOutput) -> None:
     if scope.find(name) is not None:
         return
     source = scope.value(node.input_name(0))
+    assert is_results(source)  # the call above it gives several
     path = tuple(key for _, key in node.indices)
     scope.bind(name, scope.function.unpack(name, source, path, output_type(scope, node)))
 
@@ -56,6 +57,7 @@ def unpack_all(scope: Scope, outputs: Any) -> None:  # Any: upstream nests nodes
 
 def unpack_number(scope: Scope, node: ir.Buffer, result: Value, path: tuple[int, ...]) -> Value:
     """A whole number inside a nested result."""
+    assert is_results(result)  # there is a path into it
     name = "_".join((node.get_name(), *(str(step) for step in path)))
     return scope.function.unpack(name, result, path, ScalarType(SymKind.INT))
 
@@ -64,7 +66,7 @@ def check_result(scope: Scope, node: ir.ExternKernel) -> None:
     """The check that a call returned the layout which upstream assumes."""
     name = node.get_name()
     value = scope.find(name)
-    if not scope.options.layout_asserts or value is None or not isinstance(value.type, TensorType):
+    if not scope.options.layout_asserts or not is_tensor(value):
         return
     if any(scope.expr(0) is size for size in value.type.sizes):
         return  # strides of empty tensors are not compared

@@ -11,6 +11,7 @@ from torch._ops import OpOverload
 
 from inductor_frontend._compat import is_effectful
 from inductor_frontend.errors import ConversionError
+from inductor_frontend.python_operators import is_python_only
 from wrapper_ir.expr import SymKind
 from wrapper_ir.schemas import ExternDef, ExternTag
 from wrapper_ir.types import ScalarType
@@ -88,5 +89,7 @@ def extern_def(overload: OpOverload) -> ExternDef:
         tags.append(ExternTag.EFFECTFUL)
     if overload.namespace in _COLLECTIVES:
         tags.append(ExternTag.COLLECTIVE)
+    if is_python_only(".".join(filter(None, (schema.name, schema.overload_name)))):
+        tags.append(ExternTag.PYTHON_ONLY)
     true = _TRUE_SCHEMAS.get(schema.name)
     return ExternDef(schema=str(schema) if true is None else schema.name + true, tags=tuple(tags))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import sympy
 import torch
@@ -23,9 +24,11 @@ from wrapper_ir.builder import FunctionBuilder, ProgramBuilder
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.ops import ViewMode
 from wrapper_ir.types import TensorType, Type
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, as_tensor, is_storage
 
 __all__ = ["Callee", "Scope", "Shared"]
+
+TypeT = TypeVar("TypeT", bound=Type)
 
 _ZERO = Int(0)
 
@@ -81,7 +84,7 @@ class Scope:
 
     # --- names
 
-    def bind(self, name: str, value: Value) -> Value:
+    def bind(self, name: str, value: Value[TypeT]) -> Value[TypeT]:
         """From now on upstream's `name` means `value`."""
         self._values[name] = value
         return value
@@ -177,9 +180,10 @@ class Scope:
         type: TensorType,
         offset: Expr = _ZERO,
         mode: ViewMode = ViewMode.ALIAS,
-    ) -> Value:
+    ) -> Value[TensorType]:
         """A View op."""
-        result = self.function.view(name, source, type, offset, mode)
+        held = source if is_storage(source) else as_tensor(source)
+        result = self.function.view(name, held, type, offset, mode)
         self._roots[result] = self.root(source)
         return result
 

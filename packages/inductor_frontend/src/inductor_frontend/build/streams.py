@@ -22,11 +22,11 @@ from wrapper_ir.ops import (
     CallExtern,
     CallSubgraph,
     CollectiveStart,
-    Conditional,
     Copy,
     Launch,
     Op,
     RecordEvent,
+    Switch,
     SyncEvent,
     WaitEvent,
     WhileLoop,
@@ -88,7 +88,7 @@ class Streams:
         self._nested = nested
         self._device = Device("cuda", min(devices, default=0))
         self._numbers: dict[int, int] = {0: 0}
-        self._events: dict[int, Value] = {}
+        self._events: dict[int, Value[OpaqueType]] = {}
         self._awaited: dict[int, None] = {}
         self._now = 0
 
@@ -164,30 +164,30 @@ class Streams:
             case other:
                 raise HookError("FE202", f"streams::{other} has no counterpart in a program")
 
-    def _event(self, number: int) -> Value | None:
+    def _event(self, number: int) -> Value[OpaqueType] | None:
         """An event of the program; None for one that the current stream waits for before the call, and with it all
         others."""
         if number not in self._events:
             self._awaited[number] = None
         return self._events.get(number)
 
-    def _record(self, stream: int) -> Value:
+    def _record(self, stream: int) -> Value[OpaqueType]:
         event = self._function.value("event", OpaqueType(OpaqueKind.EVENT))
         prov = self._function.prov
         self._function.append(RecordEvent(result=event, device=self._device, stream=stream, prov=prov))
         return event
 
-    def _wait(self, event: Value, stream: int) -> None:
+    def _wait(self, event: Value[OpaqueType], stream: int) -> None:
         prov = self._function.prov
         self._function.append(WaitEvent(event=event, device=self._device, stream=stream, prov=prov))
 
-    def _sync(self, event: Value) -> None:
+    def _sync(self, event: Value[OpaqueType]) -> None:
         self._function.append(SyncEvent(event=event, prov=self._function.prov))
 
 
 def _on(op: Op, stream: int) -> Op:
     """The op, on a stream; what only the host does stays there. Raises HookError FE202 for control flow."""
-    if isinstance(op, CallSubgraph | Conditional | WhileLoop):
+    if isinstance(op, CallSubgraph | Switch | WhileLoop):
         raise _refused("around control flow")
     if not isinstance(op, AllocStorage | CallExtern | CollectiveStart | Copy | Launch):
         return op

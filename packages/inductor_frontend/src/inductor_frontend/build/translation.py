@@ -31,6 +31,7 @@ from inductor_frontend.hooks.events import (
     Reuse,
 )
 from wrapper_ir.ops import EnsureAligned, Provenance
+from wrapper_ir.values import as_tensor
 
 __all__ = ["translate"]
 
@@ -97,7 +98,7 @@ def _check_input(scope: Scope, event: CheckInput) -> None:
 
 
 def _align_input(scope: Scope, event: AlignInput) -> None:
-    source = scope.value(event.name)
+    source = as_tensor(scope.value(event.name))
     result = scope.function.value(f"{event.name}.a", source.type)
     prov = Provenance(upstream=event.name)
     scope.function.append(EnsureAligned(source=source, result=result, alignment=_ALIGNMENT, prov=prov))

@@ -15,6 +15,7 @@ from inductor_frontend.build.scope import Scope
 from inductor_frontend.convert import to_device, to_dtype
 from inductor_frontend.errors import ConversionError, at_node
 from inductor_frontend.hooks.events import AllocateWorkspace, CallTriton, DefineMulti, DefineTriton
+from inductor_frontend.requirements import required_modules
 from inductor_frontend.triton import TritonDefinition, definition_of
 from inductor_frontend.triton.definition import TritonParam
 from inductor_frontend.triton.templates import TEMPLATE, merged_instances, with_grid
@@ -292,6 +293,7 @@ class TritonKernels:
             heuristic=definition.heuristic,
             cooperative=definition.cooperative,
             multiprocessors=definition.multiprocessors,
+            requires=required_modules(definition.source),
         )
         self._table.made[key] = kernel
         return kernel

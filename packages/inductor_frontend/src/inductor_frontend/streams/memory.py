@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from wrapper_ir.aliasing import NO_ROOTS, Aliasing, analyse_aliasing
+from wrapper_ir.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Expr
 from wrapper_ir.index import ProgramIndex
@@ -30,7 +30,7 @@ def early_memory(program: Program) -> Program:
 def _early(function: Function, index: ProgramIndex) -> Function:
     if not any(isinstance(op, RecordEvent) for op in function.body):
         return function
-    crossing = _written_apart(function, analyse_aliasing(function, index))
+    crossing = _written_apart(function, index.aliasing(function))
     known = {symbol for p in function.params for symbol in _sizes(p.value.type)}
     storages = {
         op.result
@@ -59,7 +59,7 @@ def _early(function: Function, index: ProgramIndex) -> Function:
 def _written_apart(function: Function, aliasing: Aliasing) -> set[Value]:
     """Storages that another stream writes than the one that they come from."""
     crossing = crossing_streams(function, aliasing)
-    streams = {op.result: op.stream for op in function.body if isinstance(op, AllocStorage)}
+    streams: dict[Value, int] = {op.result: op.stream for op in function.body if isinstance(op, AllocStorage)}
     found: set[Value] = set()
     for op, effects in zip(function.body, aliasing.effects, strict=True):
         if crossing and isinstance(op, Launch | CallExtern | Copy):

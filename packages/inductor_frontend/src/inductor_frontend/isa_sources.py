@@ -1,0 +1,112 @@
+"""C++ kernels with a source for each of several instruction sets, which this machine need not have."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from types import MappingProxyType
+from unittest import mock
+
+import torch
+from torch._dynamo.convert_frame import compile_lock
+from torch._inductor import config as inductor_config
+from torch._inductor import cpu_vec_isa
+from torch._inductor.codegen import cpp_micro_gemm
+from torch._inductor.cpu_vec_isa import VecAVX2, VecAVX512, VecISA
+
+from inductor_frontend.errors import CaptureError
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.kernels import CppKernel, CppSource, KernelDef
+from wrapper_ir.text import print_program
+
+__all__ = ["ISA_NAMES", "capture_for_each", "joined", "written_for"]
+
+_GENERIC = "generic"
+_SETS: Mapping[str, Callable[[], VecISA]] = MappingProxyType(
+    {"avx512": VecAVX512, "avx2": VecAVX2, _GENERIC: lambda: cpu_vec_isa.invalid_vec_isa}
+)
+"""The widest first: a host takes the first source that it can run."""
+ISA_NAMES = tuple(_SETS)
+_SHOWN_LINES = 8
+
+
+def capture_for_each(names: Sequence[str], capture: Callable[[], Artifact]) -> Artifact:
+    """One artifact whose C++ kernels have a source for each set of instructions; `capture` makes it for one of them.
+
+    Nothing is built or run for the instructions, so this machine need not have them. Raises CaptureError FE103 for an
+    unknown name, FE108 where the programs differ in more than sources, and what `capture` raises.
+    """
+    if unknown := sorted(set(names) - set(_SETS)):
+        raise CaptureError(
+            "FE103",
+            f"'{unknown[0]}' is no instruction set that C++ is written for",
+            hint=f"known: {', '.join(_SETS)}",
+        )
+    made: list[tuple[str, Artifact]] = []
+    for name in _SETS:
+        if name in names:
+            with compile_lock, written_for(name):
+                made.append((name, capture()))
+    return joined(made)
+
+
+@contextmanager
+def written_for(name: str) -> Iterator[None]:
+    """For its length, Inductor writes C++ for these instructions and asks neither machine nor compiler about them."""
+    isa = _SETS[name]()
+    with ExitStack() as stack:
+        # "ok" is taken for all that is asked about an instruction set; scalar code is written where there is none.
+        options = {"cpp.vec_isa_ok": name != _GENERIC, "cpp.simdlen": isa.bit_width()}
+        stack.enter_context(inductor_config.patch(options))
+        for module in (cpu_vec_isa, cpp_micro_gemm):
+            stack.enter_context(mock.patch.object(module, "pick_vec_isa", return_value=isa))
+        # an extension of this machine's would make the source one for this machine
+        stack.enter_context(mock.patch.object(torch.cpu, "_is_avx512_bf16_supported", return_value=False))
+        yield
+
+
+def joined(made: Sequence[tuple[str, Artifact]]) -> Artifact:
+    """The first artifact, with the sources of the others; raises CaptureError FE108 where they differ in anything else."""
+    (first_name, first), *others = made
+    for name, other in others:
+        if difference := _difference(first, other):
+            raise CaptureError(
+                "FE108",
+                f"the programs for {first_name} and {name} differ in more than the sources of their kernels:\n"
+                f"{difference}",
+                hint="capture for one of them, or for each into an artifact of its own",
+            )
+    kernels = tuple(
+        _with_sources([artifact.program.kernels[i] for _, artifact in made])
+        for i in range(len(first.program.kernels))
+    )
+    return replace(first, program=replace(first.program, kernels=kernels))
+
+
+def _with_sources(kernels: Sequence[KernelDef]) -> KernelDef:
+    first = kernels[0]
+    if not isinstance(first, CppKernel):
+        return first
+    others = [k for k in kernels[1:] if isinstance(k, CppKernel)]
+    return replace(first, variants=tuple(CppSource(source=k.source, isa=k.isa) for k in others))
+
+
+def _difference(one: Artifact, other: Artifact) -> str:
+    """The first lines that differ, '' where none do."""
+    if one.signature != other.signature:
+        return "  their signatures"
+    lines = (_bare_text(one).splitlines(), _bare_text(other).splitlines())
+    found = [
+        line for line in difflib.unified_diff(*lines, n=0, lineterm="") if line[:3] not in ("---", "+++")
+    ]
+    return "\n".join(f"  | {line}" for line in found[:_SHOWN_LINES])
+
+
+def _bare_text(artifact: Artifact) -> str:
+    """The program without what is written for instructions; constants are in it with their hashes."""
+    kernels = tuple(
+        replace(k, source="", isa=()) if isinstance(k, CppKernel) else k for k in artifact.program.kernels
+    )
+    return print_program(replace(artifact.program, kernels=kernels))
