@@ -73,7 +73,7 @@ class Case:
         return parse_program(HEADER + self.text)
 
 
-HEADER = """wir 0.1
+HEADER = """wir 0.2
 target cpu
 
 symbol s0 : int backed [2, 1024] hint 8

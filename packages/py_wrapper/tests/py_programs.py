@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import torch
 from packages.py_wrapper.tests.py_case import ADD, KERNELS, MM, RELU, TOPK, Case, example
-from torch import Tensor
+from packages.py_wrapper.tests.py_control_programs import CONTROL_CASES
 
 __all__ = ["CASES"]
-
-
-def _loop_inputs(start: int) -> list[Tensor]:
-    return [torch.tensor(start), example(4), example(4) + 1]
-
-
-def _loop(trips: int, stacked: bool, i: Tensor, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-    pairs = [(i, x)]
-    for _ in range(trips):
-        pairs.append((pairs[-1][0] * 2, pairs[-1][1] + w))
-    if not stacked:
-        return pairs[-1]
-    rows = pairs[1:] or pairs
-    return torch.stack([r[0] for r in rows]), torch.stack([r[1] for r in rows])
 
 
 CASES: tuple[Case, ...] = (
@@ -61,7 +46,7 @@ provenance
         + """
 func @main(%x: f32[4, 8]) {
   comment "one storage, three tensors of two types"
-  %pool = alloc_storage 512 pool zero(call)
+  %pool = alloc_storage 512 zero(call)
   %a = view %pool : f32[4, 8]
   %b = view %pool + 128 : f32[8, 4]{1, 8}
   %i = view %pool + 256 : i64[4]
@@ -87,18 +72,89 @@ func @main(%x: f32[4, 8]) {
 func @main(%x: f32[s0, 8]) {
   define s0 = size(%x, 0)
   %pool = alloc_storage s0*64 pool
-  %a = view %pool : f32[s0, 8]
-  %b = view %pool + s0*32 : f32[s0, 8]
+  %a.s = slot %pool : s0*32
+  %a = view %a.s : f32[s0, 8]
+  %b.s = slot %pool + s0*32 : s0*32
+  %b = view %b.s : f32[s0, 8]
   launch @double(%x, %a, s0*8)
   launch @double(%a, %b, s0*8)
+  free %a.s
   %r = alloc f32[s0, 8]
   copy %r, %b
+  free %b.s
   free %pool
   return %r
 }
 """,
         inputs=lambda: [example(3, 8)],
         expected=lambda x: (x * 4,),
+    ),
+    Case(
+        name="slots_reused_and_lent",
+        text=KERNELS
+        + """
+extern "aten::lt.Scalar(Tensor self, Scalar other) -> Tensor"
+extern "aten::mul.Scalar(Tensor self, Scalar other) -> Tensor"
+
+func @main(%x: f32[8], %p: bool[], %i: i64[]) {
+  %pool = alloc_storage 128 pool
+  %a.s = slot %pool : 32
+  %a = view %a.s : f32[8]
+  launch @double(%x, %a, 8)
+  %inner = slot %pool + 32 : 64
+  %b.s = slot %inner + 32 : 32
+  %b = view %b.s : f32[8]
+  launch @double(%a, %b, 8)
+  free %a.s
+  %c.s = slot %pool : 32
+  %c = reuse %c.s : i32[8]
+  %d = view %c : f32[8]
+  launch @double(%b, %d, 8)
+  free %b.s
+  %y = cond %p then @twice else @once (%d, %inner) : f32[8]
+  %j, %z = while @small do @grow carried(%i, %y) captured(%inner) : i64[], f32[8]
+  free %j
+  free %y
+  free %inner
+  free %c.s
+  free %pool
+  return %z
+}
+
+func @twice(%x: f32[8], %room: storage(64)) {
+  %a.s = slot %room + 32 : 32
+  %a = view %a.s : f32[8]
+  launch @double(%x, %a, 8)
+  %low = slot %room : 32
+  %r = call_subgraph @once(%a, %low) : f32[8]
+  free %low
+  free %a.s
+  return %r
+}
+
+func @once(%x: f32[8], %room: storage(32)) {
+  %a = view %room : f32[8]
+  launch @double(%x, %a, 8)
+  %r = alloc f32[8]
+  copy %r, %a
+  return %r
+}
+
+func @small(%i: i64[], %x: f32[8], %room: storage(64)) {
+  %go = call aten::lt.Scalar(%i, 4) : bool[]
+  return %go
+}
+
+func @grow(%i: i64[], %x: f32[8], %room: storage(64)) {
+  %low = slot %room : 32
+  %r = call_subgraph @once(%x, %low) : f32[8]
+  free %low
+  %j = call aten::mul.Scalar(%i, 2) : i64[]
+  return %j, %r
+}
+""",
+        inputs=lambda: [example(8), torch.tensor(True), torch.tensor(1)],
+        expected=lambda x, p, i: (x * 128,),
     ),
     Case(
         name="results",
@@ -265,102 +321,20 @@ func @main(%x: f32[4], %y: f32[4]) {
         expected=lambda x, y: (),
         after=lambda x, y: (y, y),
     ),
+    *CONTROL_CASES,
     Case(
-        name="cond",
-        text=RELU
-        + KERNELS
-        + """
-func @main(%p: bool[], %x: f32[s0, 4], %d: owned f32[8]) {
-  define s0 = size(%x, 0)
-  %r = cond %p then @double_it else @relu_it (%x, s0) : f32[s0, 4]
-  %q = cond s0 > 3 then @take else @keep (%d) : f32[8]
-  %k = call_subgraph @double_it(%r, s0) : f32[s0, 4]
-  return %r, %q, %k
-}
-
-func @double_it(%x: f32[s0, 4], %n: int) captures(s0) {
-  %buf0 = alloc f32[s0, 4]
-  launch @double(%x, %buf0, s0*4)
-  return %buf0
-}
-
-func @relu_it(%x: f32[s0, 4], %n: int) captures(s0) {
-  %y = call aten::relu(%x) : f32[s0, 4]
-  return %y
-}
-
-func @take(%d: owned f32[8]) {
-  %e = reuse %d : f32[8]
-  launch @increment(%e)
-  return %e
-}
-
-func @keep(%d: owned f32[8]) {
-  %y = call aten::relu(%d) : f32[8]
-  free %d
-  return %y
+        name="packed",
+        text="""
+func @main(%x: u8[4]) {
+  %v = view %x : f4e2m1fnx2[2, 2]
+  %y = alloc f4e2m1fnx2[2, 2]
+  copy %y, %v
+  %z = view %y : u8[4]
+  return %z
 }
 """,
-        inputs=lambda: [torch.tensor(True), example(5, 4), example(8)],
-        expected=lambda p, x, d: (x * 2, d + 1, x * 4),
-    ),
-    Case(
-        name="cond_false",
-        text=RELU
-        + """
-func @main(%p: bool[], %x: f32[4]) {
-  %r = cond %p then @same else @relu_it (%x) : f32[4]
-  return %r
-}
-
-func @same(%x: f32[4]) {
-  %y = alloc f32[4]
-  copy %y, %x
-  return %y
-}
-
-func @relu_it(%x: f32[4]) {
-  %y = call aten::relu(%x) : f32[4]
-  return %y
-}
-""",
-        inputs=lambda: [torch.tensor(False), example(4)],
-        expected=lambda p, x: (torch.relu(x),),
-    ),
-    *(
-        Case(
-            name=f"while_{trips}{'_stacked' if stacked else ''}",
-            text=ADD
-            + """
-extern "aten::lt.Scalar(Tensor self, Scalar other) -> Tensor"
-
-func @main(%i: i64[], %x: f32[4], %w: f32[4]) {
-  %j, %y = while @test do @body carried(%i, %x) captured(%w)STACKED : i64LEAD[], f32LEAD[4]
-DEFINE  return %j, %y
-}
-
-func @test(%i: i64[], %x: f32[4], %w: f32[4]) {
-  %go = call aten::lt.Scalar(%i, 3) : bool[]
-  return %go
-}
-
-func @body(%i: i64[], %x: f32[4], %w: f32[4]) {
-  %one = alloc i64[]
-  copy %one, %i
-  %j = call aten::add.Tensor(%one, %one) : i64[]
-  free %one.s
-  %y = call aten::add.Tensor(%x, %w) : f32[4]
-  return %j, %y
-}
-""".replace("STACKED", " stacked" if stacked else "")
-            .replace("DEFINE", "  define u0 = size(%j, 0)\n" if stacked else "")
-            .replace("i64LEAD[]", "i64[u0]" if stacked else "i64[]")
-            .replace("f32LEAD[4]", "f32[u0, 4]" if stacked else "f32[4]"),
-            inputs=partial(_loop_inputs, start),
-            expected=partial(_loop, trips, stacked),
-        )
-        for trips, start in ((0, 5), (1, 2), (2, 1))
-        for stacked in (False, True)
+        inputs=lambda: [torch.tensor([1, 35, 130, 255], dtype=torch.uint8)],
+        expected=lambda x: (x,),
     ),
     Case(
         name="events",
@@ -370,6 +344,7 @@ func @main(%x: f32[4]) {
   wait_event %e
   sync_event %e
   drop %e
+  barrier
   %y = alloc f32[4]
   copy %y, %x
   return %y

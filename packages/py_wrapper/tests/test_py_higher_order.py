@@ -9,17 +9,18 @@ import pytest
 import torch
 
 import py_wrapper
-from py_wrapper import TORCH_MACHINE, higher_order
+from py_wrapper import TORCH_MACHINE, PyOptions, higher_order
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.interp import run
+from wrapper_ir.interp import InterpOptions, run
+from wrapper_ir.operators import ALL_OPERATORS
 
 _SAVING = "higher_order::run_and_save_rng_state.aten__native_dropout__default"
 _STARTING = "higher_order::run_with_rng_state.aten__native_dropout__default"
 _ARGUMENTS = "Tensor input, float p, bool? train"
 
-RANDOM = f"""wir 0.1
+RANDOM = f"""wir 0.2
 target cpu
 
 extern "{_SAVING}({_ARGUMENTS}) -> (Tensor, (Tensor, Tensor))" tags(random)
@@ -39,7 +40,7 @@ func @main(%x: f32[64]) {{
 }}
 """
 
-PRINTING = """wir 0.1
+PRINTING = """wir 0.2
 target cpu
 
 extern "higher_order::print.Tensor_n_SymInt(str format_str, Tensor arg0, *, SymInt n) -> ()" tags(effectful, host_io)
@@ -92,7 +93,7 @@ def test_emitted_names_are_readable() -> None:
     "name", ["run_with_rng_state.rand", "run_with_rng_state.no__such__operator", "nothing.at_all"]
 )
 def test_unknown_operators(name: str) -> None:
-    text = f"""wir 0.1
+    text = f"""wir 0.2
 target cpu
 
 extern "higher_order::{name}(Tensor rng_state) -> Tensor"
@@ -105,9 +106,9 @@ func @main(%x: f32[2]) {{
 """
     artifact = bare_artifact(parse_program(text))
     with pytest.raises(NotSupportedError, match=r"WIR914.*higher_order"):
-        run(artifact, [torch.ones(2)], TORCH_MACHINE)
+        run(artifact, [torch.ones(2)], TORCH_MACHINE, InterpOptions(operators=ALL_OPERATORS))
     with pytest.raises(NotSupportedError, match=r"WIR914.*higher_order"):
-        py_wrapper.compile(artifact)
+        py_wrapper.compile(artifact, PyOptions(operators=ALL_OPERATORS))
 
 
 def test_operators_are_found_by_name() -> None:

@@ -23,7 +23,7 @@ from wrapper_ir.runtime import SpareBuffers
 GOLDEN = Path(__file__).parent / "golden" / "kept.py.txt"
 KEPT = PyOptions(name="kept", keep_buffers=True)
 
-PROGRAM = """wir 0.1
+PROGRAM = """wir 0.2
 target cpu
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
@@ -145,7 +145,7 @@ def test_nothing_is_kept(text: str) -> None:
 
 
 def test_symbolic_sizes_are_allocated_by_each_call() -> None:
-    text = """wir 0.1
+    text = """wir 0.2
 target cpu
 symbol s0 : int backed [2, 1024] hint 8
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"

@@ -40,7 +40,7 @@ from wrapper_ir.signature import (
 from wrapper_ir.types import CPU
 
 LEAF = TreeSpec(kind=TreeKind.LEAF)
-PROGRAM = parse_program("""wir 0.1
+PROGRAM = parse_program("""wir 0.2
 target cpu
 extern "aten::relu(Tensor self) -> Tensor"
 extern "aten::neg(Tensor self) -> Tensor"
@@ -316,7 +316,7 @@ def test_parameters_keep_their_names() -> None:
         check(engine)
 
 
-VIEWS = """wir 0.1
+VIEWS = """wir 0.2
 target cpu
 extern "aten::neg(Tensor self) -> Tensor"
 func @main(%x: f32[2], %y: f32[2]) {
@@ -336,7 +336,7 @@ WRAPPER = SubclassSpec(
 
 
 def test_wrappers_whose_size_each_call_has_anew() -> None:
-    program = parse_program("""wir 0.1
+    program = parse_program("""wir 0.2
 target cpu
 symbol s0 : int backed
 extern "aten::neg(Tensor self) -> Tensor"
@@ -369,12 +369,26 @@ func @main(%a: f32[s0], %b: f32[s0], %n: int) {
             engine(X)
 
 
+RANDOM = """wir 0.2
+target cpu
+extern "aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)" tags(random)
+func @main(%x: owned f32[2], %y: f32[2]STATE) {
+  call aten::bernoulli_.float(%x)
+  return %x, %yMORE
+}
+"""
+
+
 def test_random_numbers_are_mentioned_and_foreign_states_refused() -> None:
     signature = make(inputs(LEAF, LEAF), random=(RandomState(device=CPU),))
-    text = py_wrapper.emit(Artifact(program=PROGRAM, signature=signature)).source
+    program = parse_program(RANDOM.replace("STATE", "").replace("MORE", ""))
+    text = py_wrapper.emit(Artifact(program=program, signature=signature)).source
     assert "Draws random numbers from torch's default generator (cpu)." in text
     philox = make(inputs(LEAF, LEAF), random=(RandomState(device=CPU, source=RandomSource.PHILOX),))
-    artifact = Artifact(program=PROGRAM, signature=philox)
+    program = parse_program(
+        RANDOM.replace("STATE", ", %seed: int, %offset: int").replace("MORE", ", %offset")
+    )
+    artifact = Artifact(program=program, signature=philox)
     with pytest.raises(NotSupportedError, match="WIR916"):
         py_wrapper.emit(artifact)
     with pytest.raises(NotSupportedError, match="WIR916"):

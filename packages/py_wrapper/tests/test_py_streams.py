@@ -16,7 +16,7 @@ from wrapper_ir.interp import run
 
 GOLDEN = Path(__file__).parent / "golden" / "streams.py.txt"
 
-STREAMS = """wir 0.1
+STREAMS = """wir 0.2
 target cuda:0 arch "sm_90"
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
@@ -73,7 +73,7 @@ def test_streams_are_made_once_for_each_device() -> None:
 
 
 def test_events_of_the_host_have_happened() -> None:
-    text = "wir 0.1\ntarget cpu\nfunc @main(%x: f32[4]) {\n  %e = record_event @cpu\n  wait_event %e @cpu\n  sync_event %e\n  return %x\n}\n"
+    text = "wir 0.2\ntarget cpu\nfunc @main(%x: f32[4]) {\n  %e = record_event @cpu\n  wait_event %e @cpu\n  sync_event %e\n  return %x\n}\n"
     compiled = py_wrapper.compile(bare_artifact(parse_program(text)))
     x = torch.ones(4)
     assert compiled.boxed([x])[0] is x

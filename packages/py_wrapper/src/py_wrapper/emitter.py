@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from py_wrapper.emit.program import EmittedModule, emit_module
@@ -10,6 +10,9 @@ from py_wrapper.errors import CacheError
 from py_wrapper.load import load_module, write_files
 from py_wrapper.options import PyOptions
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.files import check_files, replacing
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.operators import OperatorPolicy
 from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.runtime.kernel_files import write_binaries
 from wrapper_ir.runtime.parts import CONSTANTS
@@ -20,8 +23,8 @@ __all__ = ["EMITTER", "PythonEmitter", "compile", "emit", "write"]
 def emit(artifact: Artifact, options: PyOptions | None = None) -> EmittedModule:
     """The Python module for an artifact, as text, with its kernels as files of their own.
 
-    The program must be valid (`wrapper_ir.verify`). Raises NotSupportedError (WIR91n) for what needs a GPU and
-    EmitError (PY1nn) for what a verifier would have refused.
+    The program must be valid (`wrapper_ir.verify`). Raises VerificationError (WIR1nn) for a signature that does not fit it,
+    NotSupportedError (WIR91n) for what needs a GPU and EmitError (PY1nn) for what a verifier would have refused.
     """
     return emit_module(artifact, options or PyOptions())
 
@@ -30,10 +33,12 @@ def write(artifact: Artifact, folder: str | Path, options: PyOptions | None = No
     """Writes a folder that runs on its own: the module, its kernels (compiled ones as well) and its constants; the module
     comes first.
 
-    Raises CacheError PY202 where it cannot be written, and ArtifactError WIR711 where a constant is packed for this
-    machine.
+    Files of that name are replaced, never written into, so that modules which use them go on. Raises CacheError PY202
+    where it cannot be written, and ArtifactError WIR711 where a constant is packed for this machine, WIR713 where a
+    constant's mapped file was written since.
     """
     artifact.check_portable()
+    check_files(artifact.mapped_files())
     from wrapper_ir.storage.safetensors import write_safetensors
 
     emitted, target = emit(artifact, options), Path(folder)
@@ -42,11 +47,11 @@ def write(artifact: Artifact, folder: str | Path, options: PyOptions | None = No
         if artifact.constants:
             _, chunks = write_safetensors(artifact.constants)
             path = target / CONSTANTS
-            with path.open("wb") as file:
+            with replacing(path) as temporary, open(temporary, "wb") as file:
                 file.writelines(chunks)
             files.append(path)
         files += write_binaries(target, artifact.binaries)
-    except OSError as error:
+    except (OSError, UnicodeEncodeError) as error:
         raise CacheError("PY202", f"the module cannot be written to {target}: {error}") from error
     return tuple(files)
 
@@ -79,9 +84,13 @@ class PythonEmitter:
         """`write`."""
         return write(artifact, folder, self.options)
 
-    def compile(self, artifact: Artifact) -> CompiledProgram:
-        """`compile`."""
-        return compile(artifact, self.options)
+    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+        """`compile`; `guarded` adds to what the options say."""
+        return compile(artifact, replace(self.options, guarded=self.options.guarded | guarded))
+
+    def with_operators(self, policy: OperatorPolicy) -> PythonEmitter:
+        """See `wrapper_ir.protocols.OperatorEmitter`."""
+        return replace(self, options=replace(self.options, operators=policy))
 
 
 EMITTER = PythonEmitter()

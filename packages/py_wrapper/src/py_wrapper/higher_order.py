@@ -8,9 +8,13 @@ apart. `higher_order::run_with_rng_state.aten__rand__default(Tensor rng_state, S
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import torch
+
+from wrapper_ir.operators import inner_operator
+from wrapper_ir.quoting import python_attribute
 
 __all__ = ["NAMESPACE", "callee_name", "callee_text", "find"]
 
@@ -21,20 +25,15 @@ _RUNNERS = {"run_and_save_rng_state": 0, "run_with_rng_state": 1}
 _VERBS = {"run_and_save_rng_state": "saving_state", "run_with_rng_state": "with_state"}
 
 
-def _inner(overload: str) -> list[str]:
-    """Namespace, operator and overload of the operator that is run; empty for other names."""
-    namespace, _, rest = overload.partition("__")
-    operator, _, inner = rest.rpartition("__")
-    return [namespace, operator, inner] if namespace and operator and inner else []
-
-
 def find(operator: str, overload: str) -> Callable[..., Any]:
     """The callable; raises AttributeError where torch has none. Any: whatever operators take and return."""
     outer: Callable[..., Any] = getattr(torch.ops.higher_order, operator)  # operators are found by name
+    if not isinstance(outer, torch._ops.HigherOrderOperator):
+        raise AttributeError(f"it is a {type(outer).__name__}")
     position = _RUNNERS.get(operator)
     if position is None:
         return outer
-    names = _inner(overload)
+    names = inner_operator(overload)
     if not names:
         raise AttributeError(f"{overload!r} names no operator to run")
     inner: Any = torch.ops
@@ -45,10 +44,10 @@ def find(operator: str, overload: str) -> Callable[..., Any]:
 
 def callee_text(operator: str, overload: str) -> str:
     """The same callable as a Python expression."""
-    outer = f"torch.ops.{NAMESPACE}.{operator}"
+    outer = python_attribute(f"torch.ops.{NAMESPACE}", operator)
     if operator not in _RUNNERS:
         return outer
-    inner = ".".join(("torch.ops", *_inner(overload)))
+    inner = reduce(python_attribute, inner_operator(overload) or (), "torch.ops")
     if _RUNNERS[operator] == 0:
         return f"lambda *args, **kwargs: {outer}({inner}, *args, **kwargs)"
     return f"lambda state, *args, **kwargs: {outer}(state, {inner}, *args, **kwargs)"
@@ -56,5 +55,5 @@ def callee_text(operator: str, overload: str) -> str:
 
 def callee_name(operator: str, overload: str) -> str:
     """A readable name for it."""
-    names = _inner(overload) if operator in _RUNNERS else []
+    names = inner_operator(overload) if operator in _RUNNERS else None
     return f"{names[1]}_{_VERBS[operator]}" if names else f"{operator}_values"

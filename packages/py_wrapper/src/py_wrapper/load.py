@@ -29,14 +29,14 @@ def place_in_cache(emitted: EmittedModule, options: PyOptions) -> Path:
     """The module's file in the cache, written unless it is there; raises CacheError PY201."""
     digest = hashlib.sha256(emitted.source.encode())
     for name in sorted(emitted.files):
-        digest.update(f"\0{name}\0{emitted.files[name]}".encode())
+        digest.update(f"\0{name}\0{emitted.files[name]}".encode("utf-8", "surrogatepass"))
     root = options.cache_folder or read_settings().cache
     folder = root / digest.hexdigest()[:2] / digest.hexdigest()[:32]
     path = folder / f"{emitted.name}.py"
     try:
         if not _is_there(folder, emitted):
             write_files(folder, emitted)
-    except OSError as error:
+    except (OSError, UnicodeEncodeError) as error:
         raise CacheError(
             "PY201",
             f"the module cannot be written to {folder}: {error}",
@@ -88,6 +88,7 @@ def load_module(emitted: EmittedModule, artifact: Artifact, options: PyOptions) 
         handles=artifact.handles,
         find_runtime=options.find_runtime,
         binaries=artifact.binaries,
+        files=artifact.mapped_files(),
     )
     spec = importlib.machinery.ModuleSpec(emitted.name, None, origin=str(path), loader_state=contents)
     module = ModuleType(emitted.name)

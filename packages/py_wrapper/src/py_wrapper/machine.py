@@ -176,7 +176,7 @@ class TorchMachine:
         """See `Machine`."""
         try:
             find_group(name)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:  # a name with lone surrogates is no string there
             fail_group(name, str(error))
 
     def wait(self, tensor: Tensor) -> Tensor:

@@ -11,7 +11,8 @@ import torch
 from py_wrapper import higher_order
 from py_wrapper._compat import is_overload
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.schemas import ExternDef
+from wrapper_ir.quoting import python_attribute
+from wrapper_ir.schemas import ExternDef, require_effects
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat
 
 __all__ = [
@@ -54,7 +55,7 @@ def overload_text(name: str) -> str:
     namespace, operator, overload = overload_path(name)
     if namespace == higher_order.NAMESPACE:
         return higher_order.callee_text(operator, overload)
-    return f"torch.ops.{namespace}.{operator}.{overload}"
+    return python_attribute(python_attribute(python_attribute("torch.ops", namespace), operator), overload)
 
 
 def short_overload(name: str) -> str:
@@ -67,18 +68,20 @@ def short_overload(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def resolve(extern: ExternDef) -> Callable[..., Any]:  # Any: whatever operators take and return
-    """The overload that `extern` names; raises NotSupportedError WIR914 where no library has registered it."""
+    """The overload that `extern` names; raises NotSupportedError WIR914 where no library has registered it, and WIR919
+    where it does more than is declared."""
     namespace, operator, overload = overload_path(extern.name)
     try:
         if namespace == higher_order.NAMESPACE:
             return higher_order.find(operator, overload)
         # operators are found by name
         found = getattr(getattr(getattr(torch.ops, namespace), operator), overload)
-    except (AttributeError, RuntimeError) as error:
+    except (AttributeError, RuntimeError, TypeError) as error:  # TypeError: lone surrogates in the name
         raise _unknown(extern.name, str(error)) from error
     if not is_overload(found):
         raise _unknown(extern.name, f"it is a {type(found).__name__}")
     overload_found: torch._ops.OpOverload = found
+    require_effects(extern, str(overload_found._schema))
     return overload_found
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy
 from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.runtime import FindRuntime
 
@@ -19,7 +21,8 @@ class PyOptions:
     operators allocate against their declared types. `keep_buffers` holds the memory of intermediate results of fixed sizes
     from call to call, for each stream: calls neither allocate nor make views, and the memory is not free in between.
     `poison` fills uninitialised and freed storages with this byte, for tests; then nothing is kept. `cache_folder` is where `compile` puts modules (None: as `settings` say). `find_runtime` finds the
-    runtimes of kernels for `compile`.
+    runtimes of kernels for `compile`. `guarded` is what the module need not check. `operators` says which operators
+    a program may call (`NotSupportedError` WIR917).
     """
 
     name: str = "program"
@@ -29,3 +32,5 @@ class PyOptions:
     poison: int | None = None
     cache_folder: Path | None = None
     find_runtime: FindRuntime = kernel_runtime
+    guarded: Guarded = NOT_GUARDED
+    operators: OperatorPolicy = DEFAULT_OPERATORS

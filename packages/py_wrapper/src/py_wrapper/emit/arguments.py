@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from keyword import iskeyword
 
+from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.literals import literal_text
-from py_wrapper.emit.names import Namer, identifier
 from py_wrapper.errors import EmitError
 from wrapper_ir import runtime
+from wrapper_ir.quoting import Namer, is_python_name
 from wrapper_ir.runtime.trees import tree_keys
 from wrapper_ir.signature import Parameter, ParameterKind, Signature, TreeKind, TreeSpec
 
 __all__ = ["Argument", "arguments_of", "head_of", "in_order"]
 
-_USED = frozenset({"boxed", "complex", "float", "torch", *runtime.__all__})
+_USED = frozenset(
+    {"boxed", "complex", "float", "getattr", "torch", Helper.ANY_GRADIENT.value, *runtime.__all__}
+)
 """What `forward` refers to besides what it names itself."""
 
 
@@ -36,9 +38,12 @@ def arguments_of(signature: Signature, names: Namer) -> tuple[Argument, ...]:
     inputs = signature.inputs
     if [c.kind for c in inputs.children] != [TreeKind.TUPLE, TreeKind.DICT]:
         raise EmitError("PY102", "the signature's inputs are no (arguments, keywords)")
+    for name in (*(p.name for p in signature.parameters), *map(str, tree_keys(inputs.children[1]))):
+        if name not in _USED:  # first of all, so that no variable takes what callers may use
+            names.claim(name)
     if signature.parameters:
         return tuple(_spelled(signature, names))
-    return (*_positional(signature, names), *_keywords(signature, names))
+    return (*_positional(signature, names), *_keywords(signature))
 
 
 def in_order(arguments: Sequence[Argument]) -> Iterator[tuple[str, TreeSpec]]:
@@ -109,12 +114,12 @@ def _wish(signature: Signature, leaf: int, number: int) -> str:
     return signature.names[leaf] if leaf < len(signature.names) else f"arg{number}"
 
 
-def _keywords(signature: Signature, names: Namer) -> list[Argument]:
+def _keywords(signature: Signature) -> list[Argument]:
     args, kwargs = signature.inputs.children
     leaves = _leaf_counts(kwargs.children, args.num_leaves)
     return [
         Argument(
-            name=_exact(str(key), names),
+            name=_exact(str(key)),
             spec=spec,
             kind=ParameterKind.KEYWORD,
             default=_static_default(signature, spec, leaf),
@@ -124,11 +129,10 @@ def _keywords(signature: Signature, names: Namer) -> list[Argument]:
     ]
 
 
-def _exact(key: str, names: Namer) -> str:
-    name = names(key)
-    if name != key:
+def _exact(key: str) -> str:
+    if not is_python_name(key) or key in _USED:
         raise EmitError("PY102", f"{key!r} cannot be the name of a keyword argument")
-    return name
+    return key
 
 
 # --- with them
@@ -163,20 +167,16 @@ def _spelled(signature: Signature, names: Namer) -> Iterator[Argument]:
     yield from later
     for key, keyword in keys.items():  # of `**kwargs`
         spec = kwargs.children[keyword]
-        yield Argument(name=_exact(key, names), spec=spec, kind=ParameterKind.KEYWORD, place=count + keyword)
+        yield Argument(name=_exact(key), spec=spec, kind=ParameterKind.KEYWORD, place=count + keyword)
 
 
 def _argument(parameter: Parameter, names: Namer, place: int, spec: TreeSpec | None) -> Argument:
     """A parameter keeps its name, which callers may use, unless `forward` itself needs that name for something."""
     name = parameter.name
-    if (
-        name != identifier(name)
-        or iskeyword(name)
-        or (name in _USED and parameter.kind is ParameterKind.KEYWORD)
-    ):
+    if not is_python_name(name) or (name in _USED and parameter.kind is ParameterKind.KEYWORD):
         raise EmitError("PY102", f"{name!r} cannot be the name of a parameter")
     return Argument(
-        name=names(name) if name in _USED else names.claim(name),
+        name=names(name) if name in _USED else name,
         spec=spec,
         kind=parameter.kind,
         default="" if parameter.required else literal_text(parameter.default),

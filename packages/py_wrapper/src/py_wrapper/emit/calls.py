@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from keyword import iskeyword
-
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
-from py_wrapper.emit.writer import quoted, targets
+from py_wrapper.emit.writer import targets
 from py_wrapper.errors import EmitError
 from wrapper_ir.analysis.emission import checked_next
 from wrapper_ir.ops import CallExtern, CollectiveStart, Launch, Unpack, Wait
+from wrapper_ir.quoting import python_keyword, python_string
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
@@ -32,11 +31,7 @@ def _call(op: CallExtern | CollectiveStart, head: str, scope: FunctionScope) -> 
     defaults = scope.module.defaults(op.target)
     kwargs = [(name, arg) for name, arg in op.kwargs if name not in defaults or defaults[name] != str(arg)]
     args = [scope.arg(arg) for arg in op.args]
-    args += [f"{name}={scope.arg(arg)}" for name, arg in kwargs if not iskeyword(name)]
-    # A keyword that Python reserves (`from`) can only be passed in a dict.
-    odd = [f"{quoted(name)}: {scope.arg(arg)}" for name, arg in kwargs if iskeyword(name)]
-    if odd:
-        args.append("**{" + ", ".join(odd) + "}")
+    args += [python_keyword(name, scope.arg(arg)) for name, arg in kwargs]
     scope.out.items(f"{head}{callee}(", args, ")")
 
 
@@ -65,7 +60,7 @@ def wait(op: Wait, scope: FunctionScope) -> None:
 
 def unpack(op: Unpack, scope: FunctionScope) -> None:
     """Indexing; an empty path is the result itself."""
-    path = "".join(f"[{quoted(step) if isinstance(step, str) else step}]" for step in op.path)
+    path = "".join(f"[{python_string(step) if isinstance(step, str) else step}]" for step in op.path)
     source = scope.name(op.source)
     scope.out.line(f"{scope.bind(op.result)} = {source}{path}")
     _check_result(op.result, scope)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
-from py_wrapper.emit.writer import quoted
+from wrapper_ir.expr import Expr, SymKind
+from wrapper_ir.expr.width import width
 from wrapper_ir.layout import is_contiguous
 from wrapper_ir.ops import (
     AssertExpr,
@@ -14,21 +17,29 @@ from wrapper_ir.ops import (
     DebugValue,
     Define,
 )
+from wrapper_ir.quoting import python_string
 from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
 
 __all__ = [
     "assert_expr",
     "assert_finite",
     "assert_layout",
+    "check_layouts",
     "comment",
     "debug_value",
     "define",
 ]
 
+_LONG = 1024
+"""Bits of an int beyond which it is looked at where it is defined, since definitions of definitions grow."""
+
 
 def define(op: Define, scope: FunctionScope) -> None:
     """A symbol is a Python number, computed once."""
     text = scope.expr(op.expr)
+    if op.expr.args and op.expr.kind is SymKind.INT and width(op.expr, {}) > _LONG:
+        text = f"{scope.module.runtime('int64')}({text})"
     scope.out.line(f"{scope.define(op.symbol)} = {text}")
 
 
@@ -37,41 +48,61 @@ def assert_layout(op: AssertLayout, scope: FunctionScope) -> None:
     if scope.module.global_name(scope.function, op.tensor):
         return
     name = scope.name(op.tensor)
-    check = scope.module.helper(Helper.ASSERT_LAYOUT)
-    scope.module.runtime("fail_layout")
-    args = [name, scope.shape(op.sizes), scope.shape(op.strides)]
-    if op.message:
-        args.append(quoted(op.message))
-    if is_contiguous(op.sizes, op.strides):
-        # Half the cost of the checking function, which then only has to say what is wrong.
-        with scope.out.block(f"if {name}.shape != {args[1]} or not {name}.is_contiguous():"):
-            scope.out.items(f"{check}(", args, ")")
-    else:
-        scope.out.items(f"{check}(", args, ")")
+    is_main = scope.function is scope.module.program.main
+    if not (is_main and scope.position in scope.module.checks.covered):
+        _check_layout(op.tensor, op.sizes, op.strides, op.message, scope)
     if op.alignment:
         with scope.out.block(f"if {name}.data_ptr() % {op.alignment}:"):
             fail = scope.module.runtime("fail_layout")
             note = f"{name} is not aligned to {op.alignment} bytes" + (
                 f" ({op.message})" if op.message else ""
             )
-            scope.out.line(f"{fail}({quoted(note)})")
+            scope.out.line(f"{fail}({python_string(note)})")
+
+
+def check_layouts(position: int, scope: FunctionScope) -> None:
+    """The layouts of parameters, where the op at `position` of `main` defines the last symbol that they mention."""
+    if scope.function is not scope.module.program.main:
+        return
+    for value in scope.module.checks.layouts.get(position, ()):
+        if isinstance(value.type, TensorType):
+            _check_layout(value, value.type.sizes, value.type.strides, f"argument {value.name}", scope)
+
+
+def _check_layout(
+    value: Value, sizes: Sequence[Expr], strides: Sequence[Expr], message: str, scope: FunctionScope
+) -> None:
+    name = scope.name(value)
+    check = scope.module.helper(Helper.ASSERT_LAYOUT)
+    scope.module.runtime("fail_layout")
+    args = [name, scope.shape(sizes), scope.shape(strides)]
+    if message:
+        args.append(python_string(message))
+    if is_contiguous(sizes, strides):
+        # Half the cost of the checking function, which then only has to say what is wrong.
+        with scope.out.block(f"if {name}.shape != {args[1]} or not {name}.is_contiguous():"):
+            scope.out.items(f"{check}(", args, ")")
+    else:
+        scope.out.items(f"{check}(", args, ")")
 
 
 def assert_expr(op: AssertExpr, scope: FunctionScope) -> None:
     """Not an `assert` statement, which `python -O` leaves out."""
     with scope.out.block(f"if not ({scope.expr(op.condition)}):"):
         fail = scope.module.runtime("fail_assertion")
-        scope.out.line(f"{fail}({quoted(op.message)}, {quoted(str(op.condition))})")
+        scope.out.line(f"{fail}({python_string(op.message)}, {python_string(str(op.condition))})")
 
 
 def assert_finite(op: AssertFinite, scope: FunctionScope) -> None:
     """Integers pass without being looked at."""
     type = op.tensor.type
-    if isinstance(type, TensorType) and not (type.dtype.is_floating or type.dtype.is_complex):
+    if not (type.dtype.is_floating or type.dtype.is_complex):
         return
     scope.module.runtime("fail_finite")
     check = scope.module.helper(Helper.FINITE)
-    scope.out.line(f"{check}({scope.name(op.tensor)}, {quoted(op.tensor.name)}, {quoted(op.message)})")
+    scope.out.line(
+        f"{check}({scope.name(op.tensor)}, {python_string(op.tensor.name)}, {python_string(op.message)})"
+    )
 
 
 def comment(op: Comment, scope: FunctionScope) -> None:
@@ -83,7 +114,14 @@ def debug_value(op: DebugValue, scope: FunctionScope) -> None:
     """Values are shown by the runtime."""
     show = scope.module.runtime("debug_value")
     for value in op.values:
-        dtype = f", {quoted(value.type.dtype.value)}" if isinstance(value.type, TensorType) else ""
-        scope.out.line(
-            f"{show}({quoted(value.name)}, {scope.name(value)}, {quoted(op.mode.value)}, {quoted(op.label)}{dtype})"
-        )
+        args = [
+            python_string(value.name),
+            scope.name(value),
+            python_string(op.mode.value),
+            python_string(op.label),
+        ]
+        if isinstance(value.type, TensorType):
+            args.append(python_string(value.type.dtype.value))
+        if op.kernel:
+            args += [f"phase={python_string(op.phase.value)}", f"kernel={python_string(op.kernel)}"]
+        scope.out.line(f"{show}({', '.join(args)})")

@@ -6,13 +6,12 @@ from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import targets, tuple_text
 from py_wrapper.errors import EmitError
-from wrapper_ir.aliasing import analyse_aliasing
-from wrapper_ir.ops import Arg, CallSubgraph, Conditional, Return, WhileLoop
+from wrapper_ir.ops import Arg, CallSubgraph, Return, Switch, WhileLoop, is_two_way
 from wrapper_ir.program import Function, Ownership
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["call_subgraph", "conditional", "return_", "while_loop"]
+__all__ = ["call_subgraph", "return_", "switch", "while_loop"]
 
 
 def _function(name: str, scope: FunctionScope) -> Function:
@@ -61,22 +60,31 @@ def call_subgraph(op: CallSubgraph, scope: FunctionScope) -> None:
     scope.out.line(f"{targets(names)}{_call_text(function, box, scope)}")
 
 
-def conditional(op: Conditional, scope: FunctionScope) -> None:
-    """`if` over two calls; the predicate is read before its tensor may be moved."""
-    true_fn, false_fn = _function(op.true_fn, scope), _function(op.false_fn, scope)
-    predicate = scope.arg(op.predicate)
-    if isinstance(op.predicate, Value) and isinstance(op.predicate.type, TensorType):
-        predicate = f"{predicate}.item()"
-    if _moved(true_fn, op.args):
+def switch(op: Switch, scope: FunctionScope) -> None:
+    """`if` over calls; the index is read before its tensor may be moved."""
+    branches = [_function(name, scope) for name in op.branches]
+    index = scope.arg(op.index)
+    if isinstance(op.index, Value) and isinstance(op.index.type, TensorType):
+        index = f"{index}.item()"
+    if not is_two_way(op) or _moved(branches[0], op.args):
         taken = scope.names("taken")
-        scope.out.line(f"{taken} = {predicate}")
-        predicate = taken
-    box = _boxed_args(true_fn, op.args, scope)
+        scope.out.line(f"{taken} = {index}")
+        index = taken
+    box = _boxed_args(branches[0], op.args, scope)
     head = targets([scope.bind(result) for result in op.results])
-    with scope.out.block(f"if {predicate}:"):
-        scope.out.line(f"{head}{_call_text(true_fn, box, scope)}")
-    with scope.out.block("else:"):
-        scope.out.line(f"{head}{_call_text(false_fn, box, scope)}")
+    for position, branch in enumerate(branches):
+        with scope.out.block(_case(op, index, position)):
+            scope.out.line(f"{head}{_call_text(branch, box, scope)}")
+    if not is_two_way(op):
+        with scope.out.block("else:"):
+            scope.out.line(f"{scope.module.runtime('fail_branch')}({index}, {len(branches)})")
+
+
+def _case(op: Switch, index: str, position: int) -> str:
+    """The head of the block that calls the branch at this position."""
+    if is_two_way(op):
+        return "else:" if position else f"if {index}:"
+    return f"{'elif' if position else 'if'} {index} == {position}:"
 
 
 def while_loop(op: WhileLoop, scope: FunctionScope) -> None:
@@ -127,7 +135,7 @@ def _make_fresh(
 
 def _fresh_returns(function: Function, scope: FunctionScope) -> list[bool]:
     """For each result of a function, whether it surely has a storage that it shares with nothing."""
-    aliasing = analyse_aliasing(function, scope.module.index)
+    aliasing = scope.module.index.aliasing(function)
     taken: set[Value] = set()
     fresh: list[bool] = []
     for value in function.returns.values:
@@ -145,4 +153,4 @@ def _fresh_returns(function: Function, scope: FunctionScope) -> list[bool]:
 def return_(op: Return, scope: FunctionScope) -> None:
     """Results in a tuple."""
     texts = [scope.arg(value) for value in op.values]
-    scope.out.items("return (", texts, ",)" if len(texts) == 1 else ")")
+    scope.out.tuple("return ", texts)

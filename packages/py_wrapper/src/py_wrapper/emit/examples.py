@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
-from py_wrapper.emit.names import Namer
-from py_wrapper.emit.writer import Writer, quoted, tuple_text
-from wrapper_ir.expr import SymKind, to_python
+from py_wrapper.emit.names import namer
+from py_wrapper.emit.writer import Writer, tuple_text
+from wrapper_ir.expr import Expr, Sym, SymKind, to_python
 from wrapper_ir.program import SymbolDef
+from wrapper_ir.quoting import python_string
 from wrapper_ir.types import ScalarType, TensorType, Type
 
 __all__ = ["write_examples"]
@@ -25,7 +26,7 @@ def write_examples(scope: ModuleScope, out: Writer) -> None:
         for e in (*t.sizes, *t.strides)
         for name in e.free_symbols
     }
-    names = Namer((*scope.names.taken, "seed", "generator"))
+    names = namer((*scope.names.taken, "seed", "generator"))
     symbols = {s.name: (names(s.name), _hint(s)) for s in scope.program.symbols if s.name in used}
     out.line()
     out.line()
@@ -38,6 +39,11 @@ def write_examples(scope: ModuleScope, out: Writer) -> None:
         out.items("return [", [_example(t, spelling, scope) for t in types], "]")
 
 
+def _symbol(leaf: Expr) -> str:
+    assert isinstance(leaf, Sym)  # the verifier's WIR020: types hold no atoms
+    return leaf.name
+
+
 def _hint(symbol: SymbolDef) -> str:
     if symbol.hint is not None:
         return repr(symbol.hint)
@@ -48,11 +54,11 @@ def _example(type: Type, spelling: dict[str, str], scope: ModuleScope) -> str:
     match type:
         case TensorType():
             sizes, strides = (
-                tuple_text([to_python(e, lambda s: spelling[str(s)]) for e in part])
+                tuple_text([to_python(e, lambda s: spelling[_symbol(s)]) for e in part])
                 for part in (type.sizes, type.strides)
             )
             text = f"{scope.helper(Helper.EXAMPLE)}({sizes}, {strides}, torch.{type.dtype.torch_name}, generator)"
-            return text if type.device.type == "cpu" else f"{text}.to({quoted(str(type.device))})"
+            return text if type.device.type == "cpu" else f"{text}.to({python_string(str(type.device))})"
         case ScalarType(kind=kind):
             return _SCALARS[kind]
         case _:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import posixpath
 from contextlib import AbstractContextManager, nullcontext
 
+from py_wrapper.emit.checks import check_layouts
 from py_wrapper.emit.helpers import Helper
+from py_wrapper.emit.inputs import check_arguments
 from py_wrapper.emit.kept import KeptBuffers, name_kept, write_new_buffers, write_take
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.streams import device_guard, on_stream
 from py_wrapper.emit.table import WRITERS
-from py_wrapper.emit.writer import WIDTH, quoted
+from py_wrapper.emit.writer import WIDTH
 from wrapper_ir.analysis.groups import groups_of
-from wrapper_ir.ops import UNKNOWN, AllocStorage, Comment, Drop, Free, Op, Provenance, Return, View
+from wrapper_ir.ops import UNKNOWN, AllocStorage, Comment, Drop, Free, Op, Provenance, Return, Slot, View
 from wrapper_ir.program import Function
+from wrapper_ir.quoting import python_docstring, python_string
 
 __all__ = ["source_comment", "write_function"]
 
@@ -32,9 +35,10 @@ def write_function(scope: FunctionScope, name: str, doc: str) -> None:
     out.line()
     captures = "".join(f", {scope.define(symbol)}" for symbol in function.captures)
     with out.block(f"def {name}(args{captures}):"):
-        out.line(f'"""{doc}"""')
+        out.line(f'"""{python_docstring(doc)}"""')
         _take_arguments(function, scope)
         if is_main:
+            check_arguments(scope)
             _check_groups(scope)
             with device_guard(scope.module, out):
                 _write_body(scope, kept)
@@ -55,6 +59,7 @@ def _write_body(scope: FunctionScope, kept: KeptBuffers) -> None:
         previous = _announce(position, previous, scope)
         with _block(op, scope):
             WRITERS[type(op)](op, scope)
+        check_layouts(position, scope)
 
 
 def _block(op: Op, scope: FunctionScope) -> AbstractContextManager[None]:
@@ -73,7 +78,7 @@ def _check_groups(scope: FunctionScope) -> None:
     names = groups_of(scope.module.program)
     if names:
         scope.module.runtime("fail_group")
-        scope.out.items(f"{scope.module.helper(Helper.GROUPS)}(", [quoted(n) for n in names], ")")
+        scope.out.items(f"{scope.module.helper(Helper.GROUPS)}(", [python_string(n) for n in names], ")")
 
 
 def _end_of_work(scope: FunctionScope) -> int:
@@ -103,7 +108,7 @@ def _work(position: int, scope: FunctionScope) -> Op | None:
     """The op that buffers and views at `position` are made for: the next one that computes."""
     body = scope.function.body
     for op in body[position : position + _LOOK_AHEAD]:
-        if isinstance(op, AllocStorage | View):
+        if isinstance(op, AllocStorage | Slot | View):
             continue
         return None if isinstance(op, _SILENT) else op
     return None

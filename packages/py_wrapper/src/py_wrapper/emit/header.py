@@ -11,7 +11,9 @@ from py_wrapper.emit.writer import WIDTH, Writer
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.ops import CallExtern, CollectiveStart, Launch
+from wrapper_ir.quoting import python_docstring
 from wrapper_ir.runtime.kernel_files import kernel_file_names
+from wrapper_ir.versions import TEXT
 
 __all__ = ["write_header"]
 
@@ -21,11 +23,12 @@ def write_header(artifact: Artifact, scope: ModuleScope, kernels: Sequence[Kerne
     program, name = artifact.program, scope.options.name
     ops = sum(len(f.body) for f in program.functions)
     out.line(
-        f'"""{_safe(name)}: emitted from Wrapper IR {program.schema_version} for {program.target.device}, {ops} ops.'
+        f'"""{python_docstring(name)}: emitted from Wrapper IR {TEXT.version} '
+        f"for {python_docstring(str(program.target.device))}, {ops} ops."
     )
     out.line()
     out.line(
-        f"Emitted by py_wrapper {_version()}. Runs on its own: `python {_safe(name)}.py --repeat 100 --profile`."
+        f"Emitted by py_wrapper {_version()}. Runs on its own: `python {python_docstring(name)}.py --repeat 100 --profile`."
     )
     rows = list(_rows(artifact, scope, kernels))
     if rows:
@@ -49,10 +52,6 @@ def _version() -> str:
         return "unknown"
 
 
-def _safe(text: str) -> str:
-    return text.replace("\\", "/").replace('"""', "'''")
-
-
 def _rows(artifact: Artifact, scope: ModuleScope, kernels: Sequence[KernelDef]) -> Iterator[tuple[str, str]]:
     """(name and place, source ops) of each kernel and operator, in order of first use."""
     files = kernel_file_names(kernels)
@@ -67,6 +66,6 @@ def _rows(artifact: Artifact, scope: ModuleScope, kernels: Sequence[KernelDef]) 
                     where = f"{scope.extern_names.get(op.target, op.target)}  ({op.target})"
                 case _:
                     continue
-            found.setdefault(_safe(where), {}).update(dict.fromkeys(op.prov.ops or op.prov.nodes))
+            found.setdefault(python_docstring(where), {}).update(dict.fromkeys(op.prov.ops or op.prov.nodes))
     for where, sources in found.items():
-        yield where, _safe(", ".join(sources))
+        yield where, python_docstring(", ".join(sources))

@@ -96,7 +96,7 @@ def check_groups(*names):
     for name in names:
         try:
             find_group(name)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:
             fail_group(name, str(error))
 '''
 

@@ -12,7 +12,7 @@ from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
 from wrapper_ir.analysis.kept import KeptBlock, plan_kept
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops import AllocStorage, Op, View, ZeroMode
+from wrapper_ir.ops import AllocStorage, View, ZeroMode
 from wrapper_ir.types import CPU, DType, StorageType, TensorType
 from wrapper_ir.values import Value
 
@@ -47,25 +47,26 @@ def name_kept(scope: FunctionScope) -> KeptBuffers:
         match op:
             case AllocStorage(result=storage) if storage in memory.places:
                 places[storage] = (memory.places[storage], 0)
-                if op.zero is ZeroMode.CALL or not all(map(_is_static, scope.users[storage])):
+                views = scope.slots.views.get(storage, ())
+                if op.zero is ZeroMode.CALL or not all(_is_static(view, at) for view, at in views):
                     _add(storage, _bytes_of(storage), places[storage], plan, scope)
-            case View(source=source, result=result, offset=Int(offset)) if source in places and _is_static(
-                op
-            ):
+            case View(result=result):
+                source, at = scope.slots.place(op.source, op.offset)
+                if source not in places or not isinstance(at, Int) or not _is_static(op, at):
+                    continue
                 block, start = places[source]
-                places[result] = (block, start + offset)
+                places[result] = (block, start + at.value)
                 assert isinstance(result.type, TensorType)
                 _add(result, result.type, places[result], plan, scope)
+            case _:
+                pass
     return plan
 
 
-def _is_static(op: Op) -> bool:
-    """Whether a view's place is known before any call; other ops have none."""
-    if not isinstance(op, View):
-        return True
-    type = op.result.type
-    parts: tuple[Expr, ...] = (*type.sizes, *type.strides) if isinstance(type, TensorType) else ()
-    return isinstance(type, TensorType) and all(isinstance(e, Int) for e in (*parts, op.offset))
+def _is_static(view: View, at: Expr) -> bool:
+    """Whether a view at this byte is known before any call."""
+    type = view.result.type
+    return all(isinstance(e, Int) for e in (*type.sizes, *type.strides, at))
 
 
 def _bytes_of(storage: Value) -> TensorType:
@@ -92,18 +93,19 @@ def write_new_buffers(plan: KeptBuffers, scope: FunctionScope) -> None:
     with out.block("def new_buffers():"):
         out.line('"""Memory that no caller sees, and the tensors over it, for one call at a time."""')
         with out.block("with torch.inference_mode(False):"):
-            for number, block in enumerate(plan.blocks):
+            memory = [scope.names(f"memory{number}") for number in range(len(plan.blocks))]
+            for name, block in zip(memory, plan.blocks, strict=True):
                 zero = ".zero_()" if block.zero else ""
-                out.line(f"memory{number} = {empty}(({max(block.nbytes, 1)},), (1,), torch.uint8){zero}")
+                out.line(f"{name} = {empty}(({max(block.nbytes, 1)},), (1,), torch.uint8){zero}")
             for window, name in plan.windows.items():
                 sizes, strides = (
                     tuple_text([str(e) for e in es]) for es in (window.type.sizes, window.type.strides)
                 )
                 dtype = f"torch.{window.type.dtype.torch_name}"
                 head = f"{name} = {module.helper(Helper.WINDOW)}("
-                out.items(head, [f"memory{window.block}", dtype, sizes, strides, str(window.offset)], ")")
+                out.items(head, [memory[window.block], dtype, sizes, strides, str(window.offset)], ")")
         names = list(plan.windows.values())
-        out.items("return (", names, ",)" if len(names) == 1 else ")")
+        out.tuple("return ", names)
     out.line()
     out.line()
     out.line(f"spare = {module.runtime('SpareBuffers')}(new_buffers)")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from py_wrapper.emit.writer import quoted
+import math
+
 from py_wrapper.errors import EmitError
 from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.ops import Arg, Complex
+from wrapper_ir.quoting import python_string
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat
 
 __all__ = ["key_text", "literal_text"]
@@ -13,7 +15,9 @@ __all__ = ["key_text", "literal_text"]
 
 def key_text(key: object) -> str:
     """A dict's key."""
-    return quoted(key) if isinstance(key, str) else repr(key)
+    if isinstance(key, float) and not math.isfinite(key):
+        return f'float("{key}")'
+    return python_string(key) if isinstance(key, str) else repr(key)
 
 
 def literal_text(value: Arg) -> str:
@@ -22,13 +26,11 @@ def literal_text(value: Arg) -> str:
         case None:
             return "None"
         case str():
-            return quoted(value)
+            return python_string(value)
         case Int() | Bool():
             return repr(value.value)
         case Float():
-            return (
-                f"float({quoted(str(value.value))})" if value.value - value.value != 0 else repr(value.value)
-            )
+            return repr(value.value) if math.isfinite(value.value) else f'float("{value.value}")'
         case Complex():
             return f"complex({literal_text(value.real)}, {literal_text(value.imag)})"
         case tuple():
@@ -36,7 +38,7 @@ def literal_text(value: Arg) -> str:
         case DType():
             return f"torch.{value.torch_name}"
         case Device():
-            return f"torch.device({quoted(str(value))})"
+            return f"torch.device({python_string(str(value))})"
         case MemoryFormat() | Layout():
             return f"torch.{value.value}"
         case _:

@@ -8,7 +8,7 @@ from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.streams import on_stream
-from py_wrapper.emit.writer import quoted, tuple_text
+from py_wrapper.emit.writer import tuple_text
 from py_wrapper.errors import EmitError
 from wrapper_ir.analysis.emission import (
     NO_SYMMETRIC,
@@ -27,10 +27,12 @@ from wrapper_ir.ops import (
     Free,
     ResizeStorage,
     SetStorage,
+    Slot,
     View,
     ViewMode,
     ZeroMode,
 )
+from wrapper_ir.quoting import python_string
 from wrapper_ir.types import CPU, DType, MemoryKind, StorageType, TensorType
 from wrapper_ir.values import Value
 
@@ -43,6 +45,7 @@ __all__ = [
     "free",
     "resize_storage",
     "set_storage",
+    "slot",
     "view",
 ]
 
@@ -62,14 +65,36 @@ def alloc(op: AllocStorage, scope: FunctionScope) -> None:
     if sole is not None and is_whole(sole, type):
         scope.pending[op.result] = op
         return
-    views = [v for v in scope.users.get(op.result, ()) if isinstance(v, View)]
-    dtype = element_type(type, views)
+    lent = op.result in scope.slots.lent  # callees take bytes
+    dtype = DType.U8 if lent else element_type(type, scope.slots.views.get(op.result, ()))
     scope.base_dtypes[op.result] = dtype
     count = exact_quotient(type.nbytes, dtype.itemsize)
     assert count is not None
     text = _empty((count,), (_ONE,), dtype, type, scope)
     with on_stream(op, scope):
         scope.out.line(f"{scope.bind(op.result)} = {_filled(text, op, scope)}")
+
+
+def slot(op: Slot, scope: FunctionScope) -> None:
+    """Nothing: its views are made of the pool's tensor. Only what a callee takes is a tensor of its own."""
+    if op.result in scope.slots.lent:
+        scope.out.line(f"{scope.bind(op.result)} = {_bytes_of(op.result, scope)}")
+    _poison_slot(op.result, scope)
+
+
+def _bytes_of(slot: Value, scope: FunctionScope) -> str:
+    base, start = scope.slots.places[slot]
+    nbytes, name = _storage_type(slot).nbytes, scope.name(base)
+    if scope.base_dtypes.get(base, DType.U8) is DType.U8:
+        return f"{name}[{scope.expr(start)}:{scope.expr(start + nbytes)}]"
+    layout = f"{scope.shape((nbytes,))}, (1,), {scope.expr(start)}"
+    return f"{scope.module.helper(Helper.WINDOW)}({name}, torch.uint8, {layout})"
+
+
+def _poison_slot(slot: Value, scope: FunctionScope) -> None:
+    """A slot's bytes hold nothing before and after it; those of other slots beside it do."""
+    if scope.module.options.poison is not None:
+        scope.out.line(f"{_bytes_of(slot, scope)}.fill_({scope.module.options.poison})")
 
 
 def _storage_type(value: Value) -> StorageType:
@@ -90,12 +115,12 @@ def _empty(
     if lacks_symmetric(type):
         raise scope.not_supported(*NO_SYMMETRIC)
     if is_symmetric(type):
-        where = f"torch.device({quoted(str(type.device))}), {quoted(type.space.group)}, {type.space.alloc_id}"
+        where = f"torch.device({python_string(str(type.device))}), {python_string(type.space.group)}, {type.space.alloc_id}"
         return f"{scope.module.helper(Helper.EMPTY_SYMMETRIC)}({args}, {torch_dtype}, {where})"
     if type.device.type == "cuda" and type.device == scope.module.program.target.device:
         return f"{scope.module.helper(Helper.EMPTY_CUDA)}({args}, {torch_dtype})"
     if type.device != CPU:
-        return f"torch.empty_strided({args}, dtype={torch_dtype}, device={quoted(str(type.device))})"
+        return f"torch.empty_strided({args}, dtype={torch_dtype}, device={python_string(str(type.device))})"
     helper = Helper.EMPTY_PINNED if type.space.kind is MemoryKind.PINNED else Helper.EMPTY
     return f"{scope.module.helper(helper)}({args}, {torch_dtype})"
 
@@ -134,18 +159,19 @@ def view(op: View, scope: FunctionScope) -> None:
 
 
 def _window(op: View, type: TensorType, scope: FunctionScope) -> str:
-    source, name = op.source, scope.name(op.source)
+    source, at = scope.slots.place(op.source, op.offset)
+    name = scope.name(source)
     if isinstance(source.type, TensorType):
         dtype = source.type.dtype
         if op.offset == _ZERO and source.type == type:
             return name
     else:
         dtype = scope.base_dtypes.get(source, DType.U8)  # a storage parameter is a tensor of bytes
-    offset = exact_quotient(op.offset, dtype.itemsize)
+    offset = exact_quotient(at, dtype.itemsize)
     if dtype is type.dtype and offset is not None:
         layout = f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}, {scope.expr(offset)}"
         return f"{scope.module.helper(Helper.REINTERPRET)}({name}, {layout})"
-    layout = f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}, {scope.expr(op.offset)}"
+    layout = f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}, {scope.expr(at)}"
     return f"{scope.module.helper(Helper.WINDOW)}({name}, torch.{type.dtype.torch_name}, {layout})"
 
 
@@ -163,7 +189,9 @@ def free(op: Free, scope: FunctionScope) -> None:
     """Ends every variable of the storage, so that its memory is released here."""
     scope.pending.pop(op.storage, None)
     members = scope.storage_members(op.storage)
-    if scope.module.options.poison is not None and members:
+    if op.storage in scope.slots.places:
+        _poison_slot(op.storage, scope)
+    elif scope.module.options.poison is not None and members:
         scope.out.line(f"{scope.module.helper(Helper.POISON)}({scope.name(members[0])})")
     scope.forget(members)
 

@@ -5,35 +5,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from py_wrapper.emit.helpers import Helper
-from py_wrapper.emit.names import Namer
+from py_wrapper.emit.names import namer
 from py_wrapper.native import short_overload
 from py_wrapper.options import PyOptions
 from wrapper_ir import runtime
+from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
-from wrapper_ir.effects import effects_of
-from wrapper_ir.expr import Expr, Int
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.expr import Expr, Int, evaluate
 from wrapper_ir.index import ProgramIndex
+from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import (
     CallExtern,
     CollectiveStart,
     Launch,
+    Op,
+    RecordEvent,
     ResizeStorage,
     Return,
     SetStorage,
     View,
     ViewMode,
+    WaitEvent,
 )
-from wrapper_ir.program import Function, Program
+from wrapper_ir.program import Constant, Function
 from wrapper_ir.runtime.kernel_files import short_name
 from wrapper_ir.schemas import parse_schema
 from wrapper_ir.signature import TreeSpec
-from wrapper_ir.structure import operands
-from wrapper_ir.types import Device, TensorType
+from wrapper_ir.structure import operands, results
+from wrapper_ir.types import CPU, Device, StorageType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["ModuleScope"]
+__all__ = ["ModuleScope", "stream_device"]
 
-_OWN = ("boxed", "forward", "example_inputs", "parts", "kernels", "run_script", "open_parts", "explain")
+_OWN = (
+    "boxed",
+    "forward",
+    "example_inputs",
+    "inputs",
+    "parts",
+    "mapped",
+    "kernels",
+    "run_script",
+    "open_parts",
+    "explain",
+)
 _KEPT = ("new_buffers", "spare")
 _RUNTIME = (*runtime.__all__, "find_group")
 
@@ -41,11 +57,12 @@ _RUNTIME = (*runtime.__all__, "find_group")
 class ModuleScope:
     """Names of everything global, and a record of what the functions turned out to need."""
 
-    def __init__(self, program: Program, options: PyOptions) -> None:
-        self.program = program
+    def __init__(self, artifact: Artifact, options: PyOptions) -> None:
+        self.program = program = artifact.program
         self.options = options
+        self.checks = input_checks(program, artifact.signature, options.guarded)
         self.index = ProgramIndex(program)
-        self.names = Namer((*_OWN, *_KEPT, *_RUNTIME, *(h.value for h in Helper)))
+        self.names = namer((*_OWN, *_KEPT, *_RUNTIME, *(h.value for h in Helper)))
         self.helpers: dict[Helper, None] = {}
         self._defaults: dict[str, dict[str, str]] = {}
         self.runtime_names: dict[str, None] = {}
@@ -57,6 +74,7 @@ class ModuleScope:
         self.kernel_names = {
             k.name: self.names(short_name(k.name)) for k in program.kernels if k.name in launched
         }
+        self._stream_names = self._name_streams()
         self.streams: dict[tuple[Device, int], str] = {}
         """Names of streams that are made when the module is loaded."""
         self.extern_globals: dict[str, str] = {}
@@ -68,11 +86,32 @@ class ModuleScope:
         }
         self.extern_names = {e.name: self._extern_name(e.name) for e in program.externs if e.name in called}
         self.constant_names = {c.value: self.names(c.value.name) for c in program.constants}
+        self.storages = self._storages()
         self.hoisted: dict[tuple[str, Value], str] = {}
         """Global names of views of constants, by function and value."""
         self.hoisted_views: dict[tuple[str, TensorType, Expr], tuple[str, View]] = {}
         for function in program.functions:
             self._hoist_views(function)
+
+    def _storages(self) -> dict[str, tuple[str, int, Constant]]:
+        """Bytes that constants share, by name: their global name, how many are needed, and one of the constants."""
+        found: dict[str, tuple[str, int, Constant]] = {}
+        for constant in self.program.constants:
+            type = constant.value.type
+            if not constant.storage or not isinstance(type, TensorType):
+                continue
+            end = constant.offset + int(evaluate(extent_bytes(type), {}))
+            known = found.get(constant.storage)
+            name, need, first = known or (self.names(f"bytes_of_{constant.storage}"), 0, constant)
+            found[constant.storage] = (name, max(need, end), first)
+        return found
+
+    def reads_files(self) -> bool:
+        """Whether calls read constants where they lie in a file."""
+        return any(
+            not c.mutable and isinstance(c.value.type, TensorType) and c.value.type.device.type == "cpu"
+            for c in self.program.constants
+        )
 
     def _extern_name(self, name: str) -> str:
         plain = PLAIN_FUNCTIONS.get(name)
@@ -110,7 +149,7 @@ class ModuleScope:
             elif isinstance(op, Return):
                 found.update(v for v in op.values if isinstance(v, Value))
             elif views and not views.isdisjoint(operands(op)):
-                effects = effects_of(op, self.index)
+                effects = self.index.effects(op)
                 found.update(source for _, source in (*effects.aliases, *effects.may_alias))
         return found
 
@@ -137,10 +176,17 @@ class ModuleScope:
 
     def stream(self, device: Device, number: int) -> str:
         """The name of a stream besides the current one, which the module then makes."""
-        name = self.streams.get((device, number))
-        if name is None:
-            name = self.streams[device, number] = self.names(f"stream{number}")
-        return name
+        return self.streams.setdefault((device, number), self._stream_names[device, number])
+
+    def _name_streams(self) -> dict[tuple[Device, int], str]:
+        """Names for all of them before any function is written, so that no variable of a function hides one."""
+        found: dict[tuple[Device, int], str] = {}
+        for function in self.program.functions:
+            for op in function.body:
+                number: int = getattr(op, "stream", 0)  # ops that queue work have one
+                if number and (key := (stream_device(op), number)) not in found:
+                    found[key] = self.names(f"stream{number}")
+        return found
 
     def runtime(self, name: str) -> str:
         """The name of a function of `wrapper_ir.runtime`, which the module then imports."""
@@ -161,6 +207,15 @@ class ModuleScope:
         if text not in self.lookups:
             self.lookups[text] = self.names(wish)
         return self.lookups[text]
+
+
+def stream_device(op: Op) -> Device:
+    """Where an op runs: with its tensors, as far as they are not on the host; events have a device."""
+    if isinstance(op, RecordEvent | WaitEvent):
+        return op.device
+    values = (*results(op), *operands(op))
+    devices = [v.type.device for v in values if isinstance(v.type, TensorType | StorageType)]
+    return next((d for d in devices if d.type != CPU.type), CPU)
 
 
 def _is_static(op: View, type: TensorType) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from py_wrapper.emit.examples import write_examples
 from py_wrapper.emit.function import write_function
@@ -16,9 +16,12 @@ from py_wrapper.emit.writer import Writer
 from py_wrapper.options import PyOptions
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import KernelDef, needed, source_of
+from wrapper_ir.operators import check_operators
+from wrapper_ir.passes.insert_checks import insert_checks
 from wrapper_ir.program import Function
 from wrapper_ir.runtime.kernel_files import TABLE, kernel_file_names, kernel_table
 from wrapper_ir.schemas import ExternDef
+from wrapper_ir.verifier import require_signature
 
 __all__ = ["EmittedModule", "emit_module"]
 
@@ -42,7 +45,7 @@ _BOXED = '''
 def boxed(args):
     """The flat calling convention: takes a list, which it empties, and returns a tuple. Nothing is recorded for
     autograd, and autocast does not apply."""
-    grad = torch.is_grad_enabled()
+{check}    grad = torch.is_grad_enabled()
     if grad:
         torch._C._set_grad_enabled(False)
     try:
@@ -56,6 +59,10 @@ def boxed(args):
         if grad:
             torch._C._set_grad_enabled(True)
 '''
+_CHECK_FILES = """\
+    if mapped:
+        check_files(mapped)
+"""
 _SCRIPT = """
 if __name__ == "__main__":
     from wrapper_ir.runtime.script import run_script
@@ -65,13 +72,20 @@ if __name__ == "__main__":
 
 
 def emit_module(artifact: Artifact, options: PyOptions) -> EmittedModule:
-    """The module for an artifact. Raises NotSupportedError (WIR91n), EmitError (PY1nn)."""
-    scope = ModuleScope(artifact.program, options)
+    """The module for an artifact. Raises VerificationError (WIR1nn) for a signature that does not fit the program,
+    NotSupportedError (WIR91n), EmitError (PY1nn)."""
+    require_signature(artifact)
+    check_operators(artifact.program, options.operators)
+    artifact = replace(artifact, program=insert_checks(artifact.program, options.guarded))
+    scope = ModuleScope(artifact, options)
+    if scope.reads_files():
+        scope.runtime("check_files")
     body = Writer()
     callees = artifact.program.functions[1:]
     for function in (*callees, artifact.program.main):
         _write_function(function, scope, body)
-    body.paragraph(_BOXED.format(main=scope.function_names[artifact.program.main.name]))
+    main = scope.function_names[artifact.program.main.name]
+    body.paragraph(_BOXED.format(main=main, check=_CHECK_FILES if scope.reads_files() else ""))
     body.line()
     body.line()
     write_forward(scope, artifact.signature, body)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from py_wrapper.emit.helpers import HELPERS, Helper
+from py_wrapper.emit.inputs import write_inputs
 from py_wrapper.emit.memory import constant_view
 from py_wrapper.emit.module import ModuleScope
-from py_wrapper.emit.writer import Writer, quoted, tuple_text
+from py_wrapper.emit.writer import Writer, tuple_text
 from py_wrapper.native import overload_text
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.program import Constant
+from wrapper_ir.quoting import python_attribute, python_string
 from wrapper_ir.types import OpaqueType, TensorType
 
 __all__ = ["write_prologue"]
@@ -19,33 +21,42 @@ __all__ = ["write_prologue"]
 
 def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: bool, out: Writer) -> None:
     """Everything that is done once, when the module is loaded."""
-    constants = [_constant(c, scope) for c in scope.program.constants]
+    constants = [_storage(storage, *needs, scope) for storage, needs in scope.storages.items()]
+    constants += [_constant(c, scope) for c in scope.program.constants]
     views = [
         f"{name} = {constant_view(op, source, scope)}"
         for (source, _, _), (name, op) in scope.hoisted_views.items()
     ]
     needed = {helper: text for helper, text in HELPERS.items() if helper in scope.helpers}
+    guard = Writer()
+    write_inputs(scope, guard)
     _write_imports(scope, uses_math, out)
     for text in needed.values():
         if not text.startswith("\n"):
             out.line(text)
     _write_lookups(scope, out)
     for (device, _), variable in scope.streams.items():
-        out.line(f"{variable} = torch.{device.type}.Stream({quoted(str(device))})")
+        out.line(
+            f"{variable} = {python_attribute('torch', device.type)}.Stream({python_string(str(device))})"
+        )
     for text in needed.values():
         if text.startswith("\n"):
             poison = scope.options.poison or 0
             text = text.replace("{hex}", f"{poison:#04x}").replace("{poison}", str(poison))
             out.paragraph(text.replace("{index}", str(scope.program.target.device.index or 0)))
+    if guard.text():
+        out.paragraph(guard.text())
     if kernels or constants:
         out.gap()
         if any(text.startswith("\n") for text in needed.values()):
             out.line()
         out.line("parts = open_parts(__file__, __spec__)  # what lies beside this file")
+    if scope.reads_files():
+        out.line("mapped = parts.files  # files that constants are mapped from")
     if kernels:
         out.line("kernels = parts.load_kernels()")
         for name, variable in scope.kernel_names.items():
-            out.line(f"{variable} = kernels[{quoted(name)}]")
+            out.line(f"{variable} = kernels[{python_string(name)}]")
     for head, args in constants:
         out.items(f"{head}(", args, ")")
     for view in views:
@@ -75,7 +86,7 @@ def _write_lookups(scope: ModuleScope, out: Writer) -> None:
         head, bracket, rest = text.partition("(")
         out.items(f"{variable} = {head}{bracket}", [rest.removesuffix(")")], ")" if bracket else "")
     for spec, (flatten, build) in scope.containers.items():
-        args = ["torch.utils._pytree", quoted(spec.type_name), quoted(spec.context)]
+        args = ["torch.utils._pytree", python_string(spec.type_name), python_string(spec.context)]
         out.items(f"{flatten}, {build} = custom_container(", args, ")")
 
 
@@ -83,17 +94,32 @@ def _constant(constant: Constant, scope: ModuleScope) -> tuple[str, list[str]]:
     """(`name = function`, arguments) that make a constant's tensor."""
     type, name = constant.value.type, scope.constant_names[constant.value]
     if isinstance(type, OpaqueType):
-        return f"{name} = parts.handle", [quoted(constant.value.name)]
+        return f"{name} = parts.handle", [python_string(constant.value.name)]
     assert isinstance(type, TensorType)
     dtype = f"torch.{type.dtype.torch_name}"
     if Int(0) in type.sizes:
         return f"{name} = torch.empty_strided", [_ints(type.sizes), _ints(type.strides), f"dtype={dtype}"]
-    args = [quoted(constant.value.name), dtype, _ints(type.sizes), _ints(type.strides)]
-    if constant.mutable:
-        args.append("mutable=True")
-    if type.device.type != "cpu":
-        args.append(f"device={quoted(str(type.device))}")
+    layout = [dtype, _ints(type.sizes), _ints(type.strides)]
+    if constant.storage:
+        args = [scope.storages[constant.storage][0], *layout, str(constant.offset)]
+        return f"{name} = {scope.helper(Helper.WINDOW)}", args
+    args = [python_string(constant.value.name), *layout, *_kept(constant, type)]
     return f"{name} = {scope.helper(Helper.CONSTANT)}", args
+
+
+def _storage(
+    storage: str, name: str, nbytes: int, one: Constant, scope: ModuleScope
+) -> tuple[str, list[str]]:
+    """Bytes that several constants are windows of; `one` is one of them."""
+    assert isinstance(one.value.type, TensorType)
+    args = [python_string(storage), "torch.uint8", f"({nbytes},)", "(1,)", *_kept(one, one.value.type)]
+    return f"{name} = {scope.helper(Helper.CONSTANT)}", args
+
+
+def _kept(constant: Constant, type: TensorType) -> list[str]:
+    """How a constant is kept: as memory of its own, on a device."""
+    mutable = ["mutable=True"] if constant.mutable else []
+    return mutable if type.device.type == "cpu" else [*mutable, f"device={python_string(str(type.device))}"]
 
 
 def _ints(exprs: Sequence[Expr]) -> str:

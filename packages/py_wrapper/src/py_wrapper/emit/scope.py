@@ -6,15 +6,17 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from py_wrapper.emit.names import Namer
-from py_wrapper.emit.writer import Writer, quoted, tuple_text
+from py_wrapper.emit.names import namer
+from py_wrapper.emit.writer import Writer, tuple_text
 from py_wrapper.errors import EmitError
-from wrapper_ir.aliasing import Aliasing, analyse_aliasing
+from wrapper_ir.aliasing import Aliasing
 from wrapper_ir.analysis.kept import storage_users
+from wrapper_ir.analysis.slots import SlotPlaces, plan_slots
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, to_python
 from wrapper_ir.ops import AllocStorage, Arg, Complex, Free, Op, View
 from wrapper_ir.program import Function
+from wrapper_ir.quoting import python_string
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat, ScalarType
 from wrapper_ir.values import Value
 
@@ -34,7 +36,7 @@ class FunctionScope:
         self.module = module
         self.function = function
         self.out = out
-        self.names = Namer(module.names.taken)
+        self.names = namer(module.names.taken)
         self.bound: dict[Value, str] = {}
         self.tenants: dict[Value, dict[Value, None]] = {}
         """For each root, the values with a variable that may live in it, in order of definition."""
@@ -57,12 +59,17 @@ class FunctionScope:
     @cached_property
     def aliasing(self) -> Aliasing:
         """Which storages each value may live in."""
-        return analyse_aliasing(self.function, self.module.index)
+        return self.module.index.aliasing(self.function)
 
     @cached_property
     def users(self) -> dict[Value, list[Op]]:
         """The ops that use each storage value, in order."""
         return storage_users(self.function)
+
+    @cached_property
+    def slots(self) -> SlotPlaces:
+        """Where slots are, and what is made of storages."""
+        return plan_slots(self.function)
 
     def sole_view(self, storage: Value) -> View | None:
         """The view that a storage is made for, if nothing else but a free uses the storage itself."""
@@ -122,7 +129,7 @@ class FunctionScope:
 
     def expr(self, e: Expr) -> str:
         """Python text of an expression."""
-        return to_python(e, self._leaf)
+        return to_python(e, self._leaf, lambda: self.module.runtime("power"))
 
     def _leaf(self, e: Expr) -> str:
         match e:
@@ -165,11 +172,11 @@ class FunctionScope:
             case None:
                 return "None"
             case str():
-                return quoted(arg)
+                return python_string(arg)
             case DType():
                 return f"torch.{arg.torch_name}"
             case Device():
-                return f"torch.device({quoted(str(arg))})"
+                return f"torch.device({python_string(str(arg))})"
             case MemoryFormat() | Layout():
                 return f"torch.{arg.value}"
             case _:

@@ -13,8 +13,9 @@ from py_wrapper.emit.arguments import arguments_of, head_of, in_order
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.literals import key_text, literal_text
 from py_wrapper.emit.module import ModuleScope
-from py_wrapper.emit.names import Namer
-from py_wrapper.emit.writer import Writer, quoted, targets, tuple_text
+from py_wrapper.emit.names import namer
+from py_wrapper.emit.writer import Writer, targets, tuple_text
+from wrapper_ir.quoting import python_attribute, python_docstring, python_keyword, python_string
 from wrapper_ir.runtime import apart_leaves, gradient_leaves, refuse_unsupported
 from wrapper_ir.runtime.trees import tree_keys
 from wrapper_ir.signature import (
@@ -55,7 +56,7 @@ class _Forward:
         self.scope = scope
         self.signature = signature
         self.out = out
-        self.names = Namer(scope.names.taken)
+        self.names = namer(scope.names.taken)
         self.leaves: list[str] = []
         self.statics = {s.leaf: literal_text(s.value) for s in signature.statics}
 
@@ -70,11 +71,15 @@ class _Forward:
         self.out.items("def forward(", heads, "):")
         with self.out.block_body():
             drawn = ", ".join(str(state.device) for state in self.signature.random)
-            random = f" Draws random numbers from torch's default generator ({drawn})." if drawn else ""
+            random = (
+                f" Draws random numbers from torch's default generator ({python_docstring(drawn)})."
+                if drawn
+                else ""
+            )
             self.out.line(f'"""The model\'s own signature.{random}"""')
             for argument in unchecked:
                 with self.out.block(f"if {argument.name} is REQUIRED:"):
-                    self.out.line(f"{self.scope.runtime('fail_missing')}({quoted(argument.name)})")
+                    self.out.line(f"{self.scope.runtime('fail_missing')}({python_string(argument.name)})")
             for argument in arguments:
                 if argument.spec is None:
                     self._expect(argument.name, argument.default)
@@ -104,22 +109,24 @@ class _Forward:
         left = targets(children) or "() = "
         match spec.kind:
             case TreeKind.NONE:
-                self.out.line(f"{self.scope.runtime('expect_static')}({quoted(name)}, {name}, None)")
+                self.out.line(f"{self.scope.runtime('expect_static')}({python_string(name)}, {name}, None)")
             case TreeKind.TUPLE | TreeKind.LIST | TreeKind.NAMEDTUPLE:
                 self.out.line(f"{left}{name}")
             case TreeKind.DICT:
                 keys = tree_keys(spec)
                 expect = self.scope.runtime("expect_keys")
                 values = ", ".join(f"{name}[{key_text(key)}]" for key in keys)
-                self.out.line(f"{expect}({quoted(name)}, {name}, {tuple_text([key_text(k) for k in keys])})")
+                self.out.line(
+                    f"{expect}({python_string(name)}, {name}, {tuple_text([key_text(k) for k in keys])})"
+                )
                 if children:
                     self.out.line(f"{left}{values}{',' if len(children) == 1 else ''}")
             case TreeKind.DATACLASS:
                 self.out.line(
-                    f"{self.scope.runtime('expect_class')}({quoted(name)}, {name}, {self._class(spec)})"
+                    f"{self.scope.runtime('expect_class')}({python_string(name)}, {name}, {self._class(spec)})"
                 )
                 if children:
-                    values = ", ".join(f"{name}.{key}" for key in spec.keys)
+                    values = ", ".join(python_attribute(name, key) for key in spec.keys)
                     self.out.line(f"{left}{values}{',' if len(children) == 1 else ''}")
             case TreeKind.CUSTOM:
                 flatten, _ = self.scope.container(spec)
@@ -131,9 +138,9 @@ class _Forward:
         expect = self.scope.runtime("expect_static")
         if text in ("None", "True", "False"):
             with self.out.block(f"if {name} is not {text}:"):
-                self.out.line(f"{expect}({quoted(name)}, {name}, {text})")
+                self.out.line(f"{expect}({python_string(name)}, {name}, {text})")
         else:
-            self.out.line(f"{expect}({quoted(name)}, {name}, {text})")
+            self.out.line(f"{expect}({python_string(name)}, {name}, {text})")
 
     def _unwrap(self) -> None:
         for unwrap in self.signature.unwraps:
@@ -146,7 +153,7 @@ class _Forward:
     # --- checks
 
     def _named(self, leaves: Sequence[int]) -> str:
-        return f"[{', '.join(f'({quoted(self.leaves[i])}, {self.leaves[i]})' for i in leaves)}]"
+        return f"[{', '.join(f'({python_string(self.leaves[i])}, {self.leaves[i]})' for i in leaves)}]"
 
     def _check(self) -> None:
         """That nothing would have to be recorded for autograd, and that tensors share memory as at capture."""
@@ -163,7 +170,7 @@ class _Forward:
             apart = [i for i in others if i in tensors]
             if apart:
                 name = self.leaves[leaf]
-                self._checked("expect_apart", [f"({quoted(name)}, {name})", self._named(apart)])
+                self._checked("expect_apart", [f"({python_string(name)}, {name})", self._named(apart)])
 
     def _checked(self, function: str, args: Sequence[str]) -> None:
         self.out.items(f"{self.scope.runtime(function)}(", [self._caller(), *args], ")")
@@ -256,7 +263,7 @@ class _Forward:
             case TreeKind.NAMEDTUPLE:
                 return f"{self._class(spec)}({', '.join(children)})"
             case TreeKind.DATACLASS:
-                fields = (f"{k}={child}" for k, child in zip(spec.keys, children, strict=True))
+                fields = map(python_keyword, spec.keys, children)
                 return f"{self._class(spec)}({', '.join(fields)})"
             case TreeKind.CUSTOM:
                 _, build = self.scope.container(spec)
@@ -270,17 +277,17 @@ class _Forward:
 
     def _class(self, spec: TreeSpec) -> str:
         function = "namedtuple_of" if spec.kind is TreeKind.NAMEDTUPLE else "dataclass_of"
-        fields = tuple_text([quoted(key) for key in spec.keys])
+        fields = tuple_text([python_string(key) for key in spec.keys])
         wish = spec.type_name.rpartition(":")[2].rpartition(".")[2]
-        text = f"{self.scope.runtime(function)}({quoted(spec.type_name)}, {fields})"
+        text = f"{self.scope.runtime(function)}({python_string(spec.type_name)}, {fields})"
         return self.scope.lookup(wish, text)
 
     def _subclass(self, spec: SubclassSpec) -> str:
         self.scope.runtime("Subclass")
         self.scope.runtime("SubclassSpec")
         inner = (
-            f"SubclassSpec(type_name={quoted(spec.type_name)}, "
-            f"attributes={tuple_text([quoted(a) for a in spec.attributes])}, context={quoted(spec.context)}, "
+            f"SubclassSpec(type_name={python_string(spec.type_name)}, "
+            f"attributes={tuple_text([python_string(a) for a in spec.attributes])}, context={python_string(spec.context)}, "
             f"sizes={spec.sizes}, strides={spec.strides})"
         )
         wish = spec.type_name.rpartition(":")[2].rpartition(".")[2]

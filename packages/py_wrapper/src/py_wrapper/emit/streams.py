@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from py_wrapper.emit.helpers import Helper
-from py_wrapper.emit.module import ModuleScope
+from py_wrapper.emit.module import ModuleScope, stream_device
 from py_wrapper.emit.scope import FunctionScope
-from py_wrapper.emit.writer import Writer, quoted
-from wrapper_ir.ops import Op, RecordEvent, SyncEvent, WaitEvent
-from wrapper_ir.structure import operands, results
-from wrapper_ir.types import CPU, Device, StorageType, TensorType
+from py_wrapper.emit.writer import Writer
+from wrapper_ir.ops import Barrier, Op, RecordEvent, SyncEvent, WaitEvent
+from wrapper_ir.quoting import python_attribute, python_string
+from wrapper_ir.types import CPU
 
-__all__ = ["device_guard", "on_stream", "record_event", "sync_event", "wait_event"]
+__all__ = ["barrier", "device_guard", "on_stream", "record_event", "sync_event", "wait_event"]
 
 
 def on_stream(op: Op, scope: FunctionScope) -> AbstractContextManager[None]:
@@ -22,27 +22,20 @@ def on_stream(op: Op, scope: FunctionScope) -> AbstractContextManager[None]:
     stream: int = getattr(op, "stream", 0)
     if not stream or isinstance(op, RecordEvent | WaitEvent):
         return nullcontext()
-    device = _device(op)
+    device = stream_device(op)
     if device.type == CPU.type:
         raise scope.not_supported(
             "WIR910", f"stream {stream} of {device} does not exist", "put the op on stream 0"
         )
     name = scope.module.stream(device, stream)
-    return scope.out.block(f"with torch.{device.type}.stream({name}):")
-
-
-def _device(op: Op) -> Device:
-    """Where an op runs: with its tensors, as far as they are not on the host."""
-    values = (*results(op), *operands(op))
-    devices = [v.type.device for v in values if isinstance(v.type, TensorType | StorageType)]
-    return next((d for d in devices if d.type != CPU.type), CPU)
+    return scope.out.block(f"with {python_attribute('torch', device.type)}.stream({name}):")
 
 
 def _stream(op: RecordEvent | WaitEvent, scope: FunctionScope) -> str:
     """The stream of an event."""
     if op.stream:
         return scope.module.stream(op.device, op.stream)
-    return f"torch.{op.device.type}.current_stream({quoted(str(op.device))})"
+    return f"{python_attribute('torch', op.device.type)}.current_stream({python_string(str(op.device))})"
 
 
 def record_event(op: RecordEvent, scope: FunctionScope) -> None:
@@ -51,7 +44,7 @@ def record_event(op: RecordEvent, scope: FunctionScope) -> None:
         scope.out.line(f"{scope.bind(op.result)} = None  # an event; on the CPU it has happened already")
         return
     name = scope.bind(op.result)
-    scope.out.line(f"{name} = torch.{op.device.type}.Event()")
+    scope.out.line(f"{name} = {python_attribute('torch', op.device.type)}.Event()")
     scope.out.line(f"{name}.record({_stream(op, scope)})")
 
 
@@ -76,6 +69,11 @@ def sync_event(op: SyncEvent, scope: FunctionScope) -> None:
     scope.out.line(f"{name}.synchronize()")
 
 
+def barrier(op: Barrier, scope: FunctionScope) -> None:
+    """Python keeps the order of its lines; the reader is told why they have it."""
+    scope.out.comment("barrier")
+
+
 def _on_host(op: RecordEvent | WaitEvent, scope: FunctionScope) -> bool:
     if op.device.type != CPU.type:
         return False
@@ -95,6 +93,8 @@ def device_guard(scope: ModuleScope, out: Writer) -> Iterator[None]:
     else:
         # torch's own guard for generated code looks nothing up; other devices have none
         cuda = device.type == "cuda"
-        guard = scope.helper(Helper.DEVICE_GUARD) if cuda else f"torch.{device.type}.device"
+        guard = (
+            scope.helper(Helper.DEVICE_GUARD) if cuda else f"{python_attribute('torch', device.type)}.device"
+        )
         with out.block(f"with {guard}({device.index}):"):
             yield

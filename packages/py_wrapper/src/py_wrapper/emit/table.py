@@ -12,11 +12,11 @@ from wrapper_ir.ops import (
     AssertExpr,
     AssertFinite,
     AssertLayout,
+    Barrier,
     CallExtern,
     CallSubgraph,
     CollectiveStart,
     Comment,
-    Conditional,
     Copy,
     DebugValue,
     Define,
@@ -29,6 +29,8 @@ from wrapper_ir.ops import (
     ResizeStorage,
     Return,
     SetStorage,
+    Slot,
+    Switch,
     SyncEvent,
     Unpack,
     View,
@@ -39,9 +41,10 @@ from wrapper_ir.ops import (
 
 __all__ = ["WRITERS"]
 
-# Any: each function takes its own op class. A test compares the keys with OP_CLASSES.
+# Any: each function takes its own op class. A test compares the keys with OPS.
 WRITERS: Mapping[type[OpBase], Callable[[Any, FunctionScope], None]] = {
     AllocStorage: memory.alloc,
+    Slot: memory.slot,
     Free: memory.free,
     Drop: memory.drop,
     Copy: memory.copy,
@@ -56,13 +59,14 @@ WRITERS: Mapping[type[OpBase], Callable[[Any, FunctionScope], None]] = {
     AssertLayout: checks.assert_layout,
     AssertExpr: checks.assert_expr,
     AssertFinite: checks.assert_finite,
-    Conditional: control.conditional,
+    Switch: control.switch,
     WhileLoop: control.while_loop,
     CallSubgraph: control.call_subgraph,
     Return: control.return_,
     RecordEvent: streams.record_event,
     WaitEvent: streams.wait_event,
     SyncEvent: streams.sync_event,
+    Barrier: streams.barrier,
     CollectiveStart: calls.collective,
     Wait: calls.wait,
     Comment: checks.comment,

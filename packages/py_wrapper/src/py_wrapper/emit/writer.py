@@ -6,7 +6,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["WIDTH", "Writer", "quoted", "targets", "tuple_text"]
+from wrapper_ir.quoting import python_comment
+
+__all__ = ["WIDTH", "Writer", "targets", "tuple_text"]
 
 WIDTH = 110
 
@@ -21,12 +23,6 @@ def targets(names: Sequence[str]) -> str:
     if not names:
         return ""
     return f"({names[0]},) = " if len(names) == 1 else f"{', '.join(names)} = "
-
-
-def quoted(text: str) -> str:
-    """A string literal, in double quotes where that needs no more escapes."""
-    literal = repr(text)
-    return f'"{literal[1:-1]}"' if literal[0] == "'" and '"' not in text else literal
 
 
 class Writer:
@@ -55,8 +51,17 @@ class Writer:
     def comment(self, text: str) -> None:
         """A comment, broken where it is too long."""
         width = WIDTH - 4 * self._depth - 2
-        for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False):
+        for line in textwrap.wrap(
+            python_comment(text), width, break_long_words=False, break_on_hyphens=False
+        ):
             self.line(f"# {line}")
+
+    def tuple(self, head: str, items: Sequence[str]) -> None:
+        """`head` and a tuple of the items, broken as in `items`; a comma makes one of a single item."""
+        if len(items) == 1 and len(head) + len(items[0]) + 3 + 4 * self._depth <= WIDTH:
+            self.line(f"{head}({items[0]},)")
+        else:
+            self.items(f"{head}(", items, ")")
 
     def delete(self, names: Sequence[str]) -> None:
         """`del a, b`, joined to a `del` just before it."""
@@ -66,10 +71,12 @@ class Writer:
         if previous.startswith(start) and len(", ".join(names)) <= room:
             self._lines[-1] = f"{previous}, {', '.join(names)}"
             return
-        self.items("del (" if len(names) > 8 else "del ", names, ")" if len(names) > 8 else "")
+        brackets = len(names) > 8 or len(", ".join(names)) > WIDTH - len(start)
+        self.items("del (" if brackets else "del ", names, ")" if brackets else "")
 
     def items(self, head: str, items: Sequence[str], tail: str) -> None:
-        """`head` + comma-separated items + `tail`, broken over lines where that is too long."""
+        """`head` + comma-separated items + `tail`, broken over lines where that is too long; `head` ends in a bracket, which
+        `tail` closes."""
         text = f"{head}{', '.join(items)}{tail}"
         if len(text) + 4 * self._depth <= WIDTH or not items:
             self.line(text)
