@@ -18,7 +18,7 @@ ADD = 'extern "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) ->
 
 def source(body: str, form: KernelCalls = "hop") -> tuple[str, list[str]]:
     """The text of a function of one argument, and the names in it besides torch."""
-    text = f"wir 0.1\ntarget cpu\n\n{ADD}\nfunc @main(%x: f32[4]) {{\n{body}}}\n"
+    text = f"wir 0.2\ntarget cpu\n\n{ADD}\nfunc @main(%x: f32[4]) {{\n{body}}}\n"
     module = fx_converter.convert(
         bare_artifact(wrapper_ir.parse_program(text)), FxOptions(kernel_calls=form, check_results=False)
     )
@@ -30,20 +30,20 @@ def test_equal_devices_are_one_object() -> None:
     """Each node has a device of its own; looking a name up for each would take longer the more there are."""
     body = "".join(f"  %b{i} = alloc f32[4]\n  copy %b{i}, %x\n  free %b{i}.s\n" for i in range(50))
     _, names = source(body + "  return\n")
-    assert names == ["_constant", "_constant_1", "_copy__default", "_empty_strided_default"]
+    assert names == ["_constant", "_constant_1", "_copy__default", "_empty_strided_default", "_inputs"]
 
 
 def test_numbers_stand_in_the_text() -> None:
     written, names = source("  %y = call aten::add.Tensor(%x, %x, alpha=0.5) : f32[4]\n  return %y\n")
     assert "(x, x, alpha=0.5)" in written
-    assert names == ["_add_Tensor"]
+    assert names == ["_add_Tensor", "_inputs"]
 
 
 @pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
 def test_numbers_without_a_text_are_looked_up(number: float) -> None:
     module = fx_converter.convert(
         bare_artifact(
-            wrapper_ir.parse_program("wir 0.1\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  return %x\n}\n")
+            wrapper_ir.parse_program("wir 0.2\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  return %x\n}\n")
         )
     )
     (output,) = module.graph.find_nodes(op="output")

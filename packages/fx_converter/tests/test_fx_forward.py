@@ -18,6 +18,7 @@ from fx_converter import FxOptions
 from fx_converter.options import Convention, KernelCalls
 from wrapper_ir.artifact import TensorData, bare_artifact
 from wrapper_ir.errors import ExecutionError
+from wrapper_ir.guarded import Guarded
 from wrapper_ir.types import DType
 
 TEXT = """\
@@ -27,11 +28,12 @@ def forward(self, x):
     except KeyError:
         bias, weight = _attributes_1(self)
     turned, = _windows(weight)
+    _inputs.match(x) or _inputs.check(x)
     product = __empty_strided_cpu((4, 2), (2, 1), _constant)
     _mm_out(x, turned, out=product)
     del x
     sum_1 = _add_Tensor(product, bias)
-    _assert_layout(sum_1, [4, 2], [2, 1], 0, '%sum')
+    _assert_layout(sum_1, [4, 2], [2, 1], 0, "%sum")
     del product
     return (sum_1,)
 """
@@ -80,7 +82,7 @@ def test_attributes_and_modules_that_were_added() -> None:
 @pytest.mark.parametrize("convention", ["flat", "model"])
 @pytest.mark.parametrize("form", ["direct", "hop"])
 def test_names_that_the_text_has_too(name: str, convention: Convention, form: KernelCalls) -> None:
-    text = f"wir 0.1\ntarget cpu\n\nfunc @main(%{name}: f32[4], %y: f32[4]) {{\n  copy %{name}, %y\n"
+    text = f"wir 0.2\ntarget cpu\n\nfunc @main(%{name}: f32[4], %y: f32[4]) {{\n  copy %{name}, %y\n"
     program = wrapper_ir.parse_program(f"{text}  return %{name}\n}}\n")
     module = fx_converter.convert(bare_artifact(program), FxOptions(kernel_calls=form, convention=convention))
     first = module.graph.find_nodes(op="placeholder")[0]
@@ -89,7 +91,7 @@ def test_names_that_the_text_has_too(name: str, convention: Convention, form: Ke
     assert result.tolist() == [1.0] * 4
 
 
-HEAD = """wir 0.1
+HEAD = """wir 0.2
 target cpu
 
 extern "aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"
@@ -140,8 +142,10 @@ class TestWindows:
 def test_an_empty_input_has_sizes_too() -> None:
     """Torch's own check passes whatever has no elements."""
     text = 'func @main(%x: f32[4, 3]) {\n  assert_layout %x [4, 3] [3, 1] "input"\n  return %x\n}\n'
-    module = fx_converter.convert(bare_artifact(wrapper_ir.parse_program(f"wir 0.1\ntarget cpu\n\n{text}")))
-    with pytest.raises(ExecutionError, match=r"WIR921.*got \[0, 3\]"):
+    module = fx_converter.convert(bare_artifact(wrapper_ir.parse_program(f"wir 0.2\ntarget cpu\n\n{text}")))
+    with pytest.raises(
+        ExecutionError, match=r"WIR921.*argument x: expected f32\[4, 3\] on cpu, got f32\[0, 3\]"
+    ):
         module(torch.ones(0, 3))
 
 
@@ -240,7 +244,9 @@ class TestTorchsText:
         assert named["return (sum_1,)"] == "output"
 
     def test_a_failing_line_is_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
-        module = fx_converter.convert(artifact(), FxOptions(assertions=False, convention="flat"))
+        module = fx_converter.convert(
+            artifact(), FxOptions(guarded=Guarded(params=frozenset({"x"})), convention="flat")
+        )
         with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
             module(torch.ones(4, 5))
         assert "_mm_out(x, turned, out=product)" in capsys.readouterr().err

@@ -5,29 +5,26 @@ from __future__ import annotations
 import torch
 
 from fx_converter import targets
-from fx_converter.graph.numbers import COMPARISONS, CONVERSIONS, FUNCTIONS
+from fx_converter.graph.numbers import CALLS
 from fx_converter.graph.table import CONVERTERS
 from fx_converter.native import DTYPES
 from fx_converter.saving.functions import FUNCTIONS_BY_NAME, NAMES_OF_FUNCTIONS
-from wrapper_ir.expr import CmpOp, ConvertOp, MathOp
-from wrapper_ir.ops import OP_CLASSES
+from wrapper_ir.expr.operators import CEILDIV, OPERATORS
+from wrapper_ir.ops import OPS
 from wrapper_ir.types import DType
 
 
 def test_every_op_has_a_converter() -> None:
-    assert set(CONVERTERS) == set(OP_CLASSES)
+    assert set(CONVERTERS) == set(OPS)
 
 
 def test_every_function_of_numbers_is_there() -> None:
-    assert set(COMPARISONS) == set(CmpOp)
-    assert set(CONVERSIONS) == set(ConvertOp)
-    assert set(FUNCTIONS) == set(MathOp)
+    assert set(CALLS) == set(OPERATORS.rows) - {CEILDIV}
     assert set(DTYPES) == set(DType)
 
 
 def test_files_can_name_what_graphs_call() -> None:
-    for table in (COMPARISONS, CONVERSIONS, FUNCTIONS):
-        assert set(table.values()) <= set(NAMES_OF_FUNCTIONS)
+    assert set(CALLS.values()) <= set(NAMES_OF_FUNCTIONS)
     assert {getattr(targets, name) for name in targets.__all__} <= set(NAMES_OF_FUNCTIONS)
     assert all(FUNCTIONS_BY_NAME[name] is f for f, name in NAMES_OF_FUNCTIONS.items())
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import sympy
 import torch
 from torch import Tensor, fx
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.sym_node import SymNode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, ValueRangesSLoc
+from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
+from torch.utils._traceback import CapturedTraceback
 
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
 from wrapper_ir.runtime import TorchCaller
@@ -30,10 +34,16 @@ __all__ = [
     "empty_symmetric",
     "fake_like",
     "find_group",
+    "free_name",
+    "free_size",
+    "has_effect",
+    "is_composite",
+    "is_impure",
     "is_overload",
     "name_of",
     "new_fake_mode",
     "new_graph",
+    "parse_schema",
     "raw_call",
     "raw_stream",
     "rename",
@@ -41,6 +51,7 @@ __all__ = [
 ]
 
 # Any in this file: callables of torch's, which its stubs do not describe.
+Target = TypeVar("Target", bound=Callable[..., Any])
 _guards: Any = torch._C._dynamo.guards
 FAST_EMPTY: dict[str, Callable[..., Tensor]] = {
     "cpu": _guards._empty_strided_cpu,
@@ -90,6 +101,31 @@ def find_group(name: str) -> object:
     return distributed_c10d._resolve_process_group(name)  # type: ignore[attr-defined, arg-type]  # private; names are strings
 
 
+def has_effect(target: Target) -> Target:
+    """The same; torch's own passes know from now on that a call of it does more than to return something, and keep it. The
+    mark is the process's: it holds for every graph, also in files that are read later, and for copies."""
+    if not is_impure(target):
+        fx.node.has_side_effect(target)
+    return target
+
+
+def is_composite(target: torch._ops.OpOverload) -> bool:
+    """Whether an operator is written in others, and may then return a view that its schema does not name."""
+    key = "CompositeImplicitAutograd"
+    return torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), key)  # type: ignore[no-untyped-call]  # torch leaves it so
+
+
+def is_impure(target: Callable[..., Any]) -> bool:
+    """Whether torch knows that a call does more than to return something: whatever is drawn from random state, too."""
+    graph = fx.Graph()
+    return graph.call_function(target).is_impure()
+
+
+def parse_schema(text: str) -> torch.FunctionSchema:
+    """A schema by its text."""
+    return torch._C.parse_schema(text)
+
+
 def is_overload(found: object) -> bool:
     """Whether something is an operator with a schema."""
     return isinstance(found, torch._ops.OpOverload)
@@ -116,14 +152,20 @@ def new_graph() -> fx.Graph:
     return graph
 
 
+def free_name(wish: str) -> str:
+    """A wish for the name of a node, such that the text of `forward` has its own names for itself: also where torch copies
+    nodes into a graph that keeps none of them free."""
+    return f"of_{wish.strip('_')}" if re.sub(r"(_\d+)+$", "", wish.strip()) in FORWARD_NAMES else wish
+
+
 def name_of(target: str | Callable[..., Any], graph: fx.Graph) -> str:
     """The name that a graph gives a node of its own accord."""
-    return graph._target_to_str(target)
+    return free_name(graph._target_to_str(target))
 
 
 def rename(node: fx.Node, name: str) -> None:
     """Gives a node another name, made unique and allowed."""
-    node._rename(name)
+    node._rename(free_name(name))
 
 
 def without_autograd(run: Callable[[list[Any]], tuple[Any, ...]], args: list[Any]) -> tuple[Any, ...]:
@@ -156,9 +198,40 @@ def fake_like(mode: FakeTensorMode, meta: Tensor, device: torch.device) -> FakeT
 
 def bound_symbol(env: ShapeEnv, symbol: sympy.Symbol, lower: int | None, upper: int | None) -> None:
     """Enters a symbol with its inclusive bounds."""
-    low = sympy.Integer(lower) if lower is not None else -sympy.oo
-    high = sympy.Integer(upper) if upper is not None else sympy.oo
+    end = int_oo if symbol.is_integer else sympy.oo
+    low = sympy.Integer(lower) if lower is not None else -end
+    high = sympy.Integer(upper) if upper is not None else end
     env.var_to_range.setdefault(symbol, ValueRanges(low, high))
+    place = env._get_sloc("the program's declaration")  # torch asks for it where it narrows a range
+    env.var_to_range_sloc.setdefault(symbol, ValueRangesSLoc(place, place))
+    stack = CapturedTraceback.extract(skip=1)  # type: ignore[no-untyped-call]  # torch leaves it so
+    env.var_to_stack.setdefault(symbol, stack)  # and for this, where it refuses a guard
+
+
+class _FreeSize(SymNode):
+    """A number that is taken for a size as it is: what a tensor has for a size is not negative. Of other numbers torch
+    guards that, and narrows the ranges of symbols by it; a program's sizes are checked by the run that has them."""
+
+    def ge(self, other: SymNode) -> SymNode:
+        """See `SymNode`."""
+        if other.constant == 0:
+            return self.wrap_bool(True)
+        return super().ge(other)  # type: ignore[misc, no-any-return, unused-ignore]  # torch sets it on the class
+
+    def expect_size(self, file: str, line: int) -> bool:
+        """See `SymNode`."""
+        return True
+
+
+def free_size(size: Any) -> Any:
+    """The number as a size of a fake tensor, about which nothing is assumed. One that is always negative, which no run
+    gets to have, is 0."""
+    if not isinstance(size, torch.SymInt):
+        return max(size, 0)
+    node: SymNode = size.node
+    if node.expr.is_Integer:
+        return max(int(node.expr), 0)
+    return torch.SymInt(_FreeSize(node._expr, node.shape_env, int, node._hint))  # type: ignore[no-untyped-call]  # torch leaves it so
 
 
 def back_symbol(env: ShapeEnv, symbol: sympy.Symbol, hint: int) -> None:

@@ -68,10 +68,11 @@ class _Writer(StraightLine):
 
     def text(self) -> str:
         inputs = [node for node in self.nodes if node.op == "placeholder"]
-        lines = ["def run(args):"]
+        args = self.name("args")  # no input has this name
+        lines = [f"def run({args}):"]
         if inputs:
-            lines.append(f"    {', '.join(node.name for node in inputs)}, = args")
-        lines.append("    args.clear()")
+            lines.append(f"    {', '.join(node.name for node in inputs)}, = {args}")
+        lines.append(f"    {args}.clear()")
         enters = any(node.target is targets.enter_device for node in self.nodes)
         taken = [] if self._kept is None or enters else self._take(self._kept)
         body: list[Line] = [*((line, None) for line in taken), *self.body()]

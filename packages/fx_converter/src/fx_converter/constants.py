@@ -22,32 +22,44 @@ __all__ = ["load_constants"]
 
 # Any: a packed constant is an object of torch's that only this machine has
 def load_constants(artifact: Artifact) -> dict[Value, Any]:
-    """All constants. Immutable ones share the artifact's memory, mutable ones have memory of their own. Raises
-    ConvertError FX102 where data is missing or too short."""
-    return {c.value: _load(c, artifact) for c in artifact.program.constants}
+    """All constants. Immutable ones share the artifact's memory, mutable ones have memory of their own; those of one storage
+    are windows of it. Raises ConvertError FX102 where data is missing or too short."""
+    storages: dict[str, Tensor] = {}
+    return {c.value: _load(c, artifact, storages) for c in artifact.program.constants}
 
 
-def _load(constant: Constant, artifact: Artifact) -> Any:
+def _load(constant: Constant, artifact: Artifact, storages: dict[str, Tensor]) -> Any:
     name, type = constant.value.name, constant.value.type
     if name in artifact.handles:
         return artifact.handles[name]
-    data = artifact.constants.get(name)
+    data = artifact.constants.get(constant.data_name)
     if data is None or not isinstance(type, TensorType):
         raise ConvertError(
             "FX102", f"there is no data for constant %{name}", hint="convert the artifact, not its program"
         )
-    return _tensor(name, type, data, constant.mutable)
-
-
-def _tensor(name: str, type: TensorType, data: TensorData, mutable: bool) -> Tensor:
     sizes, strides = ([int(evaluate(e, {})) for e in part] for part in (type.sizes, type.strides))
     need = int(evaluate(extent_bytes(type), {}))
-    if data.nbytes < need:
-        raise ConvertError("FX102", f"constant %{name} needs {need} bytes, but there are {data.nbytes}")
+    end = constant.offset + need
+    if data.nbytes < end:
+        raise ConvertError("FX102", f"constant %{name} needs {end} bytes, but there are {data.nbytes}")
     dtype, device = DTYPES[type.dtype], torch_device(type.device)
     if need == 0:
         return torch.empty_strided(sizes, strides, dtype=dtype, device=device)
-    flat = bytes_tensor(data.buffer[:need])
-    if mutable or flat.data_ptr() % type.dtype.itemsize:
+    if not constant.storage:
+        return _memory(data, need, constant).view(dtype).as_strided(sizes, strides)
+    if constant.storage not in storages:
+        storages[constant.storage] = _memory(data, data.nbytes, constant)
+    window = torch.empty(0, dtype=dtype, device=device)
+    return window.set_(
+        storages[constant.storage].untyped_storage(), constant.offset // type.dtype.itemsize, sizes, strides
+    )
+
+
+def _memory(data: TensorData, nbytes: int, constant: Constant) -> Tensor:
+    """The first bytes of some data, flat, on the constant's device."""
+    type = constant.value.type
+    assert isinstance(type, TensorType)
+    flat = bytes_tensor(data.buffer[:nbytes])
+    if constant.mutable or flat.data_ptr() % type.dtype.itemsize:
         flat = flat.clone()
-    return flat.view(dtype).to(device).as_strided(sizes, strides)
+    return flat.to(torch_device(type.device))

@@ -9,6 +9,7 @@ from torch.fx.graph import CodeGen
 
 from fx_converter._compat import caller
 from fx_converter.errors import ConvertError
+from wrapper_ir.errors import ExecutionError
 from wrapper_ir.runtime import Convention
 from wrapper_ir.signature import InputOutput, InputView, OutputBinding, Signature, WrappedOutput
 
@@ -58,12 +59,20 @@ class ModelCodeGen(CodeGen):
 
     # Any: the model's own arguments and results
     def process_inputs(self, *args: Any) -> Any:
-        """See `CodeGen`; for graph interpreters, which pass positional arguments only."""
-        return self._convention.arguments(self._convention.leaves(args, {}))
+        """See `CodeGen`; for graph interpreters, which pass positional arguments only. One that has values of its own for
+        the inputs, as constant folding has, passes none."""
+        try:
+            return self._convention.arguments(self._convention.leaves(args, {}))
+        except ExecutionError:
+            if args:
+                raise
+            return ()
 
     def process_outputs(self, outputs: Any) -> Any:
         """See `CodeGen`. Raises ConvertError FX105 where the model's outputs or effects need its inputs, which graph
-        interpreters do not hand on."""
+        interpreters do not hand on. Marks that stand for unknown values stay as they are."""
+        if any(type(value) is object for value in outputs):
+            return outputs
         signature = self.signature
         if signature.written or signature.write_backs or any(_needs_input(b) for b in signature.bindings):
             raise ConvertError(

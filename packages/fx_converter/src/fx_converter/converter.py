@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,21 +12,26 @@ from fx_converter import targets
 from fx_converter._compat import caller
 from fx_converter.compilers import find_compiler, refuse
 from fx_converter.constants import load_constants
+from fx_converter.effects import mark_operators
 from fx_converter.forward import codegen
+from fx_converter.graph.check import check_arguments, check_layouts
 from fx_converter.graph.placement import enter_device, exit_device
 from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope, identifier
 from fx_converter.graph.table import CONVERTERS
 from fx_converter.kernels import KernelTargets
 from fx_converter.options import FxOptions
-from fx_converter.origin import KEY, ConvertedModule, Origin
+from fx_converter.origin import KEY, ConvertedModule, Origin, WatchedModule
 from fx_converter.tuning import tuned
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.collection import paused_collection
+from wrapper_ir.operators import check_operators
 from wrapper_ir.ops import Return
+from wrapper_ir.passes.insert_checks import insert_checks
 from wrapper_ir.program import Function
 from wrapper_ir.runtime import refuse_unsupported
 from wrapper_ir.signature import Signature
+from wrapper_ir.verifier import require_signature
 
 __all__ = ["convert", "make_main", "make_module"]
 
@@ -35,17 +41,22 @@ def convert(artifact: Artifact, options: FxOptions | None = None) -> fx.GraphMod
     """The artifact's program as a graph module: every op is a node or several, submodules are the functions that control
     flow calls, constants are buffers.
 
-    The program must be valid (`wrapper_ir.verify`). Raises ConvertError (FX10n), NotSupportedError (WIR91n), PluginError
+    The program must be valid (`wrapper_ir.verify`). Raises VerificationError (WIR1nn) for a signature that does not fit it,
+    ConvertError (FX10n), NotSupportedError (WIR91n), PluginError
     for kernels without a runtime, and what kernel runtimes raise; nothing is left behind then.
     """
     options = options or FxOptions()
+    require_signature(artifact)
     refuse_unsupported(artifact.signature)
+    check_operators(artifact.program, options.operators)
     if options.tune is not None:
         artifact = tuned(artifact, options.tune, options.find_runtime)
+    artifact = replace(artifact, program=insert_checks(artifact.program, options.guarded))
     program = artifact.program
     constants = load_constants(artifact)
     kernels = KernelTargets(artifact, options)
-    scope = ProgramScope(program, options, kernels, constants, caller())
+    scope = ProgramScope(artifact, options, kernels, constants, caller())
+    mark_operators(scope.index)
     compiler = find_compiler(program.target.device.type, options.compilers)
     scope.lowerings = {
         **(compiler.lowerings if compiler is not None else {}),
@@ -63,7 +74,11 @@ def make_main(
     tables here, behind all that may fail."""
     signature = origin.artifact.signature if origin.options.convention == "model" else None
     kernels.settle()
-    module = make_module(graph, attributes, name, origin.options, signature)
+    files = origin.artifact.mapped_files()
+    kind = WatchedModule if files else ConvertedModule
+    module = make_module(graph, attributes, name, origin.options, signature, kind)
+    if isinstance(module, WatchedModule):
+        module.files = files
     module.meta[KEY] = origin
     return module
 
@@ -75,7 +90,9 @@ def _convert_function(
     scope = FunctionScope(program, callee, lambda called: _submodule(called, program))
     _placeholders(function, callee.captures, scope)
     entered = None
-    if function is program.program.main:
+    is_main = function is program.program.main
+    if is_main:
+        check_arguments(scope)
         if groups := groups_of(program.program):
             scope.call(targets.check_groups, list(groups))
         entered = enter_device(scope)
@@ -86,6 +103,8 @@ def _convert_function(
         lowering = program.lowerings.get(type(op))
         if lowering is None or not lowering(op, scope):
             CONVERTERS[type(op)](op, scope)
+        if is_main:
+            check_layouts(position, scope)
     return scope.graph, scope.attributes
 
 
@@ -120,7 +139,8 @@ def make_module(
     name: str,
     options: FxOptions,
     signature: Signature | None = None,
-) -> fx.GraphModule:
+    kind: type[ConvertedModule] = ConvertedModule,
+) -> ConvertedModule:
     """A module over a graph; tensors become buffers, modules submodules. It is called with flat values, or as a
     `signature` says."""
     graph.set_codegen(codegen(options.kernel_calls, signature))
@@ -132,4 +152,4 @@ def make_module(
             root.register_buffer(attribute, held)
         else:
             setattr(root, attribute, held)
-    return ConvertedModule(root, graph, identifier(name))
+    return kind(root, graph, identifier(name))

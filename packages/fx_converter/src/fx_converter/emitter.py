@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,9 @@ from fx_converter.kept import kept_nodes
 from fx_converter.options import FxOptions
 from fx_converter.saving import save
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.files import MappedFile, check_files
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.operators import OperatorPolicy
 from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.runtime import signature_call
 
@@ -38,7 +41,20 @@ def compile(artifact: Artifact, options: FxOptions | None = None) -> CompiledPro
         boxed = boxed_call(module, kept)
     else:
         boxed = _boxed(compiler.compile_graph(module))
-    return signature_call(artifact.signature, boxed, caller())
+    files = artifact.mapped_files()
+    return signature_call(artifact.signature, _watched(boxed, files) if files else boxed, caller())
+
+
+def _watched(
+    boxed: Callable[[list[Any]], tuple[Any, ...]], files: Sequence[MappedFile]
+) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """`boxed`, which first finds out whether somebody wrote the files that constants are mapped from."""
+
+    def run(args: list[Any]) -> tuple[Any, ...]:
+        check_files(files)
+        return boxed(args)
+
+    return run
 
 
 def _boxed(run: Callable[..., tuple[Any, ...]]) -> Callable[[list[Any]], tuple[Any, ...]]:
@@ -70,9 +86,13 @@ class FxEmitter:
         save(convert(artifact, self.options), path)
         return (path,)
 
-    def compile(self, artifact: Artifact) -> CompiledProgram:
-        """`compile`."""
-        return compile(artifact, self.options)
+    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+        """`compile`; `guarded` adds to what the options say."""
+        return compile(artifact, replace(self.options, guarded=self.options.guarded | guarded))
+
+    def with_operators(self, policy: OperatorPolicy) -> FxEmitter:
+        """See `wrapper_ir.protocols.OperatorEmitter`."""
+        return replace(self, options=replace(self.options, operators=policy))
 
 
 EMITTER = FxEmitter()

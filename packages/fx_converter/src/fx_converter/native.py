@@ -10,7 +10,8 @@ import torch
 
 from fx_converter._compat import is_overload
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.schemas import ExternDef
+from wrapper_ir.operators import inner_operator
+from wrapper_ir.schemas import ExternDef, require_effects
 from wrapper_ir.types import Device, DType
 
 __all__ = ["DTYPES", "HIGHER_ORDER", "Callee", "resolve", "torch_device"]
@@ -33,7 +34,8 @@ def torch_device(device: Device) -> torch.device:
 
 @lru_cache(maxsize=4096)
 def resolve(extern: ExternDef) -> Callee:
-    """What `extern` names; raises NotSupportedError WIR914 where no library has registered it."""
+    """What `extern` names; raises NotSupportedError WIR914 where no library has registered it, and WIR919 where it does
+    more than is declared."""
     namespace, _, rest = extern.name.partition("::")
     operator, _, overload = rest.partition(".")
     try:
@@ -42,11 +44,14 @@ def resolve(extern: ExternDef) -> Callee:
             found = getattr(packet, overload or "default")
             if not is_overload(found):
                 raise AttributeError(f"it is a {type(found).__name__}")
+            require_effects(extern, str(found._schema))
             return found, None, None
+        if not isinstance(packet, torch._ops.HigherOrderOperator):
+            raise AttributeError(f"it is a {type(packet).__name__}")
         if operator in _RUNNERS:
             return packet, _RUNNERS[operator], _inner(overload)
         return packet, None, None
-    except (AttributeError, RuntimeError) as error:
+    except (AttributeError, RuntimeError, TypeError) as error:  # TypeError: lone surrogates in the name
         raise NotSupportedError(
             "WIR914",
             f"torch has no operator {extern.name}: {error}",
@@ -56,11 +61,10 @@ def resolve(extern: ExternDef) -> Callee:
 
 def _inner(overload: str) -> Any:
     """The operator that `aten__rand__default` names."""
-    namespace, _, rest = overload.partition("__")
-    operator, _, inner = rest.rpartition("__")
+    names = inner_operator(overload)
+    if names is None:
+        raise AttributeError(f"{overload!r} names no operator to run")
     found: Any = torch.ops
-    for name in (namespace, operator, inner):
-        if not name:
-            raise AttributeError(f"{overload!r} names no operator to run")
+    for name in names:
         found = getattr(found, name)
     return found

@@ -10,7 +10,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from fx_converter.errors import ConvertError
 from fx_converter.tuning import KernelTuning
-from wrapper_ir.ops import OP_CLASSES, OpBase
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy
+from wrapper_ir.ops import OPS, OpBase
 from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.runtime import FindRuntime
 
@@ -36,7 +38,8 @@ class FxOptions:
     it is converted; None takes what it has: choices that tuning wrote, else first configs. `compilers` are those that
     `compile` hands graphs to, by type of device; None takes the installed ones. `forbid`: classes of ops that a graph must
     not have (ConvertError FX106). `keep_buffers`: what `compile` makes holds the memory of intermediate results of fixed sizes
-    from call to call, for each stream, where no other compiler takes the graph. Raises ConvertError FX103 for other values.
+    from call to call, for each stream, where no other compiler takes the graph. `guarded`: what the graph need not check. `operators`: which operators a
+    program may call (`NotSupportedError` WIR917), of a file's graph too. Raises ConvertError FX103 for other values.
     """
 
     kernel_calls: KernelCalls = "direct"
@@ -49,6 +52,8 @@ class FxOptions:
     compilers: Mapping[str, GraphCompiler] | None = None
     forbid: Collection[type[OpBase]] = ()
     keep_buffers: bool = False
+    guarded: Guarded = NOT_GUARDED
+    operators: OperatorPolicy = DEFAULT_OPERATORS
 
     def __post_init__(self) -> None:
         for name, held, choices in (
@@ -59,7 +64,7 @@ class FxOptions:
                 raise ConvertError(
                     "FX103", f"option {name!r} is {held!r}", hint=f"one of {', '.join(choices)}"
                 )
-        others = [op for op in self.forbid if op not in OP_CLASSES]
+        others = [op for op in self.forbid if op not in OPS]
         if others:
             raise ConvertError(
                 "FX103", f"option 'forbid' has {others[0]!r}", hint="name classes of wrapper_ir.ops"

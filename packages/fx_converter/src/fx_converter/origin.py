@@ -13,9 +13,10 @@ from fx_converter.errors import GraphPicklingError, SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.options import FxOptions
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.files import MappedFile, check_files
 from wrapper_ir.values import Value
 
-__all__ = ["KEY", "ConvertedModule", "Origin", "origin_of"]
+__all__ = ["KEY", "ConvertedModule", "Origin", "WatchedModule", "origin_of"]
 
 KEY = "wrapper_ir"
 """The entry of `GraphModule.meta`."""
@@ -46,6 +47,18 @@ class ConvertedModule(fx.GraphModule):
         raise GraphPicklingError(
             "FX201", "graph modules with kernels are not pickled", hint="use fx_converter.save and load"
         )
+
+
+class WatchedModule(ConvertedModule):
+    """One whose constants are mapped from files: a call finds out first whether somebody wrote them. A copy has tensors of
+    its own, and nothing to watch."""
+
+    files: tuple[MappedFile, ...] = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """One call; raises ArtifactError WIR713."""
+        check_files(self.files)
+        return super().__call__(*args, **kwargs)
 
 
 def origin_of(module: fx.GraphModule) -> Origin:

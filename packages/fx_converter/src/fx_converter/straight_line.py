@@ -14,6 +14,9 @@ from fx_converter import targets
 from fx_converter._compat import raw_call
 from fx_converter.kernels import LoadedTarget
 from fx_converter.targets import streams
+from fx_converter.targets.inputs import described, input_guard
+from wrapper_ir.inputs import NumberInput, TensorInput
+from wrapper_ir.quoting import python_attribute, python_keyword, python_string
 
 __all__ = ["Line", "StraightLine", "indented"]
 
@@ -129,20 +132,38 @@ class StraightLine:
             return f"{node.name} = {self.repr(node.args[0])}"
         if node.op == "output":
             return self.returns(node.args[0])
+        if node.op == "call_function" and node.target is targets.check_inputs:
+            return self._check_inputs(node)
         args = [self.repr(arg) for arg in node.args]
         if node.op == "call_method":
-            text = f"{args[0]}.{node.target}({', '.join([*args[1:], *self._kwargs(node)])})"
+            text = f"{python_attribute(args[0], str(node.target))}({', '.join([*args[1:], *self._kwargs(node)])})"
         else:
             target = self.attribute(str(node.target)) if node.op == "call_module" else self._target(node)
             text = f"{target}({', '.join([*args, *self._kwargs(node)])})"
         return f"{node.name} = {text}" if self._is_variable(node) else text
 
+    def _check_inputs(self, node: fx.Node) -> str:
+        """One call of a compiled check for all tensors; what it does not pass is looked at."""
+        arguments: Any = node.args
+        given, expected = arguments
+        guard = self.object(input_guard(expected), "inputs")
+        names = [self.repr(arg) for arg in given]
+        inputs = [described(e) for e in expected]
+        tensors = [n for n, want in zip(names, inputs) if isinstance(want, TensorInput)]
+        conditions = [f"{guard}.match({', '.join(tensors)})"] if tensors else []
+        for name, want in zip(names, inputs):
+            if isinstance(want, NumberInput):
+                conditions.append(f"type({name}) is {want.kind}")
+                if want.kind == "int":
+                    conditions.append(f"-0x8000000000000000 <= {name} < 0x8000000000000000")
+        passes = " and ".join(conditions)
+        return f"{passes if len(conditions) == 1 else f'({passes})'} or {guard}.check({', '.join(names)})"
+
     def _kwargs(self, node: fx.Node) -> list[str]:
         """The keyword arguments, without those that an operator takes by itself."""
         defaults = _defaults(node.target) if isinstance(node.target, torch._ops.OpOverload) else {}
         said = {k: v for k, v in node.kwargs.items() if k not in defaults or not _is_same(v, defaults[k])}
-        plain = [f"{k}={self.repr(v)}" for k, v in said.items() if k != "from"]
-        return plain + [f'**{{"from": {self.repr(v)}}}' for k, v in said.items() if k == "from"]
+        return [python_keyword(k, self.repr(v)) for k, v in said.items()]
 
     def _target(self, node: fx.Node) -> str:
         target: Any = node.target
@@ -163,8 +184,10 @@ class StraightLine:
             case list():
                 return f"[{', '.join(map(self.repr, arg))}]"
             case dict():
-                return "{" + ", ".join(f"{k!r}: {self.repr(v)}" for k, v in arg.items()) + "}"
-            case None | bool() | int() | str() if type(arg) in _PLAIN:
+                return "{" + ", ".join(f"{self.repr(k)}: {self.repr(v)}" for k, v in arg.items()) + "}"
+            case str() if type(arg) in _PLAIN:
+                return python_string(arg)
+            case None | bool() | int() if type(arg) in _PLAIN:
                 return repr(arg)
             case float() if math.isfinite(arg):
                 return repr(arg)

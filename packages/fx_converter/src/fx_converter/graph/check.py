@@ -4,20 +4,51 @@ from __future__ import annotations
 
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
+from fx_converter.targets.inputs import expectation
 from wrapper_ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugValue
 from wrapper_ir.types import TensorType
 
-__all__ = ["assert_expr", "assert_finite", "assert_layout", "comment", "debug_value"]
+__all__ = [
+    "assert_expr",
+    "assert_finite",
+    "assert_layout",
+    "check_arguments",
+    "check_layouts",
+    "comment",
+    "debug_value",
+]
 
 
 def assert_layout(op: AssertLayout, scope: FunctionScope) -> None:
     """Constants have the layout that they were loaded with."""
     if not scope.program.options.assertions or op.tensor in scope.program.constants:
         return
-    sizes, strides = scope.numbers(op.sizes), scope.numbers(op.strides)
     name = f"%{op.tensor.name}" + (f", {op.message}" if op.message else "")
+    is_main = scope.function is scope.program.program.main
+    if is_main and scope.position in scope.program.checks.covered:
+        if op.alignment:
+            scope.call(targets.assert_alignment, scope.value(op.tensor), op.alignment, name)
+        return
+    sizes, strides = scope.numbers(op.sizes), scope.numbers(op.strides)
     args = (scope.value(op.tensor), list(sizes), list(strides), op.alignment, name)
     scope.call(targets.assert_layout, *args)
+
+
+def check_arguments(scope: FunctionScope) -> None:
+    """One node for all inputs of the program."""
+    entry = scope.program.checks.entry
+    if entry:
+        expected = tuple(expectation(want) for _, want in entry)
+        scope.call(targets.check_inputs, [scope.value(value) for value, _ in entry], expected)
+
+
+def check_layouts(position: int, scope: FunctionScope) -> None:
+    """The layouts of parameters, where the op at `position` of `main` defines the last symbol that they mention."""
+    for value in scope.program.checks.layouts.get(position, ()):
+        if isinstance(value.type, TensorType):
+            sizes, strides = scope.numbers(value.type.sizes), scope.numbers(value.type.strides)
+            args = (scope.value(value), list(sizes), list(strides), 0, f"argument {value.name}")
+            scope.call(targets.assert_layout, *args)
 
 
 def assert_expr(op: AssertExpr, scope: FunctionScope) -> None:
@@ -44,4 +75,7 @@ def debug_value(op: DebugValue, scope: FunctionScope) -> None:
     """A node for every value."""
     for value in op.values:
         dtype = value.type.dtype.value if isinstance(value.type, TensorType) else ""
-        scope.call(targets.debug_value, scope.value(value), value.name, op.mode.value, op.label, dtype)
+        where = (op.phase.value, op.kernel) if op.kernel else ()
+        scope.call(
+            targets.debug_value, scope.value(value), value.name, op.mode.value, op.label, dtype, *where
+        )

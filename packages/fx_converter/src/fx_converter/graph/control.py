@@ -13,15 +13,16 @@ import torch
 from torch import fx
 
 from fx_converter import targets
+from fx_converter.effects import does_more
 from fx_converter.graph.scope import Callee, FunctionScope
-from wrapper_ir.ops import Arg, CallSubgraph, Conditional, Return, WhileLoop
+from wrapper_ir.ops import Arg, CallSubgraph, Return, Switch, WhileLoop, is_two_way
 from wrapper_ir.program import Function
 from wrapper_ir.structure import callees as called_by
 from wrapper_ir.structure import operands as operands_of
 from wrapper_ir.types import ScalarType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["call_subgraph", "conditional", "return_", "while_loop"]
+__all__ = ["call_subgraph", "return_", "switch", "while_loop"]
 
 
 def _function(name: str, scope: FunctionScope) -> Function:
@@ -58,28 +59,36 @@ def call_subgraph(op: CallSubgraph, scope: FunctionScope) -> None:
     captures = _captures([function], scope)
     operands = _operands(op.args, captures, scope)
     module = scope.module(Callee(function.name, captures))
-    made = scope.call(
-        torch.ops.higher_order.invoke_subgraph, module, op.function, *operands, val=tuple(fakes)
-    )
+    plain = torch.ops.higher_order.invoke_subgraph
+    target = targets.invoke_effect if does_more(op, scope.program.index) else plain
+    made = scope.call(target, module, op.function, *operands, val=tuple(fakes))
     _bind_results(made, op.results, fakes, scope)
 
 
-def conditional(op: Conditional, scope: FunctionScope) -> None:
-    """`cond`. Both branches take the symbols that either captures."""
-    functions = [_function(op.true_fn, scope), _function(op.false_fn, scope)]
-    predicate = scope.argument(op.predicate)
-    if isinstance(op.predicate, Value) and isinstance(op.predicate.type, TensorType):
-        predicate = _scalar(predicate, op.predicate.type, scope)
+def switch(op: Switch, scope: FunctionScope) -> None:
+    """`cond` for a bool, else a function of ours. All branches take the symbols that any of them captures."""
+    functions = [_function(name, scope) for name in op.branches]
+    index = scope.argument(op.index)
+    if isinstance(op.index, Value) and isinstance(op.index.type, TensorType):
+        index = _scalar(index, op.index.type, scope)
     fakes = [scope.fake(result) for result in op.results]
     captures = _captures(functions, scope)
     operands = _operands(op.args, captures, scope)
     branches = [scope.module(Callee(function.name, captures)) for function in functions]
-    made = scope.call(torch.ops.higher_order.cond, predicate, *branches, tuple(operands), val=tuple(fakes))
+    target = _branching(op, does_more(op, scope.program.index))
+    made = scope.call(target, index, *branches, tuple(operands), val=tuple(fakes))
     _bind_results(made, op.results, fakes, scope)
 
 
+def _branching(op: Switch, effect: bool) -> Callable[..., Any]:
+    """What runs a switch."""
+    if is_two_way(op):
+        return targets.cond_effect if effect else torch.ops.higher_order.cond
+    return targets.switch_effect if effect else targets.switch
+
+
 def _scalar(node: fx.Node, type: TensorType, scope: FunctionScope) -> fx.Node:
-    """A predicate without dimensions, which the operator wants."""
+    """An index or a predicate without dimensions, which the operator wants."""
     if not type.sizes:
         return node
     flat = TensorType(dtype=type.dtype, sizes=(), strides=(), device=type.device)
@@ -95,16 +104,23 @@ def while_loop(op: WhileLoop, scope: FunctionScope) -> None:
     fakes = [scope.fake(result) for result in op.results]
     callees = (Callee(op.cond_fn, captures, condition=True), Callee(op.body_fn, captures))
     modules = [scope.module(callee) for callee in callees]
-    loops = torch.ops.higher_order
-    target: Callable[..., Any] = loops.while_loop_stack_output if op.stacked else loops.while_loop
-    if op.stacked and any(isinstance(value.type, ScalarType) for value in op.results):
-        target = targets.stacked_loop
+    target = _loop(op, does_more(op, scope.program.index))
     made = scope.call(target, *modules, tuple(carried), tuple(captured), val=tuple(fakes))
     if not op.stacked:
         others = [*carried, *captured, *_constants(op.body_fn, scope)]
         tensors = [x for x in others if isinstance(x, fx.Node)]
         made = scope.call(targets.unshared, made, tensors, val=fakes)
     _bind_results(made, op.results, fakes, scope)
+
+
+def _loop(op: WhileLoop, effect: bool) -> Callable[..., Any]:
+    """What runs a loop."""
+    loops = torch.ops.higher_order
+    if not op.stacked:
+        return targets.loop_effect if effect else loops.while_loop
+    if any(isinstance(value.type, ScalarType) for value in op.results):
+        return targets.stacked_loop
+    return targets.stacked_effect if effect else loops.while_loop_stack_output
 
 
 def _constants(name: str, scope: FunctionScope) -> list[fx.Node]:

@@ -14,6 +14,7 @@ from fx_converter.graph.scope import FunctionScope
 from fx_converter.native import resolve
 from wrapper_ir.analysis.emission import checked_next
 from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Unpack, Wait
+from wrapper_ir.quoting import is_python_name
 from wrapper_ir.types import TensorType, TupleType
 from wrapper_ir.values import Value
 
@@ -35,6 +36,8 @@ def _call(
     if position is not None:
         args.insert(position, inner)
     kwargs = {name: scope.argument(arg) for name, arg in op.kwargs}
+    if not all(map(is_python_name, kwargs)):
+        _by_position(op, args, kwargs, scope)
     with on_stream(op, scope):
         made = scope.node(
             "call_function", target, tuple(args), kwargs, None if result is None else result.name, val
@@ -43,6 +46,24 @@ def _call(
         made.meta["value"] = result.name
         scope.nodes[result] = made
     return made
+
+
+def _by_position(
+    op: CallExtern | CollectiveStart, args: list[Nested], kwargs: dict[str, Nested], scope: FunctionScope
+) -> None:
+    """Moves arguments by keyword to those by position, as far as one is called like a keyword of Python (`from`), which no
+    text of a graph can hold. Raises NotSupportedError WIR914 where the schema wants it by keyword."""
+    info = scope.program.index.extern_info.get(op.target)
+    given = len(op.args)
+    for arg in info.schema.args[given:] if info is not None else ():
+        if arg.keyword_only or arg.name not in kwargs or all(map(is_python_name, kwargs)):
+            break
+        args.append(kwargs.pop(arg.name))
+    for name in kwargs:
+        if not is_python_name(name):
+            raise scope.not_supported(
+                "WIR914", f"{op.target} takes {name!r} by keyword only", "emit Python, or wrap the operator"
+            )
 
 
 def call_extern(op: CallExtern, scope: FunctionScope) -> None:

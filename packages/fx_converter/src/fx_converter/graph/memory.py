@@ -31,13 +31,14 @@ from wrapper_ir.ops import (
     Free,
     ResizeStorage,
     SetStorage,
+    Slot,
     View,
     ZeroMode,
 )
 from wrapper_ir.types import CPU, DType, MemoryKind, StorageType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["alloc", "copy", "drop", "ensure_aligned", "free", "resize_storage", "set_storage", "view"]
+__all__ = ["alloc", "copy", "drop", "ensure_aligned", "free", "resize_storage", "set_storage", "slot", "view"]
 
 _aten = torch.ops.aten
 _ZERO = Int(0)
@@ -47,16 +48,27 @@ _ONE = Int(1)
 def alloc(op: AllocStorage, scope: FunctionScope) -> None:
     """A storage with one view of all of it becomes a tensor of that type; any other one a flat tensor."""
     type = _storage_type(op.result)
-    views = scope.users.get(op.result, [])
-    if len(views) == 1 and is_whole(views[0], type):
+    views, lent = scope.slots.views.get(op.result, ()), op.result in scope.slots.lent
+    sole = views[0][0] if len(views) == 1 and not lent else None
+    if sole is not None and sole.source == op.result and is_whole(sole, type):
         scope.pending[op.result] = op
         return
-    dtype = element_type(type, views)
+    dtype = DType.U8 if lent else element_type(type, views)  # callees take bytes
     scope.base_dtypes[op.result] = dtype
     count = exact_quotient(type.nbytes, dtype.itemsize)
     assert count is not None
     flat = TensorType(dtype=dtype, sizes=(count,), strides=(_ONE,), device=type.device)
     _empty(op, op.result, flat, scope)
+
+
+def slot(op: Slot, scope: FunctionScope) -> None:
+    """No node: its views are made of the pool's tensor. Only what a callee takes is a tensor of its own."""
+    if op.result not in scope.slots.lent:
+        return
+    base, start = scope.slots.places[op.result]
+    nbytes = _storage_type(op.result).nbytes
+    type = TensorType(dtype=DType.U8, sizes=(nbytes,), strides=(_ONE,), device=op.result.type.device)
+    _window(op.result, scope.value(base), type, start, scope)
 
 
 def _storage_type(value: Value) -> StorageType:
@@ -117,27 +129,28 @@ def view(op: View, scope: FunctionScope) -> None:
         _empty(pending, op.result, type, scope)
         scope.nodes[op.source] = scope.nodes[op.result]
         return
-    source = scope.value(op.source)
-    dtype = scope.base_dtypes.get(op.source, DType.U8)  # a storage parameter is a tensor of bytes
+    base, at = scope.slots.place(op.source, op.offset)
+    source = scope.value(base)
+    dtype = scope.base_dtypes.get(base, DType.U8)  # a storage parameter is a tensor of bytes
     if isinstance(op.source.type, TensorType):
         dtype = op.source.type.dtype
         if op.offset == _ZERO and op.source.type == type:
             scope.bind(op.result, targets.same, source, val=source.meta["val"])
             return
-    offset = exact_quotient(op.offset, dtype.itemsize)
+    offset = exact_quotient(at, dtype.itemsize)
     if dtype is not type.dtype or offset is None:
-        _window_bytes(op, source, type, scope)
+        _window_bytes(op.result, source, type, at, scope)
     else:
         _window(op.result, source, type, offset, scope)
 
 
-def _window_bytes(op: View, source: fx.Node, type: TensorType, scope: FunctionScope) -> None:
+def _window_bytes(result: Value, source: fx.Node, type: TensorType, at: Expr, scope: FunctionScope) -> None:
     """A window of another element type."""
     val = scope.program.fakes.view(source.meta["val"], type, None)
     sizes, strides = scope.numbers(type.sizes), scope.numbers(type.strides)
-    offset = scope.number(op.offset)
+    offset = scope.number(at)
     scope.bind(
-        op.result, targets.window, source, DTYPES[type.dtype], list(sizes), list(strides), offset, val=val
+        result, targets.window, source, DTYPES[type.dtype], list(sizes), list(strides), offset, val=val
     )
 
 
@@ -171,6 +184,8 @@ def _start(source: fx.Node, at: Any, scope: FunctionScope) -> Any:  # Any: numbe
 
 def free(op: Free, scope: FunctionScope) -> None:
     """The last use of the storage's nodes."""
+    if op.storage in scope.slots.places:
+        return  # the memory is its pool's
     scope.pending.pop(op.storage, None)
     node = scope.nodes.get(op.storage)
     if node is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,11 +16,12 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.sym_node import SymNode
 
 from fx_converter import targets
-from fx_converter._compat import back_symbol, bound_symbol, fake_like, new_fake_mode
-from fx_converter.graph.numbers import FUNCTIONS, Calculator
+from fx_converter._compat import back_symbol, bound_symbol, fake_like, free_size, new_fake_mode
+from fx_converter.graph.numbers import CALLS, Calculator
 from fx_converter.native import DTYPES, torch_device
 from fx_converter.targets.numbers import PARTIAL
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, SymKind
+from wrapper_ir.expr.operators import FUNCTIONS
 from wrapper_ir.program import Program, SymbolDef
 from wrapper_ir.types import TensorType
 
@@ -25,9 +29,13 @@ __all__ = ["FakeValues"]
 
 # Any in this file: numbers, symbolic or not.
 _UNBACKED = {SymKind.INT: "u", SymKind.FLOAT: "zuf", SymKind.BOOL: "u"}
-_CONCRETE = frozenset(f for f in (*FUNCTIONS.values(), *PARTIAL.values()) if f.__module__ == math.__name__)
+_CONCRETE = frozenset(
+    f for f in (*map(CALLS.__getitem__, FUNCTIONS), *PARTIAL.values()) if f.__module__ == math.__name__
+)
 """Functions of plain numbers only."""
 _BACKED = {SymKind.INT: "s", SymKind.FLOAT: "zf", SymKind.BOOL: "s"}
+_FIRST_NUMBER = 1_000_000
+"""Of symbols whose names torch does not take for unbacked ones; torch counts its own from 0."""
 
 
 class FakeValues:
@@ -38,6 +46,7 @@ class FakeValues:
         if self.mode.shape_env is None:
             self.mode.shape_env = new_fake_mode().shape_env
         self._declared = {s.name: s for s in program.symbols}
+        self._numbers = _numbers(program)
         self.kinds: Mapping[str, SymKind] = _Kinds({name: s.kind for name, s in self._declared.items()})
         """The kinds of symbols by name, those of torch's own names for unknown numbers too."""
         self._symbols: dict[str, Any] = {}
@@ -55,14 +64,10 @@ class FakeValues:
         return self._symbols[name]
 
     def _make(self, declared: SymbolDef) -> Any:
-        """Torch tells backed and unbacked symbols apart by how their names begin."""
         env = self.mode.shape_env
         assert env is not None
         backed = declared.backed and declared.hint is not None
-        unlike = declared.name.startswith(("u", "zu")) if backed else True
-        prefix = (_BACKED if backed else _UNBACKED)[declared.kind]
-        fits = not unlike if backed else declared.name.startswith(prefix)
-        name = declared.name if fits else f"{prefix}_{declared.name}"
+        name = self._torch_name(declared, backed)
         integer = declared.kind is not SymKind.FLOAT
         symbol = sympy.Symbol(name, integer=True) if integer else sympy.Symbol(name, real=True)
         if name != declared.name:
@@ -79,6 +84,16 @@ class FakeValues:
                 return SymFloat(SymNode(symbol, env, float, hint))  # type: ignore[no-untyped-call]  # torch leaves it so
             case SymKind.BOOL:
                 return SymBool(SymNode(sympy.Eq(symbol, 1), env, bool, hint))  # type: ignore[no-untyped-call]  # torch leaves it so
+
+    def _torch_name(self, declared: SymbolDef, backed: bool) -> str:
+        """Torch tells symbols apart by how their names begin, in either case, and reads the number behind the begin of an
+        unbacked one's."""
+        name, prefix = declared.name, (_BACKED if backed else _UNBACKED)[declared.kind]
+        if not backed:
+            fits = re.fullmatch(f"{prefix}(0|[1-9][0-9]*)", name, re.ASCII)
+            return name if fits else f"{prefix}{self._numbers.get(name, _FIRST_NUMBER)}"
+        plain = name.lower().startswith(prefix) or not name.lower().startswith(("u", "z"))
+        return name if plain else f"{prefix}_{name}"
 
     def by_declared_name(self, expr: sympy.Expr) -> sympy.Expr:
         """An expression over the names that the program declares."""
@@ -106,9 +121,18 @@ class FakeValues:
     def _apply(self, function: Callable[..., Any], *args: Any) -> Any:
         """What has no symbolic variant is an unknown number, where Python would look at the symbols' hints."""
         called = PARTIAL[args[0]] if function is targets.partial_call else function
-        if called in _CONCRETE and any(isinstance(arg, SymInt | SymFloat) for arg in args):
+        numbers = args[1:] if function is targets.partial_call else args
+        if called in _CONCRETE and any(isinstance(arg, SymInt | SymFloat) for arg in numbers):
             return self.unknown(SymKind.FLOAT)
-        return function(*args)
+        whole = called is not operator.truediv and not any(
+            isinstance(arg, float | SymFloat) for arg in numbers
+        )
+        if called is targets.power and _is_open_power(*numbers):
+            return self.unknown(SymKind.INT if whole else SymKind.FLOAT)
+        try:
+            return function(*args)
+        except ArithmeticError:  # it never has a value; a run says so, if it gets there
+            return self.unknown(SymKind.INT if whole else SymKind.FLOAT)
 
     def unknown(self, kind: SymKind) -> Any:
         """A number that only a run can tell, under no name of the program's."""
@@ -128,9 +152,11 @@ class FakeValues:
 
     def tensor(self, type: TensorType) -> FakeTensor:
         """A tensor with a storage of its own."""
-        meta = torch.empty_strided(
-            self.numbers(type.sizes), self.numbers(type.strides), dtype=DTYPES[type.dtype], device="meta"
-        )
+        sizes, strides = tuple(map(free_size, self.numbers(type.sizes))), self.numbers(type.strides)
+        env = self.mode.shape_env
+        assert env is not None
+        with env.suppress_guards():  # no range is narrowed by what torch asks here
+            meta = torch.empty_strided(sizes, strides, dtype=DTYPES[type.dtype], device="meta")
         return self._fake(meta, type)
 
     def view(self, base: object, type: TensorType, offset: int | None) -> FakeTensor:
@@ -154,6 +180,20 @@ class FakeValues:
         fake = fake_like(self.mode, meta, torch_device(type.device))
         self._meta[fake] = meta
         return fake
+
+
+def _is_open_power(base: Any, exponent: Any) -> bool:
+    """Whether torch would look at hints to say what a power is."""
+    if not isinstance(base, SymInt | SymFloat):
+        return isinstance(exponent, SymInt | SymFloat)
+    return isinstance(base, SymFloat) or not isinstance(exponent, int) or exponent < 0
+
+
+def _numbers(program: Program) -> dict[str, int]:
+    """A number for each declared symbol, which no declared name has."""
+    names = {symbol.name for symbol in program.symbols}
+    free = (n for n in itertools.count(_FIRST_NUMBER) if not {f"{p}{n}" for p in _UNBACKED.values()} & names)
+    return {symbol.name: next(free) for symbol in program.symbols}
 
 
 def _kind_of(name: str) -> SymKind:

@@ -14,85 +14,50 @@ import torch
 
 from fx_converter import targets
 from fx_converter.targets.numbers import PARTIAL
-from wrapper_ir.expr import (
-    Add,
-    And,
-    Bool,
-    CeilDiv,
-    Cmp,
-    CmpOp,
-    Convert,
-    ConvertOp,
-    Expr,
-    Float,
-    FloorDiv,
-    Int,
-    Item,
-    MathFn,
-    MathOp,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Not,
-    OffsetOf,
-    Or,
-    Pow,
-    SizeOf,
-    StrideOf,
-    Sym,
-    SymKind,
-    TrueDiv,
-    Where,
-)
+from wrapper_ir.expr import Apply, Expr, Int, Operator, SymKind
+from wrapper_ir.expr import operators as ops
 
 __all__ = ["CALLS", "Calculator"]
 
 # Any in this file: nodes, numbers, symbolic numbers, and the functions over them.
 _MAX_FACTORS = 8  # powers up to here are products
 
-COMPARISONS: Mapping[CmpOp, Callable[..., Any]] = {
-    CmpOp.EQ: operator.eq,
-    CmpOp.NE: operator.ne,
-    CmpOp.LT: operator.lt,
-    CmpOp.LE: operator.le,
-    CmpOp.GT: operator.gt,
-    CmpOp.GE: operator.ge,
-}
-CONVERSIONS: Mapping[ConvertOp, Callable[..., Any]] = {
-    ConvertOp.TO_INT: torch.sym_int,
-    ConvertOp.TO_FLOAT: torch.sym_float,
-    ConvertOp.TO_BOOL: targets.truth,
-    ConvertOp.FLOOR: math.floor,
-    ConvertOp.CEIL: math.ceil,
-    ConvertOp.ROUND: round,
-}
 _SYMBOLIC = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
-FUNCTIONS: Mapping[MathOp, Callable[..., Any]] = {
-    MathOp.ABS: operator.abs,
-    MathOp.BIT_AND: operator.and_,
-    MathOp.BIT_OR: operator.or_,
-    MathOp.BIT_XOR: operator.xor,
-    MathOp.ROUND_TO: round,
+CALLS: Mapping[Operator, Callable[..., Any]] = {
+    ops.ADD: operator.add,
+    ops.MUL: operator.mul,
+    ops.FLOORDIV: operator.floordiv,
+    ops.MOD: operator.mod,
+    ops.TRUEDIV: operator.truediv,
+    ops.POW: targets.power,
+    ops.MIN: torch.sym_min,
+    ops.MAX: torch.sym_max,
+    ops.AND: operator.and_,
+    ops.OR: operator.or_,
+    ops.NOT: torch.sym_not,
+    ops.WHERE: targets.choose,
+    ops.EQ: operator.eq,
+    ops.NE: operator.ne,
+    ops.LT: operator.lt,
+    ops.LE: operator.le,
+    ops.GT: operator.gt,
+    ops.GE: operator.ge,
+    ops.TO_INT: torch.sym_int,
+    ops.TO_FLOAT: torch.sym_float,
+    ops.TO_BOOL: targets.truth,
+    ops.FLOOR: math.floor,
+    ops.CEIL: math.ceil,
+    ops.ROUND: round,
+    ops.ABS: operator.abs,
+    ops.BIT_AND: operator.and_,
+    ops.BIT_OR: operator.or_,
+    ops.BIT_XOR: operator.xor,
+    ops.ROUND_TO: round,
     # of these torch has variants over symbolic numbers, under private names
-    **{MathOp(n): getattr(torch, f"_sym_{n}") for n in _SYMBOLIC},
-    **{MathOp(n): getattr(math, n) for n in ("exp", "log", "asinh")},
+    **{ops.by_name(n): getattr(torch, f"_sym_{n}") for n in _SYMBOLIC},
+    **{ops.by_name(n): getattr(math, n) for n in ("exp", "log", "asinh")},
 }
-CALLS: Mapping[type[Expr], Callable[..., Any]] = {
-    Add: operator.add,
-    Mul: operator.mul,
-    FloorDiv: operator.floordiv,
-    Mod: operator.mod,
-    TrueDiv: operator.truediv,
-    Pow: operator.pow,
-    Min: torch.sym_min,
-    Max: torch.sym_max,
-    And: operator.and_,
-    Or: operator.or_,
-    Not: torch.sym_not,
-    Where: targets.choose,
-}
-_PARTIAL_NAMES: Mapping[type[Expr], str] = {FloorDiv: "floordiv", Mod: "mod", TrueDiv: "truediv", Pow: "pow"}
+"""A function for every operator but CEILDIV, which is written with FLOORDIV."""
 
 
 class Calculator:
@@ -109,8 +74,8 @@ class Calculator:
 
     def __call__(self, e: Expr, optional: bool = False) -> Any:
         """The value of `e`; `optional` where it may turn out not to matter."""
-        if isinstance(e, Int | Float | Bool):
-            return e.value
+        if e.constant is not None:
+            return e.constant
         found = self._known.get((e, optional))
         if found is None:
             found = self._compute(e, optional)
@@ -120,34 +85,37 @@ class Calculator:
 
     def _compute(self, e: Expr, optional: bool) -> Any:
         match e:
-            case Sym() | SizeOf() | StrideOf() | OffsetOf() | Item():
-                return self._leaf(e)
-            case CeilDiv(lhs, Int(divisor) as rhs) if divisor > 0:
+            case Apply(ops.CEILDIV, (lhs, Int(divisor) as rhs)) if divisor > 0:
                 rounded = self._call(operator.add, self(lhs, optional), divisor - 1)
-                return self._divided(FloorDiv, rounded, divisor, optional, rhs)
-            case CeilDiv(lhs, rhs):
+                return self._divided(ops.FLOORDIV, rounded, divisor, optional, rhs)
+            case Apply(ops.CEILDIV, (lhs, rhs)):
                 negative = self._call(operator.neg, self(rhs, optional))
-                quotient = self._divided(FloorDiv, self(lhs, optional), negative, optional, rhs)
+                quotient = self._divided(ops.FLOORDIV, self(lhs, optional), negative, optional, rhs)
                 return self._call(operator.neg, quotient)
-            case FloorDiv(lhs, rhs) | Mod(lhs, rhs) | TrueDiv(lhs, rhs):
-                return self._divided(type(e), self(lhs, optional), self(rhs, optional), optional, rhs)
-            case Pow(base, exp):
+            case Apply(ops.FLOORDIV | ops.MOD | ops.TRUEDIV as op, (lhs, rhs)):
+                return self._divided(op, self(lhs, optional), self(rhs, optional), optional, rhs)
+            case Apply(ops.POW, (base, exp)):
                 return self._power(e, base, exp, optional)
-            case Where(cond, lhs, rhs):
+            case Apply(ops.WHERE, (cond, lhs, rhs)):
                 sides = [self._as(e.kind, side) for side in (lhs, rhs)]
-                return self._call(CALLS[Where], self._truth(cond, optional), *sides)
-            case And(args) | Or(args):
-                return self._logic(CALLS[type(e)], args, optional)
-            case Not(arg):
+                return self._call(CALLS[ops.WHERE], self._truth(cond, optional), *sides)
+            case Apply(ops.AND | ops.OR as op, args):
+                return self._logic(CALLS[op], args, optional)
+            case Apply(ops.NOT, (arg,)):
                 return self._call(torch.sym_not, self._truth(arg, optional))
-            case Cmp(op, lhs, rhs):
-                return self._call(COMPARISONS[op], self(lhs, optional), self(rhs, optional))
-            case Convert(op, arg):
-                return self._call(CONVERSIONS[op], self(arg, optional))
-            case MathFn(fn, args):
-                return self._function(fn, args, optional)
+            case Apply(ops.TO_INT | ops.TO_FLOAT, (arg,)) if arg.kind is SymKind.BOOL:
+                yes, no = (1, 0) if e.kind is SymKind.INT else (1.0, 0.0)
+                return self._call(
+                    CALLS[ops.WHERE], self(arg, optional), yes, no
+                )  # torch's own look at the hint
+            case Apply(op, args) if op in ops.FUNCTIONS:
+                return self._function(op, args, optional)
+            case Apply(op, (arg,)):
+                return self._call(CALLS[op], self(arg, optional))
+            case Apply(op, args):
+                return self._fold(CALLS[op], [self(arg, optional) for arg in args])
             case _:
-                return self._fold(CALLS[type(e)], [self(arg, optional) for arg in e.children])
+                return self._leaf(e)
 
     def _truth(self, e: Expr, optional: bool) -> Any:
         value = self(e, optional)
@@ -169,23 +137,23 @@ class Calculator:
             total = self._call(function, total, value)
         return total
 
-    def _divided(self, kind: type[Expr], lhs: Any, rhs: Any, optional: bool, divisor: Expr) -> Any:
-        if optional and not (isinstance(divisor, Int | Float) and divisor.value):
-            return self._call(targets.partial_call, _PARTIAL_NAMES[kind], lhs, rhs)
-        return self._call(CALLS[kind], lhs, rhs)
+    def _divided(self, op: Operator, lhs: Any, rhs: Any, optional: bool, divisor: Expr) -> Any:
+        if optional and not divisor.constant:
+            return self._call(targets.partial_call, op.name, lhs, rhs)
+        return self._call(CALLS[op], lhs, rhs)
 
     def _power(self, e: Expr, base: Expr, exp: Expr, optional: bool) -> Any:
-        if isinstance(exp, Int) and 0 < exp.value <= _MAX_FACTORS and e.kind is SymKind.INT:
+        if type(exp) is Int and 0 < exp.value <= _MAX_FACTORS and e.kind is SymKind.INT:
             return self._fold(operator.mul, [self(base, optional)] * exp.value)
         args = [self(base, optional), self(exp, optional)]
         if optional:
             return self._call(targets.partial_call, "pow", *args)
-        return self._call(operator.pow, *args)
+        return self._call(CALLS[ops.POW], *args)
 
-    def _function(self, fn: MathOp, args: tuple[Expr, ...], optional: bool) -> Any:
+    def _function(self, op: Operator, args: tuple[Expr, ...], optional: bool) -> Any:
         values = [self(arg, optional) for arg in args]
-        if fn is MathOp.ROUND_TO:
+        if op is ops.ROUND_TO:
             values[0] = self._call(torch.sym_float, values[0])
-        if optional and fn.value in PARTIAL:
-            return self._call(targets.partial_call, fn.value, *values)
-        return self._call(FUNCTIONS[fn], *values)
+        if optional and op.name in PARTIAL:
+            return self._call(targets.partial_call, op.name, *values)
+        return self._call(CALLS[op], *values)

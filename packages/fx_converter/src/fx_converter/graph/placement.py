@@ -9,11 +9,11 @@ from torch import fx
 
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.ops import Op, RecordEvent, SyncEvent, WaitEvent
+from wrapper_ir.ops import Barrier, Op, RecordEvent, SyncEvent, WaitEvent
 from wrapper_ir.structure import operands, results
 from wrapper_ir.types import CPU, Device, StorageType, TensorType
 
-__all__ = ["enter_device", "exit_device", "on_stream", "record_event", "sync_event", "wait_event"]
+__all__ = ["barrier", "enter_device", "exit_device", "on_stream", "record_event", "sync_event", "wait_event"]
 
 
 def enter_device(scope: FunctionScope) -> fx.Node | None:
@@ -71,6 +71,11 @@ def wait_event(op: WaitEvent, scope: FunctionScope) -> None:
 def sync_event(op: SyncEvent, scope: FunctionScope) -> None:
     """The host waits."""
     scope.call(targets.sync_event, scope.value(op.event))
+
+
+def barrier(op: Barrier, scope: FunctionScope) -> None:
+    """A call that torch keeps, and keeps in order with other calls that have effects."""
+    scope.call(targets.barrier)
 
 
 def _check_host(op: RecordEvent | WaitEvent, scope: FunctionScope) -> None:

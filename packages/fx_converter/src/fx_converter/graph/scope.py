@@ -6,22 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor, fx
+from torch import Tensor, fx, nn
 
-from fx_converter._compat import name_of, new_graph, rename
+from fx_converter._compat import free_name, name_of, new_graph, rename
 from fx_converter.errors import ConvertError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.graph.names import Names
 from fx_converter.graph.numbers import Calculator
 from fx_converter.kernels import KernelTargets
 from fx_converter.options import FxOptions
+from wrapper_ir.analysis.inputs import input_checks
+from wrapper_ir.analysis.slots import plan_slots
+from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.expr import Expr, Item, Sym
+from wrapper_ir.expr import Expr, Int, Item, Sym
 from wrapper_ir.index import ProgramIndex
-from wrapper_ir.ops import AllocStorage, Arg, Complex, Define, Op, OpBase, Provenance, Unpack, View
-from wrapper_ir.program import Program
+from wrapper_ir.ops import AllocStorage, Arg, Complex, Define, Op, OpBase, Provenance, Unpack
+from wrapper_ir.quoting import ascii_identifier, is_python_name, python_comment
 from wrapper_ir.runtime import TorchCaller
-from wrapper_ir.types import DType, ScalarType, TensorType
+from wrapper_ir.types import DType, ScalarType, StorageType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["FunctionScope", "ProgramScope", "identifier"]
@@ -49,14 +52,15 @@ class ProgramScope:
 
     def __init__(
         self,
-        program: Program,
+        artifact: Artifact,
         options: FxOptions,
         kernels: KernelTargets,
         constants: Mapping[Value, Any],
         caller: TorchCaller,
     ) -> None:
-        self.program = program
+        self.program = program = artifact.program
         self.options = options
+        self.checks = input_checks(program, artifact.signature, options.guarded)
         self.index = ProgramIndex(program)
         self.kernels = kernels
         self.constants = constants
@@ -101,7 +105,7 @@ class FunctionScope:
         """Where windows begin in their storage, in elements, as far as that is known."""
         self.reset: set[fx.Node] = set()
         """Tensors that were given another storage."""
-        self.users: dict[Value, list[View]] = {}
+        self.slots = plan_slots(function)
         self.unpacks: dict[Value, list[Unpack]] = {}
         self.items: dict[Value, str] = {}
         """Symbols that are defined as a number."""
@@ -110,9 +114,7 @@ class FunctionScope:
         self.position = 0
         self._meta: Mapping[str, Any] = {}
         for op in function.body:
-            if isinstance(op, View):
-                self.users.setdefault(op.source, []).append(op)
-            elif isinstance(op, Unpack):
+            if isinstance(op, Unpack):
                 self.unpacks.setdefault(op.source, []).append(op)
             elif isinstance(op, Define) and isinstance(op.expr, Item) and isinstance(op.expr.value, Value):
                 self.items.setdefault(op.expr.value, op.symbol)
@@ -129,7 +131,9 @@ class FunctionScope:
     def node(self, op: str, target: Any, args: Any, kwargs: Any, name: str | None, val: Any) -> fx.Node:
         """A node of any kind, with its fake value."""
         # torch takes a line break at the end of a name for a part of it
-        wish = name.rstrip("\n") if name else name_of(target, self.graph)
+        wish = free_name(name.rstrip("\n")) if name else name_of(target, self.graph)
+        if not is_python_name(ascii_identifier(wish)):
+            wish += "_"  # torch has nodes that are called `None`
         made = self.graph.create_node(op, target, args, kwargs, name=self._names.fresh(wish))
         made.meta.update(self._meta)
         made.meta["val"] = val
@@ -153,11 +157,13 @@ class FunctionScope:
         rename(node, name)
 
     def fake(self, value: Value) -> Any:
-        """A fake tensor of the value's own type; for a number the symbol that is defined as it, or else an unknown one; None
+        """A fake tensor of the value's own type, bytes for a storage; for a number the symbol that is defined as it, or else an unknown one; None
         for what is neither."""
         match value.type:
             case TensorType():
                 return self.program.fakes.tensor(value.type)
+            case StorageType(nbytes, device):
+                return self.program.fakes.tensor(TensorType(DType.U8, (nbytes,), (Int(1),), device))
             case ScalarType(kind) if value in self.items:
                 return self.program.fakes.symbol(self.items[value])
             case ScalarType(kind):
@@ -185,8 +191,8 @@ class FunctionScope:
 
     def attribute(self, wish: str, held: Any, val: Any) -> fx.Node:
         """A `get_attr` node, over an attribute that the module will have."""
-        name = identifier(wish)
-        while name in self.attributes:
+        name = identifier(free_name(wish))
+        while name in self.attributes or name in _OF_MODULES:
             name += "_"
         self.attributes[name] = held
         return self.node("get_attr", name, (), {}, wish, val)
@@ -299,7 +305,7 @@ def _meta_of(prov: Provenance) -> dict[str, Any]:
     meta: dict[str, Any] = {}
     if prov.locations:
         lines = []
-        for place in prov.locations:
+        for place in map(python_comment, prov.locations):  # torch writes them into comments
             file, _, line = place.rpartition(":")
             lines.append(f'  File "{file}", line {line or 0}, in forward')
         meta["stack_trace"] = "\n".join(lines)
@@ -312,7 +318,11 @@ def _meta_of(prov: Provenance) -> dict[str, Any]:
     return meta
 
 
+_OF_MODULES = frozenset({*dir(fx.GraphModule), *vars(fx.GraphModule(nn.Module(), fx.Graph()))})
+"""What a graph module has without a program."""
+
+
 def identifier(name: str) -> str:
     """A name that Python allows and leaves as it is."""
-    text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
-    return f"_{text}" if text[:1].isdigit() or not text else text
+    text = ascii_identifier(name)
+    return text if is_python_name(text) else f"{text}_"

@@ -9,7 +9,8 @@ import torch
 from torch import fx
 
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.expr import Convert, ConvertOp, Expr, Int, Item, OffsetOf, SizeOf, StrideOf, SymKind, Where
+from wrapper_ir.expr import Apply, Expr, Int, Item, OffsetOf, SizeOf, StrideOf, SymKind
+from wrapper_ir.expr import operators as ops
 from wrapper_ir.ops import Define
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value
@@ -32,7 +33,9 @@ def define(op: Define, scope: FunctionScope) -> None:
 def _number(e: Expr, scope: FunctionScope) -> Any:  # Any: a number, or a node of one
     """As `scope.number`; a bool that is wanted as an int is read as one."""
     match e:
-        case Convert(ConvertOp.TO_INT, Item(value)) | Where(Item(value), Int(1), Int(0)) if _is_bool(value):
+        case Apply(ops.TO_INT, (Item(value),)) | Apply(ops.WHERE, (Item(value), Int(1), Int(0))) if _is_bool(
+            value
+        ):
             return _bool_item(value, scope)
         case _:
             return scope.number(e)

@@ -12,11 +12,11 @@ from wrapper_ir.ops import (
     AssertExpr,
     AssertFinite,
     AssertLayout,
+    Barrier,
     CallExtern,
     CallSubgraph,
     CollectiveStart,
     Comment,
-    Conditional,
     Copy,
     DebugValue,
     Define,
@@ -29,6 +29,8 @@ from wrapper_ir.ops import (
     ResizeStorage,
     Return,
     SetStorage,
+    Slot,
+    Switch,
     SyncEvent,
     Unpack,
     View,
@@ -39,9 +41,10 @@ from wrapper_ir.ops import (
 
 __all__ = ["CONVERTERS"]
 
-# Any: each function takes its own op class. A test compares the keys with OP_CLASSES.
+# Any: each function takes its own op class. A test compares the keys with OPS.
 CONVERTERS: Mapping[type[OpBase], Callable[[Any, FunctionScope], None]] = {
     AllocStorage: memory.alloc,
+    Slot: memory.slot,
     Free: memory.free,
     Drop: memory.drop,
     Copy: memory.copy,
@@ -56,13 +59,14 @@ CONVERTERS: Mapping[type[OpBase], Callable[[Any, FunctionScope], None]] = {
     AssertLayout: check.assert_layout,
     AssertExpr: check.assert_expr,
     AssertFinite: check.assert_finite,
-    Conditional: control.conditional,
+    Switch: control.switch,
     WhileLoop: control.while_loop,
     CallSubgraph: control.call_subgraph,
     Return: control.return_,
     RecordEvent: placement.record_event,
     WaitEvent: placement.wait_event,
     SyncEvent: placement.sync_event,
+    Barrier: placement.barrier,
     CollectiveStart: extern.collective,
     Wait: extern.wait,
     Comment: check.comment,

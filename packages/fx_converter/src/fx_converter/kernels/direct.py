@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
+from fx_converter._compat import free_name
 from wrapper_ir.protocols import LoadedKernel
 
 __all__ = ["LoadedTarget"]
@@ -17,10 +20,17 @@ class LoadedTarget:
     launch: LoadedKernel
     name: str
     hash: str
+    _schema: torch.FunctionSchema = field(repr=False)
+    """What it writes of its arguments, under the name by which torch's own passes ask any call target for that."""
+
+    @property
+    def schema(self) -> torch.FunctionSchema:
+        """The schema of the operator that the kernel is in the form `hop`."""
+        return self._schema
 
     @property
     def __name__(self) -> str:
-        return self.name
+        return free_name(self.name)
 
     # Any: tensors and numbers, in the order of the kernel's parameters, then those of its grid
     def __call__(self, *args: Any) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import torch
 
+from fx_converter._compat import has_effect
 from wrapper_ir.kernels import KernelDef, KernelParam, ParamKind
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import LoadedKernel
 
-__all__ = ["NAMESPACE", "operator_name", "registered_operator"]
+__all__ = ["NAMESPACE", "operator_name", "registered_operator", "schema_text"]
 
 NAMESPACE = "wrapper_ir_kernels"
 
@@ -32,9 +33,15 @@ def registered_operator(kernel: KernelDef, hash: str, target: Target, launch: Lo
     name = operator_name(kernel, hash, target)
     found = getattr(getattr(torch.ops, NAMESPACE), name, None)  # operators are found by name
     if found is None:
-        _register(name, f"{name}({', '.join(_params(kernel))}) -> ()", launch)
+        _register(name, schema_text(kernel, name), launch)
         found = getattr(getattr(torch.ops, NAMESPACE), name)
+        has_effect(found.default)
     return found.default
+
+
+def schema_text(kernel: KernelDef, name: str) -> str:
+    """The schema of a kernel's operator: what it reads and writes, and that it returns nothing."""
+    return f"{name}({', '.join(_params(kernel))}) -> ()"
 
 
 def operator_name(kernel: KernelDef, hash: str, target: Target) -> str:

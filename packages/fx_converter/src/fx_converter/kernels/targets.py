@@ -7,10 +7,11 @@ from typing import Any, Protocol
 
 from torch import fx
 
+from fx_converter._compat import has_effect, parse_schema
 from fx_converter.errors import SavedGraphError
 from fx_converter.kernels.direct import LoadedTarget
 from fx_converter.kernels.identity import kernel_hash
-from fx_converter.kernels.registered import operator_name, registered_operator
+from fx_converter.kernels.registered import NAMESPACE, operator_name, registered_operator, schema_text
 from fx_converter.kernels.triton_form import TritonForm, triton_form, triton_kernel_wrapper_mutation
 from fx_converter.options import FxOptions
 from wrapper_ir.artifact import Artifact
@@ -18,6 +19,7 @@ from wrapper_ir.expr import Expr
 from wrapper_ir.kernels import KernelDef, needed
 from wrapper_ir.ops import Launch
 from wrapper_ir.program import Program
+from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.runtime.kernels import load_kernels
 
 __all__ = ["KernelTargets", "Pending"]
@@ -71,7 +73,7 @@ class KernelTargets:
         )
         self._direct = options.kernel_calls == "direct"
         self._launchers = {
-            hash: LoadedTarget(self._loaded[kernel.name], kernel.name, hash)
+            hash: _loaded(kernel, hash, self._loaded[kernel.name])
             for hash, kernel in self._kernels.items()
             if hash not in self._forms
         }
@@ -131,6 +133,12 @@ class KernelTargets:
         kernel = self._kernels[hash]
         launch = self._loaded[kernel.name]
         return registered_operator(kernel, hash, self._program.target, launch), {}
+
+
+def _loaded(kernel: KernelDef, hash: str, launch: LoadedKernel) -> LoadedTarget:
+    """The launcher as a call target. One that writes nothing is not for nothing either: nobody knows what else it does."""
+    schema = parse_schema(schema_text(kernel, f"{NAMESPACE}::launch"))
+    return has_effect(LoadedTarget(launch, kernel.name, hash, schema))
 
 
 class Pending:

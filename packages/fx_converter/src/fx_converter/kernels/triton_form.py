@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton_kernel_wrapper_mutation
 
+from fx_converter._compat import has_effect
 from fx_converter.errors import ConvertError
 from fx_converter.kernels.identity import kernel_hash
 from wrapper_ir.expr import Expr, Int, evaluate, substitute
@@ -31,6 +32,9 @@ from wrapper_ir.types import DType
 
 __all__ = ["TRITON_IDS", "TritonForm", "triton_form", "triton_kernel_wrapper_mutation"]
 
+has_effect(
+    triton_kernel_wrapper_mutation
+)  # it writes tensors among its `kwargs`, which torch's passes do not see
 # Any in this file: Triton publishes no types; nodes and numbers as arguments
 TRITON_IDS = ("kernel_idx", "constant_args_idx")
 """Arguments of the operator that mean something in one process only."""

@@ -15,6 +15,7 @@ from fx_converter.native import DTYPES
 from fx_converter.saving.encode import META
 from fx_converter.saving.functions import FUNCTIONS_BY_NAME
 from wrapper_ir.expr import Expr, Int, parse_expr
+from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy, refused
 from wrapper_ir.types import Device, Layout, MemoryFormat, TensorType
 
 __all__ = ["GraphReader"]
@@ -31,12 +32,18 @@ _CONSTANTS: Mapping[str, Any] = {
 class GraphReader:
     """Reads one graph, whose module has these attributes; `kernel(hash, form)` gives the call target of a kernel.
 
-    Raises SavedGraphError FX202 for what is no graph, FX204 for an operator that this process does not have.
+    Raises SavedGraphError FX202 for what is no graph, FX204 for an operator that this process does not have, and
+    NotSupportedError WIR917 for one that `operators` refuses.
     """
 
     def __init__(
-        self, kernel: Callable[[str, str], Any], fakes: FakeValues, attributes: Collection[str]
+        self,
+        kernel: Callable[[str, str], Any],
+        fakes: FakeValues,
+        attributes: Collection[str],
+        operators: OperatorPolicy = DEFAULT_OPERATORS,
     ) -> None:
+        self._operators = operators
         self._kernel = kernel
         self._attributes = attributes
         self._exprs: dict[str, Expr] = {}
@@ -88,7 +95,7 @@ class GraphReader:
             case {"kernel": hash, "form": form}:
                 return self._kernel(hash, form)
             case {"operator": name}:
-                return _operator(name)
+                return self._operator(name)
             case {"higher_order": name}:
                 found = getattr(torch.ops.higher_order, name, None)  # operators are found by name
                 if not isinstance(found, torch._ops.HigherOrderOperator):
@@ -98,6 +105,11 @@ class GraphReader:
                 return FUNCTIONS_BY_NAME[name]
             case _:
                 raise SavedGraphError("FX202", f"nothing can be called by {dict(said)}")
+
+    def _operator(self, name: str) -> Any:
+        if reason := self._operators.refusal(name):
+            raise refused(name, reason, f"the graph calls it behind {len(self._nodes)} nodes")
+        return _operator(name)
 
     def _argument(self, said: Any) -> Any:
         if isinstance(said, list):
@@ -123,7 +135,7 @@ class GraphReader:
             case "device":
                 return torch.device(held)
             case "operator":
-                return _operator(held)
+                return self._operator(held)
             case _:
                 raise SavedGraphError("FX202", f"no argument is a {kind!r}")
 

@@ -15,6 +15,7 @@ from torch import Tensor, fx
 import wrapper_ir.storage as storage
 from fx_converter.constants import load_constants
 from fx_converter.converter import make_main, make_module
+from fx_converter.effects import mark_operators
 from fx_converter.errors import SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.kernels import KernelTargets, Pending
@@ -23,10 +24,14 @@ from fx_converter.options import FxOptions
 from fx_converter.origin import Origin, origin_of
 from fx_converter.saving.decode import GraphReader
 from fx_converter.saving.encode import encode_graph
+from fx_converter.saving.windows import moved_windows, placed
 from wrapper_ir.artifact import Artifact, TensorData, memory_of
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import ExpressionError, ParseError, WirError
 from wrapper_ir.expr import Int
+from wrapper_ir.files import check_files
+from wrapper_ir.guarded import NOT_GUARDED
+from wrapper_ir.index import ProgramIndex
 from wrapper_ir.program import Constant
 from wrapper_ir.types import Device, TensorType, Type
 from wrapper_ir.values import Value
@@ -44,9 +49,15 @@ def save(module: fx.GraphModule, path: str | os.PathLike[str], origin: fx.GraphM
 
     The file is the artifact with the graph beside its program: kernels are there by content, and `wrapper_ir.load` reads
     it as any other. `origin` is the converted module that `module` was made from, where `module` has forgotten that.
-    Raises SavedGraphError FX201 for what a file cannot name, and ArtifactError where the file cannot be written.
+    Raises SavedGraphError FX201 for what a file cannot name, and for a graph with guarded inputs, and ArtifactError where the file cannot be written.
     """
     made = _Saver(origin_of(origin or module))
+    if made.origin.options.guarded != NOT_GUARDED:
+        raise SavedGraphError(
+            "FX201",
+            "the graph does not check its inputs, which its caller here does",
+            hint="convert without FxOptions.guarded: a file is called by others",
+        )
     main = made.add(module)
     text = json.dumps(
         {
@@ -109,12 +120,17 @@ class _Saver:
         """The artifact, with tensors that the graph got later, and with what the constants hold at present: whoever has a
         module may write its buffers."""
         origin = self.origin.artifact
+        check_files(origin.mapped_files())
         data = dict(origin.constants)
-        constants = []
+        moved = moved_windows(origin.program, self.origin.constants)
+        constants: list[Constant] = []
         for constant in origin.program.constants:
             held = self.origin.constants[constant.value]
+            if constant.value in moved:
+                constant = dataclasses.replace(constant, storage="", offset=0)
             if isinstance(held, Tensor) and _is_like(held, constant.value.type):
-                data[constant.value.name] = found = _data(held)
+                found = _data(held)
+                data[constant.data_name] = placed(found, constant, data.get(constant.data_name))
                 constant = dataclasses.replace(constant, data_hash=found.sha256())
             constants.append(constant)
         for name, tensor in self._tensors.items():
@@ -165,16 +181,21 @@ def _release(version: str) -> str:
 
 @paused_collection()
 def load(
-    path: str | os.PathLike[str], options: FxOptions | None = None, *, check_torch: bool = True
+    path: str | os.PathLike[str],
+    options: FxOptions | None = None,
+    *,
+    check_torch: bool = True,
+    public_key: str | os.PathLike[str] | bytes | None = None,
 ) -> fx.GraphModule:
     """Reads a graph module; kernels are loaded through the runtimes that are installed here.
 
     Of `options`, only how kernels and fake values are made is used. `check_torch` refuses a graph that another release of
-    torch wrote. Raises ArtifactError for a damaged file, SavedGraphError FX202 for a damaged graph, FX203 for one of
+    torch wrote. With a `public_key` the file must be signed with the key to it (`wrapper_ir.sign`). Raises ArtifactError for a
+    damaged file, SavedGraphError FX202 for a damaged graph, FX203 for one of
     another version, FX204 where an operator is missing; and PluginError for kernels without a runtime. Nothing is
     registered before the whole graph was understood.
     """
-    artifact = storage.load(path)
+    artifact = storage.load(path, public_key=public_key)
     text = artifact.extensions.get(_NAME)
     if text is None:
         raise SavedGraphError("FX202", f"{os.fspath(path)!r} holds no graph", hint="convert the artifact")
@@ -187,6 +208,7 @@ def load(
         loader = _Loader(artifact, chosen, said)
         graphs, wanted = loader.graphs()
     kernels = KernelTargets(artifact, chosen, wanted)
+    mark_operators(ProgramIndex(artifact.program))
     with _damage_in(path):
         return loader.module(graphs, kernels)
 
@@ -236,7 +258,9 @@ class _Loader:
             return Pending(hash, form, "kernel")
 
         graphs = [
-            GraphReader(kernel, self._fakes, graph["attributes"]).read(graph["nodes"])
+            GraphReader(kernel, self._fakes, graph["attributes"], self._options.operators).read(
+                graph["nodes"]
+            )
             for graph in self._said["graphs"]
         ]
         return graphs, tuple(wanted)

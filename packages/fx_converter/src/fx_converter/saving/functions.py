@@ -11,7 +11,7 @@ import torch
 
 from fx_converter import targets
 from fx_converter._compat import FAST_EMPTY, FAST_VIEW
-from fx_converter.graph.numbers import CALLS, COMPARISONS, CONVERSIONS, FUNCTIONS
+from fx_converter.graph.numbers import CALLS
 
 __all__ = ["FUNCTIONS_BY_NAME", "NAMES_OF_FUNCTIONS"]
 
@@ -33,9 +33,6 @@ def _table() -> dict[str, Function]:
     numbers = [
         operator.neg,
         *CALLS.values(),
-        *COMPARISONS.values(),
-        *CONVERSIONS.values(),
-        *FUNCTIONS.values(),
     ]
     own = {f"targets.{name}": getattr(targets, name) for name in targets.__all__}  # their exported names
     table: dict[str, Function] = {_qualified(f): f for f in numbers if f is not targets.truth}

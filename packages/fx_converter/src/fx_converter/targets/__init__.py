@@ -3,12 +3,29 @@
 They are plain Python over operators, so that tracing a graph again sees what is inside them.
 """
 
-from fx_converter.targets.checks import assert_expr, assert_finite, assert_layout, check_groups
+from fx_converter.targets.checks import (
+    assert_alignment,
+    assert_expr,
+    assert_finite,
+    assert_layout,
+    check_groups,
+)
+from fx_converter.targets.control import (
+    cond_effect,
+    follow,
+    invoke_effect,
+    loop_effect,
+    stacked_effect,
+    switch,
+    switch_effect,
+)
 from fx_converter.targets.debug import comment, debug_value
+from fx_converter.targets.inputs import check_inputs
 from fx_converter.targets.loops import stacked_loop
 from fx_converter.targets.memory import align, fill_zero, free, resize_storage, same, unshared, window
-from fx_converter.targets.numbers import choose, partial_call, truth
+from fx_converter.targets.numbers import choose, partial_call, power, truth
 from fx_converter.targets.streams import (
+    barrier,
     enter_device,
     enter_stream,
     exit_device,
@@ -20,24 +37,35 @@ from fx_converter.targets.streams import (
 
 __all__ = [
     "align",
+    "assert_alignment",
     "assert_expr",
     "assert_finite",
     "assert_layout",
+    "barrier",
     "check_groups",
+    "check_inputs",
     "choose",
     "comment",
+    "cond_effect",
     "debug_value",
     "enter_device",
     "enter_stream",
     "exit_device",
     "exit_stream",
     "fill_zero",
+    "follow",
     "free",
+    "invoke_effect",
+    "loop_effect",
     "partial_call",
+    "power",
     "record_event",
     "resize_storage",
     "same",
+    "stacked_effect",
     "stacked_loop",
+    "switch",
+    "switch_effect",
     "sync_event",
     "truth",
     "unshared",

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
-from fx_converter._compat import LAYOUT_CHECK, find_group
+from fx_converter._compat import LAYOUT_CHECK, find_group, has_effect
 from wrapper_ir.runtime import fail_assertion, fail_finite, fail_group, fail_layout
 
-__all__ = ["assert_expr", "assert_finite", "assert_layout", "check_groups"]
+__all__ = ["assert_alignment", "assert_expr", "assert_finite", "assert_layout", "check_groups"]
 
 
+@has_effect
 def assert_layout(
     x: Tensor,
     sizes: Sequence[int],
@@ -40,6 +41,15 @@ def assert_layout(
         fail_layout(f"{problem} ({message})" if message else problem)
 
 
+@has_effect
+def assert_alignment(x: Tensor, alignment: int, message: str = "") -> None:
+    """Raises ExecutionError WIR921 unless the address of `x` is a multiple of `alignment` bytes."""
+    if not isinstance(x, FakeTensor) and x.data_ptr() % alignment:
+        problem = f"the address is no multiple of {alignment} bytes"
+        fail_layout(f"{problem} ({message})" if message else problem)
+
+
+@has_effect
 def assert_expr(condition: bool | torch.SymBool, message: str, text: str) -> None:
     """Raises ExecutionError WIR920 unless the condition, which reads `text`, holds."""
     if isinstance(condition, torch.SymBool):  # traced again: a check of the new graph
@@ -48,6 +58,7 @@ def assert_expr(condition: bool | torch.SymBool, message: str, text: str) -> Non
         fail_assertion(message, text)
 
 
+@has_effect
 def assert_finite(x: Tensor, name: str, message: str) -> None:
     """Raises ExecutionError WIR922 where a floating-point tensor holds a NaN or an infinity."""
     if isinstance(x, FakeTensor) or not (x.is_floating_point() or x.is_complex()):
@@ -56,10 +67,11 @@ def assert_finite(x: Tensor, name: str, message: str) -> None:
         fail_finite(name, message)
 
 
+@has_effect
 def check_groups(names: Sequence[str]) -> None:
     """Raises NotSupportedError WIR915 unless this process belongs to the process groups of these names."""
     for name in names:
         try:
             find_group(name)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:  # a name with lone surrogates is no string there
             fail_group(name, str(error))

@@ -8,10 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fx_converter._compat import has_effect
+
 __all__ = ["stacked_loop"]
 
 
 # Any: tensors and numbers
+@has_effect
 def stacked_loop(
     condition: Callable[..., Any], body: Callable[..., Any], carried: Sequence[Any], captured: Sequence[Any]
 ) -> list[Any]:

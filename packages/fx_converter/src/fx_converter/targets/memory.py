@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
-from fx_converter._compat import is_watched
+from fx_converter._compat import has_effect, is_watched
 
 __all__ = ["align", "fill_zero", "free", "resize_storage", "same", "unshared", "window"]
 
 
+@has_effect
 def free(*tensors: Tensor) -> None:
     """The last use of a storage: whoever runs the graph lets go of what is passed, and its memory is released."""
 
@@ -23,6 +24,7 @@ def same(x: Tensor) -> Tensor:
     return x
 
 
+@has_effect
 def fill_zero(x: Tensor) -> Tensor:
     """The same tensor, with zeros in it."""
     return x.zero_()
@@ -52,6 +54,7 @@ def _copied(x: Tensor) -> Tensor:
     return torch.empty_strided(x.size(), x.stride(), dtype=x.dtype, device=x.device).copy_(x)
 
 
+@has_effect
 def resize_storage(x: Tensor, nbytes: int) -> None:
     """Resizes the storage under `x`."""
     x.untyped_storage().resize_(nbytes)

@@ -9,14 +9,22 @@ from typing import Any
 
 import torch
 
-__all__ = ["PARTIAL", "choose", "partial_call", "truth"]
+from wrapper_ir.expr import arithmetic
+
+__all__ = ["PARTIAL", "choose", "partial_call", "power", "truth"]
+
 
 # Any: Python's numbers and torch's symbolic ones.
+def power(base: Any, exp: Any) -> Any:
+    """The power; raises ExpressionError WIR408 where one of ints is too long, before it is computed."""
+    return arithmetic.power(base, exp) if isinstance(base, int) and isinstance(exp, int) else base**exp
+
+
 PARTIAL: Mapping[str, Callable[..., Any]] = {
     "floordiv": operator.floordiv,
     "mod": operator.mod,
     "truediv": operator.truediv,
-    "pow": operator.pow,
+    "pow": power,
     **{
         name: getattr(math, name)  # math's own names
         for name in ("sqrt", "exp", "log", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh")

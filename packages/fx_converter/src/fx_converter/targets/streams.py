@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
-from fx_converter._compat import DEVICE_GUARDS
+from fx_converter._compat import DEVICE_GUARDS, has_effect
 
 __all__ = [
+    "barrier",
     "enter_device",
     "enter_stream",
     "exit_device",
@@ -45,6 +46,7 @@ def leave(variables: Mapping[str, object]) -> None:
             held.leave()
 
 
+@has_effect
 def enter_device(device: str) -> Entered:
     """Makes a device the current one of its type; `exit_device` ends that. Nothing happens where graphs are traced, and in a
     process that has no device of this type, which can do no more."""
@@ -62,6 +64,7 @@ def enter_device(device: str) -> Entered:
     return Entered(context)
 
 
+@has_effect
 def exit_device(entered: Entered) -> None:
     """Ends what `enter_device` began."""
     entered.leave()
@@ -81,6 +84,7 @@ def _stream(device: str, stream: int) -> Any:
     return _numbered(device, stream) if stream else _module(device).current_stream(device)
 
 
+@has_effect
 def enter_stream(device: str, stream: int) -> Entered:
     """Makes a stream the current one of its device; `exit_stream` ends that."""
     context = _module(device).stream(_numbered(device, stream))
@@ -88,11 +92,13 @@ def enter_stream(device: str, stream: int) -> Entered:
     return Entered(context)
 
 
+@has_effect
 def exit_stream(entered: Entered) -> None:
     """Ends what `enter_stream` began."""
     entered.leave()
 
 
+@has_effect
 def record_event(device: str, stream: int) -> Any:
     """An event that happens when the stream has done all that was queued before; None on the host."""
     if device == "cpu":
@@ -102,12 +108,19 @@ def record_event(device: str, stream: int) -> Any:
     return event
 
 
+@has_effect
 def wait_event(event: Any, device: str, stream: int) -> None:
     """Makes the stream wait for the event; the host goes on."""
     if event is not None and device != "cpu":
         _stream(device, stream).wait_event(event)
 
 
+@has_effect
+def barrier() -> None:
+    """Keeps the order of calls with effects."""
+
+
+@has_effect
 def sync_event(event: Any) -> None:
     """Makes the host wait for the event."""
     if event is not None:

@@ -1,0 +1,49 @@
+"""What torch's own passes know about the calls of a program's graphs.
+
+Torch keeps a call that nobody uses where its schema writes, or where somebody has said that it has an effect. Functions of
+`targets` and kernels say so where they are defined; here is what only a program says: of operators that are tagged, and of
+control flow whose functions have effects.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from fx_converter._compat import has_effect
+from fx_converter.native import resolve
+from wrapper_ir.errors import NotSupportedError
+from wrapper_ir.index import ProgramIndex
+from wrapper_ir.ops import CallExtern, CollectiveStart, Op, Wait
+
+__all__ = ["does_more", "mark_operators"]
+
+
+def mark_operators(index: ProgramIndex) -> None:
+    """Tells torch which operators of the program have effects. One that is not registered here is passed over: whoever
+    calls it says so."""
+    seen: set[str] = set()
+    for function in index.program.functions:
+        for op in function.body:
+            if isinstance(op, CallExtern | CollectiveStart) and op.target not in seen:
+                seen.add(op.target)
+                if does_more(op, index):
+                    _mark(op.target, index)
+            elif isinstance(op, Wait):
+                has_effect(torch.ops._c10d_functional.wait_tensor.default)
+
+
+def does_more(op: Op, index: ProgramIndex) -> bool:
+    """Whether an op does more than to make its results."""
+    effects = op.effects(index)
+    return bool(effects.writes or effects.classes)
+
+
+def _mark(name: str, index: ProgramIndex) -> None:
+    extern = index.externs.get(name)
+    if extern is None:
+        return
+    try:
+        target, _, _ = resolve(extern)
+    except NotSupportedError:
+        return
+    has_effect(target)
