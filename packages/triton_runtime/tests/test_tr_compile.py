@@ -97,7 +97,7 @@ def test_binaries_for_devices_that_are_not_here(tmp_path: Path) -> None:
         assert binary.image[:4] == b"\x7fELF"
         assert f".target sm_{job.capability}" in binary.assembly
         assert f".entry {facts.symbol}(" in binary.assembly
-        assert facts.target == f"cuda:sm_{job.capability}"
+        assert binary.target == f"cuda:sm_{job.capability}"
         assert facts.registers is not None
         assert 0 < facts.registers < 256
         assert facts.local_bytes == 0

@@ -12,25 +12,14 @@ from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, HERE, Lab, config
 from triton_runtime.compile import CompileStats, MemoryStore
 from triton_runtime.fake import FakeDriver
 from triton_runtime.loading import Compiler, Loader
-from triton_runtime.protocols import BinaryFacts
 from triton_runtime.tune import Book, TuneOptions, Tuner, config_key
 from triton_runtime.tune.derive import MULTIPROCESSORS, scaled
-from wrapper_ir.kernels import Derivation, TritonConfig, TritonKernel
+from wrapper_ir.kernels import Derivation, LaunchFacts, TritonConfig, TritonKernel
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device
 
 H100 = MULTIPROCESSORS[90]
-FACTS = BinaryFacts(
-    symbol="k",
-    target="cuda:sm_90",
-    compiler="3.7",
-    num_warps=8,
-    num_ctas=1,
-    warp_size=32,
-    shared_bytes=0,
-    registers=64,
-    local_bytes=0,
-)
+FACTS = LaunchFacts(symbol="k", num_warps=8, warp_size=32, registers=64, local_bytes=0)
 ROWS = ("x", 65536)
 
 

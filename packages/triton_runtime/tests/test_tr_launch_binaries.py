@@ -11,7 +11,7 @@ from packages.triton_runtime.tests.tr_fake_cuda import FakeCuda
 from packages.triton_runtime.tests.triton_texts import add_kernel, kernel_of
 
 from triton_runtime import CompileError, TritonRuntime
-from triton_runtime.cuda.slots import make_slot
+from triton_runtime.compile.params import driver_params
 from triton_runtime.settings import Settings
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device
@@ -40,8 +40,8 @@ def parameter_bits(assembly: str) -> list[int]:
 
 
 def test_compiled_kernels_take_what_is_passed_and_are_found_by_the_next_runtime(settings: Settings) -> None:
-    """The compiler's own list of parameters, in its assembly, has the widths and the number of our slots, and two pointers
-    to scratch memory behind them."""
+    """The compiler's own list of parameters, in its assembly, has the widths and the number of ours, two pointers to scratch
+    memory among them."""
     names = [f"a_{dtype}" for dtype in SCALARS]
     numbers = kernel_of(
         "write f64* out, " + ", ".join(f"{dtype} a_{dtype}" for dtype in SCALARS),
@@ -56,11 +56,9 @@ def test_compiled_kernels_take_what_is_passed_and_are_found_by_the_next_runtime(
     for kernel in kernels:
         binary = binaries[kernel.name]
         launchable = runtime.launchable(kernel)
-        slots = [
-            make_slot(kernel.name, argument, lambda dtype: 0) for argument in launchable.binding.arguments
-        ]
-        widths = [8 if slot.bits == 1 else slot.bits for slot in slots]
-        assert parameter_bits(binary.assembly) == [*widths, 64, 64], kernel.name
+        params = driver_params(kernel.name, launchable.binding, binary)
+        assert [param.kind.value for param in params[-2:]] == ["scratch", "profile"]
+        assert parameter_bits(binary.assembly) == [8 * param.nbytes for param in params], kernel.name
         assert binary.facts.symbol == kernel.entry
     again = TritonRuntime(settings=settings)
     assert again.compile(kernels, TARGET) == binaries

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,23 +10,26 @@ from packages.triton_runtime.tests.tr_fake_cuda import FakeCuda, clauses, load
 from packages.triton_runtime.tests.triton_texts import kernel_of
 
 from triton_runtime import LaunchError, TritonRuntime
+from triton_runtime.compile.compiler import tensor_map
+from triton_runtime.compile.params import driver_params
 from triton_runtime.cuda.slots import make_slots
 from triton_runtime.settings import Settings
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device
 
 PARAMS = "read f16[] a block(64, 32), i32 n, read f32[] b block(16)"
-FACTS = json.dumps(
-    [
+MAPS = tuple(
+    tensor_map(facts)
+    for facts in (
         {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [64, 32], "fp4_padded": False},
         {"swizzle": 0, "elem_size": 4, "elem_type": 9, "block_size": [16], "fp4_padded": True},
-    ]
+    )
 )
 BIT = 1 << 21
 
 
 def test_maps_are_encoded_from_the_tensors(fake: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = load(fake.driver(), PARAMS, clauses(["a", "n", "b"]), descriptors=FACTS)
+    kernel = load(fake.driver(), PARAMS, clauses(["a", "n", "b"]), maps=MAPS)
     whole, b = torch.empty(100, 400, dtype=torch.float16), torch.empty(24)
     a = whole[:, 40:240]
     kernel(a, 7, b)
@@ -64,7 +65,7 @@ def test_without_maps_sizes_and_strides_are_passed(fake: FakeCuda) -> None:
 
 
 def test_tensors_that_do_not_fit_are_refused(fake: FakeCuda) -> None:
-    kernel = load(fake.driver(), PARAMS, clauses(["a", "n", "b"]), descriptors=FACTS)
+    kernel = load(fake.driver(), PARAMS, clauses(["a", "n", "b"]), maps=MAPS)
     a, b = torch.empty(64, 64, dtype=torch.float16), torch.empty(24)
     for args, said in (
         (
@@ -107,9 +108,10 @@ def test_compiled_kernels_take_the_parameters_that_are_passed(tmp_path: Path, ar
     )
     runtime = TritonRuntime(settings=settings)
     binary = runtime.compile([kernel], Target(device=Device("cuda"), arch=arch))[kernel.name]
-    slots = make_slots(replace(runtime.launchable(kernel), binary=binary), lambda dtype: 0)
-    assert [bool(slot.descriptor and slot.descriptor.box) for slot in slots] == [arch == "sm_90"] * 2 + [
+    params = driver_params(kernel.name, runtime.launchable(kernel).binding, binary)
+    slots = make_slots(params, 3, lambda dtype: 0)
+    assert [bool(slot.descriptor and slot.descriptor.map) for slot in slots] == [arch == "sm_90"] * 2 + [
         False
     ]
     head = binary.assembly.split(".entry", 1)[1].split("{", 1)[0]
-    assert sum(slot.params for slot in slots) + 2 == head.count(".param")
+    assert len(params) == head.count(".param")

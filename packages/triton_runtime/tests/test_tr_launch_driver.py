@@ -18,11 +18,12 @@ from triton_runtime import DriverError, KernelError, LaunchError
 from triton_runtime.cuda import CudaDriver, CudaOptions, Step, make_sequence
 from triton_runtime.cuda.extension import load_extension
 from triton_runtime.settings import Settings
+from wrapper_ir.kernels import Scratch
 from wrapper_ir.types import CPU, Device
 
 
 def test_cooperative_clusters_and_dependent_launches(fake: FakeCuda) -> None:
-    kernel = load(fake.driver(), *VECTOR, num_ctas=4, cooperative=True, dependent_launch=True)
+    kernel = load(fake.driver(), *VECTOR, cluster=(4, 1, 1), cooperative=True, dependent_launch=True)
     x = torch.empty(64)
     kernel(x, x, 640)
     (seen,) = fake.launches()
@@ -30,7 +31,7 @@ def test_cooperative_clusters_and_dependent_launches(fake: FakeCuda) -> None:
     assert {i: v[0] for i, v in seen.attributes.items()} == {6: 1, 2: 1, 4: 4, 5: 1}
     assert seen.attributes[4] == (4, 1, 1)
     assert (seen.grid, seen.block) == ((40, 1, 1), (128, 1, 1)), "the driver counts blocks, four a program"
-    large = load(fake.driver(), *VECTOR, num_ctas=16)
+    large = load(fake.driver(), *VECTOR, cluster=(16, 1, 1))
     large(x, x, 64)
     assert fake.function(fake.launches()[0]).attributes[14] == 1
 
@@ -55,11 +56,9 @@ def test_scratch_memory_is_there_during_the_launch(fake: FakeCuda) -> None:
     kernel = load(
         fake.driver(),
         *VECTOR,
-        scratch_bytes=128,
-        scratch_align=128,
-        profile_bytes=16,
-        profile_align=16,
-        num_ctas=2,
+        scratch=Scratch(nbytes=128, align=128),
+        profile=Scratch(nbytes=16, align=16),
+        cluster=(2, 1, 1),
     )
     x = torch.empty(64)
     kernel(x, x, 640)
@@ -195,13 +194,11 @@ def test_what_cannot_be_loaded_says_so(fake: FakeCuda) -> None:
     made = launchable(*VECTOR)
     with pytest.raises(KernelError, match=r"TR110.*no binary"):
         fake.driver().load(replace(made, binary=None), CPU)
-    odd = launchable(*VECTOR)
-    assert odd.binary is not None
     text = ".visible .entry f(.param .u64 a, .param .u64 b, .param .u32 c, .param .u64 d)\n{"
     with pytest.raises(
         KernelError, match=r"TR109.*'k' takes 4 parameters, where 5 would be passed(.|\n)*Triton none"
     ):
-        fake.driver().load(replace(odd, binary=replace(odd.binary, assembly=text)), CPU)
+        launchable(*VECTOR, assembly=text)
 
 
 def test_many_threads_launch_at_once(fake: FakeCuda) -> None:
@@ -225,7 +222,7 @@ def test_many_threads_launch_at_once(fake: FakeCuda) -> None:
 def test_references_are_kept_as_they_were(fake: FakeCuda) -> None:
     driver = fake.driver()
     driver.hooks.enter = lambda *seen: None
-    kernel: Any = load(driver, *VECTOR, scratch_bytes=8)
+    kernel: Any = load(driver, *VECTOR, scratch=Scratch(nbytes=8))
     x = torch.empty(64)
     big = 1000
     counts: Callable[[], list[int]] = lambda: [sys.getrefcount(o) for o in (x, kernel, big, None)]  # noqa: E731

@@ -22,7 +22,15 @@ from wrapper_ir import load, parse_program, print_program, save, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.cli import main
 from wrapper_ir.interp import example_inputs, run
-from wrapper_ir.kernels import KernelBinary, MultiKernel, TritonKernel, content_hash, multi_hash
+from wrapper_ir.kernels import (
+    ImageKind,
+    KernelBinary,
+    LaunchFacts,
+    MultiKernel,
+    TritonKernel,
+    content_hash,
+    multi_hash,
+)
 from wrapper_ir.passes import tuning_programs
 
 KERNEL = """
@@ -43,7 +51,7 @@ def {name}(x, at, out, n, BLOCK: tl.constexpr):
 }}}}}}
 """
 PROGRAM = (
-    "wir 0.1\ntarget cpu\n\nsymbol s0 : int backed [2, 4096] hint 100\n"
+    "wir 0.2\ntarget cpu\n\nsymbol s0 : int backed [2, 4096] hint 100\n"
     + KERNEL.format(name="first", add="1.0")
     + KERNEL.format(name="second", add="1.0 + 0.0")
     + """
@@ -181,14 +189,26 @@ def test_what_an_artifact_carries_stays_with_its_kernels() -> None:
         whole = bare_artifact(parse_program(source))
         binaries = tuple(
             KernelBinary(
-                runtime="triton", kernel=content_hash(k), target="cuda:sm_90", key=f"{i:064x}", data=b""
+                runtime="triton",
+                kernel=content_hash(k),
+                target="cuda:sm_90",
+                key=f"{i:063x}{j}",
+                compiler="3.7",
+                config=config,
+                kind=ImageKind.CUBIN,
+                facts=LaunchFacts(symbol="k", num_warps=config.num_warps, warp_size=32),
+                params=(),
+                image=b"",
             )
             for i, k in enumerate(whole.program.kernels)
             if isinstance(k, TritonKernel)
+            for j, config in enumerate(k.configs)
         )
         chosen = replay_artifact(dataclasses.replace(whole, binaries=binaries), entries())
         assert [k.name for k in chosen.program.kernels] == kept
-        assert [b.kernel for b in chosen.binaries] == [content_hash(k) for k in chosen.program.kernels]
+        assert [(b.kernel, (b.config,)) for b in chosen.binaries] == [
+            (content_hash(k), k.configs) for k in chosen.program.kernels if isinstance(k, TritonKernel)
+        ], "only with the config that was chosen"
 
 
 def test_the_launch_that_takes_longest_decides() -> None:

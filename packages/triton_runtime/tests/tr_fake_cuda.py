@@ -9,20 +9,20 @@ import ctypes
 import struct
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from packages.triton_runtime.tests.triton_texts import bound
 
-from triton_runtime import Binary, BinaryFacts, BoundArgument, Launchable, bind, make_grid
+from triton_runtime import Binary, Launchable, bind, make_grid
+from triton_runtime.compile.ahead import kernel_binary
 from triton_runtime.cuda import CudaDriver, CudaOptions
 from triton_runtime.settings import Settings
-from wrapper_ir.kernels import ParamKind
+from wrapper_ir.kernels import KernelBinary, LaunchFacts, TensorMap
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.types import CPU, Device
 
-_SIZES = {"fp64": 8, "fp32": 4, "fp16": 2, "bf16": 2, "i1": 1}
 _TRIPLE = ctypes.c_uint * 3
 
 
@@ -139,47 +139,42 @@ def build_fake(folder: Path) -> Path:
 
 
 def launchable(
-    params: str, clauses: str, *, name_of: str = "f", **facts: Any
-) -> Launchable:  # Any: as BinaryFacts
+    params: str,
+    clauses: str,
+    *,
+    name_of: str = "f",
+    maps: tuple[TensorMap, ...] = (),
+    assembly: str = "",
+    **facts: Any,  # Any: as LaunchFacts
+) -> Launchable:
     """A kernel of these parameters with an image for the fake driver; `facts` replace what its binary says."""
     kernel = bound(params, clauses)
     config = kernel.configs[0]
-    binding = bind(kernel, config)
-    sizes = [size for argument in binding.arguments for size in _sizes(argument, "descriptors" in facts)]
-    sizes += [8, 8]
-    image = f"symbol={name_of} sizes={','.join(map(str, sizes))} registers=20 local=4"
-    known: dict[str, Any] = {
-        "symbol": name_of,
-        "target": "cuda:sm_90",
-        "compiler": "none",
-        "num_warps": config.num_warps,
-        "num_ctas": 1,
-        "warp_size": 32,
-        "shared_bytes": 0,
-        "registers": None,
-        "local_bytes": None,
-    }
-    return Launchable(
-        kernel=kernel,
-        config=config,
-        binding=binding,
-        grid=make_grid(kernel, config),
-        binary=Binary(image=image.encode(), assembly="", facts=BinaryFacts(**(known | facts))),
+    known: dict[str, Any] = {"symbol": name_of, "num_warps": config.num_warps, "warp_size": 32}
+    made = Binary(
+        image=b"",
+        assembly=assembly,
+        target="cuda:sm_90",
+        compiler="none",
+        facts=LaunchFacts(**(known | facts)),
+        maps=maps,
     )
+    one = Launchable(
+        kernel=kernel, config=config, binding=bind(kernel, config), grid=make_grid(kernel, config)
+    )
+    binary = kernel_binary(one, "0" * 64, made)
+    return replace(one, binary=replace(binary, image=fake_image(binary, name_of)))
 
 
-def _sizes(argument: BoundArgument, with_maps: bool) -> list[int]:
-    if argument.kind is ParamKind.DESCRIPTOR:
-        rank = len(argument.block)
-        return [128] * with_maps + [8] * (not with_maps) * (1 + 2 * rank) + [4] * rank + [8] * rank
-    if argument.type.startswith("*"):
-        return [8]
-    return [_SIZES[argument.type] if argument.type in _SIZES else int(argument.type[1:]) // 8]
+def fake_image(binary: KernelBinary, symbol: str) -> bytes:
+    """What the fake driver loads in the place of a compiled kernel's own image; it holds one function, `symbol`."""
+    sizes = ",".join(str(param.nbytes) for param in binary.params)
+    return f"symbol={symbol} sizes={sizes} registers=20 local=4".encode()
 
 
 def load(
     driver: CudaDriver, params: str, clauses: str, device: Device = CPU, **facts: Any
-) -> LoadedKernel:  # Any: as BinaryFacts
+) -> LoadedKernel:  # Any: as `launchable`
     """`launchable`, loaded."""
     return driver.load(launchable(params, clauses, **facts), device)
 

@@ -6,13 +6,12 @@ from triton_runtime.binding import Binding, BoundArgument, bind
 from triton_runtime.errors import CompileError, DriverError, KernelError, LaunchError, TritonRuntimeError
 from triton_runtime.grids import Grid, make_grid
 from triton_runtime.options import TritonOptions
-from triton_runtime.protocols import Binary, BinaryFacts, ByteStore, Driver, Launchable
+from triton_runtime.protocols import Binary, ByteStore, Driver, Launchable
 from triton_runtime.runtime import TritonRuntime
 
 __all__ = [
     "KERNEL_RUNTIME",
     "Binary",
-    "BinaryFacts",
     "Binding",
     "BoundArgument",
     "ByteStore",

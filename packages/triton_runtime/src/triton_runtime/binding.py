@@ -22,6 +22,7 @@ TRITON_TYPES: Mapping[DType, str] = {
     DType.F8E4M3FNUZ: "fp8e4b8",
     DType.F8E5M2FNUZ: "fp8e5b16",
     DType.F8E8M0FNU: "u8",  # Triton has no such type: kernels read its bytes
+    DType.F4E2M1FNX2: "u8",  # the same
     DType.I64: "i64",
     DType.I32: "i32",
     DType.I16: "i16",

@@ -7,14 +7,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from triton_runtime.errors import KernelError
-from wrapper_ir.expr import Expr, Int, SymKind, substitute, to_python
-from wrapper_ir.expr.python import symbol_name
-from wrapper_ir.kernels import ParamKind, TritonConfig, TritonKernel
+from wrapper_ir.expr import Expr, Int, Sym, SymKind, to_python
+from wrapper_ir.expr.arithmetic import power
+from wrapper_ir.kernels import MAX_GRID, ParamKind, TritonConfig, TritonKernel, bound_grid
 
 __all__ = ["Grid", "make_grid"]
 
 GridFunction = Callable[..., tuple[int, int, int]]
-_DIMENSIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,44 +48,38 @@ def make_grid(kernel: TritonKernel, config: TritonConfig) -> Grid:
 
     Raises KernelError TR106 where one needs what a launch does not give, or has a fraction.
     """
-    fixed = {
-        name: Int(int(value))
-        for name, value in (*kernel.constants, *config.meta)
-        if isinstance(value, int)  # a bool too
-    }
     places = {param.name: i for i, param in enumerate(kernel.params) if param.kind is ParamKind.SCALAR}
     places |= {name: i for i, name in enumerate(kernel.grid_params, len(kernel.params))}
-    sizes = [_size(kernel, size, fixed, places.keys()) for size in config.grid or kernel.grid]
-    if not 1 <= len(sizes) <= _DIMENSIONS:
-        raise KernelError("TR106", f"kernel '{kernel.name}': a grid has one to three sizes, not {len(sizes)}")
-    x, y, z = (*sizes, Int(1), Int(1))[:_DIMENSIONS]
+    count = len(config.grid or kernel.grid)
+    if not 1 <= count <= MAX_GRID:
+        raise KernelError("TR106", f"kernel '{kernel.name}': a grid has one to three sizes, not {count}")
+    x, y, z = (_checked(kernel, size, places.keys()) for size in bound_grid(kernel, config))
     params = (*(param.name for param in kernel.params), *kernel.grid_params)
     return Grid((x, y, z), params, _function((x, y, z), places, len(params)))
 
 
-def _size(kernel: TritonKernel, size: Expr, fixed: Mapping[str, Int], known: Collection[str]) -> Expr:
-    replacements: dict[str | Expr, Expr] = dict(fixed.items())
-    result = substitute(size, replacements)
-    if missing := sorted(result.free_symbols - set(known)):
+def _checked(kernel: TritonKernel, size: Expr, known: Collection[str]) -> Expr:
+    if missing := sorted(size.free_symbols - set(known)):
         raise KernelError(
             "TR106",
             f"kernel '{kernel.name}': its grid needs {', '.join(missing)}, which is no number of its launches",
             "name numbers that only the grid needs in `grid_params`",
         )
-    if result.free_values or result.kind is not SymKind.INT:
+    if size.free_values or size.kind is not SymKind.INT:
         raise KernelError(
             "TR106", f"kernel '{kernel.name}': {size} is no whole number, so it is no size of a grid"
         )
-    return result
+    return size
 
 
 def _function(sizes: tuple[Expr, Expr, Expr], places: Mapping[str, int], count: int) -> GridFunction:
     """One function for the three sizes; parameters go by position, because their names need not be Python's."""
 
     def name(e: Expr) -> str:
-        return f"a{places[symbol_name(e)]}"
+        assert isinstance(e, Sym)  # `_size` refuses atoms
+        return f"a{places[e.name]}"
 
     given = ", ".join(f"a{i}" for i in range(count))
     source = f"lambda {given}: ({', '.join(to_python(size, name) for size in sizes)})"
-    function: GridFunction = eval(source, {"math": math})  # noqa: S307  # our own printer's text
+    function: GridFunction = eval(source, {"math": math, "power": power})  # noqa: S307  # our own printer's text
     return function

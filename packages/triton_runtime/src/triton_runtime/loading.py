@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from triton_runtime.binding import bind
-from triton_runtime.compile.ahead import CarriedStore, count_passed_over
+from triton_runtime.compile.ahead import count_passed_over, kernel_binary
 from triton_runtime.compile.forking import Forker
 from triton_runtime.compile.job import CompileJob, make_job
 from triton_runtime.compile.service import CompileStats, compile_each
 from triton_runtime.compile.target import capability
-from triton_runtime.errors import CompileError, TritonRuntimeError
+from triton_runtime.errors import CompileError, KernelError, TritonRuntimeError
 from triton_runtime.grids import make_grid
 from triton_runtime.protocols import Binary, ByteStore, Driver, Launchable
 from triton_runtime.tune.candidates import config_key
@@ -52,20 +52,33 @@ class Compiler:
         """What it takes to compile them."""
         return [make_job(one.kernel, one.config, self.target, str(self.folder)) for one in launchables]
 
-    def each(self, launchables: Sequence[Launchable]) -> list[Binary | Exception]:
-        """For each its binary, or why there is none."""
+    def each(self, launchables: Sequence[Launchable]) -> list[KernelBinary | Exception]:
+        """For each what its driver is given, or why there is none."""
         jobs = self.jobs(launchables)
         keys = [job.key for job in jobs]
-        store = self.store
-        if self.carried:
+        carried = {binary.key: binary for binary in self.carried}
+        if carried:
             kernels = [one.kernel for one in launchables]
             count_passed_over(list(zip(kernels, jobs, strict=True)), self.carried, self.stats)
-            store = CarriedStore({b.key: b.data for b in self.carried}, store, self.stats)
-        open_ = [job for job, key in zip(jobs, keys, strict=True) if key not in self.refused]
+        here = set(keys) & carried.keys()
+        self.stats.carried += len(here)
+        self.stats.found += len(here)
+        made = iter(self._made([job for job, key in zip(jobs, keys, strict=True) if key not in here]))
+        return [
+            carried[key] if key in here else _bound(one, key, next(made))
+            for one, key in zip(launchables, keys, strict=True)
+        ]
+
+    def compiled(self, launchables: Sequence[Launchable]) -> list[Binary | Exception]:
+        """For each what the compiler makes, or why there is none."""
+        return self._made(self.jobs(launchables))
+
+    def _made(self, jobs: Sequence[CompileJob]) -> list[Binary | Exception]:
+        keys = [job.key for job in jobs]
         found = iter(
             compile_each(
-                open_,
-                store,
+                [job for job, key in zip(jobs, keys, strict=True) if key not in self.refused],
+                self.store,
                 self.executor,
                 max_workers=self.max_workers,
                 timeout=self.timeout,
@@ -73,13 +86,19 @@ class Compiler:
                 forker=self.forker,
             )
         )
-        results: list[Binary | Exception] = []
-        for key in keys:
-            one = self.refused[key] if key in self.refused else next(found)
+        # This call's own refusals are noted below: two equal jobs have a result each.
+        results = [self.refused[key] if key in self.refused else next(found) for key in keys]
+        for key, one in zip(keys, results, strict=True):
             if isinstance(one, CompileError) and one.code == "TR201":
                 self.refused[key] = one
-            results.append(one)
         return results
+
+
+def _bound(one: Launchable, key: str, made: Binary | Exception) -> KernelBinary | Exception:
+    try:
+        return made if isinstance(made, Exception) else kernel_binary(one, key, made)
+    except KernelError as error:
+        return error
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def tune_artifact(
                 names = ", ".join(sorted(one.assumed))
                 _warn(one, f"nothing is known of {names}; give a hint, or inputs")
             continue
-        constants = {c.value.name: artifact.constants[c.value.name] for c in one.program.constants}
+        constants = {c.data_name: artifact.constants[c.data_name] for c in one.program.constants}
         try:
             made = example_inputs(one.program, machine, 0, {})
             run(bare_artifact(one.program, constants), made, machine, options)
@@ -171,8 +171,13 @@ def _still_wanted(artifact: Artifact, program: Program) -> tuple[KernelBinary, .
     return tuple(
         dataclasses.replace(binary, kernel=now[names[binary.kernel]])
         for binary in artifact.binaries
-        if names.get(binary.kernel) in now
+        if names.get(binary.kernel) in now and _has_config(program.kernel(names[binary.kernel]), binary)
     )
+
+
+def _has_config(kernel: KernelDef, binary: KernelBinary) -> bool:
+    """Whether the kernel may still be taken as it was compiled."""
+    return not isinstance(kernel, TritonKernel) or binary.config in kernel.configs
 
 
 def _only(record: TuningRecord) -> Where | None:

@@ -11,65 +11,42 @@ from typing import Protocol
 
 from triton_runtime.binding import Binding
 from triton_runtime.grids import Grid
-from wrapper_ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir.kernels import KernelBinary, LaunchFacts, TensorMap, TritonConfig, TritonKernel
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.types import Device
 
-__all__ = ["Binary", "BinaryFacts", "ByteStore", "Driver", "Launchable"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BinaryFacts:
-    """What a compiled kernel asks of its launch, and what its compiler found out. Sizes are in bytes.
-
-    `symbol`: the kernel's name in the binary. `registers` are for one thread; `local_bytes` is local memory for one
-    thread, where registers are spilled to. `scratch_bytes` and `profile_bytes` are global memory for one program of the
-    grid: the kernel takes two more pointers behind its arguments, `scratch` and `profile` (null where 0 bytes).
-    `target` is `cuda:sm_90`, `compiler` is the version of Triton.
-    """
-
-    symbol: str
-    target: str
-    compiler: str
-    num_warps: int
-    num_ctas: int
-    warp_size: int
-    shared_bytes: int
-    registers: int | None
-    local_bytes: int | None
-    scratch_bytes: int = 0
-    scratch_align: int = 1
-    profile_bytes: int = 0
-    profile_align: int = 1
-    cooperative: bool = False
-    dependent_launch: bool = False
-    """Programmatic dependent launch (`launch_pdl`)."""
-    descriptors: str = ""
-    """JSON of what Triton's metadata says of tensor descriptors (`tensordesc_meta`); empty where there are none."""
+__all__ = ["Binary", "ByteStore", "Driver", "Launchable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binary:
-    """A kernel compiled with one config for one target. `image` is what the device's driver loads (a cubin)."""
+    """What Triton's compiler makes of a job. `image` is what the device's driver loads (a cubin); `target` is
+    `cuda:sm_90`, `compiler` the version of Triton. `maps`: how tensors are described for the copy engine, for each
+    descriptor among the arguments; empty where there are none, or where they are passed as addresses, sizes and strides.
+    """
 
     image: bytes
     assembly: str
     """What the image was assembled from (PTX)."""
-    facts: BinaryFacts
+    target: str
+    compiler: str
+    facts: LaunchFacts
+    maps: tuple[TensorMap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launchable:
     """A kernel with the config that was chosen for it, ready for a driver.
 
-    `binding` says what becomes of each argument of a launch, `grid` gives the three sizes of the grid from them.
+    `binding` says what becomes of each argument of a launch, `grid` gives the three sizes of the grid from them; `binary`
+    what its driver is given, where it is compiled.
     """
 
     kernel: TritonKernel
     config: TritonConfig
     binding: Binding
     grid: Grid
-    binary: Binary | None = None
+    binary: KernelBinary | None = None
 
 
 class Driver(Protocol):

@@ -105,7 +105,7 @@ class TritonRuntime:
         compiler = self._compiler(target, self._world_of(self.settings or read_settings()))
         launchables = [self.launchable(kernel) for kernel in _by_name(kernels).values()]
         found: dict[str, Binary] = {}
-        for one, binary in zip(launchables, compiler.each(launchables), strict=True):
+        for one, binary in zip(launchables, compiler.compiled(launchables), strict=True):
             if isinstance(binary, Exception):
                 raise binary
             found[one.kernel.name] = binary
@@ -122,8 +122,8 @@ class TritonRuntime:
             for config in (kernel.configs if candidates else (self.options.choose(kernel),))
         ]
         compiler = self._compiler(target, self._world_of(self.settings or read_settings()))
-        made = zip(launchables, compiler.jobs(launchables), compiler.each(launchables), strict=True)
-        return tuple(compiled_ahead([(one.kernel, job, binary) for one, job, binary in made]))
+        made = zip(launchables, compiler.each(launchables), strict=True)
+        return tuple(compiled_ahead([(one.kernel, binary) for one, binary in made]))
 
     def with_binaries(self, binaries: Sequence[KernelBinary]) -> KernelRuntime:
         """See `wrapper_ir.protocols.AheadCompiler`; statistics are this runtime's."""

@@ -1,40 +1,17 @@
-"""Kernels compiled ahead: made for an artifact to carry, and used instead of compiling."""
+"""Compiled kernels as an artifact carries them: made for it, and used instead of compiling."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from triton_runtime.compile.binary import binary_to_bytes
 from triton_runtime.compile.job import CompileJob
+from triton_runtime.compile.params import driver_params
 from triton_runtime.compile.service import CompileStats
 from triton_runtime.errors import CompileError
-from triton_runtime.protocols import Binary, ByteStore
-from wrapper_ir.kernels import KernelBinary, TritonKernel, content_hash
+from triton_runtime.protocols import Binary, Launchable
+from wrapper_ir.kernels import ImageKind, KernelBinary, TritonKernel, content_hash
 
-__all__ = ["CarriedStore", "compiled_ahead", "count_passed_over"]
-
-
-@dataclass(frozen=True, slots=True)
-class CarriedStore:
-    """What an artifact carries, and behind it a store, which alone is written to: an artifact says what its own kernels
-    are, never what those of others are."""
-
-    carried: dict[str, bytes]
-    behind: ByteStore
-    stats: CompileStats
-
-    def get(self, key: str) -> bytes | None:
-        """The bytes under `key`."""
-        found = self.carried.get(key)
-        if found is None:
-            return self.behind.get(key)
-        self.stats.carried += 1
-        return found
-
-    def put(self, key: str, data: bytes) -> None:
-        """Keeps `data` in the store behind."""
-        self.behind.put(key, data)
+__all__ = ["compiled_ahead", "count_passed_over", "kernel_binary"]
 
 
 def count_passed_over(
@@ -45,13 +22,13 @@ def count_passed_over(
     stats.passed_over += sum(job.key not in keys and content_hash(kernel) in known for kernel, job in jobs)
 
 
-def compiled_ahead(made: Sequence[tuple[TritonKernel, CompileJob, Binary | Exception]]) -> list[KernelBinary]:
-    """What an artifact carries of jobs that were compiled, several of one kernel for its candidate configs. A candidate
+def compiled_ahead(made: Sequence[tuple[TritonKernel, KernelBinary | Exception]]) -> list[KernelBinary]:
+    """What an artifact carries of what was compiled, several of one kernel for its candidate configs. A candidate
     that the compiler refused is left out, as tuning would do; where it refused all of a kernel's, the first refusal is
     raised, and so is whatever else went wrong."""
-    found = [_carried(kernel, job, one) for kernel, job, one in made if isinstance(one, Binary)]
+    found = [one for _, one in made if isinstance(one, KernelBinary)]
     compiled = {binary.kernel for binary in found}
-    for kernel, _, one in made:
+    for kernel, one in made:
         if isinstance(one, Exception) and not (
             isinstance(one, CompileError) and content_hash(kernel) in compiled
         ):
@@ -59,11 +36,17 @@ def compiled_ahead(made: Sequence[tuple[TritonKernel, CompileJob, Binary | Excep
     return found
 
 
-def _carried(kernel: TritonKernel, job: CompileJob, binary: Binary) -> KernelBinary:
+def kernel_binary(one: Launchable, key: str, binary: Binary) -> KernelBinary:
+    """A compiled kernel with what its driver is given for the arguments of a launch. Raises KernelError TR103, TR109."""
     return KernelBinary(
-        runtime=kernel.kind,
-        kernel=content_hash(kernel),
-        target=binary.facts.target,
-        key=job.key,
-        data=binary_to_bytes(binary),
+        runtime=one.kernel.kind,
+        kernel=content_hash(one.kernel),
+        target=binary.target,
+        key=key,
+        compiler=binary.compiler,
+        config=one.config,
+        kind=ImageKind.CUBIN,
+        facts=binary.facts,
+        params=driver_params(one.kernel.name, one.binding, binary),
+        image=binary.image,
     )

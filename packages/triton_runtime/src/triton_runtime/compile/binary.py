@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from dataclasses import asdict
 
-from triton_runtime.protocols import Binary, BinaryFacts
+from triton_runtime.protocols import Binary
+from wrapper_ir.errors import ParseError
+from wrapper_ir.json_form.binaries import decode_facts, decode_maps, encode_facts, encode_maps
+from wrapper_ir.json_form.reading import Json, dump, field, load, string
 
 __all__ = ["binary_from_bytes", "binary_to_bytes"]
 
-_MAGIC = b"triton-binary-1\n"
+_MAGIC = b"triton-binary-2\n"
 _DIGEST = 32
 
 
 def binary_to_bytes(binary: Binary) -> bytes:
     """A line that says what it is, a sha256 of the rest, and the parts, each behind its length."""
-    facts = json.dumps(asdict(binary.facts), sort_keys=True).encode()
-    parts = (facts, binary.image, binary.assembly.encode())
+    about: dict[str, Json] = {
+        "target": binary.target,
+        "compiler": binary.compiler,
+        "facts": encode_facts(binary.facts),
+        "maps": encode_maps(binary.maps),
+    }
+    parts = (dump(about).encode(), binary.image, binary.assembly.encode())
     body = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
     return _MAGIC + hashlib.sha256(body).digest() + body
 
@@ -33,5 +39,19 @@ def binary_from_bytes(data: bytes) -> Binary:
         size = int.from_bytes(body[:8], "little")
         parts.append(body[8 : 8 + size])
         body = body[8 + size :]
-    facts, image, assembly = parts
-    return Binary(image=image, assembly=assembly.decode(), facts=BinaryFacts(**json.loads(facts)))
+    about, image, assembly = parts
+    try:
+        return load(about.decode(), lambda o: _binary(o, image, assembly.decode()))
+    except ParseError as error:  # of another version that writes the same line
+        raise ValueError(f"these bytes are no compiled kernel: {error}") from error
+
+
+def _binary(about: dict[str, Json], image: bytes, assembly: str) -> Binary:
+    return Binary(
+        image=image,
+        assembly=assembly,
+        target=field(about, "target", string),
+        compiler=field(about, "compiler", string),
+        facts=field(about, "facts", decode_facts),
+        maps=field(about, "maps", decode_maps),
+    )

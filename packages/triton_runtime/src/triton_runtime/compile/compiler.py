@@ -11,17 +11,20 @@ from triton_runtime.compile.binary import binary_to_bytes
 from triton_runtime.compile.cubin import resources
 from triton_runtime.compile.job import CompileJob, constants_of
 from triton_runtime.errors import CompileError, KernelError, TritonRuntimeError
-from triton_runtime.protocols import Binary, BinaryFacts
+from triton_runtime.protocols import Binary
 from triton_runtime.source import load_function
+from wrapper_ir.kernels import LaunchFacts, Scratch, TensorMap
 from wrapper_ir.types import DType
 
 if TYPE_CHECKING:
     from triton.runtime.jit import JITFunction
 
-__all__ = ["compile_job", "run_job"]
+__all__ = ["compile_job", "run_job", "tensor_map"]
 
 _SHOWN_LINES = 25
 _WARP = 32
+_ELEMENT_TYPES = {8: 10, 9: 8, 10: 9}
+"""The device numbers element types as the driver does, but for these: the driver's number by the device's."""
 
 
 def compile_job(data: bytes) -> bytes:
@@ -79,28 +82,43 @@ def _binary(job: CompileJob, compiled: Any) -> Binary:
     image: bytes = compiled.asm["cubin"]
     facts: dict[str, Any] = compiled.metadata._asdict()  # Any: values of JSON
     registers, local = resources(image)
-    described = facts.get("tensordesc_meta")
     return Binary(
         image=image,
         assembly=compiled.asm["ptx"],
-        facts=BinaryFacts(
+        target=f"cuda:sm_{job.capability}",
+        compiler=facts["triton_version"],
+        facts=LaunchFacts(
             symbol=facts["name"],
-            target=f"cuda:sm_{job.capability}",
-            compiler=facts["triton_version"],
             num_warps=facts["num_warps"],
-            num_ctas=facts["num_ctas"],
             warp_size=_WARP,
+            cluster=(facts["num_ctas"], 1, 1),
             shared_bytes=facts["shared"],
-            registers=registers,
-            local_bytes=local,
-            scratch_bytes=facts.get("global_scratch_size") or 0,
-            scratch_align=facts.get("global_scratch_align") or 1,
-            profile_bytes=facts.get("profile_scratch_size") or 0,
-            profile_align=facts.get("profile_scratch_align") or 1,
+            scratch=_scratch(facts, "global"),
+            profile=_scratch(facts, "profile"),
             cooperative=bool(facts.get("launch_cooperative_grid")),
             dependent_launch=bool(facts.get("launch_pdl")),
-            descriptors=json.dumps(described) if described else "",
+            registers=registers,
+            local_bytes=local,
         ),
+        maps=tuple(map(tensor_map, facts.get("tensordesc_meta") or ())),
+    )
+
+
+def _scratch(facts: dict[str, Any], kind: str) -> Scratch:  # Any: values of JSON
+    return Scratch(
+        nbytes=facts.get(f"{kind}_scratch_size") or 0, align=facts.get(f"{kind}_scratch_align") or 1
+    )
+
+
+def tensor_map(facts: dict[str, Any]) -> TensorMap:  # Any: values of JSON
+    """What Triton says of a tensor descriptor (`tensordesc_meta`)."""
+    kind = facts["elem_type"]
+    return TensorMap(
+        box=tuple(facts["block_size"]),
+        element_type=_ELEMENT_TYPES.get(kind, kind),
+        element_size=facts["elem_size"],
+        swizzle=facts["swizzle"],
+        padded=bool(facts.get("fp4_padded")),
     )
 
 
@@ -113,7 +131,9 @@ def _refused(job: CompileJob, function: JITFunction, error: Exception) -> Compil
         "TR201",
         f"Triton refused kernel '{job.kernel}' with config {job.config} for sm_{job.capability}"
         f"{_line(job, function, error)}: {type(error).__name__}\n{shown}",
-        "another config may fit where memory or registers ran out; otherwise the kernel's source has to change",
+        f"the kernel was written for {job.changed}: capture the model again with what is here"
+        if job.changed
+        else "another config may fit where memory or registers ran out; otherwise the kernel's source has to change",
     )
 
 

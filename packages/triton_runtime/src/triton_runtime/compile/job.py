@@ -16,6 +16,7 @@ from triton_runtime.binding import Binding, bind
 from triton_runtime.compile.target import capability
 from wrapper_ir.kernels import ConstantValue, TritonConfig, TritonKernel
 from wrapper_ir.program import Target
+from wrapper_ir.runtime.modules import module_hash
 from wrapper_ir.types import DType
 
 __all__ = ["CompileJob", "config_text", "imports", "make_job"]
@@ -42,7 +43,8 @@ Json = dict[str, object]
 class CompileJob:
     """What a compiler process is told. `constants` and `options` are in JSON; `config` is for messages only.
 
-    `environment`: versions of the compiler and of the libraries that the source imports, and variables that matter.
+    `environment`: versions of the compiler and of the libraries that the source imports, hashes of the modules that it
+    requires, and variables that matter.
     """
 
     kernel: str
@@ -53,19 +55,23 @@ class CompileJob:
     signature: tuple[tuple[str, str], ...]
     constants: str
     divisible: tuple[int, ...]
+    positions: tuple[int, ...]
+    """Which argument of a launch each argument of the compiled kernel is."""
     options: str
     capability: int
     environment: tuple[tuple[str, str], ...]
     folder: str
     """Where sources are kept as files."""
+    changed: str = ""
+    """The modules that the source was written for and that are otherwise here, for messages only."""
 
     @property
     def key(self) -> str:
-        """Sha256 (hex) over all that decides the result."""
+        """Sha256 (hex) over all that decides the result, and what launches give it."""
         content = asdict(self)
-        for name in ("kernel", "config", "folder"):
+        for name in ("kernel", "config", "folder", "changed"):
             del content[name]
-        return hashlib.sha256(json.dumps(["triton binary 1", content], sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(["triton binary 2", content], sort_keys=True).encode()).hexdigest()
 
     def to_bytes(self) -> bytes:
         """For a compiler process."""
@@ -81,6 +87,7 @@ class CompileJob:
                 "order": tuple(fields["order"]),
                 "signature": tuple((name, type_) for name, type_ in fields["signature"]),
                 "divisible": tuple(fields["divisible"]),
+                "positions": tuple(fields["positions"]),
                 "environment": tuple((name, value) for name, value in fields["environment"]),
             }
         )
@@ -92,6 +99,7 @@ def make_job(kernel: TritonKernel, config: TritonConfig, target: Target, folder:
     Raises KernelError (see `bind`), and CompileError TR202 for a target that is none.
     """
     binding: Binding = bind(kernel, config)
+    here = {required.name: module_hash(required.name) for required in kernel.requires}
     return CompileJob(
         kernel=kernel.name,
         config=config_text(config),
@@ -101,10 +109,20 @@ def make_job(kernel: TritonKernel, config: TritonConfig, target: Target, folder:
         signature=binding.signature,
         constants=json.dumps({name: _plain(value) for name, value in binding.constants}),
         divisible=binding.divisible,
+        positions=tuple(argument.position for argument in binding.arguments),
         options=json.dumps({name: _plain(value) for name, value in binding.options}),
         capability=capability(target),
-        environment=(*_versions(kernel.source), *((v, os.environ[v]) for v in _VARIABLES if v in os.environ)),
+        environment=(
+            *_versions(kernel.source),
+            *((f"module {name}", digest) for name, digest in here.items()),
+            *((v, os.environ[v]) for v in _VARIABLES if v in os.environ),
+        ),
         folder=folder,
+        changed=", ".join(
+            f"{r.name} of {r.origin or 'another version'}"
+            for r in kernel.requires
+            if r.sha256 not in ("", here[r.name])
+        ),
     )
 
 

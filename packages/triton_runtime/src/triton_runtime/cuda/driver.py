@@ -22,6 +22,7 @@ from triton_runtime.cuda.tensors import (
 from triton_runtime.errors import DriverError, KernelError
 from triton_runtime.protocols import Launchable
 from triton_runtime.settings import Settings, read_settings
+from wrapper_ir.kernels import KernelBinary
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.types import Device
 
@@ -84,7 +85,7 @@ class CudaDriver:
         then the numbers of the grid); the keyword `stream` takes a raw stream instead of the current one. Where the index
         of `device` is None, the kernel is loaded onto the device that is current now.
 
-        Raises KernelError TR103, TR109 or TR110, and DriverError TR501 to TR505. Launches raise LaunchError TR301 to
+        Raises KernelError TR109 or TR110, and DriverError TR501 to TR505. Launches raise LaunchError TR301 to
         TR303 and TR306 to TR308.
         """
         binary = launchable.binary
@@ -93,7 +94,7 @@ class CudaDriver:
         session = self._open()
         where = current_device(device)
         stream = stream_source(where) if self.options.stream is None else (None, self.options.stream)
-        slots, extras = self._layout(launchable, session)
+        slots, extras = self._layout(launchable, binary, session)
         facts = binary.facts
         return session.extension.load(
             session.api,
@@ -103,13 +104,13 @@ class CudaDriver:
             Explainer(launchable.kernel, where, facts.shared_bytes),
             (where.index or 0, *device_number(where), self.options.check_args),
             (
-                facts.num_warps * facts.warp_size,
-                facts.num_ctas,
+                facts.threads,
+                facts.cluster[0],
                 facts.shared_bytes,
                 facts.cooperative,
                 facts.dependent_launch,
             ),
-            (facts.scratch_bytes, facts.scratch_align, facts.profile_bytes, facts.profile_align),
+            (facts.scratch.nbytes, facts.scratch.align, facts.profile.nbytes, facts.profile.align),
             len(launchable.grid.params),
             tuple(slot.packed() for slot in slots),
             steps_of(launchable.grid),
@@ -120,10 +121,12 @@ class CudaDriver:
             session.hooks,
         )
 
-    def _layout(self, launchable: Launchable, session: _Session) -> tuple[list[Slot], bytes]:
+    def _layout(
+        self, launchable: Launchable, binary: KernelBinary, session: _Session
+    ) -> tuple[list[Slot], bytes]:
         """The kernel's parameters, and where the other numbers of the grid are."""
         number = dtype_number(session.extension, session.in_place)
-        slots = make_slots(launchable, number)
+        slots = make_slots(binary.params, len(launchable.kernel.params), number)
         whole = {s.position for s in slots if s.kind in (SlotKind.SIGNED, SlotKind.UNSIGNED)}
         extras = (
             [i for i in numbers_of(launchable.grid) if i not in whole] if steps_of(launchable.grid) else []

@@ -7,26 +7,8 @@ import struct
 from collections.abc import Iterator, Mapping
 
 from triton_runtime.grids import Grid
-from wrapper_ir.expr import (
-    Add,
-    And,
-    Bool,
-    CeilDiv,
-    Cmp,
-    CmpOp,
-    Expr,
-    FloorDiv,
-    Int,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Not,
-    Or,
-    Sym,
-    SymKind,
-    Where,
-)
+from wrapper_ir.expr import Apply, Bool, Expr, Int, Operator, Sym, SymKind
+from wrapper_ir.expr import operators as ops
 
 __all__ = ["numbers_of", "steps_of"]
 
@@ -59,24 +41,22 @@ class _Op(enum.IntEnum):
     AXIS = 19
 
 
-_NARY: Mapping[type[Expr], _Op] = {
-    Add: _Op.ADD,
-    Mul: _Op.MUL,
-    Min: _Op.MIN,
-    Max: _Op.MAX,
-    And: _Op.AND,
-    Or: _Op.OR,
-    FloorDiv: _Op.FLOOR_DIV,
-    CeilDiv: _Op.CEIL_DIV,
-    Mod: _Op.MOD,
-}
-_COMPARE: Mapping[CmpOp, _Op] = {
-    CmpOp.EQ: _Op.EQ,
-    CmpOp.NE: _Op.NE,
-    CmpOp.LT: _Op.LT,
-    CmpOp.LE: _Op.LE,
-    CmpOp.GT: _Op.GT,
-    CmpOp.GE: _Op.GE,
+_PAIRWISE: Mapping[Operator, _Op] = {
+    ops.ADD: _Op.ADD,
+    ops.MUL: _Op.MUL,
+    ops.MIN: _Op.MIN,
+    ops.MAX: _Op.MAX,
+    ops.AND: _Op.AND,
+    ops.OR: _Op.OR,
+    ops.FLOORDIV: _Op.FLOOR_DIV,
+    ops.CEILDIV: _Op.CEIL_DIV,
+    ops.MOD: _Op.MOD,
+    ops.EQ: _Op.EQ,
+    ops.NE: _Op.NE,
+    ops.LT: _Op.LT,
+    ops.LE: _Op.LE,
+    ops.GT: _Op.GT,
+    ops.GE: _Op.GE,
 }
 
 
@@ -112,23 +92,18 @@ def _steps(e: Expr, places: Mapping[str, int]) -> Iterator[tuple[_Op, int]]:
             yield _Op.CONST, int(value)
         case Sym(name, SymKind.INT):
             yield _Op.NUMBER, places[name]
-        case Not(arg):
+        case Apply(ops.NOT, (arg,)):
             yield from _steps(arg, places)
             yield _Op.NOT, 0
-        case Cmp(op, lhs, rhs):
-            yield from _steps(lhs, places)
-            yield from _steps(rhs, places)
-            yield _COMPARE[op], 0
-        case Where():
-            for child in (e.cond, e.lhs, e.rhs):
-                yield from _steps(child, places)
+        case Apply(ops.WHERE, args):
+            for arg in args:
+                yield from _steps(arg, places)
             yield _Op.WHERE, 0
-        case _ if type(e) in _NARY:
-            first, *rest = e.children
+        case Apply(op, (first, *rest)) if op in _PAIRWISE:
             yield from _steps(first, places)
-            for child in rest:
-                yield from _steps(child, places)
-                yield _NARY[type(e)], 0
+            for arg in rest:
+                yield from _steps(arg, places)
+                yield _PAIRWISE[op], 0
         case _:
             raise _NotNative
 

@@ -1,25 +1,21 @@
-"""The layout of a compiled kernel's parameters: which argument of a launch each one is, and how it is passed."""
+"""How the launcher fills a compiled kernel's parameters from the arguments of a launch."""
 
 from __future__ import annotations
 
 import enum
-import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
-from triton_runtime.binding import BoundArgument
 from triton_runtime.errors import KernelError
-from triton_runtime.protocols import Launchable
-from wrapper_ir.kernels import ParamKind
+from wrapper_ir.kernels import DriverParam, DriverParamKind, TensorMap
 from wrapper_ir.types import DType
 
-__all__ = ["Descriptor", "Slot", "SlotKind", "make_slot", "make_slots"]
+__all__ = ["Descriptor", "Slot", "SlotKind", "make_slots"]
 
-_SCRATCH = 2
-"""Parameters behind the arguments: pointers to scratch memory and to memory of profilers."""
-_ELEMENT_TYPES = {8: 10, 9: 8, 10: 9}
-"""The device numbers element types as the host does, but for these: host's number by device's."""
+_SCRATCH = (DriverParamKind.SCRATCH, DriverParamKind.PROFILE)
+"""The launcher appends these to the slots."""
+_MAX_RANK = 5
 
 
 class SlotKind(enum.IntEnum):
@@ -54,27 +50,24 @@ _SCALARS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descriptor:
-    """How a tensor descriptor is passed. With a `box` (sizes in elements of what is copied at a time), as a map for the
-    device's copy engine, of which Triton says `swizzle`, `element_size` in bytes and the driver's `element_type`;
-    without one, as address, sizes, strides and `flags` numbers that are 0. Sizes and strides stand behind both."""
+    """How a tensor descriptor is passed: as a `map` for the device's copy engine, or as address, sizes, strides and `flags`
+    numbers that are 0. Sizes and strides follow both."""
 
     rank: int
-    box: tuple[int, ...] = ()
-    swizzle: int = 0
-    element_size: int = 0
-    element_type: int = 0
-    padded: bool = False
+    map: TensorMap | None = None
     flags: int = 0
 
-    @property
-    def params(self) -> int:
-        """How many parameters of the compiled kernel this is."""
-        return 1 + 2 * self.rank if self.box else 1 + 4 * self.rank + self.flags
+    def packed(self) -> tuple[object, ...]:
+        """In the form of the launcher."""
+        m = self.map or TensorMap(box=(), element_type=0, element_size=0)
+        about = (bool(self.map), self.flags, m.swizzle, m.element_size, m.element_type, m.padded)
+        return self.rank, *about, m.box
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """One parameter of the compiled kernel. `dtype`: of a tensor, as torch numbers it; -1 where that is not known."""
+    """One argument of a launch that the compiled kernel takes. `dtype`: of a tensor, as torch numbers it; -1 where that is
+    not known."""
 
     position: int
     kind: SlotKind
@@ -83,87 +76,58 @@ class Slot:
     divisible: bool
     descriptor: Descriptor | None = None
 
-    @property
-    def params(self) -> int:
-        """How many parameters of the compiled kernel this is."""
-        return 1 if self.descriptor is None else self.descriptor.params
-
     def packed(self) -> tuple[object, ...]:
         """In the form of the launcher."""
-        d = self.descriptor
-        described = d and (
-            *(d.rank, bool(d.box), d.flags, d.swizzle, d.element_size, d.element_type, d.padded),
-            d.box,
-        )
+        described = self.descriptor and self.descriptor.packed()
         return self.position, int(self.kind), self.bits, self.dtype, self.divisible, described
 
 
-def make_slots(launchable: Launchable, number: Callable[[DType], int]) -> list[Slot]:
-    """The slots of a kernel's arguments; `number` gives torch's numbers of dtypes.
-
-    Raises KernelError: TR103 for a number of a type that cannot be passed by value, TR109 where the compiled kernel takes
-    other parameters than those that Triton is known to make of these arguments.
-    """
-    binary = launchable.binary
-    assert binary is not None, "a kernel to launch is compiled"
-    maps = json.loads(binary.facts.descriptors) if binary.facts.descriptors else []
-    slots = [make_slot(launchable.kernel.name, a, number) for a in launchable.binding.arguments]
-    described = [i for i, slot in enumerate(slots) if slot.descriptor is not None]
-    for i, facts in zip(described, maps):
-        slots[i] = replace(slots[i], descriptor=_with_map(slots[i], facts))
-    taken = binary.assembly.split(".entry", 1)[-1].split("{", 1)[0].count(".param")
-    if taken == 0:  # nothing to compare with
-        return slots
-    missing = taken - sum(slot.params for slot in slots) - _SCRATCH
-    if described and not maps and missing in (len(described), 2 * len(described)):
-        # Versions of Triton differ in how many flags stand behind a descriptor's strides.
-        flags = missing // len(described)
-        return [
-            s if s.descriptor is None else replace(s, descriptor=replace(s.descriptor, flags=flags))
-            for s in slots
-        ]
-    if missing != 0:
-        raise KernelError(
-            "TR109",
-            f"kernel '{launchable.kernel.name}' takes {taken} parameters, where {taken - missing} would be passed",
-            f"Triton {binary.facts.compiler} compiles launches in a way that this version does not know",
-        )
-    return slots
+def make_slots(params: Sequence[DriverParam], count: int, number: Callable[[DType], int]) -> list[Slot]:
+    """The slots of a compiled kernel's parameters, one for each argument that they come from; a launch has `count` of
+    them. `number` gives torch's numbers of dtypes. Raises KernelError TR109 for parameters that the launcher does not fill
+    in this order."""
+    kinds = tuple(param.kind for param in params[-len(_SCRATCH) :])
+    arguments = params[: -len(_SCRATCH)]
+    if kinds != _SCRATCH or not all(0 <= param.position < count for param in arguments):
+        raise _unknown(params)
+    groups = [tuple(group) for _, group in groupby(arguments, lambda param: param.position)]
+    return [_slot(group, number) for group in groups]
 
 
-def _with_map(slot: Slot, facts: dict[str, Any]) -> Descriptor:  # Any: of JSON
-    assert slot.descriptor is not None
-    kind = facts["elem_type"]
-    return replace(
-        slot.descriptor,
-        box=tuple(facts["block_size"]),
-        swizzle=facts["swizzle"],
-        element_size=facts["elem_size"],
-        element_type=_ELEMENT_TYPES.get(kind, kind),
-        padded=bool(facts.get("fp4_padded")),
-    )
-
-
-def make_slot(kernel: str, argument: BoundArgument, number: Callable[[DType], int]) -> Slot:
-    """The slot of an argument, as far as the argument alone says. Raises KernelError TR103."""
-    descriptor = None
-    if argument.kind is ParamKind.POINTER:
-        kind, bits, dtype = SlotKind.POINTER, 64, number(argument.dtype)
-    elif argument.kind is ParamKind.DESCRIPTOR:
-        kind, bits, dtype = SlotKind.DESCRIPTOR, 64, number(argument.dtype)
-        descriptor = Descriptor(rank=len(argument.block))
-    elif argument.dtype in _SCALARS:
-        (kind, bits), dtype = _SCALARS[argument.dtype], -1
-    else:
-        raise KernelError(
-            "TR103",
-            f"kernel '{kernel}': a number of {argument.dtype.value} ('{argument.name}') has no form in C",
-        )
+def _slot(group: tuple[DriverParam, ...], number: Callable[[DType], int]) -> Slot:
+    first, descriptor = group[0], None
+    match first.kind:
+        case DriverParamKind.NUMBER if len(group) == 1:
+            kind, bits = _SCALARS[first.dtype]
+            dtype = -1
+        case DriverParamKind.POINTER if len(group) == 1:
+            kind, bits, dtype = SlotKind.POINTER, 64, number(first.dtype)
+        case DriverParamKind.POINTER | DriverParamKind.TENSOR_MAP:
+            kind, bits, dtype = SlotKind.DESCRIPTOR, 64, number(first.dtype)
+            descriptor = _descriptor(group)
+        case _:
+            raise _unknown(group)
+    divisible = first.divisible > 1
     return Slot(
-        position=argument.position,
-        kind=kind,
-        bits=bits,
-        dtype=dtype,
-        divisible=argument.divisible and kind <= SlotKind.UNSIGNED,
-        descriptor=descriptor,
+        position=first.position, kind=kind, bits=bits, dtype=dtype, divisible=divisible, descriptor=descriptor
     )
+
+
+_SIZE, _STRIDE, _ZERO = DriverParamKind.SIZE, DriverParamKind.STRIDE, DriverParamKind.ZERO
+
+
+def _descriptor(group: tuple[DriverParam, ...]) -> Descriptor:
+    """The form in which the launcher passes a descriptor; raises KernelError TR109 where that is not what is wanted."""
+    first, rest = group[0], [(param.kind, param.dim) for param in group[1:]]
+    rank, flags = 1 + max((dim for _, dim in rest), default=0), rest.count((_ZERO, 0))
+    layout = [(kind, dim) for kind in (_SIZE, _STRIDE) for dim in range(rank)]
+    described = layout if first.map is not None else [*layout, *[(_ZERO, 0)] * flags, *layout]
+    boxed = first.map is None or len(first.map.box) == rank
+    if rest != described or rank > _MAX_RANK or not boxed:
+        raise _unknown(group)
+    return Descriptor(rank=rank, map=first.map, flags=flags)
+
+
+def _unknown(params: Sequence[DriverParam]) -> KernelError:
+    shown = ", ".join(f"{param.kind.value} {param.dtype.value}" for param in params)
+    return KernelError("TR109", f"a compiled kernel takes ({shown}), which this version does not pass")

@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from triton_runtime.protocols import BinaryFacts
-from wrapper_ir.kernels import TritonConfig, TritonKernel
+from wrapper_ir.kernels import LaunchFacts, TritonConfig, TritonKernel
 
 __all__ = ["MULTIPROCESSORS", "Multiprocessors", "scaled"]
 
@@ -41,7 +40,7 @@ workstation model, for devices that are not there to be asked."""
 
 
 def scaled(
-    kernel: TritonKernel, config: TritonConfig, facts: BinaryFacts, device: Multiprocessors
+    kernel: TritonKernel, config: TritonConfig, facts: LaunchFacts, device: Multiprocessors
 ) -> TritonConfig | None:
     """The config with its largest reduction block halved, where that could help: one thread takes more registers than
     let a multiprocessor hold all the threads it can, there are more programs than run at once, and the block is not

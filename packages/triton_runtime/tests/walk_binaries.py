@@ -1,0 +1,94 @@
+"""What an emitter computes to launch a compiled kernel, out of an artifact, with `wrapper_ir` alone.
+
+Run as a program: `walk_binaries.py FILE KERNEL TARGET ARGUMENTS`, the arguments in JSON; a tensor is `[address, sizes,
+strides]`. Prints JSON of what the driver is called with. The launch's memory of its own is said by its size.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from wrapper_ir import load
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.expr import evaluate
+from wrapper_ir.kernels import (
+    DriverParam,
+    DriverParamKind,
+    KernelBinary,
+    TritonKernel,
+    bound_grid,
+    find_binary,
+)
+
+Argument = int | float | list[int | list[int]]
+
+
+def walk(artifact: Artifact, name: str, target: str, args: list[Argument]) -> dict[str, object]:
+    """Grid, block, facts and parameters of a launch of the kernel's first config."""
+    kernel = artifact.program.kernel(name)
+    assert isinstance(kernel, TritonKernel)
+    config = kernel.configs[0]
+    binary = find_binary(artifact.binaries, kernel, config, target)
+    assert binary is not None
+    names = [*(param.name for param in kernel.params), *kernel.grid_params]
+    numbers = {n: value for n, value in zip(names, args, strict=True) if isinstance(value, int | float)}
+    grid = [int(evaluate(size, numbers)) for size in bound_grid(kernel, config)]
+    blocks = [size * count for size, count in zip(grid, binary.facts.cluster, strict=True)]
+    facts = binary.facts
+    return {
+        "symbol": facts.symbol,
+        "kind": binary.kind.value,
+        "grid": blocks,
+        "block": [facts.threads, 1, 1],
+        "shared": facts.shared_bytes,
+        "cluster": facts.cluster,
+        "cooperative": facts.cooperative,
+        "dependent": facts.dependent_launch,
+        "params": [_param(param, args, binary, blocks) for param in binary.params],
+    }
+
+
+def _param(param: DriverParam, args: list[Argument], binary: KernelBinary, blocks: list[int]) -> list[object]:
+    """Kind, bytes, and what is passed."""
+    return [param.kind.value, param.nbytes, _value(param, args, binary, blocks[0] * blocks[1] * blocks[2])]
+
+
+def _value(param: DriverParam, args: list[Argument], binary: KernelBinary, blocks: int) -> object:
+    scratch = {
+        DriverParamKind.SCRATCH: binary.facts.scratch,
+        DriverParamKind.PROFILE: binary.facts.profile,
+    }.get(param.kind)
+    if scratch is not None:
+        return [scratch.nbytes * blocks, scratch.align]
+    given = args[param.position]
+    match param.kind:
+        case DriverParamKind.NUMBER:
+            return given
+        case DriverParamKind.ZERO:
+            return 0
+        case _:
+            return _of_tensor(param, given)
+
+
+def _of_tensor(param: DriverParam, given: Argument) -> object:
+    assert isinstance(given, list)
+    address, sizes, strides = given
+    assert isinstance(sizes, list)
+    assert isinstance(strides, list)
+    match param.kind:
+        case DriverParamKind.SIZE:
+            return sizes[param.dim]
+        case DriverParamKind.STRIDE:
+            return strides[param.dim]
+        case DriverParamKind.TENSOR_MAP:
+            assert param.map is not None
+            return [address, sizes, strides, param.map.box, param.map.element_type, param.map.swizzle]
+        case _:
+            return address
+
+
+if __name__ == "__main__":
+    made = walk(load(sys.argv[1]), sys.argv[2], sys.argv[3], json.loads(sys.argv[4]))
+    strangers = sorted({"torch", "triton", "numpy", "triton_runtime"} & sys.modules.keys())
+    print(json.dumps({**made, "imported": strangers}))
