@@ -27,7 +27,7 @@ from triton_runtime.choose import ChoiceOptions, Pick
 
 FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 both_forms = pytest.mark.parametrize("form", FORMS)
-HEAD = "wir 0.1\ntarget cpu\n\nsymbol s0 : int backed [2, 4096] hint 100\n"
+HEAD = "wir 0.2\ntarget cpu\n\nsymbol s0 : int backed [2, 4096] hint 100\n"
 KERNELS = """
 kernel triton @whole entry "whole" (read f32* x, write f32* out, i64 n)
   order(x, out, n, BLOCK)

@@ -23,7 +23,7 @@ from wrapper_ir.errors import NotSupportedError
 
 FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 both_forms = pytest.mark.parametrize("form", FORMS)
-PROGRAM = """wir 0.1
+PROGRAM = """wir 0.2
 target cpu
 
 extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)
@@ -83,7 +83,8 @@ def graph(form: KernelCalls) -> fx.GraphModule:
 def test_a_start_and_a_wait_are_nodes_in_the_programs_order(form: KernelCalls) -> None:
     module = graph(form)
     module.graph.lint()
-    calls = [n for n in module.graph.nodes if n.op == "call_function"]
+    checked, *calls = (n for n in module.graph.nodes if n.op == "call_function")
+    assert checked.name == "check_inputs"
     assert [f"{getattr(n.target, '__name__', '')}{n.args}" for n in calls] == CALLS
     vals = {n.name: n.meta["val"] for n in calls}
     assert {str(vals[name].shape) for name in ("r_h", "g", "a_h", "c_h", "d")} == {"torch.Size([s0])"}

@@ -24,7 +24,7 @@ from wrapper_ir.errors import PluginError
 from wrapper_ir.ops import Copy, OpBase
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "launch_batches"
-CHAIN = f"""wir 0.1
+CHAIN = f"""wir 0.2
 target cpu
 
 {KERNELS}
@@ -74,6 +74,7 @@ def test_launches_become_one(installed: Any) -> None:
     names = [getattr(n.target, "__name__", n.op) for n in module.graph.nodes]
     assert names == [
         "placeholder",
+        "check_inputs",
         *["_empty_strided_cpu"] * 3,
         "submit_4",
         *["free"] * 2,
@@ -139,7 +140,7 @@ class Recording:
 
 
 def test_a_compiler_can_be_chosen_and_takes_single_ops(installed: Any) -> None:
-    text = "wir 0.1\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  %y = alloc f32[4]\n  copy %y, %x\n"
+    text = "wir 0.2\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  %y = alloc f32[4]\n  copy %y, %x\n"
     text += "  copy %y, %x non_blocking\n  return %y\n}\n"
     compiler = Recording()
     artifact = bare_artifact(wrapper_ir.parse_program(text))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ from packages.py_wrapper.tests.py_case import ADD, HEADER, KERNELS, RELU, find_r
 from torch import Tensor, fx
 
 import fx_converter
+import py_wrapper
 import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.options import KernelCalls
@@ -18,6 +21,7 @@ from py_wrapper import TORCH_MACHINE
 from tests.compare import assert_same
 from tests.test_fx_programs import stored
 from wrapper_ir.artifact import bare_artifact
+from wrapper_ir.errors import ExecutionError
 
 FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 both_forms = pytest.mark.parametrize("form", FORMS)
@@ -179,3 +183,39 @@ def test_numbers_of_stacked_loops_are_the_last_trips(form: KernelCalls) -> None:
     x = torch.randn(4)
     assert_same(module(3, x), (5, torch.stack([x * 2, x * 4])))
     assert_same(module(9, x), (9, x[None]))
+
+
+SWITCH = (
+    RELU
+    + """
+func @main(%i: i64[], %x: f32[4]) {
+  %y = switch %i [@relu_it, @same] (%x) : f32[4]
+  return %y
+}
+func @relu_it(%x: f32[4]) {
+  %y = call aten::relu(%x) : f32[4]
+  return %y
+}
+func @same(%x: f32[4]) {
+  %y = alloc f32[4]
+  copy %y, %x
+  return %y
+}
+"""
+)
+
+
+@both_forms
+def test_an_index_outside_of_the_branches_is_an_error(form: KernelCalls) -> None:
+    """In a graph and in Python; one below the first branch too."""
+    artifact = bare_artifact(wrapper_ir.parse_program(HEADER + SWITCH))
+    compiled = py_wrapper.compile(artifact)
+    module = graph(SWITCH, form)
+    x = torch.tensor([-1.0, 2.0, -3.0, 4.0])
+    runs: tuple[Callable[..., Any], ...] = (module, compiled)  # Any: whatever a program returns
+    for run in runs:
+        assert_same(run(torch.tensor(0), x), (x.relu(),))
+        assert_same(run(torch.tensor(1), x), (x,))
+        for index in (-1, 2):
+            with pytest.raises(ExecutionError, match=f"WIR932.*2 branches is given index {index}"):
+                run(torch.tensor(index), x)

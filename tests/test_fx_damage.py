@@ -25,7 +25,7 @@ from tests.test_fx_compilers import Recording
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ArtifactError, PluginError, WirError
 from wrapper_ir.kernels import ForeignKernel, KernelDef
-from wrapper_ir.ops import Conditional, Copy, Launch
+from wrapper_ir.ops import Copy, Launch, Switch
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import KernelRuntime, LoadedKernel
 from wrapper_ir.registry import kernel_runtime
@@ -122,8 +122,8 @@ class TestRefused:
     """Programs with kernels that come before what is wrong."""
 
     def test_an_op_that_the_options_forbid(self, form: KernelCalls) -> None:
-        with pytest.raises(WirError, match=r"(?s)FX106.*Conditional.*%b = cond.*FxOptions.forbid") as caught:
-            fx_converter.convert(artifact(f"forbid {form}"), options(form, forbid=[Conditional]))
+        with pytest.raises(WirError, match=r"(?s)FX106.*Switch.*%b = cond.*FxOptions.forbid") as caught:
+            fx_converter.convert(artifact(f"forbid {form}"), options(form, forbid=[Switch]))
         assert caught.value.code == "FX106"
 
     def test_an_op_of_a_called_function(self, form: KernelCalls) -> None:
@@ -132,8 +132,8 @@ class TestRefused:
 
     def test_an_op_that_the_compiler_does_not_take(self, form: KernelCalls) -> None:
         compiler = Recording()
-        compiler.lowerings = {Conditional: refuse}
-        with pytest.raises(WirError, match=r"(?s)FX106.*Conditional"):
+        compiler.lowerings = {Switch: refuse}
+        with pytest.raises(WirError, match=r"(?s)FX106.*Switch"):
             fx_converter.compile(artifact(f"taken {form}"), options(form, compilers={"cpu": compiler}))
         assert compiler.seen == []
 
@@ -148,8 +148,8 @@ class TestRefused:
 
 
 def test_what_is_forbidden_is_a_class_of_ops() -> None:
-    with pytest.raises(WirError, match=r"FX103.*forbid.*Conditional"):
-        FxOptions(forbid=["Conditional"])  # type: ignore[list-item]  # the point of the test
+    with pytest.raises(WirError, match=r"FX103.*forbid.*Switch"):
+        FxOptions(forbid=["Switch"])  # type: ignore[list-item]  # the point of the test
     allowed = fx_converter.convert(artifact("allowed"), options("direct", forbid=[Copy, Launch][:0]))
     assert allowed(torch.ones(2, 4), torch.tensor(True))[1] == 4
 

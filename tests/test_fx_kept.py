@@ -21,6 +21,7 @@ from tests.compare import assert_same
 from tests.test_fx_programs import both_forms, every_case, options, wanted
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.guarded import Guarded
 from wrapper_ir.protocols import CompiledProgram
 
 
@@ -75,7 +76,8 @@ def test_threads_have_memory_of_their_own() -> None:
 
 
 def test_a_call_that_fails_leaves_the_next_one_right() -> None:
-    run = compiled("direct")
+    guarded = Guarded.all_inputs(program().program)  # so that it fails in the middle
+    run = fx_converter.compile(program(), FxOptions(keep_buffers=True, guarded=guarded))
     assert_right(run)
     with pytest.raises(RuntimeError):
         run.boxed([torch.randn(4, 4), torch.randn(5, 4)])

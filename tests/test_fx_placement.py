@@ -20,10 +20,11 @@ from fx_converter.targets import streams
 from tests.compare import assert_same
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ExecutionError
+from wrapper_ir.guarded import Guarded
 
 FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 both_forms = pytest.mark.parametrize("form", FORMS)
-PROGRAM = """wir 0.1
+PROGRAM = """wir 0.2
 target cuda:1 arch "sm_90"
 
 symbol s0 : int backed [2, 64] hint 4
@@ -44,9 +45,13 @@ func @main(%x: f32[s0], %y: f32[s0], %z: f32[s0]) {
   return %y
 }
 """
+INPUTS = ", ".join(f"('{name}', 'f32[s0]', 'f32', 'cuda:1', (None,), (1,))" for name in "xyz")
 CALLS = [
+    f"check_inputs([x, y, z], ({INPUTS}))",
     "enter_device('cuda:1',)",
     "sym_size.int(x, 0)",
+    "assert_layout(y, [s0], [1], 0, 'argument y')",
+    "assert_layout(z, [s0], [1], 0, 'argument z')",
     "record_event('cuda:1', 0)",
     "wait_event(begun, 'cuda:1', 1)",
     "enter_stream('cuda:1', 1)",
@@ -168,7 +173,8 @@ def test_streams_and_events_are_nodes_in_the_programs_order(form: KernelCalls, t
 @both_forms
 @pytest.mark.parametrize("boxed", [False, True])
 def test_what_is_asked_of_the_device(form: KernelCalls, boxed: bool, gpus: Gpus) -> None:
-    options = FxOptions(kernel_calls=form)
+    guarded = Guarded.all_inputs(artifact().program)  # tensors of the CPU stand in for the device's
+    options = FxOptions(kernel_calls=form, guarded=guarded)
     run = (fx_converter.compile if boxed else fx_converter.convert)(artifact(), options)
     z = torch.randn(4)
     (got,) = run(torch.zeros(4), torch.zeros(4), z)
@@ -188,7 +194,7 @@ def test_what_is_asked_of_the_device(form: KernelCalls, boxed: bool, gpus: Gpus)
 
 @pytest.mark.parametrize("make", [fx_converter.compile, fx_converter.convert])
 def test_a_failed_call_leaves_what_it_entered(make: Callable[..., Any], gpus: Gpus) -> None:
-    run = make(artifact())
+    run = make(artifact(), FxOptions(guarded=Guarded.all_inputs(artifact().program)))
     with pytest.raises(ExecutionError, match="WIR920"):
         run(torch.zeros(9), torch.zeros(9), torch.zeros(9))
     assert gpus.log[0] == "enter device 1"

@@ -19,6 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import fx_converter
 from fx_converter import FxOptions
+from fx_converter import targets as targets_of
 from fx_converter.options import KernelCalls
 from tests.compare import assert_same
 from wrapper_ir.artifact import Artifact
@@ -168,7 +169,10 @@ def test_an_explicit_fake_mode_is_used() -> None:
 def test_submodules_of_control_flow() -> None:
     module = graph_of("cond")
     targets = [str(n.target) for n in module.graph.nodes if n.op == "call_function"]
-    assert targets.count("cond") == 2
+    assert targets.count("cond") == 1
+    assert [n.target for n in module.graph.nodes if "cond_effect" in str(n.target)] == [
+        targets_of.cond_effect
+    ]
     assert targets.count("invoke_subgraph") == 1
     assert isinstance(module.double_it, fx.GraphModule)
     assert [n.name for n in module.double_it.graph.nodes if n.op == "placeholder"] == ["x", "n", "s0"]

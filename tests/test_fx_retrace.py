@@ -52,6 +52,7 @@ REFUSED: Mapping[tuple[str, str], str] = {
     ("cond", "export"): "'int' object has no attribute 'name'",
     # and a node that is given twice, for a parameter and for a captured symbol, makes two of one name
     ("cond", "export dynamic"): "duplicate argument",
+    **{(f"switch_{index}", "export"): "'int' object has no attribute 'name'" for index in range(3)},
 }
 """Programs that torch does not trace in this way, and what it says."""
 
@@ -97,7 +98,7 @@ def test_a_trace_aligns_what_the_graph_aligns(way: Way) -> None:
 
 def test_what_a_trace_leaves_out() -> None:
     """What is no operator happens while tracing, and is not in the new graph: checks, texts, ends, events, sizes of storages;
-    alignment, windows, copies of shared results and choices of numbers are torch's own operators there."""
+    alignment, windows, copies of shared results, choices of numbers and branches are torch's own operators there."""
     lost: set[str] = set()
     for case in CASES:
         if (case.name, "symbolic") in REFUSED:
@@ -107,16 +108,24 @@ def test_what_a_trace_leaves_out() -> None:
         lost |= _functions(module) - _functions(again)
     assert lost == {
         "align",
+        "invoke_effect",
+        "loop_effect",
+        "assert_alignment",
         "assert_expr",
         "assert_finite",
         "assert_layout",
+        "barrier",
+        "check_inputs",
         "choose",
         "comment",
+        "cond_effect",
         "debug_value",
         "free",
         "record_event",
         "resize_storage",
         "same",
+        "switch",
+        "switch_effect",
         "sync_event",
         "unshared",
         "wait_event",

@@ -33,7 +33,7 @@ from triton_runtime.tune import Entry, Place, TuningRecord, config_key, with_rec
 
 both_forms = pytest.mark.parametrize("form", ["direct", "hop"])
 SMALL, LARGE = 64, 256
-PROGRAM = """wir 0.1
+PROGRAM = """wir 0.2
 target cpu
 
 symbol s0 : int backed [2, 100000] hint 4096

@@ -49,4 +49,4 @@ def test_every_value_and_symbol_is_a_node(case: Case, form: KernelCalls) -> None
     for node in module.graph.nodes:
         name = node.meta.get("value", node.meta.get("symbol"))
         if name is not None and name.isidentifier():
-            assert node.name in (name, f"_{name}", f"{name}_1"), (node.name, name)
+            assert node.name in (name, f"_{name}", f"{name}_", f"{name}_1"), (node.name, name)

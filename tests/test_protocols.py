@@ -82,4 +82,5 @@ def test_the_registry_knows_every_protocol() -> None:
         "CompiledProgram",
         "Containers",
         "KernelTuner",
+        "OperatorEmitter",
     }

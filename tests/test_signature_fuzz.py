@@ -24,7 +24,7 @@ from inductor_frontend.outputs import root_of
 from inductor_frontend.preparation import prepare
 from tests.call_effects import differences, observe
 from wrapper_ir.expr import SymKind
-from wrapper_ir.index import FunctionSummary, ResultOrigin
+from wrapper_ir.ops import FunctionSummary, ResultOrigin
 from wrapper_ir.runtime import TorchCaller, signature_call
 from wrapper_ir.types import ScalarType
 from wrapper_ir.values import Value

@@ -27,7 +27,7 @@ from wrapper_ir.interp import Interpreter
 FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 X, W = torch.randn(5), torch.randn(3, 4)
 LARGE = 2**64 - 2
-PROGRAM = """wir 0.1
+PROGRAM = """wir 0.2
 target cpu
 
 symbol s0 : int backed [2, 64] hint 4

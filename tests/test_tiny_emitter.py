@@ -17,13 +17,13 @@ import wrapper_ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.interp import Interpreter
-from wrapper_ir.ops import OP_CLASSES, Op
+from wrapper_ir.ops import OPS, Op
 from wrapper_ir.protocols import Emitter
 from wrapper_ir.registry import emitter
 from wrapper_ir.testing import RandomOptions, random_artifact
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "tiny_emitter"
-HEAD = """wir 0.1
+HEAD = """wir 0.2
 target cpu
 
 symbol s0 : int backed [1, 64] hint 8
@@ -81,6 +81,21 @@ func @main(%x: f32[s0, 4], %y: f32[s0, 4]) {
   %o = call aten::full([u0, 2], 1.5, dtype=f64, layout=layout(strided), device=device(cpu)) : f64[u0, 2]
   return %o, %i
 }""",
+    "slots": """
+func @main(%x: f32[s0, 4], %y: f32[s0, 4]) {
+  define s0 = size(%x, 0)
+  %pool = alloc_storage s0*32 pool
+  %a.s = slot %pool + s0*16 : s0*16
+  %a = view %a.s : f32[s0, 4]
+  copy %a, %x
+  %b.s = slot %pool : s0*16
+  %b = view %b.s : f32[s0, 4]
+  copy %b, %y
+  call aten::relu_(%b)
+  %z = call aten::relu(%a) : f32[s0, 4]
+  %w = call aten::relu(%b) : f32[s0, 4]
+  return %z, %w
+}""",
     "odd names": """
 func @main(%"class": f32[s0, 4], %0: f32[s0, 4]) {
   define s0 = size(%"class", 0)
@@ -92,12 +107,13 @@ func @main(%"class": f32[s0, 4], %0: f32[s0, 4]) {
 }  # fmt: skip
 
 REFUSED = {
-    "Conditional": "%z = cond s0 > 2 then @f else @f (%x) : f32[8]",
+    "Switch": "%z = cond s0 > 2 then @f else @f (%x) : f32[8]",
     "WhileLoop": "%z = while @c do @f carried(%x) captured() : f32[8]",
     "CallSubgraph": "%z = call_subgraph @f(%x) : f32[8]",
     "RecordEvent": "%e = record_event @cpu\n drop %e",
     "WaitEvent": "wait_event %e @cpu",
     "SyncEvent": "sync_event %e",
+    "Barrier": "barrier",
     "CollectiveStart": '%h = collective lib::send(%x) group("0") : f32[8]\n %z = wait %h : f32[8]',
     "Wait": "%z = wait %x : f32[8]",
     "EnsureAligned": "%z = ensure_aligned %x, 16",
@@ -196,11 +212,11 @@ def test_the_list_is_complete(tiny: Emitter[str]) -> None:
     used = set()
     for body in PROGRAMS.values():
         used |= {type(op) for op in artifact(body).program.main.body}
-    launched = {cls for cls in OP_CLASSES if cls.__name__ in ("Launch", "Free")}
+    launched = {cls for cls in OPS if cls.__name__ in ("Launch", "Free")}
     assert {cls.__name__ for cls in refused} == set(REFUSED)
     assert refused == set(get_args(module().Refused))
     assert refused.isdisjoint(used)
-    assert refused | used | launched == set(OP_CLASSES)
+    assert refused | used | launched == set(OPS)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -225,7 +241,7 @@ def test_a_refused_program_raises(tiny: Emitter[str]) -> None:
 
 
 def test_other_devices_are_refused(tiny: Emitter[str]) -> None:
-    text = "wir 0.1\ntarget cuda:0\n\nfunc @main(%x: f32[8]) {\n  drop %x\n  return\n}\n"
+    text = "wir 0.2\ntarget cuda:0\n\nfunc @main(%x: f32[8]) {\n  drop %x\n  return\n}\n"
     with pytest.raises(NotSupportedError, match=r"TINY102.*%x on cuda:0"):
         tiny.emit(bare_artifact(wrapper_ir.parse_program(text)))
 

@@ -17,12 +17,11 @@ from inductor_frontend import capture
 from tests.zoo import ZOO
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.compile import MemoryStore
-from triton_runtime.compile.binary import binary_from_bytes
 from triton_runtime.fake import FakeDriver
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.cli import main
 from wrapper_ir.errors import ArtifactError, PluginError
-from wrapper_ir.kernels import TritonKernel, content_hash
+from wrapper_ir.kernels import ImageKind, TritonKernel, content_hash, find_binary
 from wrapper_ir.protocols import AheadCompiler
 from wrapper_ir.runtime.ahead import compile_ahead
 from wrapper_ir.runtime.kernels import load_kernels
@@ -75,9 +74,8 @@ def check(artifact: Artifact, tmp_path: Path) -> None:
     assert again.binaries == artifact.binaries
     assert {b.kernel for b in again.binaries} == {content_hash(k) for k in again.program.kernels}
     for binary in again.binaries:
-        made = binary_from_bytes(binary.data)
-        assert made.image[:4] == b"\x7fELF"
-        assert binary.target == made.facts.target == "cuda:sm_90"
+        assert binary.image[:4] == b"\x7fELF"
+        assert (binary.kind, binary.target) == (ImageKind.CUBIN, "cuda:sm_90")
     stats = loaded(again, device()).stats
     assert (stats.compiled, stats.passed_over) == (0, 0)
     assert stats.carried == stats.found > 0
@@ -153,6 +151,17 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "kernel(s) for sm_90" in done.output
     assert len(wrapper_ir.load(target).binaries) == len(wrapper_ir.load(source).program.kernels)
+    archs = ["--arch", "sm_80", "--arch", "sm_90"]
+    done = CliRunner().invoke(main, ["compile", str(source), "-o", str(target), *archs])
+    assert done.exit_code == 0, done.output
+    assert "kernel(s) for sm_80, sm_90" in done.output
+    both = wrapper_ir.load(target)
+    for kernel in both.program.kernels:
+        assert isinstance(kernel, TritonKernel)
+        for name in ("cuda:sm_80", "cuda:sm_90"):
+            assert find_binary(both.binaries, kernel, kernel.configs[0], name) is not None
+    stats = loaded(both, device()).stats
+    assert (stats.compiled, stats.passed_over) == (0, 0)
 
 
 def test_kernels_that_are_compiled_where_they_are_loaded(tmp_path: Path) -> None:

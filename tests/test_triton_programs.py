@@ -21,7 +21,7 @@ from wrapper_ir.interp import InterpOptions, run
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device
 
-PROGRAM = """wir 0.1
+PROGRAM = """wir 0.2
 target cpu
 
 symbol s0 : int backed [2, 100000] hint 8
