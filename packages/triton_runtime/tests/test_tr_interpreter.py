@@ -171,3 +171,21 @@ def test_the_interpreter_needs_no_torch() -> None:
     code = "import triton_runtime.interp, triton_runtime.fake, triton, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_the_compiler_has_its_own_builtins_after_an_interpretation() -> None:
+    """Triton's code generator, imported while a kernel is interpreted, would keep the interpreter's `min` for good."""
+    import subprocess
+
+    code = """
+from triton_runtime.interp.rewrite import Rewriter
+from triton_runtime.interp.world import interpreting
+
+with interpreting(Rewriter()):
+    from triton.compiler.code_generator import CodeGenerator
+from triton.language import core
+
+print(CodeGenerator.builtin_namespace["min"] is core.builtin_min)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"

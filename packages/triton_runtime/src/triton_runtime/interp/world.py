@@ -26,6 +26,8 @@ __all__ = ["interpreting"]
 @contextmanager
 def interpreting(rewriter: Rewriter) -> Iterator[None]:
     """Functions of Triton can be called, with tensors of the interpreter, until the end of the block."""
+    # Its table of builtins is made at import, of the functions as they are then: not of those of the interpreter.
+    import triton.compiler.code_generator  # noqa: F401
     import triton.language as tl
     from triton.language.extra import libdevice as generic
     from triton.language.extra.cuda import libdevice as cuda
