@@ -61,6 +61,34 @@ def test_what_is_part_of_the_key(bench: Bench, scale: Scale) -> None:
     assert len(bench.kernel_runs()) == 3, "options of the launch are no part of the key"
 
 
+HOSTILE = (
+    '"; static_assert(false, "',
+    "x\n#error fired\n",
+    "??/",
+    "a\\",
+    "*/",
+    "\0nul",
+    "\ud800",
+    "\u202e\u2028\r",
+    "n" * 300,
+)
+
+
+def test_names_are_text(bench: Bench, scale: Scale) -> None:
+    kernels = []
+    for number, name in enumerate(HOSTILE):
+        kernel = scale(name, number + 1)
+        kernels.append(
+            replace(kernel, params=tuple(replace(p, name=f"{p.name}{name}") for p in kernel.params))
+        )
+    loaded = bench.runtime().load_all(kernels, Target())
+    out = torch.empty(2)
+    for number, name in enumerate(HOSTILE):
+        loaded[name](torch.ones(2), out, 2)
+        assert out.tolist() == [number + 1.0] * 2
+    assert len(bench.kernel_runs()) == 1, "the unit was refused, and its kernels were built one by one"
+
+
 def test_no_kernels_need_no_compiler(bench: Bench) -> None:
     runtime = bench.runtime()
     runtime.settings = replace(bench.settings, compiler="absent-compiler")

@@ -8,6 +8,7 @@ A code never changes its meaning once released:
 | CPP102 | CompileError | the compiler refused a kernel                                        |
 | CPP103 | CompileError | the compiler refused the launcher                                    |
 | CPP104 | CompileError | the compiler ran longer than the time limit                          |
+| CPP105 | CompileError | a header that a kernel includes is not installed                      |
 | CPP201 | IsaError     | the host lacks an instruction set that a kernel was written for      |
 | CPP202 | IsaError     | a kernel names an instruction set that this package does not know    |
 | CPP301 | CacheError   | neither the cache directory nor its fallback can be written          |

@@ -21,6 +21,7 @@ from cpp_wrapper.kernels.toolchain import Toolchain, launcher_recipe
 from cpp_wrapper.settings import Settings
 from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
 from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.quoting import printable
 
 __all__ = ["Launcher", "bind", "load_launcher"]
 
@@ -65,16 +66,18 @@ def load_launcher(toolchain: Toolchain, settings: Settings, options: CppOptions)
 def bind(launcher: Launcher, kernel: CppKernel, entry: Entry, options: CppOptions) -> LoadedKernel:
     """Opens the kernel's library and makes a callable. Raises OSError where the library cannot be opened."""
     params = tuple(
-        (p.name, p.dtype.value, p.kind is ParamKind.POINTER, p.access.writes) for p in kernel.params
+        (printable(p.name), p.dtype.value, p.kind is ParamKind.POINTER, p.access.writes)
+        for p in kernel.params
     )
-    doc = f"{kernel.name}({', '.join(map(_describe, kernel.params))})"
-    return launcher.bind(str(entry.library), entry.symbol, kernel.name, doc, params, options.check_args)
+    name = printable(kernel.name)  # the launcher takes C strings
+    doc = f"{name}({', '.join(map(_describe, kernel.params))})"
+    return launcher.bind(str(entry.library), entry.symbol, name, doc, params, options.check_args)
 
 
 def _describe(param: KernelParam) -> str:
     if param.kind is ParamKind.POINTER:
-        return f"{param.access.value} {param.dtype.value}* {param.name}"
-    return f"{param.dtype.value} {param.name}"
+        return f"{param.access.value} {param.dtype.value}* {printable(param.name)}"
+    return f"{param.dtype.value} {printable(param.name)}"
 
 
 def _import(entry: Entry) -> Launcher:

@@ -7,14 +7,15 @@ run wherever its key says it runs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from cpp_wrapper.errors import IsaError
+from wrapper_ir.kernels import CppKernel
 
-__all__ = ["ISAS", "Isa", "host_features", "isa_build_args", "require_host"]
+__all__ = ["ISAS", "Isa", "choose_source", "host_features", "isa_build_args", "require_host"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,17 @@ def require_host(kernel: str, isa: Iterable[str], features: frozenset[str]) -> N
                 f"kernel '{kernel}' was written for {name}, but this host lacks {', '.join(missing)}",
                 "capture the model again for this host, or run it where the instructions exist",
             )
+
+
+def choose_source(kernel: CppKernel, features: frozenset[str]) -> CppKernel:
+    """The kernel with the first of its sources that the host can run, and no other. Raises IsaError CPP202 for an unknown
+    name among any of them, CPP201 where the host can run none."""
+    sources = kernel.sources
+    needs = [[_lookup(kernel.name, name).needs for name in source.isa] for source in sources]
+    fitting = (source for source, all_ in zip(sources, needs) if all(need <= features for need in all_))
+    chosen = next(fitting, sources[-1])
+    require_host(kernel.name, chosen.isa, features)
+    return replace(kernel, source=chosen.source, isa=chosen.isa, variants=())
 
 
 def isa_build_args(kernel: str, isa: Iterable[str]) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ constexpr DTypeRow kDTypes[] = {
     {"f8e4m3fnuz", ScalarType::Float8_e4m3fnuz, Kind::Pointer, 8},
     {"f8e5m2fnuz", ScalarType::Float8_e5m2fnuz, Kind::Pointer, 8},
     {"f8e8m0fnu", ScalarType::Float8_e8m0fnu, Kind::Pointer, 8},
+    {"f4e2m1fnx2", ScalarType::Float4_e2m1fn_x2, Kind::Pointer, 8},
     {"i64", ScalarType::Long, Kind::Signed, 64},
     {"i32", ScalarType::Int, Kind::Signed, 32},
     {"i16", ScalarType::Short, Kind::Signed, 16},

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from cpp_wrapper.errors import CacheError, KernelError
+from cpp_wrapper._compat import torch_include_dirs
+from cpp_wrapper.errors import CacheError, CompileError, KernelError
 from cpp_wrapper.kernels.binding import Launcher, bind, load_launcher
 from cpp_wrapper.kernels.build import Builder
-from cpp_wrapper.kernels.isa import host_features, isa_build_args, require_host
+from cpp_wrapper.kernels.headers import changed_headers, header_hashes
+from cpp_wrapper.kernels.isa import choose_source, host_features, isa_build_args
 from cpp_wrapper.kernels.location import Location
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.source import Member, check_kernel
@@ -43,7 +45,8 @@ class CppKernelRuntime:
         """Loads kernels, by name, compiling those that the cache lacks in as few and as parallel runs as pay.
 
         `target` is of no concern here: host kernels run on the host whatever the program's device, and the
-        instructions that a kernel needs are its own (`CppKernel.isa`).
+        instructions that a kernel needs are its own. Of a kernel with several sources, the first that the host can run is
+        taken (`CppKernel.sources`).
 
         A loaded kernel takes its arguments by position and returns None. It raises LaunchError (also a TypeError)
         for arguments that do not fit. It holds the GIL: the kernels are not reentrant.
@@ -52,22 +55,23 @@ class CppKernelRuntime:
         """
         if not kernels:
             return {}
-        known = _by_name(kernels)
         features = host_features()
-        for kernel in known.values():
+        known = [choose_source(kernel, features) for kernel in _by_name(kernels).values()]
+        for kernel in known:
             check_kernel(kernel)
-            require_host(kernel.name, kernel.isa, features)
+        hashes = header_hashes(known, torch_include_dirs())
         settings = self.settings or read_settings()
         toolchain = find_toolchain(settings.compiler)
         by_isa: dict[tuple[str, ...], list[CppKernel]] = {}
-        for kernel in known.values():
+        for kernel in known:
             by_isa.setdefault(isa_build_args(kernel.name, kernel.isa), []).append(kernel)
         loaded: dict[str, LoadedKernel] = {}
         with ThreadPoolExecutor(1) as pool:
             # On a cold cache the launcher compiles beside the kernels.
             launcher = pool.submit(load_launcher, toolchain, settings, self.options)
             for isa_args, group in by_isa.items():
-                loaded |= _load_group(self._builder(toolchain, isa_args, settings), launcher, group)
+                builder = self._builder(toolchain, isa_args, settings)
+                loaded |= _load_group(builder, launcher, group, hashes)
         return {kernel.name: loaded[kernel.name] for kernel in kernels}
 
     def _builder(self, toolchain: Toolchain, isa_args: tuple[str, ...], settings: Settings) -> Builder:
@@ -87,11 +91,18 @@ def _by_name(kernels: Sequence[KernelDef]) -> dict[str, CppKernel]:
 
 
 def _load_group(
-    builder: Builder, pending: Future[Launcher], kernels: Sequence[CppKernel]
+    builder: Builder, pending: Future[Launcher], kernels: Sequence[CppKernel], hashes: dict[str, str]
 ) -> dict[str, LoadedKernel]:
     """Loads kernels that are built with the same recipe. A library that does not open is built once more."""
-    members = [Member(_key(kernel, builder), kernel) for kernel in kernels]
-    entries = builder.ensure(members)
+    members = [Member(_key(kernel, builder, hashes), kernel) for kernel in kernels]
+    try:
+        entries = builder.ensure(members)
+    except CompileError as error:
+        changed = dict.fromkeys(filter(None, (changed_headers(kernel, hashes) for kernel in kernels)))
+        if error.code != "CPP102" or not changed:
+            raise
+        hint = f"the kernels were written for {', '.join(changed)}: capture the model again with what is here"
+        raise CompileError(error.code, error.message, hint) from error
     launcher = pending.result()
     loaded, broken = _bind_all(builder, launcher, members, entries)
     if broken:
@@ -118,6 +129,8 @@ def _bind_all(
     return loaded, broken
 
 
-def _key(kernel: CppKernel, builder: Builder) -> str:
-    """Sha256 (hex) over the definition (all but its name) and the recipe."""
-    return hashlib.sha256(f"{content_hash(kernel)} {builder.recipe.fingerprint}".encode()).hexdigest()
+def _key(kernel: CppKernel, builder: Builder, hashes: dict[str, str]) -> str:
+    """Sha256 (hex) over the definition (all but its name), the recipe, and the headers that are here."""
+    headers = sorted((r.name, hashes[r.name]) for r in kernel.requires)
+    parts = (content_hash(kernel), builder.recipe.fingerprint, repr(headers))
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from cpp_wrapper.errors import KernelError
 from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
+from wrapper_ir.quoting import cpp_message
 from wrapper_ir.types import DType
 
 __all__ = [
@@ -40,7 +41,7 @@ SCALAR_DTYPES = frozenset(
 _GROUP_BYTES = 128 * 1024
 """A second unit pays off once kernels of this many bytes take as long to compile as the headers."""
 
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$")
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?!pragma[ \t]+(?:omp|GCC[ \t]+(?:ivdep|unroll)|unroll)\b)\S")
 
@@ -176,11 +177,7 @@ def _namespaced(member: Member) -> str:
 
 def _line_mark(kernel: CppKernel) -> str:
     """Compiler messages then speak of the kernel's own lines."""
-    return f'#line 1 "{_file_safe(kernel.name)}.cpp"'
-
-
-def _file_safe(name: str) -> str:
-    return re.sub(r"[^\w.-]", "_", name)
+    return f"#line 1 {cpp_message(f'{kernel.name}.cpp')}"
 
 
 def _trampoline(member: Member, entry: str) -> str:
@@ -190,7 +187,7 @@ def _trampoline(member: Member, entry: str) -> str:
     arity = f"the definition has {count} parameters, the entry has another number"
     return "\n".join(
         (
-            f'#line 1 "{_file_safe(kernel.name)} (definition)"',
+            f"#line 1 {cpp_message(f'{kernel.name} (definition)')}",
             f'static_assert({kind}::count == {count}, "{arity}");',
             *(_assertion(kind, i, param) for i, param in enumerate(kernel.params)),
             'extern "C" __attribute__((visibility("default")))',
@@ -210,5 +207,5 @@ def _assertion(entry_kind: str, index: int, param: KernelParam) -> str:
     else:
         test = f"scalar_fits<std::remove_cv_t<{at}>, {size}, {str(param.dtype.is_floating).lower()}>"
         what = param.dtype.value
-    message = f"parameter {index} '{_file_safe(param.name)}' is {what} in the definition, not in the entry"
-    return f'static_assert(wrapper_ir_launch::{test}(), "{message}");'
+    message = f"parameter {index} '{param.name}' is {what} in the definition, not in the entry"
+    return f"static_assert(wrapper_ir_launch::{test}(), {cpp_message(message)});"
