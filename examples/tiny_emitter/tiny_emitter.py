@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, assert_never
 
 import wrapper_ir
-from wrapper_ir.aliasing import analyse_aliasing
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, to_python
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import (
     AllocStorage,
@@ -24,12 +22,12 @@ from wrapper_ir.ops import (
     AssertExpr,
     AssertFinite,
     AssertLayout,
+    Barrier,
     CallExtern,
     CallSubgraph,
     CollectiveStart,
     Comment,
     Complex,
-    Conditional,
     Copy,
     DebugValue,
     Define,
@@ -42,6 +40,8 @@ from wrapper_ir.ops import (
     ResizeStorage,
     Return,
     SetStorage,
+    Slot,
+    Switch,
     SyncEvent,
     Unpack,
     View,
@@ -52,6 +52,13 @@ from wrapper_ir.ops import (
 )
 from wrapper_ir.program import Function, Program
 from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.quoting import (
+    python_attribute,
+    python_comment,
+    python_keyword,
+    python_names,
+    python_string,
+)
 from wrapper_ir.registry import machine
 from wrapper_ir.runtime import load_kernels, signature_call
 from wrapper_ir.structure import results
@@ -61,12 +68,13 @@ from wrapper_ir.values import Value
 __all__ = ["EMITTER", "REFUSED", "TinyEmitter"]
 
 Refused = (
-    Conditional
+    Switch
     | WhileLoop
     | CallSubgraph
     | RecordEvent
     | WaitEvent
     | SyncEvent
+    | Barrier
     | CollectiveStart
     | Wait
     | EnsureAligned
@@ -76,12 +84,13 @@ Refused = (
 )
 REFUSED: Mapping[type[Refused], str] = MappingProxyType(
     {
-        Conditional: "it writes one function",
+        Switch: "it writes one function",
         WhileLoop: "it writes one function",
         CallSubgraph: "it writes one function",
         RecordEvent: "it writes for one CPU",
         WaitEvent: "it writes for one CPU",
         SyncEvent: "it writes for one CPU",
+        Barrier: "it keeps no other order than that of a CPU",
         CollectiveStart: "it writes for one process",
         Wait: "it writes for one process",
         EnsureAligned: "torch cannot be asked for an alignment",
@@ -134,9 +143,10 @@ class FunctionWriter:
     """Writes one function, an op at a time."""
 
     def __init__(self, function: Function, index: ProgramIndex) -> None:
-        self.aliasing = analyse_aliasing(function, index)
-        self.names = {c.value: f"constants[{name!r}]" for name, c in index.constants.items()}
-        self.taken = {*keyword.kwlist, *RESERVED, *(f"sym_{name}" for name in index.symbols)}
+        self.aliasing = index.aliasing(function)
+        self.fresh = python_names(RESERVED)
+        self.names = {c.value: f"constants[{python_string(name)}]" for name, c in index.constants.items()}
+        self.symbols = {name: self.fresh(f"sym_{name}") for name in index.symbols}
 
     def tensors_over(self, storage: Value) -> list[Value]:
         """The storage and all tensors of it that have a Python name now: Python keeps bytes as long as any has."""
@@ -149,12 +159,7 @@ class FunctionWriter:
 
     def define(self, value: Value) -> str:
         """A fresh Python name for a value: `%buf0.s` is `buf0_s`."""
-        name = re.sub(r"\W", "_", value.name, flags=re.ASCII)
-        name = name if name.isidentifier() else f"v{name}"
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        self.names[value] = name
+        name = self.names[value] = self.fresh(value.name)
         return name
 
     def expr(self, e: Expr) -> str:
@@ -165,7 +170,7 @@ class FunctionWriter:
         """A symbol, or what a `define` looks at."""
         match e:
             case Sym(name=name):
-                return f"sym_{name}"
+                return self.symbols[name]
             case SizeOf(value=value, dim=dim):
                 return f"{self.names[value]}.size({dim})"
             case StrideOf(value=value, dim=dim):
@@ -193,11 +198,13 @@ class FunctionWriter:
             case DType():
                 return f"torch.{x.torch_name}"
             case Device():
-                return f"torch.device({str(x)!r})"
+                return f"torch.device({python_string(str(x))})"
             case MemoryFormat() | Layout():
                 return f"torch.{x.value}"
-            case str() | None:
-                return repr(x)
+            case str():
+                return python_string(x)
+            case None:
+                return "None"
             case _:
                 assert_never(x)
 
@@ -218,6 +225,10 @@ class FunctionWriter:
                 return f"del {', '.join(self.end(self.tensors_over(storage)))}"
             case Drop(value=value):
                 return f"del {', '.join(self.end([value]))}"
+            case Slot(pool=pool, result=result, offset=offset):
+                assert isinstance(result.type, StorageType)  # WIR014
+                part = f"{self.expr(offset)}:{self.expr(offset + result.type.nbytes)}"
+                return f"{self.define(result)} = {self.names[pool]}[{part}]"
             case View(source=source, result=result, offset=offset):
                 type = result.type
                 assert isinstance(type, TensorType)  # WIR014
@@ -231,25 +242,24 @@ class FunctionWriter:
             case Copy(dst=dst, src=src):
                 return f"{self.names[dst]}.copy_({self.names[src]})"
             case Launch(kernel=kernel, args=args):
-                return f"kernels[{kernel!r}]({', '.join(map(self.arg, args))})"
+                return f"kernels[{python_string(kernel)}]({', '.join(map(self.arg, args))})"
             case CallExtern():
                 return self.call(op)
             case Unpack(source=source, path=path, result=result):
-                steps = "".join(f"[{step!r}]" for step in path)
+                steps = "".join(f"[{python_string(s) if isinstance(s, str) else s}]" for s in path)
                 return f"{self.define(result)} = {self.names[source]}{steps}"
             case Define(symbol=symbol, expr=expr):
-                return f"sym_{symbol} = {self.expr(expr)}"
+                return f"{self.symbols[symbol]} = {self.expr(expr)}"
             case AssertExpr(condition=condition, message=message):
-                return f"check({self.expr(condition)}, {message or str(condition)!r})"
+                return f"check({self.expr(condition)}, {python_string(message or str(condition))})"
             case AssertLayout(tensor=tensor, sizes=sizes, strides=strides, message=message):
                 holds = f"has_layout({self.names[tensor]}, {self.exprs(sizes)}, {self.exprs(strides)})"
-                return f"check({holds}, {message or f'layout of {tensor.name}'!r})"
+                return f"check({holds}, {python_string(message or f'layout of {tensor.name}')})"
             case AssertFinite(tensor=tensor, message=message):
-                return (
-                    f"check({self.names[tensor]}.isfinite().all(), {message or f'{tensor.name} is finite'!r})"
-                )
+                said = python_string(message or f"{tensor.name} is finite")
+                return f"check({self.names[tensor]}.isfinite().all(), {said})"
             case Comment(text=text):
-                return f"# {text!r}"
+                return f"# {python_comment(text)}"
             case Return(values=values):
                 return f"return ({''.join(self.arg(v) + ', ' for v in values)})"
             case _:
@@ -259,8 +269,11 @@ class FunctionWriter:
         """A library operator, by the name it has in `torch.ops`."""
         namespace, _, name = op.target.partition("::")
         operator, _, overload = name.partition(".")
-        given = [*map(self.arg, op.args), *(f"{key}={self.arg(value)}" for key, value in op.kwargs)]
-        call = f"torch.ops.{namespace}.{operator}.{overload or 'default'}({', '.join(given)})"
+        given = [*map(self.arg, op.args), *(python_keyword(key, self.arg(value)) for key, value in op.kwargs)]
+        callee = "torch.ops"
+        for part in (namespace, operator, overload or "default"):
+            callee = python_attribute(callee, part)
+        call = f"{callee}({', '.join(given)})"
         return call if op.result is None else f"{self.define(op.result)} = {call}"
 
 
@@ -294,7 +307,7 @@ class TinyEmitter:
     def emit(self, artifact: Artifact) -> str:
         """Python source with a function `main(args, constants, kernels)`; raises NotSupportedError."""
         program = artifact.program
-        wrapper_ir.verify(program)
+        wrapper_ir.verify(artifact)
         refuse_devices(program)
         out = FunctionWriter(program.main, ProgramIndex(program))
         params = "".join(f"{out.define(param.value)}, " for param in program.main.params)
@@ -309,8 +322,9 @@ class TinyEmitter:
         wrapper_ir.save(artifact, files[1])
         return files
 
-    def compile(self, artifact: Artifact) -> CompiledProgram:
-        """A callable that takes the model's arguments and returns the model's own output structure."""
+    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+        """A callable that takes the model's arguments and returns the model's own output structure. It
+        checks no inputs, so that nothing is gained where they are guarded."""
         scope: dict[str, Any] = {"__file__": "<tiny_emitter>"}
         exec(compile(self.emit(artifact), "<tiny_emitter>", "exec"), scope)
         return bind(scope["main"], artifact)

@@ -74,13 +74,12 @@ def synthetic(ops: int, *, dynamic: bool = False) -> Program:
     current = x
     # a layer is eight ops with the frees and drops that are derived
     for k in range(-(-ops // 10)):
-        assert isinstance(x.type, TensorType)
         current = _layer(main, k, current, w, x.type)
     main.ret((current,))
     return derive_frees(builder.finish())
 
 
-def _layer(main: FunctionBuilder, k: int, x: Value, w: Value, type: TensorType) -> Value:
+def _layer(main: FunctionBuilder, k: int, x: Value, w: Value, type: TensorType) -> Value[TensorType]:
     rows, columns = type.sizes
     product = main.alloc(f"buf{2 * k}", tensor_type(DType.F32, (rows, columns)))
     main.call(PRODUCT, (x, w), (("out", product),))

@@ -14,6 +14,7 @@ from typing import Any
 
 import wrapper_ir
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.protocols import CompiledProgram
 
 __all__ = ["COLLECTOR", "Collector", "Graphs", "How"]
@@ -103,7 +104,7 @@ class Collector:
         path.write_text(self.emit(artifact), encoding="utf-8")
         return (path,)
 
-    def compile(self, artifact: Artifact) -> CompiledProgram:
+    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
         """Keeps the artifact; the callable runs it in the current way."""
         assert self._into is not None
         return self._into.add(artifact)

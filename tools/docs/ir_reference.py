@@ -8,10 +8,8 @@ from importlib import import_module
 
 import wrapper_ir.ops
 from tools.docs.classes import attribute_docs, class_section, default_text, defined_classes, docstring, table
-from wrapper_ir.effects import EffectClass, Effects
-from wrapper_ir.expr import NODE_TYPES, CmpOp, ConvertOp, MathOp
-from wrapper_ir.ops import OP_CLASSES, OpBase, Provenance
-from wrapper_ir.structure import field_roles
+from wrapper_ir.expr import NODE_TYPES, OPERATORS
+from wrapper_ir.ops import OPS, EffectClass, Effects, OpBase, Provenance, op_spec
 from wrapper_ir.types import DType
 
 __all__ = ["ir_reference"]
@@ -25,14 +23,6 @@ that the op defines, an *operand* one that it uses, *arguments* may hold both va
 an *expression* is evaluated when the op runs, and *data* is everything else.
 """
 
-_ROLE_WORDS = {
-    "defs": "result",
-    "uses": "operand",
-    "args": "arguments",
-    "exprs": "expression",
-    "attrs": "data",
-}
-
 
 def ir_reference() -> str:
     """The page's text; deterministic."""
@@ -41,7 +31,7 @@ def ir_reference() -> str:
     lines += ["## Program", "", *module_section("wrapper_ir.program")]
     lines += ["## Types", "", docstring(import_module("wrapper_ir.types")), "", *types()]
     lines += ["## Ops", "", docstring(wrapper_ir.ops), "", *ops()]
-    lines += ["## Effects", "", docstring(import_module("wrapper_ir.effects")), "", *effects()]
+    lines += ["## Effects", "", docstring(import_module("wrapper_ir.ops.effects")), "", *effects()]
     lines += ["## Expressions", "", docstring(import_module("wrapper_ir.expr.nodes")), "", *expressions()]
     lines += ["## Kernels", "", docstring(import_module("wrapper_ir.kernels")), ""]
     lines += module_section("wrapper_ir.kernels")
@@ -56,9 +46,9 @@ def ir_reference() -> str:
 
 def families() -> list[str]:
     """Modules of ops, in the order in which the union names their first op."""
-    order = list(dict.fromkeys(cls.__module__ for cls in OP_CLASSES))
+    order = list(dict.fromkeys(cls.__module__ for cls in OPS))
     listed = {f"wrapper_ir.ops.{m.name}" for m in pkgutil.iter_modules(wrapper_ir.ops.__path__)}
-    assert set(order) == listed - {"wrapper_ir.ops.base"}
+    assert set(order) <= listed
     return order
 
 
@@ -66,7 +56,7 @@ def contents() -> list[str]:
     """The op families with links."""
     rows = []
     for family in families():
-        names = [c.__name__ for c in OP_CLASSES if c.__module__ == family]
+        names = [c.__name__ for c in OPS if c.__module__ == family]
         rows.append((family.rpartition(".")[2], ", ".join(f"[{n}](#{n.lower()})" for n in names)))
     return table(("family", "ops"), rows)
 
@@ -100,16 +90,11 @@ def ops() -> list[str]:
 
 def op_section(cls: type[OpBase]) -> list[str]:
     """An op: its docstring, and its fields with their roles."""
-    found = field_roles(cls)
-    word = {
-        name: words
-        for role, words in _ROLE_WORDS.items()
-        for name in getattr(found, role)  # FieldRoles has exactly these fields
-    }
+    roles = {f.name: f.role.value for f in op_spec(cls).fields}
     rows = [
-        (f"`{f.name}`", word[f.name], f"`{f.type}`", default_text(f))
+        (f"`{f.name}`", roles[f.name], f"`{f.type}`", default_text(f))
         for f in dataclasses.fields(cls)
-        if f.name != "prov"
+        if f.name in roles
     ]
     return [
         f"#### {cls.__name__}",
@@ -129,9 +114,8 @@ def effects() -> list[str]:
 
 
 def expressions() -> list[str]:
-    """Nodes with their text, and the operators that some of them carry."""
+    """Nodes with their text, and the operators."""
     rows = [(f"`{cls.__name__}`", docstring(cls).replace("\n", " ")) for cls in NODE_TYPES]
     lines = [*table(("node", "meaning and text"), rows), ""]
-    for cls in (CmpOp, ConvertOp, MathOp):
-        lines += class_section(cls, 3)
-    return lines
+    operators = [(f"`{op.name}`", op.doc, f"`{op.cpp.template}`") for op in OPERATORS.rows]
+    return [*lines, *table(("operator", "meaning and text", "C++"), operators), ""]
