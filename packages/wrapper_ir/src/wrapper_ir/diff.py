@@ -14,7 +14,7 @@ from wrapper_ir.kernels import KernelDef, content_hash
 from wrapper_ir.ops import UNKNOWN, Op
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import map_values, results
-from wrapper_ir.text import print_function
+from wrapper_ir.text import print_function, print_program
 from wrapper_ir.values import Value
 
 __all__ = ["diff_programs"]
@@ -26,10 +26,7 @@ def diff_programs(old: Program, new: Program, *, context: int = 3, names: bool =
     With `names=True`, values keep their names and a renamed value is a difference.
     """
     lines: list[str] = []
-    lines += _section("target", [str(old.target)], [str(new.target)], context)
-    lines += _section("symbols", [str(s) for s in old.symbols], [str(s) for s in new.symbols], context)
-    lines += _section("constants", _constants(old), _constants(new), context)
-    lines += _section("operators", _externs(old), _externs(new), context)
+    lines += _section("declarations", _declarations(old), _declarations(new), context)
     lines += _kernels(old, new, context)
     before, after = _functions(old, names), _functions(new, names)
     for name in dict.fromkeys((*before, *after)):
@@ -41,16 +38,10 @@ def _section(title: str, old: list[str], new: list[str], context: int) -> list[s
     return list(difflib.unified_diff(old, new, f"old {title}", f"new {title}", lineterm="", n=context))
 
 
-def _constants(program: Program) -> list[str]:
-    return [
-        f"%{c.value.name} : {c.value.type} {c.data_hash} mutable={c.mutable} {c.kind.value} {c.names} "
-        f"{c.storage!r}+{c.offset}"
-        for c in program.constants
-    ]
-
-
-def _externs(program: Program) -> list[str]:
-    return sorted(f"{e.schema} {[t.value for t in e.tags]}" for e in program.externs)
+def _declarations(program: Program) -> list[str]:
+    """Version, target, symbols, constants and operators as text."""
+    externs = tuple(sorted(program.externs, key=lambda e: e.name))
+    return print_program(dataclasses.replace(program, externs=externs, kernels=(), functions=())).splitlines()
 
 
 def _kernels(old: Program, new: Program, context: int) -> Iterator[str]:
@@ -59,14 +50,15 @@ def _kernels(old: Program, new: Program, context: int) -> Iterator[str]:
     for name in dict.fromkeys((*before, *after)):
         a, b = before.get(name), after.get(name)
         if a is None or b is None or content_hash(a) != content_hash(b):
-            yield from _section(f"kernel @{name}", _source(a), _source(b), context)
+            yield from _section(f"kernel @{name}", _kernel_lines(a, old), _kernel_lines(b, new), context)
 
 
-def _source(kernel: KernelDef | None) -> list[str]:
+def _kernel_lines(kernel: KernelDef | None, program: Program) -> list[str]:
+    """The kernel's definition as text."""
     if kernel is None:
         return []
-    text = getattr(kernel, "source", None) or getattr(kernel, "payload", "")  # either kind's text
-    return [str(kernel.params), *str(text).splitlines()]
+    alone = Program(target=program.target, kernels=(kernel,), functions=())
+    return print_program(alone).splitlines()[2:]
 
 
 def _functions(program: Program, names: bool) -> dict[str, list[str]]:

@@ -10,6 +10,16 @@ from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, Machine
 
 __all__ = ["emitter", "emitter_names", "frontend", "kernel_runtime", "machine", "plugin", "plugin_names"]
 
+_PACKAGES = {
+    ("emitters", "fx"): "fx-converter",
+    ("emitters", "python"): "py-wrapper",
+    ("frontends", "inductor"): "inductor-frontend",
+    ("kernel_runtimes", "cpp"): "cpp-wrapper",
+    ("kernel_runtimes", "triton"): "triton-runtime",
+    ("machines", "torch"): "py-wrapper",
+}
+"""This project's packages that provide entry points."""
+
 
 def plugin_names(group: str) -> tuple[str, ...]:
     """Names declared in an entry-point group (`emitters`, `frontends`, `kernel_runtimes`, `machines`), sorted."""
@@ -27,7 +37,7 @@ def plugin(group: str, name: str) -> object:
         raise PluginError(
             "WIR901",
             f"no entry point {name!r} in group {full!r} (installed: {known})",
-            hint="install the package that provides it, or declare the entry point in yours",
+            hint=_how_to_get(group, name),
         )
     if len(values) > 1:
         raise PluginError(
@@ -36,9 +46,19 @@ def plugin(group: str, name: str) -> object:
     try:
         return found[0].load()
     except Exception as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
         raise PluginError(
-            "WIR903", f"entry point {found[0].value!r} ({full}) does not load: {error}"
+            "WIR903",
+            f"entry point {found[0].value!r} ({full}) does not load: {error}",
+            hint=f"pip install {missing.partition('.')[0]}" if missing else "",
         ) from error
+
+
+def _how_to_get(group: str, name: str) -> str:
+    package = _PACKAGES.get((group, name))
+    if package is not None:
+        return f"pip install {package}"
+    return "install the package that provides it, or declare the entry point in yours"
 
 
 def emitter(name: str) -> Emitter[Any]:  # Any: each emitter has its own result type

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner, Result
@@ -146,3 +150,129 @@ def test_capture_wants_a_function() -> None:
     done = wir("capture", "json", "-o", "x.wir")
     assert done.exit_code == 2
     assert "MODULE:FUNCTION" in done.output
+
+
+def test_passes_are_listed_without_a_file() -> None:
+    done = wir("opt", "--list")
+    assert done.exit_code == 0, done.output
+    assert "derive-frees" in done.output
+
+
+@pytest.mark.parametrize("command", ["stats", "run"])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("s9=4", "the program has no symbol 's9' (it has: s0)"),
+        ("s0=-5", "s0=-5 lies outside the range [2, 1024] of s0"),
+        ("s0=99999999999999999999", "lies outside the range"),
+        ("s0", "expected SYMBOL=N, got 's0'"),
+        ("=4", "expected SYMBOL=N, got '=4'"),
+    ],
+)
+def test_hints_are_values_of_the_programs_symbols(
+    command: str, given: str, said: str, artifact: Path
+) -> None:
+    done = wir(command, artifact, "--hint", given)
+    assert done.exit_code == 2
+    assert said in done.output
+    assert "Traceback" not in done.output
+
+
+def test_a_run_has_at_least_one_call(artifact: Path) -> None:
+    done = wir("run", artifact, "--repeat", "0")
+    assert done.exit_code == 2
+    assert "--repeat" in done.output
+
+
+def test_errors_name_a_file_once(tmp_path: Path) -> None:
+    for command, name in (("print", "gone.txt"), ("run", "gone.wir")):
+        done = wir(command, tmp_path / name)
+        assert done.output.count(name) == 1, done.output
+        assert "No such file or directory" in done.output
+
+
+def test_binary_files_are_refused_by_what_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "library.so"
+    path.write_bytes(b"\x7fELF\xff\xfe")
+    done = wir("print", path)
+    assert done.exit_code == 2
+    assert done.output == f"wir: [WIR702] cannot read {str(path)!r}: not a .wir artifact, nor text\n"
+
+
+def test_a_missing_package_is_named() -> None:
+    from wrapper_ir.errors import PluginError
+    from wrapper_ir.registry import emitter
+
+    absent = patch("wrapper_ir.registry.entry_points", return_value=())
+    with absent, pytest.raises(PluginError, match=r"hint: pip install py-wrapper$"):
+        emitter("python")
+
+
+FACTORIES = """
+def broken():
+    return {}["weights"]
+
+def nothing():
+    return None
+"""
+
+
+def test_a_factorys_error_shows_its_own_frames(tmp_path: Path) -> None:
+    (tmp_path / "factories.py").write_text(FACTORIES)
+    command = [sys.executable, "-m", "wrapper_ir.cli", "capture", "-o", "x.wir"]
+
+    def capture(spec: str) -> str:
+        done = subprocess.run([*command, spec], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 2
+        return done.stderr
+
+    said = capture("factories:broken")
+    assert "KeyError: 'weights'" in said
+    assert said.count('File "') == 1, said
+    assert "must return (model, args" in capture("factories:nothing")
+    assert "has no function 'absent'" in capture("factories:absent")
+    assert "No module named 'gone'" in capture("gone:make")
+
+
+def test_output_that_cannot_be_written(text: Path) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "wrapper_ir.cli", "print", str(text)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "wir: No space left on device\n")
+
+
+def test_a_traceback_is_there_for_those_who_ask(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["--traceback", "print", str(tmp_path / "gone")])
+    assert type(done.exception).__name__ == "ArtifactError"
+
+
+def test_json_for_other_programs(text: Path, artifact: Path, tmp_path: Path) -> None:
+    found = json.loads(wir("stats", "--json", text, "--hint", "s0=16").output)
+    assert found["ops"]["AllocStorage"] == 2
+    assert found["memory"]["allocated"] == 512
+    assert json.loads(wir("verify", "--json", artifact).output) == {
+        "valid": True,
+        "ops": 10,
+        "run_time_checks": 2,
+        "signed": False,
+    }
+    bad = tmp_path / "bad.txt"
+    bad.write_text(TEXT.replace("  free %y.s\n", "  free %y.s\n  free %y.s\n"))
+    done = wir("verify", "--json", bad)
+    assert done.exit_code == 1
+    [finding, *_] = json.loads(done.output)["findings"]
+    assert finding["code"].startswith("WIR0")
+    assert finding["function"] == "main"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    assert "_WIR_COMPLETE" in wir("completion", shell).output
+
+
+def test_diff_shows_text(tmp_path: Path, text: Path) -> None:
+    changed = tmp_path / "changed.txt"
+    changed.write_text(TEXT.replace("hint 8", "hint 16"))
+    lines = wir("diff", text, changed).output.splitlines()
+    assert "-symbol s0 : int backed [2, 1024] hint 8" in lines
+    assert "+symbol s0 : int backed [2, 1024] hint 16" in lines

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -14,19 +15,44 @@ __all__ = ["call_factory"]
 
 # Any: models and their arguments are the frontend's own world.
 def call_factory(spec: str) -> tuple[Any, tuple[Any, ...], Mapping[str, Any], Mapping[str, Any]]:
-    """(model, args, kwargs, options) from `module:function`; the working directory is importable."""
+    """(model, args, kwargs, options) from `module:function`; the working directory is importable.
+
+    Raises click.UsageError for a function that does not exist or returns something else, and with the traceback of the
+    user's own frames for whatever the module or the function raises.
+    """
     module_name, _, function_name = spec.partition(":")
     if not function_name:
         raise click.BadParameter(f"expected MODULE:FUNCTION, got {spec!r}")
     sys.path.insert(0, "")
     try:
-        factory = getattr(importlib.import_module(module_name), function_name)  # named on the command line
-    except (ImportError, AttributeError) as error:
-        raise click.BadParameter(f"cannot import {spec!r}: {error}") from error
+        module = _own(spec, lambda: importlib.import_module(module_name))
+        factory = getattr(module, function_name, None)
+        if not callable(factory):
+            raise click.BadParameter(f"module {module_name!r} has no function {function_name!r}")
+        made = _own(spec, factory)
     finally:
         sys.path.remove("")
-    made = factory()
     if not isinstance(made, tuple) or not 2 <= len(made) <= 4 or not isinstance(made[1], tuple):
         raise click.BadParameter(f"{spec} must return (model, args[, kwargs[, options]]), args being a tuple")
     model, args, kwargs, options = (*made, {}, {})[:4]
     return model, args, kwargs or {}, options or {}
+
+
+def _own(spec: str, call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Exception as error:  # of the user's code
+        if isinstance(error, ImportError) and error.name == spec.partition(":")[0]:
+            raise click.BadParameter(f"cannot import {spec!r}: {error}") from error
+        raise click.UsageError(f"{spec} failed:\n{_frames(error)}") from error
+
+
+def _frames(error: Exception) -> str:
+    """The traceback without the frames of this package and of Python's import."""
+    shown = traceback.TracebackException.from_exception(error)
+    own = [
+        f for f in shown.stack if f.filename != __file__ and not f.filename.startswith("<frozen importlib")
+    ]
+    own = [f for f in own if not f.filename.endswith("importlib/__init__.py")]
+    shown.stack = traceback.StackSummary.from_list(own)
+    return "".join(shown.format()).rstrip()

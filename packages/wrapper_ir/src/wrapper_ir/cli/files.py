@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from wrapper_ir import from_json, load, parse_program
 from wrapper_ir.artifact import Artifact
@@ -11,6 +10,8 @@ from wrapper_ir.errors import ArtifactError
 from wrapper_ir.program import Program
 
 __all__ = ["read_any", "read_artifact", "read_program"]
+
+_ZIP = b"PK"
 
 
 def read_artifact(path: str, public_key: str | None = None) -> Artifact:
@@ -30,9 +31,14 @@ def read_any(path: str) -> Program | Artifact:
         return parse_program(sys.stdin.read())
     try:
         with open(path, "rb") as file:
-            if file.read(2) == b"PK":
-                return load(path)
-        text = Path(path).read_bytes().decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ArtifactError("WIR702", f"cannot read {path!r}: {error}") from error
+            start = file.read(len(_ZIP))
+            rest = b"" if start == _ZIP else file.read()
+    except OSError as error:
+        raise ArtifactError("WIR702", f"cannot read {path!r}: {error.strerror}") from error
+    if start == _ZIP:
+        return load(path)
+    try:
+        text = (start + rest).decode()
+    except UnicodeDecodeError as error:
+        raise ArtifactError("WIR702", f"cannot read {path!r}: not a .wir artifact, nor text") from error
     return from_json(text) if text.lstrip().startswith("{") else parse_program(text)

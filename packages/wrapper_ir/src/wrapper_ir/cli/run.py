@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from wrapper_ir.artifact import Artifact
@@ -14,7 +15,7 @@ from wrapper_ir.protocols import Emitter, Machine, OperatorEmitter
 from wrapper_ir.registry import emitter
 from wrapper_ir.registry import machine as find_machine
 
-__all__ = ["RunChoices", "checked_emitter", "run_artifact"]
+__all__ = ["RunChoices", "RunReport", "checked_emitter", "run_artifact"]
 
 
 class RunChoices(TypedDict):
@@ -28,20 +29,57 @@ class RunChoices(TypedDict):
     operators: tuple[str, ...]
 
 
-def run_artifact(artifact: Artifact, given: Mapping[str, Number], choices: RunChoices) -> Iterator[str]:
-    """Lines that describe the results of the calls and their times."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """What the calls of `wir run` gave."""
+
+    engine: str
+    results: tuple[object, ...]
+    """Of each result of the last call: sizes and strides of a tensor, else the value itself."""
+    seconds: tuple[float, ...]
+    """Wall-clock time of each call."""
+
+    def to_json(self) -> dict[str, object]:
+        """The report as JSON's types; `best_seconds` is the shortest call."""
+        return {
+            "engine": self.engine,
+            "results": [r.to_json() if isinstance(r, _TensorShape) else r for r in self.results],
+            "seconds": list(self.seconds),
+            "best_seconds": min(self.seconds),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The report for a terminal."""
+        for number, result in enumerate(self.results):
+            yield f"result {number}: {result}"
+        yield f"{self.engine}: {len(self.seconds)} call(s), best {min(self.seconds) * 1e3:.3f} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class _TensorShape:
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"tensor {list(self.sizes)} strides {list(self.strides)}"
+
+    def to_json(self) -> dict[str, list[int]]:
+        return {"sizes": list(self.sizes), "strides": list(self.strides)}
+
+
+def run_artifact(artifact: Artifact, given: Mapping[str, Number], choices: RunChoices) -> RunReport:
+    """Calls the program `repeat` times, on the same inputs each time. Raises what the engine raises."""
     machine = find_machine(choices["machine"])
     call = _callable(artifact, choices["engine"], machine, choices["operators"])
     results: Any = ()
     times: list[float] = []
-    for _ in range(max(1, choices["repeat"])):
+    for _ in range(choices["repeat"]):
         inputs = example_inputs(artifact.program, machine, choices["seed"], given)
         start = time.perf_counter()
         results = call(inputs)
         times.append(time.perf_counter() - start)
-    for number, result in enumerate(results):
-        yield f"result {number}: {_describe(result, machine)}"
-    yield f"{choices['engine']}: {len(times)} call(s), best {min(times) * 1e3:.3f} ms"
+    described = tuple(_describe(result, machine) for result in results)
+    return RunReport(engine=choices["engine"], results=described, seconds=tuple(times))
 
 
 def checked_emitter(name: str, artifact: Artifact, allowed: tuple[str, ...]) -> Emitter[Any]:
@@ -64,7 +102,7 @@ def _callable(
     return checked_emitter(engine, artifact, operators).compile(artifact).boxed
 
 
-def _describe(result: object, machine: Machine[Any]) -> str:
+def _describe(result: object, machine: Machine[Any]) -> object:
     if not machine.is_tensor(result):
-        return repr(result)
-    return f"tensor {list(machine.sizes(result))} strides {list(machine.strides(result))}"
+        return result
+    return _TensorShape(tuple(machine.sizes(result)), tuple(machine.strides(result)))

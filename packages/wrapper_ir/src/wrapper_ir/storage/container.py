@@ -246,7 +246,8 @@ def _read(path: str | os.PathLike[str], map_from: int) -> FileBytes:
     try:
         return read_bytes(path, map_from)
     except (OSError, ValueError) as error:
-        raise ArtifactError("WIR702", f"cannot read {os.fspath(path)!r}: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ArtifactError("WIR702", f"cannot read {os.fspath(path)!r}: {reason}") from error
 
 
 def _check_seal(data: memoryview, archive: zipfile.ZipFile) -> None:

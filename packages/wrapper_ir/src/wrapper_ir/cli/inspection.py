@@ -1,0 +1,105 @@
+"""Commands that look at programs: print, verify, stats, diff."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+
+import click
+
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.cli.files import read_any, read_artifact, read_program
+from wrapper_ir.cli.options import as_json, hint, hints_of, public_key
+from wrapper_ir.errors import VerificationError
+
+__all__ = ["COMMANDS"]
+
+
+@click.command("print")
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="The JSON form instead of text.")
+@click.option("--kernels/--no-kernels", default=True, help="With or without kernel sources.")
+@click.option(
+    "--head", type=click.IntRange(min=0), default=0, metavar="N", help="The first N lines only (0: all)."
+)
+def print_command(file: str, as_json: bool, kernels: bool, head: int) -> None:
+    """Print a program in text or JSON form."""
+    from wrapper_ir import print_program, to_json
+
+    program = read_program(file)
+    if not kernels:
+        program = dataclasses.replace(program, kernels=())
+    text = to_json(program) if as_json else print_program(program)
+    lines = text.splitlines()
+    click.echo("\n".join(lines[:head] if head else lines))
+
+
+@click.command()
+@click.argument("file")
+@public_key
+@as_json
+def verify(file: str, public_key: str | None, as_json: bool) -> None:
+    """Check a program, and the calling convention of an artifact; prints every finding, exit status 1 if there is one.
+    With --public-key, check who signed the file first. Says how many bounds are left to check at run time, which
+    `wir opt --pass insert-checks` shows."""
+    from wrapper_ir import verify as check
+    from wrapper_ir.passes.insert_checks import missing_checks
+
+    found = read_any(file) if public_key is None else read_artifact(file, public_key)
+    program = found.program if isinstance(found, Artifact) else found
+    try:
+        check(found)
+    except VerificationError as error:
+        if as_json:
+            findings = [dataclasses.asdict(d) for d in error.diagnostics]
+            click.echo(json.dumps({"valid": False, "findings": findings}, indent=2, default=str))
+        else:
+            for diagnostic in error.diagnostics:
+                click.echo(str(diagnostic))
+            click.echo(f"{len(error.diagnostics)} finding(s)")
+        sys.exit(1)
+    ops, left = sum(len(f.body) for f in program.functions), len(missing_checks(program))
+    if as_json:
+        signed = public_key is not None
+        click.echo(
+            json.dumps({"valid": True, "ops": ops, "run_time_checks": left, "signed": signed}, indent=2)
+        )
+        return
+    if public_key is not None:
+        click.echo(f"signed with the key to {public_key}")
+    click.echo(f"ok: {ops} ops" + (f", {left} check(s) at run time" if left else ""))
+
+
+@click.command()
+@click.argument("file")
+@hint
+@as_json
+def stats(file: str, hints: tuple[tuple[str, int], ...], as_json: bool) -> None:
+    """Count ops and kernels; bytes allocated, peak live bytes, and the lower bound of any plan."""
+    from wrapper_ir.analysis import program_stats
+
+    program = read_program(file)
+    found = program_stats(program, hints_of(program, hints))
+    if as_json:
+        click.echo(json.dumps(dataclasses.asdict(found), indent=2))
+        return
+    for name, value in found.rows():
+        click.echo(f"{name:<28}{value}")
+
+
+@click.command()
+@click.argument("old")
+@click.argument("new")
+@click.option("--names", is_flag=True, help="Renamed values count as different.")
+def diff(old: str, new: str, names: bool) -> None:
+    """Compare two programs by structure; exit status 1 where they differ."""
+    from wrapper_ir.diff import diff_programs
+
+    text = diff_programs(read_program(old), read_program(new), names=names)
+    if text:
+        click.echo(text)
+        sys.exit(1)
+
+
+COMMANDS: tuple[click.Command, ...] = (print_command, verify, stats, diff)
