@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 import inductor_frontend.backend.lowered as lowered
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.finish import finish
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError
 from wrapper_ir.interp import call
@@ -147,9 +148,10 @@ def compiled_programs() -> Iterator[list[Program]]:
     """The programs that the backend makes in this block."""
     programs: list[Program] = []
 
-    def record(program: Program, options: CaptureOptions) -> Program:
-        programs.append(finish(program, options))
-        return programs[-1]
+    def record(program: Program, options: CaptureOptions) -> Analyses:
+        found = finish(program, options)
+        programs.append(found.program)
+        return found
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lowered, "finish", record)

@@ -18,8 +18,8 @@ from torch import Tensor
 
 import py_wrapper
 from wrapper_ir.aliasing import Aliasing
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.interp import InterpOptions, Interpreter, Step
 from wrapper_ir.ops import Op
 from wrapper_ir.passes.insert_checks import insert_checks
@@ -112,7 +112,7 @@ def check_program(seed: int, size: int) -> tuple[int, set[type[Op]]]:
     artifact = random_artifact(random.Random(seed), size, RandomOptions(executable=True))
     artifact = dataclasses.replace(artifact, program=insert_checks(artifact.program))  # what an engine runs
     main = artifact.program.main
-    aliasing = ProgramIndex(artifact.program).aliasing(main)
+    aliasing = Analyses(artifact.program).aliasing(main)
     if aliasing.hosts:  # snapshots tell storages apart by address, and a slot lies at its pool's
         return 0, set()
     sharing, seen, previous = 0, set[type[Op]](), None

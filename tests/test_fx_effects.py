@@ -79,7 +79,7 @@ def effectful_nodes(artifact: Artifact, form: KernelCalls) -> set[str]:
     found = set()
     for op, scope, nodes in watch.nodes:
         calls = [n for n in nodes if n.op == "call_function"]
-        if calls and (does_more(op, scope.program.index) or isinstance(op, Free)):
+        if calls and (does_more(op, scope.program.analyses) or isinstance(op, Free)):
             assert any(n.is_impure() for n in calls), op
             found.add(type(op).__name__)
     return found

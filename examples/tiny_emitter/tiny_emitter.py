@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import Any, assert_never
 
 import wrapper_ir
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, to_python
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import (
     AllocStorage,
     Arg,
@@ -142,11 +142,11 @@ RESERVED = ("Path", "args", "check", "constants", "has_layout", "kernels", "math
 class FunctionWriter:
     """Writes one function, an op at a time."""
 
-    def __init__(self, function: Function, index: ProgramIndex) -> None:
-        self.aliasing = index.aliasing(function)
+    def __init__(self, function: Function, analyses: Analyses) -> None:
+        self.aliasing = analyses.aliasing(function)
         self.fresh = python_names(RESERVED)
-        self.names = {c.value: f"constants[{python_string(name)}]" for name, c in index.constants.items()}
-        self.symbols = {name: self.fresh(f"sym_{name}") for name in index.symbols}
+        self.names = {c.value: f"constants[{python_string(name)}]" for name, c in analyses.constants.items()}
+        self.symbols = {name: self.fresh(f"sym_{name}") for name in analyses.symbols}
 
     def tensors_over(self, storage: Value) -> list[Value]:
         """The storage and all tensors of it that have a Python name now: Python keeps bytes as long as any has."""
@@ -309,7 +309,7 @@ class TinyEmitter:
         program = artifact.program
         wrapper_ir.verify(artifact)
         refuse_devices(program)
-        out = FunctionWriter(program.main, ProgramIndex(program))
+        out = FunctionWriter(program.main, Analyses(program))
         params = "".join(f"{out.define(param.value)}, " for param in program.main.params)
         lines = [f"{params}= args" if params else "", "args.clear()", *map(out.line, program.main.body)]
         body = "".join(f"    {line}\n" for line in lines if line)

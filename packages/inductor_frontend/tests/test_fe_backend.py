@@ -17,6 +17,7 @@ from inductor_frontend import CaptureError, CaptureOptions, capture
 from inductor_frontend.backend import calling, wrapper_ir_backend
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.finish import finish
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.ops import Free, View, ViewMode
@@ -84,9 +85,10 @@ def test_training_equals_eager() -> None:
 def test_saved_activations_are_owned_by_the_backward_program(monkeypatch: pytest.MonkeyPatch) -> None:
     programs: list[Program] = []
 
-    def record(program: Program, options: CaptureOptions) -> Program:
-        programs.append(finish(program, options))
-        return programs[-1]
+    def record(program: Program, options: CaptureOptions) -> Analyses:
+        found = finish(program, options)
+        programs.append(found.program)
+        return found
 
     monkeypatch.setattr("inductor_frontend.backend.lowered.finish", record)
     losses(torch.compile(small_net(), backend="wrapper_ir"), steps=1)

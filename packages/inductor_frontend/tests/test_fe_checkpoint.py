@@ -16,6 +16,7 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 
 from inductor_frontend.finish import finish
 from inductor_frontend.options import CaptureOptions
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.program import Program
 
 # Any in this file: models and their arguments.
@@ -75,9 +76,10 @@ RESTORED = "  %buf1 = call higher_order::run_with_rng_state.aten__rand_like__def
 def test_random_states_are_saved_and_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     programs: list[Program] = []
 
-    def record(program: Program, options: CaptureOptions, *args: Any, **kwargs: Any) -> Program:
-        programs.append(finish(program, options, *args, **kwargs))
-        return programs[-1]
+    def record(program: Program, options: CaptureOptions, *args: Any, **kwargs: Any) -> Analyses:
+        found = finish(program, options, *args, **kwargs)
+        programs.append(found.program)
+        return found
 
     def model(x: Tensor) -> Tensor:
         y: Tensor = checkpoint(lambda t: torch.mm(t, torch.rand_like(t)), x, use_reentrant=False)

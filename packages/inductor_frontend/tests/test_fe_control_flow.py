@@ -20,6 +20,7 @@ from inductor_frontend.finish import finish
 from tests.control_cases import CASES
 from tests.control_ops import upstream
 from wrapper_ir import print_program
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import WirError
 from wrapper_ir.ops import CallExtern, CallSubgraph, Copy, Free, Launch, Switch, WhileLoop
 from wrapper_ir.program import Ownership, Program
@@ -52,9 +53,10 @@ def compiled(function: Callable[..., Any], *args: Tensor, dynamic: bool = False)
     """The programs that the backend makes of a function, when it is called."""
     programs: list[Program] = []
 
-    def record(program: Program, options: CaptureOptions) -> Program:
-        programs.append(finish(program, options))
-        return programs[-1]
+    def record(program: Program, options: CaptureOptions) -> Analyses:
+        found = finish(program, options)
+        programs.append(found.program)
+        return found
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("inductor_frontend.backend.lowered.finish", record)

@@ -49,7 +49,7 @@ def loop(body: Body, *, carried: int) -> Program:
     request = LoweringRequest(gm=fx.GraphModule(root, graph), inputs=inputs)
     with capture_session(CaptureOptions()):
         built = lower(request, lambda lowered: build_program(lowered, BuildContext()))
-    return finish(built.program, CaptureOptions())
+    return finish(built.program, CaptureOptions()).program
 
 
 def after(program: Program, n: int, *matrices: Tensor) -> list[Tensor]:

@@ -22,6 +22,7 @@ from fx_converter.kernels import KernelTargets
 from fx_converter.options import FxOptions
 from fx_converter.origin import KEY, ConvertedModule, Origin, WatchedModule
 from fx_converter.tuning import tuned
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.collection import paused_collection
@@ -37,7 +38,9 @@ __all__ = ["convert", "make_main", "make_module"]
 
 
 @paused_collection()
-def convert(artifact: Artifact, options: FxOptions | None = None) -> fx.GraphModule:
+def convert(
+    artifact: Artifact, options: FxOptions | None = None, analyses: Analyses | None = None
+) -> fx.GraphModule:
     """The artifact's program as a graph module: every op is a node or several, submodules are the functions that control
     flow calls, constants are buffers.
 
@@ -46,17 +49,19 @@ def convert(artifact: Artifact, options: FxOptions | None = None) -> fx.GraphMod
     for kernels without a runtime, and what kernel runtimes raise; nothing is left behind then.
     """
     options = options or FxOptions()
-    require_signature(artifact)
+    given = Analyses.of(artifact.program, analyses)
+    require_signature(artifact, given)
     refuse_unsupported(artifact.signature)
     check_operators(artifact.program, options.operators)
     if options.tune is not None:
         artifact = tuned(artifact, options.tune, options.find_runtime)
-    artifact = replace(artifact, program=insert_checks(artifact.program, options.guarded))
+    given = given.after(artifact.program)
+    artifact = replace(artifact, program=insert_checks(artifact.program, options.guarded, given))
     program = artifact.program
     constants = load_constants(artifact)
     kernels = KernelTargets(artifact, options)
-    scope = ProgramScope(artifact, options, kernels, constants, caller())
-    mark_operators(scope.index)
+    scope = ProgramScope(artifact, options, kernels, constants, caller(), given.after(program))
+    mark_operators(scope.analyses)
     compiler = find_compiler(program.target.device.type, options.compilers)
     scope.lowerings = {
         **(compiler.lowerings if compiler is not None else {}),
@@ -93,7 +98,7 @@ def _convert_function(
     is_main = function is program.program.main
     if is_main:
         check_arguments(scope)
-        if groups := groups_of(program.program):
+        if groups := groups_of(program.program, program.analyses):
             scope.call(targets.check_groups, list(groups))
         entered = enter_device(scope)
     for position in range(len(function.body)):
@@ -129,7 +134,7 @@ def _placeholder(name: str, val: Any, scope: FunctionScope) -> fx.Node:
 
 def _submodule(callee: Callee, program: ProgramScope) -> fx.GraphModule:
     """The module of a called function."""
-    graph, attributes = _convert_function(program.index.functions[callee.function], callee, program)
+    graph, attributes = _convert_function(program.analyses.functions[callee.function], callee, program)
     return make_module(graph, attributes, callee.function, program.options)
 
 

@@ -11,35 +11,35 @@ import torch
 
 from fx_converter._compat import has_effect
 from fx_converter.native import resolve
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import CallExtern, CollectiveStart, Op, Wait
 
 __all__ = ["does_more", "mark_operators"]
 
 
-def mark_operators(index: ProgramIndex) -> None:
+def mark_operators(analyses: Analyses) -> None:
     """Tells torch which operators of the program have effects. One that is not registered here is passed over: whoever
     calls it says so."""
     seen: set[str] = set()
-    for function in index.program.functions:
+    for function in analyses.program.functions:
         for op in function.body:
             if isinstance(op, CallExtern | CollectiveStart) and op.target not in seen:
                 seen.add(op.target)
-                if does_more(op, index):
-                    _mark(op.target, index)
+                if does_more(op, analyses):
+                    _mark(op.target, analyses)
             elif isinstance(op, Wait):
                 has_effect(torch.ops._c10d_functional.wait_tensor.default)
 
 
-def does_more(op: Op, index: ProgramIndex) -> bool:
+def does_more(op: Op, analyses: Analyses) -> bool:
     """Whether an op does more than to make its results."""
-    effects = op.effects(index)
+    effects = op.effects(analyses)
     return bool(effects.writes or effects.classes)
 
 
-def _mark(name: str, index: ProgramIndex) -> None:
-    extern = index.externs.get(name)
+def _mark(name: str, analyses: Analyses) -> None:
+    extern = analyses.externs.get(name)
     if extern is None:
         return
     try:

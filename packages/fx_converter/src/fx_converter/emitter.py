@@ -16,6 +16,7 @@ from fx_converter.converter import convert
 from fx_converter.kept import kept_nodes
 from fx_converter.options import FxOptions
 from fx_converter.saving import save
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.files import MappedFile, check_files
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
@@ -26,7 +27,9 @@ from wrapper_ir.runtime import signature_call
 __all__ = ["EMITTER", "FxEmitter", "compile"]
 
 
-def compile(artifact: Artifact, options: FxOptions | None = None) -> CompiledProgram:
+def compile(
+    artifact: Artifact, options: FxOptions | None = None, analyses: Analyses | None = None
+) -> CompiledProgram:
     """A callable with the model's own signature and result structure; its attribute `boxed` takes `main`'s flat arguments
     in a list, which it empties, and returns a tuple. Nothing is recorded for autograd, and autocast does not apply.
 
@@ -34,7 +37,7 @@ def compile(artifact: Artifact, options: FxOptions | None = None) -> CompiledPro
     the compiler raises.
     """
     options = replace(options or FxOptions(), convention="flat")
-    module = convert(artifact, options)
+    module = convert(artifact, options, analyses)
     compiler = find_compiler(artifact.program.target.device.type, options.compilers)
     if compiler is None:
         kept = kept_nodes(module.graph, artifact.program) if options.keep_buffers else None

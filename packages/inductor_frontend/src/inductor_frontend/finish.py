@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.streams import early_memory
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.passes import MoveArguments
 from wrapper_ir.program import Program
 from wrapper_ir.verifier import verify
@@ -11,10 +12,12 @@ from wrapper_ir.verifier import verify
 __all__ = ["finish"]
 
 
-def finish(program: Program, options: CaptureOptions) -> Program:
+def finish(program: Program, options: CaptureOptions) -> Analyses:
     """Ends every storage at its last use, in callees where it can be moved there; verifies the result, as the
-    options ask. Raises VerificationError."""
-    program = MoveArguments().run(early_memory(program))
+    options ask. Returns the finished program's memo. Raises VerificationError."""
+    given = Analyses(program)
+    early = given.after(early_memory(given))
+    finished = early.after(MoveArguments().run(early.program, early))
     if options.verify:
-        verify(program)
-    return program
+        verify(finished.program, analyses=finished)
+    return finished

@@ -33,7 +33,6 @@ from inductor_frontend.preparation import PreparedGraph, prepare
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.program import Target
 from wrapper_ir.verifier.signature import check_signature
 
@@ -84,16 +83,16 @@ def _capture(
     _check_events(built)
     inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     names = tuple(inputs[p] for p in built.positions)
-    program = finish(built.program, options)
-    summary = ProgramIndex(program).summary(program.main.name)
+    analyses = finish(built.program, options)
+    program = analyses.program
     artifact = Artifact(
         program=program,
-        signature=graph.signature(names, summary, random_devices(program)),
+        signature=graph.signature(names, analyses.summary(program.main.name), analyses.get(random_devices)),
         constants={name: tensor_data(name, t) for name, t in built.constants.items() if not is_packed(t)},
         handles={name: tensor for name, tensor in built.constants.items() if is_packed(tensor)},
         metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),
     )
-    found = check_signature(artifact) if options.verify else ()
+    found = check_signature(artifact, analyses) if options.verify else ()
     if found:
         raise VerificationError(found)
     return artifact

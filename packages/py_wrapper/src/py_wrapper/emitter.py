@@ -9,6 +9,7 @@ from py_wrapper.emit.program import EmittedModule, emit_module
 from py_wrapper.errors import CacheError
 from py_wrapper.load import load_module, write_files
 from py_wrapper.options import PyOptions
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.files import check_files, replacing
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
@@ -20,13 +21,16 @@ from wrapper_ir.runtime.parts import CONSTANTS
 __all__ = ["EMITTER", "PythonEmitter", "compile", "emit", "write"]
 
 
-def emit(artifact: Artifact, options: PyOptions | None = None) -> EmittedModule:
-    """The Python module for an artifact, as text, with its kernels as files of their own.
+def emit(
+    artifact: Artifact, options: PyOptions | None = None, analyses: Analyses | None = None
+) -> EmittedModule:
+    """The Python module for an artifact, as text, with its kernels as files of their own. `analyses` is the program's memo,
+    where the caller has one.
 
     The program must be valid (`wrapper_ir.verify`). Raises VerificationError (WIR1nn) for a signature that does not fit it,
     NotSupportedError (WIR91n) for what needs a GPU and EmitError (PY1nn) for what a verifier would have refused.
     """
-    return emit_module(artifact, options or PyOptions())
+    return emit_module(artifact, options or PyOptions(), analyses)
 
 
 def write(artifact: Artifact, folder: str | Path, options: PyOptions | None = None) -> tuple[Path, ...]:
@@ -56,7 +60,9 @@ def write(artifact: Artifact, folder: str | Path, options: PyOptions | None = No
     return tuple(files)
 
 
-def compile(artifact: Artifact, options: PyOptions | None = None) -> CompiledProgram:
+def compile(
+    artifact: Artifact, options: PyOptions | None = None, analyses: Analyses | None = None
+) -> CompiledProgram:
     """A callable with the model's own signature and result structure; its attribute `boxed` takes `main`'s flat
     arguments in a list, which it empties, and returns a tuple.
 
@@ -64,7 +70,7 @@ def compile(artifact: Artifact, options: PyOptions | None = None) -> CompiledPro
     raises, CacheError, PluginError for kernels without a runtime, and what kernel runtimes raise.
     """
     options = options or PyOptions()
-    module = load_module(emit(artifact, options), artifact, options)
+    module = load_module(emit(artifact, options, analyses), artifact, options)
     forward: CompiledProgram = module.forward
     return forward
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from wrapper_ir.analyses import Analyses
     from wrapper_ir.artifact import Artifact, TensorData
     from wrapper_ir.json_form import from_json, to_json
     from wrapper_ir.operators import OperatorPolicy
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from wrapper_ir.verifier import check, verify
 
 __all__ = [
+    "Analyses",
     "Artifact",
     "OperatorPolicy",
     "Program",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Analyses": "analyses",
     "Artifact": "artifact",
     "OperatorPolicy": "operators",
     "Program": "program",

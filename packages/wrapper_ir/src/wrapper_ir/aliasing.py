@@ -7,10 +7,10 @@ storage, the one that begins first is the root. Every tensor has one root, or se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from wrapper_ir.index import ProgramIndex
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import (
     Arg,
     CallExtern,
@@ -80,10 +80,11 @@ def _union(groups: Iterable[Roots]) -> Roots:
 
 
 class _Pass:
-    def __init__(self, function: Function, index: ProgramIndex) -> None:
-        self.index = index
+    def __init__(self, function: Function, analyses: Analyses) -> None:
+        self.analyses = analyses
         self.roots: dict[Value, Roots] = {
-            c.value: (index.shared_constants.get(c.value, (c.value, 0))[0],) for c in index.constants.values()
+            c.value: (analyses.shared_constants.get(c.value, (c.value, 0))[0],)
+            for c in analyses.constants.values()
         }
         self.ours: dict[Value, int] = {}
         self.uncertain: set[Value] = set()
@@ -158,7 +159,7 @@ class _Pass:
 
     def is_fresh(self, base: Value, path: Path) -> bool:
         """Whether the element at `path` of a call's nested result has storage of its own."""
-        info = self.index.extern_info.get(self.targets.get(base, ""))
+        info = self.analyses.extern_info.get(self.targets.get(base, ""))
         if info is None or ExternTag.MAY_ALIAS in info.extern.tags:
             return False
         returns = info.schema.returns
@@ -167,10 +168,10 @@ class _Pass:
         return not any(r.alias for r in returns)
 
 
-def analyse_aliasing(function: Function, index: ProgramIndex) -> Aliasing:
+def analyse_aliasing(function: Function, analyses: Analyses) -> Aliasing:
     """Runs the pass; linear in the number of ops."""
-    state = _Pass(function, index)
-    effects = tuple([op.effects(index) for op in function.body])
+    state = _Pass(function, analyses)
+    effects = tuple([op.effects(analyses) for op in function.body])
     for position, (op, effect) in enumerate(zip(function.body, effects, strict=True)):
         state.step(position, op, effect)
     return Aliasing(
@@ -180,14 +181,14 @@ def analyse_aliasing(function: Function, index: ProgramIndex) -> Aliasing:
         frozenset(state.escaped),
         effects,
         state.attached,
-        index.constant_starts,
+        analyses.constant_starts,
         state.hosts,
     )
 
 
-def summarise(function: Function, index: ProgramIndex) -> FunctionSummary:
+def summarise(function: Function, analyses: Analyses) -> FunctionSummary:
     """What a call of `function` does, seen from its caller."""
-    found = index.aliasing(function)
+    found = analyses.aliasing(function)
     position = {p.value: i for i, p in enumerate(function.params)}
     reads: dict[Value, None] = {}
     writes: dict[Value, None] = {}
@@ -198,8 +199,8 @@ def summarise(function: Function, index: ProgramIndex) -> FunctionSummary:
                 for root in found.roots.get(value, NO_ROOTS):
                     touched.update(dict.fromkeys(found.chain(root)))
         classes.update(dict.fromkeys(effects.classes))
-    mutable = {c.value for c in index.program.constants if c.mutable}
-    constants = {c.value for c in index.program.constants}
+    constants = analyses.constant_values
+    mutable = {c.value for c in analyses.program.constants if c.mutable}
     last = function.body[-1] if function.body else None
     returned = last.values if isinstance(last, Return) else ()
     return FunctionSummary(
@@ -214,7 +215,7 @@ def summarise(function: Function, index: ProgramIndex) -> FunctionSummary:
 
 
 def _origin(
-    arg: Arg, found: Aliasing, position: dict[Value, int], constants: set[Value]
+    arg: Arg, found: Aliasing, position: dict[Value, int], constants: Set[Value]
 ) -> ResultOrigin | None:
     if not isinstance(arg, Value) or not isinstance(arg.type, TensorType):
         return None

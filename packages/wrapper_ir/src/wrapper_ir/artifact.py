@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wrapper_ir.errors import ArtifactError
 from wrapper_ir.expr import Int
@@ -21,6 +21,9 @@ from wrapper_ir.ops import Return
 from wrapper_ir.program import Constant, Ownership, Program
 from wrapper_ir.signature import RandomState, ResultOutput, Signature, TreeKind, TreeSpec
 from wrapper_ir.types import DType, OpaqueType, TensorType
+
+if TYPE_CHECKING:
+    from wrapper_ir.analyses import Analyses
 
 __all__ = ["Artifact", "TensorData", "bare_artifact", "memory_of", "window_of"]
 
@@ -124,15 +127,18 @@ class Artifact:
                 )
 
 
-def bare_artifact(program: Program, constants: Mapping[str, TensorData] = _NOTHING) -> Artifact:
+def bare_artifact(
+    program: Program, constants: Mapping[str, TensorData] = _NOTHING, analyses: Analyses | None = None
+) -> Artifact:
     """A program that no model stands behind, as an artifact: a call takes `main`'s parameters one by one and returns
     `main`'s results as a tuple. `constants` holds their data as in `Artifact`."""
     # Imported here: what a call changes is known from the effects, a layer below.
+    from wrapper_ir.analyses import Analyses
     from wrapper_ir.analysis.random import random_devices
-    from wrapper_ir.index import ProgramIndex
 
     params = program.main.params
-    changed = ProgramIndex(program).summary(program.main.name).written_params
+    known = Analyses.of(program, analyses)
+    changed = known.summary(program.main.name).written_params
     last = program.main.body[-1] if program.main.body else None
     names = tuple(p.value.name for p in params)
     count = len(last.values) if isinstance(last, Return) else 0
@@ -145,6 +151,6 @@ def bare_artifact(program: Program, constants: Mapping[str, TensorData] = _NOTHI
         bindings=tuple(ResultOutput(index=i) for i in range(count)),
         names=names,
         written=tuple(p for p in sorted(changed) if params[p].ownership is Ownership.BORROWED),
-        random=tuple(RandomState(device=device) for device in random_devices(program)),
+        random=tuple(RandomState(device=device) for device in known.get(random_devices)),
     )
     return Artifact(program=program, signature=signature, constants=constants)

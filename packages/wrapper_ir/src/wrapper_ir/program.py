@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wrapper_ir.errors import BuildError
@@ -23,6 +26,11 @@ __all__ = [
     "SymbolDef",
     "Target",
 ]
+
+
+def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
+    """Whether two tuples hold the very same objects."""
+    return len(new) == len(old) and all(map(operator.is_, new, old))
 
 
 class Ownership(enum.Enum):
@@ -55,6 +63,11 @@ class Function:
         if self.body and isinstance(self.body[-1], Return):
             return self.body[-1]
         raise BuildError("WIR301", f"function @{self.name} does not end in a return")
+
+    def with_body(self, body: Iterable[Op]) -> Function:
+        """The function with these ops in place of its own; itself where they are its own."""
+        new = tuple(body)
+        return self if _same(new, self.body) else dataclasses.replace(self, body=new)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +146,11 @@ class Program:
         if not self.functions:
             raise BuildError("WIR302", "the program has no function")
         return self.functions[0]
+
+    def with_functions(self, functions: Iterable[Function]) -> Program:
+        """The program with these functions in place of its own; itself where they are its own."""
+        new = tuple(functions)
+        return self if _same(new, self.functions) else dataclasses.replace(self, functions=new)
 
     def constant_named(self, name: str) -> Constant:
         """The constant that the model calls `name`, or whose value has that name; raises BuildError WIR310."""

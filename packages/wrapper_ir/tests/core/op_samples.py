@@ -5,8 +5,8 @@ Shared by the tests of the core; `SAMPLES` is checked against the op union in `t
 
 from __future__ import annotations
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.expr import Expr, Int, Item, SizeOf, Sym, add, eq, lt, mul
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.kernels import Access, CppKernel, CppSource, KernelParam, ParamKind, Requirement
 from wrapper_ir.layout import contiguous_strides
 from wrapper_ir.ops import (
@@ -169,7 +169,7 @@ PROGRAM = Program(
     externs=EXTERNS,
     kernels=(KERNEL,),
 )
-INDEX = ProgramIndex(PROGRAM)
+INDEX = Analyses(PROGRAM)
 
 SAMPLES: tuple[Op, ...] = (
     AllocStorage(

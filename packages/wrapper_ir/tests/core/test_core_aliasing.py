@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wrapper_ir import parse_program
-from wrapper_ir.aliasing import summarise
-from wrapper_ir.index import ProgramIndex
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import EffectClass
 from wrapper_ir.values import Value
 
@@ -76,7 +75,7 @@ NO = "func @no(%a: f32[8], %b: f32[8]) {\n  return false\n}\n"
 
 def describe(body: str) -> str:
     program = parse_program(f"{HEAD}{body}\nreturn\n}}\n{CALLEES}{NO}")
-    found = ProgramIndex(program).aliasing(program.main)
+    found = Analyses(program).aliasing(program.main)
     constants = {c.value for c in program.constants}
     params = {p.value for p in program.main.params} if body else set[Value]()
 
@@ -97,7 +96,7 @@ def test_roots(body: str, expected: str) -> None:
 
 def test_what_set_storage_took_over_has_escaped() -> None:
     program = parse_program(f"{HEAD}set_storage %x, %d\nreturn\n}}\n")
-    found = ProgramIndex(program).aliasing(program.main)
+    found = Analyses(program).aliasing(program.main)
     assert {v.name for v in found.escaped} >= {"d"}
 
 
@@ -110,7 +109,7 @@ def test_summaries_say_what_a_call_does() -> None:
         + "  assert_finite %w\n  %r = call aten::reshape(%a, [8]) : f32[8]\n"
         + "  return %v, %c, %r, %w, 3\n}\n"
     )
-    summary = summarise(program.function("f"), ProgramIndex(program))
+    summary = Analyses(program).summary("f")
     assert summary.read_params == {0, 1}
     assert summary.written_params == {1}
     assert [v.name for v in summary.read_constants] == ["state"]

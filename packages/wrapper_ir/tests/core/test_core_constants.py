@@ -11,10 +11,10 @@ import pytest
 from packages.wrapper_ir.tests.interp.list_machine import ListMachine
 
 from wrapper_ir import check, from_json, parse_program, print_program, to_json
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.diff import diff_programs
 from wrapper_ir.errors import ArtifactError, BuildError, ExecutionError
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.interp import Interpreter
 from wrapper_ir.passes.translation import compare
 from wrapper_ir.program import ConstantKind
@@ -99,10 +99,10 @@ def test_storage_that_ends_too_early() -> None:
 def test_roots_and_places() -> None:
     program = parse_program(TEXT)
     b, a, w = (c.value for c in program.constants)
-    index = ProgramIndex(program)
-    found = index.aliasing(program.main)
+    analyses = Analyses(program)
+    found = analyses.aliasing(program.main)
     assert (found.roots[a], found.roots[b], found.roots[w]) == ((a,), (a,), (w,))
-    assert index.summary("main").written_constants == (a,)
+    assert analyses.summary("main").written_constants == (a,)
 
 
 def test_a_read_of_overlapping_state_does_not_move_over_a_write() -> None:

@@ -8,7 +8,7 @@ import pytest
 from packages.wrapper_ir.tests.core.op_samples import INDEX, SAMPLES
 
 from wrapper_ir import parse_program
-from wrapper_ir.index import ProgramIndex
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import OPS, EffectClass, Effects, Op, call_effects
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.structure import operands, results
@@ -201,7 +201,7 @@ def test_effects_of(lines: str, expected: str) -> None:
     header = "func @main(%x: f32[8], %y: f32[8], %d: owned f32[8], %i: i64[], %p: bool[], %n: int) {"
     program = parse_program(f"{PRELUDE}\n{header}\n  {lines}\n{end}\n}}\n{CALLEES}")
     op = program.main.body[lines.count("\n")]
-    assert describe(ProgramIndex(program).effects(op)) == expected
+    assert describe(Analyses(program).effects(op)) == expected
 
 
 def test_every_op_has_a_case() -> None:
@@ -248,10 +248,10 @@ def test_unknown_names_read_and_write_everything() -> None:
         "wir 0.2\ntarget cpu\n\nfunc @main(%x: f32[8], %y: f32[8]) {\n"
         "  launch @nowhere(%x, %y, 3)\n  %z = call lib::nothing(%x, out=%y) : f32[8]\n  return\n}\n"
     )
-    index = ProgramIndex(program)
+    analyses = Analyses(program)
     launch, call, _ = program.main.body
-    assert describe(index.effects(launch)) == "reads x y; writes x y"
-    assert describe(index.effects(call)) == "reads x y; writes x y; z may be x; z may be y; effect"
+    assert describe(analyses.effects(launch)) == "reads x y; writes x y"
+    assert describe(analyses.effects(call)) == "reads x y; writes x y; z may be x; z may be y; effect"
 
 
 def test_recursion_ends() -> None:
@@ -259,7 +259,7 @@ def test_recursion_ends() -> None:
     program = parse_program(
         "wir 0.2\ntarget cpu\n\nfunc @main(%x: f32[8]) {\n  %y = call_subgraph @main(%x) : f32[8]\n  return %y\n}\n"
     )
-    assert isinstance(ProgramIndex(program).effects(program.main.body[0]), Effects)
+    assert isinstance(Analyses(program).effects(program.main.body[0]), Effects)
 
 
 def test_every_tag_has_a_meaning() -> None:

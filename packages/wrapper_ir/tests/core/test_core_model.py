@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from packages.wrapper_ir.tests.core.op_samples import INDEX, KERNEL, PROGRAM, W, X, tensor
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Int, Sym
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.kernels import (
     Access,
     CppKernel,
@@ -148,7 +148,7 @@ def test_index_tables_hold_every_definition_by_name() -> None:
 def test_of_two_definitions_the_first_is_indexed() -> None:
     first = Function(name="f", params=(), body=(Return(values=()),))
     second = Function(name="f", params=(Param(value=X),), body=(Return(values=(X,)),))
-    assert ProgramIndex(Program(functions=(first, second))).functions["f"] is first
+    assert Analyses(Program(functions=(first, second))).functions["f"] is first
 
 
 def test_tree_specs_count_their_leaves() -> None:

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from wrapper_ir import parse_program
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis import analyse_liveness, program_stats
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.passes import derive_frees
 from wrapper_ir.program import Program
 from wrapper_ir.testing import RandomOptions, random_program
@@ -44,7 +44,7 @@ CHAIN = """func @main(%x: f32[64]) {
 
 def test_last_uses() -> None:
     program = _program(CHAIN)
-    live = analyse_liveness(program.main, ProgramIndex(program))
+    live = analyse_liveness(program.main, Analyses(program))
     ends = {v.name: type(program.main.body[p]).__name__ + str(p) for v, p in live.storages.items()}
     assert ends == {"a.s": "Launch6", "b.s": "Launch10"}
     assert {v.name for v in live.names} == {"x"}

@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 
 from wrapper_ir import check, parse_program
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import PassError
 from wrapper_ir.ops import CollectiveStart, Launch, Wait
 from wrapper_ir.passes import Pass, compare, derive_frees, run_pipeline
@@ -161,8 +162,8 @@ def test_a_collective_that_nobody_needs_stays() -> None:
 class _SwapOperands(Pass):
     name: ClassVar[str] = "swap-operands"
 
-    def run(self, program: Program) -> Program:
-        main = program.main
+    def transform(self, analyses: Analyses) -> Program:
+        program, main = analyses.program, analyses.program.main
         body = tuple(
             dataclasses.replace(op, args=(op.args[1], op.args[0], *op.args[2:]))
             if isinstance(op, Launch) and op.kernel == "add"
@@ -176,7 +177,8 @@ class _SwapOperands(Pass):
 class _DropReturn(Pass):
     name: ClassVar[str] = "drop-return"
 
-    def run(self, program: Program) -> Program:
+    def transform(self, analyses: Analyses) -> Program:
+        program = analyses.program
         main = dataclasses.replace(program.main, body=program.main.body[:-1])
         return dataclasses.replace(program, functions=(main,))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrapper_ir import parse_program
 from wrapper_ir.aliasing import Aliasing
-from wrapper_ir.index import ProgramIndex
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import EffectClass, Effects
 from wrapper_ir.passes import derive_frees
 from wrapper_ir.program import Program
@@ -33,13 +33,13 @@ def _program(text: str) -> Program:
 
 
 def _roots(program: Program) -> tuple[dict[str, tuple[str, ...]], Aliasing]:
-    found = ProgramIndex(program).aliasing(program.main)
+    found = Analyses(program).aliasing(program.main)
     return {v.name: tuple(r.name for r in roots) for v, roots in found.roots.items()}, found
 
 
 def _effects(program: Program, result: str) -> Effects:
     op = next(op for op in program.main.body if result in {v.name for v in results(op)})
-    return ProgramIndex(program).effects(op)
+    return Analyses(program).effects(op)
 
 
 def _names(values: tuple[Value, ...]) -> list[str]:
@@ -143,7 +143,7 @@ func @step(%x: f32[8]) {
 }
 """
     )
-    summary = ProgramIndex(program).summary("step")
+    summary = Analyses(program).summary("step")
     assert _names(summary.read_constants) == ["state"]
     assert _names(summary.written_constants) == ["state"]
     assert (set(summary.read_params), set(summary.written_params)) == ({0}, set())

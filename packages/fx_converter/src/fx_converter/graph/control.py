@@ -26,7 +26,7 @@ __all__ = ["call_subgraph", "return_", "switch", "while_loop"]
 
 
 def _function(name: str, scope: FunctionScope) -> Function:
-    function = scope.program.index.functions.get(name)
+    function = scope.program.analyses.functions.get(name)
     if function is None:
         raise scope.invalid(f"the program has no function @{name}")
     return function
@@ -60,7 +60,7 @@ def call_subgraph(op: CallSubgraph, scope: FunctionScope) -> None:
     operands = _operands(op.args, captures, scope)
     module = scope.module(Callee(function.name, captures))
     plain = torch.ops.higher_order.invoke_subgraph
-    target = targets.invoke_effect if does_more(op, scope.program.index) else plain
+    target = targets.invoke_effect if does_more(op, scope.program.analyses) else plain
     made = scope.call(target, module, op.function, *operands, val=tuple(fakes))
     _bind_results(made, op.results, fakes, scope)
 
@@ -75,7 +75,7 @@ def switch(op: Switch, scope: FunctionScope) -> None:
     captures = _captures(functions, scope)
     operands = _operands(op.args, captures, scope)
     branches = [scope.module(Callee(function.name, captures)) for function in functions]
-    target = _branching(op, does_more(op, scope.program.index))
+    target = _branching(op, does_more(op, scope.program.analyses))
     made = scope.call(target, index, *branches, tuple(operands), val=tuple(fakes))
     _bind_results(made, op.results, fakes, scope)
 
@@ -104,7 +104,7 @@ def while_loop(op: WhileLoop, scope: FunctionScope) -> None:
     fakes = [scope.fake(result) for result in op.results]
     callees = (Callee(op.cond_fn, captures, condition=True), Callee(op.body_fn, captures))
     modules = [scope.module(callee) for callee in callees]
-    target = _loop(op, does_more(op, scope.program.index))
+    target = _loop(op, does_more(op, scope.program.analyses))
     made = scope.call(target, *modules, tuple(carried), tuple(captured), val=tuple(fakes))
     if not op.stacked:
         others = [*carried, *captured, *_constants(op.body_fn, scope)]
@@ -128,7 +128,7 @@ def _constants(name: str, scope: FunctionScope) -> list[fx.Node]:
     found: dict[Value, None] = {}
     waiting, seen = [name], {name}
     while waiting:
-        for op in scope.program.index.functions[waiting.pop()].body:
+        for op in scope.program.analyses.functions[waiting.pop()].body:
             found.update(dict.fromkeys(v for v in operands_of(op) if v in scope.program.constants))
             waiting += [c for c in called_by(op) if c not in seen]
             seen.update(called_by(op))

@@ -28,7 +28,7 @@ def _call(
     op: CallExtern | CollectiveStart, result: Value | None, val: Nested, scope: FunctionScope
 ) -> fx.Node:
     """The call, with the arguments in structure, as the operator's schema has them."""
-    extern = scope.program.index.externs.get(op.target)
+    extern = scope.program.analyses.externs.get(op.target)
     if extern is None:
         raise scope.invalid(f"the program declares no operator {op.target}")
     target, position, inner = resolve(extern)
@@ -53,7 +53,7 @@ def _by_position(
 ) -> None:
     """Moves arguments by keyword to those by position, as far as one is called like a keyword of Python (`from`), which no
     text of a graph can hold. Raises NotSupportedError WIR914 where the schema wants it by keyword."""
-    info = scope.program.index.extern_info.get(op.target)
+    info = scope.program.analyses.extern_info.get(op.target)
     given = len(op.args)
     for arg in info.schema.args[given:] if info is not None else ():
         if arg.keyword_only or arg.name not in kwargs or all(map(is_python_name, kwargs)):
@@ -79,7 +79,7 @@ def call_extern(op: CallExtern, scope: FunctionScope) -> None:
 
 def _written(op: CallExtern, scope: FunctionScope) -> Nested:
     """What an operator returns whose result nobody keeps: for out variants, the tensors that it wrote."""
-    info = scope.program.index.extern_info.get(op.target)
+    info = scope.program.analyses.extern_info.get(op.target)
     if info is None or not info.schema.returns:
         return None
     names = [a.name for a in info.schema.args]
@@ -97,7 +97,7 @@ def _nested(call: CallExtern, result: Value, scope: FunctionScope) -> Nested:
     tree: Nested = None
     for op in scope.unpacks.get(result, ()):
         tree = _placed(tree, op.path, scope.fake(op.result))
-    info = scope.program.index.extern_info.get(call.target)
+    info = scope.program.analyses.extern_info.get(call.target)
     count = len(info.schema.returns) if info is not None else 0
     if count > 1 and (tree is None or isinstance(tree, list)):
         taken = tree or []
@@ -137,7 +137,7 @@ def unpack(op: Unpack, scope: FunctionScope) -> None:
 
 def collective(op: CollectiveStart, scope: FunctionScope) -> None:
     """Functional collectives are operators whose results must be waited for; a list of tensors is taken apart."""
-    info = scope.program.index.extern_info.get(op.target)
+    info = scope.program.analyses.extern_info.get(op.target)
     listed = info is not None and [r.type for r in info.schema.returns] == ["Tensor[]"]
     if len(op.results) == 1 and not listed:
         _call(op, op.results[0], scope.fake(op.results[0]), scope)

@@ -11,7 +11,7 @@ __all__ = ["launch"]
 
 def launch(op: Launch, scope: FunctionScope) -> None:
     """A call of a kernel, in the chosen form; the numbers of its grid come behind its arguments."""
-    kernel = scope.program.index.kernels.get(op.kernel)
+    kernel = scope.program.analyses.kernels.get(op.kernel)
     if kernel is None:
         raise scope.invalid(f"the program has no kernel @{op.kernel}")
     if len(op.args) != len(kernel.params):

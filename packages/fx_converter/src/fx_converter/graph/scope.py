@@ -15,12 +15,12 @@ from fx_converter.graph.names import Names
 from fx_converter.graph.numbers import Calculator
 from fx_converter.kernels import KernelTargets
 from fx_converter.options import FxOptions
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.analysis.slots import plan_slots
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Int, Item, Sym
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import AllocStorage, Arg, Complex, Define, Op, OpBase, Provenance, Unpack
 from wrapper_ir.quoting import ascii_identifier, is_python_name, python_comment
 from wrapper_ir.runtime import TorchCaller
@@ -57,11 +57,12 @@ class ProgramScope:
         kernels: KernelTargets,
         constants: Mapping[Value, Any],
         caller: TorchCaller,
+        analyses: Analyses,
     ) -> None:
         self.program = program = artifact.program
         self.options = options
         self.checks = input_checks(program, artifact.signature, options.guarded)
-        self.index = ProgramIndex(program)
+        self.analyses = analyses
         self.kernels = kernels
         self.constants = constants
         self.caller = caller
@@ -90,7 +91,7 @@ class FunctionScope:
     def __init__(self, program: ProgramScope, callee: Callee, submodule: Submodule) -> None:
         self.program = program
         self.callee = callee
-        self.function = function = program.index.functions[callee.function]
+        self.function = function = program.analyses.functions[callee.function]
         self._submodule = submodule
         self.graph = new_graph()
         self._names = Names()

@@ -25,13 +25,13 @@ from fx_converter.origin import Origin, origin_of
 from fx_converter.saving.decode import GraphReader
 from fx_converter.saving.encode import encode_graph
 from fx_converter.saving.windows import moved_windows, placed
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact, TensorData, memory_of
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import ExpressionError, ParseError, WirError
 from wrapper_ir.expr import Int
 from wrapper_ir.files import check_files
 from wrapper_ir.guarded import NOT_GUARDED
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.program import Constant
 from wrapper_ir.types import Device, TensorType, Type
 from wrapper_ir.values import Value
@@ -208,7 +208,7 @@ def load(
         loader = _Loader(artifact, chosen, said)
         graphs, wanted = loader.graphs()
     kernels = KernelTargets(artifact, chosen, wanted)
-    mark_operators(ProgramIndex(artifact.program))
+    mark_operators(Analyses(artifact.program))
     with _damage_in(path):
         return loader.module(graphs, kernels)
 

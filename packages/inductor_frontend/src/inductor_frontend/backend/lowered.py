@@ -61,7 +61,9 @@ def _output_strides(graph: RecordingGraph) -> list[tuple[Size, ...] | None]:
 
 
 def _artifact(built: GraphProgram, options: BackendOptions) -> Artifact:
-    program = finish(built.program, options.capture)
+    analyses = finish(built.program, options.capture)
+    program = analyses.program
     if options.passes:
-        program = run_pipeline(program, options.passes)
-    return bare_artifact(program, {name: tensor_data(name, t) for name, t in built.constants.items()})
+        program = run_pipeline(program, options.passes, analyses=analyses)
+    constants = {name: tensor_data(name, t) for name, t in built.constants.items()}
+    return bare_artifact(program, constants, analyses)

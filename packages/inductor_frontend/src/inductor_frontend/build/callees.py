@@ -16,9 +16,8 @@ from inductor_frontend.build.scope import Callee, Scope
 from inductor_frontend.convert import to_expr
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.hooks import RecordingSubgraph
-from wrapper_ir.aliasing import summarise
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import UNKNOWN, Arg, Copy
 from wrapper_ir.types import TensorType, Type
 from wrapper_ir.values import Value, as_tensor
@@ -113,7 +112,7 @@ def _owned(inner: Scope, values: list[Arg]) -> list[Arg]:
     well is copied."""
     inner.function.ret(values)
     program = inner.program.draft()
-    origins = summarise(program.function(inner.function.name), ProgramIndex(program)).results
+    origins = Analyses(program).summary(inner.function.name).results
     inner.function.ops.pop()
     taken: set[Value] = set()
     owned: list[Arg] = []

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from wrapper_ir.aliasing import NO_ROOTS, Aliasing
+from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Expr
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import AllocStorage, CallExtern, Copy, Launch, Op, RecordEvent, View
 from wrapper_ir.program import Function, Program
 from wrapper_ir.types import StorageType, TensorType, Type
@@ -20,17 +20,16 @@ from wrapper_ir.values import Value
 __all__ = ["early_memory"]
 
 
-def early_memory(program: Program) -> Program:
+def early_memory(analyses: Analyses) -> Program:
     """The program with such memory allocated where its streams begin, as far as sizes are known there."""
-    main = _early(program.main, ProgramIndex(program))
-    functions = tuple(main if f is program.main else f for f in program.functions)
-    return program if main is program.main else dataclasses.replace(program, functions=functions)
+    main, *rest = analyses.program.functions
+    return analyses.program.with_functions((_early(main, analyses), *rest))
 
 
-def _early(function: Function, index: ProgramIndex) -> Function:
+def _early(function: Function, analyses: Analyses) -> Function:
     if not any(isinstance(op, RecordEvent) for op in function.body):
         return function
-    crossing = _written_apart(function, index.aliasing(function))
+    crossing = _written_apart(function, analyses)
     known = {symbol for p in function.params for symbol in _sizes(p.value.type)}
     storages = {
         op.result
@@ -53,12 +52,13 @@ def _early(function: Function, index: ProgramIndex) -> Function:
     if not moved:
         return function
     begin = next(i for i, op in enumerate(rest) if isinstance(op, RecordEvent))
-    return dataclasses.replace(function, body=(*rest[:begin], *moved, *rest[begin:]))
+    return function.with_body((*rest[:begin], *moved, *rest[begin:]))
 
 
-def _written_apart(function: Function, aliasing: Aliasing) -> set[Value]:
+def _written_apart(function: Function, analyses: Analyses) -> set[Value]:
     """Storages that another stream writes than the one that they come from."""
-    crossing = crossing_streams(function, aliasing)
+    crossing = analyses.get_for(function, crossing_streams)
+    aliasing = analyses.aliasing(function)
     streams: dict[Value, int] = {op.result: op.stream for op in function.body if isinstance(op, AllocStorage)}
     found: set[Value] = set()
     for op, effects in zip(function.body, aliasing.effects, strict=True):

@@ -45,7 +45,7 @@ def call_extern(op: CallExtern, scope: FunctionScope) -> None:
 def collective(op: CollectiveStart, scope: FunctionScope) -> None:
     """Functional collectives are operators whose results must be waited for; their layouts are known before."""
     names = [scope.bind(result) for result in op.results]
-    info = scope.module.index.extern_info.get(op.target)
+    info = scope.module.analyses.extern_info.get(op.target)
     listed = info is not None and [r.type for r in info.schema.returns] == ["Tensor[]"]
     _call(op, targets(names) if listed or len(names) != 1 else f"{names[0]} = ", scope)
     for result in op.results:

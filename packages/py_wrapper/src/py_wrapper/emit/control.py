@@ -15,7 +15,7 @@ __all__ = ["call_subgraph", "return_", "switch", "while_loop"]
 
 
 def _function(name: str, scope: FunctionScope) -> Function:
-    function = scope.module.index.functions.get(name)
+    function = scope.module.analyses.functions.get(name)
     if function is None:
         raise EmitError("PY101", f"the program has no function @{name}", scope)
     return function
@@ -135,7 +135,7 @@ def _make_fresh(
 
 def _fresh_returns(function: Function, scope: FunctionScope) -> list[bool]:
     """For each result of a function, whether it surely has a storage that it shares with nothing."""
-    aliasing = scope.module.index.aliasing(function)
+    aliasing = scope.module.analyses.aliasing(function)
     taken: set[Value] = set()
     fresh: list[bool] = []
     for value in function.returns.values:

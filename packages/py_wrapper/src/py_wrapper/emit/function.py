@@ -75,7 +75,7 @@ def _take_arguments(function: Function, scope: FunctionScope) -> None:
 
 def _check_groups(scope: FunctionScope) -> None:
     """Before anything runs: other processes may wait for what comes first."""
-    names = groups_of(scope.module.program)
+    names = groups_of(scope.module.program, scope.module.analyses)
     if names:
         scope.module.runtime("fail_group")
         scope.out.items(f"{scope.module.helper(Helper.GROUPS)}(", [python_string(n) for n in names], ")")

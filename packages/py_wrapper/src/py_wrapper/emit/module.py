@@ -9,16 +9,14 @@ from py_wrapper.emit.names import namer
 from py_wrapper.native import short_overload
 from py_wrapper.options import PyOptions
 from wrapper_ir import runtime
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
+from wrapper_ir.analysis.references import called_operators, launched_kernels
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import Expr, Int, evaluate
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import (
-    CallExtern,
-    CollectiveStart,
-    Launch,
     Op,
     RecordEvent,
     ResizeStorage,
@@ -57,11 +55,11 @@ _RUNTIME = (*runtime.__all__, "find_group")
 class ModuleScope:
     """Names of everything global, and a record of what the functions turned out to need."""
 
-    def __init__(self, artifact: Artifact, options: PyOptions) -> None:
+    def __init__(self, artifact: Artifact, options: PyOptions, analyses: Analyses) -> None:
         self.program = program = artifact.program
         self.options = options
         self.checks = input_checks(program, artifact.signature, options.guarded)
-        self.index = ProgramIndex(program)
+        self.analyses = analyses
         self.names = namer((*_OWN, *_KEPT, *_RUNTIME, *(h.value for h in Helper)))
         self.helpers: dict[Helper, None] = {}
         self._defaults: dict[str, dict[str, str]] = {}
@@ -70,7 +68,7 @@ class ModuleScope:
         self.lookups: dict[str, str] = {}
         """Names of what is looked up once, when the module is loaded, by the text that does it."""
         self.function_names = {f.name: self.names(f.name) for f in program.functions}
-        launched = {op.kernel for f in program.functions for op in f.body if isinstance(op, Launch)}
+        launched = analyses.get(launched_kernels)
         self.kernel_names = {
             k.name: self.names(short_name(k.name)) for k in program.kernels if k.name in launched
         }
@@ -78,12 +76,7 @@ class ModuleScope:
         self.streams: dict[tuple[Device, int], str] = {}
         """Names of streams that are made when the module is loaded."""
         self.extern_globals: dict[str, str] = {}
-        called = {
-            op.target
-            for f in program.functions
-            for op in f.body
-            if isinstance(op, CallExtern | CollectiveStart)
-        }
+        called = analyses.get(called_operators)
         self.extern_names = {e.name: self._extern_name(e.name) for e in program.externs if e.name in called}
         self.constant_names = {c.value: self.names(c.value.name) for c in program.constants}
         self.storages = self._storages()
@@ -149,7 +142,7 @@ class ModuleScope:
             elif isinstance(op, Return):
                 found.update(v for v in op.values if isinstance(v, Value))
             elif views and not views.isdisjoint(operands(op)):
-                effects = self.index.effects(op)
+                effects = self.analyses.effects(op)
                 found.update(source for _, source in (*effects.aliases, *effects.may_alias))
         return found
 
@@ -163,7 +156,7 @@ class ModuleScope:
         """The numbers that an operator takes where an argument is left out, as text, by argument."""
         known = self._defaults.get(target)
         if known is None:
-            extern = self.index.externs.get(target)
+            extern = self.analyses.externs.get(target)
             args = parse_schema(extern.schema).args if extern is not None else ()
             known = {a.name: a.default for a in args if a.default is not None and a.default[:1].isdigit()}
             self._defaults[target] = known

@@ -14,6 +14,7 @@ from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.signature import write_forward
 from py_wrapper.emit.writer import Writer
 from py_wrapper.options import PyOptions
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import KernelDef, needed, source_of
 from wrapper_ir.operators import check_operators
@@ -71,13 +72,14 @@ if __name__ == "__main__":
 """
 
 
-def emit_module(artifact: Artifact, options: PyOptions) -> EmittedModule:
+def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | None = None) -> EmittedModule:
     """The module for an artifact. Raises VerificationError (WIR1nn) for a signature that does not fit the program,
     NotSupportedError (WIR91n), EmitError (PY1nn)."""
-    require_signature(artifact)
+    given = Analyses.of(artifact.program, analyses)
+    require_signature(artifact, given)
     check_operators(artifact.program, options.operators)
-    artifact = replace(artifact, program=insert_checks(artifact.program, options.guarded))
-    scope = ModuleScope(artifact, options)
+    artifact = replace(artifact, program=insert_checks(artifact.program, options.guarded, given))
+    scope = ModuleScope(artifact, options, given.after(artifact.program))
     if scope.reads_files():
         scope.runtime("check_files")
     body = Writer()

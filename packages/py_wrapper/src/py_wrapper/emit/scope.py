@@ -59,7 +59,7 @@ class FunctionScope:
     @cached_property
     def aliasing(self) -> Aliasing:
         """Which storages each value may live in."""
-        return self.module.index.aliasing(self.function)
+        return self.module.analyses.aliasing(self.function)
 
     @cached_property
     def users(self) -> dict[Value, list[Op]]:

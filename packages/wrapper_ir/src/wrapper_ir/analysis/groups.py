@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.emission import is_symmetric
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Op
 from wrapper_ir.program import Program
 from wrapper_ir.schemas import ExternTag
@@ -13,19 +13,19 @@ __all__ = ["groups_of"]
 _ARGUMENT = "group_name"
 
 
-def groups_of(program: Program) -> tuple[str, ...]:
+def groups_of(program: Program, analyses: Analyses | None = None) -> tuple[str, ...]:
     """Names of the groups of all collectives and of symmetric memory, in order of first use: those that are started, and
     the argument `group_name` of calls that communicate before they return."""
-    index = ProgramIndex(program)
+    analyses = Analyses.of(program, analyses)
     found: dict[str, None] = {}
     for function in program.functions:
         for op in function.body:
-            if name := _group(op, index):
+            if name := _group(op, analyses):
                 found[name] = None
     return tuple(found)
 
 
-def _group(op: Op, index: ProgramIndex) -> str:
+def _group(op: Op, analyses: Analyses) -> str:
     match op:
         case CollectiveStart():
             return op.group
@@ -33,13 +33,13 @@ def _group(op: Op, index: ProgramIndex) -> str:
             type = op.result.type
             return type.space.group if is_symmetric(type) else ""
         case CallExtern():
-            return _argument(op, index)
+            return _argument(op, analyses)
         case _:
             return ""
 
 
-def _argument(op: CallExtern, index: ProgramIndex) -> str:
-    info = index.extern_info.get(op.target)
+def _argument(op: CallExtern, analyses: Analyses) -> str:
+    info = analyses.extern_info.get(op.target)
     if info is None or ExternTag.COLLECTIVE not in info.extern.tags:
         return ""
     given = dict(zip((a.name for a in info.schema.args), op.args)) | dict(op.kwargs)

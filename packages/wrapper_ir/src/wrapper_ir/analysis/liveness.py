@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing
-from wrapper_ir.index import ProgramIndex
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import CollectiveStart, Drop, Free, Op, Return, View, Wait
 from wrapper_ir.program import Function, Ownership
 from wrapper_ir.structure import operands, results
@@ -43,7 +43,7 @@ def moved_roots(op: Op, position: int, aliasing: Aliasing) -> tuple[Value, ...]:
     return tuple(found)
 
 
-def _droppable(value: Value, aliasing: Aliasing, constants: set[Value]) -> bool:
+def _droppable(value: Value, aliasing: Aliasing, constants: Set[Value]) -> bool:
     """Whether `value` is a name that a `Drop` ends: its bytes, if any, are not surely this function's own."""
     if isinstance(value.type, TupleType | OpaqueType):
         return value not in constants
@@ -63,10 +63,10 @@ def _held(value: Value, aliasing: Aliasing) -> Iterable[Value]:
     return [outer for root in roots for outer in aliasing.chain(root)] if aliasing.hosts else roots
 
 
-def analyse_liveness(function: Function, index: ProgramIndex) -> Liveness:
+def analyse_liveness(function: Function, analyses: Analyses) -> Liveness:
     """Runs the analysis; linear in the number of ops. `Free` and `Drop` do not count as uses."""
-    aliasing = index.aliasing(function)
-    constants = {c.value for c in index.program.constants}
+    aliasing = analyses.aliasing(function)
+    constants = analyses.constant_values
     roots = aliasing.roots
     last = dict(aliasing.ours)
     names: dict[Value, int] = {}

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness, moved_roots
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import AllocStorage, CallSubgraph, Free, Op, Slot, Switch, View, WhileLoop
 from wrapper_ir.program import Function
 from wrapper_ir.structure import callees, operands, results
@@ -28,12 +28,12 @@ class MemoryUse:
     lower_bound: int
 
 
-def memory_use(function: Function, index: ProgramIndex, sizes: Sizes) -> MemoryUse:
+def memory_use(function: Function, analyses: Analyses, sizes: Sizes) -> MemoryUse:
     """Memory of one call of `function` (not recursive), above what its caller holds; donated arguments count as
     the caller's."""
-    live = analyse_liveness(function, index)
+    live = analyses.get_for(function, analyse_liveness)
     calls = {
-        position: _callee_use(op, index, sizes)
+        position: _callee_use(op, analyses, sizes)
         for position, op in enumerate(function.body)
         if isinstance(op, CallSubgraph | Switch | WhileLoop)
     }
@@ -46,9 +46,9 @@ def memory_use(function: Function, index: ProgramIndex, sizes: Sizes) -> MemoryU
     )
 
 
-def _callee_use(op: CallSubgraph | Switch | WhileLoop, index: ProgramIndex, sizes: Sizes) -> MemoryUse:
+def _callee_use(op: CallSubgraph | Switch | WhileLoop, analyses: Analyses, sizes: Sizes) -> MemoryUse:
     """Of a switch, the largest branch; of a loop, one trip while the results of the one before still live."""
-    uses = [memory_use(index.functions[n], index, sizes) for n in callees(op)]
+    uses = [memory_use(analyses.functions[n], analyses, sizes) for n in callees(op)]
     before = sum(map(sizes.bytes_of, op.results)) if isinstance(op, WhileLoop) else 0
     return MemoryUse(
         allocated=max(u.allocated for u in uses),

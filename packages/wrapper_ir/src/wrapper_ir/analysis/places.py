@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from wrapper_ir.aliasing import Aliasing
+from collections.abc import Mapping
+
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.ops import CollectiveStart, View, Wait
 from wrapper_ir.program import Function
@@ -15,8 +17,9 @@ Place = tuple[Value, Expr]
 """A root and a byte offset from its start (for a tensor root: from its first element)."""
 
 
-def tensor_places(function: Function, aliasing: Aliasing) -> dict[Value, Place]:
+def tensor_places(function: Function, analyses: Analyses) -> Mapping[Value, Place]:
     """Places of all views of certain storages; other tensors are roots, or their place is not known."""
+    aliasing = analyses.aliasing(function)
     zero = Int(0)
     places: dict[Value, Place] = {root: (root, zero) for roots in aliasing.roots.values() for root in roots}
     places |= {value: (aliasing.roots[value][0], Int(start)) for value, start in aliasing.starts.items()}

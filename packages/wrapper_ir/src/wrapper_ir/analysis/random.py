@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from wrapper_ir.index import ProgramIndex
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import CallExtern
-from wrapper_ir.program import Program
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.structure import operands, results
 from wrapper_ir.types import Device, StorageType, TensorType
@@ -13,16 +12,16 @@ from wrapper_ir.values import Value
 __all__ = ["random_devices"]
 
 
-def random_devices(program: Program) -> tuple[Device, ...]:
+def random_devices(analyses: Analyses) -> tuple[Device, ...]:
     """The devices whose random state the program's operators draw from, in the order of their first draw: an operator
     draws on the device of its results, else of its arguments, else on the program's own."""
-    index = ProgramIndex(program)
+    program = analyses.program
     found: dict[Device, None] = {}
     for function in program.functions:
         for op in function.body:
             if not isinstance(op, CallExtern):
                 continue
-            info = index.extern_info.get(op.target)
+            info = analyses.extern_info.get(op.target)
             if info is not None and ExternTag.RANDOM in info.extern.tags:
                 values = (*results(op), *operands(op))
                 found[next((d for d in map(_device, values) if d is not None), program.target.device)] = None

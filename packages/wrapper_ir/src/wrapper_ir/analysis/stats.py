@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.memory import MemoryUse, memory_use
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.collection import paused_collection
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.kernels import runtime_kind
 from wrapper_ir.program import Program
 
@@ -54,7 +54,7 @@ def program_stats(program: Program, hints: Mapping[str, int] | None = None) -> P
 
     Raises ExpressionError where a size has no value under the hints (a division by zero).
     """
-    index = ProgramIndex(program)
+    analyses = Analyses(program)
     sizes = Sizes(program, hints)
     ops = Counter(type(op).__name__ for f in program.functions for op in f.body)
     kernels = Counter(runtime_kind(k) for k in program.kernels)
@@ -64,7 +64,7 @@ def program_stats(program: Program, hints: Mapping[str, int] | None = None) -> P
         functions=len(program.functions),
         constants=len(program.constants),
         constant_bytes=sum(sizes.bytes_of(c.value) for c in program.constants),
-        memory=memory_use(program.main, index, sizes),
+        memory=memory_use(program.main, analyses, sizes),
         assumed=tuple(sorted(sizes.assumed)),
     )
 

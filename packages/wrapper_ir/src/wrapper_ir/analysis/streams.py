@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from wrapper_ir.aliasing import NO_ROOTS, Aliasing
+from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Copy, Launch
 from wrapper_ir.program import Function
 from wrapper_ir.structure import operands, results
@@ -15,9 +16,10 @@ __all__ = ["crossing_streams"]
 _Queued = AllocStorage | CallExtern | CollectiveStart | Copy | Launch
 
 
-def crossing_streams(function: Function, aliasing: Aliasing) -> Set[Value]:
+def crossing_streams(function: Function, analyses: Analyses) -> Set[Value]:
     """Roots, and names of tensors over them, that ops of several streams make or use. Parameters come from the current
     stream."""
+    aliasing = analyses.aliasing(function)
     queued = [op for op in function.body if isinstance(op, _Queued)]
     if not any(op.stream for op in queued):
         return frozenset()

@@ -44,12 +44,14 @@ def verify(file: str, public_key: str | None, as_json: bool) -> None:
     With --public-key, check who signed the file first. Says how many bounds are left to check at run time, which
     `wir opt --pass insert-checks` shows."""
     from wrapper_ir import verify as check
+    from wrapper_ir.analyses import Analyses
     from wrapper_ir.passes.insert_checks import missing_checks
 
     found = read_any(file) if public_key is None else read_artifact(file, public_key)
     program = found.program if isinstance(found, Artifact) else found
+    analyses = Analyses(program)
     try:
-        check(found)
+        check(found, analyses=analyses)
     except VerificationError as error:
         if as_json:
             findings = [dataclasses.asdict(d) for d in error.diagnostics]
@@ -59,7 +61,8 @@ def verify(file: str, public_key: str | None, as_json: bool) -> None:
                 click.echo(str(diagnostic))
             click.echo(f"{len(error.diagnostics)} finding(s)")
         sys.exit(1)
-    ops, left = sum(len(f.body) for f in program.functions), len(missing_checks(program))
+    ops = sum(len(f.body) for f in program.functions)
+    left = len(missing_checks(program, analyses=analyses))
     if as_json:
         signed = public_key is not None
         click.echo(

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from wrapper_ir.aliasing import Aliasing
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import Expr, Item, Number, OffsetOf, SizeOf, StrideOf, evaluate
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.interp.memory import MemoryMeter
 from wrapper_ir.interp.options import InterpOptions
 from wrapper_ir.ops import Arg, Complex
@@ -48,7 +48,7 @@ class Session(Generic[T]):
     artifact: Artifact
     machine: Machine[T]
     options: InterpOptions
-    index: ProgramIndex
+    analyses: Analyses
     constants: Mapping[Value, T]
     kernels: Mapping[str, LoadedKernel]
     infos: dict[str, FunctionInfo] = field(default_factory=dict)
@@ -61,8 +61,8 @@ class Session(Generic[T]):
         """The analysis of a function, made once."""
         known = self.infos.get(name)
         if known is None:
-            function = self.index.program.function(name)
-            known = FunctionInfo(function, self.index.aliasing(function))
+            function = self.analyses.program.function(name)
+            known = FunctionInfo(function, self.analyses.aliasing(function))
             self.infos[name] = known
         return known
 

@@ -123,7 +123,7 @@ def _end_tensors(source: Value, frame: AnyFrame) -> None:
 
 
 def _launch(op: Launch, frame: AnyFrame) -> None:
-    kernel = frame.session.index.kernels.get(op.kernel)
+    kernel = frame.session.analyses.kernels.get(op.kernel)
     if kernel is None or len(op.args) != len(kernel.params):
         raise ExecutionError("WIR924", f"@{op.kernel} is unknown or takes another number of arguments")
     args = [frame.argument(arg) for arg in op.args]
@@ -154,7 +154,7 @@ def _check_extents(op: Launch, kernel: KernelDef, args: list[Any], frame: AnyFra
 def _call_library(
     op: CallExtern | CollectiveStart, frame: AnyFrame
 ) -> Any:  # Any: whatever the library returns
-    extern = frame.session.index.externs.get(op.target)
+    extern = frame.session.analyses.externs.get(op.target)
     if extern is None:
         raise ExecutionError("WIR927", f"the program declares no operator {op.target}")
     args = [frame.argument(arg) for arg in op.args]

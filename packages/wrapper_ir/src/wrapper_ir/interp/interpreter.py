@@ -7,14 +7,15 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.analysis.inputs import input_checks
+from wrapper_ir.analysis.references import launched_kernels
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import evaluate
 from wrapper_ir.files import check_files
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.interp.engine import Step, activate
 from wrapper_ir.interp.frame import FunctionInfo, Session
 from wrapper_ir.interp.memory import MemoryMeter
@@ -22,7 +23,6 @@ from wrapper_ir.interp.options import InterpOptions, MemoryReport
 from wrapper_ir.kernels import KernelDef, needed
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.operators import check_operators
-from wrapper_ir.ops import Launch
 from wrapper_ir.passes.insert_checks import insert_checks
 from wrapper_ir.program import Constant, Program
 from wrapper_ir.protocols import CompiledProgram, Machine
@@ -50,10 +50,12 @@ class Interpreter(Generic[T]):
     ) -> None:
         self.machine: Machine[T] = machine
         self.options = options or InterpOptions()
-        given = bare_artifact(program) if isinstance(program, Program) else program
-        self.artifact = replace(given, program=insert_checks(given.program, self.options.guarded))
+        analyses = Analyses(program if isinstance(program, Program) else program.program)
+        given = bare_artifact(program, analyses=analyses) if isinstance(program, Program) else program
+        checked = insert_checks(given.program, self.options.guarded, analyses)
+        self.artifact = replace(given, program=checked)
         check_operators(self.artifact.program, self.options.operators)
-        self._index = ProgramIndex(self.artifact.program)
+        self._analyses = analyses.after(checked)
         self._storages: dict[str, T] = {}
         """Bytes that constants share, by name."""
         self._constants = {c.value: self._constant(c) for c in self.artifact.program.constants}
@@ -64,16 +66,13 @@ class Interpreter(Generic[T]):
             self.artifact.binaries,
         )
         self._infos: dict[str, FunctionInfo] = {}
-        self._groups = groups_of(self.artifact.program)
+        self._groups = groups_of(self.artifact.program, self._analyses)
         self._files = self.artifact.mapped_files()
         self._checks = input_checks(self.artifact.program, self.artifact.signature, self.options.guarded)
         self._meter = MemoryMeter()
 
     def _used_kernels(self) -> Sequence[KernelDef]:
-        launched = {
-            op.kernel for f in self.artifact.program.functions for op in f.body if isinstance(op, Launch)
-        }
-        return needed(self.artifact.program.kernels, launched)
+        return needed(self.artifact.program.kernels, self._analyses.get(launched_kernels))
 
     def _constant(self, constant: Constant) -> T:
         if constant.value.name in self.artifact.handles:
@@ -124,7 +123,7 @@ class Interpreter(Generic[T]):
             artifact=self.artifact,
             machine=self.machine,
             options=self.options,
-            index=self._index,
+            analyses=self._analyses,
             constants=self._constants,
             kernels=self._kernels,
             infos=self._infos,
@@ -162,7 +161,7 @@ class Interpreter(Generic[T]):
     @cached_property
     def _forward(self) -> CompiledProgram:
         """Looked up for the first call: the boxed form needs none of the model's classes."""
-        require_signature(self.artifact)
+        require_signature(self.artifact, self._analyses)
         return signature_call(self.artifact.signature, self.boxed, self.machine.caller)
 
 

@@ -114,7 +114,7 @@ class FunctionSummary:
 
 
 class EffectContext(Protocol):
-    """What an op may ask about the program around it; `wrapper_ir.index.ProgramIndex` answers."""
+    """What an op may ask about the program around it; `wrapper_ir.analyses.Analyses` answers."""
 
     def access(self, kernel: str) -> KernelAccess | None:
         """What the kernel of this name does through its parameters; None for an unknown one."""

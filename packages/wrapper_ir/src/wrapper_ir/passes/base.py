@@ -7,6 +7,8 @@ import enum
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.collection import paused_collection
 from wrapper_ir.program import Program
 
 __all__ = ["Pass"]
@@ -21,9 +23,15 @@ class Pass(ABC):
     repairs: ClassVar[frozenset[str]] = frozenset()
     """Codes of verifier rules that the input may break, because the pass mends them."""
 
+    def run(self, program: Program, analyses: Analyses | None = None) -> Program:
+        """The transformed program, the argument itself where there is nothing to change; `analyses` is the argument's memo,
+        where the caller has one."""
+        with paused_collection():
+            return self.transform(Analyses.of(program, analyses))
+
     @abstractmethod
-    def run(self, program: Program) -> Program:
-        """The transformed program; the argument is unchanged."""
+    def transform(self, analyses: Analyses) -> Program:
+        """The transformed program of this memo."""
 
     @property
     def spec(self) -> str:

@@ -22,12 +22,10 @@ def with_choices(
     multi-kernels become launches of the kernel of this index; what only the others needed is removed.
     """
     kernels = {k.name: k for k in program.kernels}
-    functions = tuple(
-        dataclasses.replace(f, body=tuple(_chosen(op, kernels, variants) for op in f.body))
-        for f in program.functions
+    chosen = program.with_functions(
+        f.with_body(_chosen(op, kernels, variants) for op in f.body) for f in program.functions
     )
-    fixed = tuple(_fixed(k, configs) for k in program.kernels)
-    result = dataclasses.replace(program, functions=functions, kernels=fixed)
+    result = dataclasses.replace(chosen, kernels=tuple(_fixed(k, configs) for k in program.kernels))
     return EliminateDeadOps().run(result) if variants else result
 
 

@@ -6,8 +6,7 @@ import dataclasses
 from typing import ClassVar
 
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing
-from wrapper_ir.collection import paused_collection
-from wrapper_ir.index import ProgramIndex
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.kernels import needed
 from wrapper_ir.ops import (
     CallExtern,
@@ -41,26 +40,27 @@ class EliminateDeadOps(Pass):
     name: ClassVar[str] = "eliminate-dead-ops"
     definitions: bool = True
 
-    def run(self, program: Program) -> Program:
+    def transform(self, analyses: Analyses) -> Program:
         """The smaller program; one backward pass over each function."""
-        stripped = strip_frees(program)
-        index = ProgramIndex(stripped)
-        with paused_collection():
-            functions = tuple([_live_part(f, index) for f in stripped.functions])
-        smaller = dataclasses.replace(stripped, functions=functions)
-        return derive_frees(_prune(smaller) if self.definitions else smaller)
+        found = analyses.after(strip_frees(analyses.program))
+        found = found.after(
+            found.program.with_functions([_live_part(f, found) for f in found.program.functions])
+        )
+        if self.definitions:
+            found = found.after(_prune(found))
+        return derive_frees(found.program, found)
 
 
 class _Needs:
     """What later live ops of a function need: values by name, contents of storages, symbols."""
 
-    def __init__(self, function: Function, index: ProgramIndex, aliasing: Aliasing) -> None:
-        self.index = index
+    def __init__(self, function: Function, analyses: Analyses, aliasing: Aliasing) -> None:
+        self.analyses = analyses
         self.roots = aliasing.roots
         self.values: set[Value] = set()
         self.symbols: set[str] = set()
         # The caller sees what is written to its own arguments and to constants.
-        self.contents: set[Value] = {c.value for c in index.program.constants}
+        self.contents: set[Value] = set(analyses.constant_values)
         self.contents |= {p.value for p in function.params if p.ownership is Ownership.BORROWED}
         self.contents |= aliasing.escaped
 
@@ -82,7 +82,7 @@ class _Needs:
         for value in results(op):
             self.symbols |= _symbols(value.type)
         for name in callees(op):
-            function = self.index.functions.get(name)
+            function = self.analyses.functions.get(name)
             self.symbols.update(function.captures if function is not None else ())
 
 
@@ -100,9 +100,9 @@ def _binds(op: Define) -> Value | None:
     return value if value is not None and op.symbol in _symbols(value.type) else None
 
 
-def _live_part(function: Function, index: ProgramIndex) -> Function:
-    aliasing = index.aliasing(function)
-    needs = _Needs(function, index, aliasing)
+def _live_part(function: Function, analyses: Analyses) -> Function:
+    aliasing = analyses.aliasing(function)
+    needs = _Needs(function, analyses, aliasing)
     kept: dict[int, Op] = {}
     binders: dict[Value, dict[int, Op]] = {}
     for position in range(len(function.body) - 1, -1, -1):
@@ -114,14 +114,14 @@ def _live_part(function: Function, index: ProgramIndex) -> Function:
                 kept |= binders.get(value, {})
         elif isinstance(op, Define) and (bound := _binds(op)) is not None:
             binders.setdefault(bound, {})[position] = op
-    return dataclasses.replace(function, body=tuple(kept[position] for position in sorted(kept)))
+    return function.with_body(kept[position] for position in sorted(kept))
 
 
-def _prune(program: Program) -> Program:
+def _prune(analyses: Analyses) -> Program:
     """Without definitions that nothing refers to; constants stay, since their data stands elsewhere."""
+    program = analyses.program
     reached = {program.main.name: program.main} if program.functions else {}
     pending = list(reached.values())
-    index = ProgramIndex(program)
     kernels: set[str] = set()
     targets: set[str] = set()
     while pending:
@@ -131,12 +131,14 @@ def _prune(program: Program) -> Program:
             elif isinstance(op, CallExtern | CollectiveStart):
                 targets.add(op.target)
             for name in callees(op):
-                if name in index.functions and name not in reached:
-                    reached[name] = index.functions[name]
+                if name in analyses.functions and name not in reached:
+                    reached[name] = analyses.functions[name]
                     pending.append(reached[name])
-    return dataclasses.replace(
-        program,
-        functions=tuple(f for f in program.functions if f.name in reached),
-        kernels=needed(program.kernels, kernels),
-        externs=tuple(e for e in program.externs if e.name in targets),
+    smaller = program.with_functions(f for f in program.functions if f.name in reached)
+    left = (
+        needed(program.kernels, kernels),
+        tuple(e for e in program.externs if e.name in targets),
     )
+    if left == (program.kernels, program.externs):
+        return smaller
+    return dataclasses.replace(smaller, kernels=left[0], externs=left[1])

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness, moved_roots
 from wrapper_ir.analysis.streams import crossing_streams
-from wrapper_ir.collection import paused_collection
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import AllocPurpose, AllocStorage, Drop, Free, Op, View, ViewMode
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.program import Function, Program
@@ -36,32 +35,27 @@ class DeriveFrees(Pass):
         {"WIR060", "WIR061", "WIR063", "WIR064", "WIR065", "WIR066", "WIR067", "WIR070"}
     )
 
-    def run(self, program: Program) -> Program:
+    def transform(self, analyses: Analyses) -> Program:
         """The program with lifetimes ended at the earliest point."""
-        stripped = strip_frees(program)
-        index = ProgramIndex(stripped)
-        with paused_collection():
-            functions = tuple([_derive(f, index) for f in stripped.functions])
-        return dataclasses.replace(stripped, functions=functions)
+        stripped = analyses.after(strip_frees(analyses.program))
+        return stripped.program.with_functions([_derive(f, stripped) for f in stripped.program.functions])
 
 
-def derive_frees(program: Program) -> Program:
+def derive_frees(program: Program, analyses: Analyses | None = None) -> Program:
     """`DeriveFrees` with its default options."""
-    return DeriveFrees().run(program)
+    return DeriveFrees().run(program, analyses)
 
 
 def strip_frees(program: Program) -> Program:
     """The program without any `Free` or `Drop`."""
-    functions = tuple(
-        dataclasses.replace(f, body=tuple(op for op in f.body if not isinstance(op, Free | Drop)))
-        for f in program.functions
+    return program.with_functions(
+        f.with_body(op for op in f.body if not isinstance(op, Free | Drop)) for f in program.functions
     )
-    return dataclasses.replace(program, functions=functions)
 
 
-def _derive(function: Function, index: ProgramIndex) -> Function:
-    live = analyse_liveness(function, index)
-    crossing = crossing_streams(function, live.aliasing)
+def _derive(function: Function, analyses: Analyses) -> Function:
+    live = analyses.get_for(function, analyse_liveness)
+    crossing = analyses.get_for(function, crossing_streams)
     end = len(function.body) - 2  # just before the return
     after: dict[int, list[Op]] = {}
     given = _given_away(function, live.aliasing) if crossing else {}
@@ -79,7 +73,7 @@ def _derive(function: Function, index: ProgramIndex) -> Function:
     for position, op in enumerate(function.body):
         body.append(op)
         body.extend(after.get(position, ()))
-    return dataclasses.replace(function, body=tuple(body))
+    return function.with_body(body)
 
 
 def _given_away(function: Function, aliasing: Aliasing) -> dict[Value, list[int]]:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import ClassVar
 
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing
-from wrapper_ir.index import ProgramIndex
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.kernels import KernelParam
 from wrapper_ir.ops import AssertFinite, Launch, Op
 from wrapper_ir.passes.base import Pass
@@ -28,18 +28,16 @@ class InsertFiniteChecks(Pass):
     name: ClassVar[str] = "insert-finite-checks"
     outputs: bool = False
 
-    def run(self, program: Program) -> Program:
+    def transform(self, analyses: Analyses) -> Program:
         """The program with checks; they change no lifetime."""
-        index = ProgramIndex(program)
-        functions = tuple(self._insert(f, index) for f in program.functions)
-        return dataclasses.replace(program, functions=functions)
+        return analyses.program.with_functions(self._insert(f, analyses) for f in analyses.program.functions)
 
-    def _insert(self, function: Function, index: ProgramIndex) -> Function:
-        aliasing = index.aliasing(function)
+    def _insert(self, function: Function, analyses: Analyses) -> Function:
+        aliasing = analyses.aliasing(function)
         checked = _Checked(aliasing)
         body: list[Op] = []
         for position, op in enumerate(function.body):
-            kernel = index.kernels.get(op.kernel) if isinstance(op, Launch) else None
+            kernel = analyses.kernels.get(op.kernel) if isinstance(op, Launch) else None
             if kernel is None or not isinstance(op, Launch):
                 body.append(op)
                 checked.wrote(position)
@@ -50,7 +48,7 @@ class InsertFiniteChecks(Pass):
             checked.wrote(position)
             if self.outputs:
                 body += [_check(op, p, v) for p, v in pairs if p.access.writes and checked.first(v)]
-        return dataclasses.replace(function, body=tuple(body))
+        return function.with_body(body)
 
 
 class _Checked:

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.expr import Expr, Sym, and_, bounds, ge, le, print_expr
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import AssertExpr, AssertLayout, Define, Op
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.layout_checks import layout_checks, output_checks
@@ -35,43 +35,44 @@ class InsertChecks(Pass):
 
     name: ClassVar[str] = "insert-checks"
 
-    def run(self, program: Program) -> Program:
+    def transform(self, analyses: Analyses) -> Program:
         """The program with checks."""
-        return insert_checks(program)
+        return insert_checks(analyses.program, analyses=analyses)
 
 
-def insert_checks(program: Program, guarded: Guarded = NOT_GUARDED) -> Program:
+def insert_checks(
+    program: Program, guarded: Guarded = NOT_GUARDED, analyses: Analyses | None = None
+) -> Program:
     """The program with an assertion for each of its open bounds, after the last definition of the symbols that it is
     about. Declared ranges of symbols that are `guarded` are taken to hold.
 
     A program that is not valid is returned as it is.
     """
-    found = _checks(program, guarded)
-    if not any(found.values()):
-        return program
-    functions = tuple(_inserted(f, found[f.name]) for f in program.functions)
-    return dataclasses.replace(program, functions=functions)
+    found = _checks(Analyses.of(program, analyses), guarded)
+    return program.with_functions(_inserted(f, found[f.name]) for f in program.functions)
 
 
-def missing_checks(program: Program, guarded: Guarded = NOT_GUARDED) -> tuple[_Check, ...]:
+def missing_checks(
+    program: Program, guarded: Guarded = NOT_GUARDED, analyses: Analyses | None = None
+) -> tuple[_Check, ...]:
     """The assertions that `insert_checks` would add."""
-    found = _checks(program, guarded)
+    found = _checks(Analyses.of(program, analyses), guarded)
     return tuple(op for checks in found.values() for _, ops in sorted(checks.items()) for op in ops)
 
 
 @paused_collection()
-def _checks(program: Program, guarded: Guarded) -> Mapping[str, _Checks]:
+def _checks(analyses: Analyses, guarded: Guarded) -> Mapping[str, _Checks]:
     """New assertions by function."""
-    index = ProgramIndex(program)
+    program = analyses.program
     if not program.symbols:  # bounds of numbers are never open
-        return {f.name: _by_position(output_checks(f, index)) for f in program.functions}
-    findings, obligations = check_all(program, trusted=guarded.symbols)
+        return {f.name: _by_position(output_checks(f, analyses)) for f in program.functions}
+    findings, obligations = check_all(analyses, trusted=guarded.symbols)
     if findings:
         return {f.name: {} for f in program.functions}
-    symbols = {s.name: s for s in program.symbols}
+    symbols = analyses.symbols
     unchecked = {name: s for name, s in symbols.items() if name not in guarded.symbols}
     return {
-        f.name: _of_function(f, index, obligations, unchecked if f is program.main else symbols)
+        f.name: _of_function(f, analyses, obligations, unchecked if f is program.main else symbols)
         for f in program.functions
     }
 
@@ -84,10 +85,10 @@ def _by_position(found: Iterable[tuple[int, _Check]]) -> _Checks:
 
 
 def _of_function(
-    function: Function, index: ProgramIndex, obligations: Obligations, symbols: Mapping[str, SymbolDef]
+    function: Function, analyses: Analyses, obligations: Obligations, symbols: Mapping[str, SymbolDef]
 ) -> _Checks:
     """Layouts come first: bounds rest on them."""
-    found: list[tuple[int, _Check]] = [*layout_checks(function, index)]
+    found: list[tuple[int, _Check]] = [*layout_checks(function, analyses)]
     defined: dict[str, int] = {}
     for position, op in enumerate(function.body):
         if isinstance(op, Define):
@@ -136,7 +137,7 @@ def _range_check(op: Define, symbol: SymbolDef, sides: Iterable[Side]) -> Assert
 def _inserted(function: Function, checks: _Checks) -> Function:
     if not checks:
         return function
-    return dataclasses.replace(function, body=tuple(_merged(function.body, checks)))
+    return function.with_body(_merged(function.body, checks))
 
 
 def _merged(body: tuple[Op, ...], checks: _Checks) -> Iterator[Op]:

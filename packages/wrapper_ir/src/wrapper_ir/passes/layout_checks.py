@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.references import loop_bodies
 from wrapper_ir.expr import Expr, Int, SizeOf, StrideOf, Sym
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import (
     Arg,
     AssertLayout,
@@ -28,41 +29,40 @@ _LOOK_AHEAD = 16
 """Ops behind a place among which an assertion of an earlier run stands."""
 
 
-def layout_checks(function: Function, index: ProgramIndex) -> Iterator[tuple[int, AssertLayout]]:
+def layout_checks(function: Function, analyses: Analyses) -> Iterator[tuple[int, AssertLayout]]:
     """Assertions, each with the position of the op that it is put before. Those that stand there already are left out."""
     known = {*function.captures, *(op.symbol for op in function.body if isinstance(op, Define))}
-    for position, check in _all(function, index):
+    for position, check in _all(function, analyses):
         symbols = frozenset[str]().union(*(e.free_symbols for e in (*check.sizes, *check.strides)))
         # a size under a symbol that has no value in this function says nothing here
         if symbols <= known and check not in function.body[position : position + _LOOK_AHEAD]:
             yield position, check
 
 
-def output_checks(function: Function, index: ProgramIndex) -> Iterator[tuple[int, AssertLayout]]:
+def output_checks(function: Function, analyses: Analyses) -> Iterator[tuple[int, AssertLayout]]:
     """As `layout_checks`, of outputs and of stacked trips alone: all that a program without symbols needs."""
     for position, op in enumerate(function.body):
         checks: Iterator[AssertLayout] = iter(())
         if isinstance(op, CallExtern):
-            checks = _outputs(op, index)
+            checks = _outputs(op, analyses)
         elif isinstance(op, WhileLoop) and op.stacked:
-            checks = (_check(value, "a result", op) for value in _unlike(op, index))
+            checks = (_check(value, "a result", op) for value in _unlike(op, analyses))
         for check in checks:
             if check not in function.body[position + 1 : position + 1 + _LOOK_AHEAD]:
                 yield position + 1, check
 
 
-def _all(function: Function, index: ProgramIndex) -> Iterator[tuple[int, AssertLayout]]:
+def _all(function: Function, analyses: Analyses) -> Iterator[tuple[int, AssertLayout]]:
     defined = {op.symbol: position for position, op in enumerate(function.body) if isinstance(op, Define)}
-    if function is not index.program.main:
+    if function is not analyses.program.main:
         yield from _parameters(function, defined)
     for position, op in enumerate(function.body):
         if isinstance(op, CallExtern):
-            yield from ((position + 1, check) for check in _outputs(op, index))
+            yield from ((position + 1, check) for check in _outputs(op, analyses))
         elif isinstance(op, CallSubgraph | Switch | WhileLoop):
-            for value in _unlike(op, index):
+            for value in _unlike(op, analyses):
                 yield _after(value, defined, position), _check(value, "a result", op)
-    bodies = {op.body_fn for f in index.program.functions for op in f.body if isinstance(op, WhileLoop)}
-    if function.name in bodies:
+    if function.name in analyses.get(loop_bodies):
         yield from _carried(function)
 
 
@@ -78,9 +78,9 @@ def _after(value: Value[TensorType], defined: dict[str, int], position: int) -> 
     return 1 + max(position, *(defined.get(name, -1) for name in names), -1)
 
 
-def _outputs(op: CallExtern, index: ProgramIndex) -> Iterator[AssertLayout]:
+def _outputs(op: CallExtern, analyses: Analyses) -> Iterator[AssertLayout]:
     """A library resizes an output of another shape than its result, unless the verifier knows the shape."""
-    info = index.extern_info.get(op.target)
+    info = analyses.extern_info.get(op.target)
     if info is None or not info.outs or op.target in CHECKED_OUTPUTS:
         return
     for name, arg in op.kwargs:
@@ -147,7 +147,7 @@ def _is_read(op: Define) -> bool:
     return dims[op.expr.dim] == Sym(op.symbol)
 
 
-def _unlike(op: CallSubgraph | Switch | WhileLoop, index: ProgramIndex) -> Iterator[Value[TensorType]]:
+def _unlike(op: CallSubgraph | Switch | WhileLoop, analyses: Analyses) -> Iterator[Value[TensorType]]:
     """Results whose types are other expressions than those of what a function returns. How many trips a loop makes, and so
     how long its stacked results are, is known only after it."""
     if isinstance(op, WhileLoop) and op.stacked:
@@ -160,7 +160,7 @@ def _unlike(op: CallSubgraph | Switch | WhileLoop, index: ProgramIndex) -> Itera
             names = op.branches
         case WhileLoop():
             names = (op.body_fn,)
-    functions = [index.functions[name] for name in names]
+    functions = [analyses.functions[name] for name in names]
     for number, result in enumerate(op.results):
         if not is_tensor(result):
             continue

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing
-from wrapper_ir.collection import paused_collection
-from wrapper_ir.index import ProgramIndex
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import Arg, CallSubgraph, CollectiveStart, Switch, WhileLoop
 from wrapper_ir.passes.base import Pass
-from wrapper_ir.passes.derive_frees import DeriveFrees, strip_frees
+from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir.program import Function, Ownership, Param, Program
 from wrapper_ir.structure import callees, operands, results
 from wrapper_ir.types import TensorType
@@ -36,13 +35,12 @@ class MoveArguments(Pass):
     name: ClassVar[str] = "move-arguments"
     repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
 
-    def run(self, program: Program) -> Program:
+    def transform(self, analyses: Analyses) -> Program:
         """The program with as many owned parameters as there can be."""
-        stripped = strip_frees(program)
-        if len(stripped.functions) > 1:
-            with paused_collection():
-                stripped = _owning(stripped, _movable(stripped))
-        return DeriveFrees().run(stripped)
+        found = analyses.after(strip_frees(analyses.program))
+        if len(found.program.functions) > 1:
+            found = _moved(found)
+        return derive_frees(found.program, found)
 
 
 def move_arguments(program: Program) -> Program:
@@ -50,32 +48,32 @@ def move_arguments(program: Program) -> Program:
     return MoveArguments().run(program)
 
 
-def _movable(program: Program) -> set[Place]:
-    """The largest set of parameters that can become owned together: starts from all, takes away what any call
-    refuses, until nothing changes. A refused parameter is no storage of its function's own any more, which may
+def _moved(analyses: Analyses) -> Analyses:
+    """The program with the largest set of parameters that can become owned together: starts from all, takes away what any
+    call refuses, until nothing changes. A refused parameter is no storage of its function's own any more, which may
     refuse what it hands on in turn."""
-    owned = _candidates(program)
+    owned = _candidates(analyses)
     while True:
-        index = ProgramIndex(_owning(program, owned))
-        refused = {place for f in index.program.functions for place in _refused(f, index)} & owned
+        found = analyses.after(_owning(analyses.program, owned))
+        refused = {place for f in found.program.functions for place in _refused(f, found)} & owned
         if not refused:
-            return owned
+            return found
         owned -= refused
 
 
-def _candidates(program: Program) -> set[Place]:
+def _candidates(analyses: Analyses) -> set[Place]:
     """Borrowed parameters of functions that are called, but not by loops, except those that are returned."""
-    index = ProgramIndex(program)
+    program = analyses.program
     called: set[str] = set()
     loops: set[str] = {program.main.name}
     for function in program.functions:
         for op in function.body:
             (loops if isinstance(op, WhileLoop) else called).update(callees(op))
     found: set[Place] = set()
-    for name in (called - loops) & index.functions.keys():
-        origins = index.summary(name).results
+    for name in (called - loops) & analyses.functions.keys():
+        origins = analyses.summary(name).results
         returned = {i for origin in origins if origin is not None for i in origin.params}
-        for i, param in enumerate(index.functions[name].params):
+        for i, param in enumerate(analyses.functions[name].params):
             if isinstance(param.value.type, TensorType) and _borrowed(param) and i not in returned:
                 found.add((name, i))
     return found
@@ -85,23 +83,25 @@ def _owning(program: Program, owned: set[Place]) -> Program:
     """The program with these parameters owned as well."""
 
     def function(f: Function) -> Function:
+        if not any((f.name, i) in owned for i in range(len(f.params))):
+            return f
         params = tuple(
             dataclasses.replace(p, ownership=Ownership.OWNED) if (f.name, i) in owned else p
             for i, p in enumerate(f.params)
         )
         return dataclasses.replace(f, params=params)
 
-    return dataclasses.replace(program, functions=tuple(function(f) for f in program.functions))
+    return program.with_functions(function(f) for f in program.functions)
 
 
 def _borrowed(param: Param) -> bool:
     return param.ownership is Ownership.BORROWED
 
 
-def _refused(function: Function, index: ProgramIndex) -> Iterator[Place]:
+def _refused(function: Function, analyses: Analyses) -> Iterator[Place]:
     """Parameters of callees that a call in this function cannot move its argument into, and those that only one
     branch owns."""
-    aliasing = index.aliasing(function)
+    aliasing = analyses.aliasing(function)
     last: dict[Value, int] = {}
     held: set[Value] = set(aliasing.escaped)
     for position, op in enumerate(function.body):
@@ -114,7 +114,7 @@ def _refused(function: Function, index: ProgramIndex) -> Iterator[Place]:
         if not isinstance(op, Switch | CallSubgraph):
             continue
         used = [r for v in operands(op) for r in aliasing.roots.get(v, NO_ROOTS)]
-        functions = [index.functions[name] for name in callees(op) if name in index.functions]
+        functions = [analyses.functions[name] for name in callees(op) if name in analyses.functions]
         for i, arg in enumerate(op.args):
             own = _own_root(arg, aliasing)
             good = own is not None and own not in held and last[own] == position and used.count(own) == 1

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import PassError, VerificationError
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.dead_ops import EliminateDeadOps
@@ -73,7 +74,13 @@ def describe_passes() -> str:
     return "\n".join(lines)
 
 
-def run_pipeline(program: Program, pipeline: str | Iterable[Pass], *, verify: bool = True) -> Program:
+def run_pipeline(
+    program: Program,
+    pipeline: str | Iterable[Pass],
+    *,
+    verify: bool = True,
+    analyses: Analyses | None = None,
+) -> Program:
     """Runs passes in order. Unless `verify` is false, the program is verified before the first and after each one,
     and each pass's result is held against its input (see `wrapper_ir.passes.translation`).
 
@@ -85,21 +92,22 @@ def run_pipeline(program: Program, pipeline: str | Iterable[Pass], *, verify: bo
     from wrapper_ir.verifier import check
 
     passes = parse_pipeline(pipeline) if isinstance(pipeline, str) else tuple(pipeline)
+    before = Analyses.of(program, analyses)
     if verify:
         mended = passes[0].repairs if passes else frozenset[str]()
-        found = tuple(d for d in check(program) if d.code not in mended)
+        found = tuple(d for d in check(program, analyses=before) if d.code not in mended)
         if found:
             raise VerificationError(found)
     for step in passes:
-        result = step.run(program)
-        found = check(result) if verify else ()
+        after = before.after(step.run(before.program, before))
+        found = check(after.program, analyses=after) if verify else ()
         if found:
             error = VerificationError(found)
             raise PassError("WIR804", f"pass {step.spec} made the program invalid: {error}") from error
-        if verify:
-            check_translation(program, result, step.spec)
-        program = result
-    return program
+        if verify and after is not before:
+            check_translation(before, after, step.spec)
+        before = after
+    return before.program
 
 
 def _describe(field: dataclasses.Field[object]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.emission import is_symmetric
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Op
 from wrapper_ir.program import Function, Program
 from wrapper_ir.schemas import ExternTag
@@ -19,19 +19,18 @@ __all__ = ["rename_groups"]
 _ARGUMENT = "group_name"
 
 
-def rename_groups(program: Program, names: Mapping[str, str]) -> Program:
+def rename_groups(program: Program, names: Mapping[str, str], analyses: Analyses | None = None) -> Program:
     """The program with every collective, and all symmetric memory, of a group in `names` in the group that has the new
     name: for a process that registers its groups otherwise than the one that captured. All at once, so that names can
     be exchanged.
 
     Not a pass of pipelines, which keep what a program does.
     """
-    index = ProgramIndex(program)
-    functions = tuple(_function(f, index, names) for f in program.functions)
-    return dataclasses.replace(program, functions=functions)
+    analyses = Analyses.of(program, analyses)
+    return program.with_functions(_function(f, analyses, names) for f in program.functions)
 
 
-def _function(function: Function, index: ProgramIndex, names: Mapping[str, str]) -> Function:
+def _function(function: Function, analyses: Analyses, names: Mapping[str, str]) -> Function:
     def new(value: Value) -> Value:
         type = value.type
         if not isinstance(type, StorageType) or not is_symmetric(type):
@@ -42,14 +41,14 @@ def _function(function: Function, index: ProgramIndex, names: Mapping[str, str])
     return dataclasses.replace(
         function,
         params=tuple(dataclasses.replace(p, value=new(p.value)) for p in function.params),
-        body=tuple(map_values(_renamed(op, index, names), new, new) for op in function.body),
+        body=tuple(map_values(_renamed(op, analyses, names), new, new) for op in function.body),
     )
 
 
-def _renamed(op: Op, index: ProgramIndex, names: Mapping[str, str]) -> Op:
+def _renamed(op: Op, analyses: Analyses, names: Mapping[str, str]) -> Op:
     if not isinstance(op, CallExtern | CollectiveStart):
         return op
-    info = index.extern_info.get(op.target)
+    info = analyses.extern_info.get(op.target)
     if info is None or not (isinstance(op, CollectiveStart) or ExternTag.COLLECTIVE in info.extern.tags):
         return op
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugValue, OpBase
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.program import Program
@@ -13,11 +14,9 @@ __all__ = ["StripAsserts", "StripDebug"]
 
 
 def _without(program: Program, classes: tuple[type[OpBase], ...]) -> Program:
-    functions = tuple(
-        dataclasses.replace(f, body=tuple(op for op in f.body if not isinstance(op, classes)))
-        for f in program.functions
+    return program.with_functions(
+        f.with_body(op for op in f.body if not isinstance(op, classes)) for f in program.functions
     )
-    return dataclasses.replace(program, functions=functions)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,13 +31,13 @@ class StripAsserts(Pass):
     finite: bool = True
     conditions: bool = False
 
-    def run(self, program: Program) -> Program:
+    def transform(self, analyses: Analyses) -> Program:
         """The program without the chosen checks; lifetimes stay as they are."""
         chosen: list[type[OpBase]] = []
         chosen += [AssertLayout] if self.layouts else []
         chosen += [AssertFinite] if self.finite else []
         chosen += [AssertExpr] if self.conditions else []
-        return _without(program, tuple(chosen))
+        return _without(analyses.program, tuple(chosen))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +47,6 @@ class StripDebug(Pass):
     name: ClassVar[str] = "strip-debug"
     comments: bool = True
 
-    def run(self, program: Program) -> Program:
+    def transform(self, analyses: Analyses) -> Program:
         """The program without them; lifetimes stay as they are."""
-        return _without(program, (DebugValue, Comment) if self.comments else (DebugValue,))
+        return _without(analyses.program, (DebugValue, Comment) if self.comments else (DebugValue,))

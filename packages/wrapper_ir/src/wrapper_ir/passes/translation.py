@@ -12,12 +12,12 @@ import dataclasses
 from collections.abc import Hashable
 
 from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import PassError
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.expr.rewrite import map_atoms
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import (
     AllocStorage,
@@ -55,27 +55,30 @@ class Difference:
     what: str
 
 
-def check_translation(before: Program, after: Program, name: str) -> None:
+def check_translation(before: Analyses, after: Analyses, name: str) -> None:
     """Raises PassError WIR805 naming the pass where the programs differ in what they do.
 
     Checks and debug ops may come and go; everything else that can be observed has to be the same.
     """
-    difference = compare(before, after)
+    difference = _difference(before, after)
     if difference is not None:
         raise PassError("WIR805", f"pass {name} changed what @{difference.function} does: {difference.what}")
 
 
-@paused_collection()
 def compare(before: Program, after: Program) -> Difference | None:
     """The first difference between two valid programs, None where they do the same."""
+    return _difference(Analyses(before), Analyses(after))
+
+
+@paused_collection()
+def _difference(old: Analyses, new: Analyses) -> Difference | None:
     numbers: dict[Hashable, Number] = {}
-    old, new = ProgramIndex(before), ProgramIndex(after)
     for name, function in new.functions.items():
         original = old.functions.get(name)
         if original is None:
             return Difference(name, "it is new")
         given, kept = _owned(original), _owned(function)
-        if function is after.main and given != kept:
+        if function is new.program.main and given != kept:
             return Difference(name, "it owns other parameters")
         first = _Run(original, old, numbers).observe(given | kept)
         second = _Run(function, new, numbers).observe(given | kept)
@@ -109,12 +112,12 @@ class _Part:
 class _Run:
     """One function, run symbolically. Equal keys get equal numbers, in both programs."""
 
-    def __init__(self, function: Function, index: ProgramIndex, numbers: dict[Hashable, Number]) -> None:
+    def __init__(self, function: Function, analyses: Analyses, numbers: dict[Hashable, Number]) -> None:
         self.function = function
-        self.index = index
+        self.analyses = analyses
         self.numbers = numbers
-        self.aliasing = index.aliasing(function)
-        self.places = tensor_places(function, self.aliasing)
+        self.aliasing = analyses.aliasing(function)
+        self.places = analyses.get_for(function, tensor_places)
         self.contents: dict[Value, list[_Part]] = {}
         self.handles: dict[Value, Number] = {}
         """Numbers of values that are no tensors."""
@@ -129,10 +132,10 @@ class _Run:
         away, before or after the change."""
         params = [(f"parameter {i}", p.value) for i, p in enumerate(self.function.params)]
         inputs = params + [
-            (f"constant %{c.value.name}", c.value) for c in self.index.program.constants if c.mutable
+            (f"constant %{c.value.name}", c.value) for c in self.analyses.program.constants if c.mutable
         ]
         fixed = [
-            (f"constant %{c.value.name}", c.value) for c in self.index.program.constants if not c.mutable
+            (f"constant %{c.value.name}", c.value) for c in self.analyses.program.constants if not c.mutable
         ]
         for what, value in (*inputs, *fixed):
             self.begin(value, self.number("input", what))

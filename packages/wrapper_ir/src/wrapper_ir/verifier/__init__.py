@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import Diagnostic, VerificationError
@@ -15,19 +16,22 @@ from wrapper_ir.verifier.walk import check_all
 __all__ = ["RULES", "SIGNATURE_RULES", "Rule", "check", "require_signature", "verify"]
 
 
-def check(program: Program | Artifact, ops: OpSet = OPS) -> tuple[Diagnostic, ...]:
+def check(
+    program: Program | Artifact, ops: OpSet = OPS, analyses: Analyses | None = None
+) -> tuple[Diagnostic, ...]:
     """All findings about `program`, empty for a valid one; never raises, whatever the object holds.
 
     Of an artifact, the signature is held against the program, too, if that is valid. Ops outside `ops` are refused.
+    `analyses` is the program's memo, where the caller has one.
     """
+    known = Analyses.of(program.program if isinstance(program, Artifact) else program, analyses)
     with paused_collection():
-        if not isinstance(program, Artifact):
-            return check_all(program, ops)[0].diagnostics()
-        return check_all(program.program, ops)[0].diagnostics() or check_signature(program)
+        found = check_all(known, ops)[0].diagnostics()
+        return found or (check_signature(program, known) if isinstance(program, Artifact) else ())
 
 
-def verify(program: Program | Artifact, ops: OpSet = OPS) -> None:
+def verify(program: Program | Artifact, ops: OpSet = OPS, analyses: Analyses | None = None) -> None:
     """Raises VerificationError with all findings unless `program`, a program or an artifact, is valid."""
-    found = check(program, ops)
+    found = check(program, ops, analyses)
     if found:
         raise VerificationError(found)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from wrapper_ir.aliasing import Aliasing
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.expr import Expr, Int, prove_eq
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.layout import extent_elements, is_contiguous, numel
 from wrapper_ir.ops import OpBase
 from wrapper_ir.program import Function
@@ -35,7 +35,7 @@ class Shared:
     """What the checks of all functions share. `launched` are the extents stated for a kernel and the numbers given to it;
     `trusted` the symbols that the caller guards."""
 
-    index: ProgramIndex
+    analyses: Analyses
     findings: Findings
     types: TypeTable = field(default_factory=TypeTable)
     obligations: Obligations = field(default_factory=Obligations)
@@ -49,10 +49,10 @@ class FunctionFacts:
 
     def __init__(self, function: Function, shared: Shared) -> None:
         self.function = function
-        self.index = shared.index
+        self.analyses = shared.analyses
         self.types = shared.types
-        is_main = function is shared.index.program.functions[0]
-        self.proofs = Proofs(shared.index, shared.obligations, shared.trusted if is_main else frozenset())
+        is_main = function is shared.analyses.program.functions[0]
+        self.proofs = Proofs(shared.analyses, shared.obligations, shared.trusted if is_main else frozenset())
         self.scanned: list[Scanned] = []
         self.results: list[list[Value]] = []
         self.special: dict[int, list[tuple[Value, TypeInfo]]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     Expr,
@@ -28,7 +29,6 @@ from wrapper_ir.expr import (
     substitute,
 )
 from wrapper_ir.expr.operators import EQ
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.verifier.assumptions import Assumptions
 from wrapper_ir.verifier.conditions import at_most
 from wrapper_ir.verifier.inequalities import Terms, follows, meet, nonneg, terms_of
@@ -52,9 +52,9 @@ class Proofs:
     in their declared ranges."""
 
     def __init__(
-        self, index: ProgramIndex, obligations: Obligations, trusted: frozenset[str] = frozenset()
+        self, analyses: Analyses, obligations: Obligations, trusted: frozenset[str] = frozenset()
     ) -> None:
-        self._declared = _declared(index)
+        self._declared = _declared(analyses)
         self._rested = obligations.ranges
         known = {name: self._declared[name] for name in trusted if name in self._declared}
         self._assumptions = Assumptions(known)
@@ -232,9 +232,9 @@ class Proofs:
         return e
 
 
-def _declared(index: ProgramIndex) -> dict[str, Interval]:
+def _declared(analyses: Analyses) -> dict[str, Interval]:
     found = {}
-    for name, symbol in index.symbols.items():
+    for name, symbol in analyses.symbols.items():
         if symbol.kind is SymKind.INT:
             try:
                 found[name] = Interval(symbol.lower, symbol.upper)

@@ -7,13 +7,14 @@ import keyword
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import Diagnostic, VerificationError
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import Arg, Complex, FunctionSummary
 from wrapper_ir.program import Ownership
 from wrapper_ir.signature import (
@@ -44,20 +45,24 @@ Found = tuple[str, str]
 """A code and what is wrong."""
 
 
-def check_signature(artifact: Artifact) -> tuple[Diagnostic, ...]:
+def check_signature(artifact: Artifact, analyses: Analyses | None = None) -> tuple[Diagnostic, ...]:
     """All findings about the signature of an artifact whose program is valid. A later kind of check runs only where
     the earlier ones found nothing."""
-    return _first_findings(artifact, (_typed, _alone, _numbers, _groups, _with_program))
+    known = Analyses.of(artifact.program, analyses)
+    return _first_findings(
+        artifact, (_typed, _alone, _numbers, _groups, partial(_with_program, analyses=known))
+    )
 
 
-def require_signature(artifact: Artifact) -> None:
+def require_signature(artifact: Artifact, analyses: Analyses | None = None) -> None:
     """Raises VerificationError unless the signature fits the program, for those who make a callable of both: what is wrong
     with the program itself they find when they look at it."""
     found = _first_findings(artifact, (_typed, _alone, _numbers, _groups))
+    known = Analyses.of(artifact.program, analyses)
     if not found:
         # The summary of a program that is not valid fails, or says nothing about the signature.
         with suppress(Exception):
-            found = tuple(_diagnostic(*f) for f in _with_program(artifact))
+            found = tuple(_diagnostic(*f) for f in _with_program(artifact, known))
     if found:
         raise VerificationError(found)
 
@@ -280,9 +285,9 @@ def _repeated(items: Iterable[T]) -> list[T]:
 # --- memory
 
 
-def _with_program(artifact: Artifact) -> Iterator[Found]:
-    yield from _memory(artifact, ProgramIndex(artifact.program).summary(artifact.program.main.name))
-    yield from _random(artifact)
+def _with_program(artifact: Artifact, analyses: Analyses) -> Iterator[Found]:
+    yield from _memory(artifact, analyses.summary(artifact.program.main.name))
+    yield from _random(artifact, analyses)
 
 
 def _param_leaves(signature: Signature) -> list[set[int]]:
@@ -375,8 +380,8 @@ def _groups(artifact: Artifact) -> Iterator[Found]:
             yield "WIR112", f"a place of parameter {shared.param} is malformed"
 
 
-def _random(artifact: Artifact) -> Iterator[Found]:
-    drawn = set(random_devices(artifact.program))
+def _random(artifact: Artifact, analyses: Analyses) -> Iterator[Found]:
+    drawn = set(analyses.get(random_devices))
     said = [r.device for r in artifact.signature.random]
     if len(set(said)) != len(said) or set(said) != drawn:
         names = ", ".join(map(str, sorted(drawn, key=str))) or "nowhere"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.sizes import declared_size
 from wrapper_ir.expr.rewrite import map_atoms
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import OPS, AssertExpr, Define, OpBase, OpSet
-from wrapper_ir.program import Function, Program
+from wrapper_ir.program import Function
 from wrapper_ir.verifier.checks import (
     FIRST,
     SECOND,
@@ -27,30 +28,35 @@ __all__ = ["check_all"]
 
 
 def check_all(
-    program: Program, ops: OpSet = OPS, trusted: frozenset[str] = frozenset()
+    analyses: Analyses, ops: OpSet = OPS, trusted: frozenset[str] = frozenset()
 ) -> tuple[Findings, Obligations]:
     """All findings, and what a valid program leaves to check at run time. Later stages run only where earlier ones found
     nothing, so that each may rely on them. Symbols in `trusted` are in their declared ranges whenever main runs."""
-    findings, obligations = Findings(program), Obligations()
+    return analyses.get(_CheckAll(ops, trusted))
 
-    def run() -> None:
-        index = ProgramIndex(program)
-        _check(Shared(index, findings, obligations=obligations, trusted=trusted), ops)
 
-    _guarded(run, findings, None)
-    return findings, obligations
+@dataclass(frozen=True, slots=True)
+class _CheckAll:
+    ops: OpSet
+    trusted: frozenset[str]
+
+    def __call__(self, analyses: Analyses) -> tuple[Findings, Obligations]:
+        findings, obligations = Findings(analyses.program), Obligations()
+        shared = Shared(analyses, findings, obligations=obligations, trusted=self.trusted)
+        _guarded(partial(_check, shared, self.ops), findings, None)
+        return findings, obligations
 
 
 def _check(shared: Shared, ops: OpSet) -> None:
-    index, findings = shared.index, shared.findings
-    check_program(index, shared.types, findings)
-    check_externs(index, findings)
-    check_kernels(index, findings)
+    analyses, findings = shared.analyses, shared.findings
+    check_program(analyses, shared.types, findings)
+    check_externs(analyses, findings)
+    check_kernels(analyses, findings)
     if not findings:
-        check_calls(index, findings)
+        check_calls(analyses, findings)
     if findings:
         return
-    checked = [FunctionFacts(function, shared) for function in index.program.functions]
+    checked = [FunctionFacts(function, shared) for function in analyses.program.functions]
     for facts in checked:
         _guarded(partial(_first, facts, ops), findings, facts.function)
     # Effects of calls come from the callees' bodies: the second stage needs them all to be in order.
@@ -85,7 +91,7 @@ def _first(facts: FunctionFacts, ops: OpSet) -> None:
 
 
 def _second(facts: FunctionFacts) -> None:
-    facts.aliasing = facts.index.aliasing(facts.function)
+    facts.aliasing = facts.analyses.aliasing(facts.function)
     _walk(facts, (_Assumed, *SECOND))
 
 

@@ -35,7 +35,7 @@ class Calls(Check):
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
-        self.functions = facts.index.functions
+        self.functions = facts.analyses.functions
         self.pools: set[Value] = set()
 
     def handlers(self) -> Handlers:
@@ -110,7 +110,7 @@ class Calls(Check):
     def fresh(self, position: int, body: Function) -> None:
         """A loop frees what a trip made after the next one: nobody else may hold it."""
         seen: set[Value] = set()
-        for origin in self.facts.index.summary(body.name).results:
+        for origin in self.facts.analyses.summary(body.name).results:
             if origin is None:
                 continue
             if origin.params or origin.constants or not origin.certain or seen & set(origin.own):
@@ -212,7 +212,7 @@ class Calls(Check):
     def change(self, position: int, op: ResizeStorage | SetStorage) -> None:
         values = (op.target,) if isinstance(op, ResizeStorage) else (op.target, op.source)
         roots = {r for v in values for r in self.facts.aliasing.roots.get(v, ())}
-        main = self.facts.index.program.functions[0]
+        main = self.facts.analyses.program.functions[0]
         if self.facts.function is not main or roots & self.pools:
             self.report("WIR029", "storages change in main only, and planned ones never", position)
 

@@ -93,7 +93,7 @@ class Collectives(Check):
                     self.by_root.setdefault(root, {})[one] = None
 
     def group(self, position: int, op: CollectiveStart) -> None:
-        info = self.facts.index.extern_info.get(op.target)
+        info = self.facts.analyses.extern_info.get(op.target)
         if info is None:
             return
         names = [a.name for a in info.schema.args]

@@ -18,7 +18,7 @@ class Definitions(Check):
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
-        self.defined: dict[str, Value] = {c.value.name: c.value for c in facts.index.program.constants}
+        self.defined: dict[str, Value] = {c.value.name: c.value for c in facts.analyses.program.constants}
         for param in facts.function.params:
             self.define(-1, param.value)
             if not self.fits(param):
@@ -27,7 +27,7 @@ class Definitions(Check):
     def fits(self, param: Param) -> bool:
         """Callees borrow storages; main is called with what a model has."""
         if isinstance(param.value.type, StorageType):
-            is_main = self.facts.function is self.facts.index.program.functions[0]
+            is_main = self.facts.function is self.facts.analyses.program.functions[0]
             return not is_main and param.ownership is Ownership.BORROWED
         return isinstance(param.value.type, TensorType | ScalarType | OpaqueType)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import SchemaError
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Unpack
 from wrapper_ir.schemas import ExternInfo, SchemaArg, parse_schema
 from wrapper_ir.types import TensorType, TupleType
@@ -19,9 +19,9 @@ __all__ = ["Externs", "check_externs"]
 Path = tuple[int | str, ...]
 
 
-def check_externs(index: ProgramIndex, findings: Findings) -> None:
+def check_externs(analyses: Analyses, findings: Findings) -> None:
     """WIR072 for all declared operators."""
-    for extern in index.program.externs:
+    for extern in analyses.program.externs:
         try:
             parse_schema(extern.schema)
         except SchemaError as error:
@@ -35,7 +35,7 @@ class Externs(Check):
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
-        self.known = facts.index.extern_info
+        self.known = facts.analyses.extern_info
         self.made: dict[str, tuple[ExternInfo, Path]] = {}
         """Nested results by name: the operator, and the path already taken."""
 
@@ -45,7 +45,7 @@ class Externs(Check):
     def call(self, position: int, op: CallExtern | CollectiveStart) -> None:
         info = self.known.get(op.target)
         if info is None:
-            if op.target not in self.facts.index.externs:
+            if op.target not in self.facts.analyses.externs:
                 self.report("WIR071", f"operator {op.target} is not declared", position)
             return
         self.arguments(position, op, info)

@@ -44,7 +44,7 @@ class Initialised(Check):
         for param in facts.function.params:
             if isinstance(param.value.type, StorageType):
                 self.empty[param.value] = []  # it is lent for its room, not for what is in it
-        self.immutable = {c.value for c in facts.index.program.constants if not c.mutable}
+        self.immutable = {c.value for c in facts.analyses.program.constants if not c.mutable}
 
     def every(self) -> Handler:
         return self.op
@@ -80,7 +80,7 @@ class Initialised(Check):
     def partners(self, op: Launch) -> tuple[Value, ...]:
         """Arguments read through a parameter that may share storage with one that the kernel writes: such a kernel
         reads what it has itself written (a concatenation whose parts it has just filled)."""
-        kernel = self.facts.index.kernels.get(op.kernel)
+        kernel = self.facts.analyses.kernels.get(op.kernel)
         if kernel is None:
             return ()
         written = {p.name for p in kernel.params if p.access.writes}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.expr import Expr
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.kernels import (
     MAX_GRID,
     Access,
@@ -32,13 +32,13 @@ __all__ = ["check_kernels"]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def check_kernels(index: ProgramIndex, findings: Findings) -> None:
+def check_kernels(analyses: Analyses, findings: Findings) -> None:
     """All kernels of a program."""
-    for kernel in index.program.kernels:
+    for kernel in analyses.program.kernels:
         for message in _faults(kernel):
             findings.add("WIR091", f"@{kernel.name}: {message}")
         if isinstance(kernel, MultiKernel):
-            for message in multi_faults(kernel, index.kernels):
+            for message in multi_faults(kernel, analyses.kernels):
                 findings.add("WIR028", f"@{kernel.name}: {message}")
 
 

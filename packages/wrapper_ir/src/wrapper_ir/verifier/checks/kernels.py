@@ -32,8 +32,8 @@ class Kernels(Check):
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
-        self.kernels = facts.index.kernels
-        self.access = facts.index.kernel_access
+        self.kernels = facts.analyses.kernels
+        self.access = facts.analyses.kernel_access
         self.roots_at = facts.aliasing.roots_at
 
     def handlers(self) -> Handlers:

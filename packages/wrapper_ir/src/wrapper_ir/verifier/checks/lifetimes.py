@@ -43,7 +43,7 @@ class Lifetimes(Check):
         self.slots: dict[Value, dict[Value, None]] = {}
         """The slots of each pool that have not ended."""
         self.lent = {p.value for p in facts.function.params if isinstance(p.value.type, StorageType)}
-        self.constants = {c.value for c in facts.index.program.constants}
+        self.constants = {c.value for c in facts.analyses.program.constants}
         self.dead: dict[Value, tuple[str, int]] = {}
         """Roots that ended: by which rule a use is refused, and where they did."""
         self.dropped: dict[str, int] = {}

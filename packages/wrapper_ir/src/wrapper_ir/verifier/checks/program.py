@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from wrapper_ir.index import ProgramIndex
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.program import Constant, SymbolDef
 from wrapper_ir.types import OpaqueKind, OpaqueType, TensorType
 from wrapper_ir.verifier.findings import Findings
@@ -16,9 +16,9 @@ __all__ = ["check_program"]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def check_program(index: ProgramIndex, types: TypeTable, findings: Findings) -> None:
+def check_program(analyses: Analyses, types: TypeTable, findings: Findings) -> None:
     """WIR002 to WIR009, WIR016, WIR017."""
-    program = index.program
+    program = analyses.program
     _unique("WIR002", "function @", (f.name for f in program.functions), findings)
     _unique("WIR003", "kernel @", (k.name for k in program.kernels), findings)
     _unique("WIR004", "operator ", (e.schema.partition("(")[0].strip() for e in program.externs), findings)

@@ -9,6 +9,8 @@ what a concatenation is made of, are used apart.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analysis.places import Place, tensor_places
 from wrapper_ir.expr import Expr, Int
@@ -63,7 +65,7 @@ class Streams(Check):
         self.effects = facts.aliasing.effects
         self.clocks: dict[Timeline, Clock] = {HOST: {}}
         self.events: dict[str, Clock] = {}
-        self.places = self.in_pools(tensor_places(facts.function, facts.aliasing))
+        self.places = self.in_pools(facts.analyses.get_for(facts.function, tensor_places))
         self.written: dict[Value, Uses] = {}
         self.read: dict[Value, Uses] = {}
         self.homes: dict[Value, Timeline] = {}
@@ -74,7 +76,7 @@ class Streams(Check):
         """Slots as parts of their pools: what one gives back is another's to take, whatever the stream."""
         return tuple(dict.fromkeys(self.facts.aliasing.chain(root)[-1] for root in roots))
 
-    def in_pools(self, places: dict[Value, Place]) -> dict[Value, Place]:
+    def in_pools(self, places: Mapping[Value, Place]) -> Mapping[Value, Place]:
         """Places in slots as places in the pools."""
         if not self.hosts:
             return places

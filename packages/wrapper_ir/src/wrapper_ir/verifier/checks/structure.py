@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.expr import Expr
-from wrapper_ir.index import ProgramIndex
 from wrapper_ir.ops import Return
 from wrapper_ir.program import Function
 from wrapper_ir.structure import callees
@@ -37,22 +37,22 @@ class Structure(Check):
             self.report("WIR020", "the last op is no return", len(body) - 1)
 
 
-def check_calls(index: ProgramIndex, findings: Findings) -> None:
+def check_calls(analyses: Analyses, findings: Findings) -> None:
     """WIR022 to WIR024: the call graph, which everything about effects of calls stands on."""
     graph: dict[str, dict[str, int]] = {}
-    main = index.program.functions[0]
-    for function in index.program.functions:
+    main = analyses.program.functions[0]
+    for function in analyses.program.functions:
         called = graph.setdefault(function.name, {})
         for position, op in enumerate(function.body):
             for name in callees(op):
                 called.setdefault(name, position)
-                if name not in index.functions:
+                if name not in analyses.functions:
                     findings.add("WIR022", f"there is no function @{name}", function, position)
                 elif name == main.name:
                     findings.add("WIR024", "main cannot be called", function, position)
     if main.captures:
         findings.add("WIR024", "main has no caller to capture symbols from", main)
-    _check_recursion(index.functions, graph, findings)
+    _check_recursion(analyses.functions, graph, findings)
 
 
 def _check_recursion(

@@ -40,7 +40,7 @@ class Symbols(Check):
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
-        self.declared = facts.index.symbols
+        self.declared = facts.analyses.symbols
         self.defined: set[str] = set()
         self.pending: dict[str, int] = {}
         """Symbols that a result's type mentions and that are still to be defined from it; by position."""
@@ -191,7 +191,7 @@ class Symbols(Check):
 
     def call(self, position: int, op: Switch | WhileLoop | CallSubgraph) -> None:
         for name in callees(op):
-            function = self.facts.index.functions.get(name)
+            function = self.facts.analyses.functions.get(name)
             for symbol in function.captures if function is not None else ():
                 if symbol not in self.defined:
                     self.report("WIR035", f"@{name} captures {symbol}, which is not defined here", position)

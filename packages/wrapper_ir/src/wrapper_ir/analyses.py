@@ -1,11 +1,15 @@
-"""Look-up tables over one program, built once and shared by all analyses."""
+"""One memo a program: tables by name, effects, and every analysis that more than one reader asks for.
+
+An analysis is a function of the memo, `called_operators(analyses)`, or of a function and the memo,
+`analyse_liveness(function, analyses)`; one with options is a frozen dataclass that can be called. `get` and `get_for` run
+it once. Programs are immutable, so nothing is ever thrown away: another program has a memo of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.kernels import KernelAccess, KernelDef
@@ -17,14 +21,50 @@ from wrapper_ir.values import Value
 if TYPE_CHECKING:
     from wrapper_ir.aliasing import Aliasing
 
-__all__ = ["ProgramIndex"]
+__all__ = ["Analyses"]
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class ProgramIndex:
-    """Tables by name. With duplicate names the first definition wins; the verifier reports the second."""
+class Analyses:
+    """What is known about one program. Passes, verifier and emitters take the memo of their program and hand it on.
 
-    program: Program
+    In the tables by name, the first of several definitions of one name wins; the verifier reports the second.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        # Any: each analysis has its own type of result
+        self._found: dict[Callable[[Analyses], Any], Any] = {}
+        self._found_for: dict[tuple[Callable[[Function, Analyses], Any], int], tuple[Any, Function]] = {}
+        """By the identity of a function, which is kept alive."""
+        self._summaries: dict[str, FunctionSummary] = {}
+
+    @classmethod
+    def of(cls, program: Program, known: Analyses | None = None) -> Analyses:
+        """`known` where it is the memo of this very program, else a new one."""
+        return known if known is not None and known.program is program else cls(program)
+
+    def after(self, program: Program) -> Analyses:
+        """The memo of what a pass made of this program: this one where it changed nothing."""
+        return Analyses.of(program, self)
+
+    def get(self, analysis: Callable[[Analyses], T]) -> T:
+        """The result of an analysis of the program."""
+        if analysis not in self._found:
+            self._found[analysis] = analysis(self)
+        found: T = self._found[analysis]
+        return found
+
+    def get_for(self, function: Function, analysis: Callable[[Function, Analyses], T]) -> T:
+        """The result of an analysis of one function."""
+        key = (analysis, id(function))
+        if key not in self._found_for:
+            self._found_for[key] = (analysis(function, self), function)
+        found: T = self._found_for[key][0]
+        return found
+
+    # --- tables
 
     @cached_property
     def kernels(self) -> dict[str, KernelDef]:
@@ -63,6 +103,11 @@ class ProgramIndex:
         return {c.value.name: c for c in reversed(self.program.constants)}
 
     @cached_property
+    def constant_values(self) -> frozenset[Value]:
+        """The values of all constants."""
+        return frozenset(c.value for c in self.program.constants)
+
+    @cached_property
     def shared_constants(self) -> Mapping[Value, tuple[Value, int]]:
         """Mutable constants that share storage: the one that stands for all of that storage (the one that begins first),
         and how many bytes after it each begins. What is never written needs no such thing."""
@@ -86,16 +131,7 @@ class ProgramIndex:
         """Declared symbols by name."""
         return {s.name: s for s in reversed(self.program.symbols)}
 
-    @cached_property
-    def _summaries(self) -> dict[str, FunctionSummary]:
-        return {}
-
-    @cached_property
-    def _aliasings(self) -> dict[int, Aliasing]:
-        """By the identity of a function, which the analysis keeps alive."""
-        return {}
-
-    # --- effects and analyses, worked out once
+    # --- what ops ask (`wrapper_ir.ops.effects.EffectContext`), and the analysis that all others rest on
 
     def access(self, kernel: str) -> KernelAccess | None:
         """What the kernel of this name does through its parameters; None for an unknown one."""
@@ -126,9 +162,6 @@ class ProgramIndex:
 
     def aliasing(self, function: Function) -> Aliasing:
         """Which storage each value of the function may live in."""
-        known = self._aliasings.get(id(function))
-        if known is None:
-            from wrapper_ir.aliasing import analyse_aliasing  # as above
+        from wrapper_ir.aliasing import analyse_aliasing  # as above
 
-            known = self._aliasings[id(function)] = analyse_aliasing(function, self)
-        return known
+        return self.get_for(function, analyse_aliasing)
