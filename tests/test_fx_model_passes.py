@@ -23,8 +23,9 @@ from tests.test_models import artifact_of, calls_of, case_of
 from tests.zoo import ZOO
 from wrapper_ir.runtime import Convention
 
-FAST = "mlp"
-NAMES = [pytest.param(name, marks=() if name == FAST else pytest.mark.slow) for name in sorted(ZOO)]
+QUICK = {"gpt2", "mlp", "moe"}
+"""Those whose proof is part of `make test`; all are part of `make conformance`."""
+NAMES = [pytest.param(name, marks=() if name in QUICK else pytest.mark.conformance) for name in sorted(ZOO)]
 FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 
 

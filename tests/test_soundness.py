@@ -34,7 +34,7 @@ def run_worker(model: str, count: int, seed: int) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_single_corruptions(model: str) -> None:
-    assert "200 corruptions" in run_worker(model, 200, seed=11)
+    assert "80 corruptions" in run_worker(model, 80, seed=11)
 
 
 @pytest.mark.conformance
