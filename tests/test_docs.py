@@ -14,7 +14,7 @@ import pytest
 
 import wrapper_ir
 from tools.docs.pages import PAGES, is_stale
-from wrapper_ir.cli import main
+from wrapper_ir.cli.main import main
 from wrapper_ir.errors import VerificationError
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -69,18 +69,18 @@ def run(command: list[str], folder: Path | None = None) -> str:
     return done.stdout
 
 
-def requirements(wheel: Path) -> list[Requirement]:
-    """What the wheel declares, for this interpreter and without extras."""
+def requirements(wheel: Path, extra: str = "") -> list[Requirement]:
+    """What the wheel declares, for this interpreter and with at most one extra."""
     with zipfile.ZipFile(wheel) as archive:
         [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         metadata = message_from_bytes(archive.read(name))
-    return active(metadata.get_all("Requires-Dist") or [])
+    return active(metadata.get_all("Requires-Dist") or [], extra)
 
 
-def active(lines: list[str]) -> list[Requirement]:
+def active(lines: list[str], extra: str = "") -> list[Requirement]:
     """The requirements among `lines` that hold here."""
     parsed = [Requirement(line) for line in lines]
-    return [one for one in parsed if one.marker is None or one.marker.evaluate({"extra": ""})]
+    return [one for one in parsed if one.marker is None or one.marker.evaluate({"extra": extra})]
 
 
 def closure(direct: list[Requirement]) -> Iterator[Distribution]:
@@ -103,14 +103,14 @@ def link(found: Distribution, site: Path) -> None:
             (site / top).symlink_to(target)
 
 
-def install(package: str, wheels: dict[str, Path], folder: Path) -> Path:
+def install(package: str, wheels: dict[str, Path], folder: Path, extra: str = "") -> Path:
     """An empty environment with `package`, the siblings that it declares, and its other dependencies linked in.
 
     Returns the environment's interpreter.
     """
     run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
     python = folder / "bin" / "python"
-    declared = requirements(wheels[package])
+    declared = requirements(wheels[package], extra)
     for found in closure(
         declared + [one for name in declared_siblings(declared) for one in requirements(wheels[name])]
     ):
@@ -156,17 +156,24 @@ def test_a_wheel_imports_with_its_declared_dependencies(
     }
 
 
-def test_the_core_works_in_an_empty_environment(wheels: dict[str, Path], tmp_path: Path) -> None:
-    declared = requirements(wheels["wrapper_ir"])
-    assert {one.name for one in declared} == {"click", "sympy"}
+def test_the_core_needs_nothing(wheels: dict[str, Path], tmp_path: Path) -> None:
+    """Not even what its own command line needs, which says so."""
+    assert requirements(wheels["wrapper_ir"]) == []
     python = install("wrapper_ir", wheels, tmp_path / "env")
+    code = "import sys, wrapper_ir; wrapper_ir.verify(wrapper_ir.load(sys.argv[1])); print('torch' in sys.modules)"
+    assert run([str(python), "-c", code, str(SAMPLE)]).split() == ["False"]
+    done = subprocess.run([python.with_name("wir"), "--version"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "wir: the command line needs click: pip install 'wrapper-ir[cli]'\n"
+    code = "import wrapper_ir.expr.sympy_bridge"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    assert done.stderr.endswith("ModuleNotFoundError: sympy is missing: pip install 'wrapper-ir[sympy]'\n")
+
+
+def test_the_command_line_in_an_empty_environment(wheels: dict[str, Path], tmp_path: Path) -> None:
+    assert {one.name for one in requirements(wheels["wrapper_ir"], "cli")} == {"click"}
+    python = install("wrapper_ir", wheels, tmp_path / "env", extra="cli")
     wir = str(python.with_name("wir"))
-
-    loaded = run(
-        [str(python), "-c", "import sys, wrapper_ir; print('torch' in sys.modules, 'sympy' in sys.modules)"]
-    )
-    assert loaded.split() == ["False", "False"]
-
     text = run([wir, "print", str(SAMPLE)], tmp_path)
     assert "func" in text
     run([wir, "verify", str(SAMPLE)], tmp_path)

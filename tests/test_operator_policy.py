@@ -19,7 +19,7 @@ from fx_converter import FxOptions
 from py_wrapper import PyOptions
 from py_wrapper.machine import TORCH_MACHINE
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.cli import main
+from wrapper_ir.cli.main import main
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.interp import InterpOptions, Interpreter
 from wrapper_ir.kernels import Access, KernelParam, OperatorKernel, ParamKind

@@ -19,7 +19,7 @@ from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.compile import MemoryStore
 from triton_runtime.fake import FakeDriver
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.cli import main
+from wrapper_ir.cli.main import main
 from wrapper_ir.errors import ArtifactError, PluginError
 from wrapper_ir.kernels import ImageKind, TritonKernel, content_hash, find_binary
 from wrapper_ir.protocols import AheadCompiler

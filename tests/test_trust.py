@@ -28,7 +28,7 @@ from fx_converter import FxOptions
 from py_wrapper import PyOptions
 from py_wrapper.machine import TORCH_MACHINE
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.cli import main
+from wrapper_ir.cli.main import main
 from wrapper_ir.errors import WirError
 from wrapper_ir.interp import Interpreter
 from wrapper_ir.kernels import source_of, with_source
@@ -178,7 +178,7 @@ def hook(event, args):
 sys.addaudithook(hook)
 
 import wrapper_ir
-from wrapper_ir.cli import main
+from wrapper_ir.cli.main import main
 from wrapper_ir.passes import describe_passes
 
 def wir(*args):
@@ -278,7 +278,7 @@ def test_loading_a_kernel_in_a_new_process_runs_it(tmp_path: Path, marker: Path,
             [
                 sys.executable,
                 "-c",
-                "from wrapper_ir.cli import main; main()",
+                "from wrapper_ir.cli.main import main; main()",
                 "run",
                 "m.wir",
                 "--with",

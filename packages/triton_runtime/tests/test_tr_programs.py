@@ -20,7 +20,7 @@ from triton_runtime.settings import read_settings
 from triton_runtime.tune import Entry, MeasureOptions, Place, TuneOptions, TuningRecord, config_key, record_of
 from wrapper_ir import load, parse_program, print_program, save, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.cli import main
+from wrapper_ir.cli.main import main
 from wrapper_ir.interp import example_inputs, run
 from wrapper_ir.kernels import (
     ImageKind,

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from wrapper_ir import load, parse_program, save
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.cli import main
+from wrapper_ir.cli.main import main
 from wrapper_ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
 
 TEXT = """\

@@ -25,7 +25,7 @@ from packages.wrapper_ir.tests.storage.test_artifact_file import make_artifact
 
 import wrapper_ir
 import wrapper_ir.storage.container as container_module
-from wrapper_ir.cli import main
+from wrapper_ir.cli.main import main
 from wrapper_ir.errors import ArtifactError
 from wrapper_ir.storage import LoadOptions
 from wrapper_ir.storage.container import Entry, write_container

@@ -1,5 +1,1 @@
-"""The `wir` command."""
-
-from wrapper_ir.cli.main import main
-
-__all__ = ["main"]
+"""The `wir` command: one module a family of commands, `main` the group of all."""

@@ -1,5 +1,5 @@
 """`python -m wrapper_ir.cli` is the `wir` command."""
 
-from wrapper_ir.cli.main import main
+from wrapper_ir.cli.entry import run
 
-main(prog_name="wir")
+run()

@@ -5,8 +5,13 @@ spelled by functions with the names that torch gives them (`FloorDiv`, `IntTrueD
 recognised by the name of their class, so that torch's own classes are understood without importing torch.
 """
 
+from importlib.util import find_spec
+
 from wrapper_ir.expr.sympy_bridge.convert import from_sympy, replace_floor, to_sympy
 from wrapper_ir.expr.sympy_bridge.simplify import simplify
 from wrapper_ir.expr.sympy_bridge.solve import solve
 
 __all__ = ["from_sympy", "replace_floor", "simplify", "solve", "to_sympy"]
+
+if find_spec("sympy") is None:
+    raise ModuleNotFoundError("sympy is missing: pip install 'wrapper-ir[sympy]'", name="sympy")

@@ -1,0 +1,1 @@
+"""Builds, checks and tags releases of the packages: `python -m tools.release`."""

@@ -1,0 +1,46 @@
+"""Installs built files in an environment that holds nothing else, and runs the README's first example there."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tools.release.packages import run
+
+__all__ = ["check_installed", "first_example"]
+
+_BEFORE = """\
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU()).eval()
+example_input = torch.randn(8, 64)
+"""
+_AFTER = """
+torch.testing.assert_close(f(example_input), model(example_input))
+"""
+
+
+def first_example(root: Path) -> str:
+    """The first Python block of the README, as a script of its own."""
+    found = re.search(r"```python\n(.*?)```", (root / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    if found is None:
+        raise ValueError("README.md has no Python block")
+    return _BEFORE + found[1] + _AFTER
+
+
+def check_installed(root: Path, files: Sequence[Path], extra: str = "inductor") -> None:
+    """Creates an environment, installs the files with what they need, and runs the example. Raises CalledProcessError."""
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        run([sys.executable, "-m", "venv", str(folder / "env")])
+        python = str(folder / "env" / "bin" / "python")
+        [core] = (f for f in files if f.name.startswith("wrapper_ir-"))
+        others = [str(f) for f in files if f is not core]
+        run([python, "-m", "pip", "install", "--quiet", f"{core}[{extra}]", *others])
+        run([python, "-m", "pip", "check"])
+        (folder / "example.py").write_text(first_example(root), encoding="utf-8")
+        run([python, "-W", "ignore", "example.py"], cwd=folder)
+        run([str(folder / "env" / "bin" / "wir"), "verify", "model.wir"], cwd=folder)

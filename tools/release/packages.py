@@ -1,0 +1,59 @@
+"""The packages of this repository, and the files that are published of each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Package", "build", "list_packages", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A folder under `packages/` with its published name and version."""
+
+    folder: Path
+    name: str
+    version: str
+
+    @property
+    def tag(self) -> str:
+        """The git tag of this version: each package has versions of its own."""
+        return f"{self.name}-v{self.version}"
+
+    @property
+    def wheel(self) -> str:
+        """The wheel's file name."""
+        return f"{self.name.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+    @property
+    def sdist(self) -> str:
+        """The source distribution's file name."""
+        return f"{self.name.replace('-', '_')}-{self.version}.tar.gz"
+
+
+def list_packages(root: Path) -> list[Package]:
+    """All packages, by name."""
+    found = []
+    for file in sorted(root.glob("packages/*/pyproject.toml")):
+        project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+        found.append(Package(file.parent, project["name"], project["version"]))
+    return found
+
+
+def build(package: Package, dist: Path) -> list[Path]:
+    """The wheel, which is built from the source distribution, and that. Raises CalledProcessError."""
+    run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(dist), str(package.folder)])
+    return [dist / package.wheel, dist / package.sdist]
+
+
+def run(command: Sequence[str], **options: object) -> None:
+    """Runs a command; its output is shown only where it fails. Raises CalledProcessError."""
+    done = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
+    if done.returncode:
+        sys.stderr.write(done.stdout + done.stderr)
+        done.check_returncode()
