@@ -118,14 +118,14 @@ class _Pass:
             self.roots[result] = self.roots.get(source, NO_ROOTS)
             if source in self.uncertain:
                 self.uncertain.add(result)
-        if isinstance(op, SetStorage):
-            self.attached.setdefault(op.target, (position, self.roots.get(op.target, NO_ROOTS)))
+        before = self.roots.get(op.target, NO_ROOTS) if isinstance(op, SetStorage) else NO_ROOTS
         if effects.may_alias:
             self.may_alias(effects)
         if isinstance(op, CallExtern) and op.result is not None and isinstance(op.result.type, TupleType):
             self.calls[op.result] = (op.result, ())
             self.targets[op.result] = op.target
         elif isinstance(op, SetStorage):
+            self.attached.setdefault(op.target, (position, before))
             self.escaped.update(self.roots.get(op.source, NO_ROOTS), self.roots.get(op.target, NO_ROOTS))
 
     def may_alias(self, effects: Effects) -> None:

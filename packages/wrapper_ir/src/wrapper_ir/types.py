@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from functools import cached_property
 
 from wrapper_ir.expr import Expr, SymKind
 
@@ -56,7 +57,7 @@ class DType(enum.Enum):
     C64 = "c64"
     C128 = "c128"
 
-    @property
+    @cached_property
     def itemsize(self) -> int:
         """Bytes of one element."""
         return _ITEMSIZE[self]

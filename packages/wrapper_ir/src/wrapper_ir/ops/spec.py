@@ -114,14 +114,20 @@ class OpSpec:
         found = [("WIR013", f) for f in self.operands] + [("WIR014", f) for f in self.results]
         return tuple((code, f) for code, f in found if f.accepts != _ANY_TYPE)
 
+    @cached_property
+    def _accepted(
+        self,
+    ) -> tuple[tuple[Callable[[OpBase], Any], tuple[type, ...]], ...]:  # Any: as FieldSpec.get
+        return tuple((field.get, field.accepts) for _, field in self._judged)
+
     def fits(self, op: OpBase) -> bool:
         """Whether every operand and result has a type that the op takes; `misfits` says what is wrong."""
-        for _, field in self._judged:
-            held: Value | tuple[Value, ...] | None = field.get(op)
-            if isinstance(held, tuple):
-                if not all(isinstance(value.type, field.accepts) for value in held):
+        for get, accepts in self._accepted:
+            held: Value | tuple[Value, ...] | None = get(op)
+            if held.__class__ is tuple:
+                if not all(isinstance(value.type, accepts) for value in held):
                     return False
-            elif held is not None and not isinstance(held.type, field.accepts):
+            elif held is not None and not isinstance(held.type, accepts):  # type: ignore[union-attr]  # no tuple
                 return False
         return True
 

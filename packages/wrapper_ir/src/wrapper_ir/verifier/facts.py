@@ -57,8 +57,12 @@ class FunctionFacts:
         self.results: list[list[Value]] = []
         self.special: dict[int, list[tuple[Value, TypeInfo]]] = {}
         """By position, the results whose types hold symbols, or are wrong by themselves."""
+        self.wrong: list[tuple[int, Value]] = []
+        """Those that are wrong by themselves, with their positions."""
         self.classes: set[type[OpBase]] = set()
         """Classes of ops that occur."""
+        self.symbolic = False
+        """Whether an op holds an expression that is no constant, or has a result in `special`."""
         self.asynchronous = False
         """Whether any op runs on another stream than the current one, or does not wait for its end."""
         self.positions: dict[str, int] = {}

@@ -80,13 +80,19 @@ def _first(facts: FunctionFacts, ops: OpSet) -> None:
         facts.report("WIR001", f"{cls.__name__} is not an op of this IR")
         return
     for position, op in enumerate(facts.function.body):
-        facts.scanned.append(scan(op))
+        found = scan(op)
+        facts.scanned.append(found)
         made = scan_types(op)
         facts.results.append(made)
         for value in made:
             info = types(value.type)
             if info.exprs or info.problems:
                 facts.special.setdefault(position, []).append((value, info))
+                if info.problems:
+                    facts.wrong.append((position, value))
+        if found[1]:
+            facts.symbolic = True
+    facts.symbolic |= bool(facts.special)
     _walk(facts, FIRST)
 
 

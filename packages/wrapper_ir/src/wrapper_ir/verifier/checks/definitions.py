@@ -41,13 +41,17 @@ class Definitions(Check):
         return self.op
 
     def op(self, position: int, op: Op) -> None:
-        defined = self.defined
+        defined, positions = self.defined, self.facts.positions
         for value in self.facts.scanned[position][0]:
             known = defined.get(value.name)
             if known is not value and known != value:
                 self.unlike(position, value, known)
         for value in self.facts.results[position]:
-            self.define(position, value)
+            name = value.name
+            if name in defined:
+                self.define(position, value)
+            defined[name] = value
+            positions[name] = position
         spec = op_spec(type(op))
         if not spec.fits(op):
             for code, message in spec.misfits(op):

@@ -112,11 +112,10 @@ class Externs(Check):
                 other = read.get(root)
                 if other is not None and isinstance(op, CollectiveStart) and self.is_part(value, other):
                     other = None
-                message = f"out argument %{value.name} shares bytes with another"
                 if root in seen:
-                    self.report("WIR079", message, position)
+                    self.report("WIR079", _shares(value), position)
                 elif other is not None:
-                    self.facts.require_apart(value, other, "WIR079", partial(str, message), position)
+                    self.facts.require_apart(value, other, "WIR079", partial(_shares, value), position)
                 seen.add(root)
 
     def is_part(self, a: Value, b: Value) -> bool:
@@ -172,6 +171,10 @@ class Externs(Check):
             self.report("WIR078", f"%{value.name} is taken out of a {declared}", position)
         elif listed and isinstance(value.type, TensorType):
             self.report("WIR078", f"%{value.name} is a whole {declared}", position)
+
+
+def _shares(value: Value) -> str:
+    return f"out argument %{value.name} shares bytes with another"
 
 
 def _flat(arg: Arg) -> list[Value]:

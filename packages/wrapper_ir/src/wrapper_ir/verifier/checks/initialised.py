@@ -28,6 +28,8 @@ from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 __all__ = ["Initialised"]
 
 _Window = tuple[int, int]
+_RANDOM = EffectClass.RANDOM
+_CALLS = (Switch, WhileLoop, CallSubgraph, CallExtern, CollectiveStart)
 
 
 class Initialised(Check):
@@ -44,6 +46,8 @@ class Initialised(Check):
         for param in facts.function.params:
             if isinstance(param.value.type, StorageType):
                 self.empty[param.value] = []  # it is lent for its room, not for what is in it
+        self.shared: dict[str, tuple[int, ...]] = {}
+        """By kernel, what `shared_places` found."""
         self.immutable = {c.value for c in facts.analyses.program.constants if not c.mutable}
 
     def every(self) -> Handler:
@@ -61,9 +65,9 @@ class Initialised(Check):
 
     def op(self, position: int, op: Op) -> None:
         effects = self.effects[position]
-        if effects.reads and self.empty and EffectClass.RANDOM not in effects.classes:
+        if self.empty and effects.reads and _RANDOM not in effects.classes:
             partners = self.partners(op) if isinstance(op, Launch) else ()
-            if isinstance(op, Switch | WhileLoop | CallSubgraph | CallExtern | CollectiveStart):
+            if isinstance(op, _CALLS):
                 # A callee may read what it has itself written: a loop that fills a buffer row by row. What an operator
                 # reads of an argument that it writes, its schema does not say.
                 partners = effects.writes
@@ -80,16 +84,18 @@ class Initialised(Check):
     def partners(self, op: Launch) -> tuple[Value, ...]:
         """Arguments read through a parameter that may share storage with one that the kernel writes: such a kernel
         reads what it has itself written (a concatenation whose parts it has just filled)."""
-        kernel = self.facts.analyses.kernels.get(op.kernel)
-        if kernel is None:
-            return ()
-        written = {p.name for p in kernel.params if p.access.writes}
+        places = self.shared.get(op.kernel)
+        if places is None:
+            places = self.shared[op.kernel] = self.shared_places(op.kernel)
+        return tuple(a for i in places if i < len(op.args) and isinstance(a := op.args[i], Value))
+
+    def shared_places(self, name: str) -> tuple[int, ...]:
+        """The positions of such parameters."""
+        kernel = self.facts.analyses.kernels.get(name)
+        params = () if kernel is None else kernel.params
+        written = {p.name for p in params if p.access.writes}
         return tuple(
-            arg
-            for param, arg in zip(kernel.params, op.args)
-            if isinstance(arg, Value)
-            and param.access is Access.READ
-            and not written.isdisjoint(param.may_alias)
+            i for i, p in enumerate(params) if p.access is Access.READ and not written.isdisjoint(p.may_alias)
         )
 
     def read(self, position: int, value: Value) -> None:
@@ -107,7 +113,7 @@ class Initialised(Check):
 
     def write(self, value: Value, root: Value) -> None:
         window = self.window(value, root)
-        if window is None or window == (0, self.facts.capacity(root)):
+        if window is None or (window[0] == 0 and window[1] == self.facts.capacity(root)):
             del self.empty[root]
         else:
             self.empty[root].append(window)

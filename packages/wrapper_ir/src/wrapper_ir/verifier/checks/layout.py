@@ -41,10 +41,9 @@ class LayoutCheck(Check):
         source, result = op.source, op.result
         own_root = isinstance(source.type, StorageType) or source in self.uncertain
         root, start = (source, 0) if own_root else self.facts.place(source)
-        if result.type.device != source.type.device:
-            self.report(
-                "WIR052", f"%{result.name} is on {result.type.device}, not on {source.type.device}", position
-            )
+        device = result.type.device
+        if device is not source.type.device and device != source.type.device:
+            self.report("WIR052", f"%{result.name} is on {device}, not on {source.type.device}", position)
         offset: Size = op.offset.value if isinstance(op.offset, Int) else op.offset
         first = start + offset if start.__class__ is not int or start else offset
         if isinstance(first, Int):
@@ -135,7 +134,7 @@ class LayoutCheck(Check):
     def scatter_free(self, position: int, value: Value) -> None:
         """Library operators refuse to write through a window that holds one element several times."""
         type = value.type
-        if not isinstance(type, TensorType) or any(size == _ZERO for size in type.sizes):
+        if not isinstance(type, TensorType) or _ZERO in type.sizes:
             return
         for size, stride in zip(type.sizes, type.strides):
             if stride.__class__ is Int and stride.value == 0 and isinstance(size, Int) and size.value > 1:

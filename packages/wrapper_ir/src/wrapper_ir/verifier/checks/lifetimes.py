@@ -49,6 +49,8 @@ class Lifetimes(Check):
         self.dropped: dict[str, int] = {}
         self.reused: dict[Value, int] = {}
         """Position of a root's last reuse: tensors defined before it are dead."""
+        self.gone: set[Value] = set()
+        """The roots in `dead` and `reused`."""
         self.held: dict[str, int] = {}
         """Positions of results to drop, by name."""
         self.handed: set[Value] = set()
@@ -73,18 +75,19 @@ class Lifetimes(Check):
     def op(self, position: int, op: Op) -> None:
         if op.__class__ is Free:
             return
-        dead, dropped, roots, reused = self.dead, self.dropped, self.roots, self.reused
+        dropped, roots, gone = self.dropped, self.roots, self.gone
         for value in self.facts.scanned[position][0]:
             if value.name in dropped:
                 self.report("WIR061", f"%{value.name} was dropped by op {dropped[value.name]}", position)
             for root in roots.get(value, NO_ROOTS):
-                if root in dead:
-                    code, end = dead[root]
-                    self.report(code, f"%{value.name}: its storage was {_VERBS[code]} by op {end}", position)
-                elif root in reused:
-                    self.after_reuse(position, value, root)
+                if root in gone:
+                    self.after_end(position, value, root)
 
-    def after_reuse(self, position: int, value: Value, root: Value) -> None:
+    def after_end(self, position: int, value: Value, root: Value) -> None:
+        if root in self.dead:
+            code, end = self.dead[root]
+            self.report(code, f"%{value.name}: its storage was {_VERBS[code]} by op {end}", position)
+            return
         end = self.reused[root]
         if isinstance(value.type, TensorType) and self.facts.positions[value.name] < end:
             self.report("WIR062", f"%{value.name}: its storage was reused by op {end}", position)
@@ -98,10 +101,11 @@ class Lifetimes(Check):
 
     def free(self, position: int, op: Free) -> None:
         value = op.storage
-        for slot in self.slots.get(value, ()):
-            self.report("WIR018", f"%{slot.name} lies in %{value.name}, and has not ended", position)
-        if value in self.hosts:
-            self.slots[self.hosts[value]].pop(value, None)
+        if self.hosts:
+            for slot in self.slots.get(value, ()):
+                self.report("WIR018", f"%{slot.name} lies in %{value.name}, and has not ended", position)
+            if value in self.hosts:
+                self.slots[self.hosts[value]].pop(value, None)
         if value in self.dead:
             code, end = self.dead[value]
             if code == "WIR060":
@@ -109,11 +113,15 @@ class Lifetimes(Check):
             else:
                 self.report("WIR062", f"%{value.name} was moved by op {end}", position)
         elif value in self.ours and value not in self.uncertain and value not in self.escaped:
-            self.dead[value] = ("WIR060", position)
+            self.end(value, "WIR060", position)
         elif value in self.constants or (self.roots.get(value) == (value,) and value not in self.ours):
             self.report("WIR064", f"%{value.name} is not the function's to free", position)
         else:
             self.report("WIR065", f"%{value.name} is no storage of its own; free or drop its root", position)
+
+    def end(self, root: Value, code: str, position: int) -> None:
+        self.dead[root] = (code, position)
+        self.gone.add(root)
 
     def drop(self, position: int, op: Drop) -> None:
         value = op.value
@@ -139,6 +147,7 @@ class Lifetimes(Check):
             )
             return
         self.reused[root] = position
+        self.gone.add(root)
         if isinstance(source.type, StorageType):
             self.dropped[source.name] = position
 
@@ -172,7 +181,7 @@ class Lifetimes(Check):
             if len(sharing) > 1:
                 names = ", ".join(f"%{v.name}" for v in sharing)
                 self.report("WIR069", f"{names} share the storage that is moved", position)
-            self.dead[root] = ("WIR062", position)
+            self.end(root, "WIR062", position)
         self.made(position, op)
 
     def ret(self, position: int, op: Return) -> None:

@@ -31,10 +31,14 @@ class Resized(Check):
         """Tensors that were set to others, and views made of them since: where the one that was set starts, and the
         other."""
 
-    def every(self) -> Handler:
-        return self.op
+        self.needed = not facts.classes.isdisjoint((ResizeStorage, SetStorage))
+
+    def every(self) -> Handler | None:
+        return self.op if self.needed else None
 
     def handlers(self) -> Handlers:
+        if not self.needed:
+            return {}
         return {ResizeStorage: self.resize, SetStorage: self.attach, View: self.view}
 
     def op(self, position: int, op: Op) -> None:

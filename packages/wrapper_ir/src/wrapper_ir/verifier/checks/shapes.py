@@ -72,13 +72,16 @@ class Shapes(Check):
         if out is None or None in sizes:
             return
         pairs = rule(given, out)
-        message = f"{op.target}: the sizes of arguments and output do not fit"
+
+        def message() -> str:
+            return f"{op.target}: the sizes of arguments and output do not fit"
+
         if pairs is None:
-            self.report("WIR058", message, position)
+            self.report("WIR058", message(), position)
             return
         for a, b in pairs:
             if a is not b:
-                self.facts.require(Claim((((a, b), (b, a)),)), "WIR058", lambda: message, position)
+                self.facts.require(Claim((((a, b), (b, a)),)), "WIR058", message, position)
 
 
 def _sizes(arg: Arg) -> Sizes | None:

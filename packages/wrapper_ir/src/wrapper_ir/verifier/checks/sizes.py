@@ -44,13 +44,11 @@ class Sizes(Check):
         self.facts.require(Claim((((0, type.nbytes),),)), "WIR043", lambda: message, position)
 
     def view(self, position: int, op: View) -> None:
+        special = self.facts.special.get(position)
+        if special is None or id(special[0][1]) in self.sound:
+            return
+        self.sound.add(id(special[0][1]))
         type = op.result.type
-        if position not in self.facts.special:
-            return
-        about = id(self.facts.types(type))
-        if about in self.sound:
-            return
-        self.sound.add(about)
         for code, what, numbers in (("WIR041", "size", type.sizes), ("WIR042", "stride", type.strides)):
             for e in numbers:
                 if not isinstance(e, Int):

@@ -10,6 +10,7 @@ what a concatenation is made of, are used apart.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analysis.places import Place, tensor_places
@@ -65,7 +66,6 @@ class Streams(Check):
         self.effects = facts.aliasing.effects
         self.clocks: dict[Timeline, Clock] = {HOST: {}}
         self.events: dict[str, Clock] = {}
-        self.places = self.in_pools(facts.analyses.get_for(facts.function, tensor_places))
         self.written: dict[Value, Uses] = {}
         self.read: dict[Value, Uses] = {}
         self.homes: dict[Value, Timeline] = {}
@@ -75,6 +75,11 @@ class Streams(Check):
     def outermost(self, roots: tuple[Value, ...]) -> tuple[Value, ...]:
         """Slots as parts of their pools: what one gives back is another's to take, whatever the stream."""
         return tuple(dict.fromkeys(self.facts.aliasing.chain(root)[-1] for root in roots))
+
+    @cached_property
+    def places(self) -> Mapping[Value, Place]:
+        """Where tensors start, of which only those that two timelines use are asked for."""
+        return self.in_pools(self.facts.analyses.get_for(self.facts.function, tensor_places))
 
     def in_pools(self, places: Mapping[Value, Place]) -> Mapping[Value, Place]:
         """Places in slots as places in the pools."""

@@ -45,6 +45,8 @@ class Symbols(Check):
         self.pending: dict[str, int] = {}
         """Symbols that a result's type mentions and that are still to be defined from it; by position."""
         self.known: set[Expr] = set()
+        self.settled: set[int] = set()
+        """Ids of the facts (which the table keeps alive) about types whose symbols are all defined."""
         self.widths: dict[str, int] = {}
         """Bits of the symbols that may have more than an int64: definitions of definitions grow without end."""
         for name in facts.function.captures:
@@ -57,8 +59,8 @@ class Symbols(Check):
             for e in facts.types(param.value.type).exprs:
                 self.inspect(-1, e)
 
-    def every(self) -> Handler:
-        return self.op
+    def every(self) -> Handler | None:
+        return self.op if self.facts.symbolic else None
 
     def handlers(self) -> Handlers:
         call = self.call
@@ -82,8 +84,10 @@ class Symbols(Check):
                     self.report("WIR033", "only define may look at values", position)
                 self.use(position, e)
         for _, info in self.facts.special.get(position, ()):
-            if info.exprs:
+            if info.exprs and id(info) not in self.settled:
                 self.result(position, op, info.exprs)
+                if all(e.free_symbols <= self.defined and not e.free_values for e in info.exprs):
+                    self.settled.add(id(info))
 
     def result(self, position: int, op: Op, found: tuple[Expr, ...]) -> None:
         evaluated = isinstance(op, _EVALUATED)

@@ -28,10 +28,8 @@ class Types(Check):
         super().__init__(facts)
         for param in facts.function.params:
             self.type(-1, param.value.name, param.value.type)
-        for position, made in facts.special.items():
-            for value, info in made:
-                if info.problems:
-                    self.type(position, value.name, value.type)
+        for position, value in facts.wrong:
+            self.type(position, value.name, value.type)
 
     def type(self, position: int, name: str, type: Type) -> None:
         for code, message in self.facts.types(type).problems:
