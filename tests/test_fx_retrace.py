@@ -121,6 +121,7 @@ def test_what_a_trace_leaves_out() -> None:
         "cond_effect",
         "debug_value",
         "free",
+        "int64",
         "record_event",
         "resize_storage",
         "same",

@@ -99,9 +99,10 @@ def _spoil(arg: Any, others: list[Any], rng: random.Random) -> Any:  # Any: see 
 
 def _over(other: Tensor, arg: Tensor) -> Tensor:
     """`arg`'s layout over the memory of another argument, where that is large enough; else the other one itself."""
+    if other.layout != torch.strided or other.is_meta or arg.is_meta:
+        return other
     need = 1 + sum((n - 1) * s for n, s in zip(arg.shape, arg.stride())) if arg.numel() else 0
-    have = other.untyped_storage().nbytes()
-    if other.layout != torch.strided or other.is_meta or arg.is_meta or need * arg.element_size() > have:
+    if need * arg.element_size() > other.untyped_storage().nbytes():
         return other
     made = torch.empty(0, dtype=arg.dtype)
     return made.set_(other.untyped_storage(), 0, arg.shape, arg.stride())

@@ -100,7 +100,7 @@ def judge(artifact: Artifact, make: Make, runtime: TouchRuntime, engines: tuple[
     try:
         verify(artifact.program)
     except VerificationError as error:
-        return "refused" if re.fullmatch(r"WIR0\d\d", error.code) else f"WRONG: refused with {error.code}"
+        return "refused" if re.fullmatch(r"WIR[02]\d\d", error.code) else f"WRONG: refused with {error.code}"
     ways = _engines(artifact, runtime)
     want = _outcome(ways["interpreter"], make)
     if want.code == "WIR928" and "stopped after" in want.error:
@@ -116,13 +116,26 @@ def judge(artifact: Artifact, make: Make, runtime: TouchRuntime, engines: tuple[
     return f"error {want.code}" if want.code else "ran"
 
 
+_OF_TORCH = ("RuntimeError", "TypeError", "IndexError", "ValueError", "NotImplementedError")
+_OVERFLOW = "Storage size calculation overflowed"
+
+
+def _is_of_torch(want: Outcome, got: Outcome) -> bool:
+    """Torch's own errors pass through graphs as they are: of operators, and of allocations beyond all memory. The interpreter
+    names the op beside them."""
+    if got.code == "RuntimeError" and _OVERFLOW in got.error:
+        return want.code == "WIR408"
+    return (
+        want.code == "WIR927"
+        and got.code in _OF_TORCH
+        and any(f"{kind}: " in want.error for kind in _OF_TORCH)
+    )
+
+
 def _compare(want: Outcome, got: Outcome) -> str:
     """What is wrong with one engine's outcome; empty: nothing."""
     if want.code and got.code:
-        # torch's own errors pass through emitted code as they are; the interpreter names the op beside them
-        if got.code.startswith(("WIR", "FX", "PY")) or (
-            want.code == "WIR927" and f"{got.code}: " in want.error
-        ):
+        if got.code.startswith(("WIR", "FX", "PY")) or _is_of_torch(want, got):
             return ""
         return f"has no code: {got.error}; the interpreter: {want.error}"
     if got.code:

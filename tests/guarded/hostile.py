@@ -39,6 +39,8 @@ class Hostile:
     predicates: list[Value] = field(default_factory=list)
     symbols: list[Expr] = field(default_factory=list)
     unready: set[str] = field(default_factory=set)
+    housed: set[str] = field(default_factory=set)
+    """Tensors over slots and lent storages, which are not returned."""
 
     def bad(self) -> bool:
         """Whether the next thing is wrong."""
@@ -174,9 +176,9 @@ def _begin(h: Hostile) -> dict[str, TensorData]:
 
 
 def _results(h: Hostile) -> tuple[Arg, ...]:
-    found: list[Arg] = [t for _ in range(h.rng.randrange(1, 4)) if (t := h.tensor()) is not None]
+    found = [t for _ in range(h.rng.randrange(1, 4)) if (t := h.tensor()) is not None]
     if not h.bad():
-        found = [t for i, t in enumerate(found) if t not in found[:i]]
+        found = [t for i, t in enumerate(found) if t not in found[:i] and t.name not in h.housed]
     return (*found, *(h.rng.sample(h.symbols, 1) if h.symbols and h.rng.random() < 0.5 else ()))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from tests.guarded.allocator import GuardPages
+from wrapper_ir.errors import ExecutionError
 from wrapper_ir.kernels import CppKernel, KernelDef, KernelParam, ParamKind
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import Launch, Op
@@ -77,6 +78,13 @@ class _Pointer(ctypes.Structure):
     )
 
 
+def _int64(n: float) -> float:
+    """The number; as launchers do, refuses an int that the kernel cannot be given."""
+    if isinstance(n, int) and not -(2**63) <= n < 2**63:
+        raise ExecutionError("WIR924", f"{n} is no argument of a kernel")
+    return n
+
+
 def _mask(dtype: DType) -> int:
     """Which bits kernels write: so that truth values are 0 or 1, indices are small and floats finite."""
     return 0x3F if dtype.is_floating or dtype.is_complex else 1
@@ -94,7 +102,7 @@ class _Touch:
         assert len(args) == len(params), f"@{self.kernel.name} takes {len(params)} arguments, got {len(args)}"
         named = {p.name: a for p, a in zip(params, args)}
         numbers = [a for a in args if not isinstance(a, torch.Tensor)]
-        salt = zlib.crc32(b"".join(struct.pack("<d", float(n)) for n in numbers)) & 0xFF
+        salt = zlib.crc32(b"".join(struct.pack("<d", float(n)) for n in map(_int64, numbers))) & 0xFF
         pointers = [
             _Pointer(
                 data=named[p.name].data_ptr(),

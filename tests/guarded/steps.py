@@ -7,8 +7,10 @@ from collections.abc import Callable
 from tests.guarded.calls import CALLS
 from tests.guarded.edges import hostile_expr
 from tests.guarded.hostile import Hostile
+from tests.guarded.slots import SLOTS
 from wrapper_ir.builder import tensor_type
-from wrapper_ir.expr import Float, Item, OffsetOf, SizeOf, StrideOf, ge, le
+from wrapper_ir.expr import Expr, Float, Int, Item, OffsetOf, SizeOf, StrideOf, ge, le
+from wrapper_ir.expr.arithmetic import fits_int64
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import (
@@ -29,7 +31,7 @@ from wrapper_ir.ops import (
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["STEPS"]
+__all__ = ["STEPS", "touch"]
 
 
 def fill(h: Hostile) -> None:
@@ -66,7 +68,8 @@ def _launch(h: Hostile, used: list[tuple[Value[TensorType], Access]]) -> None:
     numbers: list[Arg] = []
     if h.rng.random() < 0.5:
         params.append(KernelParam(name="n", kind=ParamKind.SCALAR, dtype=DType.I64))
-        numbers.append(hostile_expr(h.rng, h.symbols) if h.rng.random() < 0.3 else h.number(7))
+        n = hostile_expr(h.rng, h.symbols) if h.rng.random() < 0.3 else h.number(7)
+        numbers.append(n if h.bad() or not _is_too_large(n) else Int(7))
     if h.rng.random() < 0.2:
         params.append(KernelParam(name="f", kind=ParamKind.SCALAR, dtype=DType.F64))
         numbers.append(Float(0.5))
@@ -74,6 +77,15 @@ def _launch(h: Hostile, used: list[tuple[Value[TensorType], Access]]) -> None:
     extents = tuple(h.number(extent_bytes(v.type)) for v, _ in used) if h.rng.random() < 0.4 else ()
     h.function.launch(kernel, (*(v for v, _ in used), *numbers), extents=extents)
     h.unready -= {v.name for v, access in used if access.writes}
+
+
+def _is_too_large(n: Expr) -> bool:
+    return isinstance(n, Int) and not fits_int64(n.value)
+
+
+def touch(h: Hostile, value: Value[TensorType], *, reads: bool = False) -> None:
+    """A kernel that writes a tensor, or reads it too."""
+    _launch(h, [(value, Access.READWRITE if reads else Access.WRITE)])
 
 
 def storage(h: Hostile) -> None:
@@ -202,5 +214,5 @@ def end(h: Hostile) -> None:
 
 
 STEPS: tuple[Callable[[Hostile], None], ...] = (
-    fill, fill, compute, compute, storage, view, view, view, copy, change, align, define, define, check, end, *CALLS,
+    fill, fill, compute, compute, storage, view, view, view, copy, change, align, define, define, check, end, *CALLS, *SLOTS,
 )  # fmt: skip

@@ -22,6 +22,7 @@ from wrapper_ir.guarded import Guarded
 from wrapper_ir.types import DType
 
 TEXT = """\
+@_unrecorded
 def forward(self, x):
     try:
         bias, weight = _attributes(self._buffers)
@@ -114,20 +115,16 @@ def over_ones(body: str) -> fx.GraphModule:
 class TestWindows:
     """Windows of constants are kept from call to call where nothing but their bytes can change."""
 
-    def test_what_autograd_records_ends_with_the_call(self) -> None:
+    def test_autograd_records_nothing(self) -> None:
         module = over_ones(
             "  %v = view %w : f32[2, 2]\n  call aten::mul_.Tensor(%v, %x)\n  drop %x\n"
             "  %r = call aten::clone(%v) : f32[2, 2]\n  return %r\n"
         )
-        sums = []
-        for _ in range(3):
-            x = torch.full((2, 2), 2.0, requires_grad=True)
-            (result,) = module(x)
-            result.sum().backward()
-            assert x.grad is not None
-            sums.append(x.grad.sum().item())
-        assert sums == [4, 8, 16]
-        assert not module(torch.ones(2, 2))[0].requires_grad
+        for factor in (2, 4, 8):
+            (result,) = module(torch.full((2, 2), 2.0, requires_grad=True))
+            assert not result.requires_grad
+            assert torch.equal(result, torch.full((2, 2), float(factor)))
+            assert torch.is_grad_enabled()
 
     def test_what_a_caller_does_to_a_result_ends_with_it(self) -> None:
         module = over_ones("  %v = view %w : f32[2, 2]\n  drop %x\n  return %v\n")

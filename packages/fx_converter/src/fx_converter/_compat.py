@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import sympy
 import torch
@@ -47,6 +48,7 @@ __all__ = [
     "raw_call",
     "raw_stream",
     "rename",
+    "unrecorded",
     "without_autograd",
 ]
 
@@ -181,6 +183,22 @@ def without_autograd(run: Callable[[list[Any]], tuple[Any, ...]], args: list[Any
     finally:
         if grad:
             torch._C._set_grad_enabled(True)
+
+
+def unrecorded(function: Target) -> Target:
+    """The function, with nothing recorded for autograd in a call."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return function(*args, **kwargs)
+        torch._C._set_grad_enabled(False)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            torch._C._set_grad_enabled(True)
+
+    return cast(Target, call)  # the same signature
 
 
 # --- fake values

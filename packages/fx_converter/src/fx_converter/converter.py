@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch.fx.graph import CodeGen
 
 from fx_converter import targets
 from fx_converter._compat import caller
 from fx_converter.compilers import find_compiler, refuse
 from fx_converter.constants import load_constants
 from fx_converter.effects import mark_operators
-from fx_converter.forward import codegen
+from fx_converter.forward import callee_codegen, codegen
 from fx_converter.graph.check import check_arguments, check_layouts
 from fx_converter.graph.placement import enter_device, exit_device
 from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope, identifier
@@ -31,7 +32,6 @@ from wrapper_ir.ops import Return
 from wrapper_ir.passes.insert_checks import insert_checks
 from wrapper_ir.program import Function
 from wrapper_ir.runtime import refuse_unsupported
-from wrapper_ir.signature import Signature
 from wrapper_ir.verifier import require_signature
 
 __all__ = ["convert", "make_main", "make_module"]
@@ -81,7 +81,8 @@ def make_main(
     kernels.settle()
     files = origin.artifact.mapped_files()
     kind = WatchedModule if files else ConvertedModule
-    module = make_module(graph, attributes, name, origin.options, signature, kind)
+    called = codegen(origin.options.kernel_calls, signature)
+    module = make_module(graph, attributes, name, called, kind)
     if isinstance(module, WatchedModule):
         module.files = files
     module.meta[KEY] = origin
@@ -135,20 +136,18 @@ def _placeholder(name: str, val: Any, scope: FunctionScope) -> fx.Node:
 def _submodule(callee: Callee, program: ProgramScope) -> fx.GraphModule:
     """The module of a called function."""
     graph, attributes = _convert_function(program.analyses.functions[callee.function], callee, program)
-    return make_module(graph, attributes, callee.function, program.options)
+    return make_module(graph, attributes, callee.function, callee_codegen(program.options.kernel_calls))
 
 
 def make_module(
     graph: fx.Graph,
     attributes: dict[str, Any],
     name: str,
-    options: FxOptions,
-    signature: Signature | None = None,
+    called: CodeGen,
     kind: type[ConvertedModule] = ConvertedModule,
 ) -> ConvertedModule:
-    """A module over a graph; tensors become buffers, modules submodules. It is called with flat values, or as a
-    `signature` says."""
-    graph.set_codegen(codegen(options.kernel_calls, signature))
+    """A module over a graph, which is called as `called` says; tensors become buffers, modules submodules."""
+    graph.set_codegen(called)
     root = torch.nn.Module()
     for attribute, held in attributes.items():
         if isinstance(held, torch.nn.Module):

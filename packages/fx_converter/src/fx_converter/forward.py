@@ -12,21 +12,38 @@ from typing import Any
 from torch import fx
 from torch.fx.graph import CodeGen, PythonCode
 
-from fx_converter._compat import FORWARD_NAMES
+from fx_converter._compat import FORWARD_NAMES, unrecorded
 from fx_converter.convention import ModelCodeGen
 from fx_converter.options import KernelCalls
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import Windows, constant_windows
 from wrapper_ir.signature import Signature
 
-__all__ = ["codegen"]
+__all__ = ["callee_codegen", "codegen"]
 
 
 def codegen(kernel_calls: KernelCalls, signature: Signature | None) -> CodeGen:
-    """What writes the `forward` of a graph: over flat values, or called like the model of a signature."""
+    """What writes the `forward` of a main graph: over flat values, or called like the model of a signature."""
     if signature is None:
-        return DirectCodeGen() if kernel_calls == "direct" else CodeGen()
+        return DirectFlatCodeGen() if kernel_calls == "direct" else FlatCodeGen()
     return (DirectModelCodeGen if kernel_calls == "direct" else ModelCodeGen)(signature)
+
+
+def callee_codegen(kernel_calls: KernelCalls) -> CodeGen:
+    """What writes the `forward` of a graph that another one calls."""
+    return DirectCodeGen() if kernel_calls == "direct" else CodeGen()
+
+
+class FlatCodeGen(CodeGen):
+    """Writes `forward(*inputs)` over the flat values of a whole program: nothing is recorded for autograd."""
+
+    def gen_fn_def(self, *args: Any, **kwargs: Any) -> str:  # Any: what torch asks of the text
+        """See `CodeGen`."""
+        return f"@_unrecorded\n{super().gen_fn_def(*args, **kwargs)}"
+
+    def additional_globals(self) -> list[tuple[str, Any]]:
+        """See `CodeGen`."""
+        return [("_unrecorded", unrecorded)]
 
 
 class DirectCodeGen(CodeGen):
@@ -49,6 +66,10 @@ class DirectCodeGen(CodeGen):
     def returned(self, outputs: str) -> str:
         """The line that returns the graph's outputs."""
         return f"return {outputs}"
+
+
+class DirectFlatCodeGen(FlatCodeGen, DirectCodeGen):
+    """The same, for a whole program."""
 
 
 class DirectModelCodeGen(ModelCodeGen, DirectCodeGen):

@@ -215,8 +215,6 @@ def resize_storage(op: ResizeStorage, scope: FunctionScope) -> None:
 
 def set_storage(op: SetStorage, scope: FunctionScope) -> None:
     """Makes the target a view of the source, for every holder."""
-    if op.target == op.source:
-        raise scope.invalid("a tensor cannot be set to itself")
     target, source = scope.value(op.target), scope.value(op.source)
     scope.starts.pop(target, None)
     scope.reset.add(target)

@@ -19,7 +19,8 @@ from fx_converter import targets
 from fx_converter._compat import back_symbol, bound_symbol, fake_like, free_size, new_fake_mode
 from fx_converter.graph.numbers import CALLS, Calculator
 from fx_converter.native import DTYPES, torch_device
-from fx_converter.targets.numbers import PARTIAL
+from fx_converter.targets.numbers import EXACT, PARTIAL
+from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, SymKind
 from wrapper_ir.expr.operators import FUNCTIONS
 from wrapper_ir.program import Program, SymbolDef
@@ -33,6 +34,11 @@ _CONCRETE = frozenset(
     f for f in (*map(CALLS.__getitem__, FUNCTIONS), *PARTIAL.values()) if f.__module__ == math.__name__
 )
 """Functions of plain numbers only."""
+_NAMED: Mapping[Callable[..., Any], Mapping[str, Callable[..., Any]]] = {
+    targets.partial_call: PARTIAL,
+    targets.total_call: EXACT,
+}
+"""Functions that are given the name of another."""
 _BACKED = {SymKind.INT: "s", SymKind.FLOAT: "zf", SymKind.BOOL: "s"}
 _FIRST_NUMBER = 1_000_000
 """Of symbols whose names torch does not take for unbacked ones; torch counts its own from 0."""
@@ -120,8 +126,9 @@ class FakeValues:
 
     def _apply(self, function: Callable[..., Any], *args: Any) -> Any:
         """What has no symbolic variant is an unknown number, where Python would look at the symbols' hints."""
-        called = PARTIAL[args[0]] if function is targets.partial_call else function
-        numbers = args[1:] if function is targets.partial_call else args
+        called, numbers = function, args
+        if function in _NAMED:
+            called, numbers = _NAMED[function][args[0]], args[1:]
         if called in _CONCRETE and any(isinstance(arg, SymInt | SymFloat) for arg in numbers):
             return self.unknown(SymKind.FLOAT)
         whole = called is not operator.truediv and not any(
@@ -131,7 +138,7 @@ class FakeValues:
             return self.unknown(SymKind.INT if whole else SymKind.FLOAT)
         try:
             return function(*args)
-        except ArithmeticError:  # it never has a value; a run says so, if it gets there
+        except (ArithmeticError, ExpressionError):  # it never has a value; a run says so, if it gets there
             return self.unknown(SymKind.INT if whole else SymKind.FLOAT)
 
     def unknown(self, kind: SymKind) -> Any:

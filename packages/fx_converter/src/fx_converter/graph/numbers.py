@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from fx_converter import targets
-from fx_converter.targets.numbers import PARTIAL
+from fx_converter.targets.numbers import EXACT, PARTIAL
 from wrapper_ir.expr import Apply, Expr, Int, Operator, SymKind
 from wrapper_ir.expr import operators as ops
 
@@ -22,7 +22,6 @@ __all__ = ["CALLS", "Calculator"]
 # Any in this file: nodes, numbers, symbolic numbers, and the functions over them.
 _MAX_FACTORS = 8  # powers up to here are products
 
-_SYMBOLIC = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
 CALLS: Mapping[Operator, Callable[..., Any]] = {
     ops.ADD: operator.add,
     ops.MUL: operator.mul,
@@ -53,9 +52,7 @@ CALLS: Mapping[Operator, Callable[..., Any]] = {
     ops.BIT_OR: operator.or_,
     ops.BIT_XOR: operator.xor,
     ops.ROUND_TO: round,
-    # of these torch has variants over symbolic numbers, under private names
-    **{ops.by_name(n): getattr(torch, f"_sym_{n}") for n in _SYMBOLIC},
-    **{ops.by_name(n): getattr(math, n) for n in ("exp", "log", "asinh")},
+    **{op: EXACT[op.name] for op in ops.UNARY_FUNCTIONS},
 }
 """A function for every operator but CEILDIV, which is written with FLOORDIV."""
 
@@ -108,6 +105,10 @@ class Calculator:
                 return self._call(
                     CALLS[ops.WHERE], self(arg, optional), yes, no
                 )  # torch's own look at the hint
+            case Apply(ops.TO_INT | ops.FLOOR | ops.CEIL | ops.ROUND as op, (arg,)) if (
+                arg.kind is SymKind.FLOAT
+            ):
+                return self._partial(op, optional, self(arg, optional))
             case Apply(op, args) if op in ops.FUNCTIONS:
                 return self._function(op, args, optional)
             case Apply(op, (arg,)):
@@ -138,22 +139,23 @@ class Calculator:
         return total
 
     def _divided(self, op: Operator, lhs: Any, rhs: Any, optional: bool, divisor: Expr) -> Any:
-        if optional and not divisor.constant:
-            return self._call(targets.partial_call, op.name, lhs, rhs)
-        return self._call(CALLS[op], lhs, rhs)
+        if divisor.constant:
+            return self._call(CALLS[op], lhs, rhs)
+        return self._partial(op, optional, lhs, rhs)
 
     def _power(self, e: Expr, base: Expr, exp: Expr, optional: bool) -> Any:
         if type(exp) is Int and 0 < exp.value <= _MAX_FACTORS and e.kind is SymKind.INT:
             return self._fold(operator.mul, [self(base, optional)] * exp.value)
-        args = [self(base, optional), self(exp, optional)]
-        if optional:
-            return self._call(targets.partial_call, "pow", *args)
-        return self._call(CALLS[ops.POW], *args)
+        return self._partial(ops.POW, optional, self(base, optional), self(exp, optional))
 
     def _function(self, op: Operator, args: tuple[Expr, ...], optional: bool) -> Any:
         values = [self(arg, optional) for arg in args]
         if op is ops.ROUND_TO:
             values[0] = self._call(torch.sym_float, values[0])
-        if optional and op.name in PARTIAL:
-            return self._call(targets.partial_call, op.name, *values)
+        if op.name in PARTIAL:
+            return self._partial(op, optional, *values)
         return self._call(CALLS[op], *values)
+
+    def _partial(self, op: Operator, optional: bool, *values: Any) -> Any:
+        """A function that has no value for some arguments."""
+        return self._call(targets.partial_call if optional else targets.total_call, op.name, *values)

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, fx, nn
 
+from fx_converter import targets
 from fx_converter._compat import free_name, name_of, new_graph, rename
 from fx_converter.errors import ConvertError
 from fx_converter.graph.metadata import FakeValues
@@ -21,6 +22,7 @@ from wrapper_ir.analysis.slots import plan_slots
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Int, Item, Sym
+from wrapper_ir.expr.width import stays_int64
 from wrapper_ir.ops import AllocStorage, Arg, Complex, Define, Op, OpBase, Provenance, Unpack
 from wrapper_ir.quoting import ascii_identifier, is_python_name, python_comment
 from wrapper_ir.runtime import TorchCaller
@@ -112,6 +114,8 @@ class FunctionScope:
         """Symbols that are defined as a number."""
         self.submodules: dict[Callee, fx.Node] = {}
         self.calculate = Calculator(self.leaf, self.apply)
+        self._checked: dict[fx.Node, fx.Node] = {}
+        """Ints that were held to 64 bits, by the node that computes them."""
         self.position = 0
         self._meta: Mapping[str, Any] = {}
         for op in function.body:
@@ -230,12 +234,18 @@ class FunctionScope:
     # --- numbers
 
     def number(self, e: Expr) -> Any:
-        """A number, or the node that computes it."""
-        return self.calculate(e)
+        """A number, or the node that computes it and holds it to 64 bits."""
+        found = self.calculate(e)
+        if not isinstance(found, fx.Node) or stays_int64(e):
+            return found
+        checked = self._checked.get(found)
+        if checked is None:
+            checked = self._checked[found] = self.call(targets.int64, found, val=found.meta["val"])
+        return checked
 
     def numbers(self, exprs: Sequence[Expr]) -> tuple[Any, ...]:
         """The numbers of a shape."""
-        return tuple(self.calculate(e) for e in exprs)
+        return tuple(self.number(e) for e in exprs)
 
     def sizes(self, exprs: Sequence[Expr], numbers: Mapping[str, Any]) -> list[Any]:
         """Sizes over numbers that are there already: nodes, or plain ones, by the names in the expressions."""

@@ -17,6 +17,7 @@ from fx_converter.constants import load_constants
 from fx_converter.converter import make_main, make_module
 from fx_converter.effects import mark_operators
 from fx_converter.errors import SavedGraphError
+from fx_converter.forward import callee_codegen
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.kernels import KernelTargets, Pending
 from fx_converter.native import DTYPES
@@ -279,7 +280,8 @@ class _Loader:
             attributes = {n: _attribute(a, made, by_name) for n, a in said["attributes"].items()}
             name = str(said["name"])
             if len(made) < len(graphs) - 1:
-                made.append(make_module(graph, attributes, name, self._options))
+                called = callee_codegen(self._options.kernel_calls)
+                made.append(make_module(graph, attributes, name, called))
         origin = Origin(
             artifact=self._artifact, options=self._options, constants=constants, fakes=self._fakes
         )

@@ -23,7 +23,7 @@ from fx_converter.targets.debug import comment, debug_value
 from fx_converter.targets.inputs import check_inputs
 from fx_converter.targets.loops import stacked_loop
 from fx_converter.targets.memory import align, fill_zero, free, resize_storage, same, unshared, window
-from fx_converter.targets.numbers import choose, partial_call, power, truth
+from fx_converter.targets.numbers import choose, int64, partial_call, power, total_call, truth
 from fx_converter.targets.streams import (
     barrier,
     enter_device,
@@ -55,6 +55,7 @@ __all__ = [
     "fill_zero",
     "follow",
     "free",
+    "int64",
     "invoke_effect",
     "loop_effect",
     "partial_call",
@@ -67,6 +68,7 @@ __all__ = [
     "switch",
     "switch_effect",
     "sync_event",
+    "total_call",
     "truth",
     "unshared",
     "wait_event",

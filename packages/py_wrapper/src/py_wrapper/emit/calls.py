@@ -7,6 +7,7 @@ from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import targets
 from py_wrapper.errors import EmitError
 from wrapper_ir.analysis.emission import checked_next
+from wrapper_ir.expr import Expr
 from wrapper_ir.ops import CallExtern, CollectiveStart, Launch, Unpack, Wait
 from wrapper_ir.quoting import python_keyword, python_string
 from wrapper_ir.types import TensorType
@@ -20,7 +21,8 @@ def launch(op: Launch, scope: FunctionScope) -> None:
     kernel = scope.module.kernel_names.get(op.kernel)
     if kernel is None:
         raise EmitError("PY101", f"the program has no kernel @{op.kernel}", scope)
-    scope.out.items(f"{kernel}(", [scope.arg(arg) for arg in (*op.args, *op.grid)], ")")
+    args = [scope.expr(arg) if isinstance(arg, Expr) else scope.arg(arg) for arg in (*op.args, *op.grid)]
+    scope.out.items(f"{kernel}(", args, ")")
 
 
 def _call(op: CallExtern | CollectiveStart, head: str, scope: FunctionScope) -> None:

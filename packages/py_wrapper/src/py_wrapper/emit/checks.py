@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
-from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.expr.width import width
+from wrapper_ir.expr import Expr
 from wrapper_ir.layout import is_contiguous
 from wrapper_ir.ops import (
     AssertExpr,
@@ -31,15 +30,10 @@ __all__ = [
     "define",
 ]
 
-_LONG = 1024
-"""Bits of an int beyond which it is looked at where it is defined, since definitions of definitions grow."""
-
 
 def define(op: Define, scope: FunctionScope) -> None:
     """A symbol is a Python number, computed once."""
-    text = scope.expr(op.expr)
-    if op.expr.args and op.expr.kind is SymKind.INT and width(op.expr, {}) > _LONG:
-        text = f"{scope.module.runtime('int64')}({text})"
+    text = scope.int64(op.expr)
     scope.out.line(f"{scope.define(op.symbol)} = {text}")
 
 

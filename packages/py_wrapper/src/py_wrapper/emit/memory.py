@@ -9,7 +9,6 @@ from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.streams import on_stream
 from py_wrapper.emit.writer import tuple_text
-from py_wrapper.errors import EmitError
 from wrapper_ir.analysis.emission import (
     NO_SYMMETRIC,
     element_type,
@@ -222,6 +221,4 @@ def resize_storage(op: ResizeStorage, scope: FunctionScope) -> None:
 
 def set_storage(op: SetStorage, scope: FunctionScope) -> None:
     """Makes the target a view of the source, for every holder."""
-    if op.target == op.source:
-        raise EmitError("PY101", "a tensor cannot be set to itself", scope)
     scope.out.line(f"{scope.name(op.target)}.set_({scope.name(op.source)})")

@@ -14,6 +14,7 @@ from wrapper_ir.analysis.kept import storage_users
 from wrapper_ir.analysis.slots import SlotPlaces, plan_slots
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, to_python
+from wrapper_ir.expr.width import stays_int64
 from wrapper_ir.ops import AllocStorage, Arg, Complex, Free, Op, View
 from wrapper_ir.program import Function
 from wrapper_ir.quoting import python_string
@@ -131,6 +132,12 @@ class FunctionScope:
         """Python text of an expression."""
         return to_python(e, self._leaf, lambda: self.module.runtime("power"))
 
+    def int64(self, e: Expr) -> str:
+        """Python text of a number, held to 64 bits if it is an int; torch and kernels hold sizes and their arguments to them
+        by themselves."""
+        text = self.expr(e)
+        return text if stays_int64(e) else f"{self.module.runtime('int64')}({text})"
+
     def _leaf(self, e: Expr) -> str:
         match e:
             case Sym(name):
@@ -164,7 +171,7 @@ class FunctionScope:
             case Value():
                 return self.name(arg)
             case Expr():
-                return self.expr(arg)
+                return self.int64(arg)
             case Complex():
                 return f"complex({self.expr(arg.real)}, {self.expr(arg.imag)})"
             case tuple():

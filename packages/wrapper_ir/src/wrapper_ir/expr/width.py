@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wrapper_ir.expr.arithmetic import MAX_BITS
+from wrapper_ir.expr.arithmetic import MAX_BITS, fits_int64
 from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.interval import Interval
 from wrapper_ir.expr.leaves import Int, Sym
 from wrapper_ir.expr.operators import ADD, MUL, POW
+from wrapper_ir.expr.ranges import bounds
 
-__all__ = ["is_wide_power", "width"]
+__all__ = ["is_wide_power", "stays_int64", "width"]
 
 _INT64 = 64
+_ANY_INT64 = Interval(-(2**63), 2**63 - 1)
 _FLOAT = 1025
 """The largest float, as an int."""
 
@@ -57,3 +60,19 @@ def is_wide_power(e: Expr) -> bool:
     if e.kind is not SymKind.INT:
         return False
     return not (type(exp) is Int and exp.value >= 0 and width(base, {}) * exp.value <= MAX_BITS)
+
+
+def stays_int64(e: Expr) -> bool:
+    """Whether an expression is an int64 wherever its symbols are, or no int; what is not has to be looked at when it is
+    computed."""
+    if e.kind is not SymKind.INT or not (e.args or e.constant is not None):
+        return True
+    if e.free_values:  # an atom under an operator
+        return False
+    found = bounds(e, dict.fromkeys(e.free_symbols, _ANY_INT64))
+    return found.is_bounded and _is_inside(found)
+
+
+def _is_inside(found: Interval) -> bool:
+    low, high = found.lo, found.hi
+    return low is not None and high is not None and fits_int64(int(low)) and fits_int64(int(high))

@@ -73,6 +73,7 @@ _RULES = {
         "WIR055": "an op writes a tensor whose elements overlap each other",
         "WIR056": "a copy's source and destination overlap",
         "WIR057": "an asserted layout contradicts the tensor's type",
+        "WIR220": "a tensor is set to itself, or to one of another dtype or device",
     },
     "shapes": {
         "WIR058": "the sizes of a matrix product's arguments and output do not fit",
@@ -160,4 +161,4 @@ def _flat() -> Iterator[tuple[str, str, str]]:
 
 
 RULES: Mapping[str, Rule] = MappingProxyType({r.code: r for r in sorted(Rule(*rule) for rule in _flat())})
-"""All rules, in order of their codes (WIR001 to WIR099)."""
+"""All rules, in order of their codes (WIR001 to WIR099, and from WIR200 on)."""

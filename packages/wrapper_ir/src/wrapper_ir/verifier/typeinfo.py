@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from wrapper_ir.expr import Expr, Int, SymKind
+from wrapper_ir.expr.arithmetic import fits_int64, shown
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.types import StorageType, TensorType, Type
 
@@ -57,9 +58,14 @@ def _inspect(type: Type) -> TypeInfo:
     if isinstance(nbytes, Int):
         if nbytes.value < 0:
             return TypeInfo(0, (), (("WIR043", f"a storage of {nbytes.value} bytes"),))
-        return TypeInfo(nbytes.value)
+        return TypeInfo(nbytes.value, (), _too_large(nbytes.value))
     problems = () if nbytes.kind is SymKind.INT else (("WIR034", "a storage's size is not an int"),)
     return TypeInfo(nbytes, (nbytes,), problems)
+
+
+def _too_large(*counts: int) -> tuple[tuple[str, str], ...]:
+    """A problem where a number of bytes or elements, or one of those that it is made of, is not an int64."""
+    return () if all(map(fits_int64, counts)) else (("WIR015", f"{shown(max(counts))} is not an int64"),)
 
 
 def _inspect_numbers(type: TensorType) -> TypeInfo | None:
@@ -68,16 +74,19 @@ def _inspect_numbers(type: TensorType) -> TypeInfo | None:
     if len(sizes) != len(strides):
         return None
     itemsize = type.dtype.itemsize
-    reach, empty = itemsize, False
+    reach, count, largest = itemsize, 1, 0
     for size, stride in zip(sizes, strides):
         if size.__class__ is not Int or stride.__class__ is not Int:
             return None
         n, step = size.value, stride.value
         if n < 0 or step < 0:
             return None
-        empty = empty or n == 0
+        count *= n
         reach += (n - 1) * step * itemsize
-    return TypeInfo(0 if empty else reach)
+        largest = max(largest, n, step)
+    if not count:
+        return TypeInfo(0, (), _too_large(largest))
+    return TypeInfo(reach, (), _too_large(reach, count, largest))
 
 
 def _symbolic(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -94,6 +103,8 @@ def _inspect_symbolic(type: TensorType) -> TypeInfo:
         for e in numbers:
             if isinstance(e, Int) and e.value < 0:
                 problems.append((code, f"{what} {e.value} is negative"))
+            elif isinstance(e, Int):
+                problems += _too_large(e.value)
             elif e.kind is not SymKind.INT:
                 problems.append(("WIR034", f"a {what} is not an int"))
     if problems:

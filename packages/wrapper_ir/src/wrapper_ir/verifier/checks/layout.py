@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops import AssertLayout, CallExtern, CollectiveStart, Copy, EnsureAligned, View, Wait
+from wrapper_ir.ops import (
+    AssertLayout,
+    CallExtern,
+    CollectiveStart,
+    Copy,
+    EnsureAligned,
+    SetStorage,
+    View,
+    Wait,
+)
 from wrapper_ir.types import StorageType, TensorType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
@@ -31,6 +40,7 @@ class LayoutCheck(Check):
             View: self.view,
             Copy: self.copy,
             EnsureAligned: self.aligned,
+            SetStorage: self.attached,
             AssertLayout: self.asserted,
             CallExtern: self.call,
             CollectiveStart: self.collective,
@@ -78,6 +88,18 @@ class LayoutCheck(Check):
     def aligned(self, position: int, op: EnsureAligned) -> None:
         if op.source.type != op.result.type:
             self.report("WIR053", f"%{op.result.name} must have the type of %{op.source.name}", position)
+
+    def attached(self, position: int, op: SetStorage) -> None:
+        target, source = op.target, op.source
+        if target == source:
+            self.report("WIR220", f"%{target.name} is set to itself", position)
+        elif (target.type.dtype, target.type.device) != (source.type.dtype, source.type.device):
+            self.report(
+                "WIR220",
+                f"%{target.name} is {target.type.dtype} on {target.type.device}, "
+                f"%{source.name} is {source.type.dtype} on {source.type.device}",
+                position,
+            )
 
     def asserted(self, position: int, op: AssertLayout) -> None:
         type = op.tensor.type

@@ -16,6 +16,7 @@ from wrapper_ir.ops import (
     Launch,
     Op,
     ResizeStorage,
+    Return,
     Switch,
     View,
     WhileLoop,
@@ -71,6 +72,7 @@ class Symbols(Check):
             AssertExpr: self.condition,
             AssertLayout: self.layout,
             ResizeStorage: self.resize,
+            Return: self.results,
             Switch: call,
             WhileLoop: call,
             CallSubgraph: call,
@@ -132,6 +134,15 @@ class Symbols(Check):
         if (found.lo is not None and found.lo > _GREATEST) or (found.hi is not None and found.hi < _LEAST):
             self.report("WIR015", f"{e} is not an int64", position)
 
+    def constant(self, position: int, e: object) -> None:
+        """Operators take some constants that are not int64; kernels take none, symbols and results are none."""
+        if isinstance(e, Int):
+            self.int64(position, e)
+
+    def results(self, position: int, op: Return) -> None:
+        for value in op.values:
+            self.constant(position, value)
+
     def define(self, position: int, op: Define) -> None:
         name, e = op.symbol, op.expr
         symbol = self.declared.get(name)
@@ -142,6 +153,7 @@ class Symbols(Check):
         if name in self.defined:
             self.report("WIR032", f"{name} is defined already", position)
         self.use(position, e)
+        self.constant(position, e)
         self.atoms(position, e)
         bits = width(e, self.widths)
         if bits > _MAX_WIDTH:
@@ -175,6 +187,8 @@ class Symbols(Check):
             self.ints(position, (op.offset,))
 
     def launch(self, position: int, op: Launch) -> None:
+        for arg in op.args:
+            self.constant(position, arg)
         if op.extents or op.grid:
             self.ints(position, (*op.extents, *op.grid))
 
