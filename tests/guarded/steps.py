@@ -52,7 +52,7 @@ def compute(h: Hostile) -> None:
 
 
 def _launch(h: Hostile, used: list[tuple[Value[TensorType], Access]]) -> None:
-    pairs = h.rng.random() < 0.5
+    pairs = h.rng.choice((0, 0, 1, 2))
     names = [f"ptr{k}" for k in range(len(used))]
     params = [
         KernelParam(
@@ -60,7 +60,8 @@ def _launch(h: Hostile, used: list[tuple[Value[TensorType], Access]]) -> None:
             kind=ParamKind.POINTER,
             dtype=h.rng.choice(tuple(DType)) if h.bad() else value.type.dtype,
             access=access,
-            may_alias=tuple(n for n in names if n != name) if pairs else (),
+            may_alias=tuple(n for n in names if n != name) if pairs == 1 else (),
+            may_overlap=tuple(n for n in names if n != name) if pairs == 2 else (),
             divisible=h.rng.choice((1, 1, 1, 4, 16, 64)) if h.rng.random() < 0.2 else 1,
         )
         for name, (value, access) in zip(names, used, strict=True)

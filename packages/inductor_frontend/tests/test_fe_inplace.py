@@ -1,5 +1,5 @@
-"""In-place kernels are captured facts: which storage a kernel takes over, and which of its parameters may be the same
-bytes, is said in the program, held by the verifier, and can be left out."""
+"""In-place kernels: which storage a kernel takes over is a captured fact that can be left out; which of its parameters may
+be the same bytes is true of the kernel, said in the program, and held by the verifier."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inductor_frontend.build.kernels import Kernels
 from inductor_frontend.hooks.events import CallKernel
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import Access, CppKernel, KernelParam
-from wrapper_ir.ops import AllocStorage, Launch, View, ViewMode, ZeroMode
+from wrapper_ir.ops import AllocStorage, View, ViewMode, ZeroMode
 from wrapper_ir.program import Program
 from wrapper_ir.registry import emitter
 from wrapper_ir.structure import operands
@@ -44,13 +44,17 @@ def reuses(program: Program) -> list[View]:
     return [op for op in program.main.body if isinstance(op, View) and op.mode is ViewMode.REUSE]
 
 
-def partners(program: Program) -> set[tuple[str, str]]:
+def in_place(program: Program) -> set[tuple[str, str]]:
     return {(p.name, other) for k in program.kernels for p in k.params for other in p.may_alias}
+
+
+def overlaps(program: Program) -> set[tuple[str, str]]:
+    return {(p.name, other) for k in program.kernels for p in k.params for other in p.may_overlap}
 
 
 def without_partners(program: Program) -> Program:
     def alone(param: KernelParam) -> KernelParam:
-        return replace(param, may_alias=())
+        return replace(param, may_alias=(), may_overlap=())
 
     kernels = tuple(replace(k, params=tuple(map(alone, k.params))) for k in program.kernels)
     return replace(program, kernels=kernels)
@@ -99,52 +103,52 @@ class TestReuse:
 
 
 class TestPartners:
-    """Parameters that may be given the same bytes: a mutated input, which is read and written through two pointers,
-    and a concatenation that is read back whole after its parts were written."""
+    """Parameters that are given bytes of one storage: a mutated input, which is read and written through two pointers, and
+    a concatenation that is read back whole after its parts were written."""
 
     @pytest.mark.parametrize("options", [CaptureOptions(), OUT_OF_PLACE])
     def test_a_mutated_input(self, options: CaptureOptions, equals_eager: Check) -> None:
         args = (torch.randn(3, 4), torch.randn(3, 4))
         artifact = capture(update, args, options=options)
+        assert in_place(artifact.program) == {("in_ptr0", "out_ptr2"), ("out_ptr2", "in_ptr0")}
+        assert overlaps(artifact.program) == set()
         self.check_stored(artifact.program)
-        assert any(
-            p.access is Access.READ and p.may_alias for k in artifact.program.kernels for p in k.params
-        )
         equals_eager(artifact, update, *args)
 
     def test_a_concatenation_that_is_read_back(self, equals_eager: Check) -> None:
+        """Its parts lie side by side, and the kernel reads what it has just written: no pair in place."""
         args = (torch.randn(2, 3), torch.randn(4, 3))
         artifact = capture(joined, args)
+        assert {pair for pair in overlaps(artifact.program) if pair[0] < pair[1]} == {
+            ("in_ptr2", "out_ptr0"),
+            ("in_ptr2", "out_ptr1"),
+            ("out_ptr0", "out_ptr1"),
+        }
         self.check_stored(artifact.program)
         equals_eager(artifact, joined, *args)
 
     def check_stored(self, program: Program) -> None:
         """In the kernel's definition and its text; the verifier refuses the program without."""
-        pairs = partners(program)
-        assert pairs
         text = print_program(program)
-        assert "may_alias(" in text
-        assert partners(parse_program(text)) == pairs
+        assert ("may_alias(" in text) == bool(in_place(program))
+        assert ("may_overlap(" in text) == bool(overlaps(program))
+        assert parse_program(text) == program
         assert "WIR087" in {found.code for found in check(without_partners(program))}
 
-    def test_pairs_name_pointers_of_the_same_storage_only(self) -> None:
-        program = capture(update, (torch.randn(3, 4), torch.randn(3, 4))).program
-        (launch,) = (op for op in program.main.body if isinstance(op, Launch))
-        kernel = program.kernel(launch.kernel)
-        given = {p.name: arg for p, arg in zip(kernel.params, launch.args)}
-        assert {(given[a], given[b]) for a, b in partners(program)} <= {(x, x) for x in given.values()}
-
-    def test_kernels_without_sharing_name_no_pairs(self, square: tuple[torch.Tensor, torch.Tensor]) -> None:
-        for options in (CaptureOptions(), OUT_OF_PLACE):
-            program = capture(chain, square, options=options).program
-            assert partners(program) == set()
-            assert without_partners(program) == program
+    def test_pairs_do_not_depend_on_what_a_capture_did(
+        self, square: tuple[torch.Tensor, torch.Tensor]
+    ) -> None:
+        inside, apart = (capture(chain, square, options=o).program for o in (CaptureOptions(), OUT_OF_PLACE))
+        assert in_place(inside) == set()  # there is one pointer
+        assert in_place(apart) == {("in_ptr0", "out_ptr0"), ("out_ptr0", "in_ptr0")}
+        assert check(without_partners(apart)) == ()  # what may be shared is not
 
 
 def test_one_source_given_shared_and_separate_bytes_is_two_kernels(
     equals_eager: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What may alias is part of a definition: a second call of the same C++ kernel, in place, gets one of its own."""
+    """What may share bytes is true of the source, whatever a call is given: in place it writes what it is given, so the
+    second definition differs in its access alone."""
     once = Kernels.call
 
     def twice(self: Kernels, event: CallKernel) -> None:
@@ -158,10 +162,9 @@ def test_one_source_given_shared_and_separate_bytes_is_two_kernels(
     equals_eager(artifact, lambda x: torch.sin(torch.sin(x)), x)
     kernels = [k for k in artifact.program.kernels if isinstance(k, CppKernel)]
     assert len({k.source for k in kernels}) == 1
-    assert [partners(replace(artifact.program, kernels=(k,))) for k in kernels] == [
-        set(),
-        {("in_ptr0", "out_ptr0"), ("out_ptr0", "in_ptr0")},
-    ]
+    pair = {("in_ptr0", "out_ptr0"), ("out_ptr0", "in_ptr0")}
+    assert [in_place(replace(artifact.program, kernels=(k,))) for k in kernels] == [pair, pair]
+    assert [k.params[1].access for k in kernels] == [Access.WRITE, Access.READWRITE]
 
 
 def test_the_option_reaches_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:

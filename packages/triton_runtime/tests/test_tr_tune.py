@@ -106,6 +106,28 @@ class TestTuner:
             config_key(c): True for c in BLOCKS
         }
 
+    def test_a_pair_in_place_is_restored_before_each_run(self) -> None:
+        """What a kernel reads through one parameter it may have been given to overwrite through another: each run finds
+        what the first one found, and so does the launch."""
+        shared, seen = torch.ones(8), list[float]()
+
+        class InPlace(Lab):
+            def load(self, kernel: TritonKernel) -> LoadedKernel | Exception:
+                plain = super().load(kernel)
+                assert not isinstance(plain, Exception)
+
+                def run(x: Tensor, out: Tensor, *numbers: int) -> None:
+                    seen.append(x[0].item())
+                    plain(x + 1, out, *numbers)
+
+                return run
+
+        lab = InPlace({64: 3.0, 128: 1.0, 256: 2.0})
+        assert lab.tuner().choose(kernel(*BLOCKS), (shared, shared, 8, 1)) == BLOCKS[1]
+        assert len(seen) > len(BLOCKS)
+        assert set(seen) == {1.0}
+        assert shared.tolist() == [1.0] * 8
+
     def test_one_config_is_not_measured(self) -> None:
         lab = Lab({})
         assert lab.tuner().choose(kernel(BLOCKS[0]), ARGS) == BLOCKS[0]

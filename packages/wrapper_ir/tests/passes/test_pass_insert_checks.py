@@ -18,6 +18,8 @@ symbol u0 : int unbacked [0, 16]
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
 }}}
+kernel cpp @p entry "p" (read f32* src may_alias(dst), write f32* dst) {{{
+}}}
 
 func @main(%x: f32[s0, 8], %y: f32[s1, 8], %n: i64[]) {
 """
@@ -92,6 +94,15 @@ CASES = {
             _RANGE,
             'assert s1 + 8 <= 8*s0 "%b covers 32 bytes from 4*s1; %x has 32*s0 (WIR050)"',
             'assert 8 <= s1 or s1 + 8 <= 0 "src (%a) and dst (%b) share bytes (WIR087)"',
+        ],
+    ),
+    "in place": (
+        "  %a = view %x : f32[8]\n  %b = view %x + 4*s1 : f32[8]\n  launch @p(%a, %b)",
+        [
+            _RANGE,
+            'assert s1 + 8 <= 8*s0 "%b covers 32 bytes from 4*s1; %x has 32*s0 (WIR050)"',
+            'assert 8 <= s1 or s1 + 8 <= 0 or s1 <= 0 "src (%a) and dst (%b) share bytes, but do not start at '
+            'the same one (WIR210)"',
         ],
     ),
 }

@@ -43,6 +43,7 @@ _params = st.builds(
     dtype=st.sampled_from(DType),
     access=st.sampled_from(Access),
     may_alias=st.lists(names, max_size=2).map(tuple),
+    may_overlap=st.lists(names, max_size=2).map(tuple),
     divisible=st.just(1) | ints,
     block=_grids,
 )

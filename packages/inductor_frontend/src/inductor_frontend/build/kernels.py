@@ -11,6 +11,7 @@ from torch._inductor.codegen.cpp_utils import DTYPE_TO_CPP
 
 from inductor_frontend.build.extents import clear_fresh, extents_of
 from inductor_frontend.build.scope import Scope
+from inductor_frontend.build.sharing import Passed, Use, uses_of
 from inductor_frontend.build.triton_kernels import TritonTable
 from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError, at_node
@@ -47,27 +48,6 @@ class _Declared:
     constant: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """What one call does through one parameter; `partners` are parameters given the same storage."""
-
-    access: Access
-    partners: tuple[str, ...]
-
-
-def _partners(
-    param: _Declared, root: Value | None, declared: list[_Declared], roots: list[Value | None]
-) -> tuple[str, ...]:
-    """Parameters given the same storage. Upstream passes a mutated buffer as an input and as an output at once (it
-    loads before it stores), and reads a concatenation whose parts it has just written."""
-    if root is None:
-        return ()
-    others = [(q, r) for q, r in zip(declared, roots) if q is not param and r == root]
-    if param.constant:
-        others = [(q, r) for q, r in others if not q.constant]
-    return tuple(q.name for q, _ in others)
-
-
 def _pointer_types() -> dict[str, DType]:
     return {text: to_dtype(dtype) for dtype, text in DTYPE_TO_CPP.items()}
 
@@ -84,7 +64,7 @@ class KernelTable:
 
     def __init__(self) -> None:
         self.defined: dict[str, DefineKernel] = {}
-        self.made: dict[tuple[str, tuple[_Use, ...], tuple[Expr, ...]], CppKernel] = {}
+        self.made: dict[tuple[str, tuple[Use, ...], tuple[Expr, ...]], CppKernel] = {}
         self.triton = TritonTable()
 
 
@@ -116,10 +96,18 @@ class Kernels:
             )
         args = [self._argument(p, text, event) for p, text in zip(declared, event.args)]
         roots = [scope.root(a) if isinstance(a, Value) else None for a in args]
-        uses = tuple(
-            _Use(self._access(p, text, event), _partners(p, root, declared, roots))
-            for p, text, root in zip(declared, event.args, roots)
-        )
+        passed = [
+            Passed(
+                name=p.name,
+                dtype=p.dtype,
+                access=self._access(p, text, event),
+                buffer=text,
+                value=arg,
+                storage=root,
+            )
+            for p, text, arg, root in zip(declared, event.args, args, roots, strict=True)
+        ]
+        uses = uses_of(passed, event.inplace)
         for use, root in zip(uses, roots):
             if use.access is Access.READWRITE and root is not None and isinstance(root.type, StorageType):
                 clear_fresh(scope, root)
@@ -159,7 +147,7 @@ class Kernels:
         self,
         definition: DefineKernel,
         declared: list[_Declared],
-        uses: tuple[_Use, ...],
+        uses: tuple[Use, ...],
         extents: tuple[Expr, ...],
     ) -> CppKernel:
         """The typed kernel. One source called with other uses of its parameters, or with windows of other sizes,
@@ -177,7 +165,8 @@ class Kernels:
                 kind=ParamKind.POINTER if p.pointer else ParamKind.SCALAR,
                 dtype=p.dtype,
                 access=use.access,
-                may_alias=use.partners,
+                may_alias=use.may_alias,
+                may_overlap=use.may_overlap,
             )
             for p, use in zip(declared, uses)
         )

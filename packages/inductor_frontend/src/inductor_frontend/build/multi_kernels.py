@@ -126,16 +126,19 @@ def _params(positions: Sequence[int], parts: Sequence[Part]) -> tuple[KernelPara
             if position not in names:
                 names[position] = _unlike(param.name, set(names.values()))
     aliases: dict[int, set[str]] = {p: set() for p in positions}
+    overlaps: dict[int, set[str]] = {p: set() for p in positions}
     for part in parts:
         outer = {q.name: names[p] for p, q in zip(part.positions, part.kernel.params, strict=True)}
         for position, param in zip(part.positions, part.kernel.params, strict=True):
             aliases[position].update(outer[n] for n in param.may_alias)
+            overlaps[position].update(outer[n] for n in param.may_overlap)
     return tuple(
         replace(
             theirs[p][0],
             name=names[p],
             access=merged_access([q.access for q in theirs[p]], everywhere=len(theirs[p]) == len(parts)),
             may_alias=tuple(n for n in names.values() if n in aliases[p]),
+            may_overlap=tuple(n for n in names.values() if n in overlaps[p]),
             divisible=max(q.divisible for q in theirs[p]),
         )
         for p in positions

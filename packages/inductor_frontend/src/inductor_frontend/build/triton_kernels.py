@@ -12,6 +12,7 @@ from inductor_frontend.build.extents import clear_fresh, extents_of
 from inductor_frontend.build.multi_kernels import Merged, MultiTable, Part, leading
 from inductor_frontend.build.operator_kernels import OperatorKernels, OperatorTable, reordered
 from inductor_frontend.build.scope import Scope
+from inductor_frontend.build.sharing import Passed, Use, uses_of
 from inductor_frontend.convert import to_device, to_dtype
 from inductor_frontend.errors import ConversionError, at_node
 from inductor_frontend.hooks.events import AllocateWorkspace, CallTriton, DefineMulti, DefineTriton
@@ -30,15 +31,7 @@ from wrapper_ir.values import Value
 __all__ = ["TritonKernels", "TritonTable"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """What one call does through one parameter; `partners` are parameters given the same storage."""
-
-    access: Access
-    partners: tuple[str, ...]
-
-
-_Made = tuple[str, tuple[int, ...], tuple[TritonConfig, ...], tuple[_Use, ...], tuple[Expr, ...]]
+_Made = tuple[str, tuple[int, ...], tuple[TritonConfig, ...], tuple[Use, ...], tuple[Expr, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +184,9 @@ class TritonKernels:
         if definition.heuristic == TEMPLATE:
             definition, grid = with_grid(definition, grid)
         return Part(
-            kernel=self._kernel(definition, self._uses(definition, given, roots, event), tuple(extents)),
+            kernel=self._kernel(
+                definition, self._uses(definition, given, args, roots, event), tuple(extents)
+            ),
             positions=positions,
             args=tuple(args),
             extents=tuple(extents),
@@ -204,14 +199,22 @@ class TritonKernels:
         self,
         definition: TritonDefinition,
         given: list[object],
+        args: list[Arg],
         roots: list[Value | None],
         event: CallTriton,
-    ) -> tuple[_Use, ...]:
-        params = definition.params
-        accesses = [self._access(definition, *each, event) for each in zip(params, given, roots, strict=True)]
-        return tuple(
-            _Use(access, self._partners(i, params, accesses, roots)) for i, access in enumerate(accesses)
-        )
+    ) -> tuple[Use, ...]:
+        passed = [
+            Passed(
+                name=param.name,
+                dtype=param.dtype,
+                access=self._access(definition, param, arg, root, event),
+                buffer=arg,
+                value=value,
+                storage=root,
+            )
+            for param, arg, value, root in zip(definition.params, given, args, roots, strict=True)
+        ]
+        return uses_of(passed, event.inplace, own=event.written is not None)
 
     def _access(
         self,
@@ -229,6 +232,9 @@ class TritonKernels:
             return Access.WRITE
         if event.written is not None:
             return Access.READWRITE if param.name in event.written else Access.READ
+        if param.name.startswith("in_out_ptr") and arg in event.produced:
+            # In place of a buffer that the same kernel makes; an atomic addition reads what it finds.
+            return Access.READWRITE if "tl.atomic" in definition.source else Access.WRITE
         if param.name in definition.written or not param.name.startswith(_ROLES):
             return Access.READWRITE
         if param.name.startswith("arg_"):  # of a template
@@ -237,22 +243,8 @@ class TritonKernels:
             return Access.READ
         return Access.WRITE if arg in event.produced else Access.READWRITE
 
-    @staticmethod
-    def _partners(
-        position: int, params: tuple[TritonParam, ...], accesses: list[Access], roots: list[Value | None]
-    ) -> tuple[str, ...]:
-        """Parameters given the same storage, where one of both is written."""
-        if roots[position] is None:
-            return ()
-        writes = accesses[position].writes
-        return tuple(
-            p.name
-            for i, p in enumerate(params)
-            if i != position and roots[i] == roots[position] and (writes or accesses[i].writes)
-        )
-
     def _kernel(
-        self, definition: TritonDefinition, uses: tuple[_Use, ...], extents: tuple[Expr, ...]
+        self, definition: TritonDefinition, uses: tuple[Use, ...], extents: tuple[Expr, ...]
     ) -> TritonKernel:
         """The typed kernel. One source called with other uses of its parameters, or with windows of other sizes,
         becomes a second definition, so that all launches of one kernel state the same extents."""
@@ -267,7 +259,8 @@ class TritonKernels:
                 kind=_kind(p),
                 dtype=p.dtype,
                 access=use.access,
-                may_alias=use.partners,
+                may_alias=use.may_alias,
+                may_overlap=use.may_overlap,
                 divisible=p.divisible,
                 block=tuple(Int(size) for size in p.block),
             )

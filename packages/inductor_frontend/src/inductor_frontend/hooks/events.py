@@ -72,12 +72,14 @@ class DefineKernel:
 @dataclass(frozen=True, slots=True)
 class CallKernel:
     """A kernel call. `args` are buffer names or size expressions in text form, in the order of the parameters;
-    `produced` are the buffers whose whole content this kernel makes; `origins` the source nodes."""
+    `produced` are the buffers whose whole content this kernel makes; `origins` the source nodes; `inplace` pairs of
+    arguments that may be the same bytes, the one that is read first."""
 
     name: str
     args: tuple[str, ...]
     produced: frozenset[str]
     origins: tuple[fx.Node, ...]
+    inplace: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class DefineMulti:
 @dataclass(frozen=True, slots=True)
 class CallTriton:
     """A call of a Triton kernel. `args` are names of buffers and of sizes, upstream's nodes, or numbers, in the order of
-    upstream's signature, then what only the grid needs; `produced` and `origins` as in `CallKernel`. `written` are the
+    upstream's signature, then what only the grid needs; `produced`, `origins` and `inplace` as in `CallKernel`. `written` are the
     parameters that a model's own kernel writes to, None for upstream's kernels; `changed` the buffers that a template
     writes to besides what it makes."""
 
@@ -132,6 +134,7 @@ class CallTriton:
     origins: tuple[fx.Node, ...]
     written: frozenset[str] | None = None
     changed: frozenset[str] = frozenset()
+    inplace: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from inductor_frontend.hooks.events import (
     OnStream,
     Reuse,
 )
+from inductor_frontend.hooks.inplace import inplace_pairs
 from inductor_frontend.hooks.kernels import kernel_nodes, translation_unit, triton_module
 from inductor_frontend.hooks.multi import RecordingMultiKernels
 
@@ -276,13 +277,17 @@ class RecordingWrapper(PythonWrapperCodegen):
         nodes = kernel_nodes()
         origins = dict.fromkeys(o for n in nodes if n.node is not None for o in n.node.get_origins())
         produced = frozenset(self._made_here(name for n in nodes for name in n.get_buffer_names()))
+        given = list(call_args)
+        inplace = self._inplace(given, inplace_pairs(nodes, self._oldest, whole=triton))
         if triton:
             changed = frozenset(name for n in nodes for name in _changed_inputs(n.node))
-            call = CallTriton(kernel_name, tuple(call_args), produced, tuple(origins), changed=changed)
+            call = CallTriton(
+                kernel_name, tuple(given), produced, tuple(origins), changed=changed, inplace=inplace
+            )
             self.events.append(call)
         else:
-            texts = tuple(str(a) for a in call_args)
-            self.events.append(CallKernel(kernel_name, texts, produced, tuple(origins)))
+            texts = tuple(map(str, given))
+            self.events.append(CallKernel(kernel_name, texts, produced, tuple(origins), inplace))
 
     def generate_workspace_allocation(self, ws: WorkspaceArg) -> None:
         """Records scratch memory of the next kernel. Its zeros are part of it."""
@@ -307,6 +312,17 @@ class RecordingWrapper(PythonWrapperCodegen):
             if oldest in defined:
                 made.add(name)
         return made
+
+    def _inplace(self, args: list[object], pairs: frozenset[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+        """Pairs of arguments, from pairs of storages."""
+        known = {self._oldest(arg): arg for arg in args if isinstance(arg, str)}
+        return frozenset((known[a], known[b]) for a, b in pairs if a in known and b in known)
+
+    def _oldest(self, name: str) -> str:
+        """The buffer whose storage this one has taken over, in one step or several."""
+        while name in self.reuses:
+            name = self.reuses[name]
+        return name
 
     # --- sizes and checks
 

@@ -55,8 +55,10 @@ class KernelParam:
     """One parameter. Text: `read f32* in_ptr0`, `write f32* out_ptr0 divisible(16)`, `i64 ks0`,
     `read f16[] a_desc block(BLOCK_M, 64)`.
 
-    `may_alias` names other parameters that may be given the same storage (in-place pairs). `divisible`: the address in
-    bytes, or the number, is a multiple of this, and code may rely on it. `block`: for a descriptor, the sizes of the
+    `may_alias` names other parameters that may be given the same bytes, from the same first byte on (in-place pairs): of
+    each element, the kernel has read through one what it writes through the other. `may_overlap` names those that may be
+    given bytes of one storage in any position, because the source keeps their order: it may read what it has itself
+    written. `divisible`: the address in bytes, or the number, is a multiple of this, and code may rely on it. `block`: for a descriptor, the sizes of the
     blocks that it is made for, over the kernel's meta-parameters.
     """
 
@@ -65,6 +67,7 @@ class KernelParam:
     dtype: DType
     access: Access = Access.NONE
     may_alias: tuple[str, ...] = ()
+    may_overlap: tuple[str, ...] = ()
     divisible: int = 1
     block: tuple[Expr, ...] = ()
 

@@ -123,10 +123,18 @@ def _param(p: OpParser) -> KernelParam:
     kind = _param_kind(p)
     name = _name(p)
     alias = p.group("may_alias", lambda: _name(p))
+    overlap = p.group("may_overlap", lambda: _name(p))
     divisible = p.parenthesised_integer("divisible", 1)
     block = p.group("block", lambda: p.kernel_expr(KernelNames()))
     return KernelParam(
-        name=name, kind=kind, dtype=dtype, access=access, may_alias=alias, divisible=divisible, block=block
+        name=name,
+        kind=kind,
+        dtype=dtype,
+        access=access,
+        may_alias=alias,
+        may_overlap=overlap,
+        divisible=divisible,
+        block=block,
     )
 
 

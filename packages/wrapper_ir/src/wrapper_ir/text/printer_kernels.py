@@ -81,6 +81,8 @@ def _param(param: KernelParam) -> str:
     text = f"{access}{param.dtype.value}{_MARKS[param.kind]} {plain_name(param.name)}"
     if param.may_alias:
         text += f" may_alias({', '.join(map(plain_name, param.may_alias))})"
+    if param.may_overlap:
+        text += f" may_overlap({', '.join(map(plain_name, param.may_overlap))})"
     if param.divisible != 1:
         text += f" divisible({param.divisible})"
     return f"{text} {_exprs('block', param.block)}" if param.block else text

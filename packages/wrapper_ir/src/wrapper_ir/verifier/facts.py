@@ -113,8 +113,18 @@ class FunctionFacts:
             found = Obligation(self.function.name, position, condition, message(), code)
             self._obligations.found.append(found)
 
-    def require_apart(self, a: Value, b: Value, code: str, message: Callable[[], str], position: int) -> None:
-        """Requires that two tensors, of which it is known that they may share a storage, share no bytes."""
+    def require_apart(
+        self,
+        a: Value,
+        b: Value,
+        code: str,
+        message: Callable[[], str],
+        position: int,
+        *,
+        or_same_start: bool = False,
+    ) -> None:
+        """Requires that two tensors, of which it is known that they may share a storage, share no bytes; with
+        `or_same_start`, or all from the same first byte on."""
         (root_a, start_a), (root_b, start_b) = self.place(a), self.place(b)
         if root_a != root_b:
             self.report(code, message(), position)
@@ -122,7 +132,13 @@ class FunctionFacts:
         size_a, size_b = self.types(a.type).extent, self.types(b.type).extent
         if size_a == 0 or size_b == 0:
             return
-        either = (((start_a + size_a, start_b),), ((start_b + size_b, start_a),))
+        if or_same_start and start_a == start_b:
+            return
+        either = (
+            ((start_a + size_a, start_b),),
+            ((start_b + size_b, start_a),),
+            *([((start_a, start_b), (start_b, start_a))] if or_same_start else []),
+        )
         self.require(Claim(either, (*sizes_of(a), *sizes_of(b))), code, message, position)
 
     def same_window(self, a: Value, b: Value) -> bool:

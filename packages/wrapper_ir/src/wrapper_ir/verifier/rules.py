@@ -108,6 +108,7 @@ _RULES = {
         "WIR085": "a pointer parameter is given a tensor of another dtype",
         "WIR086": "a scalar parameter is given an expression of another kind",
         "WIR087": "two arguments share bytes that the kernel writes, and their parameters may not alias",
+        "WIR210": "two arguments of an in-place pair share bytes, but do not start at the same one",
         "WIR088": "a launch gives another number of extents than the kernel has pointers, or a malformed grid",
         "WIR089": "an extent is larger than the storage behind its argument",
         "WIR090": "the arguments of a launch are on several devices, or not where the kernel runs",

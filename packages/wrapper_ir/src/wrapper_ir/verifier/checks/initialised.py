@@ -82,8 +82,8 @@ class Initialised(Check):
                     self.write(value, root)
 
     def partners(self, op: Launch) -> tuple[Value, ...]:
-        """Arguments read through a parameter that may share storage with one that the kernel writes: such a kernel
-        reads what it has itself written (a concatenation whose parts it has just filled)."""
+        """Arguments read through a parameter that may overlap one that the kernel writes: such a kernel reads what it has
+        itself written (a concatenation whose parts it has just filled)."""
         places = self.shared.get(op.kernel)
         if places is None:
             places = self.shared[op.kernel] = self.shared_places(op.kernel)
@@ -95,7 +95,7 @@ class Initialised(Check):
         params = () if kernel is None else kernel.params
         written = {p.name for p in params if p.access.writes}
         return tuple(
-            i for i, p in enumerate(params) if p.access is Access.READ and not written.isdisjoint(p.may_alias)
+            i for i, p in enumerate(params) if p.access is Access.READ and not written.isdisjoint(p.may_overlap)
         )
 
     def read(self, position: int, value: Value) -> None:

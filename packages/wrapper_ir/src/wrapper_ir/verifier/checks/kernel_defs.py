@@ -48,6 +48,7 @@ def _faults(kernel: KernelDef) -> Iterator[str]:
         yield "two parameters have one name"
     for param in kernel.params:
         yield from _param(param, names)
+        yield from _pairs(param, kernel.params)
     if isinstance(kernel, CppKernel | TritonKernel) and not kernel.entry.isidentifier():
         yield f"{kernel.entry!r} is no entry point"
     if isinstance(kernel, CppKernel | TritonKernel):
@@ -90,13 +91,24 @@ def _sources(kernel: CppKernel) -> Iterator[str]:
 def _param(param: KernelParam, names: list[str]) -> Iterator[str]:
     if param.kind.takes_tensor == (param.access is Access.NONE):
         yield f"parameter {param.name} is a {param.kind.value} with access {param.access.value}"
-    for other in param.may_alias:
-        if other not in names:
-            yield f"{param.name} may alias {other}, which is no parameter"
     if param.divisible < 1:
         yield f"{param.name} cannot be divisible by {param.divisible}"
     if bool(param.block) != (param.kind is ParamKind.DESCRIPTOR):
         yield f"{param.name} is a {param.kind.value} with {len(param.block)} block sizes"
+
+
+def _pairs(param: KernelParam, params: tuple[KernelParam, ...]) -> Iterator[str]:
+    """In place, an element takes the place of another, so both have one size."""
+    known = {p.name: p for p in params}
+    for word, others in (("alias", param.may_alias), ("overlap", param.may_overlap)):
+        for name in others:
+            other = known.get(name)
+            if other is None:
+                yield f"{param.name} may {word} {name}, which is no parameter"
+            elif other is param or not (param.kind.takes_tensor and other.kind.takes_tensor):
+                yield f"{param.name} may {word} {name}, and they are not two tensors"
+            elif word == "alias" and other.dtype.itemsize != param.dtype.itemsize:
+                yield f"{param.name} may alias {name}, whose elements have another size"
 
 
 # --- Triton

@@ -113,13 +113,17 @@ class Kernels(Check):
         self, position: int, op: Launch, params: tuple[KernelParam, KernelParam], at: tuple[int, int]
     ) -> None:
         a, b = params
-        if not (a.access.writes or b.access.writes) or b.name in a.may_alias or a.name in b.may_alias:
+        if not (a.access.writes or b.access.writes) or b.name in a.may_overlap or a.name in b.may_overlap:
             return
         x, y = op.args[at[0]], op.args[at[1]]
         assert isinstance(x, Value)  # by `sharing`
         assert isinstance(y, Value)
         message = f"{a.name} (%{x.name}) and {b.name} (%{y.name}) share bytes"
-        self.facts.require_apart(x, y, "WIR087", lambda: message, position)
+        if b.name not in a.may_alias and a.name not in b.may_alias:
+            self.facts.require_apart(x, y, "WIR087", lambda: message, position)
+        elif x is not y:
+            message += ", but do not start at the same one"
+            self.facts.require_apart(x, y, "WIR210", lambda: message, position, or_same_start=True)
 
     def extents(self, position: int, op: Launch, kernel: KernelDef) -> None:
         if not _takes_grid(kernel, len(op.grid)):

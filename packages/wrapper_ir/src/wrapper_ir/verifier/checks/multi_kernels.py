@@ -85,8 +85,12 @@ def _param(
             shown = f"{other.kind.value} of {other.dtype.value}"
             yield f"{param.name} is a {param.kind.value} of {param.dtype.value}, to @{variant.kernel} a {shown}"
         names = {p.name: kernel.params[i].name for i, p in zip(variant.args, chosen.params, strict=True)}
-        if {names[n] for n in other.may_alias if n in names} != set(param.may_alias):
-            yield f"@{variant.kernel} does not agree on what {param.name} may alias"
+        for what, mine, its in (
+            ("alias", param.may_alias, other.may_alias),
+            ("overlap", param.may_overlap, other.may_overlap),
+        ):
+            if {names[n] for n in its if n in names} != set(mine):
+                yield f"@{variant.kernel} does not agree on what {param.name} may {what}"
     access = merged_access([p.access for p in theirs], everywhere=len(theirs) == len(found))
     if theirs and access is not param.access:
         yield f"{param.name} is {param.access.value}, but its kernels make it {access.value}"
