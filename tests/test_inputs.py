@@ -16,9 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+import py_wrapper
+from fx_converter.targets.inputs import described, expectation
 from tests.input_engines import Run, artifact_of, engines
+from wrapper_ir.analysis.inputs import input_checks
+from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.guarded import Guarded
+from wrapper_ir.runtime.caller import TorchCaller
+from wrapper_ir.runtime.inputs import check_inputs
+from wrapper_ir.text import parse_program
 
 FIXED = """extern "aten::neg(Tensor self) -> Tensor"
 
@@ -335,3 +342,42 @@ def test_an_input_that_has_ended_is_not_looked_at_again(folder: Path) -> None:
         found, size = run([x, torch.ones(6)])
         assert torch.equal(found, x)
         assert size == 3
+
+
+SEEDS = """wir 0.2
+target cuda
+
+extern "aten::neg(Tensor self) -> Tensor"
+
+kernel cpp @k entry "k" (read i64* x) {{{
+extern "C" void k(const long* x) {}
+}}}
+
+func @main(%seed: i64[], %many: i64[1], %seen: i64[], %idle: i64[]) {
+  %a = call aten::neg(%seed) : i64[]
+  %b = call aten::neg(%many) : i64[1]
+  %c = call aten::neg(%seen) : i64[]
+  launch @k(%seen)
+  drop %seed
+  drop %many
+  drop %seen
+  drop %idle
+  return %a, %b, %c
+}
+"""
+
+
+def test_numbers_that_only_operators_take_may_lie_on_the_cpu() -> None:
+    """Attention operators make their seeds there, whatever their meta functions say."""
+    program = parse_program(SEEDS)
+    wanted = {value.name: want for value, want in input_checks(program).entry}
+    caller = TorchCaller(torch)
+    check_inputs(caller, [wanted["seed"]], [torch.tensor(3)])
+    with pytest.raises(ExecutionError, match=r"expected i64\[\] on cuda or cpu, got f32\[\] on cpu"):
+        check_inputs(caller, [wanted["seed"]], [torch.tensor(3.0)])
+    for name in ("many", "seen", "idle"):
+        value = torch.tensor([3]) if name == "many" else torch.tensor(3)
+        with pytest.raises(ExecutionError, match=r"on cuda, got i64\[1?\] on cpu"):
+            check_inputs(caller, [wanted[name]], [value])
+    assert described(expectation(wanted["seed"])) == wanted["seed"]
+    assert "strides=(), or_cpu=True)" in str(py_wrapper.emit(bare_artifact(program)))

@@ -13,7 +13,8 @@ __all__ = ["Input", "NumberInput", "TensorFacts", "TensorInput"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorInput:
     """An argument that is a tensor in plain strided memory. `text` is its type as programs write it, `dtype` and `device` in
-    the same spelling. None in `sizes` and `strides` (in elements) stands for one that only a symbol tells."""
+    the same spelling. None in `sizes` and `strides` (in elements) stands for one that only a symbol tells. With `or_cpu` a
+    tensor in the CPU's memory will do as well."""
 
     name: str
     text: str
@@ -21,6 +22,7 @@ class TensorInput:
     device: str
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
+    or_cpu: bool = False
 
     @property
     def fixed_strides(self) -> tuple[int | None, ...]:

@@ -26,16 +26,23 @@ def expectation(want: Input) -> Expectation:
     """A description as plain tuples, for a node."""
     if isinstance(want, NumberInput):
         return (want.name, want.kind)
-    return (want.name, want.text, want.dtype, want.device, want.sizes, want.strides)
+    or_cpu = (True,) if want.or_cpu else ()
+    return (want.name, want.text, want.dtype, want.device, want.sizes, want.strides, *or_cpu)
 
 
 def described(expected: Expectation) -> Input:
     """The description that a node holds."""
     if len(expected) == 2:
         return NumberInput(name=expected[0], kind=expected[1])
-    name, text, dtype, device, sizes, strides = expected
+    name, text, dtype, device, sizes, strides, *or_cpu = expected
     return TensorInput(
-        name=name, text=text, dtype=dtype, device=device, sizes=tuple(sizes), strides=tuple(strides)
+        name=name,
+        text=text,
+        dtype=dtype,
+        device=device,
+        sizes=tuple(sizes),
+        strides=tuple(strides),
+        or_cpu=bool(or_cpu),
     )
 
 

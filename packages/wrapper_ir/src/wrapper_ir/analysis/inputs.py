@@ -9,7 +9,7 @@ from wrapper_ir.expr import Expr, Int, SizeOf, StrideOf, Sym
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
 from wrapper_ir.layout import is_contiguous
-from wrapper_ir.ops import AssertExpr, AssertLayout, Comment, Define, Op
+from wrapper_ir.ops import AssertExpr, AssertLayout, CallExtern, Comment, Define, Drop, Free, Op
 from wrapper_ir.program import Program
 from wrapper_ir.signature import Signature
 from wrapper_ir.structure import operands
@@ -20,6 +20,8 @@ __all__ = ["InputChecks", "input_checks", "type_text"]
 
 _PROLOGUE = (Define, AssertExpr, AssertLayout, Comment)
 """Ops before which nothing can have changed an input."""
+_SAFE = (AssertLayout, CallExtern, Drop, Free)
+"""Ops that do not look at where a tensor's memory is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,7 @@ def input_checks(
         if value.name in guarded.params:
             covered.update(own)
             continue
-        made = _input(value, _name(number, value, signature))
+        made = _input(value, _name(number, value, signature), body)
         if made is not None:
             entry.append((value, made))
         if not isinstance(value.type, TensorType):
@@ -85,7 +87,7 @@ def _name(number: int, value: Value, signature: Signature | None) -> str:
     return signature.names[leaf] if 0 <= leaf < len(signature.names) else value.name
 
 
-def _input(value: Value, name: str) -> Input | None:
+def _input(value: Value, name: str, body: Sequence[Op]) -> Input | None:
     match value.type:
         case TensorType(dtype=dtype, sizes=sizes, strides=strides, device=device):
             return TensorInput(
@@ -95,11 +97,20 @@ def _input(value: Value, name: str) -> Input | None:
                 device=str(device),
                 sizes=_known(sizes),
                 strides=_known(strides),
+                or_cpu=not sizes and device.type != "cpu" and _only_operators_take(value, body),
             )
         case ScalarType(kind=kind):
             return NumberInput(name=name, kind=kind.value)
         case _:  # a handle: whoever takes it knows what it is
             return None
+
+
+def _only_operators_take(value: Value, body: Sequence[Op]) -> bool:
+    """Operators take a number in the CPU's memory with tensors anywhere, and some make it there: the seed and offset of an
+    attention operator lie on the CPU, except in a CUDA graph, while the operator's meta function says that they are on the
+    device. Kernels take addresses, which have to be the device's."""
+    takers = [op for op in body if value in operands(op)]
+    return any(isinstance(op, CallExtern) for op in takers) and all(isinstance(op, _SAFE) for op in takers)
 
 
 def _known(exprs: Sequence[Expr]) -> tuple[int | None, ...]:

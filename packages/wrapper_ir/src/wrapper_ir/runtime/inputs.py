@@ -50,10 +50,12 @@ def _full_name(cls: type) -> str:
 
 
 def _check_tensor(want: TensorInput, got: TensorFacts) -> None:
-    expected = f"{want.text} on {want.device}"
+    expected = f"{want.text} on {want.device}{' or cpu' if want.or_cpu else ''}"
     if got.special:
         _fail(want.name, expected, f"{got.special} {_tensor_text(got)}".rstrip(), got.hint)
-    if got.dtype != want.dtype or not _is_on(got.device, want.device):
+    if got.dtype != want.dtype or not (
+        _is_on(got.device, want.device) or (want.or_cpu and got.device == "cpu")
+    ):
         _fail(want.name, expected, _tensor_text(got))
     if not _has_layout(want, got):
         _fail(want.name, expected, _tensor_text(got), code="WIR921")

@@ -95,7 +95,9 @@ class Initialised(Check):
         params = () if kernel is None else kernel.params
         written = {p.name for p in params if p.access.writes}
         return tuple(
-            i for i, p in enumerate(params) if p.access is Access.READ and not written.isdisjoint(p.may_overlap)
+            i
+            for i, p in enumerate(params)
+            if p.access is Access.READ and not written.isdisjoint(p.may_overlap)
         )
 
     def read(self, position: int, value: Value) -> None:
