@@ -7,14 +7,14 @@ import enum
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import SymKind
 from wrapper_ir.kernels import KernelDef
-from wrapper_ir.ops import Op, Return
+from wrapper_ir.ops import Def, Op, Return, SymbolNames
 from wrapper_ir.schemas import ExternDef
-from wrapper_ir.types import CPU, Device
-from wrapper_ir.values import Value
+from wrapper_ir.types import CPU, Device, Type
 
 __all__ = [
     "Constant",
@@ -44,7 +44,9 @@ class Ownership(enum.Enum):
 class Param:
     """A function parameter: a tensor, a scalar or an opaque value. Text: `%x: f32[8]`, `%x: owned f32[8]`."""
 
-    value: Value
+    syntax: ClassVar[str] = "{value}: <{ownership} >{value:type}"
+
+    value: Def[Type]
     ownership: Ownership = Ownership.BORROWED
 
 
@@ -55,7 +57,7 @@ class Function:
     name: str
     params: tuple[Param, ...]
     body: tuple[Op, ...]
-    captures: tuple[str, ...] = ()
+    captures: SymbolNames = ()
 
     @property
     def returns(self) -> Return:
@@ -77,6 +79,10 @@ class SymbolDef:
     `lower` and `upper` are inclusive bounds (None: unbounded), `hint` an example value.
     Text: `symbol s0 : int backed [2, 1024] hint 8`.
     """
+
+    syntax: ClassVar[str] = (
+        "symbol {name:name} : {kind} {backed:backed/unbacked}< [{lower:bound}, {upper:bound}]>< hint {hint}>"
+    )
 
     name: str
     kind: SymKind = SymKind.INT
@@ -107,7 +113,12 @@ class Constant:
     `const %half : f32[32, 64] parameter names("a.half") storage("w", 8192)`.
     """
 
-    value: Value
+    syntax: ClassVar[str] = (
+        "<{mutable} >const {value} : {value:type}< {kind}>< names({names})>< storage({storage}, {offset})>"
+        "< sha256 {data_hash}>"
+    )
+
+    value: Def[Type]
     data_hash: str = ""
     mutable: bool = False
     kind: ConstantKind = ConstantKind.OTHER
@@ -124,6 +135,8 @@ class Constant:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """What the program is for: its default device and, for GPUs, the architecture (`sm_90`)."""
+
+    syntax: ClassVar[str] = "target {device:device}< arch {arch}>"
 
     device: Device = CPU
     arch: str = ""

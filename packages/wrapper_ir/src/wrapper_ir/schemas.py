@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import ClassVar
 
 from wrapper_ir.errors import NotSupportedError, SchemaError
 
@@ -48,6 +49,8 @@ class ExternTag(enum.Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternDef:
     """A declared operator. Text: `extern "aten::relu(Tensor self) -> Tensor"`, with `tags(random)` behind it."""
+
+    syntax: ClassVar[str] = "extern {schema}< tags({tags})>"
 
     schema: str
     tags: tuple[ExternTag, ...] = ()

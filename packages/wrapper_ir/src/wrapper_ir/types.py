@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from wrapper_ir.expr import Expr, SymKind
 
@@ -146,6 +147,8 @@ class MemoryKind(enum.Enum):
 class MemorySpace:
     """A memory space; symmetric memory names its process group and a deterministic allocation id."""
 
+    syntax: ClassVar[str] = "{kind}<({group}, {alloc_id})>"
+
     kind: MemoryKind = MemoryKind.DEFAULT
     group: str = ""
     alloc_id: int = 0
@@ -157,6 +160,8 @@ _DEFAULT_SPACE = MemorySpace()
 @dataclass(frozen=True, slots=True)
 class StorageType:
     """`nbytes` bytes on `device`; not yet typed elements."""
+
+    syntax: ClassVar[str] = "storage({nbytes}<, {space}>){device}"
 
     nbytes: Expr
     device: Device = CPU
@@ -177,12 +182,16 @@ class TensorType:
 class ScalarType:
     """A symbolic int, float or bool that travels as a value (a parameter or a result)."""
 
+    syntax: ClassVar[str] = "{kind}"
+
     kind: SymKind
 
 
 @dataclass(frozen=True, slots=True)
 class TupleType:
     """The nested result of an operator with several outputs; only `Unpack` and `Drop` take it."""
+
+    syntax: ClassVar[str] = "results"
 
 
 class OpaqueKind(enum.Enum):
@@ -203,6 +212,8 @@ class OpaqueKind(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class OpaqueType:
     """An opaque handle; `detail` is a class or group name where there is one, or what was packed."""
+
+    syntax: ClassVar[str] = "{kind}<({detail})>"
 
     kind: OpaqueKind
     detail: str = ""

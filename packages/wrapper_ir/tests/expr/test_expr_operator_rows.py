@@ -25,7 +25,7 @@ from wrapper_ir.expr import (
     to_cpp,
     to_python,
 )
-from wrapper_ir.json_form.exprs import ArgDecoder, encode_expr
+from wrapper_ir.json_form.exprs import ExprDecoder, encode_expr
 
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "f": SymKind.FLOAT}
 GCD = Operator(
@@ -75,7 +75,7 @@ def test_intervals() -> None:
 
 def test_json() -> None:
     e = parse("gcd(a, 4)")
-    decoder = ArgDecoder(WITH_GCD)
+    decoder = ExprDecoder(WITH_GCD)
     decoder.kinds = dict(KINDS)
     assert encode_expr(e) == ["gcd", "a", 4]
     assert decoder.expr(["gcd", "a", 4]) is e

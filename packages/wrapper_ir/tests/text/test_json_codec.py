@@ -18,12 +18,11 @@ from packages.wrapper_ir.tests.text.kernel_strategies import configs
 from wrapper_ir import Program, from_json, parse_program, to_json
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import Expr, Int, SymKind
-from wrapper_ir.json_form.binaries import decode_binary, encode_binary
 from wrapper_ir.json_form.codec import Codecs
 from wrapper_ir.json_form.envelope import Envelope
 from wrapper_ir.json_form.program import PROGRAM_ENVELOPE, decode_program, program_schema
 from wrapper_ir.json_form.reading import Json, dump, load
-from wrapper_ir.json_form.records import CODECS
+from wrapper_ir.json_form.records import CODECS, decode, encode
 from wrapper_ir.kernels import CppKernel, DriverParam, KernelBinary, LaunchFacts, Scratch, TensorMap
 from wrapper_ir.ops import OPS, Def, OpBase, Return, Use, Uses
 from wrapper_ir.program import Function, Param
@@ -269,10 +268,10 @@ binaries = _every_field(
 @settings(max_examples=60)
 @given(binaries)
 def test_compiled_kernels_survive(binary: KernelBinary) -> None:
-    document = encode_binary(binary)
+    document = encode(KernelBinary, binary)
     image = hashlib.sha256(binary.image).hexdigest()
     assert document["image"] == image
-    read_again = decode_binary(json.loads(dump(document)), {})
+    read_again = decode(KernelBinary, json.loads(dump(document)))
     assert read_again == dataclasses.replace(binary, image=image.encode())
     assert {f.name for f in dataclasses.fields(KernelBinary)} >= set(document)
 

@@ -47,7 +47,7 @@ REFUSED_TEXTS = [
     ("wir 0.2\nconst %w : f32[2]\nfunc @main(%w: f32[2]) {\n}\n", "WIR506", 3, 12),
     ("wir 0.2\nprovenance\n  #1 nodes(relu)\n", "WIR500", 3, 12),
     ('wir 0.2\nprovenance\n  #1 nodes("a")\n  #1 nodes("b")\n', "WIR506", 4, 3),
-    ('wir 0.2\nprovenance\n  #1 upstream("a", "b")\n', "WIR500", 3, 24),
+    ('wir 0.2\nprovenance\n  #1 upstream("a", "b")\n', "WIR500", 3, 18),
     ("wir 0.2\nprovenance\nfunc @main() {\n}\n", "WIR500", 3, 1),
 ]
 

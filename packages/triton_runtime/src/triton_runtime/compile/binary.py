@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 
 from triton_runtime.protocols import Binary
 from wrapper_ir.errors import ParseError
-from wrapper_ir.json_form.binaries import decode_facts, decode_maps, encode_facts, encode_maps
-from wrapper_ir.json_form.reading import Json, dump, field, load, string
+from wrapper_ir.json_form.reading import Json, dump, each, field, load, string
+from wrapper_ir.json_form.records import decode, encode
+from wrapper_ir.kernels import LaunchFacts, TensorMap
 
 __all__ = ["binary_from_bytes", "binary_to_bytes"]
 
@@ -20,8 +22,8 @@ def binary_to_bytes(binary: Binary) -> bytes:
     about: dict[str, Json] = {
         "target": binary.target,
         "compiler": binary.compiler,
-        "facts": encode_facts(binary.facts),
-        "maps": encode_maps(binary.maps),
+        "facts": encode(LaunchFacts, binary.facts),
+        "maps": [encode(TensorMap, m) for m in binary.maps],
     }
     parts = (dump(about).encode(), binary.image, binary.assembly.encode())
     body = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
@@ -52,6 +54,6 @@ def _binary(about: dict[str, Json], image: bytes, assembly: str) -> Binary:
         assembly=assembly,
         target=field(about, "target", string),
         compiler=field(about, "compiler", string),
-        facts=field(about, "facts", decode_facts),
-        maps=field(about, "maps", decode_maps),
+        facts=field(about, "facts", partial(decode, LaunchFacts)),
+        maps=field(about, "maps", partial(each, read=partial(decode, TensorMap))),
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from wrapper_ir.json_form.exprs import ArgDecoder
+from typing import TypeVar
+
+from wrapper_ir.json_form.exprs import ExprDecoder
 from wrapper_ir.json_form.reading import Json, fault, field, integer, obj, string
 from wrapper_ir.ops import Provenance
 from wrapper_ir.types import Type
 from wrapper_ir.values import Value
 
 __all__ = ["Decoder", "Encoder"]
+
+T = TypeVar("T")
 
 
 class Encoder:
@@ -27,14 +31,11 @@ class Encoder:
         return self.provenances.setdefault(prov, len(self.provenances))
 
 
-class Decoder(ArgDecoder):
-    """Symbols declared and values defined so far (see `ArgDecoder`), the program's tables, and the depth of records."""
+class Decoder(ExprDecoder):
+    """Symbols declared and values defined so far (see `ExprDecoder`), and the program's tables."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.depth = 0
-        self.types: tuple[Type, ...] = ()
-        self.provenances: tuple[Provenance, ...] = ()
+    types: tuple[Type, ...] = ()
+    provenances: tuple[Provenance, ...] = ()
 
     def define(self, x: Json) -> Value:
         """A new value in scope; a second one of the same name is WIR506."""
@@ -49,11 +50,12 @@ class Decoder(ArgDecoder):
         return value
 
     def _type(self, x: Json) -> Type:
-        index = integer(x)
-        return self.types[index] if 0 <= index < len(self.types) else fault(f"there is no type {index}")
+        return _at(self.types, integer(x), "type", "WIR521")
 
     def provenance(self, x: Json) -> Provenance:
         """The provenance at an index; WIR507 where there is none."""
-        index = integer(x)
-        known = self.provenances
-        return known[index] if 0 <= index < len(known) else fault(f"there is no provenance {index}", "WIR507")
+        return _at(self.provenances, integer(x), "provenance", "WIR507")
+
+
+def _at(table: tuple[T, ...], index: int, what: str, code: str) -> T:
+    return table[index] if 0 <= index < len(table) else fault(f"there is no {what} {index}", code)

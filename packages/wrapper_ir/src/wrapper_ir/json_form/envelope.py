@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wrapper_ir.json_form.codec import Schema
-from wrapper_ir.json_form.reading import Json, fault, field, string
+from wrapper_ir.json_form.reading import Json, array, fault, field, obj, string
 from wrapper_ir.versions import Form
 
 __all__ = ["Envelope"]
@@ -20,8 +20,7 @@ class Envelope:
 
     def close(self, body: Json) -> dict[str, Json]:
         """The document of these fields."""
-        assert isinstance(body, dict)
-        return {"format": self.name, "version": self.form.version, **body}
+        return {"format": self.name, "version": self.form.version, **obj(body)}
 
     def open(self, document: dict[str, Json]) -> dict[str, Json]:
         """The fields, as those of today's version. Raises Fault: WIR521 another format, WIR501 a version that is not read."""
@@ -39,9 +38,7 @@ class Envelope:
     def schema(self, title: str, body: Schema, tables: Schema, definitions: Schema) -> Schema:
         """The JSON Schema of documents, of the schema of their fields, with the definitions that are needed."""
         own: Schema = {"format": {"const": self.name}, "version": {"const": self.form.version}, **tables}
-        properties, required = body["properties"], body["required"]
-        assert isinstance(properties, dict)
-        assert isinstance(required, list)
+        properties, required = obj(body["properties"]), array(body["required"])
         whole: Schema = {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": title,

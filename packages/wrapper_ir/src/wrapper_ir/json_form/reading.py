@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Callable, Collection, Mapping
-from typing import NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 from wrapper_ir.errors import ParseError
 
@@ -13,6 +13,7 @@ __all__ = [
     "MAX_DEPTH",
     "Fault",
     "Json",
+    "array",
     "dump",
     "each",
     "fault",
@@ -25,10 +26,12 @@ __all__ = [
     "only",
     "string",
     "truth",
+    "within",
 ]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 T = TypeVar("T")
+P = ParamSpec("P")
 E = TypeVar("E", bound=enum.Enum)
 
 MAX_DEPTH = 200
@@ -46,7 +49,7 @@ class Fault(Exception):
 
     def error(self) -> ParseError:
         """The public error, with the path from the document's root."""
-        steps = (f".{p}" if isinstance(p, str) else f"[{p}]" for p in reversed(self.path))
+        steps = (f".{p}" if type(p) is str else f"[{p}]" for p in reversed(self.path))
         return ParseError(self.code, f"at ${''.join(steps)}: {self.message}")
 
 
@@ -100,49 +103,37 @@ def dump(document: Json) -> str:
     return text
 
 
-def obj(x: Json) -> dict[str, Json]:
-    """An object."""
-    return x if isinstance(x, dict) else fault(f"expected an object, found {_shown(x)}")
+def _reader(cls: type, what: str) -> Callable[[Json], Any]:  # Any: of `cls`
+    """A reader of what is JSON of this class, no other: true is not 1."""
+    return lambda x: x if type(x) is cls else fault(f"expected {what}, found {_shown(x)}")
 
 
-def string(x: Json) -> str:
-    """A string."""
-    return x if isinstance(x, str) else fault(f"expected a string, found {_shown(x)}")
+obj: Callable[[Json], dict[str, Json]] = _reader(dict, "an object")
+array: Callable[[Json], list[Json]] = _reader(list, "a list")
+string: Callable[[Json], str] = _reader(str, "a string")
+integer: Callable[[Json], int] = _reader(int, "an integer")
+truth: Callable[[Json], bool] = _reader(bool, "true or false")
 
 
-def integer(x: Json) -> int:
-    """A whole number; true and 1.0 are none."""
-    return x if type(x) is int else fault(f"expected an integer, found {_shown(x)}")
-
-
-def truth(x: Json) -> bool:
-    """true or false."""
-    return x if isinstance(x, bool) else fault(f"expected true or false, found {_shown(x)}")
+def within(step: str | int, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`read(...)` of what stands at this step of the path."""
+    try:
+        return read(*args, **kwargs)
+    except Fault as error:
+        error.path.append(step)
+        raise
 
 
 def each(x: Json, read: Callable[[Json], T]) -> tuple[T, ...]:
     """Every item of a list."""
-    if not isinstance(x, list):
-        fault(f"expected a list, found {_shown(x)}")
-    out: list[T] = []
-    try:
-        for item in x:
-            out.append(read(item))
-    except Fault as error:
-        error.path.append(len(out))
-        raise
-    return tuple(out)
+    return tuple([within(number, read, item) for number, item in enumerate(array(x))])
 
 
 def field(x: Mapping[str, Json], name: str, read: Callable[[Json], T]) -> T:
     """A field that must be there."""
     if name not in x:
         fault(f"field {name!r} is missing")
-    try:
-        return read(x[name])
-    except Fault as error:
-        error.path.append(name)
-        raise
+    return within(name, read, x[name])
 
 
 def only(x: Mapping[str, Json], names: Collection[str]) -> None:
@@ -168,7 +159,7 @@ def member(table: Mapping[str, T], what: str) -> Callable[[Json], T]:
 
 
 def _shown(x: Json) -> str:
-    if isinstance(x, dict | list):
-        return "an object" if isinstance(x, dict) else "a list"
+    if type(x) is dict or type(x) is list:
+        return "an object" if type(x) is dict else "a list"
     text = json.dumps(x)
     return text if len(text) <= 60 else f"{text[:60]}..."

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import types
 from collections.abc import Callable
 from functools import cache
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from wrapper_ir.expr import Expr, Float
-from wrapper_ir.json_form.codec import Codec, Codecs, ref
+from wrapper_ir.json_form.codec import Codec, Codecs, Schema, array_of, keyed, object_schema, ref, union_of
 from wrapper_ir.json_form.context import Decoder, Encoder
-from wrapper_ir.json_form.exprs import encode_arg, encode_expr, encode_number
-from wrapper_ir.json_form.leaf_schemas import leaf_schemas
-from wrapper_ir.json_form.ops import op_codec
-from wrapper_ir.json_form.reading import Fault, Json, fault, string
+from wrapper_ir.json_form.exprs import ExprDecoder, encode_expr, encode_number, expr_schemas
+from wrapper_ir.json_form.reading import Fault, Json, fault, obj, string
 from wrapper_ir.kernels import KernelDef, KernelNames, KernelParam
-from wrapper_ir.ops import OPS, Arg, Op, OpSet
+from wrapper_ir.ops import OPS, Arg, Complex, FieldSpec, Op, OpSet, Role
+from wrapper_ir.ops.spec import describe
 from wrapper_ir.program import Function, SymbolDef
 from wrapper_ir.schemas import ExternDef
-from wrapper_ir.types import Device, DType, Layout, MemoryFormat
+from wrapper_ir.types import Device, DType, Layout, MemoryFormat, Type
 from wrapper_ir.values import Value
 
-__all__ = ["CODECS", "codecs_of", "decode_kernel", "encode_kernel"]
+__all__ = ["CODECS", "codecs_of", "decode", "decode_kernel", "encode", "encode_kernel"]
+
+T = TypeVar("T")
+_STRING: Schema = {"type": "string"}
+_INDEX: Schema = {"type": "integer", "minimum": 0}
 
 
-def _float(d: Decoder, x: Json) -> float:
-    e = d.expr(x)
-    return e.value if isinstance(e, Float) else fault("expected a float")
+# --- leaves
 
 
 def _sha256(_: Encoder | None, data: bytes) -> Json:
@@ -35,13 +37,77 @@ def _sha256(_: Encoder | None, data: bytes) -> Json:
     return hashlib.sha256(data).hexdigest()
 
 
+_FLOAT = Codec(lambda _, x: encode_number(x), lambda d, x: d.float(x).value, ref("float"))
+_EXPR = Codec(lambda _, x: encode_expr(x), ExprDecoder.expr, ref("expr"))
+_OPERAND = Codec(lambda _, x: x.name, ExprDecoder.use, _STRING)
 _LEAVES: dict[Any, Codec] = {  # Any: annotations are any objects
-    float: Codec(lambda _, x: encode_number(x), _float, ref("float")),
-    Expr: Codec(lambda _, x: encode_expr(x), Decoder.expr, ref("expr")),
-    Arg: Codec(lambda _, x: encode_arg(x), Decoder.arg, ref("arg")),
-    bytes: Codec(_sha256, lambda _, x: string(x).encode(), {"type": "string"}),
-    Value: Codec(Encoder.define, Decoder.define, ref("result"), defines=True),
+    float: _FLOAT,
+    Expr: _EXPR,
+    bytes: Codec(_sha256, lambda _, x: string(x).encode(), _STRING),
 }
+
+
+def _arg(codecs: Codecs) -> Codec:
+    """Arguments of calls: an expression, null, or an object of one key: `{"value": "x"}`, `{"list": [...]}`."""
+    parts = codecs.of(tuple[float, float])
+    inner: dict[type, tuple[str, Codec]] = {
+        Value: ("value", _OPERAND),
+        tuple: ("list", array_of(Codecs.nested(lambda: arg, ref("arg")))),
+        str: ("str", codecs.of(str)),
+        Complex: (
+            "complex",
+            Codec(
+                lambda e, x: parts.encode(e, (x.real.value, x.imag.value)),
+                lambda d, x: Complex(*map(Float, parts.decode(d, x))),
+                parts.schema,
+            ),
+        ),
+        **{cls: (name, codecs.of(cls)) for cls, name in _NAMED.items()},
+    }
+    keys = {cls: (key, keyed(key, codec)) for cls, (key, codec) in inner.items()}
+    arg = union_of("", {}, keys, {types.NoneType: codecs.of(types.NoneType)}, _EXPR)
+    codecs.definitions["arg"] = arg.schema
+    return dataclasses.replace(arg, schema=ref("arg"))
+
+
+_NAMED: dict[type, str] = {
+    DType: "dtype", Device: "device", MemoryFormat: "memory_format", Layout: "layout"
+}  # fmt: skip
+
+
+# --- fields of a role
+
+
+def _judged(codec: Codec, code: str) -> Callable[[FieldSpec], Codec]:
+    """Values of the types that a field takes."""
+
+    def of(field: FieldSpec) -> Codec:
+        read, accepts = codec.decode, field.accepts
+
+        def decode(d: Decoder, x: Json) -> Value:
+            value: Value = read(d, x)
+            if type(value.type) not in accepts:
+                fault(f"%{value.name} is {describe(value)}, which cannot stand here", code)
+            return value
+
+        return codec if accepts == get_args(Type) else dataclasses.replace(codec, decode=decode)
+
+    return of
+
+
+def _always(codec: Codec) -> Callable[[FieldSpec], Codec]:
+    return lambda field: codec
+
+
+_ROLES = {
+    Role.DEF: _judged(Codec(Encoder.define, Decoder.define, ref("result")), "WIR014"),
+    Role.USE: _judged(_OPERAND, "WIR013"),
+    Role.SYMBOL: _always(Codec(lambda _, x: x, ExprDecoder.symbol, _STRING)),
+    Role.PROVENANCE: _always(Codec(Encoder.provenance, Decoder.provenance, _INDEX)),
+}
+
+
+# --- records
 
 
 def _checked(check: Callable[[Decoder, Any], None]) -> Callable[[Codec], Codec]:
@@ -58,29 +124,23 @@ def _checked(check: Callable[[Decoder, Any], None]) -> Callable[[Codec], Codec]:
     return wrap
 
 
-def _at(*path: str | int, code: str, message: str) -> Fault:
-    error = Fault(code, message)
-    error.path.extend(reversed(path))
-    return error
+def _fault_at(field: str, message: str) -> None:
+    error = Fault("WIR521", message)
+    error.path.append(field)
+    raise error
 
 
 def _declare(d: Decoder, symbol: SymbolDef) -> None:
     if symbol.name in d.kinds:
         fault(f"symbol {symbol.name!r} is declared twice", "WIR506")
     if symbol.hint != symbol.hint:
-        raise _at("hint", code="WIR521", message="expected a number that equals itself")
+        _fault_at("hint", "expected a number that equals itself")
     d.kinds[symbol.name] = symbol.kind
 
 
 def _check_schema(_: Decoder, extern: ExternDef) -> None:
     if "(" not in extern.schema:
-        raise _at("schema", code="WIR521", message="this is not an operator schema")
-
-
-def _check_captures(d: Decoder, function: Function) -> None:
-    for number, name in enumerate(function.captures):
-        if name not in d.kinds:
-            raise _at("captures", number, code="WIR551", message=f"symbol {name!r} is not declared")
+        _fault_at("schema", "this is not an operator schema")
 
 
 def _own_values(codec: Codec) -> Codec:
@@ -93,7 +153,7 @@ def _own_values(codec: Codec) -> Codec:
         d.values = outer
         return function
 
-    return _checked(_check_captures)(dataclasses.replace(codec, decode=decode))
+    return dataclasses.replace(codec, decode=decode)
 
 
 def _own_names(codec: Codec) -> Codec:
@@ -104,7 +164,7 @@ def _own_names(codec: Codec) -> Codec:
         d.kinds = KernelNames()
         made = codec.decode(d, x)
         d.kinds = outer
-        if isinstance(made, KernelParam):
+        if type(made) is KernelParam:
             outer.update(KernelNames((made,)))
         return made
 
@@ -116,6 +176,7 @@ def codecs_of(ops: OpSet) -> Codecs:
     """The codecs of programs with these ops, and of everything in and around them."""
     codecs = Codecs(
         leaves=_LEAVES,
+        roles=_ROLES,
         wraps={
             SymbolDef: _checked(_declare),
             ExternDef: _checked(_check_schema),
@@ -124,25 +185,55 @@ def codecs_of(ops: OpSet) -> Codecs:
             **dict.fromkeys(get_args(KernelDef), _own_names),
         },
     )
-    codecs.definitions.update(leaf_schemas())
-    for named in (Device, DType, MemoryFormat, Layout):  # which the schema of arguments mentions
-        codecs.of(named)
-    codecs.add(Op, op_codec(codecs, ops))
+    codecs.definitions |= expr_schemas()
+    codecs.definitions["result"] = object_schema({"name": _STRING, "type": _INDEX}, ["name", "type"])
+    codecs.add(Arg, _arg(codecs))
+    codecs.add(Op, _op(codecs, ops))
     return codecs
 
 
+def _op(codecs: Codecs, ops: OpSet) -> Codec:
+    """The codec of ops. By the tag, a validator knows which definition an op has to fit."""
+    members = {cls: (spec.tag, codecs.record(cls, "op", "op_")) for cls, spec in ops.specs.items()}
+    tags = list[Json](sorted(ops.by_tag))
+    choices: list[Json] = [
+        {"if": {"properties": {"op": {"const": tag}}, "required": ["op"]}, "then": codec.schema}
+        for tag, codec in members.values()
+    ]
+    whole: Schema = {
+        "type": "object",
+        "properties": {"op": {"enum": tags}},
+        "required": ["op"],
+        "allOf": choices,
+    }
+    codecs.definitions["op"] = whole
+    return dataclasses.replace(union_of("op", members, {}, {}), schema=ref("op"))
+
+
+# --- documents of one record
+
 CODECS = codecs_of(OPS)
-_KERNEL = CODECS.of(KernelDef)
+
+
+def encode(hint: type[T], x: T) -> dict[str, Json]:
+    """The JSON of a record of this class."""
+    return obj(CODECS.of(hint).encode(Encoder(), x))
+
+
+def decode(hint: type[T], x: Json, names: KernelNames | None = None) -> T:
+    """The inverse of `encode`; expressions are over `names`. Raises Fault."""
+    d = Decoder()
+    d.kinds = KernelNames() if names is None else names
+    made: T = CODECS.of(hint).decode(d, x)
+    return made
 
 
 def encode_kernel(kernel: KernelDef) -> dict[str, Json]:
     """The JSON of a kernel; everything is in it."""
-    o = _KERNEL.encode(Encoder(), kernel)
-    assert isinstance(o, dict)
-    return o
+    return obj(CODECS.of(KernelDef).encode(Encoder(), kernel))
 
 
 def decode_kernel(x: Json) -> KernelDef:
     """The inverse of `encode_kernel`. Raises Fault."""
-    kernel: KernelDef = _KERNEL.decode(Decoder(), x)
+    kernel: KernelDef = CODECS.of(KernelDef).decode(Decoder(), x)
     return kernel

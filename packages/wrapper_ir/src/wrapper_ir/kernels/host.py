@@ -15,6 +15,8 @@ __all__ = ["CppKernel", "CppSource", "ForeignKernel"]
 class CppSource:
     """The source of a host kernel for other instruction sets. Text: `variant isa("avx2") {{{...}}}`."""
 
+    syntax: ClassVar[str] = "variant< isa({isa})> {source:block}"
+
     source: str
     isa: tuple[str, ...] = ()
 
@@ -29,6 +31,11 @@ class CppKernel:
     """
 
     kind: ClassVar[str] = "cpp"
+    syntax: ClassVar[str] = (
+        "kernel cpp {name:reference} entry {entry}< isa({isa})> ({params})"
+        "<| requires({requires:rows})|> {source:block}{variants:lines}"
+    )
+
     name: str
     params: tuple[KernelParam, ...]
     source: str
@@ -48,6 +55,8 @@ class ForeignKernel:
     """A kernel of a kind that a plug-in registered: routed by `runtime`, opaque otherwise."""
 
     kind: ClassVar[str] = "foreign"
+    syntax: ClassVar[str] = "kernel foreign {name:reference} runtime {runtime} ({params}) {payload:block}"
+
     name: str
     params: tuple[KernelParam, ...]
     runtime: str

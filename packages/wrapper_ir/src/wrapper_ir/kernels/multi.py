@@ -33,6 +33,8 @@ class Variant:
     tensor among its arguments, the sizes that it was made for, each perhaps None; empty where there are none.
     """
 
+    syntax: ClassVar[str] = "{kernel:reference}({args})< grid({grid})>< hints({hints})>"
+
     kernel: str
     args: tuple[int, ...]
     grid: tuple[int, ...] = ()
@@ -50,6 +52,10 @@ class MultiKernel:
     """
 
     kind: ClassVar[str] = "multi"
+    syntax: ClassVar[str] = (
+        "kernel multi {name:reference} choose {choice} ({params})< over({grid_params:name})><| variants({variants:rows})>"
+    )
+
     name: str
     params: tuple[KernelParam, ...]
     variants: tuple[Variant, ...]

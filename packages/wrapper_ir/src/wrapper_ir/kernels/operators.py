@@ -25,6 +25,8 @@ class OperatorKernel:
     """
 
     kind: ClassVar[str] = "operator"
+    syntax: ClassVar[str] = "kernel operator {name:reference} {schema} ({params})< constants({constants})>"
+
     name: str
     params: tuple[KernelParam, ...]
     schema: str

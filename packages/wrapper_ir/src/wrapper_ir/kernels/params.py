@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from wrapper_ir.expr import Expr
 from wrapper_ir.types import DType
@@ -61,6 +62,11 @@ class KernelParam:
     written. `divisible`: the address in bytes, or the number, is a multiple of this, and code may rely on it. `block`: for a descriptor, the sizes of the
     blocks that it is made for, over the kernel's meta-parameters.
     """
+
+    syntax: ClassVar[str] = (
+        "<{access} >{dtype}{kind} {name:name}< may_alias({may_alias:name})>< may_overlap({may_overlap:name})>"
+        "< divisible({divisible})>< block({block})>"
+    )
 
     name: str
     kind: ParamKind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 __all__ = ["Requirement"]
 
@@ -16,6 +17,8 @@ class Requirement:
     library, `triton`) is not listed.
     Text: `"torch/csrc/inductor/cpp_prefix.h" of "torch 2.13.0" sha256 "3f..."`.
     """
+
+    syntax: ClassVar[str] = "{name}< of {origin}>< sha256 {sha256}>"
 
     name: str
     origin: str = ""

@@ -35,6 +35,10 @@ class TritonConfig:
     `maxnreg`, ...). `grid` replaces the kernel's own where not empty.
     """
 
+    syntax: ClassVar[str] = (
+        "{{{meta}}} warps({num_warps}) stages({num_stages})< options({options})>< grid({grid})>"
+    )
+
     meta: tuple[tuple[str, ConstantValue], ...]
     num_warps: int
     num_stages: int
@@ -51,6 +55,14 @@ class TritonKernel:
     """
 
     kind: ClassVar[str] = "triton"
+    syntax: ClassVar[str] = (
+        "kernel triton {name:reference} entry {entry} ({params})<| order({order:name})><| constants({constants})>"
+        "<| configs({configs:rows})><| grid({grid})>< over({grid_params:name})><| derive({derive})>"
+        "<| options({options})><| restore({restore:name})><| reset({reset:name})><| hints({size_hints})>"
+        "<| heuristic {heuristic}><| {cooperative}><| multiprocessors({multiprocessors})>"
+        "<| requires({requires:rows})>| {source:block}"
+    )
+
     name: str
     params: tuple[KernelParam, ...]
     source: str

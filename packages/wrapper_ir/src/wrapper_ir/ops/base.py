@@ -35,6 +35,7 @@ __all__ = [
     "SingleArg",
     "Stream",
     "SymbolName",
+    "SymbolNames",
     "Use",
     "Uses",
 ]
@@ -61,6 +62,8 @@ class Role(enum.Enum):
     """The name of a declared symbol."""
     STREAM = "stream"
     """The number of a stream; 0 is the device's current one."""
+    PROVENANCE = "provenance"
+    """Where an op comes from."""
     DATA = "data"
     """Everything else."""
 
@@ -104,6 +107,7 @@ Callees: TypeAlias = Annotated[tuple[str, ...], Role.CALLEE]
 KernelName: TypeAlias = Annotated[str, Role.KERNEL]
 OperatorName: TypeAlias = Annotated[str, Role.OPERATOR]
 SymbolName: TypeAlias = Annotated[str, Role.SYMBOL]
+SymbolNames: TypeAlias = Annotated[tuple[str, ...], Role.SYMBOL]
 Stream: TypeAlias = Annotated[int, Role.STREAM]
 
 
@@ -113,6 +117,10 @@ class Provenance:
 
     Text: a `#n` reference after the op, resolved by a `provenance` table at the end of the program.
     """
+
+    syntax: ClassVar[str] = (
+        "< nodes({nodes})>< ops({ops})>< at({locations})>< modules({modules})>< upstream({upstream})>"
+    )
 
     nodes: tuple[str, ...] = ()
     """Names of the source graph's nodes, such as `linear_1`."""
@@ -140,7 +148,7 @@ class OpBase:
     syntax: ClassVar[str] = ""
     effect_spec: ClassVar[EffectSpec] = EffectSpec()
 
-    prov: Provenance = UNKNOWN
+    prov: Annotated[Provenance, Role.PROVENANCE] = UNKNOWN
 
     def effects(self, context: EffectContext) -> Effects:
         """What the op does to memory and beyond. An unknown kernel or operator is taken to read and write everything."""

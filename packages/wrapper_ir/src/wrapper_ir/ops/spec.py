@@ -14,22 +14,33 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
 from operator import attrgetter
-from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from wrapper_ir.expr import Expr
 from wrapper_ir.ops.base import OpBase, Role
 from wrapper_ir.types import OpaqueType, ScalarType, StorageType, TensorType, TupleType, Type
 from wrapper_ir.values import Value
 
-__all__ = ["FieldSpec", "OpSet", "OpSpec", "Shape", "describe", "op_spec"]
+__all__ = [
+    "FieldSpec",
+    "OpSet",
+    "OpSpec",
+    "Shape",
+    "describe",
+    "fields_of",
+    "is_enum",
+    "op_spec",
+    "per_class",
+]
 
-_ANY_TYPE: tuple[type, ...] = get_args(Type)
-_KINDS: tuple[tuple[type, str], ...] = (
-    (StorageType, "a storage"),
-    (TensorType, "a tensor"),
-    (ScalarType, "a number"),
-    (TupleType, "a nested result"),
-)
+T = TypeVar("T")
+_ANY_TYPES: tuple[type, ...] = get_args(Type)
+_KINDS: dict[type, str] = {
+    StorageType: "a storage",
+    TensorType: "a tensor",
+    ScalarType: "a number",
+    TupleType: "a nested result",
+}
 
 
 class Shape(enum.Enum):
@@ -46,15 +57,17 @@ class Shape(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """One field of an op. `hint` is its annotation without the role; `accepts` are the types of value that it takes."""
+    """One field of a record or an op. `hint` is its annotation without the role, `item` that of one of the things that it
+    holds; `accepts` are the types of value that it takes."""
 
     name: str
     role: Role
     shape: Shape
     hint: Any  # Any: annotations are any objects
+    item: Any
     accepts: tuple[type, ...]
     default: object
-    get: Callable[[OpBase], Any]
+    get: Callable[[object], Any]
     """Reads the field. Any: each field has its own type."""
 
     def values(self, op: OpBase) -> tuple[Value, ...]:
@@ -112,22 +125,15 @@ class OpSpec:
     @cached_property
     def _judged(self) -> tuple[tuple[str, FieldSpec], ...]:
         found = [("WIR013", f) for f in self.operands] + [("WIR014", f) for f in self.results]
-        return tuple((code, f) for code, f in found if f.accepts != _ANY_TYPE)
-
-    @cached_property
-    def _accepted(
-        self,
-    ) -> tuple[tuple[Callable[[OpBase], Any], tuple[type, ...]], ...]:  # Any: as FieldSpec.get
-        return tuple((field.get, field.accepts) for _, field in self._judged)
+        return tuple((code, f) for code, f in found if f.accepts != _ANY_TYPES)
 
     def fits(self, op: OpBase) -> bool:
         """Whether every operand and result has a type that the op takes; `misfits` says what is wrong."""
-        for get, accepts in self._accepted:
-            held: Value | tuple[Value, ...] | None = get(op)
-            if held.__class__ is tuple:
-                if not all(isinstance(value.type, accepts) for value in held):
+        for _, field in self._judged:
+            if field.shape is Shape.ONE:
+                if type(field.get(op).type) not in field.accepts:
                     return False
-            elif held is not None and not isinstance(held.type, accepts):  # type: ignore[union-attr]  # no tuple
+            elif not all(type(value.type) in field.accepts for value in field.values(op)):
                 return False
         return True
 
@@ -138,7 +144,7 @@ class OpSpec:
         """
         for code, field in self._judged:
             for value in field.values(op):
-                if not isinstance(value.type, field.accepts):
+                if type(value.type) not in field.accepts:
                     yield code, f"%{value.name} is {describe(value)}, which cannot stand here"
 
 
@@ -146,26 +152,42 @@ def describe(value: Value) -> str:
     """What kind of value it is, for messages."""
     if isinstance(value.type, OpaqueType):
         return f"a handle ({value.type.kind.value})"
-    return next((name for cls, name in _KINDS if isinstance(value.type, cls)), "of an unknown type")
+    return _KINDS.get(type(value.type), "of an unknown type")
 
 
-def _read(cls: type[OpBase]) -> OpSpec:
-    """The spec of an op class, from its annotations."""
+def is_enum(hint: Any) -> bool:  # Any: see FieldSpec
+    """Whether an annotation is an enumeration."""
+    return type(hint) is enum.EnumType
+
+
+def per_class(make: Callable[[Any], T]) -> Callable[[type], T]:  # Any: a class, of whatever kind
+    """What `make` makes of a class, made once."""
+    return cast("Callable[[type], T]", cache(make))  # mypy takes the hash of instances for that of the class
+
+
+@per_class
+def op_spec(cls: type[OpBase]) -> OpSpec:
+    """What an op class says, from its annotations."""
+    return OpSpec(cls, tuple(f for f in fields_of(cls) if f.name != "prov"))
+
+
+@per_class
+def fields_of(cls: Any) -> tuple[FieldSpec, ...]:  # Any: a dataclass
+    """The fields of a dataclass, in order."""
     hints = get_type_hints(cls, include_extras=True)
-    fields = (f for f in dataclasses.fields(cls) if f.name != "prov")
-    return OpSpec(cls, tuple(_field(f, hints[f.name]) for f in fields))
+    return tuple(_field(f, hints[f.name]) for f in dataclasses.fields(cls))
 
 
 def _field(field: dataclasses.Field[Any], hint: Any) -> FieldSpec:  # Any: see FieldSpec
     role = Role.DATA
     if get_origin(hint) is Annotated:
         hint, *notes = get_args(hint)
-        role = next((note for note in notes if isinstance(note, Role)), role)
+        role = next((note for note in notes if type(note) is Role), role)
     shape, inner = _shape(hint)
     if role is Role.DATA and inner is Expr:
         role = Role.EXPR
     accepts = _accepts(inner) if role in (Role.DEF, Role.USE) else ()
-    return FieldSpec(field.name, role, shape, hint, accepts, field.default, attrgetter(field.name))
+    return FieldSpec(field.name, role, shape, hint, inner, accepts, field.default, attrgetter(field.name))
 
 
 def _shape(hint: Any) -> tuple[Shape, Any]:  # Any: see FieldSpec
@@ -182,12 +204,7 @@ def _shape(hint: Any) -> tuple[Shape, Any]:  # Any: see FieldSpec
 def _accepts(hint: Any) -> tuple[type, ...]:  # Any: see FieldSpec
     """The classes of types in `Value[TensorType | StorageType]`."""
     (inner,) = get_args(hint)
-    return tuple(get_args(inner)) if get_origin(inner) in (types.UnionType, Union) else (inner,)
-
-
-# cast: mypy takes the hash of a class's instances for that of the class
-op_spec = cast("Callable[[type[OpBase]], OpSpec]", cache(_read))
-"""The spec of an op class, read once."""
+    return get_args(inner) or (inner,)
 
 
 class OpSet:

@@ -6,15 +6,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from wrapper_ir.errors import ExecutionError, ParseError
 from wrapper_ir.files import replacing
-from wrapper_ir.json_form.devices import decode_device, encode_device
 from wrapper_ir.json_form.reading import Json, each, field, load, obj, string
-from wrapper_ir.json_form.records import decode_kernel, encode_kernel
+from wrapper_ir.json_form.records import decode, decode_kernel, encode, encode_kernel
 from wrapper_ir.kernels import KernelBinary, KernelDef, source_suffix, with_source
 from wrapper_ir.program import Target
+from wrapper_ir.types import Device
 
 __all__ = [
     "FOLDER",
@@ -65,7 +66,7 @@ def kernel_table(kernels: Sequence[KernelDef], target: Target) -> str:
     """The text of `kernels.json`."""
     files = kernel_file_names(kernels)
     table = {
-        "device": encode_device(target.device),
+        "device": encode(Device, target.device),
         "arch": target.arch,
         "kernels": [{**encode_kernel(with_source(k, "")), "file": files.get(k.name)} for k in kernels],
     }
@@ -119,7 +120,7 @@ def read_binaries(folder: Path, kernels: Iterable[KernelDef]) -> tuple[KernelBin
 
 
 def _read(folder: Path, table: dict[str, Json]) -> tuple[Target, tuple[KernelDef, ...]]:
-    target = Target(device=field(table, "device", decode_device), arch=field(table, "arch", string))
+    target = Target(device=field(table, "device", partial(decode, Device)), arch=field(table, "arch", string))
     return target, field(table, "kernels", lambda k: each(k, lambda one: _kernel(folder, obj(one))))
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.json_form.binaries import decode_binary, encode_binary
 from wrapper_ir.json_form.reading import Json, dump, each, fault, field, integer, load, obj, only, string
-from wrapper_ir.kernels import KernelBinary, KernelDef, content_hash
+from wrapper_ir.json_form.records import decode, encode
+from wrapper_ir.kernels import KernelBinary, KernelDef, KernelNames, content_hash
 
 __all__ = ["BINARIES_TABLE", "binaries_from_json", "binaries_to_json", "binary_files"]
 
@@ -36,7 +36,7 @@ def binary_files(binaries: Iterable[KernelBinary]) -> dict[str, bytes]:
 
 def binaries_to_json(binaries: Iterable[KernelBinary]) -> str:
     """The text of `binaries.json`: a version, and a row for each with the name and sha256 of its image."""
-    rows: list[Json] = [{**encode_binary(b), "file": _file(b)} for b in binaries]
+    rows: list[Json] = [{**encode(KernelBinary, b), "file": _file(b)} for b in binaries]
     return dump({"version": BINARIES_VERSION, "binaries": rows})
 
 
@@ -49,7 +49,9 @@ def binaries_from_json(
 
     def row(entry: Json) -> KernelBinary:
         found = obj(entry)
-        bare = decode_binary({name: x for name, x in found.items() if name != "file"}, params)
+        # the grid of a config is over the numbers of its kernel
+        names = KernelNames(params.get(field(found, "kernel", string), ()))
+        bare = decode(KernelBinary, {name: x for name, x in found.items() if name != "file"}, names)
         if not _HASH.fullmatch(bare.key):
             fault(f"{bare.key!r} is no hash")
         if field(found, "file", string) != _file(bare):

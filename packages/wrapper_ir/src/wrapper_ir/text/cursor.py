@@ -68,6 +68,15 @@ class Cursor:
         while self.tokens[self.at] == "\n":
             self.at += 1
 
+    def begins_line(self, starts: Callable[[str], bool]) -> bool:
+        """Goes to the next line if it begins so."""
+        here = self.at
+        self.skip_lines()
+        if starts(self.tokens[self.at]):
+            return True
+        self.at = here
+        return False
+
     def end_line(self) -> None:
         """Expects the end of the line."""
         if not self.accept("\n"):
@@ -89,13 +98,6 @@ class Cursor:
             self.skip_lines()
         return tuple(out)
 
-    def group(self, word: str, read: Callable[[], T]) -> tuple[T, ...]:
-        """`word(item, ...)`; nothing where the next token is not `word`."""
-        if self.tokens[self.at] != word or self.tokens[self.at + 1] != "(":
-            return ()
-        self.at += 2
-        return self.items(")", read)
-
     def name(self, what: str) -> str:
         """A bare or quoted name."""
         token = self.tokens[self.at]
@@ -111,10 +113,6 @@ class Cursor:
             self.unexpected(what)
         self.at += 1
         return self._unquoted(token)
-
-    def optional_string(self) -> str:
-        """A quoted string, '' where there is none."""
-        return self.string() if self.tokens[self.at][:1] == '"' else ""
 
     def sigil(self, sigil: str, what: str) -> str:
         """The name behind `%` or `@`."""
@@ -156,15 +154,6 @@ class Cursor:
             self.at += 1
             return -float(token) if sign else float(token)
         return -self.integer() if sign else self.integer()
-
-    def parenthesised_integer(self, word: str, default: int) -> int:
-        """`word(3)`, or the default where the next token is not `word`."""
-        if not self.accept(word):
-            return default
-        self.expect("(")
-        number = self.integer()
-        self.expect(")")
-        return number
 
     def choice(self, table: Mapping[str, T], what: str) -> T:
         """The entry of the word that stands here; an unknown word is WIR503."""

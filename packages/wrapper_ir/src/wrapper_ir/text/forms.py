@@ -1,42 +1,46 @@
-"""How the field of an op is written and read, by its role and its type."""
+"""How one thing that a record or an op holds is written and read: what is not a record itself."""
 
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
-from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Expr, print_expr
-from wrapper_ir.ops import FieldSpec, Role, Shape
+from wrapper_ir.kernels import ConstantValue, OperatorConstant, ParamKind
+from wrapper_ir.ops import Role
 from wrapper_ir.quoting import quote, symbol_name, target_name, value_name
+from wrapper_ir.text.lexer import BLOCK
 from wrapper_ir.text.parser_scope import OpParser
-from wrapper_ir.text.printer_types import TypePrinter, space_text
-from wrapper_ir.types import Device, StorageType, Type
-from wrapper_ir.values import Value
+from wrapper_ir.text.printer_types import TypePrinter, device_text
+from wrapper_ir.types import Device, DType, Type
 
-__all__ = ["STORAGE", "Form", "form_of", "item_of", "value_text"]
+__all__ = [
+    "BY_NAME",
+    "BY_ROLE",
+    "BY_TYPE",
+    "Form",
+    "choice_of",
+    "enum_of",
+    "items_of",
+    "lines_of",
+    "list_of",
+    "or_none",
+    "pair_of",
+]
 
-# Any: a form has the type of the fields that it serves; `form_of` picks it by that type.
+# Any: a form has the type of the fields that it serves; it is picked by that type.
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One field's text. `starts` says whether a token begins it, for fields that may be left out."""
+    """One thing's text. `starts` says whether a token begins it, for fields that may be left out."""
 
     write: Callable[[Any, TypePrinter], str]
     read: Callable[[OpParser], Any]
     starts: Callable[[str], bool] = bool
-
-
-def value_text(value: Value) -> str:
-    """`%x`."""
-    return f"%{value_name(value.name)}"
-
-
-def _is_value(token: str) -> bool:
-    return token[:1] == "%"
 
 
 def _is_string(token: str) -> bool:
@@ -48,7 +52,51 @@ def _goes_on(token: str) -> bool:
     return token != "\n" and token[:1] != "#"
 
 
-def _list(item: Form) -> Form:
+def choice_of(words: dict[str, Any], what: str) -> Form:
+    """One of these words; `what` they are, for messages."""
+    spelled = {
+        id(member): word for word, member in words.items()
+    }  # members hash slowly, and there is one of each
+    return Form(lambda held, types: spelled[id(held)], lambda p: p.choice(words, what), words.__contains__)
+
+
+def enum_of(cls: type[enum.Enum]) -> Form:
+    """The value of a member."""
+    what = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
+    return choice_of({str(member.value): member for member in cls}, _WHAT.get(cls, what))
+
+
+_WHAT: dict[type, str] = {DType: "element type"}
+
+
+def items_of(item: Form, opening: str, closing: str, *, rows: bool = False) -> Form:
+    """Items between brackets, each on a line of its own where they are `rows`."""
+
+    def read(p: OpParser) -> tuple[Any, ...]:
+        p.expect(opening)
+        return p.items(closing, lambda: item.read(p))
+
+    def write(held: tuple[Any, ...], types: TypePrinter) -> str:
+        texts = [item.write(x, types) for x in held]
+        inner = "".join([f"\n    {text}," for text in texts]) + "\n  " if rows else ", ".join(texts)
+        return f"{opening}{inner}{closing}"
+
+    return Form(write, read, opening.__eq__)
+
+
+def lines_of(item: Form) -> Form:
+    """Items that begin a line each."""
+
+    def read(p: OpParser) -> tuple[Any, ...]:
+        found: list[Any] = []
+        while p.begins_line(item.starts):
+            found.append(item.read(p))
+        return tuple(found)
+
+    return Form(lambda held, types: "".join([f"\n  {item.write(x, types)}" for x in held]), read)
+
+
+def list_of(item: Form) -> Form:
     """Items separated by commas, at least one."""
 
     def read(p: OpParser) -> tuple[Any, ...]:
@@ -60,12 +108,26 @@ def _list(item: Form) -> Form:
     return Form(lambda held, types: ", ".join([item.write(x, types) for x in held]), read, item.starts)
 
 
-def _symbol(p: OpParser) -> str:
-    start = p.at
-    symbol = p.name("a symbol")
-    if symbol not in p.symbols:
-        p.fail("WIR551", f"symbol {symbol} is not declared", start, hint="declare it, or check its name")
-    return symbol
+def pair_of(item: Form) -> Form:
+    """`name = item`."""
+
+    def read(p: OpParser) -> tuple[str, Any]:
+        name = p.name("a name")
+        p.expect("=")
+        return name, item.read(p)
+
+    return Form(lambda pair, types: f"{symbol_name(pair[0])} = {item.write(pair[1], types)}", read)
+
+
+def or_none(item: Form) -> Form:
+    """`none`, or an item."""
+    return Form(
+        lambda held, types: "none" if held is None else item.write(held, types),
+        lambda p: None if p.accept("none") else item.read(p),
+    )
+
+
+# --- paths of nested results
 
 
 def _read_path(p: OpParser) -> tuple[int | str, ...]:
@@ -76,76 +138,124 @@ def _read_path(p: OpParser) -> tuple[int | str, ...]:
     return tuple(path)
 
 
-def _write_path(path: tuple[int | str, ...], types: TypePrinter) -> str:
-    return "".join(f"[{quote(key) if isinstance(key, str) else int(key)}]" for key in path)
+# --- constants of kernels
+
+_CONSTANT_TEXTS: dict[type, Callable[[Any], str]] = {
+    type(None): lambda _: "none",
+    bool: lambda x: "true" if x else "false",
+    DType: lambda x: f"dtype({x.value})",
+    str: quote,
+    tuple: lambda x: f"({', '.join(map(str, x))})",
+    int: repr,
+    float: repr,
+}
 
 
-def _write_storage(type: Type, types: TypePrinter) -> str:
-    if not isinstance(type, StorageType):  # the verifier refuses it, with this line
-        return f": {types.type(type)}"
-    space = space_text(type.space)
-    return f"{print_expr(type.nbytes)}{types.at(type.device)}{' ' if space else ''}{space}"
+def _write_constant(constant: OperatorConstant, types: TypePrinter) -> str:
+    return _CONSTANT_TEXTS[type(constant)](constant)
 
 
-STORAGE = Form(_write_storage, lambda p: StorageType(p.expr(), p.device_suffix(), p.space()))
-"""The type of a storage without its word: `256 @cuda:0 pinned`."""
+def _read_constant(p: OpParser) -> ConstantValue:
+    if p.accept("none"):
+        return None
+    if _is_string(p.tokens[p.at]):
+        return p.string()
+    if not p.accept("dtype"):
+        return p.number()
+    p.expect("(")
+    dtype: DType = _DTYPE.read(p)
+    p.expect(")")
+    return dtype
 
-_REFERENCE = Form(lambda name, types: f"@{value_name(name)}", OpParser.reference)
-_BY_ROLE = {
-    Role.USE: Form(lambda value, types: value_text(value), OpParser.value, _is_value),
+
+def _read_operator_constant(p: OpParser) -> OperatorConstant:
+    return p.items(")", p.integer) if p.accept("(") else _read_constant(p)
+
+
+# --- parameters of kernels
+
+
+def _read_kind(p: OpParser) -> ParamKind:
+    if p.accept("*"):
+        return ParamKind.POINTER
+    if p.accept("["):
+        p.expect("]")
+        return ParamKind.DESCRIPTOR
+    return ParamKind.SCALAR
+
+
+_MARKS = {ParamKind.POINTER: "*", ParamKind.SCALAR: "", ParamKind.DESCRIPTOR: "[]"}
+
+
+# --- sources
+
+# Characters that an editor, a file in text mode or an encoding may change; a source with any is printed as a string.
+_FRAGILE = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ufeff\ud800-\udfff]")
+
+
+def _write_block(source: str, types: TypePrinter) -> str:
+    """`source` verbatim between lines of braces, as many as it takes to stand out; fragile text is quoted."""
+    if _FRAGILE.search(source):
+        return quote(source)
+    braces = 3
+    lines = {line.rstrip(" \t") for line in source.split("\n") if line.startswith("}}}")}
+    while "}" * braces in lines:
+        braces += 1
+    return f"{'{' * braces}\n{source}\n{'}' * braces}"
+
+
+def _read_block(p: OpParser) -> str:
+    token = p.tokens[p.at]
+    if not token.startswith(BLOCK):
+        return p.string("`{{{` and a source block")
+    p.at += 1
+    return token[len(BLOCK) :]
+
+
+# --- the tables
+
+
+def _read_bound(p: OpParser) -> int | None:
+    return None if p.accept("*") else p.integer("a bound or `*`")
+
+
+_DTYPE = enum_of(DType)
+_REFERENCE = Form(lambda name, types: f"@{value_name(name)}", OpParser.reference, lambda t: t[:1] == "@")
+_NUMBER = Form(lambda x, types: _CONSTANT_TEXTS[type(x)](x), OpParser.number)
+_EXPR = Form(lambda e, types: print_expr(e), OpParser.expr, _goes_on)
+
+BY_NAME: dict[str, Form] = {
+    "name": Form(lambda name, types: symbol_name(name), lambda p: p.name("a name")),
+    "reference": _REFERENCE,
+    "device": Form(lambda device, types: device_text(device), lambda p: p.device_name(p.name("a device"))),
+    "bound": Form(lambda bound, types: "*" if bound is None else str(bound), _read_bound),
+    "block": Form(_write_block, _read_block),
+}
+"""Forms that a syntax asks for: `{order:name}`."""
+
+BY_ROLE: dict[Role, Form] = {
+    Role.DEF: Form(lambda value, types: types.values[value.name], OpParser.result_mark),
+    Role.USE: Form(lambda value, types: types.values[value.name], OpParser.value, lambda t: t[:1] == "%"),
     Role.ARG: Form(lambda arg, types: types.arg(arg), OpParser.arg, _goes_on),
-    Role.EXPR: Form(lambda e, types: print_expr(e), OpParser.expr, _goes_on),
+    Role.EXPR: _EXPR,
     Role.CALLEE: _REFERENCE,
-    Role.KERNEL: Form(_REFERENCE.write, _REFERENCE.read, lambda token: token[:1] == "@"),
+    Role.KERNEL: _REFERENCE,
     Role.OPERATOR: Form(lambda name, types: target_name(name), OpParser.target),
-    Role.SYMBOL: Form(lambda name, types: symbol_name(name), _symbol),
+    Role.SYMBOL: Form(lambda name, types: symbol_name(name), OpParser.symbol),
     Role.STREAM: Form(lambda stream, types: str(stream), OpParser.integer),
 }
-_BY_TYPE: dict[Any, Form] = {
+
+BY_TYPE: dict[Any, Form] = {
     str: Form(lambda text, types: quote(text), OpParser.string, _is_string),
     int: Form(lambda number, types: str(number), OpParser.integer),
-    Expr: _BY_ROLE[Role.EXPR],
+    int | float | bool | None: _NUMBER,
+    Expr: _EXPR,
+    Type: Form(lambda type, types: types.type(type), OpParser.type),
     Device: Form(lambda device, types: types.at(device), OpParser.device_suffix),
-    tuple[int | str, ...]: Form(_write_path, _read_path),
+    tuple[int | str, ...]: Form(
+        lambda path, types: "".join([f"[{_CONSTANT_TEXTS[type(key)](key)}]" for key in path]), _read_path
+    ),
+    ConstantValue: Form(_write_constant, _read_constant),
+    OperatorConstant: Form(_write_constant, _read_operator_constant),
+    ParamKind: Form(lambda kind, types: _MARKS[kind], _read_kind),
 }
-
-
-def _enum(cls: type[enum.Enum], default: object) -> Form:
-    words = {str(member.value): member for member in cls}
-    optional = {word for word, member in words.items() if member is not default}
-    what = f"{cls.__name__.removesuffix('Mode').lower()} mode"
-    return Form(
-        lambda member, types: str(member.value), lambda p: p.choice(words, what), optional.__contains__
-    )
-
-
-def _flag(name: str) -> Form:
-    """A flag is its own name where it is set."""
-
-    def read(p: OpParser) -> bool:
-        p.expect(name)
-        return True
-
-    return Form(lambda _, types: name, read, name.__eq__)
-
-
-def item_of(field: FieldSpec) -> Form:
-    """The form of one item of a field that holds several."""
-    found = _BY_ROLE.get(field.role)
-    return found or _BY_TYPE.get(field.hint) or _refuse(field)
-
-
-def form_of(field: FieldSpec) -> Form:
-    """The form of a field; BuildError WIR307 for a type that has none."""
-    found = _BY_ROLE.get(field.role) or _BY_TYPE.get(field.hint)
-    if found is not None:
-        return _list(found) if field.shape is Shape.MANY and field.role is not Role.DATA else found
-    if field.hint is bool:
-        return _flag(field.name)
-    if isinstance(field.hint, type) and issubclass(field.hint, enum.Enum):
-        return _enum(field.hint, field.default)
-    return _refuse(field)
-
-
-def _refuse(field: FieldSpec) -> NoReturn:
-    raise BuildError("WIR307", f"field {field.name!r} of type {field.hint} has no text form")

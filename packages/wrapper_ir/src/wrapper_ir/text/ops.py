@@ -20,11 +20,10 @@ from wrapper_ir.ops import (
     is_two_way,
 )
 from wrapper_ir.quoting import value_name
-from wrapper_ir.text.forms import value_text
 from wrapper_ir.text.lexer import kind_of
 from wrapper_ir.text.parser_scope import OpParser
 from wrapper_ir.text.printer_types import TypePrinter
-from wrapper_ir.text.syntax import OpSyntax, syntax_of
+from wrapper_ir.text.syntax import Fields, Syntax, compile_syntax, syntax_of
 from wrapper_ir.types import MemorySpace, StorageType, TensorType
 
 __all__ = ["ALLOC", "COND", "alloc_text", "op_text", "op_words", "read_op"]
@@ -40,7 +39,7 @@ _NO_BYTES = StorageType(_ZERO)
 
 
 @cache
-def op_words(ops: OpSet = OPS) -> Mapping[str, OpSyntax]:
+def op_words(ops: OpSet = OPS) -> Mapping[str, Syntax]:
     """Every word that begins an op's line."""
     return {word: syntax for syntax in map(syntax_of, ops) for word in syntax.words}
 
@@ -68,12 +67,17 @@ def read_op(p: OpParser, prov: Provenance) -> tuple[Op, ...]:
     return _alloc(p) if word == ALLOC else (_cond(p),)
 
 
+def _tail(cls: type[OpBase], after: str) -> Syntax:
+    """The last parts of a class's syntax."""
+    return compile_syntax(cls, cls.syntax.partition(after)[2])
+
+
 # --- alloc
 
 
-def alloc_text(storage: Op, view: Op, types: TypePrinter) -> str | None:
+def alloc_text(storage: AllocStorage, view: Op, types: TypePrinter) -> str | None:
     """The one-line form; None where that would lose something."""
-    if type(storage) is not AllocStorage or type(view) is not View or view.source is not storage.result:
+    if type(view) is not View or view.source is not storage.result:
         return None
     made, type_ = storage.result.type, view.result.type
     if type(made) is not StorageType or type(type_) is not TensorType:  # the verifier refuses them
@@ -90,12 +94,10 @@ def alloc_text(storage: Op, view: Op, types: TypePrinter) -> str | None:
     )
     if not fits:
         return None
-    options = syntax_of(AllocStorage).write_from(storage, types, _OPTIONS)
-    return f"{value_text(view.result)} = alloc {types.type(type_)}{options}"
+    return f"{types.values[view.result.name]} = alloc {types.type(type_)}{_OPTIONS.write(storage, types)}"
 
 
-_OPTIONS = 2
-"""The parts of an allocation's syntax after its word and its type."""
+_OPTIONS = _tail(AllocStorage, "{result:storage}")
 
 
 def _alloc(p: OpParser) -> tuple[Op, ...]:
@@ -103,7 +105,8 @@ def _alloc(p: OpParser) -> tuple[Op, ...]:
     type_ = p.type()
     if not isinstance(type_, TensorType):
         p.fail("WIR500", "alloc makes a tensor", start, hint="use alloc_storage")
-    options = syntax_of(AllocStorage).read_from(p, _OPTIONS)
+    options: Fields = {}
+    _OPTIONS.fields(p, options)
     if len(type_.sizes) != len(type_.strides):
         p.fail("WIR500", f"{len(type_.sizes)} sizes, but {len(type_.strides)} strides", start)
     storage = p.define(f"{name}.s", p.storage_of(type_), start - 3)
@@ -116,28 +119,25 @@ def _alloc(p: OpParser) -> tuple[Op, ...]:
 
 # --- cond
 
-_AFTER_BRANCHES = 4
-"""The parts of a switch's syntax after its branches."""
+_AFTER_BRANCHES = _tail(Switch, "]")
 
 
 def _cond_text(op: Switch, types: TypePrinter) -> str:
-    syntax = syntax_of(Switch)
-    head = f"{', '.join(map(value_text, op.results))} = " if op.results else ""
+    head = f"{', '.join([types.values[value.name] for value in op.results])} = " if op.results else ""
     index = types.arg(op.index)
     true, false = (f"@{value_name(name)}" for name in op.branches)
-    return f"{head}cond {index} then {true} else {false}{syntax.write_from(op, types, _AFTER_BRANCHES)}"
+    return f"{head}cond {index} then {true} else {false}{_AFTER_BRANCHES.write(op, types)}"
 
 
 def _cond(p: OpParser) -> Op:
-    start, syntax = p.at, syntax_of(Switch)
-    index = p.arg()
+    start = p.at
+    found: Fields = {"index": p.arg()}
     p.expect("then")
     true = p.reference()
     p.expect("else")
-    branches = (true, p.reference())
-    op = syntax.finish(
-        p, {**syntax.read_from(p, _AFTER_BRANCHES), "index": index, "branches": branches}, start
-    )
-    if not isinstance(op, Switch) or not is_two_way(op):
+    found["branches"] = (true, p.reference())
+    _AFTER_BRANCHES.fields(p, found)
+    op: Switch = _AFTER_BRANCHES.finish(p, found, start)
+    if not is_two_way(op):
         p.fail("WIR096", "cond takes a bool", start, hint="use switch for an int")
     return op

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import get_args
 
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import ParseError
@@ -12,7 +13,6 @@ from wrapper_ir.ops import OPS, UNKNOWN, Op, OpSet, Provenance
 from wrapper_ir.program import (
     Constant,
     Function,
-    Ownership,
     Param,
     Program,
     SymbolDef,
@@ -21,20 +21,23 @@ from wrapper_ir.program import (
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.text.lexer import Source
 from wrapper_ir.text.ops import read_op
-from wrapper_ir.text.parser_decls import (
-    read_constant,
-    read_extern,
-    read_provenance,
-    read_symbol,
-    read_target,
-)
-from wrapper_ir.text.parser_kernels import read_kernel
 from wrapper_ir.text.parser_scope import OpParser
+from wrapper_ir.text.syntax import record_form, syntax_of
+from wrapper_ir.types import TensorType, Type
 from wrapper_ir.versions import TEXT
 
 __all__ = ["parse_program"]
 
 _TABLE = "provenance"
+_TARGET, _SYMBOL, _CONSTANT = record_form(Target), record_form(SymbolDef), record_form(Constant)
+_EXTERN, _PARAM, _PROVENANCE = record_form(ExternDef), record_form(Param), record_form(Provenance)
+_KERNELS = {cls.kind: record_form(cls) for cls in get_args(KernelDef)}
+_TYPE_WORDS = {
+    word: syntax_of(cls).read
+    for cls in get_args(Type)
+    if cls is not TensorType
+    for word in syntax_of(cls).words
+}
 
 
 @paused_collection()
@@ -60,7 +63,7 @@ def parse_program(text: str, ops: OpSet = OPS) -> Program:
 
 class _ProgramParser(OpParser):
     def __init__(self, source: Source, ops: OpSet) -> None:
-        super().__init__(source, ops)
+        super().__init__(source, _TYPE_WORDS, ops)
         self._functions: list[Function] = []
         self._constants: list[Constant] = []
         self._externs: list[ExternDef] = []
@@ -68,10 +71,10 @@ class _ProgramParser(OpParser):
         self._marks: dict[str, Provenance] = {}
         self._sections: dict[str, Callable[[], None]] = {
             "symbol": self._symbol,
-            "const": lambda: self._constants.append(read_constant(self, mutable=False)),
-            "mutable": self._mutable,
-            "extern": lambda: self._externs.append(read_extern(self)),
-            "kernel": lambda: self._kernels.append(read_kernel(self)),
+            "const": self._constant,
+            "mutable": self._constant,
+            "extern": self._extern,
+            "kernel": self._kernel,
             "func": self._function,
             _TABLE: lambda: None,
         }
@@ -83,8 +86,8 @@ class _ProgramParser(OpParser):
         self._version()
         self.skip_lines()
         target = Target()
-        if self.accept("target"):
-            target = read_target(self)
+        if self.tokens[self.at] == "target":
+            target = _TARGET.read(self)
             self.end_line()
         self.device = target.device
         self._declarations()
@@ -119,7 +122,7 @@ class _ProgramParser(OpParser):
             if self.tokens[index - 1] == "\n" == self.tokens[index + 1]:
                 break
         self.at = index + 1
-        table = read_provenance(self)
+        table = self._provenances()
         if self.tokens[self.at] != "":
             self.unexpected("a provenance mark such as #1, or the end of the text")
         del self.tokens[index:]
@@ -132,43 +135,65 @@ class _ProgramParser(OpParser):
             self.skip_lines()
             if self.tokens[self.at] == "":
                 return
-            self.choice(self._sections, "declaration")()
+            read = self._sections.get(self.tokens[self.at])
+            if read is None:
+                self.unknown("declaration", self._sections)
+            read()
             self.end_line()
 
+    def _provenances(self) -> dict[str, Provenance]:
+        """The lines of the `provenance` table, by mark."""
+        table: dict[str, Provenance] = {}
+        self.skip_lines()
+        while (mark := self.tokens[self.at])[:1] == "#":
+            if mark in table:
+                self.fail("WIR506", f"provenance {mark} is given twice")
+            self.at += 1
+            table[mark] = _PROVENANCE.read(self)
+            self.end_line()
+            self.skip_lines()
+        return table
+
     def _symbol(self) -> None:
-        symbol: SymbolDef = read_symbol(self)
+        start = self.at + 1
+        symbol: SymbolDef = _SYMBOL.read(self)
+        if symbol.name in self.symbols:
+            self.fail("WIR506", f"symbol {symbol.name} is declared twice", start)
         self.declare_symbol(symbol)
 
-    def _mutable(self) -> None:
-        self.expect("const")
-        self._constants.append(read_constant(self, mutable=True))
+    def _constant(self) -> None:
+        self._constants.append(_CONSTANT.read(self))
+
+    def _extern(self) -> None:
+        start = self.at + 1
+        extern: ExternDef = _EXTERN.read(self)
+        if "(" not in extern.schema:
+            self.fail("WIR500", "this is not an operator schema", start, hint='"namespace::name(...) -> ..."')
+        self._externs.append(extern)
+
+    def _kernel(self) -> None:
+        start = self.at
+        self.at += 1
+        form = self.choice(_KERNELS, "kind of kernel")
+        self.at = start
+        self._kernels.append(form.read(self))
 
     def _function(self) -> None:
+        self.at += 1
         name = self.sigil("@", "a name such as @main")
         outer = self.values
         self.values = dict(outer)
         self.expect("(")
-        params = self.items(")", self._param)
-        captures = self.group("captures", self._capture)
+        params = self.items(")", lambda: _PARAM.read(self))
+        captures: tuple[str, ...] = ()
+        if self.accept("captures"):
+            self.expect("(")
+            captures = self.items(")", self.symbol)
         self.expect("{")
         self.end_line()
         body = self._body()
         self.values = outer
         self._functions.append(Function(name=name, params=params, captures=captures, body=body))
-
-    def _param(self) -> Param:
-        start = self.at
-        name = self.sigil("%", "a parameter such as %x")
-        self.expect(":")
-        ownership = Ownership.OWNED if self.accept("owned") else Ownership.BORROWED
-        return Param(value=self.define(name, self.type(), start), ownership=ownership)
-
-    def _capture(self) -> str:
-        start = self.at
-        name = self.name("a symbol")
-        if name not in self.symbols:
-            self.fail("WIR551", f"symbol {name} is not declared", start)
-        return name
 
     def _body(self) -> tuple[Op, ...]:
         body: list[Op] = []

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from wrapper_ir.kernels import KernelNames, KernelParam
 from wrapper_ir.ops import OPS, UNKNOWN, OpSet, Provenance
 from wrapper_ir.text.lexer import Source
 from wrapper_ir.text.parser_types import TypeParser
@@ -19,8 +20,8 @@ TypeT = TypeVar("TypeT", bound=Type)
 class OpParser(TypeParser):
     """A type parser that reads the ops of one function body at a time."""
 
-    def __init__(self, source: Source, ops: OpSet = OPS) -> None:
-        super().__init__(source)
+    def __init__(self, source: Source, types: Mapping[str, Callable[[Any], Type]], ops: OpSet = OPS) -> None:
+        super().__init__(source, types)
         self.ops = ops
         self.prov: Provenance = UNKNOWN
         self._results: list[str] = []
@@ -40,6 +41,11 @@ class OpParser(TypeParser):
             if not self.accept(","):
                 break
         self.expect("=")
+
+    def result_mark(self) -> None:
+        """Reads the name of the one result of a record, wherever it stands."""
+        self._start = self.at
+        self._results = [self.sigil("%", "a value such as %x")]
 
     def no_result(self) -> None:
         """Checks that the line names no result."""
@@ -88,3 +94,23 @@ class OpParser(TypeParser):
     def target(self) -> str:
         """An operator's name."""
         return self.name("an operator such as aten::add")
+
+    def symbol(self) -> str:
+        """A declared symbol."""
+        start = self.at
+        symbol = self.name("a symbol")
+        if symbol not in self.symbols:
+            self.fail(
+                "WIR551", f"symbol {symbol} is not declared", start, hint="declare it, or check its name"
+            )
+        return symbol
+
+    def own_names(self, read: Callable[[OpParser], Any]) -> Any:  # Any: a kernel or a parameter of one
+        """What `read` makes; its expressions are over a kernel's own names."""
+        outer = self._kinds, self._simple, self.values
+        self._kinds, self._simple, self.values = KernelNames(), {}, {}
+        made = read(self)
+        self._kinds, self._simple, self.values = outer
+        if type(made) is KernelParam:
+            self._kinds.update(KernelNames((made,)))
+        return made

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, ExprParser, Float, Int, Sym, SymKind
@@ -18,14 +19,8 @@ from wrapper_ir.types import (
     DType,
     Layout,
     MemoryFormat,
-    MemoryKind,
-    MemorySpace,
-    OpaqueKind,
-    OpaqueType,
-    ScalarType,
     StorageType,
     TensorType,
-    TupleType,
     Type,
 )
 from wrapper_ir.values import Value
@@ -35,12 +30,6 @@ __all__ = ["DTYPES", "TypeParser"]
 DTYPES = {d.value: d for d in DType}
 _FORMATS = {f.value: f for f in MemoryFormat}
 _LAYOUTS = {x.value: x for x in Layout}
-_SPACES = {k.value: k for k in MemoryKind}
-_OPAQUE = {k.value: k for k in OpaqueKind}
-_SCALARS = {k.value: k for k in SymKind}
-_TYPE_WORDS = {*DTYPES, *_OPAQUE, *_SCALARS, "storage", "results"}
-_CONSTANTS = frozenset(("complex", "device", "memory_format", "layout"))
-"""What arguments with parentheses begin with, besides expressions."""
 _ENDS = frozenset((",", ")", "]", "}", "\n", ":"))
 """Tokens that surely end an expression."""
 
@@ -100,8 +89,10 @@ class _Stream:
 class TypeParser(Cursor):
     """A cursor that knows the declared symbols, the values in scope and the target's device."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, types: Mapping[str, Callable[[Any], Type]]) -> None:
+        """`types` read the types that begin with a word, all but those of tensors."""
         super().__init__(source)
+        self._type_words = types
         self.device: Device = CPU
         self.symbols: dict[str, SymbolDef] = {}
         self.values: dict[str, Value] = {}
@@ -132,10 +123,6 @@ class TypeParser(Cursor):
                 return e
         return ExprParser(self._stream, self._kinds, self.values).parse()
 
-    def kernel_expr(self, names: Mapping[str, SymKind]) -> Expr:
-        """An expression over a kernel's own names."""
-        return ExprParser(self._stream, names, {}).parse()
-
     def exprs(self, opening: str, close: str) -> tuple[Expr, ...]:
         """Expressions between brackets."""
         self.expect(opening)
@@ -154,45 +141,19 @@ class TypeParser(Cursor):
             return self.device
         return self.device_name(self.sigil("@", "a device such as @cuda:0"))
 
-    def space(self) -> MemorySpace:
-        """`pinned`, `symmetric("group", 3)`, or the default space."""
-        kind = _SPACES.get(self.tokens[self.at])
-        if kind is None:
-            return MemorySpace()
-        self.at += 1
-        if not self.accept("("):
-            return MemorySpace(kind)
-        group = self.string("a group name")
-        self.expect(",")
-        space = MemorySpace(kind, group, self.integer("an allocation id"))
-        self.expect(")")
-        return space
-
     def type(self) -> Type:
         """A type; those spelt alike are one object."""
         token = self.tokens[self.at]
         start = self.at
         if token in DTYPES and self.tokens[start + 1] == "[":
             return self._tensor(DTYPES[token], start)
-        if token not in _TYPE_WORDS:
-            self.unknown("type", _TYPE_WORDS)
+        read = self._type_words.get(token)
+        if read is not None:
+            return read(self)
+        if token not in DTYPES:
+            self.unknown("type", {*DTYPES, *self._type_words})
         self.at += 1
-        if token == "storage":
-            return self._storage()
-        if token == "results":
-            return TupleType()
-        if token in _SCALARS:
-            return ScalarType(_SCALARS[token])
-        if token in _OPAQUE:
-            return OpaqueType(_OPAQUE[token], self._detail())
         return self.unexpected("`[` and the sizes of a tensor")
-
-    def _detail(self) -> str:
-        if not self.accept("("):
-            return ""
-        detail = self.string()
-        self.expect(")")
-        return detail
 
     def _tensor(self, dtype: DType, start: int) -> Type:
         key = self._tensor_key(start)
@@ -228,17 +189,6 @@ class TypeParser(Cursor):
             found = self._storages[type] = StorageType(extent_bytes(type), type.device)
         return found
 
-    def _storage(self) -> StorageType:
-        self.expect("(")
-        nbytes = self.expr()
-        space = MemorySpace()
-        if self.accept(","):
-            if self.tokens[self.at] not in _SPACES:
-                self.unknown("memory space", _SPACES)
-            space = self.space()
-        self.expect(")")
-        return StorageType(nbytes, self.device_suffix(), space)
-
     def value(self) -> Value:
         """A value that is defined here; another one is WIR552."""
         token = self.tokens[self.at]
@@ -269,13 +219,11 @@ class TypeParser(Cursor):
             self.at += 1
             return None
         if self.tokens[self.at + 1] == "(" and token in _CONSTANTS:
-            return self._constant(token)
+            self.at += 2
+            constant = _CONSTANTS[token](self)
+            self.expect(")")
+            return constant
         return self.expr()
-
-    def args(self) -> tuple[Arg, ...]:
-        """`(argument, ...)`."""
-        self.expect("(")
-        return self.items(")", self.arg)
 
     def _list(self) -> Arg:
         self._depth += 1
@@ -286,22 +234,8 @@ class TypeParser(Cursor):
         self._depth -= 1
         return items
 
-    def _constant(self, word: str) -> Arg:
-        self.at += 2
-        constant: Arg
-        match word:
-            case "complex":
-                constant = self._complex()
-            case "device":
-                constant = self.device_name(self.name("a device type"))
-            case "memory_format":
-                constant = self.choice(_FORMATS, "memory format")
-            case _:
-                constant = self.choice(_LAYOUTS, "layout")
-        self.expect(")")
-        return constant
-
-    def _complex(self) -> Complex:
+    def complex(self) -> Complex:
+        """What stands in `complex(0.5, -1.0)`."""
         start, real = self.at, self.expr()
         self.expect(",")
         imag = self.expr()
@@ -326,3 +260,12 @@ class TypeParser(Cursor):
             self.fail("WIR500", "a positional argument stands behind a named one")
         else:
             args.append(self.arg())
+
+
+_CONSTANTS: Mapping[str, Callable[[TypeParser], Arg]] = {
+    "complex": TypeParser.complex,
+    "device": lambda p: p.device_name(p.name("a device type")),
+    "memory_format": lambda p: p.choice(_FORMATS, "memory format"),
+    "layout": lambda p: p.choice(_LAYOUTS, "layout"),
+}
+"""What arguments with parentheses begin with, besides expressions."""

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import get_args
 
-from wrapper_ir.ops import UNKNOWN, Op, Provenance
-from wrapper_ir.program import Function, Ownership, Param, Program, Target
+from wrapper_ir.ops import UNKNOWN, AllocStorage, Op, Provenance
+from wrapper_ir.program import Function, Program, Target
 from wrapper_ir.quoting import symbol_name, value_name
 from wrapper_ir.text.ops import alloc_text, op_text
-from wrapper_ir.text.printer_decls import (
-    constant_text,
-    extern_text,
-    provenance_text,
-    symbol_text,
-    target_text,
-)
-from wrapper_ir.text.printer_kernels import kernel_text
 from wrapper_ir.text.printer_types import TypePrinter
+from wrapper_ir.text.syntax import syntax_of
+from wrapper_ir.types import TensorType, Type
 from wrapper_ir.versions import TEXT
 
 __all__ = ["print_excerpt", "print_function", "print_op", "print_program"]
@@ -26,18 +21,14 @@ _WIDTH = 110
 
 def print_program(program: Program) -> str:
     """The program as text, ending in a newline; `parse_program` reads it back."""
-    types = TypePrinter(program.target.device)
+    types = _types(program)
     marks = _Marks()
-    head = [f"wir {TEXT.version}", target_text(program.target)]
-    sections: list[Iterable[str]] = [
-        head,
-        map(symbol_text, program.symbols),
-        [constant_text(c, types) for c in program.constants],
-        map(extern_text, program.externs),
-    ]
-    sections += [[kernel_text(k)] for k in program.kernels]
+    sections: list[Iterable[str]] = [[f"wir {TEXT.version}", _text(program.target, types)]]
+    for records in (program.symbols, program.constants, program.externs):
+        sections.append([_text(record, types) for record in records])
+    sections += [[_text(kernel, types)] for kernel in program.kernels]
     sections += [_function_lines(f, types, marks) for f in program.functions]
-    sections.append(marks.table())
+    sections.append(marks.table(types))
     texts = ("\n".join(lines) for lines in sections)
     return "\n\n".join(text for text in texts if text) + "\n"
 
@@ -68,7 +59,14 @@ def print_excerpt(
 
 
 def _types(program: Program | None) -> TypePrinter:
-    return TypePrinter((Target() if program is None else program.target).device)
+    return TypePrinter((Target() if program is None else program.target).device, _TYPE_WRITERS)
+
+
+_TYPE_WRITERS = {cls: syntax_of(cls).write for cls in get_args(Type) if cls is not TensorType}
+
+
+def _text(record: object, types: TypePrinter) -> str:
+    return syntax_of(type(record)).write(record, types)
 
 
 class _Marks:
@@ -79,16 +77,16 @@ class _Marks:
 
     def mark(self, prov: Provenance) -> str:
         """`  #3`, empty for an unknown provenance."""
-        if prov is UNKNOWN or prov == UNKNOWN:
+        if prov == UNKNOWN:
             return ""
         return f"  #{self._numbers.setdefault(prov, len(self._numbers) + 1)}"
 
-    def table(self) -> Iterator[str]:
+    def table(self, types: TypePrinter) -> Iterator[str]:
         """The `provenance` section, from the marks given so far."""
         if self._numbers:
             yield "provenance"
             for prov, number in self._numbers.items():
-                yield f"  {provenance_text(prov, number)}"
+                yield f"  #{number}{_text(prov, types)}"
 
 
 def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None) -> Iterator[str]:
@@ -96,24 +94,21 @@ def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None
     body = function.body
     position = 0
     while position < len(body):
-        op = body[position]
-        text = alloc_text(op, body[position + 1], types) if position + 1 < len(body) else None
+        op, text = body[position], None
+        if type(op) is AllocStorage and position + 1 < len(body):
+            text = alloc_text(op, body[position + 1], types)
         position += 1 if text is None else 2
-        yield f"  {op_text(op, types) if text is None else text}{marks.mark(op.prov) if marks else ''}"
+        mark = "" if marks is None or op.prov is UNKNOWN else marks.mark(op.prov)
+        yield f"  {op_text(op, types) if text is None else text}{mark}"
     yield "}"
 
 
 def _header(function: Function, types: TypePrinter) -> str:
     captures = ", ".join(map(symbol_name, function.captures))
     tail = f"{f' captures({captures})' if captures else ''} {{"
-    params = [_param(p, types) for p in function.params]
+    params = [_text(p, types) for p in function.params]
     line = f"func @{value_name(function.name)}({', '.join(params)}){tail}"
     if len(line) <= _WIDTH:
         return line
     rows = "".join(f"    {p},\n" for p in params)
     return f"func @{value_name(function.name)}(\n{rows}){tail}"
-
-
-def _param(param: Param, types: TypePrinter) -> str:
-    owned = "owned " if param.ownership is Ownership.OWNED else ""
-    return f"%{value_name(param.value.name)}: {owned}{types.type(param.value.type)}"

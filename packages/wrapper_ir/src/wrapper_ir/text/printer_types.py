@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from wrapper_ir.expr import Expr, print_expr
 from wrapper_ir.layout import extent_bytes, is_contiguous
@@ -13,22 +14,15 @@ from wrapper_ir.types import (
     DType,
     Layout,
     MemoryFormat,
-    MemorySpace,
-    OpaqueType,
-    ScalarType,
-    StorageType,
     TensorType,
-    TupleType,
     Type,
 )
 from wrapper_ir.values import Value
 
-__all__ = ["ARGUMENT_WORDS", "TypePrinter", "device_text", "space_text"]
+__all__ = ["ARGUMENT_WORDS", "TypePrinter", "device_text"]
 
 ARGUMENT_WORDS = frozenset({d.value for d in DType} | {"none"})
 """Words that mean something of their own where an argument starts; symbols of these names get parentheses there."""
-
-_DEFAULT_SPACE = MemorySpace()
 
 
 def device_text(device: Device) -> str:
@@ -37,20 +31,22 @@ def device_text(device: Device) -> str:
     return kind if device.index is None else f"{kind}:{device.index}"
 
 
-def space_text(space: MemorySpace) -> str:
-    """Empty for the default space; `pinned`, `symmetric("group", 3)`."""
-    if space == _DEFAULT_SPACE:
-        return ""
-    if not space.group and not space.alloc_id:
-        return space.kind.value
-    return f"{space.kind.value}({quote(space.group)}, {space.alloc_id})"
+class _Names(dict[str, str]):
+    """Values as `%x`, by name: most of a program's text."""
+
+    def __missing__(self, name: str) -> str:
+        text = self[name] = f"%{value_name(name)}"
+        return text
 
 
 class TypePrinter:
     """Prints types and arguments for one target; equal types are printed once."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, writers: Mapping[type, Callable[[Any, TypePrinter], str]]) -> None:
+        """`writers` print the types that are not tensors'."""
         self._device = device
+        self._writers = writers
+        self.values = _Names()
         self._types: dict[int, tuple[Type, str]] = {}
         """By identity, since to hash a type takes longer than all else; the type is kept, so that its identity is."""
         self._texts: dict[Type, str] = {}
@@ -77,21 +73,8 @@ class TypePrinter:
             found = self._extents[type] = extent_bytes(type)
         return found
 
-    def _type(self, type: Type) -> str:
-        match type:
-            case TensorType():
-                return self._tensor(type)
-            case StorageType(nbytes, device, space):
-                where = space_text(space)
-                return f"storage({print_expr(nbytes)}{', ' if where else ''}{where}){self.at(device)}"
-            case ScalarType(kind):
-                return kind.value
-            case TupleType():
-                return "results"
-            case OpaqueType(opaque, detail):
-                return f"{opaque.value}({quote(detail)})" if detail else opaque.value
-            case _:
-                assert_never(type)
+    def _type(self, held: Type) -> str:
+        return self._tensor(held) if type(held) is TensorType else self._writers[type(held)](held, self)
 
     def _tensor(self, type: TensorType) -> str:
         text = f"{type.dtype.value}[{self.exprs(type.sizes)}]"
@@ -105,36 +88,13 @@ class TypePrinter:
 
     def arg(self, arg: Arg) -> str:
         """One argument of a call."""
-        if type(arg) is Value:
-            return f"%{value_name(arg.name)}"
-        if isinstance(arg, Expr):
-            text = print_expr(arg)
-            # a symbol may be called `f32`
-            return f"({text})" if not ARGUMENT_WORDS.isdisjoint(arg.free_symbols) else text
-        return self._other_arg(arg)
-
-    def _other_arg(self, arg: Arg) -> str:
-        match arg:
-            case Complex():
-                return f"complex({print_expr(arg.real)}, {print_expr(arg.imag)})"
-            case tuple():
-                return f"[{self.args(arg)}]"
-            case None:
-                return "none"
-            case str():
-                return quote(arg)
-            case DType():
-                return arg.value
-            case Device():
-                return f"device({device_text(arg)})"
-            case MemoryFormat():
-                return f"memory_format({arg.value})"
-            case Layout():
-                return f"layout({arg.value})"
-            case Value() | Expr():
-                return self.arg(arg)
-            case _:
-                assert_never(arg)
+        write = _ARGUMENTS.get(type(arg))
+        if write is not None:
+            return write(arg, self)
+        assert isinstance(arg, Expr)
+        text = print_expr(arg)
+        # a symbol may be called `f32`
+        return f"({text})" if not ARGUMENT_WORDS.isdisjoint(arg.free_symbols) else text
 
     def args(self, args: tuple[Arg, ...]) -> str:
         """Arguments, separated by commas."""
@@ -146,3 +106,17 @@ class TypePrinter:
             return self.args(args)
         named = [f"{plain_name(name)}={self.arg(arg)}" for name, arg in kwargs]
         return ", ".join([*map(self.arg, args), *named])
+
+
+_ARGUMENTS: Mapping[type, Callable[[Any, TypePrinter], str]] = {  # Any: the class beside it
+    Value: lambda value, types: types.values[value.name],
+    Complex: lambda x, types: f"complex({print_expr(x.real)}, {print_expr(x.imag)})",
+    tuple: lambda items, types: f"[{types.args(items)}]",
+    type(None): lambda none, types: "none",
+    str: lambda text, types: quote(text),
+    DType: lambda dtype, types: dtype.value,
+    Device: lambda device, types: f"device({device_text(device)})",
+    MemoryFormat: lambda format, types: f"memory_format({format.value})",
+    Layout: lambda layout, types: f"layout({layout.value})",
+}
+"""All arguments but expressions."""

@@ -1,362 +1,394 @@
-"""The text of an op, from the `syntax` of its class.
+"""The text of records and ops, from the `syntax` of their classes.
 
     {result} = ensure_aligned {source}, {alignment}< : {result:type=source}>
 
-`{name}` is the field of that name, in the form of its role and type. `<...>` is left out where its first field has its
-default value. Brackets around a field of several items may hold line ends. `{result:type}` is the result's type;
-`=source` says that it is left out where it is the type of that operand (or of that class attribute). `{result:storage}` is
-a storage's type without its word.
+`{name}` is the field of that name, in the form of its role and type, or in one that is asked for (`{order:name}`; for a
+bool two words, `{backed:backed/unbacked}`). `<...>` is left out where its fields have their default values, and may be where several items have none. Brackets
+around a field of several items may hold line ends; with `:rows`, each item has a line of its own. `|` begins a line,
+after one blank; `{variants:lines}` are records that begin a line each. `{{` is a brace. `{result:type}` is the result's
+type; `=source` says that it is left out where it is the type of that operand (or of that class attribute).
+`{result:storage}` is a storage's type without its word.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any, get_args, get_origin
 
 from wrapper_ir.errors import BuildError
-from wrapper_ir.ops import FieldSpec, Op, OpBase, OpSpec, Role, Shape, op_spec
-from wrapper_ir.text.forms import STORAGE, form_of, item_of, value_text
+from wrapper_ir.kernels import KernelDef, KernelParam
+from wrapper_ir.ops import FieldSpec, OpBase, OpSpec, Role, Shape, fields_of, is_enum, op_spec, per_class
+from wrapper_ir.text.forms import (
+    BY_NAME,
+    BY_ROLE,
+    BY_TYPE,
+    Form,
+    choice_of,
+    enum_of,
+    items_of,
+    lines_of,
+    list_of,
+    or_none,
+    pair_of,
+)
 from wrapper_ir.text.parser_scope import OpParser
 from wrapper_ir.text.printer_types import TypePrinter
-from wrapper_ir.types import Type
-from wrapper_ir.values import Value
+from wrapper_ir.types import StorageType, Type
 
-__all__ = ["OpSyntax", "syntax_of"]
+__all__ = ["Fields", "Syntax", "compile_syntax", "form_of", "record_form", "syntax_of"]
 
 Fields = dict[str, Any]  # Any: each field has its own type
-Writer = Callable[[OpBase, TypePrinter], str]
+Writer = Callable[[Any, TypePrinter], str]  # Any: a record of whatever class
 Reader = Callable[[OpParser, Fields], None]
 
-_PART = re.compile(r"\{(\w+)(?::(\w+)(?:=(\w+))?)?\}|([<>])|([^{}<>]+)")
+_PART = re.compile(
+    r"""(?P<open>[\[(]|\{\{)\{(?P<items>\w+)(?::(?P<style>\w+))?\}(?:,\ \{(?P<named>\w+)\})?(?:[\])]|\}\})
+      | \{(?P<name>\w+)(?::(?P<form>[\w/]+))?(?:=(?P<like>\w+))?\}
+      | (?P<mark>[<>|])
+      | (?P<text>\{\{|\}\}|[\[(]|[^{}<>|\[(]+)""",
+    re.VERBOSE,
+)
+_RESULT = re.compile(r"\{(\w+)\} = ")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_CLOSING = {"(": ")", "[": "]"}
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_WITH_NAMES = (KernelParam, *get_args(KernelDef))
 _TYPES = ":types"
 """Where a reader leaves the types of results; no field has such a name."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Literal:
-    text: str
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Part:
+    """What writes and reads some `fields` of a record; or a literal, which is read as `tokens`."""
+
+    fields: tuple[FieldSpec, ...] = ()
+    write: Writer | None = None
+    read: Reader | None = None
+    starts: Callable[[str], bool] | None = None
+    text: str = ""
+    tokens: tuple[str, ...] = ()
+    like: str | None = None
+    """For the types of results: what they are where they are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    spec: FieldSpec
-    form: str = ""
-    like: str = ""
+_BREAK = _Part(text="\n ", read=lambda p, found: p.skip_lines())
 
 
-@dataclass(frozen=True, slots=True)
-class _Bracket:
-    opening: str
-    items: FieldSpec
-    named: FieldSpec | None
+@dataclasses.dataclass(frozen=True, slots=True)
+class Syntax:
+    """How the records or ops of one class are written and read; `words` are those that begin them."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Optional:
-    parts: tuple[_Literal | _Field | _Bracket, ...]
-
-
-_Part = _Literal | _Field | _Bracket | _Optional
-
-
-@dataclass(frozen=True, slots=True)
-class OpSyntax:
-    """How the ops of one class are written and read; `words` are those that begin their lines."""
-
-    spec: OpSpec
+    cls: Callable[..., Any]  # Any: of whatever class
+    op: OpSpec | None
     result: FieldSpec | None
     words: tuple[str, ...]
-    tails: tuple[tuple[Writer, ...], ...]
-    """For each part, what writes it and all after it."""
-    readers: tuple[Reader, ...]
+    starts: Callable[[str], bool]
+    write: Writer
+    fields: Reader
 
-    def write(self, op: OpBase, types: TypePrinter) -> str:
-        """The line of `op`, without indentation and provenance mark."""
-        text = "".join([write(op, types) for write in self.tails[0]])
-        made = self.result.values(op) if self.result is not None else ()
-        return f"{', '.join([value_text(v) for v in made])} = {text}" if made else text
-
-    def write_from(self, op: OpBase, types: TypePrinter, first: int) -> str:
-        """The text of the parts from `first` on."""
-        return "".join([write(op, types) for write in self.tails[first]])
-
-    def read(self, p: OpParser) -> Op:
-        """The op whose word the parser stands at; WIR013 or WIR014 for a value of a kind that it does not take."""
+    def read(self, p: OpParser) -> Any:  # Any: of `cls`
+        """What stands here; WIR013 or WIR014 for a value of a kind that an op does not take."""
         start = p.at
         found: Fields = {}
-        for read in self.readers:
-            read(p, found)
+        self.fields(p, found)
         return self.finish(p, found, start)
 
-    def finish(self, p: OpParser, found: Fields, start: int) -> Op:
-        """The op of these fields, which stands at `start`."""
-        found["prov"] = p.prov
-        self._define(p, found)
-        op: Any = self.spec.cls(**found)  # Any: the class is one of an OpSet
-        if not self.spec.fits(op):
-            for code, message in self.spec.misfits(op):
-                p.fail(code, message, start)
-        return op  # type: ignore[no-any-return]  # as above
-
-    def read_from(self, p: OpParser, first: int) -> Fields:
-        """The fields of the parts from `first` on."""
-        found: Fields = {}
-        for read in self.readers[first:]:
-            read(p, found)
-        return found
-
-    def _define(self, p: OpParser, found: Fields) -> None:
-        field = self.result
+    def finish(self, p: OpParser, found: Fields, start: int) -> Any:  # Any: see `read`
+        """The record or op of these fields, which stands at `start`."""
+        field, spec = self.result, self.op
         if field is None:
-            p.no_result()
-            return
-        types: Sequence[Type] = found.pop(_TYPES, ())
-        if field.shape is Shape.ONE:
-            found[field.name] = p.result(types[0])
+            if spec is not None:
+                p.no_result()
         elif field.shape is Shape.MANY:
-            found[field.name] = p.results(types)
-        elif p.wanted:
-            found[field.name] = p.result(types[0])
+            found[field.name] = p.results(found.pop(_TYPES, ()))
+        elif field.shape is Shape.ONE or p.wanted:
+            found[field.name] = p.result(found.pop(_TYPES)[0])
+        if spec is None:
+            return self.cls(**found)
+        found["prov"] = p.prov
+        op = self.cls(**found)
+        if not spec.fits(op):
+            for code, message in spec.misfits(op):
+                p.fail(code, message, start)
+        return op
 
 
-def _compile(cls: type[OpBase]) -> OpSyntax:
-    spec = op_spec(cls)
-    parts = list(_brackets(_parse(spec)))
-    tails = tuple(_writers(parts[first:], cls) for first in range(len(parts)))
-    if len(spec.results) > 1:
+@per_class
+def syntax_of(cls: type) -> Syntax:
+    """The compiled syntax of a record or op; BuildError WIR307 for one that cannot be understood."""
+    made = compile_syntax(cls, vars(cls).get("syntax", ""))
+    if made.op is not None and not made.words:
+        raise BuildError("WIR307", f"the syntax of {cls.__name__} does not begin with a word")
+    return made
+
+
+def compile_syntax(cls: type, template: str) -> Syntax:
+    """A class in a syntax other than its own, or a part of it."""
+    fields = {f.name: f for f in fields_of(cls)}
+    results = [f for f in fields.values() if f.role is Role.DEF]
+    if len(results) > 1:
         raise BuildError("WIR307", f"{cls.__name__} has several fields of results")
-    result = spec.results[0] if spec.results else None
-    return OpSyntax(spec, result, _words(parts, cls), tails, tuple(_reader(part, cls) for part in parts))
+    head = _RESULT.match(template)
+    parts = _parts(template[head.end() if head else 0 :], fields, cls)
+    words = parts[0].tokens[:1]
+    if parts[0].fields and is_enum(parts[0].fields[0].hint):
+        words = tuple(str(member.value) for member in parts[0].fields[0].hint)
+    op = op_spec(cls) if issubclass(cls, OpBase) else None
+    write, read = _sequence([_results(results[0]), *parts] if head else parts)
+    return Syntax(cls, op, results[0] if results else None, words, _starts(parts), write, read)
 
 
-# cast: mypy takes the hash of a class's instances for that of the class
-syntax_of = cast("Callable[[type[OpBase]], OpSyntax]", cache(_compile))
-"""The compiled syntax of an op class; BuildError WIR307 for one that cannot be understood."""
+def _results(field: FieldSpec) -> _Part:
+    """`%x = `, which is read before the op's class is known."""
+    name_of, values = attrgetter(f"{field.name}.name"), field.values
+
+    def write(op: OpBase, types: TypePrinter) -> str:
+        made = values(op)
+        return f"{', '.join([types.values[value.name] for value in made])} = " if made else ""
+
+    if field.shape is Shape.ONE:
+        return _Part(write=lambda op, types: f"{types.values[name_of(op)]} = ")
+    return _Part(write=write)
 
 
 # --- the template
 
 
-def _parse(spec: OpSpec) -> list[_Part]:
-    """Literals and fields; the result and `=` at the beginning are every line's own."""
+def _parts(template: str, fields: Mapping[str, FieldSpec], cls: type) -> list[_Part]:
+    """Literals, fields, brackets and optional groups, in order."""
+    found: list[_Part] = []
     outer: list[_Part] = []
-    inner: list[_Literal | _Field | _Bracket] | None = None
-    template = re.sub(r"^\{\w+\} = ", "", spec.cls.syntax)
-    for name, form, like, mark, text in _PART.findall(template):
-        if mark == "<":
-            inner = []
+    at = 0
+    while match := _PART.match(template, at):
+        at = match.end()
+        open_, items, style, named, name, form, like, mark, text = match.groups()
+        if items and fields[items].shape in (Shape.MANY, Shape.NAMED):
+            found.append(
+                _call(fields[items], fields[named]) if named else _items(fields[items], open_[0], style)
+            )
+        elif items:  # one thing in brackets
+            found.append(_literal(open_[0]))
+            at = match.end("open")
+        elif name:
+            found.append(_field(fields[name], form, like))
+        elif mark == "<":
+            outer, found = found, []
         elif mark == ">":
-            outer.append(_Optional(tuple(_brackets(inner or []))))  # type: ignore[arg-type]  # no options in options
-            inner = None
+            found = [*outer, _optional(found, cls)]
         else:
-            part = _Field(spec.field(name), form, like) if name else _Literal(text)
-            (outer if inner is None else inner).append(part)
-    return outer
+            found.append(_BREAK if mark else _literal(text))
+    if at != len(template) or not found:
+        raise BuildError("WIR307", f"the syntax of {cls.__name__} cannot be understood at {template[at:]!r}")
+    return found
 
 
-def _brackets(parts: Sequence[_Part]) -> Iterator[_Part]:
-    """Joins a field of several items with the brackets around it."""
-    rest = list(parts)
-    while rest:
-        part = rest.pop(0)
-        follows = rest[0] if rest else None
-        if not (isinstance(part, _Literal) and part.text[-1] in _CLOSING and isinstance(follows, _Field)):
-            yield part
-            continue
-        if follows.spec.shape is not Shape.MANY:
-            yield part
-            continue
-        if part.text[:-1]:
-            yield _Literal(part.text[:-1])
-        rest.pop(0)
-        named = None
-        if isinstance(rest[0], _Literal) and rest[0].text == ", " and isinstance(rest[1], _Field):
-            named = rest[1].spec
-            del rest[:2]
-        closing = rest.pop(0)
-        yield _Bracket(part.text[-1], follows.spec, named)
-        if isinstance(closing, _Literal) and closing.text[1:]:
-            rest.insert(0, _Literal(closing.text[1:]))
+def _literal(text: str) -> _Part:
+    text = {"{{": "{", "}}": "}"}.get(text, text)
+    tokens = tuple(_TOKEN.findall(text))
+    return _Part(text=text, tokens=tokens, starts=tokens[0].__eq__ if tokens else None)
 
 
-def _words(parts: Sequence[_Part], cls: type[OpBase]) -> tuple[str, ...]:
-    first = parts[0]
-    if isinstance(first, _Literal):
-        return (_TOKEN.findall(first.text)[0],)
-    if isinstance(first, _Field) and first.spec.role is Role.DATA:
-        return tuple(str(member.value) for member in first.spec.hint)
-    raise BuildError("WIR307", f"the syntax of {cls.__name__} does not begin with a word")
+def _starts(parts: Sequence[_Part]) -> Callable[[str], bool]:
+    return next((part.starts for part in parts if part.starts), bool)
 
 
-# --- writing
-
-
-def _writers(parts: Sequence[_Part], cls: type[OpBase]) -> tuple[Writer, ...]:
-    """One writer a part; a literal is written by that of the part after it, since calls are what printing is made of."""
-    found: list[Writer] = []
-    before = ""
+def _sequence(parts: Sequence[_Part]) -> tuple[Writer, Reader]:
+    """All parts, one after the other."""
+    template = "".join(["%s" if part.write else part.text.replace("%", "%%") for part in parts])
+    writers = [part.write for part in parts if part.write]
+    steps: list[tuple[tuple[str, ...], Reader]] = []
+    tokens: tuple[str, ...] = ()
     for part in parts:
-        if isinstance(part, _Literal):
-            before += part.text
-            continue
-        found.append(_after(before, _writer(part, cls)))
-        before = ""
-    return (*found, lambda op, types: before) if before else tuple(found)
-
-
-def _after(text: str, write: Writer) -> Writer:
-    return (lambda op, types: text + write(op, types)) if text else write
-
-
-def _writer(part: _Field | _Bracket | _Optional, cls: type[OpBase]) -> Writer:
-    match part:
-        case _Field(field, "storage"):
-            return lambda op, types: STORAGE.write(field.values(op)[0].type, types)
-        case _Field(field, "type"):
-            return lambda op, types: ", ".join([types.type(v.type) for v in field.values(op)])
-        case _Field(field):
-            write, get = form_of(field).write, field.get
-            return lambda op, types: write(get(op), types)
-        case _Bracket():
-            return _bracket_writer(part)
-        case _Optional(parts):
-            return _optional_writer(parts, cls)
-
-
-def _bracket_writer(part: _Bracket) -> Writer:
-    opening, closing, get = part.opening, _CLOSING[part.opening], part.items.get
-    if part.named is not None:
-        named = part.named.get
-        return lambda op, types: f"{opening}{types.call_args(get(op), named(op))}{closing}"
-    if part.items.role is Role.ARG:
-        return lambda op, types: f"{opening}{types.args(get(op))}{closing}"
-    write = item_of(part.items).write
-    return lambda op, types: f"{opening}{', '.join([write(x, types) for x in get(op)])}{closing}"
-
-
-def _optional_writer(parts: Sequence[_Literal | _Field | _Bracket], cls: type[OpBase]) -> Writer:
-    writers = _writers(parts, cls)
-    anchor = next(
-        p.items if isinstance(p, _Bracket) else p.spec for p in parts if not isinstance(p, _Literal)
-    )
-    like = next((p.like for p in parts if isinstance(p, _Field)), "")
-    get, default = anchor.get, anchor.default
-
-    def write_result(op: OpBase, types: TypePrinter) -> str:
-        made = anchor.values(op)
-        if not made or (like and made[0].type == _type_like(op, like)):
-            return ""
-        return "".join([w(op, types) for w in writers])
-
-    def write(op: OpBase, types: TypePrinter) -> str:
-        held = get(op)
-        return "" if held is default or held == default else "".join([w(op, types) for w in writers])
-
-    return write_result if anchor.role is Role.DEF else write
-
-
-def _type_like(op: OpBase, name: str) -> Type:
-    """The type that a result has unless it is said: that of an operand, or one that the class names."""
-    held: Value | Type = getattr(op, name)  # a name from the class's own syntax
-    return held.type if isinstance(held, Value) else held
-
-
-# --- reading
-
-
-def _reader(part: _Part, cls: type[OpBase]) -> Reader:
-    match part:
-        case _Literal(text):
-            return _literal_reader(text)
-        case _Field(field, "storage"):
-
-            def read_storage(p: OpParser, found: Fields) -> None:
-                found[_TYPES] = (STORAGE.read(p),)
-
-            return read_storage
-        case _Field(field, "type"):
-            return _read_types if field.shape is Shape.MANY else _read_type
-        case _Field(field):
-            read, name = form_of(field).read, field.name
-
-            def read_field(p: OpParser, found: Fields) -> None:
-                found[name] = read(p)
-
-            return read_field
-        case _Bracket():
-            return _bracket_reader(part)
-        case _Optional(parts):
-            return _optional_reader(parts, cls)
-
-
-def _literal_reader(text: str) -> Reader:
-    tokens = _TOKEN.findall(text)
+        tokens += part.tokens
+        if part.read:
+            steps.append((tokens, part.read))
+            tokens = ()
+    steps.append((tokens, lambda p, found: None))
 
     def read(p: OpParser, found: Fields) -> None:
-        for token in tokens:
-            p.expect(token)
+        for tokens, step in steps:
+            for token in tokens:
+                p.expect(token)
+            step(p, found)
 
-    return read
-
-
-def _read_type(p: OpParser, found: Fields) -> None:
-    found[_TYPES] = (p.type(),)
+    return lambda record, types: template % tuple([write(record, types) for write in writers]), read
 
 
-def _read_types(p: OpParser, found: Fields) -> None:
-    types = [p.type()]
-    while p.accept(","):
-        types.append(p.type())
-    found[_TYPES] = types
+def _field(field: FieldSpec, form: str | None, like: str | None) -> _Part:
+    if form in ("type", "storage"):
+        return _types(field, form, like or "")
+    made = lines_of(_form(field.item)) if form == "lines" else form_of(field, form)
+    get, name = field.get, field.name
+    write, read = made.write, made.read
+
+    def read_field(p: OpParser, found: Fields) -> None:
+        found[name] = read(p)
+
+    def write_field(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+        return write(get(record), types)
+
+    def write_operand(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+        return types.values[name_of(record)]
+
+    name_of = attrgetter(f"{name}.name")
+    single = field.role is Role.USE and field.shape is Shape.ONE
+    return _Part((field,), write_operand if single else write_field, read_field, made.starts)
 
 
-def _bracket_reader(part: _Bracket) -> Reader:
-    name, opening, closing = part.items.name, part.opening, _CLOSING[part.opening]
-    if part.named is not None:
-        named = part.named.name
+def _types(field: FieldSpec, form: str, like: str) -> _Part:
+    """The types of results."""
+    made = _bare_storage() if form == "storage" else BY_TYPE[Type]
+    many, values, type_of = field.shape is not Shape.ONE, field.values, attrgetter(f"{field.name}.type")
 
-        def read_call(p: OpParser, found: Fields) -> None:
-            found[name], found[named] = p.call_args()
+    def read(p: OpParser, found: Fields) -> None:
+        types = found[_TYPES] = [made.read(p)]
+        while many and p.accept(","):
+            types.append(made.read(p))
 
-        return read_call
-    read = item_of(part.items).read
+    def write(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+        return ", ".join([made.write(value.type, types) for value in values(record)])
 
-    def read_items(p: OpParser, found: Fields) -> None:
-        p.expect(opening)
-        found[name] = p.items(closing, lambda: read(p))
+    def write_one(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+        return types.type(type_of(record))
 
-    return read_items
+    return _Part((field,), write if many or form == "storage" else write_one, read, like=like)
 
 
-def _optional_reader(parts: Sequence[_Literal | _Field | _Bracket], cls: type[OpBase]) -> Reader:
-    readers = [_reader(part, cls) for part in parts]
-    begins = _begins(parts)
-    typed = next((p for p in parts if isinstance(p, _Field) and p.form == "type"), None)
+def _call(args: FieldSpec, kwargs: FieldSpec) -> _Part:
+    """`(argument, ..., name=argument, ...)`."""
+
+    def read(p: OpParser, found: Fields) -> None:
+        found[args.name], found[kwargs.name] = p.call_args()
+
+    def write(op: OpBase, types: TypePrinter) -> str:
+        return f"({types.call_args(args.get(op), kwargs.get(op))})"
+
+    return _Part((args, kwargs), write, read)
+
+
+def _items(field: FieldSpec, opening: str, style: str | None) -> _Part:
+    """A field of several items in brackets."""
+    rows = style == "rows"
+    item = item_of(field, None if rows else style)
+    item = pair_of(item) if field.shape is Shape.NAMED else item
+    made, get, name = items_of(item, opening, _CLOSING[opening], rows=rows), field.get, field.name
+
+    def read(p: OpParser, found: Fields) -> None:
+        found[name] = made.read(p)
+
+    return _Part((field,), lambda record, types: made.write(get(record), types), read, made.starts)
+
+
+def _optional(parts: Sequence[_Part], cls: type) -> _Part:
+    """What is left out where its fields have their default values."""
+    write_all, read_all = _sequence(parts)
+    fields = tuple(f for part in parts for f in part.fields)
+    like = next((part.like for part in parts if part.like is not None), None)
+    if like is not None:
+        return _optional_types(fields[0], like, cls, (write_all, read_all))
+    starts, breaks, get, default = _starts(parts), parts[0] is _BREAK, fields[0].get, fields[0].default
+
+    def write_one(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+        held = get(record)
+        return "" if held is default or held == default else write_all(record, types)
+
+    def write_some(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+        return "" if all(f.get(record) == f.default for f in fields) else write_all(record, types)
+
+    def read(p: OpParser, found: Fields) -> None:
+        if p.begins_line(starts) if breaks else starts(p.tokens[p.at]):
+            read_all(p, found)
+        else:
+            found.update(empty)
+
+    empty = {f.name: () for f in fields if f.default is dataclasses.MISSING}
+    write = write_one if len(fields) == 1 else write_some
+    return _Part(fields, write, read, starts)
+
+
+def _optional_types(field: FieldSpec, like: str, cls: type, inner: tuple[Writer, Reader]) -> _Part:
+    """The types of results; of those like something else, what is said only where it differs."""
+    write_all, read_all = inner
+    values, operand = field.values, any(f.name == like for f in fields_of(cls))
+
+    def usual(held: Any) -> Type:  # Any: a value, or the class's own type
+        type: Type = held.type if operand else held
+        return type
+
+    def write(op: OpBase, types: TypePrinter) -> str:
+        made = values(op)
+        left_out = not made or (
+            like and made[0].type == usual(getattr(op, like))
+        )  # a name of the class's own
+        return "" if left_out else write_all(op, types)
 
     def read(p: OpParser, found: Fields) -> None:
         # a line that names results says their types, unless they follow from something else
-        if p.wanted if typed is not None and not typed.like else begins(p.tokens[p.at]):
-            for step in readers:
-                step(p, found)
-        elif typed is not None and typed.like:
-            held: Value | Type = found.get(typed.like) or getattr(cls, typed.like)  # as in `_type_like`
-            found[_TYPES] = (held.type if isinstance(held, Value) else held,)
+        if p.tokens[p.at] == ":" if like else p.wanted:
+            read_all(p, found)
+        elif like:
+            found[_TYPES] = (usual(found[like] if operand else getattr(cls, like)),)
 
-    return read
+    return _Part((field,), write, read)
 
 
-def _begins(parts: Sequence[_Literal | _Field | _Bracket]) -> Callable[[str], bool]:
-    """Whether a token begins an optional group."""
-    for part in parts:
-        if isinstance(part, _Literal):
-            tokens = _TOKEN.findall(part.text)
-            if tokens:
-                return str(tokens[0]).__eq__
-        elif isinstance(part, _Field):
-            return form_of(part.spec).starts
-    return bool
+# --- forms
+
+
+def form_of(field: FieldSpec, name: str | None = None) -> Form:
+    """The form of a field, perhaps one of another name than its own; BuildError WIR307 for a type that has none."""
+    if name is None and field.role is Role.DATA:
+        if field.hint is bool:
+            return choice_of({field.name: True}, f"word: `{field.name}`")
+        if field.hint in BY_TYPE:
+            return BY_TYPE[field.hint]
+    item = item_of(field, name)
+    return list_of(item) if field.shape is Shape.MANY else item
+
+
+def item_of(field: FieldSpec, name: str | None) -> Form:
+    """The form of one of the things that a field holds."""
+    if name is None:
+        return BY_ROLE.get(field.role) or _form(field.item)
+    if name in BY_NAME:
+        return BY_NAME[name]
+    yes, _, no = name.partition("/")
+    return choice_of({yes: True, no: False}, f"word: `{yes}` or `{no}`")
+
+
+def _form(hint: Any) -> Form:  # Any: annotations are any objects
+    if hint in BY_TYPE:
+        return BY_TYPE[hint]
+    args = get_args(hint)
+    if get_origin(hint) is tuple:
+        return items_of(_form(args[0]), "(", ")")
+    if len(args) == 2 and args[1] is type(None):
+        return or_none(_form(args[0]))
+    if is_enum(hint):
+        return enum_of(hint)
+    if "syntax" in vars(hint):
+        return record_form(hint)
+    raise BuildError("WIR307", f"what is of type {hint} has no text form")
+
+
+@per_class
+def record_form(cls: type) -> Form:
+    """The form of a record. A kernel's expressions are over its own names."""
+    made = syntax_of(cls)
+    read = made.read
+    return Form(made.write, (lambda p: p.own_names(read)) if cls in _WITH_NAMES else read, made.starts)
+
+
+@cache
+def _bare_storage() -> Form:
+    """The type of a storage without its word: `256 @cuda:0 pinned`."""
+    made = compile_syntax(StorageType, "{nbytes}{device}< {space}>")
+
+    def write(type_: Type, types: TypePrinter) -> str:
+        # the verifier refuses another type, with this line
+        return made.write(type_, types) if type(type_) is StorageType else f": {types.type(type_)}"
+
+    return Form(write, made.read)
