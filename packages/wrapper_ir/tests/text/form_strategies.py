@@ -27,7 +27,7 @@ from wrapper_ir.expr import (
     Sym,
     SymKind,
 )
-from wrapper_ir.expr.operators import RESERVED_NAMES
+from wrapper_ir.expr.leaves import RESERVED_NAMES
 from wrapper_ir.layout import contiguous_strides, extent_bytes
 from wrapper_ir.ops import (
     OPS,

@@ -46,7 +46,8 @@ from wrapper_ir.expr.normal import Monomial, Poly, expand
 from wrapper_ir.expr.operator_row import Apply, Level, Number, Operator, Operators, Spelling
 from wrapper_ir.expr.operators import OPERATORS
 from wrapper_ir.expr.parse import ExprParser, parse_expr
-from wrapper_ir.expr.python import LeafName, to_python
+from wrapper_ir.expr.printer import LeafName
+from wrapper_ir.expr.python import to_python
 from wrapper_ir.expr.ranges import bounds, prove_eq, prove_le, prove_nonneg
 from wrapper_ir.expr.rewrite import map_atoms, rebuild, substitute
 from wrapper_ir.expr.text import print_expr

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -25,8 +26,25 @@ class SymKind(enum.StrEnum):
 # The one table of live nodes. It is a cache, not state: it holds nodes weakly, and losing an entry (or
 # two threads making the same node at once) costs speed only, because equality falls back to structure.
 _TABLE: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
+_Binary = Callable[["Expr", "ExprLike"], "Expr"]
 _EMPTY: frozenset[str] = frozenset()
 _set = object.__setattr__
+
+
+@cache
+def _constructor(name: str) -> Callable[[ExprLike, ExprLike], Expr]:
+    from wrapper_ir.expr import build  # which needs this module
+
+    found: Callable[[ExprLike, ExprLike], Expr] = getattr(build, name)  # the names are those below
+    return found
+
+
+def _sides(name: str) -> tuple[_Binary, _Binary]:
+    """The methods of an operator with the node on the left, and on the right."""
+    return (
+        lambda self, other: _constructor(name)(self, other),
+        lambda self, other: _constructor(name)(other, self),
+    )
 
 
 class Expr:
@@ -123,60 +141,14 @@ class Expr:
         fields = ", ".join(repr(getattr(self, name)) for name in self.__match_args__)  # by slot name
         return f"{type(self).__name__}({fields})"
 
-    def __add__(self, other: ExprLike) -> Expr:
-        from wrapper_ir.expr import build
-
-        return build.add(self, other)
-
-    def __radd__(self, other: ExprLike) -> Expr:
-        from wrapper_ir.expr import build
-
-        return build.add(other, self)
-
-    def __sub__(self, other: ExprLike) -> Expr:
-        from wrapper_ir.expr import build
-
-        return build.sub(self, other)
-
-    def __rsub__(self, other: ExprLike) -> Expr:
-        from wrapper_ir.expr import build
-
-        return build.sub(other, self)
-
-    def __mul__(self, other: ExprLike) -> Expr:
-        from wrapper_ir.expr import build
-
-        return build.mul(self, other)
-
-    def __rmul__(self, other: ExprLike) -> Expr:
-        from wrapper_ir.expr import build
-
-        return build.mul(other, self)
-
-    def __floordiv__(self, other: ExprLike) -> Expr:
-        from wrapper_ir.expr import build
-
-        return build.floordiv(self, other)
-
-    def __rfloordiv__(self, other: ExprLike) -> Expr:
-        from wrapper_ir.expr import build
-
-        return build.floordiv(other, self)
-
-    def __mod__(self, other: ExprLike) -> Expr:
-        from wrapper_ir.expr import build
-
-        return build.mod(self, other)
-
-    def __rmod__(self, other: ExprLike) -> Expr:
-        from wrapper_ir.expr import build
-
-        return build.mod(other, self)
+    __add__, __radd__ = _sides("add")
+    __sub__, __rsub__ = _sides("sub")
+    __mul__, __rmul__ = _sides("mul")
+    __floordiv__, __rfloordiv__ = _sides("floordiv")
+    __mod__, __rmod__ = _sides("mod")
 
     def __neg__(self) -> Expr:
-        from wrapper_ir.expr import build
-
-        return build.mul(-1, self)
+        return self * -1
 
 
 ExprLike = Expr | int | float

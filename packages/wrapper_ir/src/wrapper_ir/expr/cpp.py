@@ -15,8 +15,7 @@ from wrapper_ir.expr.arithmetic import fits_int64
 from wrapper_ir.expr.base import Expr, SymKind
 from wrapper_ir.expr.leaves import Float, Int, Sym
 from wrapper_ir.expr.operator_row import Level, Operator, Spelling
-from wrapper_ir.expr.printer import Printer
-from wrapper_ir.expr.python import LeafName
+from wrapper_ir.expr.printer import LeafName, Printer, own_name
 from wrapper_ir.quoting import is_cpp_name
 
 __all__ = ["CPP_HELPERS", "to_cpp"]
@@ -87,15 +86,10 @@ _INT64_MIN = -(2**63)
 _CPP_TYPE = {SymKind.INT: "int64_t", SymKind.FLOAT: "double", SymKind.BOOL: "bool"}
 
 
-def _symbol_name(e: Expr) -> str:
-    if type(e) is Sym and is_cpp_name(e.name):
-        return e.name
-    raise ExpressionError(
-        "WIR403", f"{e} has no spelling here", hint="pass name= to say how symbols and atoms are written"
-    )
+_OWN_NAME = own_name(is_cpp_name)
 
 
-def to_cpp(e: Expr, name: LeafName = _symbol_name) -> str:
+def to_cpp(e: Expr, name: LeafName = _OWN_NAME) -> str:
     """C++ source that computes `e`; `name` writes symbols and atoms, typed int64_t, double or bool by kind.
 
     Raises ExpressionError WIR404 for a constant that int64_t cannot hold, WIR403 for an atom without name, and for a symbol
@@ -110,16 +104,10 @@ class _CppPrinter(Printer):
     truth_words = ("false", "true")
     least_int = _INT64_MIN
 
-    def __init__(self, name: LeafName) -> None:
-        self._name = name
-
     def spelling(self, op: Operator, e: Expr) -> Spelling:
-        if op.cpp_of_ints is not None and all(arg.kind is not SymKind.FLOAT for arg in e.args):
+        if op.cpp_of_ints is not op.cpp and all(arg.kind is not SymKind.FLOAT for arg in e.args):
             return op.cpp_of_ints
         return op.cpp
-
-    def leaf(self, e: Expr) -> str:
-        return self._name(e)
 
     def number(self, value: float) -> str:
         if type(value) is int:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 from wrapper_ir.expr.interval import EVERYTHING, FALSE, TRUE, TRUTH, Interval
 
 __all__ = [
-    "add",
     "bit_and",
     "bit_or",
     "conjunction",
     "disjunction",
     "eq",
+    "folded",
     "ge",
     "gt",
     "le",
     "lt",
-    "maximum",
-    "minimum",
-    "mul",
     "ne",
     "negation",
     "truediv",
@@ -27,24 +25,9 @@ __all__ = [
 ]
 
 
-def add(*operands: Interval) -> Interval:
-    """Sums."""
-    return reduce(Interval.__add__, operands)
-
-
-def mul(*operands: Interval) -> Interval:
-    """Products."""
-    return reduce(Interval.__mul__, operands)
-
-
-def minimum(*operands: Interval) -> Interval:
-    """Least operands."""
-    return reduce(Interval.minimum, operands)
-
-
-def maximum(*operands: Interval) -> Interval:
-    """Greatest operands."""
-    return reduce(Interval.maximum, operands)
+def folded(pair: Callable[[Interval, Interval], Interval]) -> Callable[..., Interval]:
+    """The function of many intervals that takes them two at a time, from the left."""
+    return lambda *operands: reduce(pair, operands)
 
 
 def where(cond: Interval, yes: Interval, no: Interval) -> Interval:

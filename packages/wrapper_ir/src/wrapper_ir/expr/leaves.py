@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import keyword
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.arithmetic import MAX_BITS
 from wrapper_ir.expr.base import Expr, SymKind, intern
-from wrapper_ir.expr.operators import RESERVED_NAMES
+from wrapper_ir.expr.operators import OPERATORS
 
 if TYPE_CHECKING:
     from wrapper_ir.values import Value
 
-__all__ = ["Atom", "Bool", "Float", "Int", "Item", "OffsetOf", "SizeOf", "StrideOf", "Sym"]
+__all__ = [
+    "CONSTANTS", "DIM_ATOMS", "RESERVED_NAMES", "VALUE_ATOMS",
+    "Atom", "Bool", "DimAtom", "Float", "Int", "Item", "OffsetOf", "SizeOf", "StrideOf", "Sym", "ValueAtom",
+]  # fmt: skip
 
 _SMALL_LIMIT = 4096
 _SMALL_INTS: dict[int, Int] = {}  # keeps the few common constants alive; bounded, so it cannot leak
@@ -109,10 +115,11 @@ class Sym(Expr):
 
 
 class Atom(Expr):
-    """What an expression reads from a value when the program runs."""
+    """What an expression reads from a value when the program runs; `word` is its name in the text form."""
 
     __slots__ = ("value",)
     __match_args__ = ("value",)
+    word: ClassVar[str]
     value: Value
 
     @property
@@ -124,7 +131,9 @@ class Atom(Expr):
         return SymKind.INT
 
 
-class _DimAtom(Atom):
+class DimAtom(Atom):
+    """What it reads of one dimension of a tensor."""
+
     __slots__ = ("dim",)
     __match_args__ = ("value", "dim")
     dim: int
@@ -133,35 +142,41 @@ class _DimAtom(Atom):
         return intern(cls, (cls, value, dim), (value, dim))
 
 
-class _ValueAtom(Atom):
+class ValueAtom(Atom):
+    """What it reads of a whole value."""
+
     __slots__ = ()
 
     def __new__(cls, value: Value) -> Self:
         return intern(cls, (cls, value), (value,))
 
 
-class SizeOf(_DimAtom):
+class SizeOf(DimAtom):
     """A tensor's size in one dimension, in elements, read when the program runs. Text: `size(%x, 0)`."""
 
     __slots__ = ()
+    word = "size"
 
 
-class StrideOf(_DimAtom):
+class StrideOf(DimAtom):
     """A tensor's stride in one dimension, in elements. Text: `stride(%x, 0)`."""
 
     __slots__ = ()
+    word = "stride"
 
 
-class OffsetOf(_ValueAtom):
+class OffsetOf(ValueAtom):
     """A tensor's offset in its storage, in elements. Text: `offset(%x)`."""
 
     __slots__ = ()
+    word = "offset"
 
 
-class Item(_ValueAtom):
+class Item(ValueAtom):
     """The only element of a tensor, or a scalar value, on the host. Text: `item(%x)`."""
 
     __slots__ = ()
+    word = "item"
 
     @property
     def kind(self) -> SymKind:
@@ -177,3 +192,16 @@ class Item(_ValueAtom):
                 return SymKind.FLOAT
             case _:
                 return SymKind.INT
+
+
+DIM_ATOMS: Mapping[str, type[DimAtom]] = {cls.word: cls for cls in (SizeOf, StrideOf)}
+VALUE_ATOMS: Mapping[str, type[ValueAtom]] = {cls.word: cls for cls in (OffsetOf, Item)}
+CONSTANTS: Mapping[str, Expr] = {
+    "true": Bool(True),
+    "false": Bool(False),
+    "inf": Float(math.inf),
+    "nan": Float(math.nan),
+}
+"""Constants that are written as words."""
+RESERVED_NAMES = frozenset((*DIM_ATOMS, *VALUE_ATOMS, *CONSTANTS, *OPERATORS.calls, *keyword.kwlist))
+"""Names that a symbol cannot have, because the text form gives them a meaning."""

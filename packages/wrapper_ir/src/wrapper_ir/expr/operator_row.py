@@ -127,6 +127,9 @@ class Spelling:
         return next(part for part in self.parts if isinstance(part, str))
 
 
+_SAME = Spelling("")
+
+
 def _nowhere(*operands: Interval) -> Interval:
     return EVERYTHING
 
@@ -147,17 +150,29 @@ class Operator:
     arity: int = 2
     lazy: bool = False
     text: Spelling
-    python: Spelling
-    cpp: Spelling
-    cpp_of_ints: Spelling | None = None
+    python: Spelling = _SAME
+    """As `text`, if it is not given."""
+    cpp: Spelling = _SAME
+    """As `python`, if it is not given."""
+    cpp_of_ints: Spelling = _SAME
     """The C++ text where no operand is a float, if it differs."""
     bounds: Callable[..., Interval] = _nowhere
     """An interval that holds the result for operands in these intervals."""
     floats: Floats = Floats.NEVER
     sympy: tuple[str, ...] = ()
     """Names of the sympy functions that mean this; the first is the one written."""
-    order: str
-    """How its text starts where factors are sorted."""
+    order: str = ""
+    """How its text starts where factors are sorted; by default as sympy's, or with its own name."""
+
+    def __post_init__(self) -> None:
+        self._default("python", _SAME, self.text)
+        self._default("cpp", _SAME, self.python)
+        self._default("cpp_of_ints", _SAME, self.cpp)
+        self._default("order", "", f"{(*self.sympy, self.name)[0]}(")
+
+    def _default(self, field: str, missing: object, value: object) -> None:
+        if getattr(self, field) == missing:  # a field, by its name
+            object.__setattr__(self, field, value)
 
     def __call__(self, *args: Expr) -> Apply:
         """The node, exactly as given."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from wrapper_ir.errors import ExpressionError, ParseError
 from wrapper_ir.expr.base import Expr, SymKind
-from wrapper_ir.expr.leaves import Bool, Float, Int, Item, OffsetOf, SizeOf, StrideOf, Sym
+from wrapper_ir.expr.leaves import CONSTANTS, DIM_ATOMS, VALUE_ATOMS, Float, Int, Sym
 from wrapper_ir.expr.operator_row import Level, Operator, Operators
 from wrapper_ir.expr.operators import ADD, MUL, NOT, OPERATORS, POW
 from wrapper_ir.expr.tokens import Lexer, Token, TokenStream, syntax_error
@@ -31,16 +31,6 @@ __all__ = ["ExprParser", "parse_expr"]
 
 MAX_DEPTH = 100
 """Parentheses, calls, signs and nodes may nest this deep; it keeps hostile text from exhausting the stack."""
-
-
-_CONSTANTS: dict[str, Expr] = {
-    "true": Bool(True),
-    "false": Bool(False),
-    "inf": Float(float("inf")),
-    "nan": Float(float("nan")),
-}
-_DIM_ATOMS: dict[str, Callable[[Value, int], Expr]] = {"size": SizeOf, "stride": StrideOf}
-_VALUE_ATOMS: dict[str, Callable[[Value], Expr]] = {"offset": OffsetOf, "item": Item}
 
 
 def parse_expr(
@@ -162,8 +152,8 @@ class ExprParser:
                 inner = self._nested(self.parse)
                 self._expect(")")
                 return inner, False
-            case "NAME" if token.text in _CONSTANTS:
-                return _CONSTANTS[token.text], True
+            case "NAME" if token.text in CONSTANTS:
+                return CONSTANTS[token.text], True
             case "NAME":
                 following = self._tokens.peek()
                 if following.kind == "OP" and following.text == "(":
@@ -186,7 +176,7 @@ class ExprParser:
 
     def _call(self, name: Token) -> Expr:
         self._expect("(")
-        if name.text in _DIM_ATOMS or name.text in _VALUE_ATOMS:
+        if name.text in DIM_ATOMS or name.text in VALUE_ATOMS:
             e = self._value_atom(name)
         else:
             args = [self._nested(self.parse)]
@@ -212,13 +202,13 @@ class ExprParser:
         value = self._values.get(token.text.removeprefix("%"))
         if value is None:
             raise syntax_error("WIR552", f"value {token.text} is not defined here", token)
-        if name.text in _VALUE_ATOMS:
-            return _VALUE_ATOMS[name.text](value)
+        if name.text in VALUE_ATOMS:
+            return VALUE_ATOMS[name.text](value)
         self._expect(",")
         dim = self._tokens.next()
         if dim.kind != "NUMBER" or not dim.text.isdecimal():
             raise syntax_error("WIR550", f"{name.text} takes a dimension number, found {dim.text!r}", dim)
-        return _DIM_ATOMS[name.text](value, int(dim.text))
+        return DIM_ATOMS[name.text](value, int(dim.text))
 
     def _nested(self, read: Callable[[], Expr]) -> Expr:
         self._deepen()

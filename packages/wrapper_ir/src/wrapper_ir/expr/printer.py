@@ -7,32 +7,49 @@ rebuild the very same nodes. Targets differ in a few methods and in the column o
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.base import Expr, SymKind
-from wrapper_ir.expr.leaves import Bool, Float, Int
+from wrapper_ir.expr.leaves import Bool, Float, Int, Sym
 from wrapper_ir.expr.operator_row import Coercion, Level, Operator, Slot, Spelling
 from wrapper_ir.expr.operators import ADD, MUL
 
-__all__ = ["Printer", "Rendered"]
+__all__ = ["LeafName", "Printer", "own_name"]
 
-Rendered = tuple[str, Level]
+LeafName = Callable[[Expr], str]
+"""Writes a symbol or an atom in the target language, as a text that needs no parentheses."""
+_Rendered = tuple[str, Level]
 _MINUS_ONE = Int(-1)
 _KINDS = {Coercion.INT: SymKind.INT, Coercion.FLOAT: SymKind.FLOAT, Coercion.BOOL: SymKind.BOOL}
 
 
+def own_name(readable: Callable[[str], bool]) -> LeafName:
+    """Writes a symbol by its own name, where the target reads it as that; raises ExpressionError WIR403 for other names
+    (`class`) and for an atom, whose spelling only the caller knows."""
+
+    def name(e: Expr) -> str:
+        if type(e) is Sym and readable(e.name):
+            return e.name
+        raise ExpressionError(
+            "WIR403", f"{e} has no spelling here", hint="pass name= to say how symbols and atoms are written"
+        )
+
+    return name
+
+
 class Printer:
-    """Base of the printers: one for each target."""
+    """Base of the printers: one for each target. `leaf` writes symbols and atoms."""
 
     truth_words = ("False", "True")
     least_int: int | None = None
     """The least int of the target, whose negation it cannot write."""
 
+    def __init__(self, leaf: LeafName) -> None:
+        self.leaf = leaf
+
     def spelling(self, op: Operator, e: Expr) -> Spelling:
         """How the target writes the operator of `e`."""
-        raise NotImplementedError
-
-    def leaf(self, e: Expr) -> str:
-        """Text of a symbol or an atom, which needs no parentheses."""
         raise NotImplementedError
 
     def number(self, value: float) -> str:
@@ -52,7 +69,7 @@ class Printer:
         text, own = self.render(e)
         return text if own >= level else f"({text})"
 
-    def render(self, e: Expr) -> Rendered:
+    def render(self, e: Expr) -> _Rendered:
         """Text of `e` and how tightly it holds together."""
         op = e.op
         if op is None:
@@ -67,7 +84,7 @@ class Printer:
             return "".join(texts), spelling.level
         return self._pairs(e, spelling), spelling.level
 
-    def _plain(self, e: Expr) -> Rendered:
+    def _plain(self, e: Expr) -> _Rendered:
         value = e.constant
         if value is None:
             return self.leaf(e), Level.ATOM

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wrapper_ir.expr.base import Expr
-from wrapper_ir.expr.leaves import Int, Item, OffsetOf, SizeOf, StrideOf, Sym
-from wrapper_ir.expr.operator_row import Operator, Spelling
+from wrapper_ir.expr.leaves import DIM_ATOMS, VALUE_ATOMS, Atom, DimAtom, Int, Sym
+from wrapper_ir.expr.operator_row import Level, Operator, Slot, Spelling
 from wrapper_ir.expr.printer import Printer
 from wrapper_ir.quoting import value_name
 
 __all__ = ["NAMED_ATOMS", "print_expr"]
 
-NAMED_ATOMS: Mapping[type[Expr], str] = {SizeOf: "size", StrideOf: "stride", OffsetOf: "offset", Item: "item"}
+NAMED_ATOMS: Mapping[type[Expr], str] = {
+    cls: cls.word for cls in (*DIM_ATOMS.values(), *VALUE_ATOMS.values())
+}
 """Atoms that print as a call of this name with a value and perhaps a dimension."""
 
 
@@ -34,16 +36,23 @@ class _TextPrinter(Printer):
     def number(self, value: float) -> str:
         return repr(value)
 
-    def leaf(self, e: Expr) -> str:
-        match e:
-            case Sym(name):
-                return name
-            case SizeOf(value, dim) | StrideOf(value, dim):
-                return f"{NAMED_ATOMS[type(e)]}(%{value_name(value.name)}, {dim})"
-            case OffsetOf(value) | Item(value):
-                return f"{NAMED_ATOMS[type(e)]}(%{value_name(value.name)})"
-            case _:
-                raise AssertionError(type(e).__name__)  # the leaves that are not constants
+    def _operand(self, parent: Expr, e: Expr, slot: Slot) -> str:
+        return self.at(e, slot.level)  # the reader knows the kinds
+
+    def _term(self, parent: Expr, e: Expr, level: Level) -> str:
+        return self.at(e, level)
 
 
-_PRINTER = _TextPrinter()
+def _leaf(e: Expr) -> str:
+    match e:
+        case Sym(name):
+            return name
+        case DimAtom(value, dim):
+            return f"{e.word}(%{value_name(value.name)}, {dim})"
+        case Atom(value):
+            return f"{e.word}(%{value_name(value.name)})"
+        case _:
+            raise AssertionError(type(e).__name__)  # the leaves that are not constants
+
+
+_PRINTER = _TextPrinter(_leaf)
