@@ -8,7 +8,7 @@ fail (a division by zero) is left in the expression, where evaluation reports it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from wrapper_ir.errors import ExpressionError
@@ -32,6 +32,7 @@ __all__ = [
     "neg",
     "pow_",
     "sub",
+    "sum_of",
     "truediv",
     "where",
 ]
@@ -43,14 +44,15 @@ _CACHED = 4096
 
 def as_expr(value: ExprLike) -> Expr:
     """A node from a node or a Python number; bools become `Bool`."""
-    if isinstance(value, Expr):
-        return value
-    if isinstance(value, bool):
-        return Bool(value)
-    if isinstance(value, int):
-        return Int(value)
-    if isinstance(value, float):
-        return Float(value)
+    match value:
+        case Expr():
+            return value
+        case bool():
+            return Bool(value)
+        case int():
+            return Int(value)
+        case float():
+            return Float(value)
     raise ExpressionError("WIR401", f"{value!r} of type {type(value).__name__} is no expression")
 
 
@@ -79,7 +81,7 @@ def _add(args: tuple[Expr, ...]) -> Expr:
     terms: dict[tuple[Expr, ...], int] = {}
     for arg in args:
         _collect(arg, 1, terms)
-    return _sum_of(terms)
+    return sum_of(terms)
 
 
 def sub(lhs: ExprLike, rhs: ExprLike) -> Expr:
@@ -111,7 +113,7 @@ def _mul(args: tuple[Expr, ...]) -> Expr:
     if len(factors) == 1 and factors[0].op is ADD:
         terms: dict[tuple[Expr, ...], int] = {}
         _collect(factors[0], coefficient, terms)
-        return _sum_of(terms)
+        return sum_of(terms)
     factors.sort(key=factor_key)
     return _term(coefficient, tuple(factors))
 
@@ -154,10 +156,11 @@ def _collect(e: Expr, scale: int, terms: dict[tuple[Expr, ...], int]) -> None:
     terms[key] = terms.get(key, 0) + scale * coefficient
 
 
-def _sum_of(terms: dict[tuple[Expr, ...], int]) -> Expr:
-    constant = terms.pop((), 0)
-    order = sorted((key for key, scale in terms.items() if scale), key=term_key)
-    args = [_term(terms[key], key) for key in order]
+def sum_of(terms: Mapping[tuple[Expr, ...], int]) -> Expr:
+    """The sum of products of these factors, times their coefficients, in a fixed order; the constant is last."""
+    order = sorted((factors for factors, scale in terms.items() if scale and factors), key=term_key)
+    args = [_term(terms[factors], factors) for factors in order]
+    constant = terms.get((), 0)
     if constant or not args:
         args.append(Int(constant))
     return args[0] if len(args) == 1 else ADD(*args)
@@ -166,12 +169,10 @@ def _sum_of(terms: dict[tuple[Expr, ...], int]) -> Expr:
 def _term(coefficient: int, factors: tuple[Expr, ...]) -> Expr:
     if not factors:
         return Int(coefficient)
-    if coefficient != 1:
-        return MUL(Int(coefficient), *factors)
-    if len(factors) > 1:
-        return MUL(*factors)
     # A lone bool counts as a number here, so it has to be converted, not passed on as it is.
-    return factors[0] if factors[0].kind is not SymKind.BOOL else MUL(Int(1), factors[0])
+    if coefficient != 1 or (len(factors) == 1 and factors[0].kind is SymKind.BOOL):
+        return MUL(Int(coefficient), *factors)
+    return MUL(*factors) if len(factors) > 1 else factors[0]
 
 
 def _fold_floats(op: Operator, args: list[Expr]) -> Expr:
@@ -201,10 +202,10 @@ def _divide_terms(e: Expr, divisor: int) -> tuple[Expr, Expr]:
     _collect(e, 1, terms)
     quotient = {key: scale // divisor for key, scale in terms.items() if scale % divisor == 0}
     rest = {key: scale for key, scale in terms.items() if scale % divisor}
-    return _sum_of(quotient), _sum_of(rest)
+    return sum_of(quotient), sum_of(rest)
 
 
-def _cancel(e: Expr, divisor: int, *, up: bool) -> tuple[Expr, int]:
+def _cancel(op: Operator, e: Expr, divisor: int) -> tuple[Expr, int]:
     """Divide `e` and `divisor > 0` by what all coefficients share; the constant is rounded like the result."""
     terms: dict[tuple[Expr, ...], int] = {}
     _collect(e, 1, terms)
@@ -212,35 +213,35 @@ def _cancel(e: Expr, divisor: int, *, up: bool) -> tuple[Expr, int]:
     common = math.gcd(divisor, *terms.values())
     if common == 1:
         return e, divisor
-    rounded = -(-constant // common) if up else constant // common
     reduced = {key: scale // common for key, scale in terms.items()}
-    reduced[()] = rounded
-    return _sum_of(reduced), divisor // common
+    reduced[()] = int(op.evaluate(constant, common))
+    return sum_of(reduced), divisor // common
 
 
 def floordiv(lhs: ExprLike, rhs: ExprLike) -> Expr:
     """`lhs // rhs`, rounded towards minus infinity."""
-    return _floordiv(as_expr(lhs), as_expr(rhs))
+    return _divided(FLOORDIV, as_expr(lhs), as_expr(rhs))
 
 
 @lru_cache(maxsize=_CACHED)
-def _floordiv(a: Expr, b: Expr) -> Expr:
+def _divided(op: Operator, a: Expr, b: Expr) -> Expr:
+    """A quotient of ints, rounded as `op` (FLOORDIV or CEILDIV) does."""
     if type(b) is not Int or b.value == 0 or not _is_int(a):
-        return FLOORDIV(a, b)
+        return op(a, b)
     divisor = b.value
     if type(a) is Int:
-        return Int(a.value // divisor)
+        return as_expr(op.evaluate(a.value, divisor))
     if divisor < 0:
-        return a * -1 if divisor == -1 else FLOORDIV(a, b)
+        return a * -1 if divisor == -1 else op(a, b)
     whole, rest = _divide_terms(a, divisor)
     if type(rest) is Int:
-        return add(whole, floordiv(rest, b))
-    reduced, smaller = _cancel(rest, divisor, up=False)
+        return add(whole, _divided(op, rest, b))
+    reduced, smaller = _cancel(op, rest, divisor)
     if smaller != divisor:
-        return add(whole, floordiv(reduced, smaller))
-    if (nested := _by_number(rest, FLOORDIV)) is not None:
-        return add(whole, floordiv(nested[0], nested[1] * divisor))
-    return add(whole, FLOORDIV(rest, Int(divisor)))
+        return add(whole, _divided(op, reduced, Int(smaller)))
+    if (nested := _by_number(rest, op)) is not None:
+        return add(whole, _divided(op, nested[0], Int(nested[1] * divisor)))
+    return add(whole, op(rest, b))
 
 
 def _by_number(e: Expr, op: Operator) -> tuple[Expr, int] | None:
@@ -253,27 +254,7 @@ def _by_number(e: Expr, op: Operator) -> tuple[Expr, int] | None:
 
 def ceildiv(lhs: ExprLike, rhs: ExprLike) -> Expr:
     """`lhs / rhs` rounded towards plus infinity."""
-    return _ceildiv(as_expr(lhs), as_expr(rhs))
-
-
-@lru_cache(maxsize=_CACHED)
-def _ceildiv(a: Expr, b: Expr) -> Expr:
-    if type(b) is not Int or b.value == 0 or not _is_int(a):
-        return CEILDIV(a, b)
-    divisor = b.value
-    if type(a) is Int:
-        return Int(-(-a.value // divisor))
-    if divisor < 0:
-        return a * -1 if divisor == -1 else CEILDIV(a, b)
-    whole, rest = _divide_terms(a, divisor)
-    if type(rest) is Int:
-        return add(whole, ceildiv(rest, b))
-    reduced, smaller = _cancel(rest, divisor, up=True)
-    if smaller != divisor:
-        return add(whole, ceildiv(reduced, smaller))
-    if (nested := _by_number(rest, CEILDIV)) is not None:
-        return add(whole, ceildiv(nested[0], nested[1] * divisor))
-    return add(whole, CEILDIV(rest, Int(divisor)))
+    return _divided(CEILDIV, as_expr(lhs), as_expr(rhs))
 
 
 def mod(lhs: ExprLike, rhs: ExprLike) -> Expr:

@@ -25,9 +25,9 @@ def evaluate(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] 
     """
     try:
         value = e.value if type(e) is Int else _Evaluator(env, atom).value(e)
+    except ExpressionError:
+        raise
     except (ArithmeticError, ValueError) as error:
-        if isinstance(error, ExpressionError):
-            raise
         raise ExpressionError("WIR402", f"cannot evaluate {e}: {error}") from error
     if type(value) is int and not fits_int64(value):
         raise ExpressionError("WIR408", f"{e} is {shown(value)}, which is not an int64")
@@ -50,7 +50,7 @@ def compile_python(e: Expr, params: Sequence[str]) -> Callable[..., Number]:
 
 
 def _symbol(leaf: Expr) -> str:
-    if isinstance(leaf, Sym):
+    if type(leaf) is Sym:
         return leaf.name
     raise ExpressionError(
         "WIR403", f"{leaf} has no spelling here", hint="evaluate it, with a value for the atom"

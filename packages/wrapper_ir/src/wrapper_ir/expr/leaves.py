@@ -29,6 +29,7 @@ class Int(Expr):
 
     __slots__ = ("value",)
     __match_args__ = ("value",)
+    kind = SymKind.INT
     value: int
 
     def __new__(cls, value: int) -> Int:  # nothing subclasses it, and the cache holds Int
@@ -44,10 +45,6 @@ class Int(Expr):
         return node
 
     @property
-    def kind(self) -> SymKind:
-        return SymKind.INT
-
-    @property
     def constant(self) -> int:
         return self.value
 
@@ -57,15 +54,12 @@ class Float(Expr):
 
     __slots__ = ("value",)
     __match_args__ = ("value",)
+    kind = SymKind.FLOAT
     value: float
 
     def __new__(cls, value: float) -> Self:
         value = float(value)
         return intern(cls, (cls, value.hex()), (value,))
-
-    @property
-    def kind(self) -> SymKind:
-        return SymKind.FLOAT
 
     @property
     def constant(self) -> float:
@@ -77,15 +71,12 @@ class Bool(Expr):
 
     __slots__ = ("value",)
     __match_args__ = ("value",)
+    kind = SymKind.BOOL
     value: bool
 
     def __new__(cls, value: bool) -> Self:
         value = bool(value)
         return intern(cls, (cls, value), (value,))
-
-    @property
-    def kind(self) -> SymKind:
-        return SymKind.BOOL
 
     @property
     def constant(self) -> bool:
@@ -126,16 +117,13 @@ class Atom(Expr):
     def free_values(self) -> frozenset[Value]:
         return frozenset((self.value,))
 
-    @property
-    def kind(self) -> SymKind:
-        return SymKind.INT
-
 
 class DimAtom(Atom):
     """What it reads of one dimension of a tensor."""
 
     __slots__ = ("dim",)
     __match_args__ = ("value", "dim")
+    kind = SymKind.INT
     dim: int
 
     def __new__(cls, value: Value, dim: int) -> Self:
@@ -169,6 +157,7 @@ class OffsetOf(ValueAtom):
     """A tensor's offset in its storage, in elements. Text: `offset(%x)`."""
 
     __slots__ = ()
+    kind = SymKind.INT
     word = "offset"
 
 

@@ -15,10 +15,11 @@ from functools import lru_cache
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.arithmetic import MAX_BITS
 from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.build import sum_of
 from wrapper_ir.expr.leaves import Bool, Int
 from wrapper_ir.expr.operator_row import Apply
 from wrapper_ir.expr.operators import ADD, FLOORDIV, MAX, MIN, MUL
-from wrapper_ir.expr.order import factor_key, term_key
+from wrapper_ir.expr.order import factor_key
 from wrapper_ir.expr.rewrite import rebuild
 
 __all__ = ["Monomial", "Poly", "expand"]
@@ -45,11 +46,7 @@ class Poly:
 
     def to_expr(self) -> Expr:
         """The sum as an expression, terms in a fixed order, the constant last."""
-        order = sorted((m for m in self.terms if m), key=term_key)
-        parts = [_term(self.terms[m], m) for m in order]
-        if self.constant or not parts:
-            parts.append(Int(self.constant))
-        return parts[0] if len(parts) == 1 else ADD(*parts)
+        return sum_of(self.terms)
 
 
 def expand(e: Expr) -> Poly:
@@ -96,12 +93,6 @@ def _factor(e: Expr) -> Poly:
 
 def _poly(terms: Mapping[Monomial, int]) -> Poly:
     return Poly({monomial: scale for monomial, scale in terms.items() if scale})
-
-
-def _term(scale: int, monomial: Monomial) -> Expr:
-    if scale == 1 and (len(monomial) > 1 or monomial[0].kind is not SymKind.BOOL):
-        return monomial[0] if len(monomial) == 1 else MUL(*monomial)
-    return MUL(Int(scale), *monomial)
 
 
 def add_polys(polys: Iterable[Poly]) -> Poly:
