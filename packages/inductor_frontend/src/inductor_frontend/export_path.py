@@ -14,6 +14,7 @@ from torch.export import ExportedProgram
 
 from inductor_frontend.devices.moved import moved_program
 from inductor_frontend.devices.places import on_device
+from inductor_frontend.dim_names import dim_names
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.exporting import export
 from inductor_frontend.overlaps import repeated_leaves, separate
@@ -35,12 +36,13 @@ EXPORT_HINT = "make the model exportable, or compile it with torch.compile(backe
 class Exported:
     """An exported program, the parameters of the model's own function as far as they are known, and the input leaves
     for which one tensor was given several times. `real` are the tensors, by name, that fake ones of the program stand
-    for."""
+    for, `symbols` the user's names of symbols."""
 
     program: ExportedProgram
     parameters: tuple[Parameter, ...] = ()
     repeated: frozenset[int] = frozenset()
     real: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    symbols: Mapping[str, str] = field(default_factory=dict)
 
 
 class _FunctionModule(torch.nn.Module):
@@ -85,7 +87,8 @@ def export_model(
         with _around(module) as storages, traced_kernels(), traced_streams(device):
             program = export(module, args, dict(kwargs), dynamic_shapes)
         _check_storages(storages, program)
-    return Exported(program, parameters, repeated, real)
+        names = dim_names(module, args, kwargs, dynamic_shapes, program)
+    return Exported(program, parameters, repeated, real, names)
 
 
 @contextmanager

@@ -33,7 +33,8 @@ from inductor_frontend.preparation import PreparedGraph, prepare
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError
-from wrapper_ir.program import Target
+from wrapper_ir.passes import rename_symbols
+from wrapper_ir.program import Program, Target
 from wrapper_ir.verifier.signature import check_signature
 
 __all__ = ["FRONTEND", "InductorFrontend", "capture"]
@@ -83,7 +84,7 @@ def _capture(
     _check_events(built)
     inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     names = tuple(inputs[p] for p in built.positions)
-    analyses = finish(built.program, options)
+    analyses = finish(rename_symbols(built.program, _free_names(built.program, exported.symbols)), options)
     program = analyses.program
     artifact = Artifact(
         program=program,
@@ -96,6 +97,18 @@ def _capture(
     if found:
         raise VerificationError(found)
     return artifact
+
+
+def _free_names(program: Program, names: Mapping[str, str]) -> dict[str, str]:
+    """The user's names of the program's symbols; where two have one, which a check holds equal, of the first."""
+    declared = [s.name for s in program.symbols]
+    taken = {name for name in declared if name not in names}
+    chosen: dict[str, str] = {}
+    for name in declared:
+        if name in names and names[name] not in taken:
+            chosen[name] = names[name]
+            taken.add(names[name])
+    return chosen
 
 
 def _lower(

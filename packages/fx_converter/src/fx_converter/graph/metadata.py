@@ -98,7 +98,10 @@ class FakeValues:
         if not backed:
             fits = re.fullmatch(f"{prefix}(0|[1-9][0-9]*)", name, re.ASCII)
             return name if fits else f"{prefix}{self._numbers.get(name, _FIRST_NUMBER)}"
-        plain = name.lower().startswith(prefix) or not name.lower().startswith(("u", "z"))
+        size = (
+            declared.kind is SymKind.INT
+        )  # Inductor takes an int with any other name for an index of its own
+        plain = name.lower().startswith(prefix) or not (size or name.lower().startswith(("u", "z")))
         return name if plain else f"{prefix}_{name}"
 
     def by_declared_name(self, expr: sympy.Expr) -> sympy.Expr:

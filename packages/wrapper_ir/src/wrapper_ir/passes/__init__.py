@@ -9,6 +9,7 @@ from wrapper_ir.passes.insert_checks import InsertChecks, insert_checks, missing
 from wrapper_ir.passes.move_arguments import MoveArguments, move_arguments
 from wrapper_ir.passes.pipeline import PASSES, describe_passes, parse_pipeline, print_pipeline, run_pipeline
 from wrapper_ir.passes.rename_groups import rename_groups
+from wrapper_ir.passes.rename_symbols import rename_symbols
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
 from wrapper_ir.passes.translation import Difference, check_translation, compare
 from wrapper_ir.passes.tuning_programs import TuningProgram, tuning_programs
@@ -35,6 +36,7 @@ __all__ = [
     "parse_pipeline",
     "print_pipeline",
     "rename_groups",
+    "rename_symbols",
     "run_pipeline",
     "strip_frees",
     "tuning_programs",

@@ -1,0 +1,57 @@
+"""The names that users give to dynamic sizes, by the symbols that torch.export makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sympy
+import torch
+from torch.export import Dim, ExportedProgram
+from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
+
+__all__ = ["dim_names"]
+
+# Any in this file: models, their arguments, and the nested form of `dynamic_shapes`.
+
+
+def dim_names(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+    program: ExportedProgram,
+) -> dict[str, str]:
+    """The name of the `Dim` behind each symbol that is a size of an input. Sizes without one (`Dim.AUTO`, derived
+    dimensions) are left out."""
+    if not isinstance(dynamic_shapes, Mapping | tuple | list) or not dynamic_shapes:
+        return {}
+    specs: list[Any] = []
+    given = _combine_args(module, args, dict(kwargs))
+    if not isinstance(dynamic_shapes, Mapping):
+        dynamic_shapes = dict(zip(given, dynamic_shapes))
+    _tree_map_with_path(
+        lambda path, leaf, spec: specs.append(spec), given, dynamic_shapes, tree_name="inputs"
+    )
+    inputs = [n for n in program.graph.nodes if n.name in program.graph_signature.user_inputs]
+    if len(inputs) != len(specs):  # some of them are constants
+        return {}
+    names: dict[str, str] = {}
+    for node, spec in zip(inputs, specs, strict=True):
+        for position, dim in _dims(spec):
+            size = node.meta["val"].shape[position]
+            symbol = size.node.expr if isinstance(size, torch.SymInt) else None
+            if isinstance(symbol, sympy.Symbol):
+                names.setdefault(symbol.name, dim.__name__)
+    return names
+
+
+def _dims(spec: Any) -> list[tuple[int, Any]]:
+    """The named dimensions of one tensor by position."""
+    if isinstance(spec, Mapping):
+        pairs = list(spec.items())
+    elif isinstance(spec, tuple | list):
+        pairs = list(enumerate(spec))
+    else:
+        return []
+    return [(position, dim) for position, dim in pairs if isinstance(dim, Dim)]
