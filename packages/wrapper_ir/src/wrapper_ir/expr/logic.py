@@ -4,39 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from wrapper_ir.expr import build
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.base import Expr, ExprLike, SymKind
-from wrapper_ir.expr.build import (
-    add,
-    as_expr,
-    ceildiv,
-    floordiv,
-    max_,
-    min_,
-    mod,
-    mul,
-    pow_,
-    sub,
-    truediv,
-    where,
-)  # fmt: skip
+from wrapper_ir.expr.build import as_expr
 from wrapper_ir.expr.leaves import Bool, Float, Int
 from wrapper_ir.expr.operator_row import Operator
-from wrapper_ir.expr.operators import (
-    AND,
-    CONVERSIONS,
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    NOT,
-    OR,
-    TO_BOOL,
-    TO_FLOAT,
-    TO_INT,
-)
+from wrapper_ir.expr.operators import AND, EQ, GE, GT, LE, LT, NE, NOT, OR
 
 __all__ = [
     "and_",
@@ -67,7 +41,7 @@ def apply(op: Operator, *operands: ExprLike) -> Expr:
     args = tuple(map(as_expr, operands))
     if op in _OPPOSITE:
         return _compare(op, *args)
-    if op in CONVERSIONS:
+    if op in ops.CONVERSIONS:
         return _convert(op, *args)
     if op in _FOLDED and all(type(arg) is Int for arg in args):
         return as_expr(op.evaluate(*[arg.constant for arg in args]))
@@ -79,7 +53,7 @@ def _compare(op: Operator, a: Expr, b: Expr) -> Expr:
     if left is not None and right is not None:
         return Bool(bool(op.evaluate(left, right)))
     if a.kind is SymKind.INT and b.kind is SymKind.INT:
-        difference = sub(a, b).constant
+        difference = build.sub(a, b).constant
         if difference is not None:
             return Bool(bool(op.evaluate(difference, 0)))
     return op(a, b)
@@ -176,21 +150,22 @@ def _convert(op: Operator, arg: Expr) -> Expr:
 
 def to_int(operand: ExprLike) -> Expr:
     """The operand as an int, truncated towards zero."""
-    return apply(TO_INT, operand)
+    return apply(ops.TO_INT, operand)
 
 
 def to_float(operand: ExprLike) -> Expr:
     """The operand as a float."""
-    return apply(TO_FLOAT, operand)
+    return apply(ops.TO_FLOAT, operand)
 
 
 def to_bool(operand: ExprLike) -> Expr:
     """True where the operand is not zero."""
-    return apply(TO_BOOL, operand)
+    return apply(ops.TO_BOOL, operand)
 
 
 _SMART: Mapping[Operator, Callable[..., Expr]] = {
-    ops.ADD: add, ops.MUL: mul, ops.MIN: min_, ops.MAX: max_, AND: and_, OR: or_, NOT: not_, ops.FLOORDIV: floordiv,
-    ops.CEILDIV: ceildiv, ops.MOD: mod, ops.TRUEDIV: truediv, ops.POW: pow_, ops.WHERE: where,
+    ops.ADD: build.add, ops.MUL: build.mul, ops.MIN: build.min_, ops.MAX: build.max_, ops.FLOORDIV: build.floordiv,
+    ops.CEILDIV: build.ceildiv, ops.MOD: build.mod, ops.TRUEDIV: build.truediv, ops.POW: build.pow_,
+    ops.WHERE: build.where, AND: and_, OR: or_, NOT: not_,
 }  # fmt: skip
 """The smart constructors of operators with rules of their own."""

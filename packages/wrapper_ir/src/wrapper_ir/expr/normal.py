@@ -22,7 +22,7 @@ from wrapper_ir.expr.operators import ADD, FLOORDIV, MAX, MIN, MUL
 from wrapper_ir.expr.order import factor_key
 from wrapper_ir.expr.rewrite import rebuild
 
-__all__ = ["Monomial", "Poly", "expand"]
+__all__ = ["Monomial", "Poly", "accumulate", "expand", "times"]
 
 Monomial = tuple[Expr, ...]
 """Factors in order, repeated by their power; () is the constant."""
@@ -95,12 +95,24 @@ def _poly(terms: Mapping[Monomial, int]) -> Poly:
     return Poly({monomial: scale for monomial, scale in terms.items() if scale})
 
 
+def accumulate(total: dict[Monomial, int], more: Mapping[Monomial, int], by: int = 1) -> None:
+    """Adds `by * more` to `total`."""
+    for monomial, scale in more.items():
+        total[monomial] = total.get(monomial, 0) + by * scale
+
+
+def times(terms: Mapping[Monomial, int], factors: Monomial) -> dict[Monomial, int]:
+    """The product with these factors."""
+    if not factors:
+        return dict(terms)
+    return {tuple(sorted((*monomial, *factors), key=factor_key)): scale for monomial, scale in terms.items()}
+
+
 def add_polys(polys: Iterable[Poly]) -> Poly:
     """The sum."""
     total: dict[Monomial, int] = {}
     for poly in polys:
-        for monomial, scale in poly.terms.items():
-            total[monomial] = total.get(monomial, 0) + scale
+        accumulate(total, poly.terms)
     return _poly(total)
 
 
@@ -118,10 +130,8 @@ def _product(polys: list[Poly]) -> Poly:
             result = _poly({tuple(sorted(factors, key=factor_key)): 1})
             continue
         total: dict[Monomial, int] = {}
-        for left, left_scale in result.terms.items():
-            for right, right_scale in poly.terms.items():
-                monomial = tuple(sorted(left + right, key=factor_key)) if left and right else left or right
-                total[monomial] = total.get(monomial, 0) + left_scale * right_scale
+        for monomial, scale in result.terms.items():
+            accumulate(total, times(poly.terms, monomial), scale)
         result = _poly(total)
     return result
 

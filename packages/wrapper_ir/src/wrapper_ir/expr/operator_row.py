@@ -95,24 +95,25 @@ class Spelling:
     template: str
     level: Level = Level.ATOM
     """How tightly the whole holds together."""
-    parts: tuple[str | Slot, ...] = field(init=False, repr=False)
+    slots: tuple[tuple[str, Slot], ...] = field(init=False, repr=False)
+    """The operands' places, each with the text before it."""
+    tail: str = field(init=False, repr=False)
+    """The text after the last of them."""
     takes_all: bool = field(init=False, repr=False)
     """Whether it has a place for all operands."""
 
     def __post_init__(self) -> None:
-        parts: list[str | Slot] = []
+        slots: list[tuple[str, Slot]] = []
         end = 0
         for match in _SLOT.finditer(self.template):
-            if match.start() > end:
-                parts.append(self.template[end : match.start()])
             words = (match[2] or "ternary").split()
             coercion = next((_COERCIONS[word] for word in words if word in _COERCIONS), Coercion.NONE)
             level = next((_WORDS[word] for word in words if word in _WORDS), Level.TERNARY)
-            parts.append(Slot(-1 if match[1] == "*" else int(match[1]), level, coercion))
+            slot = Slot(-1 if match[1] == "*" else int(match[1]), level, coercion)
+            slots.append((self.template[end : match.start()], slot))
             end = match.end()
-        if end < len(self.template):
-            parts.append(self.template[end:])
-        object.__setattr__(self, "parts", tuple(parts))
+        object.__setattr__(self, "slots", tuple(slots))
+        object.__setattr__(self, "tail", self.template[end:])
         object.__setattr__(self, "takes_all", "{*}" in self.template)
 
     @property
@@ -124,7 +125,7 @@ class Spelling:
     @property
     def between(self) -> str:
         """The text between the operands of an infix spelling, with its spaces."""
-        return next(part for part in self.parts if isinstance(part, str))
+        return self.slots[1][0]
 
 
 _SAME = Spelling("")

@@ -80,8 +80,8 @@ class Printer:
             return self._product(e), Level.PRODUCT
         spelling = self.spelling(op, e)
         if op.arity or len(e.args) < 3 or spelling.takes_all:
-            texts = [part if isinstance(part, str) else self._slot(e, part) for part in spelling.parts]
-            return "".join(texts), spelling.level
+            texts = [before + self._slot(e, slot) for before, slot in spelling.slots]
+            return "".join(texts) + spelling.tail, spelling.level
         return self._pairs(e, spelling), spelling.level
 
     def _plain(self, e: Expr) -> _Rendered:
@@ -111,11 +111,10 @@ class Printer:
 
     def _pairs(self, e: Expr, spelling: Spelling) -> str:
         """An operator of many operands, two at a time."""
-        first, second = (part for part in spelling.parts if isinstance(part, Slot))
+        (before, first), (between, second) = spelling.slots
         text = self._operand(e, e.args[0], first)
         for arg in e.args[1:]:
-            right = self._operand(e, arg, second)
-            text = "".join(p if isinstance(p, str) else text if p is first else right for p in spelling.parts)
+            text = f"{before}{text}{between}{self._operand(e, arg, second)}{spelling.tail}"
         return text
 
     # --- sums and products

@@ -18,7 +18,7 @@ from wrapper_ir.expr.build import as_expr, sub
 from wrapper_ir.expr.interval import EVERYTHING, Interval
 from wrapper_ir.expr.leaves import Int
 from wrapper_ir.expr.node_bounds import node_bounds
-from wrapper_ir.expr.normal import Monomial, expand
+from wrapper_ir.expr.normal import Monomial, accumulate, expand, times
 from wrapper_ir.expr.operators import FLOORDIV, MAX, MIN, MOD, WHERE
 from wrapper_ir.expr.order import factor_key
 
@@ -131,8 +131,8 @@ class _Prover:
         return self._above(terms, -1) or self._eliminated(terms) or self._split(terms)
 
     def _eliminated(self, terms: _Terms) -> bool:
-        by_remainders, times = _eliminate(terms, self.spend)
-        return by_remainders is not terms and self._above(by_remainders, -times)
+        by_remainders, multiple = _eliminate(terms, self.spend)
+        return by_remainders is not terms and self._above(by_remainders, -multiple)
 
     def _above(self, terms: _Terms, limit: int) -> bool:
         """True if the least value is above `limit`; above -1 is not negative, since the value is an int."""
@@ -159,7 +159,7 @@ class _Prover:
             for factor in monomial:
                 self.spend(len(partial) * len(monomial))
                 partial = _times_shifted(partial, factor, self._range_of(factor))
-            _accumulate(total, partial)
+            accumulate(total, partial)
         return total
 
     def _range_of(self, factor: Expr) -> Interval:
@@ -192,11 +192,6 @@ def _width(interval: Interval) -> int | float:
     return interval.hi - interval.lo
 
 
-def _accumulate(total: _Terms, more: _Terms, by: int = 1) -> None:
-    for monomial, scale in more.items():
-        total[monomial] = total.get(monomial, 0) + by * scale
-
-
 def _times_shifted(terms: _Terms, factor: Expr, interval: Interval) -> _Terms:
     """`terms * factor` where `factor` stands for the distance from its bound."""
     base, sign = (interval.lo, 1) if interval.lo is not None else (interval.hi, -1)
@@ -216,18 +211,18 @@ def _eliminate(terms: _Terms, spend: _Spend) -> tuple[_Terms, int]:
 
     Returns a multiple of the sum, and which; the same terms where there is nothing to eliminate.
     """
-    times = 1
+    multiple = 1
     for _ in range(_MAX_ELIMINATIONS):
         quotients = {monomial: _quotient_in(monomial) for monomial in terms}
         divisors = [d.value for q in quotients.values() if q is not None and type(d := q.args[1]) is Int]
         if not any(quotients.values()):
-            return terms, times
+            return terms, multiple
         common = math.lcm(*divisors)
         result: _Terms = {}
         for monomial, scale in terms.items():
             quotient = quotients[monomial]
             if quotient is None:
-                _accumulate(result, {monomial: scale}, common)
+                accumulate(result, {monomial: scale}, common)
                 continue
             rest = list(monomial)
             rest.remove(quotient)
@@ -239,12 +234,12 @@ def _eliminate(terms: _Terms, spend: _Spend) -> tuple[_Terms, int]:
                 rest.remove(rhs)
             numerator = dict(expand(lhs).terms)
             spend(len(numerator) * len(monomial))
-            _accumulate(numerator, {(MOD(lhs, rhs),): -1})
-            _accumulate(result, _times(numerator, tuple(rest)), scale * by)
+            accumulate(numerator, {(MOD(lhs, rhs),): -1})
+            accumulate(result, times(numerator, tuple(rest)), scale * by)
         if len(result) > _MAX_TERMS:
-            return terms, times
-        terms, times = result, times * common
-    return terms, times
+            return terms, multiple
+        terms, multiple = result, multiple * common
+    return terms, multiple
 
 
 def _quotient_in(monomial: Monomial) -> Expr | None:
@@ -256,10 +251,6 @@ def _divides(divisor: Expr, monomial: Monomial) -> bool:
     return divisor.value > 0 if type(divisor) is Int else divisor in monomial
 
 
-def _times(terms: _Terms, factors: Monomial) -> _Terms:
-    return {tuple(sorted((*monomial, *factors), key=factor_key)): scale for monomial, scale in terms.items()}
-
-
 def _substitute(terms: _Terms, node: Expr, operand: Expr, spend: _Spend) -> _Terms:
     value = dict(expand(operand).terms)
     result: _Terms = {}
@@ -268,12 +259,12 @@ def _substitute(terms: _Terms, node: Expr, operand: Expr, spend: _Spend) -> _Ter
         for factor in monomial:
             if factor != node:
                 spend(len(partial) * len(monomial))
-                partial = _times(partial, (factor,))
+                partial = times(partial, (factor,))
                 continue
             spend(len(partial) * len(value) * len(monomial))
             longer: _Terms = {}
             for own, own_scale in partial.items():
-                _accumulate(longer, _times(value, own), own_scale)
+                accumulate(longer, times(value, own), own_scale)
             partial = longer
-        _accumulate(result, partial)
+        accumulate(result, partial)
     return {monomial: scale for monomial, scale in result.items() if scale}

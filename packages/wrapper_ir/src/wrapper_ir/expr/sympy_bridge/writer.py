@@ -16,8 +16,7 @@ __all__ = ["ToSympy"]
 SympyExpr: TypeAlias = Any
 """Any sympy object; sympy publishes no types."""
 
-_OWN = frozenset((ops.ADD, ops.MUL, ops.MIN, ops.MAX, ops.POW, ops.MOD, ops.ABS))
-"""Operators that are classes of sympy's own, not functions that are named after torch's."""
+_LOGIC = (ops.AND, ops.OR, ops.NOT)
 
 
 class ToSympy:
@@ -46,18 +45,19 @@ class ToSympy:
                 return sympy.true if value else sympy.false
             case Sym(name, kind):
                 return _symbol(name, kind)
-            case Apply(op, (lhs, rhs)) if op in ops.COMPARISONS:
-                return sympy.Rel(self.number(lhs), self.number(rhs), op.name)
-            case Apply(ops.AND | ops.OR | ops.NOT as op, args):
-                return getattr(sympy, op.sympy[0])(*map(self.truth, args))  # sympy's own classes
             case Apply(ops.WHERE, (cond, lhs, rhs)):
                 side = self.truth if e.kind is SymKind.BOOL else self.number
                 make = sympy.ITE if e.kind is SymKind.BOOL else _piecewise
                 return make(self.truth(cond), side(lhs), side(rhs))
             case Apply(ops.TO_BOOL, (arg,)):
                 return self.truth(arg)
-            case Apply(op, _):
-                return self._arithmetic(op, e)
+            case Apply(ops.FLOORDIV, (lhs, rhs)):
+                return sympy.floor(self.number(lhs) / self.number(rhs))
+            case Apply(ops.CEILDIV, (lhs, rhs)):
+                return sympy.ceiling(self.number(lhs) / self.number(rhs))
+            case Apply(op, args):
+                side = self.truth if op in _LOGIC else self.number
+                return _class_of(op, e.kind)(*map(side, args))
             case _:
                 return self._leaf(e)
 
@@ -78,17 +78,12 @@ class ToSympy:
         self._leaves[name] = e
         return _symbol(name, e.kind)
 
-    def _arithmetic(self, op: Operator, e: Expr) -> SympyExpr:
-        import sympy
 
-        args = [self.number(arg) for arg in e.args]
-        if op in _OWN:
-            return getattr(sympy, op.sympy[0])(*args)  # the row says the class
-        if op is ops.FLOORDIV:
-            return sympy.floor(args[0] / args[1])
-        if op is ops.CEILDIV:
-            return sympy.ceiling(args[0] / args[1])
-        return sympy.Function(op.sympy[0], **_assumptions(e.kind))(*args)
+def _class_of(op: Operator, kind: SymKind) -> SympyExpr:
+    """Sympy's own class, where the row names one, else a function that is named after torch's."""
+    import sympy
+
+    return getattr(sympy, op.sympy[0], None) or sympy.Function(op.sympy[0], **_assumptions(kind))
 
 
 def _symbol(name: str, kind: SymKind) -> SympyExpr:
