@@ -32,6 +32,19 @@ def refused(code: str, *parts: str) -> Any:  # Any: pytest's own context type
 
 X = torch.randn(3)
 
+KINDS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str]] = {
+    "sparse_coo": (lambda x: x.to_sparse(), "torch.sparse_coo"),
+    "sparse_csr": (lambda x: x.repeat(3, 1).to_sparse_csr(), "torch.sparse_csr"),
+    "mkldnn": (lambda x: x.to_mkldnn(), "torch._mkldnn"),
+    "quantised": (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8), "quantised .*quint8"),
+    "quantised by rows": (
+        lambda x: torch.quantize_per_channel(x, torch.ones(3), torch.zeros(3), 0, torch.qint8),
+        "quantised .*qint8",
+    ),
+    "nested": (lambda x: torch.nested.nested_tensor([x, x[:2]]), "nested"),
+}
+"""Tensors that the IR has no type for."""
+
 
 class TestModels:
     def test_untraceable_model(self) -> None:
@@ -45,11 +58,48 @@ class TestModels:
         with refused("FE306", "w", "sparse"):
             tensor_data("w", X.to_sparse())
 
-    def test_sparse_value(self) -> None:
-        with refused("FE305", "sparse_coo", "_to_sparse", "hint"):
-            capture(lambda x: x.to_sparse(), (X,))
-        with refused("FE305", "sparse_coo", "_to_sparse", "hint"):
-            capture(lambda x: (x.to_sparse() * 2).to_dense(), (X,))
+    @pytest.mark.parametrize("name", KINDS)
+    def test_argument_without_a_type(self, name: str) -> None:
+        make, words = KINDS[name]
+        with refused("FE305", "argument args\\[1\\]\\['w'\\]", words, "hint"):
+            capture(lambda x, d: d["w"] * 2, (X, {"w": make(X)}))
+        with refused("FE305", "argument kwargs\\['w'\\]", words, "hint"):
+            capture(lambda x, *, w: w * 2, (X,), {"w": make(X)})
+
+    @pytest.mark.parametrize("name", sorted(KINDS.keys() - {"mkldnn"}))
+    def test_state_without_a_type(self, name: str) -> None:
+        make, words = KINDS[name]
+        model = torch.nn.Module()
+        model.inner = torch.nn.Module()
+        model.inner.register_buffer("w", make(X))
+        with refused("FE305", "inner.w is", words, "hint"):
+            capture(model, (X,))
+
+    def test_value_without_a_type(self) -> None:
+        for function in (
+            lambda x: x.to_sparse(),
+            lambda x: (x.to_sparse() * 2).to_dense(),
+        ):
+            with refused("FE305", "sparse_coo", "_to_sparse", "hint"):
+                capture(function, (X,))
+        with refused("FE305", "qint8", "quantize_per_tensor"):
+            capture(lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).dequantize(), (X,))
+
+    def test_packed_quantised_weights(self) -> None:
+        class Model(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.linear = torch.ao.nn.quantized.Linear(3, 4)  # type: ignore[no-untyped-call]  # torch's
+
+            def forward(self, x: torch.Tensor) -> object:
+                return self.linear(torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)).dequantize()
+
+        with refused("FE102", "LinearPackedParamsBase", "no typed form", "hint"):
+            capture(Model(), (torch.randn(4, 3),))
+
+    def test_quantised_numbers_as_integers_are_plain_tensors(self) -> None:
+        """What quantisation computes with integers and scales is captured."""
+        capture(lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, 0, 255), (X,))
 
     def test_other_target(self) -> None:
         for target in (Target(device=Device("xpu", 0), arch="pvc"), "cuda", "cpu:avx"):

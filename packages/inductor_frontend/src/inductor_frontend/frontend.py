@@ -30,6 +30,7 @@ from inductor_frontend.lowering import LoweringRequest, lower
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.packing import pack_weights
 from inductor_frontend.preparation import PreparedGraph, prepare
+from inductor_frontend.tensor_kinds import require_types
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError
@@ -74,6 +75,7 @@ def _capture(
     target: Target | str | None,
     options: CaptureOptions,
 ) -> Artifact:
+    require_types(model, args, kwargs)
     place = place_of(target, options.gpu)
     with capture_session(options), recorded_checks() as checks, place.here():
         exported = export_model(model, args, kwargs, dynamic_shapes, place.device)

@@ -31,12 +31,11 @@ from inductor_frontend.hooks import RecordingGraph
 from inductor_frontend.hooks.partial import told_partials
 from inductor_frontend.resizes import check_resizes
 from inductor_frontend.snapshots import keep_old_values
+from inductor_frontend.tensor_kinds import lacks_type
 
 __all__ = ["LoweringRequest", "lower"]
 
 T = TypeVar("T")
-
-_SPARSE = {torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +66,7 @@ def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) ->
         with upstream_step("FE104", "upstream cannot lower the graph", hint):
             view_to_reshape(gm)  # type: ignore[no-untyped-call]  # upstream's
             fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)
-            _refuse_sparse(gm)
+            _refuse_values(gm)
             _recursive_record_original_output_strides(gm)
             stack.enter_context(V.set_fake_mode(fake_mode))
             check_resizes(gm)
@@ -86,15 +85,15 @@ def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) ->
         return translate(graph)
 
 
-def _refuse_sparse(gm: GraphModule) -> None:
+def _refuse_values(gm: GraphModule) -> None:
     """Upstream gives sparse values sizes and strides all the same, which no tensor at run time has."""
     for node in gm.graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):
-            if isinstance(value, torch.Tensor) and value.layout in _SPARSE:
-                what = f"a tensor with layout {value.layout} has neither strides nor a storage"
+            found = lacks_type(value) if isinstance(value, torch.Tensor) and not value.is_mkldnn else ""
+            if found:
                 place = at_node(node.name, str(node.target))
                 raise ConversionError(
-                    "FE305", what + place, hint="keep sparse tensors out of what is captured"
+                    "FE305", f"a value is {found}{place}", hint="keep such tensors out of what is captured"
                 )
 
 

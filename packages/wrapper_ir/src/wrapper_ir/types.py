@@ -2,6 +2,12 @@
 
 A *storage* is bytes on one device with one lifetime; a *tensor* is a typed strided window on a storage.
 The two are different types on purpose: a planner moves storages, kernels see tensors.
+
+A sparse tensor has neither strides nor a storage, a quantised one (`torch.quint8`, `qint8`, `qint32`) a scale and a zero
+point beside its elements, and a nested one parts of several sizes: none of them has a type here. Capture refuses them as
+arguments, parameters, buffers and values inside a model (FE305), and a library's packed quantised weights (FE102); a call
+refuses them as arguments (WIR926). What quantised models compute with integers and scales as plain tensors is captured;
+operators may name a sparse layout as an argument (`Layout`).
 """
 
 from __future__ import annotations

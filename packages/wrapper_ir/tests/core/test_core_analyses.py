@@ -131,7 +131,7 @@ def test_a_pass_that_changes_nothing_keeps_the_memo(runs: Counter[str]) -> None:
     assert runs == {"main": 1, "inner": 1, "checks": 1}
 
 
-@pytest.mark.parametrize("name", sorted(PASSES.keys() - {"insert-finite-checks"}))
+@pytest.mark.parametrize("name", sorted(PASSES.keys() - {"insert-finite-checks", "move-device"}))
 def test_what_a_pass_has_done_it_does_not_do_again(name: str) -> None:
     """A second run returns an equal program, the same object for passes that only add or remove."""
     step = PASSES[name]()

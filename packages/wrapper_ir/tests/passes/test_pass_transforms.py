@@ -174,7 +174,7 @@ def test_invalid_input_is_refused_before_the_first_pass() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-@pytest.mark.parametrize("spec", PASSES)
+@pytest.mark.parametrize("spec", sorted(PASSES.keys() - {"move-device"}))
 def test_passes_keep_what_random_programs_do(seed: int, spec: str) -> None:
     program = random_program(random.Random(seed), 12, RandomOptions(executable=seed % 2 == 0))
     result = run_pipeline(program, spec)

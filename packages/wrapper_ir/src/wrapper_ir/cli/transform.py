@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import click
@@ -38,12 +37,13 @@ def _list_passes(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 def opt(file: str, passes: tuple[str, ...], output: str) -> None:
     """Run passes; the program is verified before and after each."""
     from wrapper_ir import print_program, save
-    from wrapper_ir.passes import run_pipeline
+    from wrapper_ir.passes import run_on_artifact, run_pipeline
 
-    program = run_pipeline(read_program(file), ",".join(passes))
     if output.endswith(".wir"):
-        save(dataclasses.replace(read_artifact(file), program=program), output)
-    elif output == "-":
+        save(run_on_artifact(read_artifact(file), ",".join(passes)), output)
+        return
+    program = run_pipeline(read_program(file), ",".join(passes))
+    if output == "-":
         click.echo(print_program(program), nl=False)
     else:
         Path(output).write_text(print_program(program), encoding="utf-8")

@@ -7,7 +7,15 @@ from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees, strip_free
 from wrapper_ir.passes.finite_checks import InsertFiniteChecks
 from wrapper_ir.passes.insert_checks import InsertChecks, insert_checks, missing_checks
 from wrapper_ir.passes.move_arguments import MoveArguments, move_arguments
-from wrapper_ir.passes.pipeline import PASSES, describe_passes, parse_pipeline, print_pipeline, run_pipeline
+from wrapper_ir.passes.move_device import MoveDevice, devices_of
+from wrapper_ir.passes.pipeline import (
+    PASSES,
+    describe_passes,
+    parse_pipeline,
+    print_pipeline,
+    run_on_artifact,
+    run_pipeline,
+)
 from wrapper_ir.passes.rename_groups import rename_groups
 from wrapper_ir.passes.rename_symbols import rename_symbols
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
@@ -22,6 +30,7 @@ __all__ = [
     "InsertChecks",
     "InsertFiniteChecks",
     "MoveArguments",
+    "MoveDevice",
     "Pass",
     "StripAsserts",
     "StripDebug",
@@ -30,6 +39,7 @@ __all__ = [
     "compare",
     "derive_frees",
     "describe_passes",
+    "devices_of",
     "insert_checks",
     "missing_checks",
     "move_arguments",
@@ -37,6 +47,7 @@ __all__ = [
     "print_pipeline",
     "rename_groups",
     "rename_symbols",
+    "run_on_artifact",
     "run_pipeline",
     "strip_frees",
     "tuning_programs",

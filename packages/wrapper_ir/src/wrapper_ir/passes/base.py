@@ -8,10 +8,11 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.artifact import Artifact
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.program import Program
 
-__all__ = ["Pass"]
+__all__ = ["Pass", "option_name"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +34,15 @@ class Pass(ABC):
     def transform(self, analyses: Analyses) -> Program:
         """The transformed program of this memo."""
 
+    def comparable(self, before: Program, after: Program) -> tuple[Program, Program]:
+        """Two programs that do the same if the pass kept what its argument does: argument and result themselves, but for
+        what the pass is there to change."""
+        return before, after
+
+    def around(self, artifact: Artifact, program: Program) -> Artifact:
+        """The artifact with the pass's result, and with what stands around a program changed as the program was."""
+        return dataclasses.replace(artifact, program=program)
+
     @property
     def spec(self) -> str:
         """The textual form: options that differ from their defaults, in order of declaration."""
@@ -40,8 +50,13 @@ class Pass(ABC):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)  # the pass's own fields, by name
             if value != field.default:
-                options.append(f"{field.name.replace('_', '-')}={_text(value)}")
+                options.append(f"{option_name(field.name)}={_text(value)}")
         return f"{self.name}{{{','.join(options)}}}" if options else self.name
+
+
+def option_name(field: str) -> str:
+    """How an option is written: `from_`, which Python keeps for itself, is `from`."""
+    return field.rstrip("_").replace("_", "-")
 
 
 def _text(value: object) -> str:

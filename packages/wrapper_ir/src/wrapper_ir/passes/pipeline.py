@@ -9,18 +9,20 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import PassError, VerificationError
-from wrapper_ir.passes.base import Pass
+from wrapper_ir.passes.base import Pass, option_name
 from wrapper_ir.passes.dead_ops import EliminateDeadOps
 from wrapper_ir.passes.derive_frees import DeriveFrees
 from wrapper_ir.passes.finite_checks import InsertFiniteChecks
 from wrapper_ir.passes.insert_checks import InsertChecks
 from wrapper_ir.passes.move_arguments import MoveArguments
+from wrapper_ir.passes.move_device import MoveDevice
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
 from wrapper_ir.passes.translation import check_translation
 from wrapper_ir.program import Program
 
-__all__ = ["PASSES", "describe_passes", "parse_pipeline", "print_pipeline", "run_pipeline"]
+__all__ = ["PASSES", "describe_passes", "parse_pipeline", "print_pipeline", "run_on_artifact", "run_pipeline"]
 
 _CLASSES: tuple[type[Pass], ...] = (
     DeriveFrees,
@@ -28,6 +30,7 @@ _CLASSES: tuple[type[Pass], ...] = (
     InsertChecks,
     InsertFiniteChecks,
     MoveArguments,
+    MoveDevice,
     StripAsserts,
     StripDebug,
 )
@@ -105,29 +108,37 @@ def run_pipeline(
             error = VerificationError(found)
             raise PassError("WIR804", f"pass {step.spec} made the program invalid: {error}") from error
         if verify and after is not before:
-            check_translation(before, after, step.spec)
+            old, new = step.comparable(before.program, after.program)
+            check_translation(before.after(old), after.after(new), step.spec)
         before = after
     return before.program
 
 
+def run_on_artifact(artifact: Artifact, pipeline: str | Iterable[Pass]) -> Artifact:
+    """As `run_pipeline`, of an artifact's program; what stands around it follows."""
+    for step in parse_pipeline(pipeline) if isinstance(pipeline, str) else tuple(pipeline):
+        artifact = step.around(artifact, run_pipeline(artifact.program, (step,)))
+    return artifact
+
+
 def _describe(field: dataclasses.Field[object]) -> str:
     default = field.default.value if isinstance(field.default, enum.Enum) else field.default
-    return f"{field.name.replace('_', '-')}={str(default).lower()}"
+    return f"{option_name(field.name)}={str(default).lower()}"
 
 
 def _make(name: str, options: str) -> Pass:
     cls = PASSES.get(name)
     if cls is None:
         raise PassError("WIR802", f"unknown pass {name!r}", hint=f"one of {', '.join(PASSES)}")
-    fields = {f.name: f.default for f in dataclasses.fields(cls)}
+    fields = {option_name(f.name): f for f in dataclasses.fields(cls)}
     values: dict[str, object] = {}
     for item in filter(None, (part.strip() for part in options.split(","))):
         key, eq, text = (part.strip() for part in item.partition("="))
-        field = key.replace("-", "_")
-        if field not in fields or not eq:
-            known = ", ".join(f.replace("_", "-") for f in fields) or "none"
+        field = fields.get(key.replace("_", "-"))
+        if field is None or not eq:
+            known = ", ".join(fields) or "none"
             raise PassError("WIR803", f"pass {name} has no option {item!r}", hint=f"options: {known}")
-        values[field] = _value(name, key, text, fields[field])
+        values[field.name] = _value(name, key, text, field.default)
     return cls(**values)
 
 
