@@ -32,7 +32,7 @@ __all__ = ["FakeValues"]
 _UNBACKED = {SymKind.INT: "u", SymKind.FLOAT: "zuf", SymKind.BOOL: "u"}
 _CONCRETE = frozenset(
     f for f in (*map(CALLS.__getitem__, FUNCTIONS), *PARTIAL.values()) if f.__module__ == math.__name__
-)
+) - {math.floor, math.ceil}
 """Functions of plain numbers only."""
 _NAMED: Mapping[Callable[..., Any], Mapping[str, Callable[..., Any]]] = {
     targets.partial_call: PARTIAL,
