@@ -7,17 +7,24 @@ from collections.abc import Callable
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.values import Value
 
-__all__ = ["atom_values", "item_values", "map_expr_values"]
+__all__ = ["item_values", "map_expr_values", "values_in"]
 
 
 def _by_name(value: Value) -> str:
     return value.name
 
 
-def atom_values(expr: Expr) -> tuple[Value, ...]:
-    """Values under any atom, sorted by name."""
-    free = expr.free_values
-    return tuple(sorted(free, key=_by_name)) if free else ()
+def values_in(held: object, out: list[Value]) -> list[Value]:
+    """Appends to `out` the values in what a field holds: a value, those under the atoms of an expression (sorted by
+    name), and both in tuples of any depth."""
+    if type(held) is Value:
+        out.append(held)
+    elif type(held) is tuple:
+        for item in held:
+            values_in(item, out)
+    elif isinstance(held, Expr) and held.free_values:
+        out += sorted(held.free_values, key=_by_name)
+    return out
 
 
 def item_values(expr: Expr) -> tuple[Value, ...]:

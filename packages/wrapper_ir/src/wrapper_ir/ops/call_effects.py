@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from wrapper_ir.atoms import atom_values
-from wrapper_ir.expr import Expr
+from wrapper_ir.atoms import values_in
 from wrapper_ir.ops.base import Arg
 from wrapper_ir.ops.effects import (
     EffectClass,
@@ -17,10 +16,16 @@ from wrapper_ir.ops.effects import (
     ResultOrigin,
 )
 from wrapper_ir.schemas import ExternInfo, ExternTag, SchemaArg, SchemaReturn
-from wrapper_ir.types import TensorType, TupleType
-from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.values import Value, is_results, is_tensor
 
-__all__ = ["call_effects", "collective_effects", "operator_effects", "tensors_in", "unknown_effects"]
+__all__ = [
+    "call_effects",
+    "collective_effects",
+    "operator_effects",
+    "tensors_in",
+    "unknown_effects",
+    "values_at",
+]
 
 Args = tuple[Arg, ...]
 Kwargs = tuple[tuple[str, Arg], ...]
@@ -34,23 +39,14 @@ _TAG_CLASS = {
 }
 
 
-def _values(x: Arg, out: list[Value]) -> list[Value]:
-    if isinstance(x, Value):
-        out.append(x)
-    elif isinstance(x, tuple):
-        for item in x:
-            _values(item, out)
-    elif isinstance(x, Expr):
-        out.extend(atom_values(x))
-    return out
-
-
 def tensors_in(args: Iterable[Arg]) -> Values:
     """The tensors among arguments, at any depth and under atoms of expressions."""
-    out: list[Value] = []
-    for arg in args:
-        _values(arg, out)
-    return tuple(v for v in out if is_tensor(v))
+    return tuple([v for v in values_in((*args,), []) if is_tensor(v)])
+
+
+def values_at(args: Args, positions: Collection[int]) -> Values:
+    """The arguments at these positions that are values."""
+    return tuple([arg for i, arg in enumerate(args) if i in positions and type(arg) is Value])
 
 
 # --- library operators
@@ -79,9 +75,8 @@ def _access(args: Args, kwargs: Kwargs, info: ExternInfo) -> _Access:
     bound = [*zip(info.schema.args, args, strict=False)]
     bound += [(named[k], v) for k, v in kwargs if k in named]
     for declared, arg in bound:
-        if isinstance(arg, Value):
-            values = [arg]
-        elif not isinstance(arg, tuple | Expr) or not (values := _values(arg, [])):
+        values = values_in(arg, [])
+        if not values:
             continue
         if declared.written:
             found.writes.extend(values)
@@ -117,7 +112,7 @@ def _operator_result(
     result: Value | None, returns: tuple[SchemaReturn, ...], may: bool, sets: dict[str, list[Value]]
 ) -> tuple[Values, Pairs, Pairs]:
     """(fresh, aliases, may_alias) of a call's result, from the alias sets of the schema's returns."""
-    if result is None or not isinstance(result.type, TensorType | TupleType):
+    if not is_tensor(result) and not is_results(result):
         return (), (), ()
     pairs: list[tuple[Value, Value]] = []
     fresh = False
@@ -131,7 +126,7 @@ def _operator_result(
             fresh = True
     if not pairs:
         return (result,), (), ()
-    if fresh or may or isinstance(result.type, TupleType) or len({v for _, v in pairs}) > 1:
+    if fresh or may or is_results(result) or len({v for _, v in pairs}) > 1:
         return (), (), tuple(pairs)
     return (), tuple(pairs), ()
 
@@ -197,21 +192,13 @@ def _touched(args: Args, callees: list[FunctionSummary], *, written: bool) -> Va
     found: dict[Value, None] = {}
     for callee in callees:
         positions = callee.written_params if written else callee.read_params
-        for i, arg in enumerate(args):
-            if i in positions and isinstance(arg, Value):
-                found[arg] = None
+        found.update(dict.fromkeys(values_at(args, positions)))
         found.update(dict.fromkeys(callee.written_constants if written else callee.read_constants))
     return tuple(found)
 
 
 def _moved(args: Args, callees: list[FunctionSummary]) -> Values:
-    moved = [
-        arg
-        for callee in callees
-        for i, arg in enumerate(args)
-        if i in callee.owned_params and isinstance(arg, Value)
-    ]
-    return tuple(dict.fromkeys(moved))
+    return tuple(dict.fromkeys(v for callee in callees for v in values_at(args, callee.owned_params)))
 
 
 def _call_results(results: Values, args: Args, callees: list[FunctionSummary]) -> tuple[Values, Pairs, Pairs]:
@@ -242,9 +229,7 @@ def _sources(
 ) -> list[Value | None]:
     """The caller's values whose storage the callee's k-th result may have; None stands for its own."""
     results, args = call
-    found: list[Value | None] = [
-        arg for i in origin.params if i < len(args) and isinstance(arg := args[i], Value)
-    ]
+    found: list[Value | None] = [*values_at(args, origin.params)]
     found += origin.constants
     for root in origin.own:
         before = (j for j, other in enumerate(callee.results[:k]) if other is not None and root in other.own)

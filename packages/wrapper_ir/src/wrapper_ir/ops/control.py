@@ -18,7 +18,6 @@ __all__ = ["CallSubgraph", "ControlOp", "Return", "Switch", "WhileLoop", "is_two
 
 Result = TensorType | ScalarType | OpaqueType
 """What calls of functions give."""
-_BOOL = ScalarType(SymKind.BOOL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +48,13 @@ class Switch(OpBase):
 
 def is_two_way(op: Switch) -> bool:
     """Whether the index of a switch is a bool."""
-    index = op.index
-    if isinstance(index, Expr):
-        return index.kind is SymKind.BOOL
-    if not isinstance(index, Value):
-        return False
-    return index.type == _BOOL or (isinstance(index.type, TensorType) and index.type.dtype is DType.BOOL)
+    match op.index:
+        case Expr() as e:
+            return e.kind is SymKind.BOOL
+        case Value(type=ScalarType(SymKind.BOOL) | TensorType(DType.BOOL)):
+            return True
+        case _:
+            return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

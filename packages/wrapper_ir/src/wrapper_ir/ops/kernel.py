@@ -7,10 +7,9 @@ from typing import ClassVar
 
 from wrapper_ir.expr import Expr
 from wrapper_ir.ops.base import Args, Def, KernelName, Kwargs, OpBase, OperatorName, OptionalDef, Stream, Use
-from wrapper_ir.ops.call_effects import operator_effects, tensors_in, unknown_effects
+from wrapper_ir.ops.call_effects import operator_effects, tensors_in, unknown_effects, values_at
 from wrapper_ir.ops.effects import EffectContext, Effects, EffectSpec, aliases
 from wrapper_ir.types import OpaqueType, ScalarType, TensorType, TupleType
-from wrapper_ir.values import Value
 
 __all__ = ["CallExtern", "KernelOp", "Launch", "Unpack"]
 
@@ -44,10 +43,7 @@ class Launch(OpBase):
         if access is None or len(args) != access.count:
             tensors = tensors_in(args)
             return Effects(tensors, tensors)
-        return Effects(
-            tuple([v for i in access.reads if isinstance(v := args[i], Value)]),
-            tuple([v for i in access.writes if isinstance(v := args[i], Value)]),
-        )
+        return Effects(values_at(args, access.reads), values_at(args, access.writes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,6 +110,11 @@ class OpSpec:
         return self.of_role(Role.ARG, Role.EXPR)
 
     @cached_property
+    def inputs(self) -> tuple[FieldSpec, ...]:
+        """Fields that hold what it uses, those of nothing but operands first."""
+        return (*self.operands, *self.nested)
+
+    @cached_property
     def callees(self) -> tuple[FieldSpec, ...]:
         """Fields of functions that it calls."""
         return self.of_role(Role.CALLEE)
