@@ -64,7 +64,8 @@ def _unescape(match: re.Match[str]) -> str:
 @lru_cache(maxsize=1 << 16)  # names come again and again, and the pattern is the slowest part of printing
 def value_name(name: str) -> str:
     """The name of a value, kernel or function behind its sigil: letters, digits, `_` and `.` stand bare."""
-    return name if _DOTTED.fullmatch(name) else quote(name)
+    plain = name.isascii() and name.replace(".", "_").isidentifier()  # which is most, and found sooner
+    return name if plain or _DOTTED.fullmatch(name) else quote(name)
 
 
 def plain_name(name: str) -> str:

@@ -234,8 +234,8 @@ BY_NAME: dict[str, Form] = {
 """Forms that a syntax asks for: `{order:name}`."""
 
 BY_ROLE: dict[Role, Form] = {
-    Role.DEF: Form(lambda value, types: types.values[value.name], OpParser.result_mark),
-    Role.USE: Form(lambda value, types: types.values[value.name], OpParser.value, lambda t: t[:1] == "%"),
+    Role.DEF: Form(lambda value, types: f"%{value_name(value.name)}", OpParser.result_mark),
+    Role.USE: Form(lambda value, types: f"%{value_name(value.name)}", OpParser.value, lambda t: t[:1] == "%"),
     Role.ARG: Form(lambda arg, types: types.arg(arg), OpParser.arg, _goes_on),
     Role.EXPR: _EXPR,
     Role.CALLEE: _REFERENCE,

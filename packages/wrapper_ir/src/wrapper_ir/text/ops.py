@@ -63,7 +63,6 @@ def read_op(p: OpParser, prov: Provenance) -> tuple[Op, ...]:
         if kind_of(word) != "NAME":
             p.unexpected("an op")
         p.unknown("op", [*words, ALLOC, COND])
-    p.at += 1
     return _alloc(p) if word == ALLOC else (_cond(p),)
 
 
@@ -90,17 +89,18 @@ def alloc_text(storage: AllocStorage, view: Op, types: TypePrinter) -> str | Non
         and made.device == type_.device
         and made.space == _DEFAULT_SPACE
         and len(type_.sizes) == len(type_.strides)
-        and made.nbytes == types.extent(type_)
+        and made.nbytes == (known := types.tensor(type_)).extent
     )
     if not fits:
         return None
-    return f"{types.values[view.result.name]} = alloc {types.type(type_)}{_OPTIONS.write(storage, types)}"
+    return f"%{value_name(view.result.name)} = alloc {known.text}{_OPTIONS.write(storage, types)}"
 
 
 _OPTIONS = _tail(AllocStorage, "{result:storage}")
 
 
 def _alloc(p: OpParser) -> tuple[Op, ...]:
+    p.at += 1
     name, start = p.result_name, p.at
     type_ = p.type()
     if not isinstance(type_, TensorType):
@@ -119,20 +119,19 @@ def _alloc(p: OpParser) -> tuple[Op, ...]:
 
 # --- cond
 
+_TO_BRANCHES = compile_syntax(Switch, "{results} = cond {index} then ")
 _AFTER_BRANCHES = _tail(Switch, "]")
 
 
 def _cond_text(op: Switch, types: TypePrinter) -> str:
-    head = f"{', '.join([types.values[value.name] for value in op.results])} = " if op.results else ""
-    index = types.arg(op.index)
     true, false = (f"@{value_name(name)}" for name in op.branches)
-    return f"{head}cond {index} then {true} else {false}{_AFTER_BRANCHES.write(op, types)}"
+    return f"{_TO_BRANCHES.write(op, types)}{true} else {false}{_AFTER_BRANCHES.write(op, types)}"
 
 
 def _cond(p: OpParser) -> Op:
-    start = p.at
-    found: Fields = {"index": p.arg()}
-    p.expect("then")
+    start = p.at + 1
+    found: Fields = {}
+    _TO_BRANCHES.fields(p, found)
     true = p.reference()
     p.expect("else")
     found["branches"] = (true, p.reference())

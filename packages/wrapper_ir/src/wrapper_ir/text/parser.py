@@ -199,10 +199,14 @@ class _ProgramParser(OpParser):
         body: list[Op] = []
         tokens = self.tokens
         while True:
-            self.skip_lines()
-            if self.accept("}"):
+            token = tokens[self.at]
+            if token == "\n":
+                self.at += 1
+                continue
+            if token == "}":
+                self.at += 1
                 return tuple(body)
-            if tokens[self.at] == "":
+            if token == "":
                 self.unexpected("an op or `}`")
             # the mark of an op that stands on one line is known before the op is made
             prov = self._marks.get(tokens[tokens.index("\n", self.at) - 1], UNKNOWN)

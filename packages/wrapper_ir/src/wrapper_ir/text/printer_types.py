@@ -31,12 +31,22 @@ def device_text(device: Device) -> str:
     return kind if device.index is None else f"{kind}:{device.index}"
 
 
-class _Names(dict[str, str]):
-    """Values as `%x`, by name: most of a program's text."""
+class _Tensor:
+    """What is known of a tensor's type, which is kept so that its parts are."""
 
-    def __missing__(self, name: str) -> str:
-        text = self[name] = f"%{value_name(name)}"
-        return text
+    __slots__ = ("_extent", "text", "type")
+
+    def __init__(self, type: TensorType, text: str) -> None:
+        self.type = type
+        self.text = text
+        self._extent: Expr | None = None
+
+    @property
+    def extent(self) -> Expr:
+        """`extent_bytes`, worked out once."""
+        if self._extent is None:
+            self._extent = extent_bytes(self.type)
+        return self._extent
 
 
 class TypePrinter:
@@ -46,35 +56,24 @@ class TypePrinter:
         """`writers` print the types that are not tensors'."""
         self._device = device
         self._writers = writers
-        self.values = _Names()
-        self._types: dict[int, tuple[Type, str]] = {}
-        """By identity, since to hash a type takes longer than all else; the type is kept, so that its identity is."""
-        self._texts: dict[Type, str] = {}
-        self._extents: dict[TensorType, Expr] = {}
+        self._tensors: dict[tuple[int, ...], _Tensor] = {}
+        """By identity of their parts (expressions are one object where they are equal), which hash slowly themselves."""
 
     def at(self, device: Device) -> str:
         """` @cuda:0`, empty for the target's own device."""
         return "" if device == self._device else f" @{device_text(device)}"
 
-    def type(self, type: Type) -> str:
+    def type(self, held: Type) -> str:
         """The text of a type."""
-        known = self._types.get(id(type))
+        return self.tensor(held).text if type(held) is TensorType else self._writers[type(held)](held, self)
+
+    def tensor(self, held: TensorType) -> _Tensor:
+        """What is known of a type, once for equal ones."""
+        key = (id(held.dtype), id(held.device), *map(id, held.sizes), 0, *map(id, held.strides))
+        known = self._tensors.get(key)
         if known is None:
-            text = self._texts.get(type)
-            if text is None:
-                text = self._texts[type] = self._type(type)
-            known = self._types[id(type)] = (type, text)
-        return known[1]
-
-    def extent(self, type: TensorType) -> Expr:
-        """`extent_bytes`, worked out once for equal types."""
-        found = self._extents.get(type)
-        if found is None:
-            found = self._extents[type] = extent_bytes(type)
-        return found
-
-    def _type(self, held: Type) -> str:
-        return self._tensor(held) if type(held) is TensorType else self._writers[type(held)](held, self)
+            known = self._tensors[key] = _Tensor(held, self._tensor(held))
+        return known
 
     def _tensor(self, type: TensorType) -> str:
         text = f"{type.dtype.value}[{self.exprs(type.sizes)}]"
@@ -88,6 +87,8 @@ class TypePrinter:
 
     def arg(self, arg: Arg) -> str:
         """One argument of a call."""
+        if type(arg) is Value:  # most are
+            return f"%{value_name(arg.name)}"
         write = _ARGUMENTS.get(type(arg))
         if write is not None:
             return write(arg, self)
@@ -109,7 +110,6 @@ class TypePrinter:
 
 
 _ARGUMENTS: Mapping[type, Callable[[Any, TypePrinter], str]] = {  # Any: the class beside it
-    Value: lambda value, types: types.values[value.name],
     Complex: lambda x, types: f"complex({print_expr(x.real)}, {print_expr(x.imag)})",
     tuple: lambda items, types: f"[{types.args(items)}]",
     type(None): lambda none, types: "none",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from operator import attrgetter
 from typing import Any, get_args, get_origin
@@ -22,6 +22,7 @@ from typing import Any, get_args, get_origin
 from wrapper_ir.errors import BuildError
 from wrapper_ir.kernels import KernelDef, KernelParam
 from wrapper_ir.ops import FieldSpec, OpBase, OpSpec, Role, Shape, fields_of, is_enum, op_spec, per_class
+from wrapper_ir.quoting import value_name
 from wrapper_ir.text.forms import (
     BY_NAME,
     BY_ROLE,
@@ -36,14 +37,22 @@ from wrapper_ir.text.forms import (
     pair_of,
 )
 from wrapper_ir.text.parser_scope import OpParser
+from wrapper_ir.text.parts import (
+    BREAK,
+    TYPES,
+    Fields,
+    Part,
+    Reader,
+    Writer,
+    first_starts,
+    literal,
+    optional,
+    sequence,
+)
 from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.types import StorageType, Type
 
 __all__ = ["Fields", "Syntax", "compile_syntax", "form_of", "record_form", "syntax_of"]
-
-Fields = dict[str, Any]  # Any: each field has its own type
-Writer = Callable[[Any, TypePrinter], str]  # Any: a record of whatever class
-Reader = Callable[[OpParser, Fields], None]
 
 _PART = re.compile(
     r"""(?P<open>[\[(]|\{\{)\{(?P<items>\w+)(?::(?P<style>\w+))?\}(?:,\ \{(?P<named>\w+)\})?(?:[\])]|\}\})
@@ -53,28 +62,8 @@ _PART = re.compile(
     re.VERBOSE,
 )
 _RESULT = re.compile(r"\{(\w+)\} = ")
-_TOKEN = re.compile(r"\w+|[^\w\s]")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _WITH_NAMES = (KernelParam, *get_args(KernelDef))
-_TYPES = ":types"
-"""Where a reader leaves the types of results; no field has such a name."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Part:
-    """What writes and reads some `fields` of a record; or a literal, which is read as `tokens`."""
-
-    fields: tuple[FieldSpec, ...] = ()
-    write: Writer | None = None
-    read: Reader | None = None
-    starts: Callable[[str], bool] | None = None
-    text: str = ""
-    tokens: tuple[str, ...] = ()
-    like: str | None = None
-    """For the types of results: what they are where they are left out."""
-
-
-_BREAK = _Part(text="\n ", read=lambda p, found: p.skip_lines())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,9 +92,9 @@ class Syntax:
             if spec is not None:
                 p.no_result()
         elif field.shape is Shape.MANY:
-            found[field.name] = p.results(found.pop(_TYPES, ()))
+            found[field.name] = p.results(found.pop(TYPES, ()))
         elif field.shape is Shape.ONE or p.wanted:
-            found[field.name] = p.result(found.pop(_TYPES)[0])
+            found[field.name] = p.result(found.pop(TYPES)[0])
         if spec is None:
             return self.cls(**found)
         found["prov"] = p.prov
@@ -137,30 +126,30 @@ def compile_syntax(cls: type, template: str) -> Syntax:
     if parts[0].fields and is_enum(parts[0].fields[0].hint):
         words = tuple(str(member.value) for member in parts[0].fields[0].hint)
     op = op_spec(cls) if issubclass(cls, OpBase) else None
-    write, read = _sequence([_results(results[0]), *parts] if head else parts)
-    return Syntax(cls, op, results[0] if results else None, words, _starts(parts), write, read)
+    write, read = sequence([_results(results[0]), *parts] if head else parts)
+    return Syntax(cls, op, results[0] if results else None, words, first_starts(parts), write, read)
 
 
-def _results(field: FieldSpec) -> _Part:
+def _results(field: FieldSpec) -> Part:
     """`%x = `, which is read before the op's class is known."""
     name_of, values = attrgetter(f"{field.name}.name"), field.values
 
     def write(op: OpBase, types: TypePrinter) -> str:
-        made = values(op)
-        return f"{', '.join([types.values[value.name] for value in made])} = " if made else ""
+        names = [f"%{value_name(value.name)}" for value in values(op)]
+        return f"{', '.join(names)} = " if names else ""
 
     if field.shape is Shape.ONE:
-        return _Part(write=lambda op, types: f"{types.values[name_of(op)]} = ")
-    return _Part(write=write)
+        return Part(write=lambda op, types: f"%{value_name(name_of(op))} = ")
+    return Part(write=write)
 
 
 # --- the template
 
 
-def _parts(template: str, fields: Mapping[str, FieldSpec], cls: type) -> list[_Part]:
+def _parts(template: str, fields: Mapping[str, FieldSpec], cls: type) -> list[Part]:
     """Literals, fields, brackets and optional groups, in order."""
-    found: list[_Part] = []
-    outer: list[_Part] = []
+    found: list[Part] = []
+    outer: list[Part] = []
     at = 0
     while match := _PART.match(template, at):
         at = match.end()
@@ -170,54 +159,22 @@ def _parts(template: str, fields: Mapping[str, FieldSpec], cls: type) -> list[_P
                 _call(fields[items], fields[named]) if named else _items(fields[items], open_[0], style)
             )
         elif items:  # one thing in brackets
-            found.append(_literal(open_[0]))
+            found.append(literal(open_[0]))
             at = match.end("open")
         elif name:
             found.append(_field(fields[name], form, like))
         elif mark == "<":
             outer, found = found, []
         elif mark == ">":
-            found = [*outer, _optional(found, cls)]
+            found = [*outer, optional(found, cls)]
         else:
-            found.append(_BREAK if mark else _literal(text))
+            found.append(BREAK if mark else literal(text))
     if at != len(template) or not found:
         raise BuildError("WIR307", f"the syntax of {cls.__name__} cannot be understood at {template[at:]!r}")
     return found
 
 
-def _literal(text: str) -> _Part:
-    text = {"{{": "{", "}}": "}"}.get(text, text)
-    tokens = tuple(_TOKEN.findall(text))
-    return _Part(text=text, tokens=tokens, starts=tokens[0].__eq__ if tokens else None)
-
-
-def _starts(parts: Sequence[_Part]) -> Callable[[str], bool]:
-    return next((part.starts for part in parts if part.starts), bool)
-
-
-def _sequence(parts: Sequence[_Part]) -> tuple[Writer, Reader]:
-    """All parts, one after the other."""
-    template = "".join(["%s" if part.write else part.text.replace("%", "%%") for part in parts])
-    writers = [part.write for part in parts if part.write]
-    steps: list[tuple[tuple[str, ...], Reader]] = []
-    tokens: tuple[str, ...] = ()
-    for part in parts:
-        tokens += part.tokens
-        if part.read:
-            steps.append((tokens, part.read))
-            tokens = ()
-    steps.append((tokens, lambda p, found: None))
-
-    def read(p: OpParser, found: Fields) -> None:
-        for tokens, step in steps:
-            for token in tokens:
-                p.expect(token)
-            step(p, found)
-
-    return lambda record, types: template % tuple([write(record, types) for write in writers]), read
-
-
-def _field(field: FieldSpec, form: str | None, like: str | None) -> _Part:
+def _field(field: FieldSpec, form: str | None, like: str | None) -> Part:
     if form in ("type", "storage"):
         return _types(field, form, like or "")
     made = lines_of(_form(field.item)) if form == "lines" else form_of(field, form)
@@ -231,20 +188,20 @@ def _field(field: FieldSpec, form: str | None, like: str | None) -> _Part:
         return write(get(record), types)
 
     def write_operand(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        return types.values[name_of(record)]
+        return f"%{value_name(name_of(record))}"
 
     name_of = attrgetter(f"{name}.name")
     single = field.role is Role.USE and field.shape is Shape.ONE
-    return _Part((field,), write_operand if single else write_field, read_field, made.starts)
+    return Part((field,), write_operand if single else write_field, read_field, made.starts)
 
 
-def _types(field: FieldSpec, form: str, like: str) -> _Part:
+def _types(field: FieldSpec, form: str, like: str) -> Part:
     """The types of results."""
     made = _bare_storage() if form == "storage" else BY_TYPE[Type]
     many, values, type_of = field.shape is not Shape.ONE, field.values, attrgetter(f"{field.name}.type")
 
     def read(p: OpParser, found: Fields) -> None:
-        types = found[_TYPES] = [made.read(p)]
+        types = found[TYPES] = [made.read(p)]
         while many and p.accept(","):
             types.append(made.read(p))
 
@@ -254,10 +211,10 @@ def _types(field: FieldSpec, form: str, like: str) -> _Part:
     def write_one(record: Any, types: TypePrinter) -> str:  # Any: see Writer
         return types.type(type_of(record))
 
-    return _Part((field,), write if many or form == "storage" else write_one, read, like=like)
+    return Part((field,), write if many or form == "storage" else write_one, read, like=like)
 
 
-def _call(args: FieldSpec, kwargs: FieldSpec) -> _Part:
+def _call(args: FieldSpec, kwargs: FieldSpec) -> Part:
     """`(argument, ..., name=argument, ...)`."""
 
     def read(p: OpParser, found: Fields) -> None:
@@ -266,10 +223,10 @@ def _call(args: FieldSpec, kwargs: FieldSpec) -> _Part:
     def write(op: OpBase, types: TypePrinter) -> str:
         return f"({types.call_args(args.get(op), kwargs.get(op))})"
 
-    return _Part((args, kwargs), write, read)
+    return Part((args, kwargs), write, read)
 
 
-def _items(field: FieldSpec, opening: str, style: str | None) -> _Part:
+def _items(field: FieldSpec, opening: str, style: str | None) -> Part:
     """A field of several items in brackets."""
     rows = style == "rows"
     item = item_of(field, None if rows else style)
@@ -279,60 +236,14 @@ def _items(field: FieldSpec, opening: str, style: str | None) -> _Part:
     def read(p: OpParser, found: Fields) -> None:
         found[name] = made.read(p)
 
-    return _Part((field,), lambda record, types: made.write(get(record), types), read, made.starts)
+    def write(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+        return made.write(get(record), types)
 
+    def write_args(op: OpBase, types: TypePrinter) -> str:
+        return f"{opening}{types.args(get(op))}{closing}"
 
-def _optional(parts: Sequence[_Part], cls: type) -> _Part:
-    """What is left out where its fields have their default values."""
-    write_all, read_all = _sequence(parts)
-    fields = tuple(f for part in parts for f in part.fields)
-    like = next((part.like for part in parts if part.like is not None), None)
-    if like is not None:
-        return _optional_types(fields[0], like, cls, (write_all, read_all))
-    starts, breaks, get, default = _starts(parts), parts[0] is _BREAK, fields[0].get, fields[0].default
-
-    def write_one(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        held = get(record)
-        return "" if held is default or held == default else write_all(record, types)
-
-    def write_some(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        return "" if all(f.get(record) == f.default for f in fields) else write_all(record, types)
-
-    def read(p: OpParser, found: Fields) -> None:
-        if p.begins_line(starts) if breaks else starts(p.tokens[p.at]):
-            read_all(p, found)
-        else:
-            found.update(empty)
-
-    empty = {f.name: () for f in fields if f.default is dataclasses.MISSING}
-    write = write_one if len(fields) == 1 else write_some
-    return _Part(fields, write, read, starts)
-
-
-def _optional_types(field: FieldSpec, like: str, cls: type, inner: tuple[Writer, Reader]) -> _Part:
-    """The types of results; of those like something else, what is said only where it differs."""
-    write_all, read_all = inner
-    values, operand = field.values, any(f.name == like for f in fields_of(cls))
-
-    def usual(held: Any) -> Type:  # Any: a value, or the class's own type
-        type: Type = held.type if operand else held
-        return type
-
-    def write(op: OpBase, types: TypePrinter) -> str:
-        made = values(op)
-        left_out = not made or (
-            like and made[0].type == usual(getattr(op, like))
-        )  # a name of the class's own
-        return "" if left_out else write_all(op, types)
-
-    def read(p: OpParser, found: Fields) -> None:
-        # a line that names results says their types, unless they follow from something else
-        if p.tokens[p.at] == ":" if like else p.wanted:
-            read_all(p, found)
-        elif like:
-            found[_TYPES] = (usual(found[like] if operand else getattr(cls, like)),)
-
-    return _Part((field,), write, read)
+    closing = _CLOSING[opening]
+    return Part((field,), write_args if field.role is Role.ARG else write, read, made.starts)
 
 
 # --- forms

@@ -1,0 +1,148 @@
+"""What a syntax is made of: literals, fields, and groups that may be left out."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wrapper_ir.ops import FieldSpec, OpBase, fields_of
+from wrapper_ir.text.parser_scope import OpParser
+from wrapper_ir.text.printer_types import TypePrinter
+from wrapper_ir.types import Type
+
+__all__ = [
+    "BREAK",
+    "TYPES",
+    "Fields",
+    "Part",
+    "Reader",
+    "Writer",
+    "first_starts",
+    "literal",
+    "optional",
+    "sequence",
+]
+
+Fields = dict[str, Any]  # Any: each field has its own type
+Writer = Callable[[Any, TypePrinter], str]  # Any: a record of whatever class
+Reader = Callable[[OpParser, Fields], None]
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+TYPES = ":types"
+"""Where a reader leaves the types of results; no field has such a name."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """What writes and reads some `fields` of a record; or a literal, which is read as `tokens`."""
+
+    fields: tuple[FieldSpec, ...] = ()
+    write: Writer | None = None
+    read: Reader | None = None
+    starts: Callable[[str], bool] | None = None
+    text: str = ""
+    tokens: tuple[str, ...] = ()
+    like: str | None = None
+    """For the types of results: what they are where they are left out."""
+
+
+BREAK = Part(text="\n ", read=lambda p, found: p.skip_lines())
+
+
+def literal(text: str) -> Part:
+    """Words and signs."""
+    text = {"{{": "{", "}}": "}"}.get(text, text)
+    tokens = tuple(_TOKEN.findall(text))
+    return Part(text=text, tokens=tokens, starts=tokens[0].__eq__ if tokens else None)
+
+
+def first_starts(parts: Sequence[Part]) -> Callable[[str], bool]:
+    """Whether a token begins the first part that has a token."""
+    return next((part.starts for part in parts if part.starts), bool)
+
+
+def sequence(parts: Sequence[Part]) -> tuple[Writer, Reader]:
+    """All parts, one after the other."""
+    template = "".join(["%s" if part.write else part.text.replace("%", "%%") for part in parts])
+    writers = [part.write for part in parts if part.write]
+    steps: list[tuple[tuple[str, ...], Reader]] = []
+    tokens: tuple[str, ...] = ()
+    for part in parts:
+        tokens += part.tokens
+        if part.read:
+            steps.append((tokens, part.read))
+            tokens = ()
+    steps.append((tokens, lambda p, found: None))
+
+    def read(p: OpParser, found: Fields) -> None:
+        for tokens, step in steps:
+            for token in tokens:
+                if p.tokens[p.at] == token:
+                    p.at += 1
+                else:
+                    p.unexpected(f"`{token}`")
+            step(p, found)
+
+    def write_all(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+        return template % tuple([write(record, types) for write in writers])
+
+    def write_one(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+        return template % only(record, types)
+
+    only = writers[0] if len(writers) == 1 else write_all
+    return write_all if only is write_all else write_one, read
+
+
+def optional(parts: Sequence[Part], cls: type) -> Part:
+    """What is left out where its fields have their default values."""
+    write_all, read_all = sequence(parts)
+    fields = tuple(f for part in parts for f in part.fields)
+    like = next((part.like for part in parts if part.like is not None), None)
+    if like is not None:
+        return _optional_types(fields[0], like, cls, (write_all, read_all))
+    starts, breaks, get, default = first_starts(parts), parts[0] is BREAK, fields[0].get, fields[0].default
+
+    def write_one(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+        held = get(record)
+        return "" if held is default or held == default else write_all(record, types)
+
+    def write_some(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+        return "" if all(f.get(record) == f.default for f in fields) else write_all(record, types)
+
+    def read(p: OpParser, found: Fields) -> None:
+        if p.begins_line(starts) if breaks else starts(p.tokens[p.at]):
+            read_all(p, found)
+        else:
+            found.update(empty)
+
+    empty = {f.name: () for f in fields if f.default is dataclasses.MISSING}
+    write = write_one if len(fields) == 1 else write_some
+    return Part(fields, write, read, starts)
+
+
+def _optional_types(field: FieldSpec, like: str, cls: type, inner: tuple[Writer, Reader]) -> Part:
+    """The types of results; of those like something else, what is said only where it differs."""
+    write_all, read_all = inner
+    values, operand = field.values, any(f.name == like for f in fields_of(cls))
+
+    def usual(held: Any) -> Type:  # Any: a value, or the class's own type
+        type: Type = held.type if operand else held
+        return type
+
+    def write(op: OpBase, types: TypePrinter) -> str:
+        made = values(op)
+        left_out = not made or (
+            like and made[0].type == usual(getattr(op, like))
+        )  # a name of the class's own
+        return "" if left_out else write_all(op, types)
+
+    def read(p: OpParser, found: Fields) -> None:
+        # a line that names results says their types, unless they follow from something else
+        if p.tokens[p.at] == ":" if like else p.wanted:
+            read_all(p, found)
+        elif like:
+            found[TYPES] = (usual(found[like] if operand else getattr(cls, like)),)
+
+    return Part((field,), write, read)
