@@ -120,6 +120,8 @@ def test_what_a_trace_leaves_out() -> None:
         "comment",
         "cond_effect",
         "debug_value",
+        "enter_profile",
+        "exit_scope",
         "free",
         "int64",
         "record_event",

@@ -33,6 +33,9 @@ from wrapper_ir.ops import (
     Define,
     Drop,
     EnsureAligned,
+    EnterMemoryPool,
+    EnterProfile,
+    ExitScope,
     Free,
     Launch,
     Op,
@@ -75,6 +78,9 @@ Refused = (
     | WaitEvent
     | SyncEvent
     | Barrier
+    | EnterProfile
+    | EnterMemoryPool
+    | ExitScope
     | CollectiveStart
     | Wait
     | EnsureAligned
@@ -91,6 +97,9 @@ REFUSED: Mapping[type[Refused], str] = MappingProxyType(
         WaitEvent: "it writes for one CPU",
         SyncEvent: "it writes for one CPU",
         Barrier: "it keeps no other order than that of a CPU",
+        EnterProfile: "nobody profiles what it writes",
+        EnterMemoryPool: "it writes for one CPU",
+        ExitScope: "it writes no scopes",
         CollectiveStart: "it writes for one process",
         Wait: "it writes for one process",
         EnsureAligned: "torch cannot be asked for an alignment",

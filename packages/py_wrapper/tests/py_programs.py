@@ -354,6 +354,24 @@ func @main(%x: f32[4]) {
         expected=lambda x: (x,),
     ),
     Case(
+        name="scopes",
+        text="""
+func @main(%x: f32[4]) {
+  enter_profile "outer"
+  enter_profile "copy" "of %x"
+  %y = alloc f32[4]
+  copy %y, %x
+  exit_scope
+  enter_profile "nothing"
+  exit_scope
+  exit_scope
+  return %y
+}
+""",
+        inputs=lambda: [example(4)],
+        expected=lambda x: (x,),
+    ),
+    Case(
         name="odd_names",
         text=RELU
         + """

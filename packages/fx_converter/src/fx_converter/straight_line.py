@@ -25,7 +25,9 @@ Line = tuple[str, int | None]
 
 _PLAIN = frozenset({type(None), bool, int, str})
 """What Python's text for it stands for, unlike members of enumerations."""
-_ENTERS = frozenset({targets.enter_device, targets.enter_stream})
+_ENTERS = frozenset(
+    {targets.enter_device, targets.enter_memory_pool, targets.enter_profile, targets.enter_stream}
+)
 # Any in this file: arguments of nodes, and what they call
 
 

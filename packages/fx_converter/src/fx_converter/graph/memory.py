@@ -50,7 +50,8 @@ def alloc(op: AllocStorage, scope: FunctionScope) -> None:
     type = _storage_type(op.result)
     views, lent = scope.slots.views.get(op.result, ()), op.result in scope.slots.lent
     sole = views[0][0] if len(views) == 1 and not lent else None
-    if sole is not None and sole.source == op.result and is_whole(sole, type):
+    whole = sole is not None and sole.source == op.result and is_whole(sole, type)
+    if whole and op.result not in scope.made_elsewhere:
         scope.pending[op.result] = op
         return
     dtype = DType.U8 if lent else element_type(type, views)  # callees take bytes

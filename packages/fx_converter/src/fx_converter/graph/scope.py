@@ -17,6 +17,7 @@ from fx_converter.graph.numbers import Calculator
 from fx_converter.kernels import KernelTargets
 from fx_converter.options import FxOptions
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.emission import made_elsewhere
 from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.analysis.slots import plan_slots
 from wrapper_ir.artifact import Artifact
@@ -108,6 +109,9 @@ class FunctionScope:
         """Where windows begin in their storage, in elements, as far as that is known."""
         self.reset: set[fx.Node] = set()
         """Tensors that were given another storage."""
+        self.entered: list[fx.Node] = []
+        """What began the scopes around this point."""
+        self.made_elsewhere = made_elsewhere(function)
         self.slots = plan_slots(function)
         self.unpacks: dict[Value, list[Unpack]] = {}
         self.items: dict[Value, str] = {}

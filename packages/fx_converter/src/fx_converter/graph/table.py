@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fx_converter.graph import check, control, extern, launch, memory, placement, symbolic
+from fx_converter.graph import check, control, extern, launch, memory, placement, scopes, symbolic
 from fx_converter.graph.scope import FunctionScope
 from wrapper_ir.ops import (
     AllocStorage,
@@ -22,6 +22,9 @@ from wrapper_ir.ops import (
     Define,
     Drop,
     EnsureAligned,
+    EnterMemoryPool,
+    EnterProfile,
+    ExitScope,
     Free,
     Launch,
     OpBase,
@@ -67,6 +70,9 @@ CONVERTERS: Mapping[type[OpBase], Callable[[Any, FunctionScope], None]] = {
     WaitEvent: placement.wait_event,
     SyncEvent: placement.sync_event,
     Barrier: placement.barrier,
+    EnterProfile: scopes.enter_profile,
+    EnterMemoryPool: scopes.enter_memory_pool,
+    ExitScope: scopes.exit_scope,
     CollectiveStart: extern.collective,
     Wait: extern.wait,
     Comment: check.comment,

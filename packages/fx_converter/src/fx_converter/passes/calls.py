@@ -35,8 +35,8 @@ _READERS: frozenset[Any] = frozenset(
 """Functions that write nothing, and whose results may live where their arguments do."""
 _ORDER: frozenset[Any] = frozenset(
     {
-        targets.barrier, targets.enter_device, targets.enter_stream, targets.exit_device, targets.exit_stream, targets.record_event,
-        targets.sync_event, targets.wait_event,
+        targets.barrier, targets.enter_device, targets.enter_memory_pool, targets.enter_profile, targets.enter_stream,
+        targets.exit_device, targets.exit_scope, targets.exit_stream, targets.record_event, targets.sync_event, targets.wait_event,
     }
 )  # fmt: skip
 _EMPTY: frozenset[Any] = frozenset({EMPTY_SYMMETRIC, *FAST_EMPTY.values()})

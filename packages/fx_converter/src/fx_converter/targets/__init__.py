@@ -24,6 +24,7 @@ from fx_converter.targets.inputs import check_inputs
 from fx_converter.targets.loops import stacked_loop
 from fx_converter.targets.memory import align, fill_zero, free, resize_storage, same, unshared, window
 from fx_converter.targets.numbers import choose, int64, partial_call, power, total_call, truth
+from fx_converter.targets.scopes import enter_memory_pool, enter_profile, exit_scope
 from fx_converter.targets.streams import (
     barrier,
     enter_device,
@@ -49,8 +50,11 @@ __all__ = [
     "cond_effect",
     "debug_value",
     "enter_device",
+    "enter_memory_pool",
+    "enter_profile",
     "enter_stream",
     "exit_device",
+    "exit_scope",
     "exit_stream",
     "fill_zero",
     "follow",

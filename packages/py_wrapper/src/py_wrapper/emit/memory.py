@@ -61,7 +61,7 @@ def alloc(op: AllocStorage, scope: FunctionScope) -> None:
         return
     type = _storage_type(op.result)
     sole = scope.sole_view(op.result)
-    if sole is not None and is_whole(sole, type):
+    if sole is not None and is_whole(sole, type) and op.result not in scope.made_elsewhere:
         scope.pending[op.result] = op
         return
     lent = op.result in scope.slots.lent  # callees take bytes

@@ -10,6 +10,7 @@ from py_wrapper.emit.names import namer
 from py_wrapper.emit.writer import Writer, tuple_text
 from py_wrapper.errors import EmitError
 from wrapper_ir.aliasing import Aliasing
+from wrapper_ir.analysis.emission import made_elsewhere
 from wrapper_ir.analysis.kept import storage_users
 from wrapper_ir.analysis.slots import SlotPlaces, plan_slots
 from wrapper_ir.errors import NotSupportedError
@@ -71,6 +72,11 @@ class FunctionScope:
     def slots(self) -> SlotPlaces:
         """Where slots are, and what is made of storages."""
         return plan_slots(self.function)
+
+    @cached_property
+    def made_elsewhere(self) -> frozenset[Value]:
+        """Storages that are not made where they are first used."""
+        return made_elsewhere(self.function)
 
     def sole_view(self, storage: Value) -> View | None:
         """The view that a storage is made for, if nothing else but a free uses the storage itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from py_wrapper.emit import calls, checks, control, memory, streams
+from py_wrapper.emit import calls, checks, control, memory, scopes, streams
 from py_wrapper.emit.scope import FunctionScope
 from wrapper_ir.ops import (
     AllocStorage,
@@ -22,6 +22,9 @@ from wrapper_ir.ops import (
     Define,
     Drop,
     EnsureAligned,
+    EnterMemoryPool,
+    EnterProfile,
+    ExitScope,
     Free,
     Launch,
     OpBase,
@@ -67,6 +70,9 @@ WRITERS: Mapping[type[OpBase], Callable[[Any, FunctionScope], None]] = {
     WaitEvent: streams.wait_event,
     SyncEvent: streams.sync_event,
     Barrier: streams.barrier,
+    EnterProfile: scopes.enter_profile,
+    EnterMemoryPool: scopes.enter_memory_pool,
+    ExitScope: scopes.exit_scope,
     CollectiveStart: calls.collective,
     Wait: calls.wait,
     Comment: checks.comment,

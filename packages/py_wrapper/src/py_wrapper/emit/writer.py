@@ -31,6 +31,8 @@ class Writer:
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._depth = 0
+        self._open: list[int] = []
+        """Where the blocks begin that `open_block` began."""
 
     def line(self, text: str = "") -> None:
         """One line; '' is an empty one, two of which never follow each other inside a block."""
@@ -99,6 +101,19 @@ class Writer:
             self.items("(", names, f") = {text}")
         else:
             self.line(f"{targets(names)}{text}")
+
+    def open_block(self, head: str) -> None:
+        """Begins an indented block, which `close_block` ends."""
+        self.line(head)
+        self._open.append(len(self._lines))
+        self._depth += 1
+
+    def close_block(self) -> None:
+        """Ends the block that was begun last."""
+        written = self._lines[self._open.pop() :]
+        if all(not line or line.lstrip().startswith("#") for line in written):
+            self.line("pass")
+        self._depth -= 1
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:

@@ -6,11 +6,32 @@ from collections.abc import Iterable, Sequence
 
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.layout import exact_quotient, extent_bytes
-from wrapper_ir.ops import AssertLayout, Drop, Free, Op, Unpack, View
+from wrapper_ir.ops import (
+    AllocStorage,
+    AssertLayout,
+    Drop,
+    EnterMemoryPool,
+    EnterProfile,
+    ExitScope,
+    Free,
+    Op,
+    Unpack,
+    View,
+)
+from wrapper_ir.program import Function
+from wrapper_ir.structure import operands
 from wrapper_ir.types import CPU, DType, MemoryKind, StorageType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["NO_SYMMETRIC", "checked_next", "element_type", "is_symmetric", "is_whole", "lacks_symmetric"]
+__all__ = [
+    "NO_SYMMETRIC",
+    "checked_next",
+    "element_type",
+    "is_symmetric",
+    "is_whole",
+    "lacks_symmetric",
+    "made_elsewhere",
+]
 
 _NEAR = 20
 """Ops after a definition among which its check is looked for."""
@@ -36,6 +57,25 @@ def is_whole(view: View, storage: StorageType) -> bool:
     """Whether a view is all of a storage, so that one tensor can stand for both."""
     type = view.result.type
     return view.offset == Int(0) and type.device == storage.device and extent_bytes(type) == storage.nbytes
+
+
+def made_elsewhere(function: Function) -> frozenset[Value]:
+    """Storages whose first use is not in the scopes that they are made in: their memory is of the pools around the op that
+    makes them."""
+    if not any(isinstance(op, EnterMemoryPool) for op in function.body):
+        return frozenset()
+    scopes, homes, found = list[int](), dict[Value, tuple[int, ...]](), set[Value]()
+    for position, op in enumerate(function.body):
+        if isinstance(op, EnterMemoryPool | EnterProfile):
+            scopes.append(position)
+        elif isinstance(op, ExitScope):
+            scopes.pop()
+        elif isinstance(op, AllocStorage):
+            homes[op.result] = tuple(scopes)
+        else:
+            here = tuple(scopes)
+            found.update(v for v in operands(op) if homes.pop(v, here) != here)
+    return frozenset(found)
 
 
 def element_type(storage: StorageType, views: Iterable[tuple[View, Expr]]) -> DType:

@@ -10,7 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wrapper_ir.expr import Int
-from wrapper_ir.ops import AllocStorage, Free, Op, ResizeStorage, SetStorage, Slot, View, ZeroMode
+from wrapper_ir.ops import (
+    AllocStorage,
+    EnterMemoryPool,
+    Free,
+    Op,
+    ResizeStorage,
+    SetStorage,
+    Slot,
+    View,
+    ZeroMode,
+)
 from wrapper_ir.program import Function
 from wrapper_ir.structure import operands
 from wrapper_ir.types import Device, MemoryKind, StorageType
@@ -50,11 +60,14 @@ def storage_users(function: Function) -> dict[Value, list[Op]]:
 
 
 def plan_kept(function: Function, device: Device, users: Mapping[Value, Sequence[Op]]) -> KeptMemory:
-    """What a function may keep on the program's device. Nothing where work goes to several streams or moves memory under
-    tensors."""
+    """What a function may keep on the program's device. Nothing where work goes to several streams, moves memory under
+    tensors, or takes it from pools of the caller's."""
     plan, spare = KeptMemory(), list[int]()
     # stream: of ops that have one
-    if any(isinstance(op, ResizeStorage | SetStorage) or getattr(op, "stream", 0) for op in function.body):
+    if any(
+        isinstance(op, ResizeStorage | SetStorage | EnterMemoryPool) or getattr(op, "stream", 0)
+        for op in function.body
+    ):
         return plan
     storages = set(_candidates(function, device, users))
     for op in function.body:

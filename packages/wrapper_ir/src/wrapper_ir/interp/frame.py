@@ -14,7 +14,7 @@ from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import Expr, Item, Number, OffsetOf, SizeOf, StrideOf, evaluate
 from wrapper_ir.interp.memory import MemoryMeter
 from wrapper_ir.interp.options import InterpOptions
-from wrapper_ir.ops import Arg, Complex
+from wrapper_ir.ops import Arg, Complex, EnterMemoryPool, EnterProfile
 from wrapper_ir.program import Function
 from wrapper_ir.protocols import LoadedKernel, Machine
 from wrapper_ir.types import StorageType, TensorType
@@ -81,6 +81,8 @@ class Frame(Generic[T]):
         """Storage keys of the live roots."""
         self.slots: dict[Value, T] = {}
         """The bytes of the slots that have not ended."""
+        self.scopes: list[EnterProfile | EnterMemoryPool] = []
+        """What began the scopes around this point."""
         self.tenants: dict[Value, dict[Value, None]] = {}
         """For each root, the defined values that may live in it."""
 

@@ -25,6 +25,9 @@ from wrapper_ir.ops import (
     Define,
     Drop,
     EnsureAligned,
+    EnterMemoryPool,
+    EnterProfile,
+    ExitScope,
     Free,
     Launch,
     OpBase,
@@ -237,6 +240,26 @@ def _barrier(op: Barrier, frame: AnyFrame) -> None:
     """Ops run in the order of the program."""
 
 
+def _enter_profile(op: EnterProfile, frame: AnyFrame) -> None:
+    frame.scopes.append(op)
+    hook = frame.session.options.profile
+    if hook is not None:
+        hook(op, True)
+
+
+def _enter_memory_pool(op: EnterMemoryPool, frame: AnyFrame) -> None:
+    """Machines have one allocator; where memory comes from changes no result."""
+    frame.scopes.append(op)
+
+
+def _exit_scope(op: ExitScope, frame: AnyFrame) -> None:
+    if not frame.scopes:
+        raise ExecutionError("WIR924", "a scope ends where none is open")
+    ended, hook = frame.scopes.pop(), frame.session.options.profile
+    if isinstance(ended, EnterProfile) and hook is not None:
+        hook(ended, False)
+
+
 def _comment(op: Comment, frame: AnyFrame) -> None:
     """Nothing to do."""
 
@@ -287,6 +310,9 @@ HANDLERS: Mapping[type[OpBase], Handler] = {
     WaitEvent: _wait_event,
     SyncEvent: _wait_event,
     Barrier: _barrier,
+    EnterProfile: _enter_profile,
+    EnterMemoryPool: _enter_memory_pool,
+    ExitScope: _exit_scope,
     CollectiveStart: _collective,
     Wait: _wait,
     Comment: _comment,

@@ -8,14 +8,16 @@ from typing import Any
 
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy
-from wrapper_ir.ops import DebugValue, OpBase
+from wrapper_ir.ops import DebugValue, EnterProfile, OpBase
 from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.runtime.kernels import FindRuntime
 
-__all__ = ["DebugHook", "Handler", "InterpOptions", "MemoryReport"]
+__all__ = ["DebugHook", "Handler", "InterpOptions", "MemoryReport", "ProfileHook"]
 
 # Any: the machine's tensors and numbers, by value name
 DebugHook = Callable[[DebugValue, dict[str, Any]], None]
+ProfileHook = Callable[[EnterProfile, bool], None]
+"""Called where a profile scope begins, with True, and where it ends, with False; not where a failure ends it."""
 Handler = Callable[..., None]
 """Called with an op, of the class under which it stands, and the frame that it runs in."""
 
@@ -26,7 +28,7 @@ class InterpOptions:
 
     `max_ops` stops a run after so many ops (None: never) with ExecutionError WIR928. `find_runtime` finds the
     runtimes of kernels. `debug` receives the values of `DebugValue` ops (None: prints, or saves to the working
-    directory). `guarded` is not checked. `operators` says which operators a program may call (`NotSupportedError`
+    directory), `profile` is told of `EnterProfile` scopes. `guarded` is not checked. `operators` says which operators a program may call (`NotSupportedError`
     WIR917). `handlers` run ops that are not the IR's own, by their classes.
     """
 
@@ -34,6 +36,7 @@ class InterpOptions:
     max_ops: int | None = None
     find_runtime: FindRuntime = kernel_runtime
     debug: DebugHook | None = None
+    profile: ProfileHook | None = None
     guarded: Guarded = NOT_GUARDED
     operators: OperatorPolicy = DEFAULT_OPERATORS
     handlers: Mapping[type[OpBase], Handler] = field(default_factory=dict)

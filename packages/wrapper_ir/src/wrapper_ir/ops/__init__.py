@@ -9,7 +9,19 @@ from __future__ import annotations
 
 from typing import get_args
 
-from wrapper_ir.ops import base, check, collective, control, debug, effects, kernel, memory, placement, spec
+from wrapper_ir.ops import (
+    base,
+    check,
+    collective,
+    control,
+    debug,
+    effects,
+    kernel,
+    memory,
+    placement,
+    scope,
+    spec,
+)
 from wrapper_ir.ops import symbolic as symbolic_ops
 from wrapper_ir.ops import view as view_ops
 
@@ -30,6 +42,8 @@ from wrapper_ir.ops.memory import *  # noqa: F403
 from wrapper_ir.ops.memory import MemoryOp
 from wrapper_ir.ops.placement import *  # noqa: F403
 from wrapper_ir.ops.placement import PlacementOp
+from wrapper_ir.ops.scope import *  # noqa: F403
+from wrapper_ir.ops.scope import ScopeOp
 from wrapper_ir.ops.spec import *  # noqa: F403
 from wrapper_ir.ops.spec import OpSet
 from wrapper_ir.ops.symbolic import *  # noqa: F403
@@ -47,11 +61,14 @@ __all__ += effects.__all__
 __all__ += kernel.__all__
 __all__ += memory.__all__
 __all__ += placement.__all__
+__all__ += scope.__all__
 __all__ += spec.__all__
 __all__ += symbolic_ops.__all__
 __all__ += view_ops.__all__
 
-Op = MemoryOp | View | KernelOp | Define | CheckOp | ControlOp | PlacementOp | CollectiveOp | DebugOp
+Op = (
+    MemoryOp | View | KernelOp | Define | CheckOp | ControlOp | PlacementOp | ScopeOp | CollectiveOp | DebugOp
+)
 
 OPS = OpSet(get_args(Op))
 """The specs of all ops, in the order of the union."""

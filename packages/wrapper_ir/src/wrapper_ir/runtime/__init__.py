@@ -23,6 +23,7 @@ from wrapper_ir.runtime.failures import (
 )
 from wrapper_ir.runtime.inputs import InputGuard, check_inputs
 from wrapper_ir.runtime.kernels import FindRuntime, load_kernels
+from wrapper_ir.runtime.memory_pools import MEMORY_POOLS, MemoryPools, use_memory_pool
 from wrapper_ir.runtime.parameters import REQUIRED, fail_missing
 from wrapper_ir.runtime.parts import ModuleContents, open_parts
 from wrapper_ir.runtime.sharing import (
@@ -46,10 +47,12 @@ from wrapper_ir.runtime.trees import (
 from wrapper_ir.signature import Place, SharedStorage, SubclassSpec
 
 __all__ = [
+    "MEMORY_POOLS",
     "REQUIRED",
     "Convention",
     "FindRuntime",
     "InputGuard",
+    "MemoryPools",
     "ModuleContents",
     "NumberInput",
     "Place",
@@ -92,4 +95,5 @@ __all__ = [
     "shared_window",
     "signature_call",
     "unflatten",
+    "use_memory_pool",
 ]

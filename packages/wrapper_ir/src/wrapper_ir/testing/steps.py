@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wrapper_ir.testing.steps_checks import check, debug, define, finite
-from wrapper_ir.testing.steps_devices import collective, foreign, randomness, streams, triton
+from wrapper_ir.testing.steps_checks import check, debug, define, finite, profile
+from wrapper_ir.testing.steps_devices import collective, foreign, memory_pool, randomness, streams, triton
 from wrapper_ir.testing.steps_kernels import (
     add,
     call_lists,
@@ -46,6 +46,7 @@ STEPS: tuple[Step, ...] = (
     define,
     check,
     finite,
+    profile,
     debug,
 )
 """Steps that a CPU can run."""
@@ -53,5 +54,13 @@ STEPS: tuple[Step, ...] = (
 CALLED_STEPS: tuple[Step, ...] = tuple(s for s in STEPS if s not in (define, debug))
 """Steps for functions that may be called more than once in an activation of another."""
 
-ACCELERATOR_STEPS: tuple[Step, ...] = (other_device, streams, foreign, triton, collective, randomness)
+ACCELERATOR_STEPS: tuple[Step, ...] = (
+    other_device,
+    streams,
+    memory_pool,
+    foreign,
+    triton,
+    collective,
+    randomness,
+)
 """Steps that need devices, processes or plug-ins."""

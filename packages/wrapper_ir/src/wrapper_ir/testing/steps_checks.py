@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from wrapper_ir.expr import Expr, Int, Item, SizeOf, StrideOf
 from wrapper_ir.expr.operators import LE, OR
-from wrapper_ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugMode, DebugValue
+from wrapper_ir.ops import (
+    AssertExpr,
+    AssertFinite,
+    AssertLayout,
+    Comment,
+    DebugMode,
+    DebugValue,
+    EnterProfile,
+    ExitScope,
+)
 from wrapper_ir.testing.numbers import random_bool, random_int
 from wrapper_ir.testing.steps_memory import fill
 from wrapper_ir.testing.world import World
 
-__all__ = ["check", "debug", "define", "finite"]
+__all__ = ["check", "debug", "define", "finite", "profile"]
 
 
 def define(w: World) -> None:
@@ -51,6 +60,18 @@ def finite(w: World) -> None:
     """assert_finite of something that is: a fresh fill."""
     fill(w)
     w.function.append(AssertFinite(tensor=w.tensors[-1].value, message=w.string(), prov=w.function.prov))
+
+
+def profile(w: World) -> None:
+    """profile scopes, one in another at times, around a fill."""
+    prov, depth = w.function.prov, w.rng.randrange(1, 3)
+    for _ in range(depth):
+        w.function.append(EnterProfile(name=w.string(), details=w.string(), prov=prov))
+    fill(w)
+    w.function.append(ExitScope(prov=prov))
+    if depth > 1:
+        finite(w)
+        w.function.append(ExitScope(prov=prov))
 
 
 def debug(w: World) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Float, Int
 from wrapper_ir.expr.operators import MAX
-from wrapper_ir.ops import Barrier, RecordEvent, SyncEvent, WaitEvent
+from wrapper_ir.ops import Barrier, EnterMemoryPool, ExitScope, RecordEvent, SyncEvent, WaitEvent
 from wrapper_ir.testing.catalogue import EXTERNS, FOREIGN, RELU, TRITON
 from wrapper_ir.testing.numbers import random_int
 from wrapper_ir.testing.world import World
-from wrapper_ir.types import CPU, Device, OpaqueKind, OpaqueType
+from wrapper_ir.types import CPU, Device, DType, OpaqueKind, OpaqueType
 
-__all__ = ["collective", "foreign", "randomness", "streams", "triton"]
+__all__ = ["collective", "foreign", "memory_pool", "randomness", "streams", "triton"]
 
 _ALL_REDUCE = EXTERNS["_c10d_functional::all_reduce"]
 _ALL_REDUCE_ = EXTERNS["_c10d_functional::all_reduce_"]
@@ -37,6 +38,17 @@ def streams(w: World) -> None:
     elsewhere = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
     f.append(RecordEvent(result=elsewhere, device=device, stream=w.rng.randrange(2), prov=prov))
     out.ready = True
+
+
+def memory_pool(w: World) -> None:
+    """Memory of a device, or of the program's, from a pool."""
+    f, prov = w.function, w.function.prov
+    device = Device("cuda", w.rng.randrange(2))
+    f.append(EnterMemoryPool(name=w.rng.choice(("activations", "weights")), device=device, prov=prov))
+    f.alloc(
+        w.name("pooled"), tensor_type(DType.F32, (4,), None, w.rng.choice((device, w.program.target.device)))
+    )
+    f.append(ExitScope(prov=prov))
 
 
 def foreign(w: World) -> None:

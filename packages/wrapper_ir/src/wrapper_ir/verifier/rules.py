@@ -140,6 +140,11 @@ _RULES = {
     "streams": {
         "WIR045": "a tensor is used on one stream, or its memory given back, while another may still write or read it",
     },
+    "scopes": {
+        "WIR221": "a scope does not end in the function that it begins in, or a scope is ended where none is open",
+        "WIR222": "more than 16 scopes stand in one another",
+        "WIR223": "a memory pool has no name, or is one of the CPU, which has none",
+    },
     "collectives": {
         "WIR037": "a collective names another group than the one that its operator is given",
         "WIR038": "a collective has no result to wait for",

@@ -12,6 +12,7 @@ from wrapper_ir.verifier.checks.lifetimes import Lifetimes
 from wrapper_ir.verifier.checks.pools import Pools
 from wrapper_ir.verifier.checks.program import check_program
 from wrapper_ir.verifier.checks.resized import Resized
+from wrapper_ir.verifier.checks.scopes import Scopes
 from wrapper_ir.verifier.checks.shapes import Shapes
 from wrapper_ir.verifier.checks.sizes import Sizes
 from wrapper_ir.verifier.checks.streams import Streams
@@ -21,7 +22,7 @@ from wrapper_ir.verifier.checks.types import Types
 
 __all__ = ["FIRST", "SECOND", "check_calls", "check_externs", "check_kernels", "check_program"]
 
-FIRST = (Structure, Definitions, Types, Symbols)
+FIRST = (Structure, Definitions, Types, Symbols, Scopes)
 """Checks that nothing is assumed for."""
 
 SECOND = (
