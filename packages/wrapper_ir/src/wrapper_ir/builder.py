@@ -81,6 +81,8 @@ class FunctionBuilder:
         self.ops: list[Op] = []
         self.prov: Provenance = UNKNOWN
         """Provenance given to the ops that follow."""
+        self.recordable = False
+        """See `Function`."""
         self._params: list[Param] = []
         self._captures: dict[str, None] = {}
         self._names: set[str] = set()
@@ -245,7 +247,11 @@ class FunctionBuilder:
     def finish(self) -> Function:
         """The function; raises BuildError WIR301 where it does not end in a return."""
         function = Function(
-            name=self.name, params=tuple(self._params), body=tuple(self.ops), captures=tuple(self._captures)
+            name=self.name,
+            params=tuple(self._params),
+            body=tuple(self.ops),
+            captures=tuple(self._captures),
+            recordable=self.recordable,
         )
         _ = function.returns
         return function

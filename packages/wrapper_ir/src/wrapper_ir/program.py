@@ -52,12 +52,19 @@ class Param:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A function: its body ends in one `Return`. `captures` are symbols that it takes from its caller by name."""
+    """A function: its body ends in one `Return`. `captures` are symbols that it takes from its caller by name.
+
+    A `recordable` one, with all that it calls, does nothing but what one device can record and replay, as CUDA graphs do:
+    the host neither waits nor decides (WIR225), works (WIR226), or takes memory over (WIR227), and what it starts on other
+    streams it joins (WIR228). Whether, when and for which numbers it is recorded is the runtime's decision; who cannot
+    record calls it as any other. Text: `func @step(%x: f32[8] @cuda:0) captures(s0) recordable {`.
+    """
 
     name: str
     params: tuple[Param, ...]
     body: tuple[Op, ...]
     captures: SymbolNames = ()
+    recordable: bool = False
 
     @property
     def returns(self) -> Return:

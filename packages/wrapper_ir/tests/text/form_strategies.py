@@ -360,4 +360,6 @@ def _function(draw: Draw, outer: _Scope) -> Function:
     )
     captures = draw(st.lists(st.sampled_from(sorted(outer.symbols)), max_size=2)) if outer.symbols else []
     body = tuple(op for _ in range(draw(st.integers(0, 4))) for op in scope.ops())
-    return Function(name=draw(names), params=params, captures=tuple(captures), body=body)
+    return Function(
+        name=draw(names), params=params, captures=tuple(captures), recordable=draw(st.booleans()), body=body
+    )

@@ -195,7 +195,7 @@ REFUSED = [
     (_op("view", _set("source", "n")), "WIR013", "$.functions[0].body[8].source"),
     (_op("unpack", _set("source", "x")), "WIR013", "$.functions[0].body[30].source"),
     (_op("view", _set("result", {"name": "new", "type": 4})), "WIR014", "$.functions[0].body[8].result"),
-    (_op("wait", _set("result", {"name": "new", "type": 4})), "WIR014", "$.functions[0].body[49].result"),
+    (_op("wait", _set("result", {"name": "new", "type": 4})), "WIR014", "$.functions[0].body[55].result"),
     (_op("define", _set("symbol", "s9")), "WIR551", "$.functions[0].body[0].symbol"),
     (_op("unpack", _set("path", [1.5])), "WIR521", "$.functions[0].body[30].path[0]"),
 ]

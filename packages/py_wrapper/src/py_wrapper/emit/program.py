@@ -114,4 +114,6 @@ def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | Non
 def _write_function(function: Function, scope: ModuleScope, out: Writer) -> None:
     is_main = function is scope.program.main
     doc = "The program, on flat arguments." if is_main else f"Subgraph @{function.name}."
+    if function.recordable:
+        doc += " A device can record it."
     write_function(FunctionScope(scope, function, out), scope.function_names[function.name], doc)

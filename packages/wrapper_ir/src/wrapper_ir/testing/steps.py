@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wrapper_ir.testing.steps_checks import check, debug, define, finite, profile
-from wrapper_ir.testing.steps_devices import collective, foreign, memory_pool, randomness, streams, triton
+from wrapper_ir.testing.steps_devices import (
+    collective,
+    foreign,
+    memory_pool,
+    randomness,
+    recordable,
+    streams,
+    triton,
+)
 from wrapper_ir.testing.steps_kernels import (
     add,
     call_lists,
@@ -58,6 +66,7 @@ ACCELERATOR_STEPS: tuple[Step, ...] = (
     other_device,
     streams,
     memory_pool,
+    recordable,
     foreign,
     triton,
     collective,

@@ -5,13 +5,22 @@ from __future__ import annotations
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Float, Int
 from wrapper_ir.expr.operators import MAX
-from wrapper_ir.ops import Barrier, EnterMemoryPool, ExitScope, RecordEvent, SyncEvent, WaitEvent
-from wrapper_ir.testing.catalogue import EXTERNS, FOREIGN, RELU, TRITON
+from wrapper_ir.ops import (
+    Barrier,
+    CallSubgraph,
+    Copy,
+    EnterMemoryPool,
+    ExitScope,
+    RecordEvent,
+    SyncEvent,
+    WaitEvent,
+)
+from wrapper_ir.testing.catalogue import EXTERNS, FILL, FOREIGN, RELU, TRITON
 from wrapper_ir.testing.numbers import random_int
 from wrapper_ir.testing.world import World
 from wrapper_ir.types import CPU, Device, DType, OpaqueKind, OpaqueType
 
-__all__ = ["collective", "foreign", "memory_pool", "randomness", "streams", "triton"]
+__all__ = ["collective", "foreign", "memory_pool", "randomness", "recordable", "streams", "triton"]
 
 _ALL_REDUCE = EXTERNS["_c10d_functional::all_reduce"]
 _ALL_REDUCE_ = EXTERNS["_c10d_functional::all_reduce_"]
@@ -49,6 +58,28 @@ def memory_pool(w: World) -> None:
         w.name("pooled"), tensor_type(DType.F32, (4,), None, w.rng.choice((device, w.program.target.device)))
     )
     f.append(ExitScope(prov=prov))
+
+
+def recordable(w: World) -> None:
+    """A call of a function that a device can record, with work on two streams."""
+    device, prov = Device("cuda", 0), w.function.prov
+    type = tensor_type(DType.F32, (4,), None, device)
+    step = w.program.function(f"step{next(w.fresh)}")
+    step.recordable = True
+    given, left = step.param("given", type), step.alloc("left", type)
+    before, after = (step.value(name, OpaqueType(OpaqueKind.EVENT)) for name in ("before", "after"))
+    step.append(RecordEvent(result=before, device=device))
+    step.append(WaitEvent(event=before, device=device, stream=1))
+    step.append(Copy(dst=left, src=given, stream=1))
+    step.append(RecordEvent(result=after, device=device, stream=1))
+    step.append(WaitEvent(event=after, device=device))
+    step.ret((left,))
+    there, result = w.function.alloc(w.name("there"), type), w.function.value(w.name("recorded"), type)
+    source = w.alloc(tensor_type(DType.F32, (4,)))
+    w.function.launch(FILL, (source.value, Float(1.0), Int(4)))
+    source.ready = True
+    w.function.append(Copy(dst=there, src=source.value, prov=prov))
+    w.function.append(CallSubgraph(function=step.name, args=(there,), results=(result,), prov=prov))
 
 
 def foreign(w: World) -> None:

@@ -189,11 +189,14 @@ class _ProgramParser(OpParser):
         if self.accept("captures"):
             self.expect("(")
             captures = self.items(")", self.symbol)
+        recordable = self.accept("recordable")
         self.expect("{")
         self.end_line()
         body = self._body()
         self.values = outer
-        self._functions.append(Function(name=name, params=params, captures=captures, body=body))
+        self._functions.append(
+            Function(name=name, params=params, captures=captures, recordable=recordable, body=body)
+        )
 
     def _body(self) -> tuple[Op, ...]:
         body: list[Op] = []

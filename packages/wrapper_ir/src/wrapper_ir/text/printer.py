@@ -105,7 +105,7 @@ def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None
 
 def _header(function: Function, types: TypePrinter) -> str:
     captures = ", ".join(map(symbol_name, function.captures))
-    tail = f"{f' captures({captures})' if captures else ''} {{"
+    tail = f"{f' captures({captures})' if captures else ''}{' recordable' if function.recordable else ''} {{"
     params = [_text(p, types) for p in function.params]
     line = f"func @{value_name(function.name)}({', '.join(params)}){tail}"
     if len(line) <= _WIDTH:

@@ -145,6 +145,12 @@ _RULES = {
         "WIR222": "more than 16 scopes stand in one another",
         "WIR223": "a memory pool has no name, or is one of the CPU, which has none",
     },
+    "recording": {
+        "WIR225": "a recordable function, or one that it calls, does what a replay does not: the host waits for the device, shows or checks values, reads one, or decides by one; or an operator has effects of its own",
+        "WIR226": "a recordable function, or one that it calls, has memory or work on the CPU, or memory on two devices",
+        "WIR227": "a recordable function, or one that it calls, owns a parameter, changes a storage or takes memory from a pool",
+        "WIR228": "a recordable function, or one that it calls, does not wait for what it starts on another stream, or waits for an event of its caller",
+    },
     "collectives": {
         "WIR037": "a collective names another group than the one that its operator is given",
         "WIR038": "a collective has no result to wait for",

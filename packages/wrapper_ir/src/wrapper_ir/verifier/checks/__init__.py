@@ -11,6 +11,7 @@ from wrapper_ir.verifier.checks.layout import LayoutCheck
 from wrapper_ir.verifier.checks.lifetimes import Lifetimes
 from wrapper_ir.verifier.checks.pools import Pools
 from wrapper_ir.verifier.checks.program import check_program
+from wrapper_ir.verifier.checks.recording import Recording
 from wrapper_ir.verifier.checks.resized import Resized
 from wrapper_ir.verifier.checks.scopes import Scopes
 from wrapper_ir.verifier.checks.shapes import Shapes
@@ -38,5 +39,6 @@ SECOND = (
     Streams,
     Collectives,
     Pools,
+    Recording,
 )
 """Checks that need the aliasing of a function whose definitions are in order."""

@@ -1,0 +1,186 @@
+"""What a device can record and replay: see `Function.recordable`. The rules hold for all that such a function calls, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.atoms import item_values
+from wrapper_ir.kernels import CppKernel
+from wrapper_ir.ops import (
+    AssertFinite,
+    CallExtern,
+    DebugValue,
+    Define,
+    EffectClass,
+    EnterMemoryPool,
+    Launch,
+    Op,
+    RecordEvent,
+    ResizeStorage,
+    SetStorage,
+    Switch,
+    SyncEvent,
+    Unpack,
+    WaitEvent,
+    WhileLoop,
+)
+from wrapper_ir.program import Ownership
+from wrapper_ir.structure import callees
+from wrapper_ir.types import CPU, Device, ScalarType, StorageType, TensorType
+from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
+
+__all__ = ["Recording"]
+
+_UNKNOWN_TO_A_REPLAY = frozenset({EffectClass.EFFECT, EffectClass.HOST_IO})
+
+
+def _recorded(analyses: Analyses) -> Mapping[str, str]:
+    """For each function that is recorded, the recordable one that it is part of."""
+    found: dict[str, str] = {}
+    for function in analyses.program.functions:
+        waiting = [function.name] if function.recordable else []
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found[name] = function.name
+                waiting += [callee for op in analyses.functions[name].body for callee in callees(op)]
+    return found
+
+
+class Recording(Check):
+    """WIR225 to WIR228."""
+
+    name = "recording"
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        super().__init__(facts)
+        part_of = facts.analyses.get(_recorded).get(facts.function.name)
+        self.needed = part_of is not None
+        self.where = f"@{part_of} is recordable"
+        self.device: Device | None = None
+        self.work: dict[int, int] = {}
+        """Position of the last work on each other stream that the function's own does not know of."""
+        self.events: dict[Value, set[int]] = {}
+        """The streams whose work an event is behind."""
+        self.joined: dict[int, set[int]] = {}
+        """The streams whose work each stream has waited for, up to now."""
+        if self.needed:
+            for param in facts.function.params:
+                self.place(-1, param.value)
+                if param.ownership is Ownership.OWNED:
+                    self.refuse("WIR227", f"%{param.value.name} would be the recording's", -1)
+
+    def refuse(self, code: str, why: str, position: int) -> None:
+        self.report(code, f"{why}, and {self.where}", position)
+
+    def every(self) -> Handler | None:
+        return self.op if self.needed else None
+
+    def handlers(self) -> Handlers:
+        if not self.needed:
+            return {}
+        change = dict.fromkeys((ResizeStorage, SetStorage, EnterMemoryPool), self.change)
+        show = dict.fromkeys((SyncEvent, AssertFinite, DebugValue), self.show)
+        return {
+            Define: self.define,
+            Switch: self.switch,
+            WhileLoop: self.loop,
+            CallExtern: self.call,
+            Unpack: self.number,
+            Launch: self.launch,
+            RecordEvent: self.record,
+            WaitEvent: self.wait,
+            **change,
+            **show,
+        }
+
+    def op(self, position: int, op: Op) -> None:
+        for value in (*self.facts.results[position], *self.facts.scanned[position][0]):
+            self.place(position, value)
+        if not isinstance(op, RecordEvent | WaitEvent):
+            self.queue(position, getattr(op, "stream", 0))  # ops that queue nothing have none
+
+    def place(self, position: int, value: Value) -> None:
+        type = value.type
+        if not isinstance(type, TensorType | StorageType):
+            return
+        self.device = self.device or type.device
+        if type.device.type == CPU.type:
+            self.refuse("WIR226", f"%{value.name} is on {type.device}", position)
+        elif type.device != self.device:
+            self.refuse(
+                "WIR226", f"%{value.name} is on {type.device}, other memory on {self.device}", position
+            )
+
+    # --- what the host would have to see, or to do again
+
+    def define(self, position: int, op: Define) -> None:
+        symbol = self.facts.analyses.symbols.get(op.symbol)
+        unknown = symbol is not None and not symbol.backed
+        if any(map(is_tensor, item_values(op.expr))) or (
+            unknown and any(map(is_tensor, op.expr.free_values))
+        ):
+            self.refuse("WIR225", f"only a run knows {op.symbol}", position)
+
+    def switch(self, position: int, op: Switch) -> None:
+        if isinstance(op.index, Value) and is_tensor(op.index):
+            self.refuse("WIR225", f"only a run knows %{op.index.name}", position)
+
+    def loop(self, position: int, op: WhileLoop) -> None:
+        self.refuse("WIR225", "only a run knows how often a loop is run", position)
+
+    def show(self, position: int, op: SyncEvent | AssertFinite | DebugValue) -> None:
+        self.refuse("WIR225", "the host waits for the device here", position)
+
+    def call(self, position: int, op: CallExtern) -> None:
+        if not _UNKNOWN_TO_A_REPLAY.isdisjoint(op.effects(self.facts.analyses).classes):
+            self.refuse("WIR225", f"{op.target} does something that a replay does not", position)
+        self.number(position, op)
+
+    def number(self, position: int, op: CallExtern | Unpack) -> None:
+        if op.result is not None and isinstance(op.result.type, ScalarType):
+            self.refuse("WIR225", f"only a run knows %{op.result.name}", position)
+
+    def launch(self, position: int, op: Launch) -> None:
+        if isinstance(self.facts.analyses.kernels.get(op.kernel), CppKernel):
+            self.refuse("WIR226", f"@{op.kernel} runs on the CPU", position)
+
+    # --- memory
+
+    def change(self, position: int, op: ResizeStorage | SetStorage | EnterMemoryPool) -> None:
+        why = "a recording's memory comes from its own pool"
+        if not isinstance(op, EnterMemoryPool):
+            why = f"the storage of %{op.target.name} is another after it"
+        self.refuse("WIR227", why, position)
+
+    # --- streams
+
+    def queue(self, position: int, stream: int) -> None:
+        """Work on a stream: nobody has waited for it yet."""
+        if stream:
+            if stream not in self.joined:
+                self.refuse("WIR228", f"stream {stream} has waited for nothing of the recording", position)
+            self.work[stream] = position
+            for known in self.joined.values():
+                known.discard(stream)
+            for event in self.events.values():
+                event.discard(stream)
+
+    def record(self, position: int, op: RecordEvent) -> None:
+        self.events[op.result] = {op.stream, *self.joined.get(op.stream, ())}
+
+    def wait(self, position: int, op: WaitEvent) -> None:
+        behind = self.events.get(op.event)
+        if behind is None:
+            self.refuse("WIR228", f"%{op.event.name} is an event of its caller", position)
+            return
+        if op.stream:
+            self.work.setdefault(op.stream, position)  # it takes part from here on
+        self.joined.setdefault(op.stream, set()).update(behind)
+
+    def finish(self) -> None:
+        for stream, position in self.work.items():
+            if stream not in self.joined.get(0, ()):
+                self.refuse("WIR228", f"nothing waits for stream {stream}", position)

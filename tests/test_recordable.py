@@ -1,0 +1,94 @@
+"""Functions that a device can record: which are, and that everyone else calls them as any other."""
+
+from __future__ import annotations
+
+import pytest
+
+import py_wrapper
+import wrapper_ir
+from wrapper_ir.artifact import bare_artifact
+from wrapper_ir.json_form import from_json, to_json
+
+STEP = """wir 0.2
+target cuda:0
+
+symbol s0 : int backed [1, 64]
+
+extern "aten::relu_(Tensor(a!) self) -> Tensor(a!)"
+extern "aten::relu(Tensor self) -> Tensor"
+extern "aten::rand_like(Tensor self) -> Tensor" tags(random)
+
+func @main(%x: f32[s0] @cuda:0) {
+  define s0 = size(%x, 0)
+  %y = call_subgraph @step(s0, %x) : f32[s0] @cuda:0
+  return %y
+}
+
+func @step(%n: int, %x: f32[s0] @cuda:0) captures(s0) recordable {
+  assert s0 <= 64 "too long"
+  assert_layout %x [s0] [1]
+  enter_profile "step"
+  %r = call aten::rand_like(%x) : f32[s0] @cuda:0
+  %e = record_event @cuda:0
+  wait_event %e @cuda:0 stream(1)
+  call aten::relu_(%r) stream(1)
+  %f = record_event @cuda:0 stream(1)
+  wait_event %f @cuda:0
+  drop %e
+  drop %f
+  define u0 = item(%n)
+  cond u0 > 4 then @left else @right (%r)
+  exit_scope
+  barrier
+  return %r
+}
+
+func @left(%x: f32[s0] @cuda:0) captures(s0) {
+  call aten::relu_(%x)
+  return
+}
+
+func @right(%x: f32[s0] @cuda:0) captures(s0) {
+  return
+}
+""".replace("[1, 64]\n", "[1, 64]\nsymbol u0 : int unbacked\n", 1)
+
+
+def test_what_can_be_recorded() -> None:
+    """Host numbers, random numbers, checks of sizes, streams that are joined, branches by numbers."""
+    program = wrapper_ir.parse_program(STEP)
+    wrapper_ir.verify(program)
+    assert [f.recordable for f in program.functions] == [False, True, False, False]
+    assert wrapper_ir.parse_program(wrapper_ir.print_program(program)) == program
+    assert from_json(to_json(program)) == program
+
+
+@pytest.mark.parametrize(
+    ("code", "old", "new"),
+    [
+        ("WIR228", "  wait_event %f @cuda:0\n", ""),
+        ("WIR228", "  barrier\n", "  call aten::relu_(%r) stream(1)\n  barrier\n"),
+        ("WIR225", "  call aten::relu_(%x)\n  return", "  debug names %x\n  return"),
+        ("WIR225", "tags(random)", "tags(effectful)"),
+        ("WIR226", "%n: int, %x", "%n: int, %h: f32[4] @cpu, %x"),
+    ],
+)
+def test_what_cannot(code: str, old: str, new: str) -> None:
+    assert old in STEP
+    text = STEP.replace(old, new).replace(
+        "@step(s0, %x)", "@step(s0, %h, %x)" if "%h" in new else "@step(s0, %x)"
+    )
+    text = text.replace("func @main(%x", "func @main(%h: f32[4] @cpu, %x") if "%h" in new else text
+    found = {d.code for d in wrapper_ir.check(wrapper_ir.parse_program(text))}
+    assert code in found, found
+    plain = wrapper_ir.check(wrapper_ir.parse_program(text.replace(" recordable", "")))
+    assert not {d.code for d in plain} & {"WIR225", "WIR226", "WIR227", "WIR228"}
+
+
+def test_emitters_write_it_as_any_other() -> None:
+    program = wrapper_ir.parse_program(STEP)
+    source = str(py_wrapper.emit(bare_artifact(program)))
+    assert '"""Subgraph @step. A device can record it."""' in source
+    plain = str(py_wrapper.emit(bare_artifact(wrapper_ir.parse_program(STEP.replace(" recordable", "")))))
+    begin = "import torch"
+    assert source.replace(" A device can record it.", "").partition(begin)[2] == plain.partition(begin)[2]
