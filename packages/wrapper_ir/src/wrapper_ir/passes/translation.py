@@ -169,8 +169,8 @@ class _Run:
             self.symbols[op.symbol] = sees
         elif isinstance(op, Return):
             self.seen.append(("the return", sees))
-        elif set(effects.classes) - _SILENT:
-            self.seen.append((f"{type(op).__name__} ({effects.classes[0].value})", sees))
+        elif shown := sorted({c.value for c in effects.classes if c not in _SILENT}):
+            self.seen.append((f"{type(op).__name__} ({', '.join(shown)})", sees))
         for k, value in enumerate(effects.writes):
             self.write(value, self.number("write", sees, k))
         if isinstance(op, Unpack | Wait) and not isinstance(op.result.type, TensorType):
