@@ -8,6 +8,7 @@ import py_wrapper
 import wrapper_ir
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.json_form import from_json, to_json
+from wrapper_ir.passes import derive_frees, run_pipeline
 
 STEP = """wir 0.2
 target cuda:0
@@ -83,6 +84,42 @@ def test_what_cannot(code: str, old: str, new: str) -> None:
     assert code in found, found
     plain = wrapper_ir.check(wrapper_ir.parse_program(text.replace(" recordable", "")))
     assert not {d.code for d in plain} & {"WIR225", "WIR226", "WIR227", "WIR228"}
+
+
+HANDED_ON = """wir 0.2
+target cuda:0
+
+extern "aten::relu(Tensor self) -> Tensor"
+
+kernel foreign @k runtime "mine" (read f32* x, write f32* y) {{{
+}}}
+
+func @main(%x: f32[8] @cuda:0) {
+  %z = call aten::relu(%x) : f32[8] @cuda:0
+  %y = call_subgraph @step(%z) : f32[8] @cuda:0
+  return %y
+}
+
+func @step(%x: f32[8] @cuda:0) recordable {
+  %y = call_subgraph @inner(%x) : f32[8] @cuda:0
+  return %y
+}
+
+func @inner(%x: f32[8] @cuda:0) {
+  %y = alloc f32[8] @cuda:0
+  launch @k(%x, %y)
+  return %y
+}
+"""
+
+
+@pytest.mark.parametrize("spec", ["move-arguments", "insert-finite-checks{outputs=true}"])
+def test_passes_leave_it_recordable(spec: str) -> None:
+    """They would move its argument, and check what its kernel reads."""
+    for text, same in ((HANDED_ON, True), (HANDED_ON.replace(" recordable", ""), False)):
+        program = derive_frees(wrapper_ir.parse_program(text))
+        changed = run_pipeline(program, spec)
+        assert (changed.function("inner") == program.function("inner")) is same
 
 
 def test_emitters_write_it_as_any_other() -> None:

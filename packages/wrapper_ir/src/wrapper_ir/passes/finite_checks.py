@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.recorded import recorded_functions
 from wrapper_ir.kernels import KernelParam
 from wrapper_ir.ops import AssertFinite, Launch, Op
 from wrapper_ir.passes.base import Pass
@@ -22,7 +23,7 @@ class InsertFiniteChecks(Pass):
     """Puts `assert_finite` before each launch, for each floating-point tensor that it reads.
 
     A tensor is checked once for each content: again only after something wrote its storage. With `outputs`, what a
-    launch wrote is checked right behind it.
+    launch wrote is checked right behind it. Functions that a device may record stay as they are.
     """
 
     name: ClassVar[str] = "insert-finite-checks"
@@ -30,7 +31,10 @@ class InsertFiniteChecks(Pass):
 
     def transform(self, analyses: Analyses) -> Program:
         """The program with checks; they change no lifetime."""
-        return analyses.program.with_functions(self._insert(f, analyses) for f in analyses.program.functions)
+        recorded = analyses.get(recorded_functions)
+        return analyses.program.with_functions(
+            f if f.name in recorded else self._insert(f, analyses) for f in analyses.program.functions
+        )
 
     def _insert(self, function: Function, analyses: Analyses) -> Function:
         aliasing = analyses.aliasing(function)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.recorded import recorded_functions
 from wrapper_ir.ops import Arg, CallSubgraph, CollectiveStart, Switch, WhileLoop
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees, strip_frees
@@ -27,7 +28,7 @@ class MoveArguments(Pass):
     """Makes parameters owned where every call gives a storage of its own that ends with the call.
 
     Such an argument is moved: the callee frees it after its own last use, or reuses it, instead of the caller after
-    the call. Never moved are `main`'s parameters, what a loop's functions take, constants, borrowed parameters,
+    the call. Never moved are `main`'s parameters, what a loop's functions and recorded ones take, constants, borrowed parameters,
     what may alias, what is used again or given twice, and what the callee returns. Both branches of a conditional
     own the same. Frees and drops are derived anew.
     """
@@ -62,7 +63,8 @@ def _moved(analyses: Analyses) -> Analyses:
 
 
 def _candidates(analyses: Analyses) -> set[Place]:
-    """Borrowed parameters of functions that are called, but not by loops, except those that are returned."""
+    """Borrowed parameters of functions that are called, but not by loops, and not recorded, except those that are
+    returned."""
     program = analyses.program
     called: set[str] = set()
     loops: set[str] = {program.main.name}
@@ -70,7 +72,7 @@ def _candidates(analyses: Analyses) -> set[Place]:
         for op in function.body:
             (loops if isinstance(op, WhileLoop) else called).update(callees(op))
     found: set[Place] = set()
-    for name in (called - loops) & analyses.functions.keys():
+    for name in (called - loops - analyses.get(recorded_functions).keys()) & analyses.functions.keys():
         origins = analyses.summary(name).results
         returned = {i for origin in origins if origin is not None for i in origin.params}
         for i, param in enumerate(analyses.functions[name].params):

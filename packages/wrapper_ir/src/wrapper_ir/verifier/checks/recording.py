@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.recorded import recorded_functions
 from wrapper_ir.atoms import item_values
 from wrapper_ir.kernels import CppKernel
 from wrapper_ir.ops import (
@@ -26,7 +24,6 @@ from wrapper_ir.ops import (
     WhileLoop,
 )
 from wrapper_ir.program import Ownership
-from wrapper_ir.structure import callees
 from wrapper_ir.types import CPU, Device, ScalarType, StorageType, TensorType
 from wrapper_ir.values import Value, is_tensor
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
@@ -36,19 +33,6 @@ __all__ = ["Recording"]
 _UNKNOWN_TO_A_REPLAY = frozenset({EffectClass.EFFECT, EffectClass.HOST_IO})
 
 
-def _recorded(analyses: Analyses) -> Mapping[str, str]:
-    """For each function that is recorded, the recordable one that it is part of."""
-    found: dict[str, str] = {}
-    for function in analyses.program.functions:
-        waiting = [function.name] if function.recordable else []
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found[name] = function.name
-                waiting += [callee for op in analyses.functions[name].body for callee in callees(op)]
-    return found
-
-
 class Recording(Check):
     """WIR225 to WIR228."""
 
@@ -56,7 +40,7 @@ class Recording(Check):
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
-        part_of = facts.analyses.get(_recorded).get(facts.function.name)
+        part_of = facts.analyses.get(recorded_functions).get(facts.function.name)
         self.needed = part_of is not None
         self.where = f"@{part_of} is recordable"
         self.device: Device | None = None
