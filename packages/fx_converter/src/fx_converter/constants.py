@@ -10,6 +10,8 @@ from torch import Tensor
 from fx_converter._compat import bytes_tensor
 from fx_converter.errors import ConvertError
 from fx_converter.native import DTYPES, torch_device
+from wrapper_ir.alignment import constant_alignment
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.expr import evaluate
 from wrapper_ir.layout import extent_bytes
@@ -21,14 +23,15 @@ __all__ = ["load_constants"]
 
 
 # Any: a packed constant is an object of torch's that only this machine has
-def load_constants(artifact: Artifact) -> dict[Value, Any]:
+def load_constants(artifact: Artifact, analyses: Analyses) -> dict[Value, Any]:
     """All constants. Immutable ones share the artifact's memory, mutable ones have memory of their own; those of one storage
     are windows of it. Raises ConvertError FX102 where data is missing or too short."""
     storages: dict[str, Tensor] = {}
-    return {c.value: _load(c, artifact, storages) for c in artifact.program.constants}
+    alignment = analyses.get(constant_alignment)
+    return {c.value: _load(c, artifact, storages, alignment) for c in artifact.program.constants}
 
 
-def _load(constant: Constant, artifact: Artifact, storages: dict[str, Tensor]) -> Any:
+def _load(constant: Constant, artifact: Artifact, storages: dict[str, Tensor], alignment: int) -> Any:
     name, type = constant.value.name, constant.value.type
     if name in artifact.handles:
         return artifact.handles[name]
@@ -46,20 +49,20 @@ def _load(constant: Constant, artifact: Artifact, storages: dict[str, Tensor]) -
     if need == 0:
         return torch.empty_strided(sizes, strides, dtype=dtype, device=device)
     if not constant.storage:
-        return _memory(data, need, constant).view(dtype).as_strided(sizes, strides)
+        return _memory(data, need, constant, alignment).view(dtype).as_strided(sizes, strides)
     if constant.storage not in storages:
-        storages[constant.storage] = _memory(data, data.nbytes, constant)
+        storages[constant.storage] = _memory(data, data.nbytes, constant, alignment)
     window = torch.empty(0, dtype=dtype, device=device)
     return window.set_(
         storages[constant.storage].untyped_storage(), constant.offset // type.dtype.itemsize, sizes, strides
     )
 
 
-def _memory(data: TensorData, nbytes: int, constant: Constant) -> Tensor:
-    """The first bytes of some data, flat, on the constant's device."""
+def _memory(data: TensorData, nbytes: int, constant: Constant, alignment: int) -> Tensor:
+    """The first bytes of some data, flat, on the constant's device, at a multiple of `alignment` bytes."""
     type = constant.value.type
     assert isinstance(type, TensorType)
     flat = bytes_tensor(data.buffer[:nbytes])
-    if constant.mutable or flat.data_ptr() % type.dtype.itemsize:
+    if constant.mutable or flat.data_ptr() % max(alignment, type.dtype.itemsize):
         flat = flat.clone()
     return flat.to(torch_device(type.device))

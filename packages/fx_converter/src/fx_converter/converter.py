@@ -58,9 +58,10 @@ def convert(
     given = given.after(artifact.program)
     artifact = replace(artifact, program=insert_checks(artifact.program, options.guarded, given))
     program = artifact.program
-    constants = load_constants(artifact)
+    given = given.after(program)
+    constants = load_constants(artifact, given)
     kernels = KernelTargets(artifact, options)
-    scope = ProgramScope(artifact, options, kernels, constants, caller(), given.after(program))
+    scope = ProgramScope(artifact, options, kernels, constants, caller(), given)
     mark_operators(scope.analyses)
     compiler = find_compiler(program.target.device.type, options.compilers)
     scope.lowerings = {

@@ -90,8 +90,8 @@ class TorchMachine:
                 return window.set_(base.untyped_storage(), start // type.dtype.itemsize, sizes, strides)
             return base.as_strided(tuple(sizes), tuple(strides), start // type.dtype.itemsize)
 
-    def constant(self, data: TensorData, type: TensorType, mutable: bool) -> Tensor:
-        """See `Machine`; immutable constants share the data's memory. Raises ExecutionError WIR929 for too few bytes."""
+    def constant(self, data: TensorData, type: TensorType, mutable: bool, alignment: int) -> Tensor:
+        """See `Machine`; immutable constants share the data's memory where that is aligned. Raises ExecutionError WIR929 for too few bytes."""
         sizes, strides = [_static(e) for e in type.sizes], [_static(e) for e in type.strides]
         dtype = DTYPES[type.dtype]
         need = _extent(sizes, strides) * type.dtype.itemsize
@@ -100,7 +100,7 @@ class TorchMachine:
         if need == 0:
             return torch.empty_strided(sizes, strides, dtype=dtype, device=torch_device(type.device))
         flat = bytes_tensor(data.buffer[:need])
-        if mutable or flat.data_ptr() % type.dtype.itemsize:
+        if mutable or flat.data_ptr() % max(alignment, type.dtype.itemsize):
             flat = flat.clone()
         device = torch_device(type.device)
         return flat.view(dtype).to(device).as_strided(sizes, strides)

@@ -18,7 +18,7 @@ from typing import TypeVar
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Expr, as_expr
 from wrapper_ir.kernels import KernelDef
-from wrapper_ir.layout import contiguous_strides, extent_bytes
+from wrapper_ir.layout import contiguous_strides, extent_bytes, slot_alignment
 from wrapper_ir.ops import (
     UNKNOWN,
     AllocPurpose,
@@ -141,7 +141,8 @@ class FunctionBuilder:
 
     def slot(self, name: str, pool: Value[StorageType], offset: Dim, nbytes: Dim) -> Value[StorageType]:
         """Slot; `offset` and `nbytes` in bytes."""
-        result = self.value(name, dataclasses.replace(pool.type, nbytes=as_expr(nbytes)))
+        alignment = slot_alignment(pool.type, as_expr(offset))
+        result = self.value(name, dataclasses.replace(pool.type, nbytes=as_expr(nbytes), alignment=alignment))
         self.append(Slot(pool=pool, result=result, offset=as_expr(offset), prov=self.prov))
         return result
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 
-from wrapper_ir.expr import Expr, Int, add, floordiv, mul, sub
+from wrapper_ir.expr import Expr, Int, add, expand, floordiv, mul, sub
 from wrapper_ir.expr.operators import MUL
-from wrapper_ir.types import TensorType
+from wrapper_ir.types import StorageType, TensorType
 
 __all__ = [
     "contiguous_strides",
@@ -16,6 +17,8 @@ __all__ = [
     "is_contiguous",
     "is_layout_extent",
     "numel",
+    "remainder",
+    "slot_alignment",
 ]
 
 _ZERO = Int(0)
@@ -65,6 +68,20 @@ def extent_bytes(type: TensorType) -> Expr:
 def is_layout_extent(extent: Expr, type: TensorType) -> bool:
     """Whether these bytes are the extent of the type's layout, so that they are none where a size is 0."""
     return extent == extent_bytes(type)
+
+
+def remainder(e: Expr) -> tuple[int, int]:
+    """(modulus, rest): a whole number that is `rest` more than a multiple of `modulus`, whatever its symbols are. Of a
+    constant, the modulus is 0."""
+    if isinstance(e, Int):
+        return 0, e.value
+    poly = expand(e)
+    return gcd(*(scale for monomial, scale in poly.terms.items() if monomial)), poly.constant
+
+
+def slot_alignment(pool: StorageType, offset: Expr) -> int:
+    """What a slot at `offset` bytes of a pool is aligned to, as far as the two tell."""
+    return gcd(pool.alignment, *remainder(offset))
 
 
 def exact_quotient(e: Expr, by: int) -> Expr | None:

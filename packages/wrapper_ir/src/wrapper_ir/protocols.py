@@ -269,8 +269,8 @@ class Machine(Protocol[T]):
         """A view at `offset` bytes from the first element (byte) of `source`."""
         ...
 
-    def constant(self, data: TensorData, type: TensorType, mutable: bool) -> T:
-        """A constant's tensor; mutable ones get memory of their own."""
+    def constant(self, data: TensorData, type: TensorType, mutable: bool, alignment: int) -> T:
+        """A constant's tensor, at a multiple of `alignment` bytes; mutable ones get memory of their own."""
         ...
 
     def example(self, type: TensorType, sizes: Sequence[int], strides: Sequence[int], seed: int) -> T:

@@ -13,14 +13,17 @@ operators may name a sparse layout as an argument (`Layout`).
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import ClassVar
 
 from wrapper_ir.expr import Expr, SymKind
 
 __all__ = [
     "CPU",
+    "DEFAULT_ALIGNMENT",
     "DType",
     "Device",
     "Layout",
@@ -34,6 +37,7 @@ __all__ = [
     "TensorType",
     "TupleType",
     "Type",
+    "allocator_alignment",
 ]
 
 
@@ -163,15 +167,33 @@ class MemorySpace:
 _DEFAULT_SPACE = MemorySpace()
 
 
+DEFAULT_ALIGNMENT = 64
+"""What storages are aligned to unless they say otherwise, in bytes: torch's allocator for the host (`c10::gAlignment`) gives
+so much, and those for devices give more."""
+_CUDA_ALIGNMENT = 256
+"""What every allocator of CUDA guarantees (CUDA programming guide, "Device memory accesses"); torch's own gives 512."""
+
+
+def allocator_alignment(device: Device) -> int:
+    """What storages on a device can be aligned to without more ado: a multiple of so many bytes is where they begin."""
+    return _CUDA_ALIGNMENT if device.type == "cuda" else DEFAULT_ALIGNMENT
+
+
 @dataclass(frozen=True, slots=True)
 class StorageType:
-    """`nbytes` bytes on `device`; not yet typed elements."""
+    """`nbytes` bytes on `device`, which begin at a multiple of `alignment` bytes; not yet typed elements.
 
-    syntax: ClassVar[str] = "storage({nbytes}<, {space}>){device}"
+    In text, what is allocated is aligned to 64 bytes unless it says so, a slot to what follows from its place, and a parameter
+    to 1: it takes any storage.
+    """
+
+    syntax: ClassVar[str] = "storage({nbytes}<, {space}>< align({alignment})>){device}"
+    unsaid: ClassVar[Mapping[str, object]] = MappingProxyType({"alignment": 1})
 
     nbytes: Expr
     device: Device = CPU
     space: MemorySpace = _DEFAULT_SPACE
+    alignment: int = DEFAULT_ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ class ListMachine:
         start = source.offset * source.dtype.itemsize + offset
         return Tensor(source.memory, type.dtype, tuple(sizes), tuple(strides), start // type.dtype.itemsize)
 
-    def constant(self, data: TensorData, type: TensorType, mutable: bool) -> Tensor:
+    def constant(self, data: TensorData, type: TensorType, mutable: bool, alignment: int) -> Tensor:
         sizes, strides = (tuple(int(str(e)) for e in part) for part in (type.sizes, type.strides))
         return Tensor(bytearray(data.buffer), type.dtype, sizes, strides)
 

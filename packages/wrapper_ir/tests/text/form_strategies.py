@@ -130,7 +130,7 @@ _other_types = st.one_of(
     st.just(TupleType()),
     st.builds(OpaqueType, st.sampled_from(OpaqueKind), strings),
 )
-_storages = st.builds(StorageType, _sizes, devices, spaces)
+_storages = st.builds(StorageType, _sizes, devices, spaces, st.sampled_from((1, 8, 64, 256)))
 _args: st.SearchStrategy[Arg] = st.recursive(
     st.one_of(
         st.none(),
@@ -189,7 +189,7 @@ class _Scope:
 
     def storage(self) -> StorageType:
         drawn: StorageType = self.draw(_storages)
-        return StorageType(self.bind(drawn.nbytes), drawn.device, drawn.space)
+        return StorageType(self.bind(drawn.nbytes), drawn.device, drawn.space, drawn.alignment)
 
     def any_type(self) -> Type:
         match self.draw(st.integers(0, 2)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.targets.inputs import expectation
-from wrapper_ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugValue
+from wrapper_ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugValue, is_address_check
 from wrapper_ir.types import TensorType
 
 __all__ = [
@@ -21,11 +21,12 @@ __all__ = [
 
 def assert_layout(op: AssertLayout, scope: FunctionScope) -> None:
     """Constants have the layout that they were loaded with."""
-    if not scope.program.options.assertions or op.tensor in scope.program.constants:
+    if not scope.program.options.assertions:
         return
     name = f"%{op.tensor.name}" + (f", {op.message}" if op.message else "")
     is_main = scope.function is scope.program.program.main
-    if is_main and scope.position in scope.program.checks.covered:
+    is_covered = is_main and scope.position in scope.program.checks.covered
+    if is_covered or is_address_check(op) or op.tensor in scope.program.constants:
         if op.alignment:
             scope.call(targets.assert_alignment, scope.value(op.tensor), op.alignment, name)
         return

@@ -281,7 +281,10 @@ class FunctionScope:
         if not any(isinstance(arg, fx.Node) for arg in args):
             return target(*args)
         values = [arg.meta["val"] if isinstance(arg, fx.Node) else arg for arg in args]
-        named = target in (targets.partial_call, targets.total_call)  # functions that are given another's name
+        named = target in (
+            targets.partial_call,
+            targets.total_call,
+        )  # functions that are given another's name
         name = str(args[0]) if named else None
         return self.call(target, *args, val=self.program.fakes.apply(target, *values), name=name)
 

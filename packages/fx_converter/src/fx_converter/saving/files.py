@@ -268,7 +268,7 @@ class _Loader:
 
     def module(self, graphs: list[fx.Graph], kernels: KernelTargets) -> fx.GraphModule:
         """The main module."""
-        constants = load_constants(self._artifact)
+        constants = load_constants(self._artifact, Analyses(self._artifact.program))
         by_name = {value.name: held for value, held in constants.items()}
         for node in (node for graph in graphs for node in graph.nodes):
             if isinstance(node.target, Pending):

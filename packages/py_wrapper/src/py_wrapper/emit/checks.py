@@ -15,6 +15,7 @@ from wrapper_ir.ops import (
     Comment,
     DebugValue,
     Define,
+    is_address_check,
 )
 from wrapper_ir.quoting import python_string
 from wrapper_ir.types import TensorType
@@ -39,11 +40,10 @@ def define(op: Define, scope: FunctionScope) -> None:
 
 def assert_layout(op: AssertLayout, scope: FunctionScope) -> None:
     """Sizes and strides are checked in C; constants have the layout that they were loaded with."""
-    if scope.module.global_name(scope.function, op.tensor):
-        return
     name = scope.name(op.tensor)
     is_main = scope.function is scope.module.program.main
-    if not (is_main and scope.position in scope.module.checks.covered):
+    is_covered = is_main and scope.position in scope.module.checks.covered
+    if not (is_covered or is_address_check(op) or scope.module.global_name(scope.function, op.tensor)):
         _check_layout(op.tensor, op.sizes, op.strides, op.message, scope)
     if op.alignment:
         with scope.out.block(f"if {name}.data_ptr() % {op.alignment}:"):

@@ -61,10 +61,13 @@ def poisoned(x):
     return x
 '''
 _CONSTANT = '''
-def constant(name, dtype, sizes, strides, mutable=False, device="cpu"):
-    """A tensor over the bytes of a constant; one that the program writes has bytes of its own."""
+def constant(name, dtype, sizes, strides, mutable=False, device="cpu", alignment=1):
+    """A tensor over the bytes of a constant; one that the program writes has bytes of its own, and so has one whose bytes
+    are not aligned."""
     flat = parts.constant(name, torch.frombuffer, dtype)
-    return (flat.clone() if mutable else flat).to(device).as_strided(sizes, strides)
+    if mutable or flat.data_ptr() % alignment:
+        flat = flat.clone()
+    return flat.to(device).as_strided(sizes, strides)
 '''
 _STACK = '''
 def stack_trips(trips):

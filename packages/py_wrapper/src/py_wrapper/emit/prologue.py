@@ -10,6 +10,7 @@ from py_wrapper.emit.memory import constant_view
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import Writer, tuple_text
 from py_wrapper.native import overload_text
+from wrapper_ir.alignment import constant_alignment
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.program import Constant
@@ -103,7 +104,7 @@ def _constant(constant: Constant, scope: ModuleScope) -> tuple[str, list[str]]:
     if constant.storage:
         args = [scope.storages[constant.storage][0], *layout, str(constant.offset)]
         return f"{name} = {scope.helper(Helper.WINDOW)}", args
-    args = [python_string(constant.value.name), *layout, *_kept(constant, type)]
+    args = [python_string(constant.value.name), *layout, *_kept(constant, type, scope)]
     return f"{name} = {scope.helper(Helper.CONSTANT)}", args
 
 
@@ -112,14 +113,19 @@ def _storage(
 ) -> tuple[str, list[str]]:
     """Bytes that several constants are windows of; `one` is one of them."""
     assert isinstance(one.value.type, TensorType)
-    args = [python_string(storage), "torch.uint8", f"({nbytes},)", "(1,)", *_kept(one, one.value.type)]
+    args = [python_string(storage), "torch.uint8", f"({nbytes},)", "(1,)", *_kept(one, one.value.type, scope)]
     return f"{name} = {scope.helper(Helper.CONSTANT)}", args
 
 
-def _kept(constant: Constant, type: TensorType) -> list[str]:
-    """How a constant is kept: as memory of its own, on a device."""
-    mutable = ["mutable=True"] if constant.mutable else []
-    return mutable if type.device.type == "cpu" else [*mutable, f"device={python_string(str(type.device))}"]
+def _kept(constant: Constant, type: TensorType, scope: ModuleScope) -> list[str]:
+    """How a constant is kept: as memory of its own, on a device, aligned."""
+    alignment = scope.analyses.get(constant_alignment)
+    args = ["mutable=True"] if constant.mutable else []
+    if type.device.type != "cpu":
+        args.append(f"device={python_string(str(type.device))}")
+    elif alignment > 1:
+        args.append(f"alignment={alignment}")
+    return args
 
 
 def _ints(exprs: Sequence[Expr]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+from wrapper_ir.alignment import constant_alignment
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.analysis.inputs import input_checks
@@ -56,6 +57,7 @@ class Interpreter(Generic[T]):
         self.artifact = replace(given, program=checked)
         check_operators(self.artifact.program, self.options.operators)
         self._analyses = analyses.after(checked)
+        self._alignment = self._analyses.get(constant_alignment)
         self._storages: dict[str, T] = {}
         """Bytes that constants share, by name."""
         self._constants = {c.value: self._constant(c) for c in self.artifact.program.constants}
@@ -88,11 +90,12 @@ class Interpreter(Generic[T]):
         type = constant.value.type
         assert isinstance(type, TensorType)
         if not constant.storage:
-            return self.machine.constant(data, type, constant.mutable)
+            return self.machine.constant(data, type, constant.mutable, self._alignment)
         whole = self._storages.get(constant.storage)
         if whole is None:
             flat = tensor_type(DType.U8, [data.nbytes], device=type.device)
-            whole = self._storages[constant.storage] = self.machine.constant(data, flat, constant.mutable)
+            whole = self.machine.constant(data, flat, constant.mutable, self._alignment)
+            self._storages[constant.storage] = whole
         _check_window(constant, data)
         sizes, strides = ([int(evaluate(e, {})) for e in part] for part in (type.sizes, type.strides))
         return self.machine.view(whole, type, sizes, strides, constant.offset)

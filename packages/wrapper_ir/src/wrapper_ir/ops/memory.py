@@ -58,9 +58,10 @@ class ZeroMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocStorage(OpBase):
-    """Makes a new storage; its type gives bytes, device and memory space.
+    """Makes a new storage; its type gives bytes, device, memory space and alignment, of which there is no more than the
+    device's allocators give (64 bytes, on CUDA devices 256).
 
-    Text: `%s = alloc_storage 256`, `%s = alloc_storage s0 * 4 @cuda:0 workspace zero(call) stream(1)`.
+    Text: `%s = alloc_storage 256`, `%s = alloc_storage s0 * 4 @cuda:0 align(256) workspace zero(call) stream(1)`.
     Together with a `View` of all of it: `%buf0 = alloc f32[s0, 64]` (the storage is then named `%buf0.s`).
     """
 
@@ -85,12 +86,13 @@ class Slot(OpBase):
 
     The slot begins here and ends with its own `free`, which its pool outlives. Its bytes hold nothing at first, and no
     other slot of the pool shares them until it ends. `offset` is in bytes, from the start of `pool`; the result's type
-    gives bytes, device and memory space, the last two being the pool's. Neither a slot nor a tensor of it leaves the
+    gives bytes, device, memory space and alignment: the pool's device and space, and no more alignment than those of the
+    pool and of `offset` have in common, which is what goes unsaid. Neither a slot nor a tensor of it leaves the
     function, except as an argument that the callee gives back.
-    Text: `%a = slot %pool + 256 : 1024`.
+    Text: `%a = slot %pool + 256 : 1024`, `%a = slot %pool + s0 : 1024 align(16)`.
     """
 
-    syntax: ClassVar[str] = "{result} = slot {pool}< + {offset}> : {result:storage}"
+    syntax: ClassVar[str] = "{result} = slot {pool}< + {offset}> : {result:storage=pool}"
     effect_spec: ClassVar[EffectSpec] = fresh("result") | within("result", "pool")
 
     pool: Use[StorageType]

@@ -6,11 +6,13 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
+from wrapper_ir.alignment import relied_pointers
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.expr import Expr, Sym, and_, bounds, ge, le, print_expr
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.ops import AssertExpr, AssertLayout, Define, Op
+from wrapper_ir.passes.alignment_checks import alignment_checks
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.layout_checks import layout_checks, output_checks
 from wrapper_ir.program import Function, Program, SymbolDef
@@ -29,8 +31,8 @@ _Checks = Mapping[int, list[_Check]]
 class InsertChecks(Pass):
     """Puts `assert` where sizes are defined, for each bound that the verifier can neither prove nor disprove.
 
-    Views that may leave their storage, extents, negative sizes, windows that have to be apart, and the declared ranges
-    that proofs rest on. Every engine runs this pass by itself; a program that needs no check stays as it is.
+    Views that may leave their storage, extents, negative sizes, windows that have to be apart, addresses that kernels take
+    to be multiples of something, and the declared ranges that proofs rest on. Every engine runs this pass by itself; a program that needs no check stays as it is.
     """
 
     name: ClassVar[str] = "insert-checks"
@@ -64,7 +66,7 @@ def missing_checks(
 def _checks(analyses: Analyses, guarded: Guarded) -> Mapping[str, _Checks]:
     """New assertions by function."""
     program = analyses.program
-    if not program.symbols:  # bounds of numbers are never open
+    if not program.symbols and not analyses.get(relied_pointers):  # bounds of numbers are never open
         return {f.name: _by_position(output_checks(f, analyses)) for f in program.functions}
     findings, obligations = check_all(analyses, trusted=guarded.symbols)
     if findings:
@@ -88,7 +90,10 @@ def _of_function(
     function: Function, analyses: Analyses, obligations: Obligations, symbols: Mapping[str, SymbolDef]
 ) -> _Checks:
     """Layouts come first: bounds rest on them."""
-    found: list[tuple[int, _Check]] = [*layout_checks(function, analyses)]
+    found: list[tuple[int, _Check]] = [
+        *layout_checks(function, analyses),
+        *alignment_checks(function, analyses),
+    ]
     defined: dict[str, int] = {}
     for position, op in enumerate(function.body):
         if isinstance(op, Define):

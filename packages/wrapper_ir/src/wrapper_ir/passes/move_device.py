@@ -15,7 +15,7 @@ from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.device_reasons import Move, Reason, reasons_against
 from wrapper_ir.program import Constant, Function, Param, Program
 from wrapper_ir.structure import map_values, operands, results
-from wrapper_ir.types import CPU, Device, OpaqueKind, OpaqueType, StorageType, TensorType
+from wrapper_ir.types import CPU, Device, OpaqueKind, OpaqueType, StorageType, TensorType, allocator_alignment
 from wrapper_ir.values import Value
 
 __all__ = ["MoveDevice", "devices_of"]
@@ -176,6 +176,8 @@ def _value(old: Value, move: Move) -> Value:
     type = old.type
     if not isinstance(type, TensorType | StorageType) or type.device != move.source:
         return old
+    if isinstance(type, StorageType):
+        type = dataclasses.replace(type, alignment=min(type.alignment, allocator_alignment(move.target)))
     return Value(old.name, dataclasses.replace(type, device=move.target))
 
 

@@ -77,7 +77,11 @@ FILL = _kernel(
 
 PROBE = _kernel(
     "probe",
-    (_pointer("in_ptr0", Access.READ), _scalar("size", DType.I64), _scalar("ratio", DType.F64)),
+    (
+        dataclasses.replace(_pointer("in_ptr0", Access.READ), divisible=4),
+        _scalar("size", DType.I64),
+        _scalar("ratio", DType.F64),
+    ),
     "const float* in_ptr0, int64_t size, double ratio",
     "(void)in_ptr0; (void)size; (void)ratio;",
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Expr, Float, Int
 from wrapper_ir.layout import extent_bytes
-from wrapper_ir.ops import AllocPurpose, Copy, EnsureAligned, ViewMode, ZeroMode
+from wrapper_ir.ops import AllocPurpose, AllocStorage, Copy, EnsureAligned, ViewMode, ZeroMode
 from wrapper_ir.testing.catalogue import FILL, PROBE
 from wrapper_ir.testing.world import World
-from wrapper_ir.types import DType, MemoryKind, MemorySpace
+from wrapper_ir.types import CPU, DType, MemoryKind, MemorySpace, StorageType
 
 __all__ = ["align", "convert", "fill", "other_device", "pool", "reuse", "view", "workspace"]
 
@@ -36,8 +36,9 @@ def workspace(w: World) -> None:
                 MemorySpace(MemoryKind.SYMMETRIC, w.string(), rng.randrange(9)),
             )
         )
-    name = w.name("ws")
-    storage = w.function.alloc_storage(name, 256, space=space, purpose=purpose, zero=zero)
+    type_ = StorageType(Int(256), CPU, space, alignment=rng.choice((4, 16, 64)))
+    storage = w.function.value(w.name("ws"), type_)
+    w.function.append(AllocStorage(result=storage, purpose=purpose, zero=zero, prov=w.function.prov))
     root = next(w.fresh)
     zeroed = zero is ZeroMode.CALL
     for k in range(2):

@@ -24,7 +24,7 @@ from wrapper_ir.text.lexer import kind_of
 from wrapper_ir.text.parser_scope import OpParser
 from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.text.syntax import Fields, Syntax, compile_syntax, syntax_of
-from wrapper_ir.types import MemorySpace, StorageType, TensorType
+from wrapper_ir.types import DEFAULT_ALIGNMENT, MemorySpace, StorageType, TensorType
 
 __all__ = ["ALLOC", "COND", "alloc_text", "op_text", "op_words", "read_op"]
 
@@ -88,6 +88,7 @@ def alloc_text(storage: AllocStorage, view: Op, types: TypePrinter) -> str | Non
         and storage.prov == view.prov
         and made.device == type_.device
         and made.space == _DEFAULT_SPACE
+        and made.alignment == DEFAULT_ALIGNMENT
         and len(type_.sizes) == len(type_.strides)
         and made.nbytes == (known := types.tensor(type_)).extent
     )

@@ -7,7 +7,8 @@ bool two words, `{backed:backed/unbacked}`). `<...>` is left out where its field
 around a field of several items may hold line ends; with `:rows`, each item has a line of its own. `|` begins a line,
 after one blank; `{variants:lines}` are records that begin a line each. `{{` is a brace. `{result:type}` is the result's
 type; `=source` says that it is left out where it is the type of that operand (or of that class attribute).
-`{result:storage}` is a storage's type without its word.
+`{result:storage}` is a storage's type without its word; `=pool` says that its alignment is left out where it follows from that
+operand and the op's `offset`. A class may say in `unsaid` what else than its default is left out of a field.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from operator import attrgetter
 from typing import Any, get_args, get_origin
 
@@ -50,7 +50,8 @@ from wrapper_ir.text.parts import (
     sequence,
 )
 from wrapper_ir.text.printer_types import TypePrinter
-from wrapper_ir.types import StorageType, Type
+from wrapper_ir.text.storages import BareStorage
+from wrapper_ir.types import MemorySpace, Type
 
 __all__ = ["Fields", "Syntax", "compile_syntax", "form_of", "record_form", "syntax_of"]
 
@@ -77,6 +78,7 @@ class Syntax:
     starts: Callable[[str], bool]
     write: Writer
     fields: Reader
+    unsaid: Mapping[str, object]
 
     def read(self, p: OpParser) -> Any:  # Any: of `cls`
         """What stands here; WIR013 or WIR014 for a value of a kind that an op does not take."""
@@ -96,7 +98,7 @@ class Syntax:
         elif field.shape is Shape.ONE or p.wanted:
             found[field.name] = p.result(found.pop(TYPES)[0])
         if spec is None:
-            return self.cls(**found)
+            return self.cls(**{**self.unsaid, **found})
         found["prov"] = p.prov
         op = self.cls(**found)
         if not spec.fits(op):
@@ -116,7 +118,8 @@ def syntax_of(cls: type) -> Syntax:
 
 def compile_syntax(cls: type, template: str) -> Syntax:
     """A class in a syntax other than its own, or a part of it."""
-    fields = {f.name: f for f in fields_of(cls)}
+    unsaid = vars(cls).get("unsaid", {})
+    fields = {f.name: dataclasses.replace(f, default=unsaid.get(f.name, f.default)) for f in fields_of(cls)}
     results = [f for f in fields.values() if f.role is Role.DEF]
     if len(results) > 1:
         raise BuildError("WIR307", f"{cls.__name__} has several fields of results")
@@ -127,7 +130,7 @@ def compile_syntax(cls: type, template: str) -> Syntax:
         words = tuple(str(member.value) for member in parts[0].fields[0].hint)
     op = op_spec(cls) if issubclass(cls, OpBase) else None
     write, read = sequence([_results(results[0]), *parts] if head else parts)
-    return Syntax(cls, op, results[0] if results else None, words, first_starts(parts), write, read)
+    return Syntax(cls, op, results[0] if results else None, words, first_starts(parts), write, read, unsaid)
 
 
 def _results(field: FieldSpec) -> Part:
@@ -197,7 +200,10 @@ def _field(field: FieldSpec, form: str | None, like: str | None) -> Part:
 
 def _types(field: FieldSpec, form: str, like: str) -> Part:
     """The types of results."""
-    made = _bare_storage() if form == "storage" else BY_TYPE[Type]
+    if form == "storage":
+        storage = BareStorage(field.name, like, record_form(MemorySpace))
+        return Part((field,), storage.write, lambda p, found: found.update({TYPES: [storage.read(p, found)]}))
+    made = BY_TYPE[Type]
     many, values, type_of = field.shape is not Shape.ONE, field.values, attrgetter(f"{field.name}.type")
 
     def read(p: OpParser, found: Fields) -> None:
@@ -211,7 +217,7 @@ def _types(field: FieldSpec, form: str, like: str) -> Part:
     def write_one(record: Any, types: TypePrinter) -> str:  # Any: see Writer
         return types.type(type_of(record))
 
-    return Part((field,), write if many or form == "storage" else write_one, read, like=like)
+    return Part((field,), write if many else write_one, read, like=like)
 
 
 def _call(args: FieldSpec, kwargs: FieldSpec) -> Part:
@@ -291,15 +297,3 @@ def record_form(cls: type) -> Form:
     made = syntax_of(cls)
     read = made.read
     return Form(made.write, (lambda p: p.own_names(read)) if cls in _WITH_NAMES else read, made.starts)
-
-
-@cache
-def _bare_storage() -> Form:
-    """The type of a storage without its word: `256 @cuda:0 pinned`."""
-    made = compile_syntax(StorageType, "{nbytes}{device}< {space}>")
-
-    def write(type_: Type, types: TypePrinter) -> str:
-        # the verifier refuses another type, with this line
-        return made.write(type_, types) if type(type_) is StorageType else f": {types.type(type_)}"
-
-    return Form(write, made.read)

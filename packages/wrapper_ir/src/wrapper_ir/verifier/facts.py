@@ -98,10 +98,16 @@ class FunctionFacts:
         self._settle(self.proofs.decide(claim), code, message, position)
 
     def require_multiple(
-        self, divisor: int, size: Size, code: str, message: Callable[[], str], position: int
+        self,
+        divisor: int,
+        size: Size,
+        code: str,
+        message: Callable[[], str],
+        position: int,
+        unless: tuple[Expr, ...] = (),
     ) -> None:
-        """As `require`, of the claim that `size` is a multiple of `divisor`."""
-        self._settle(self.proofs.multiple(divisor, size), code, message, position)
+        """As `require`, of the claim that `size` is a multiple of `divisor`, or one of `unless` is 0."""
+        self._settle(self.proofs.multiple(divisor, size, unless), code, message, position)
 
     def _settle(
         self, decided: tuple[Verdict, Expr], code: str, message: Callable[[], str], position: int

@@ -8,6 +8,7 @@ ranges, which are noted, since they are checked too. A claim is disproved where 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import gcd
 
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import ExpressionError
@@ -23,6 +24,7 @@ from wrapper_ir.expr import (
     bounds,
     eq,
     mod,
+    mul,
     or_,
     print_expr,
     sub,
@@ -108,20 +110,28 @@ class Proofs:
         self.assume(condition)
         return Verdict.OPEN, condition
 
-    def multiple(self, divisor: int, e: Size) -> tuple[Verdict, Expr]:
-        """As `decide`, of the claim that `e` is a multiple of `divisor`."""
-        if isinstance(e, int):
-            return (Verdict.DISPROVED if e % divisor else Verdict.PROVED), _FALSE
-        terms = terms_of(self._reduce(e))
+    def multiple(self, divisor: int, e: Size, unless: tuple[Expr, ...] = ()) -> tuple[Verdict, Expr]:
+        """As `decide`, of the claim that `e` is a multiple of `divisor`, or one of `unless` is 0."""
+        terms: Terms = {(): e} if isinstance(e, int) else terms_of(self._reduce(e))
         if not any(scale % divisor for scale in terms.values()):
             return Verdict.PROVED, _FALSE
-        if not any(scale % divisor for monomial, scale in terms.items() if monomial):
-            return Verdict.DISPROVED, _FALSE
-        condition = eq(mod(e, divisor), 0)
+        if isinstance(e, int) or not any(scale % divisor for monomial, scale in terms.items() if monomial):
+            return self.decide(Claim((), unless))
+        if self._is_proved(Claim((), unless)):
+            return Verdict.PROVED, _FALSE
+        multiple = eq(mod(e, divisor), 0)
+        condition = or_(self._condition(Claim((), unless)), multiple)
+        if self._assumptions.has(multiple) or self._are_multiples(divisor, terms):
+            return Verdict.PROVED, _FALSE
         if self._assumptions.has(condition):
             return Verdict.PROVED, _FALSE
         self.assume(condition)
         return Verdict.OPEN, condition
+
+    def _are_multiples(self, divisor: int, terms: Terms) -> bool:
+        """Whether it was checked of each monomial that it is what its term lacks to be a multiple."""
+        lacking = {m: divisor // gcd(scale, divisor) for m, scale in terms.items() if scale % divisor}
+        return all(m and self._assumptions.has(eq(mod(mul(*m), by), 0)) for m, by in lacking.items())
 
     def proves(self, lhs: Size, rhs: Size) -> bool:
         """Whether `lhs <= rhs` is proved."""

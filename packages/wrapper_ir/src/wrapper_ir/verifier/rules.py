@@ -73,6 +73,7 @@ _RULES = {
         "WIR055": "an op writes a tensor whose elements overlap each other",
         "WIR056": "a copy's source and destination overlap",
         "WIR057": "an asserted layout contradicts the tensor's type",
+        "WIR200": "a storage or an aligned copy is to be more aligned than the allocators of its device make it",
         "WIR220": "a tensor is set to itself, or to one of another dtype or device",
     },
     "shapes": {
@@ -111,6 +112,7 @@ _RULES = {
         "WIR210": "two arguments of an in-place pair share bytes, but do not start at the same one",
         "WIR088": "a launch gives another number of extents than the kernel has pointers, or a malformed grid",
         "WIR089": "an extent is larger than the storage behind its argument",
+        "WIR202": "an address or a number that a launch gives is not the multiple that the kernel's parameter says",
         "WIR090": "the arguments of a launch are on several devices, or not where the kernel runs",
         "WIR091": "a kernel's definition contradicts itself",
     },
@@ -161,6 +163,7 @@ _RULES = {
     },
     "pools": {
         "WIR019": "a slot lies in a storage that is not a pool, or a storage has slots and tensors",
+        "WIR201": "a slot is not as aligned as its type says",
         "WIR059": "two slots of one pool overlap while both are there, or a callee is given bytes that something else holds",
     },
 }

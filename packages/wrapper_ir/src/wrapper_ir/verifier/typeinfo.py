@@ -54,7 +54,9 @@ class TypeTable:
 def _inspect(type: Type) -> TypeInfo:
     if not isinstance(type, StorageType):
         return _NOTHING
-    nbytes = type.nbytes
+    nbytes, alignment = type.nbytes, type.alignment
+    if alignment < 1 or alignment & (alignment - 1):
+        return TypeInfo(0, (), (("WIR044", f"{alignment} is no alignment"),))
     if isinstance(nbytes, Int):
         if nbytes.value < 0:
             return TypeInfo(0, (), (("WIR043", f"a storage of {nbytes.value} bytes"),))

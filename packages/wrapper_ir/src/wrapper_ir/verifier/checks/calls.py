@@ -174,9 +174,9 @@ class Calls(Check):
         storages: tuple[StorageType, StorageType, str],
         bound: dict[str, Expr],
     ) -> None:
-        """A callee gets at least the bytes that it asks for."""
+        """A callee gets at least the bytes that it asks for, as aligned as it asks."""
         wanted, given, message = storages
-        if (wanted.device, wanted.space) != (given.device, given.space):
+        if (wanted.device, wanted.space) != (given.device, given.space) or given.alignment % wanted.alignment:
             self.report("WIR093", message, position)
             return
         least = self.bound(function, wanted.nbytes, given.nbytes, bound)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from wrapper_ir.expr import Expr, Float, Int, SymKind
+from math import gcd
+
+from wrapper_ir.alignment import Pointer, analyse_alignment
+from wrapper_ir.expr import Expr, Float, Int, SymKind, print_expr
 from wrapper_ir.kernels import (
     MAX_GRID,
     CppKernel,
@@ -26,7 +29,7 @@ __all__ = ["Kernels"]
 
 
 class Kernels(Check):
-    """WIR039, WIR082 to WIR090."""
+    """WIR039, WIR082 to WIR090, WIR202."""
 
     name = "kernels"
 
@@ -35,6 +38,7 @@ class Kernels(Check):
         self.kernels = facts.analyses.kernels
         self.access = facts.analyses.kernel_access
         self.roots_at = facts.aliasing.roots_at
+        self.pointers = facts.analyses.get(analyse_alignment).of(facts.function)
 
     def handlers(self) -> Handlers:
         return {Launch: self.launch, DebugValue: self.debug}
@@ -79,6 +83,8 @@ class Kernels(Check):
             self.report("WIR090", f"@{op.kernel} runs on the host, its tensors are on {device}", position)
         if fits:
             self.sharing(position, op, params)
+            for pointer in self.pointers.get(position, ()):
+                self.aligned(position, op.kernel, pointer)
             self.extents(position, op, kernel)
 
     def scalar(self, position: int, param: KernelParam, arg: object) -> bool:
@@ -92,7 +98,47 @@ class Kernels(Check):
         floating = param.dtype.is_floating
         if (kind is SymKind.FLOAT) != floating and not (floating and isinstance(arg, Int | Float)):
             self.report("WIR086", f"{param.name} is {param.dtype.value}, given a {kind}", position)
+        elif param.divisible > 1 and not floating:
+            self.multiple(position, param, arg)
         return True
+
+    def multiple(self, position: int, param: KernelParam, arg: object) -> None:
+        """A number is the multiple that it is taken to be."""
+
+        def message() -> str:
+            shown_arg = print_expr(arg) if isinstance(arg, Expr) else "a value, which no check can look at"
+            return f"{param.name} is a multiple of {param.divisible}, given {shown_arg}"
+
+        if isinstance(arg, Expr) and arg.kind is SymKind.INT:
+            number = arg.value if isinstance(arg, Int) else arg
+            self.facts.require_multiple(param.divisible, number, "WIR202", message, position)
+        else:
+            self.report("WIR202", message(), position)
+
+    def aligned(self, position: int, kernel: str, pointer: Pointer) -> None:
+        """An address is the multiple that it is taken to be, as far as can be told; what cannot is checked in a run
+        (`passes.alignment_checks`). An empty tensor is anywhere."""
+        divisor, value = pointer.param.divisible, pointer.value
+
+        def message() -> str:
+            place = f" {shown(pointer.offset)} bytes after %{pointer.base.name}, which is"
+            place = "" if pointer.base is value else place
+            return f"@{kernel} takes %{value.name} to be at a multiple of {divisor}, it is{place} {pointer.known}"
+
+        if pointer.known.modulus % divisor:
+            told = pointer.address
+            if told.rest % gcd(told.modulus, divisor):
+                self.facts.require(Claim((), sizes_of(value)), "WIR202", message, position)
+            return
+        byte = pointer.offset + pointer.known.rest
+        self.facts.require_multiple(
+            divisor,
+            byte.value if isinstance(byte, Int) else byte,
+            "WIR202",
+            message,
+            position,
+            sizes_of(value),
+        )
 
     def sharing(self, position: int, op: Launch, params: tuple[KernelParam, ...]) -> None:
         """Pairs of arguments over one storage where the kernel writes through one of them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.ops import (
+    AllocStorage,
     AssertLayout,
     CallExtern,
     CollectiveStart,
@@ -12,8 +13,9 @@ from wrapper_ir.ops import (
     SetStorage,
     View,
     Wait,
+    is_address_check,
 )
-from wrapper_ir.types import StorageType, TensorType
+from wrapper_ir.types import Device, StorageType, TensorType, allocator_alignment
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
 from wrapper_ir.verifier.obligations import Claim, Size
@@ -25,7 +27,7 @@ _ZERO, _ONE = Int(0), Int(1)
 
 
 class LayoutCheck(Check):
-    """WIR050 to WIR057. Fills `facts.places`."""
+    """WIR050 to WIR057, and WIR200. Fills `facts.places`."""
 
     name = "layout"
 
@@ -37,6 +39,7 @@ class LayoutCheck(Check):
 
     def handlers(self) -> Handlers:
         return {
+            AllocStorage: self.alloc,
             View: self.view,
             Copy: self.copy,
             EnsureAligned: self.aligned,
@@ -46,6 +49,18 @@ class LayoutCheck(Check):
             CollectiveStart: self.collective,
             Wait: self.wait,
         }
+
+    def alloc(self, position: int, op: AllocStorage) -> None:
+        self.allocated(position, op.result, op.result.type.device, op.result.type.alignment)
+
+    def allocated(self, position: int, result: Value, device: Device, alignment: int) -> None:
+        """What is allocated is as aligned as it is said to be."""
+        most = allocator_alignment(device)
+        if alignment > most:
+            message = (
+                f"%{result.name} is to be aligned to {alignment} bytes; allocators of {device} give {most}"
+            )
+            self.report("WIR200", message, position)
 
     def view(self, position: int, op: View) -> None:
         source, result = op.source, op.result
@@ -88,6 +103,7 @@ class LayoutCheck(Check):
     def aligned(self, position: int, op: EnsureAligned) -> None:
         if op.source.type != op.result.type:
             self.report("WIR053", f"%{op.result.name} must have the type of %{op.source.name}", position)
+        self.allocated(position, op.result, op.result.type.device, op.alignment)
 
     def attached(self, position: int, op: SetStorage) -> None:
         target, source = op.target, op.source
@@ -104,6 +120,8 @@ class LayoutCheck(Check):
     def asserted(self, position: int, op: AssertLayout) -> None:
         type = op.tensor.type
         rank = len(type.sizes)
+        if is_address_check(op):
+            return
         if len(op.sizes) != rank or len(op.strides) != rank:
             self.report("WIR057", f"%{op.tensor.name} has {rank} dimensions", position)
             return

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from wrapper_ir.expr import Expr, Int
+from wrapper_ir.layout import slot_alignment
 from wrapper_ir.ops import (
     AllocPurpose,
     AllocStorage,
@@ -90,7 +91,7 @@ class Tenants:
 
 
 class Pools(Check):
-    """WIR019, WIR050, WIR052, WIR059."""
+    """WIR019, WIR050, WIR052, WIR059, WIR201."""
 
     name = "pools"
 
@@ -130,6 +131,7 @@ class Pools(Check):
             return
         if (slot.type.device, slot.type.space) != (pool.type.device, pool.type.space):
             self.report("WIR052", f"%{slot.name} is in other memory than %{pool.name}", position)
+        self.aligned(position, op)
         start, nbytes = _number(op.offset), _number(slot.type.nbytes)
         tenant = Tenant(slot, start, _number(op.offset + slot.type.nbytes), slot.type.nbytes)
         self.inside(position, pool, tenant)
@@ -140,6 +142,22 @@ class Pools(Check):
         if nbytes != 0:
             self.tenants[slot] = tenant
             found.add(tenant, apart=all(other.slot in found.others for other in near))
+
+    def aligned(self, position: int, op: Slot) -> None:
+        """A slot begins at a multiple of what its type says, as far as its pool does."""
+        assert isinstance(op.pool.type, StorageType)
+        wanted, given = op.result.type.alignment, op.pool.type.alignment
+        if wanted == slot_alignment(op.pool.type, op.offset):
+            return
+
+        def message() -> str:
+            where = f"at {shown(op.offset)} of %{op.pool.name}, which is aligned to {given}"
+            return f"%{op.result.name} is to be aligned to {wanted} bytes, and is {where}"
+
+        if given % wanted:
+            self.report("WIR201", message(), position)
+        else:
+            self.facts.require_multiple(wanted, _number(op.offset), "WIR201", message, position)
 
     def inside(self, position: int, pool: Value, tenant: Tenant) -> None:
         capacity = self.facts.capacity(pool)
