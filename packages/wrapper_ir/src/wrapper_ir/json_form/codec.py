@@ -144,12 +144,11 @@ def _fixed(items: Sequence[Codec]) -> Codec:
 def _record(cls: type, fields: Sequence[tuple[FieldSpec, Codec]], tag: tuple[str, str] | None) -> Codec:
     """The codec of a dataclass; `tag` is a further key and its value."""
     written = [(f.name, f.get, f.default, codec.encode) for f, codec in fields]
-    # a value is defined after what stands beside it, which cannot mention it
-    order = sorted(fields, key=lambda pair: pair[0].role is Role.DEF)
-    read = [(f.name, codec.decode) for f, codec in order]
     tags: dict[str, Json] = dict([tag] if tag else [])
     required = {f.name for f, _ in fields if f.default is dataclasses.MISSING} | {*tags}
-    known = {f.name for f, _ in fields} | {*tags}
+    # a value is defined after what stands beside it, which cannot mention it
+    order = sorted(fields, key=lambda pair: pair[0].role is Role.DEF)
+    read = [(f.name, f.name in required, codec.decode) for f, codec in order]
     make: Callable[..., Any] = cls  # Any: its fields are known at run time only
 
     def encode(e: Any, value: Any) -> Json:  # Any: see Codec
@@ -162,18 +161,19 @@ def _record(cls: type, fields: Sequence[tuple[FieldSpec, Codec]], tag: tuple[str
 
     def decode(d: Any, x: Json) -> Any:  # Any: see Codec
         o = obj(x)
-        if not o.keys() <= known:
-            fault(f"unknown field {next(name for name in o if name not in known)!r}")
-        if not o.keys() >= required:
-            fault(f"field {next(name for name in sorted(required) if name not in o)!r} is missing")
         found: dict[str, Any] = {}
-        for name, decode_field in read:
+        for name, needed, decode_field in read:
             if name in o:
                 try:
                     found[name] = decode_field(d, o[name])
                 except Fault as error:
                     error.path.append(name)
                     raise
+            elif needed:
+                fault(f"field {name!r} is missing")
+        if len(found) + len(tags) != len(o):
+            unknown = [name for name in o if name not in found and name not in tags]
+            fault(f"unknown field {unknown[0]!r}" if unknown else f"field {next(iter(tags))!r} is missing")
         return make(**found)
 
     properties: dict[str, Schema] = {name: {"const": word} for name, word in tags.items()}

@@ -81,8 +81,8 @@ class ExprDecoder:
 
     def use(self, x: Json) -> Value:
         """The value of this name; WIR552 where it is not defined."""
-        found = self.values.get(string(x))
-        return found if found is not None else fault(f"value {x!r} is not defined here", "WIR552")
+        found = self.values.get(x) if type(x) is str else None
+        return found if found is not None else fault(f"value {string(x)!r} is not defined here", "WIR552")
 
     def symbol(self, x: Json) -> str:
         """The name of a declared symbol."""

@@ -216,7 +216,9 @@ class _ProgramParser(OpParser):
             ops = read_op(self, prov)
             if tokens[self.at][:1] == "#":
                 ops = self._marked(ops)
-            self.end_line()
+            if tokens[self.at] != "\n":
+                self.unexpected("the end of the line")
+            self.at += 1
             body += ops
 
     def _marked(self, ops: tuple[Op, ...]) -> tuple[Op, ...]:

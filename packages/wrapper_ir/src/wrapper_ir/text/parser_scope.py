@@ -32,8 +32,13 @@ class OpParser(TypeParser):
         self.prov = prov
         self._start = self.at
         self._results = []
-        if self.tokens[self.at][:1] == "%":
-            self._read_results()
+        mark = self.tokens[self.at]
+        if mark[:1] == "%":
+            if self.tokens[self.at + 1] == "=" and mark[1:2] not in ('"', ""):  # most lines
+                self._results.append(mark[1:])
+                self.at += 2
+            else:
+                self._read_results()
 
     def _read_results(self) -> None:
         while True:

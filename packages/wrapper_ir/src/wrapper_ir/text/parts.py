@@ -44,6 +44,8 @@ class Part:
     starts: Callable[[str], bool] | None = None
     text: str = ""
     tokens: tuple[str, ...] = ()
+    guard: FieldSpec | None = None
+    """The field whose default value leaves the part out, where it begins with a token of its own."""
     like: str | None = None
     """For the types of results: what they are where they are left out."""
 
@@ -64,34 +66,37 @@ def first_starts(parts: Sequence[Part]) -> Callable[[str], bool]:
 
 
 def sequence(parts: Sequence[Part]) -> tuple[Writer, Reader]:
-    """All parts, one after the other."""
+    """All parts, one after the other. What most ops leave out is passed over without a call."""
     template = "".join(["%s" if part.write else part.text.replace("%", "%%") for part in parts])
-    writers = [part.write for part in parts if part.write]
-    steps: list[tuple[tuple[str, ...], Reader]] = []
+    writers = [(p.write, p.guard and p.guard.get, p.guard and p.guard.default) for p in parts if p.write]
+    steps: list[tuple[tuple[str, ...], Callable[[str], bool] | None, Reader]] = []
     tokens: tuple[str, ...] = ()
     for part in parts:
         tokens += part.tokens
         if part.read:
-            steps.append((tokens, part.read))
+            steps.append((tokens, part.starts if part.guard else None, part.read))
             tokens = ()
-    steps.append((tokens, lambda p, found: None))
+    steps.append((tokens, None, lambda p, found: None))
 
     def read(p: OpParser, found: Fields) -> None:
-        for tokens, step in steps:
+        for tokens, starts, step in steps:
             for token in tokens:
                 if p.tokens[p.at] == token:
                     p.at += 1
                 else:
                     p.unexpected(f"`{token}`")
-            step(p, found)
+            if starts is None or starts(p.tokens[p.at]):
+                step(p, found)
 
     def write_all(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        return template % tuple([write(record, types) for write in writers])
+        return template % tuple(
+            ["" if get and get(record) is usual else write(record, types) for write, get, usual in writers]
+        )
 
     def write_one(record: Any, types: TypePrinter) -> str:  # Any: see Writer
         return template % only(record, types)
 
-    only = writers[0] if len(writers) == 1 else write_all
+    only = writers[0][0] if len(writers) == 1 else write_all
     return write_all if only is write_all else write_one, read
 
 
@@ -118,8 +123,9 @@ def optional(parts: Sequence[Part], cls: type) -> Part:
             found.update(empty)
 
     empty = {f.name: () for f in fields if f.default is dataclasses.MISSING}
-    write = write_one if len(fields) == 1 else write_some
-    return Part(fields, write, read, starts)
+    if len(fields) == 1 and not breaks and not empty:
+        return Part(fields, write_one, read_all, starts, guard=fields[0])
+    return Part(fields, write_one if len(fields) == 1 else write_some, read, starts)
 
 
 def _optional_types(field: FieldSpec, like: str, cls: type, inner: tuple[Writer, Reader]) -> Part:
