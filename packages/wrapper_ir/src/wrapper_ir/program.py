@@ -60,6 +60,8 @@ class Function:
     record calls it as any other. Text: `func @step(%x: f32[8] @cuda:0) captures(s0) recordable {`.
     """
 
+    syntax: ClassVar[str] = "func {name:reference}({params})< captures({captures})>< {recordable}>"
+
     name: str
     params: tuple[Param, ...]
     body: tuple[Op, ...]

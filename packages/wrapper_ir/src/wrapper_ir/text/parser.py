@@ -13,7 +13,6 @@ from wrapper_ir.ops import OPS, UNKNOWN, Op, OpSet, Provenance
 from wrapper_ir.program import (
     Constant,
     Function,
-    Param,
     Program,
     SymbolDef,
     Target,
@@ -22,7 +21,7 @@ from wrapper_ir.schemas import ExternDef
 from wrapper_ir.text.lexer import Source
 from wrapper_ir.text.ops import read_op
 from wrapper_ir.text.parser_scope import OpParser
-from wrapper_ir.text.syntax import record_form, syntax_of
+from wrapper_ir.text.syntax import Fields, record_form, syntax_of
 from wrapper_ir.types import TensorType, Type
 from wrapper_ir.versions import TEXT
 
@@ -30,7 +29,7 @@ __all__ = ["parse_program"]
 
 _TABLE = "provenance"
 _TARGET, _SYMBOL, _CONSTANT = record_form(Target), record_form(SymbolDef), record_form(Constant)
-_EXTERN, _PARAM, _PROVENANCE = record_form(ExternDef), record_form(Param), record_form(Provenance)
+_EXTERN, _PROVENANCE = record_form(ExternDef), record_form(Provenance)
 _KERNELS = {cls.kind: record_form(cls) for cls in get_args(KernelDef)}
 _TYPE_WORDS = {
     word: syntax_of(cls).read
@@ -179,24 +178,15 @@ class _ProgramParser(OpParser):
         self._kernels.append(form.read(self))
 
     def _function(self) -> None:
-        self.at += 1
-        name = self.sigil("@", "a name such as @main")
         outer = self.values
         self.values = dict(outer)
-        self.expect("(")
-        params = self.items(")", lambda: _PARAM.read(self))
-        captures: tuple[str, ...] = ()
-        if self.accept("captures"):
-            self.expect("(")
-            captures = self.items(")", self.symbol)
-        recordable = self.accept("recordable")
+        found: Fields = {}
+        syntax_of(Function).fields(self, found)
         self.expect("{")
         self.end_line()
-        body = self._body()
+        found["body"] = self._body()
         self.values = outer
-        self._functions.append(
-            Function(name=name, params=params, captures=captures, recordable=recordable, body=body)
-        )
+        self._functions.append(Function(**found))
 
     def _body(self) -> tuple[Op, ...]:
         body: list[Op] = []

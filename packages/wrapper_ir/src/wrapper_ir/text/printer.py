@@ -7,10 +7,10 @@ from typing import get_args
 
 from wrapper_ir.ops import UNKNOWN, AllocStorage, Op, Provenance
 from wrapper_ir.program import Function, Program, Target
-from wrapper_ir.quoting import symbol_name, value_name
+from wrapper_ir.quoting import value_name
 from wrapper_ir.text.ops import alloc_text, op_text
 from wrapper_ir.text.printer_types import TypePrinter
-from wrapper_ir.text.syntax import syntax_of
+from wrapper_ir.text.syntax import compile_syntax, syntax_of
 from wrapper_ir.types import TensorType, Type
 from wrapper_ir.versions import TEXT
 
@@ -104,11 +104,11 @@ def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None
 
 
 def _header(function: Function, types: TypePrinter) -> str:
-    captures = ", ".join(map(symbol_name, function.captures))
-    tail = f"{f' captures({captures})' if captures else ''}{' recordable' if function.recordable else ''} {{"
-    params = [_text(p, types) for p in function.params]
-    line = f"func @{value_name(function.name)}({', '.join(params)}){tail}"
+    line = f"{_text(function, types)} {{"
     if len(line) <= _WIDTH:
         return line
-    rows = "".join(f"    {p},\n" for p in params)
-    return f"func @{value_name(function.name)}(\n{rows}){tail}"
+    rows = "".join(f"    {_text(p, types)},\n" for p in function.params)
+    return f"func @{value_name(function.name)}(\n{rows}){_AFTER_PARAMS.write(function, types)} {{"
+
+
+_AFTER_PARAMS = compile_syntax(Function, Function.syntax.partition("({params})")[2])
