@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, assert_never
 
 import wrapper_ir
+from wrapper_ir.alignment import constant_alignment
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
@@ -343,8 +344,11 @@ def bind(main: Callable[..., Any], artifact: Artifact) -> CompiledProgram:
     """Gives an emitted `main` its constants and kernels, and the model's signature."""
     program = artifact.program
     torch_machine = machine("torch")
+    alignment = Analyses(program).get(constant_alignment)
     constants = {
-        c.value.name: torch_machine.constant(artifact.constants[c.value.name], c.value.type, c.mutable)
+        c.value.name: torch_machine.constant(
+            artifact.constants[c.value.name], c.value.type, c.mutable, alignment
+        )
         for c in program.constants
         if isinstance(c.value.type, TensorType)
     }
