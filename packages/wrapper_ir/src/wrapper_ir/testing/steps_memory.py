@@ -33,7 +33,7 @@ def workspace(w: World) -> None:
             (
                 space,
                 MemorySpace(MemoryKind.PINNED),
-                MemorySpace(MemoryKind.SYMMETRIC, w.string(), rng.randrange(9)),
+                MemorySpace(MemoryKind.SYMMETRIC, w.string(), next(w.fresh)),
             )
         )
     type_ = StorageType(Int(256), CPU, space, alignment=rng.choice((4, 16, 64)))
@@ -43,10 +43,10 @@ def workspace(w: World) -> None:
     zeroed = zero is ZeroMode.CALL
     for k in range(2):
         view = w.function.view(w.name("part"), storage, tensor_type(DType.F32, (16,)), 128 * k)
-        held = w.hold(view, root=root, ready=zeroed)
         if not zeroed:
             w.function.launch(FILL, (view, Float(1.0), Int(16)))
-            held.ready = True
+        if space.kind is not MemoryKind.SYMMETRIC:  # which is never returned
+            w.hold(view, root=root, ready=True)
 
 
 def pool(w: World) -> None:

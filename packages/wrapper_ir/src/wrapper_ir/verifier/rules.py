@@ -161,6 +161,10 @@ _RULES = {
         "WIR048": "a result of a collective is never waited for",
         "WIR049": "an argument that a collective in flight reads is written, freed or moved",
     },
+    "symmetric": {
+        "WIR203": "two storages have one id of symmetric memory at the same time",
+        "WIR204": "a tensor in symmetric memory leaves a function: it is returned, or another tensor gets its storage",
+    },
     "pools": {
         "WIR019": "a slot lies in a storage that is not a pool, or a storage has slots and tensors",
         "WIR201": "a slot is not as aligned as its type says",

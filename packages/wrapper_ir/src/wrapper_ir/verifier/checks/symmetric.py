@@ -1,0 +1,115 @@
+"""Symmetric memory: an allocation id is one piece of memory for as long as the processes of its group live, so one storage at
+a time has it, and it stays inside the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.emission import is_symmetric
+from wrapper_ir.ops import (
+    AllocStorage,
+    CallSubgraph,
+    Free,
+    Return,
+    SetStorage,
+    Switch,
+    WhileLoop,
+)
+from wrapper_ir.structure import callees
+from wrapper_ir.types import MemorySpace, StorageType
+from wrapper_ir.values import Value
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
+
+__all__ = ["Symmetric"]
+
+
+def _allocated(analyses: Analyses) -> Mapping[str, frozenset[MemorySpace]]:
+    """The ids that each function allocates, itself or in those that it calls."""
+    found: dict[str, frozenset[MemorySpace]] = {}
+
+    def of(name: str) -> frozenset[MemorySpace]:
+        if name not in found:
+            ids: set[MemorySpace] = set()
+            for op in analyses.functions[name].body:
+                if isinstance(op, AllocStorage) and is_symmetric(op.result.type):
+                    ids.add(op.result.type.space)
+                for callee in callees(op):
+                    ids |= of(callee)
+            found[name] = frozenset(ids)
+        return found[name]
+
+    for function in analyses.program.functions:
+        of(function.name)
+    return found
+
+
+class Symmetric(Check):
+    """WIR203, WIR204."""
+
+    name = "symmetric"
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        super().__init__(facts)
+        self.allocated = facts.analyses.get(_allocated)
+        self.roots_at = facts.aliasing.roots_at
+        self.live: dict[MemorySpace, Value] = {}
+        for param in facts.function.params:
+            type = param.value.type
+            if isinstance(type, StorageType) and is_symmetric(type):
+                self.live.setdefault(type.space, param.value)  # slots of one memory may be lent together
+
+    def handlers(self) -> Handlers:
+        if not self.live and not self.allocated[self.facts.function.name]:
+            return {}
+        return {
+            AllocStorage: self.alloc,
+            Free: self.free,
+            CallSubgraph: self.call,
+            Switch: self.call,
+            WhileLoop: self.call,
+            SetStorage: self.attached,
+            Return: self.ret,
+        }
+
+    def alloc(self, position: int, op: AllocStorage) -> None:
+        space = op.result.type.space
+        if is_symmetric(op.result.type) and self.live.setdefault(space, op.result) is not op.result:
+            self.taken(position, space, f"%{op.result.name}")
+
+    def taken(self, position: int, space: MemorySpace, by: str) -> None:
+        message = (
+            f"{by} takes id {space.alloc_id} of group {space.group!r}, which %{self.live[space].name} has"
+        )
+        self.report("WIR203", message, position)
+
+    def free(self, position: int, op: Free) -> None:
+        self.end(position, op.storage)
+
+    def end(self, position: int, value: Value) -> None:
+        for root in self.roots_at(value, position):
+            if isinstance(root.type, StorageType) and self.live.get(root.type.space) is root:
+                del self.live[root.type.space]
+
+    def call(self, position: int, op: CallSubgraph | Switch | WhileLoop) -> None:
+        """What is live here is live in a callee, unless it is moved there."""
+        for value in self.facts.aliasing.effects[position].moves:
+            self.end(position, value)
+        for name in callees(op):
+            for space in self.live.keys() & self.allocated[name]:
+                self.taken(position, space, f"@{name}")
+
+    def attached(self, position: int, op: SetStorage) -> None:
+        self.inside(position, op.source)
+
+    def ret(self, position: int, op: Return) -> None:
+        for value in op.values:
+            if isinstance(value, Value):
+                self.inside(position, value)
+
+    def inside(self, position: int, value: Value) -> None:
+        for root in self.roots_at(value, position):
+            if isinstance(root.type, StorageType) and is_symmetric(root.type):
+                self.report(
+                    "WIR204", f"%{value.name} lies in symmetric memory, and leaves the function", position
+                )
