@@ -67,7 +67,8 @@ def _inspect(type: Type) -> TypeInfo:
 
 def _too_large(*counts: int) -> tuple[tuple[str, str], ...]:
     """A problem where a number of bytes or elements, or one of those that it is made of, is not an int64."""
-    return () if all(map(fits_int64, counts)) else (("WIR015", f"{shown(max(counts))} is not an int64"),)
+    most = max(counts)  # none is negative
+    return () if fits_int64(most) else (("WIR015", f"{shown(most)} is not an int64"),)
 
 
 def _inspect_numbers(type: TensorType) -> TypeInfo | None:

@@ -15,7 +15,7 @@ from wrapper_ir.ops import (
     Wait,
     is_address_check,
 )
-from wrapper_ir.types import Device, StorageType, TensorType, allocator_alignment
+from wrapper_ir.types import DEFAULT_ALIGNMENT, Device, StorageType, TensorType, allocator_alignment
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
 from wrapper_ir.verifier.obligations import Claim, Size
@@ -51,7 +51,9 @@ class LayoutCheck(Check):
         }
 
     def alloc(self, position: int, op: AllocStorage) -> None:
-        self.allocated(position, op.result, op.result.type.device, op.result.type.alignment)
+        type = op.result.type
+        if type.alignment > DEFAULT_ALIGNMENT:  # which every allocator gives
+            self.allocated(position, op.result, type.device, type.alignment)
 
     def allocated(self, position: int, result: Value, device: Device, alignment: int) -> None:
         """What is allocated is as aligned as it is said to be."""
