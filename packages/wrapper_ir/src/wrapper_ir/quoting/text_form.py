@@ -78,6 +78,7 @@ def symbol_name(name: str) -> str:
     return name if name.isidentifier() else quote(name)
 
 
+@lru_cache(maxsize=1 << 10)
 def target_name(name: str) -> str:
     """An operator's name: `namespace::op.overload` stands bare."""
     return name if _TARGET.fullmatch(name) else quote(name)

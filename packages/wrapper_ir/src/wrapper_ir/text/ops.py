@@ -18,15 +18,17 @@ from wrapper_ir.ops import (
     View,
     ViewMode,
     is_two_way,
+    per_class,
 )
 from wrapper_ir.quoting import value_name
 from wrapper_ir.text.lexer import kind_of
 from wrapper_ir.text.parser_scope import OpParser
+from wrapper_ir.text.parts import Writer
 from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.text.syntax import Fields, Syntax, compile_syntax, syntax_of
 from wrapper_ir.types import DEFAULT_ALIGNMENT, MemorySpace, StorageType, TensorType
 
-__all__ = ["ALLOC", "COND", "alloc_text", "op_text", "op_words", "read_op"]
+__all__ = ["ALLOC", "COND", "alloc_text", "line_writer", "op_text", "op_words", "read_op"]
 
 ALLOC = "alloc"
 """The word of the one-line form of an allocation and the view of all of it."""
@@ -44,11 +46,15 @@ def op_words(ops: OpSet = OPS) -> Mapping[str, Syntax]:
     return {word: syntax for syntax in map(syntax_of, ops) for word in syntax.words}
 
 
+@per_class
+def line_writer(cls: type[OpBase]) -> Writer:
+    """What writes the lines of ops of a class, without indentation and provenance mark."""
+    return _switch_text if cls is Switch else syntax_of(cls).write
+
+
 def op_text(op: OpBase, types: TypePrinter) -> str:
     """The line of `op`, without indentation and provenance mark."""
-    if type(op) is Switch and is_two_way(op) and len(op.branches) == 2:
-        return _cond_text(op, types)
-    return syntax_of(type(op)).write(op, types)
+    return line_writer(type(op))(op, types)
 
 
 def read_op(p: OpParser, prov: Provenance) -> tuple[Op, ...]:
@@ -85,9 +91,8 @@ def alloc_text(storage: AllocStorage, view: Op, types: TypePrinter) -> str | Non
         view.mode is ViewMode.ALIAS
         and view.offset == _ZERO
         and storage.result.name == f"{view.result.name}.s"
-        and storage.prov == view.prov
-        and made.device == type_.device
-        and made.space == _DEFAULT_SPACE
+        # equal members of tuples are mostly one object, which is seen without a call
+        and (storage.prov, made.device, made.space) == (view.prov, type_.device, _DEFAULT_SPACE)
         and made.alignment == DEFAULT_ALIGNMENT
         and len(type_.sizes) == len(type_.strides)
         and made.nbytes == (known := types.tensor(type_)).extent
@@ -124,7 +129,9 @@ _TO_BRANCHES = compile_syntax(Switch, "{results} = cond {index} then ")
 _AFTER_BRANCHES = _tail(Switch, "]")
 
 
-def _cond_text(op: Switch, types: TypePrinter) -> str:
+def _switch_text(op: Switch, types: TypePrinter) -> str:
+    if not is_two_way(op) or len(op.branches) != 2:
+        return syntax_of(Switch).write(op, types)
     true, false = (f"@{value_name(name)}" for name in op.branches)
     return f"{_TO_BRANCHES.write(op, types)}{true} else {false}{_AFTER_BRANCHES.write(op, types)}"
 

@@ -151,4 +151,4 @@ def _optional_types(field: FieldSpec, like: str, cls: type, inner: tuple[Writer,
         elif like:
             found[TYPES] = (usual(found[like] if operand else getattr(cls, like)),)
 
-    return Part((field,), write, read)
+    return Part((field,), write, read, guard=field if field.default is None else None)

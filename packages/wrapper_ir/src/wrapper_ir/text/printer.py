@@ -8,7 +8,7 @@ from typing import get_args
 from wrapper_ir.ops import UNKNOWN, AllocStorage, Op, Provenance
 from wrapper_ir.program import Function, Program, Target
 from wrapper_ir.quoting import value_name
-from wrapper_ir.text.ops import alloc_text, op_text
+from wrapper_ir.text.ops import alloc_text, line_writer, op_text
 from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.text.syntax import compile_syntax, syntax_of
 from wrapper_ir.types import TensorType, Type
@@ -89,18 +89,22 @@ class _Marks:
                 yield f"  #{number}{_text(prov, types)}"
 
 
-def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None) -> Iterator[str]:
-    yield _header(function, types)
+def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None) -> list[str]:
+    lines = [_header(function, types)]
     body = function.body
     position = 0
     while position < len(body):
         op, text = body[position], None
         if type(op) is AllocStorage and position + 1 < len(body):
             text = alloc_text(op, body[position + 1], types)
-        position += 1 if text is None else 2
-        mark = "" if marks is None or op.prov is UNKNOWN else marks.mark(op.prov)
-        yield f"  {op_text(op, types) if text is None else text}{mark}"
-    yield "}"
+        if text is None:
+            text = line_writer(type(op))(op, types)
+            position += 1
+        else:
+            position += 2
+        lines.append(f"  {text}" if marks is None or op.prov is UNKNOWN else f"  {text}{marks.mark(op.prov)}")
+    lines.append("}")
+    return lines
 
 
 def _header(function: Function, types: TypePrinter) -> str:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
-from operator import attrgetter
 from typing import Any, get_args, get_origin
 
 from wrapper_ir.errors import BuildError
@@ -52,6 +51,7 @@ from wrapper_ir.text.parts import (
 from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.text.storages import BareStorage
 from wrapper_ir.types import MemorySpace, Type
+from wrapper_ir.values import Value
 
 __all__ = ["Fields", "Syntax", "compile_syntax", "form_of", "record_form", "syntax_of"]
 
@@ -135,15 +135,17 @@ def compile_syntax(cls: type, template: str) -> Syntax:
 
 def _results(field: FieldSpec) -> Part:
     """`%x = `, which is read before the op's class is known."""
-    name_of, values = attrgetter(f"{field.name}.name"), field.values
+    get = field.get
 
     def write(op: OpBase, types: TypePrinter) -> str:
-        names = [f"%{value_name(value.name)}" for value in values(op)]
+        held: Value | None = get(op)
+        return "" if held is None else f"%{value_name(held.name)} = "
+
+    def write_many(op: OpBase, types: TypePrinter) -> str:
+        names = [f"%{value_name(value.name)}" for value in get(op)]
         return f"{', '.join(names)} = " if names else ""
 
-    if field.shape is Shape.ONE:
-        return Part(write=lambda op, types: f"%{value_name(name_of(op))} = ")
-    return Part(write=write)
+    return Part(write=write_many if field.shape is Shape.MANY else write)
 
 
 # --- the template
@@ -191,9 +193,8 @@ def _field(field: FieldSpec, form: str | None, like: str | None) -> Part:
         return write(get(record), types)
 
     def write_operand(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        return f"%{value_name(name_of(record))}"
+        return f"%{value_name(get(record).name)}"
 
-    name_of = attrgetter(f"{name}.name")
     single = field.role is Role.USE and field.shape is Shape.ONE
     return Part((field,), write_operand if single else write_field, read_field, made.starts)
 
@@ -204,7 +205,7 @@ def _types(field: FieldSpec, form: str, like: str) -> Part:
         storage = BareStorage(field.name, like, record_form(MemorySpace))
         return Part((field,), storage.write, lambda p, found: found.update({TYPES: [storage.read(p, found)]}))
     made = BY_TYPE[Type]
-    many, values, type_of = field.shape is not Shape.ONE, field.values, attrgetter(f"{field.name}.type")
+    many, values, get = field.shape is not Shape.ONE, field.values, field.get
 
     def read(p: OpParser, found: Fields) -> None:
         types = found[TYPES] = [made.read(p)]
@@ -215,7 +216,7 @@ def _types(field: FieldSpec, form: str, like: str) -> Part:
         return ", ".join([made.write(value.type, types) for value in values(record)])
 
     def write_one(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        return types.type(type_of(record))
+        return types.type(get(record).type)
 
     return Part((field,), write if many else write_one, read, like=like)
 
