@@ -122,6 +122,14 @@ def test_passes_leave_it_recordable(spec: str) -> None:
         assert (changed.function("inner") == program.function("inner")) is same
 
 
+def test_a_cpu_records_nothing() -> None:
+    text = HANDED_ON.replace("  launch @k(%x, %y)", "  copy %y, %x")
+    program = derive_frees(wrapper_ir.parse_program(text))
+    there = run_pipeline(program, "move-device{to=cuda:1}")
+    assert there.function("step").recordable
+    assert not run_pipeline(program, "move-device{to=cpu}").function("step").recordable
+
+
 def test_emitters_write_it_as_any_other() -> None:
     program = wrapper_ir.parse_program(STEP)
     source = str(py_wrapper.emit(bare_artifact(program)))

@@ -13,12 +13,14 @@ import py_wrapper
 from fx_converter import FxOptions
 from tests.input_engines import artifact_of, engines
 from wrapper_ir.analysis.emission import made_elsewhere
-from wrapper_ir.errors import NotSupportedError, WirError
+from wrapper_ir.errors import NotSupportedError, PassError, WirError
 from wrapper_ir.interp import Interpreter
 from wrapper_ir.interp.options import InterpOptions
-from wrapper_ir.ops import EnterProfile
+from wrapper_ir.ops import EnterMemoryPool, EnterProfile
+from wrapper_ir.passes import run_pipeline
 from wrapper_ir.registry import machine
 from wrapper_ir.runtime import MEMORY_POOLS
+from wrapper_ir.types import Device
 
 PROFILED = """extern "aten::relu(Tensor self) -> Tensor"
 
@@ -136,6 +138,14 @@ def test_graphs_enter_pools(form: Any) -> None:
     names = [getattr(n.target, "__name__", "") for n in module.graph.nodes]
     between = names[names.index("enter_memory_pool") + 1 : names.index("exit_scope")]
     assert len([n for n in between if "empty_strided" in n]) == 2, names
+
+
+def test_pools_move_between_devices_of_a_type() -> None:
+    there = run_pipeline(pooled().program, "move-device{from=cuda:0,to=cuda:1}")
+    (scope,) = (op for op in there.main.body if isinstance(op, EnterMemoryPool))
+    assert scope.device == Device("cuda", 1)
+    with pytest.raises(PassError, match=r"WIR807.*memory pool big"):
+        run_pipeline(pooled().program, "move-device{from=cuda:0,to=cpu}")
 
 
 def test_devices_without_pools_are_refused() -> None:

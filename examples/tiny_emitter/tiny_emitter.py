@@ -262,9 +262,13 @@ class FunctionWriter:
                 return f"{self.symbols[symbol]} = {self.expr(expr)}"
             case AssertExpr(condition=condition, message=message):
                 return f"check({self.expr(condition)}, {python_string(message or str(condition))})"
-            case AssertLayout(tensor=tensor, sizes=sizes, strides=strides, message=message):
-                holds = f"has_layout({self.names[tensor]}, {self.exprs(sizes)}, {self.exprs(strides)})"
-                return f"check({holds}, {python_string(message or f'layout of {tensor.name}')})"
+            case AssertLayout(message=message):
+                holds = " and ".join(
+                    f"has_layout({self.names[tensor]}, {self.exprs(sizes)}, {self.exprs(strides)})"
+                    for tensor, sizes, strides in op.layouts()
+                )
+                named = ", ".join(tensor.name for tensor in op.tensors)
+                return f"check({holds or True}, {python_string(message or f'layout of {named}')})"
             case AssertFinite(tensor=tensor, message=message):
                 said = python_string(message or f"{tensor.name} is finite")
                 return f"check({self.names[tensor]}.isfinite().all(), {said})"

@@ -199,7 +199,11 @@ def check(h: Hostile) -> None:
         sizes = tuple(h.number(s) for s in x.type.sizes)
         h.function.append(
             AssertLayout(
-                tensor=x, sizes=sizes, strides=x.type.strides, alignment=h.rng.choice((0, 4, 16)), message="m"
+                tensors=(x,),
+                sizes=(sizes,),
+                strides=(x.type.strides,),
+                alignment=h.rng.choice((0, 4, 16)),
+                message="m",
             )
         )
     if x is not None and x.type.dtype is DType.F32 and h.rng.random() < 0.3:

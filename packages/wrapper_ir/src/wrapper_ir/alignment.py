@@ -227,7 +227,8 @@ class _Flow:
             case Launch():
                 self.launch(position, op)
             case AssertLayout() if op.alignment:
-                self.learn(op.tensor, op.alignment)
+                for tensor in op.tensors:
+                    self.learn(tensor, op.alignment)
             case EnsureAligned():
                 self.places[op.result] = self.aligned(op)
             case CallSubgraph() | Switch() | WhileLoop():

@@ -204,7 +204,7 @@ SAMPLES: tuple[Op, ...] = (
     ),
     Unpack(source=RESULTS, path=(0, "values"), result=Z, prov=PROV),
     Define(symbol="s0", expr=add(SizeOf(X, 0), Item(Y)), prov=PROV),
-    AssertLayout(tensor=X, sizes=(S0,), strides=(Int(1),), alignment=16, message="input", prov=PROV),
+    AssertLayout(tensors=(X, W), sizes=((S0,), (Int(8),)), strides=((Int(1),), (Int(1),)), alignment=16, message="input", prov=PROV),
     AssertExpr(condition=lt(S0, Int(9)), message="too long", prov=PROV),
     AssertFinite(tensor=X, message="argument 1", prov=PROV),
     Switch(index=Y, branches=("fresh", "through"), args=(X, W), results=(Z,), prov=PROV),

@@ -95,6 +95,7 @@ def test_every_op_has_a_meaning() -> None:
         ("define s0 = size(%x, 0)*3 + stride(%x, 0) + offset(%x)\nreturn s0", [7]),
         ("%y = view %x + 4 : f32[]\ndefine u1 = item(%y)\nreturn u1*2.0", [-4.0]),
         ('assert_layout %x [2] [1] align(16) "x"\nassert_finite %x\nreturn', []),
+        ('%y = view %x : f32[1, 2]\nassert_layout %x [2] [1], %y [1, 2] [7, 1] "both"\nreturn', []),
         ('comment "nothing"\n%e = record_event\nwait_event %e\nsync_event %e\nbarrier\nreturn', []),
         ('enter_profile "a"\nenter_memory_pool "p" @cuda:0\n%y = alloc f32[2] zero(call)\nexit_scope\nexit_scope\nreturn %y', [[0.0, 0.0]]),
         ('%h = collective list::neg(%x) group("0") : f32[2]\n%y = wait %h : f32[2]\nreturn %y', [[-1.0, 2.0]]),

@@ -123,6 +123,7 @@ _atoms = st.one_of(
 _sizes = st.recursive(_leaves, _nodes, max_leaves=6)
 _exprs = st.recursive(_leaves | _atoms, _nodes, max_leaves=6)
 _expr_lists = st.lists(_exprs, max_size=3).map(tuple)
+_SHAPES = tuple[tuple[Expr, ...], ...]
 _size_lists = st.lists(_sizes, max_size=3).map(tuple)
 _tensors = st.builds(TensorType, st.sampled_from(DType), _size_lists, st.just(()) | _size_lists, devices)
 _other_types = st.one_of(
@@ -235,12 +236,16 @@ class _Scope:
             return self.alloc(prov)
         return self.op(cls, prov)
 
+    def shapes(self, found: dict[str, Any]) -> tuple[Any, ...] | None:  # Any: see `op`
+        """As many lists of sizes as there are tensors, of which there is one at least."""
+        return tuple(self.bind(self.draw(_size_lists)) for _ in found["tensors"]) or None
+
     def op(self, cls: type[OpBase], prov: Provenance) -> tuple[Op, ...]:
         found: dict[str, Any] = {"prov": prov}  # Any: fields of any type
         spec = op_spec(cls)
         for field in spec.fields:
             if field.role is not Role.DEF:
-                found[field.name] = self.field(field)
+                found[field.name] = self.shapes(found) if field.hint == _SHAPES else self.field(field)
                 if found[field.name] is None and field.role is not Role.ARG:
                     return ()
         for field in spec.results:

@@ -74,7 +74,7 @@ def checks(made: Program) -> list[str]:
     """The checks that are left of a valid program, which is valid with them and needs no more."""
     assert not check(made)
     left = [
-        f"%{c.tensor.name} {c.alignment}" if isinstance(c, AssertLayout) else str(c.condition)
+        f"%{c.tensors[0].name} {c.alignment}" if isinstance(c, AssertLayout) else str(c.condition)
         for c in missing_checks(made)
         if isinstance(c, AssertLayout) or "WIR20" in c.message
     ]
@@ -185,7 +185,9 @@ func @body(%a: f32[4]) {
 
 
 def test_loops_carry_what_they_were_given_and_what_they_make() -> None:
-    left = {c.tensor.name for c in missing_checks(parse_program(HEAD + LOOP)) if isinstance(c, AssertLayout)}
+    left = {
+        c.tensors[0].name for c in missing_checks(parse_program(HEAD + LOOP)) if isinstance(c, AssertLayout)
+    }
     assert left == {"a", "r"}
     aligned = LOOP.replace("carried(%x)", "carried(%w)")
     assert not [c for c in missing_checks(parse_program(HEAD + aligned)) if isinstance(c, AssertLayout)]

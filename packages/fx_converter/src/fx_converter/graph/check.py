@@ -5,7 +5,7 @@ from __future__ import annotations
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.targets.inputs import expectation
-from wrapper_ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugValue, is_address_check
+from wrapper_ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugValue
 from wrapper_ir.types import TensorType
 
 __all__ = [
@@ -20,19 +20,19 @@ __all__ = [
 
 
 def assert_layout(op: AssertLayout, scope: FunctionScope) -> None:
-    """Constants have the layout that they were loaded with."""
+    """A node for each tensor. Constants have the layout that they were loaded with."""
     if not scope.program.options.assertions:
         return
-    name = f"%{op.tensor.name}" + (f", {op.message}" if op.message else "")
     is_main = scope.function is scope.program.program.main
-    is_covered = is_main and scope.position in scope.program.checks.covered
-    if is_covered or is_address_check(op) or op.tensor in scope.program.constants:
-        if op.alignment:
-            scope.call(targets.assert_alignment, scope.value(op.tensor), op.alignment, name)
-        return
-    sizes, strides = scope.numbers(op.sizes), scope.numbers(op.strides)
-    args = (scope.value(op.tensor), list(sizes), list(strides), op.alignment, name)
-    scope.call(targets.assert_layout, *args)
+    for tensor, sizes, strides in zip(op.tensors, op.sizes, op.strides, strict=True):
+        name = f"%{tensor.name}" + (f", {op.message}" if op.message else "")
+        is_covered = is_main and (scope.position, tensor) in scope.program.checks.covered
+        is_shown = sizes or strides or not op.alignment
+        if is_shown and not (is_covered or tensor in scope.program.constants):
+            wanted = list(scope.numbers(sizes)), list(scope.numbers(strides))
+            scope.call(targets.assert_layout, scope.value(tensor), *wanted, op.alignment, name)
+        elif op.alignment:
+            scope.call(targets.assert_alignment, scope.value(tensor), op.alignment, name)
 
 
 def check_arguments(scope: FunctionScope) -> None:

@@ -130,9 +130,9 @@ def check_layout(scope: Scope, value: Value) -> None:
     scope.symbols.asserted.add(key)
     scope.function.append(
         AssertLayout(
-            tensor=value,
-            sizes=value.type.sizes,
-            strides=value.type.strides,
+            tensors=(value,),
+            sizes=(value.type.sizes,),
+            strides=(value.type.strides,),
             message="input",
             prov=Provenance(upstream=value.name),
         )

@@ -73,9 +73,9 @@ def check_result(scope: Scope, node: ir.ExternKernel) -> None:
     aligned = name not in scope.graph.unaligned_buffers
     scope.function.append(
         AssertLayout(
-            tensor=value,
-            sizes=value.type.sizes,
-            strides=value.type.strides,
+            tensors=(value,),
+            sizes=(value.type.sizes,),
+            strides=(value.type.strides,),
             alignment=_ALIGNMENT if aligned else 0,
             message=_ADDRESS.sub("", node.get_op_name()),
             prov=scope.function.prov,

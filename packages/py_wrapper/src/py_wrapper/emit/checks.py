@@ -15,7 +15,6 @@ from wrapper_ir.ops import (
     Comment,
     DebugValue,
     Define,
-    is_address_check,
 )
 from wrapper_ir.quoting import python_string
 from wrapper_ir.types import TensorType
@@ -40,18 +39,21 @@ def define(op: Define, scope: FunctionScope) -> None:
 
 def assert_layout(op: AssertLayout, scope: FunctionScope) -> None:
     """Sizes and strides are checked in C; constants have the layout that they were loaded with."""
-    name = scope.name(op.tensor)
     is_main = scope.function is scope.module.program.main
-    is_covered = is_main and scope.position in scope.module.checks.covered
-    if not (is_covered or is_address_check(op) or scope.module.global_name(scope.function, op.tensor)):
-        _check_layout(op.tensor, op.sizes, op.strides, op.message, scope)
-    if op.alignment:
-        with scope.out.block(f"if {name}.data_ptr() % {op.alignment}:"):
-            fail = scope.module.runtime("fail_layout")
-            note = f"{name} is not aligned to {op.alignment} bytes" + (
-                f" ({op.message})" if op.message else ""
-            )
-            scope.out.line(f"{fail}({python_string(note)})")
+    for tensor, sizes, strides in op.layouts():
+        is_covered = is_main and (scope.position, tensor) in scope.module.checks.covered
+        if not (is_covered or scope.module.global_name(scope.function, tensor)):
+            _check_layout(tensor, sizes, strides, op.message, scope)
+    for tensor in op.tensors if op.alignment else ():
+        _check_alignment(tensor, op, scope)
+
+
+def _check_alignment(tensor: Value, op: AssertLayout, scope: FunctionScope) -> None:
+    name = scope.name(tensor)
+    with scope.out.block(f"if {name}.data_ptr() % {op.alignment}:"):
+        fail = scope.module.runtime("fail_layout")
+        note = f"{name} is not aligned to {op.alignment} bytes" + (f" ({op.message})" if op.message else "")
+        scope.out.line(f"{fail}({python_string(note)})")
 
 
 def check_layouts(position: int, scope: FunctionScope) -> None:

@@ -95,9 +95,9 @@ def element_type(storage: StorageType, views: Iterable[tuple[View, Expr]]) -> DT
 def checked_next(body: Sequence[Op], position: int, value: Value) -> bool:
     """Whether the ops behind `position` check the layout that `value` is declared with, before anything uses it."""
     for op in body[position + 1 : position + _NEAR]:
-        if isinstance(op, AssertLayout) and op.tensor == value:
+        if isinstance(op, AssertLayout) and value in op.tensors:
             type = value.type
-            return isinstance(type, TensorType) and (op.sizes, op.strides) == (type.sizes, type.strides)
+            return isinstance(type, TensorType) and (value, type.sizes, type.strides) in op.layouts()
         if not isinstance(op, AssertLayout | Unpack | Drop | Free):
             return False
     return False

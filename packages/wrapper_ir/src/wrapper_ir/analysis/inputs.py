@@ -29,13 +29,13 @@ class InputChecks:
     """`entry` are the arguments to check before the first op, each with its parameter.
 
     `layouts` gives, by position in `main`, the parameters whose whole layout is checked behind the op there, which defines
-    the last symbol that it mentions. `covered` are the positions of `AssertLayout` ops whose sizes and strides were checked
-    already, or are guarded: only their alignment is left to do.
+    the last symbol that it mentions. `covered` are positions of `AssertLayout` ops, each with a parameter whose sizes and
+    strides were checked already, or are guarded: only its alignment is left to do.
     """
 
     entry: tuple[tuple[Value, Input], ...] = ()
     layouts: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
-    covered: frozenset[int] = frozenset()
+    covered: frozenset[tuple[int, Value]] = frozenset()
 
 
 def input_checks(
@@ -47,12 +47,12 @@ def input_checks(
     defined = {op.symbol: number for number, op in enumerate(body) if isinstance(op, Define)}
     entry: list[tuple[Value, Input]] = []
     layouts: dict[int, list[Value]] = {}
-    covered: set[int] = set()
+    covered: set[tuple[int, Value]] = set()
     for number, param in enumerate(program.main.params):
         value = param.value
         own = _own_checks(value, body)
         if value.name in guarded.params:
-            covered.update(own)
+            covered.update((position, value) for position in own)
             continue
         made = _input(value, _name(number, value, signature), body)
         if made is not None:
@@ -61,7 +61,7 @@ def input_checks(
             continue
         open_symbols = _open_symbols(value, value.type, body, defined)
         if not open_symbols:
-            covered.update(own)
+            covered.update((position, value) for position in own)
         elif not own and open_symbols <= defined.keys():
             last = max(defined[s] for s in open_symbols)
             if any(
@@ -126,13 +126,9 @@ def _own_checks(value: Value, body: Sequence[Op]) -> list[int]:
     for position, op in enumerate(body):
         if not isinstance(op, _PROLOGUE):
             break
-        if isinstance(op, AssertLayout) and op.tensor is value and _checks_type(op, type):
+        if isinstance(op, AssertLayout) and (value, type.sizes, type.strides) in op.layouts():
             found.append(position)
     return found
-
-
-def _checks_type(op: AssertLayout, type: TensorType) -> bool:
-    return (op.sizes, op.strides) == (type.sizes, type.strides)
 
 
 def _open_symbols(

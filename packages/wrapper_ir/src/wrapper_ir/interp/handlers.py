@@ -42,7 +42,6 @@ from wrapper_ir.ops import (
     Wait,
     WaitEvent,
     ZeroMode,
-    is_address_check,
 )
 from wrapper_ir.types import DType, TensorType, TupleType
 from wrapper_ir.values import Value
@@ -191,13 +190,14 @@ def _define(op: Define, frame: AnyFrame) -> None:
 
 
 def _assert_layout(op: AssertLayout, frame: AnyFrame) -> None:
-    if not is_address_check(op):
-        check_layout(op.tensor, op.sizes, op.strides, op.message, frame)
-    if op.alignment and frame.machine.address(frame.value(op.tensor)) % op.alignment:
-        note = f" ({op.message})" if op.message else ""
-        raise ExecutionError(
-            "WIR921", f"the address of %{op.tensor.name} is no multiple of {op.alignment} bytes{note}"
-        )
+    for tensor, sizes, strides in op.layouts():
+        check_layout(tensor, sizes, strides, op.message, frame)
+    for tensor in op.tensors:
+        if op.alignment and frame.machine.address(frame.value(tensor)) % op.alignment:
+            note = f" ({op.message})" if op.message else ""
+            raise ExecutionError(
+                "WIR921", f"the address of %{tensor.name} is no multiple of {op.alignment} bytes{note}"
+            )
 
 
 def check_layout(

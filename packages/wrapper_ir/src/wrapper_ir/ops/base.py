@@ -32,6 +32,7 @@ __all__ = [
     "OptionalDef",
     "Provenance",
     "Role",
+    "Shapes",
     "SingleArg",
     "Stream",
     "SymbolName",
@@ -102,6 +103,7 @@ Uses: TypeAlias = Annotated[tuple[Value[T], ...], Role.USE]
 SingleArg: TypeAlias = Annotated[Arg, Role.ARG]
 Args: TypeAlias = Annotated[tuple[Arg, ...], Role.ARG]
 Kwargs: TypeAlias = Annotated[tuple[tuple[str, Arg], ...], Role.ARG]
+Shapes: TypeAlias = Annotated[tuple[tuple[Expr, ...], ...], Role.EXPR]
 Callee: TypeAlias = Annotated[str, Role.CALLEE]
 Callees: TypeAlias = Annotated[tuple[str, ...], Role.CALLEE]
 KernelName: TypeAlias = Annotated[str, Role.KERNEL]

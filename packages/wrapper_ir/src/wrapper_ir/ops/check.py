@@ -6,30 +6,42 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from wrapper_ir.expr import Expr
-from wrapper_ir.ops.base import OpBase, Use
+from wrapper_ir.ops.base import OpBase, Shapes, Use, Uses
 from wrapper_ir.ops.effects import EffectClass, EffectSpec, has, reads
 from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
 
-__all__ = ["AssertExpr", "AssertFinite", "AssertLayout", "CheckOp", "is_address_check"]
+__all__ = ["AssertExpr", "AssertFinite", "AssertLayout", "AssertedLayout", "CheckOp"]
+
+
+AssertedLayout = tuple[Value[TensorType], tuple[Expr, ...], tuple[Expr, ...]]
+"""A tensor, its sizes and its strides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssertLayout(OpBase):
-    """Fails unless the tensor has these sizes and strides (in elements; strides of size-1 dims are free),
-    and an address that is a multiple of `alignment` bytes where that is not 0. With an alignment alone, sizes and strides
-    are not looked at.
+    """Fails unless each tensor has its sizes and strides (in elements; strides of size-1 dims are free), and an address
+    that is a multiple of `alignment` bytes where that is not 0. With an alignment, sizes and strides may be left out
+    (empty), and are not looked at then.
 
-    Text: `assert_layout %x [s0, 64] [64, 1]`, `assert_layout %x [4] [1] align(16) "input"`, `assert_layout %x align(16)`.
+    Text: `assert_layout %x [s0, 64] [64, 1]`, `assert_layout %x [4] [1], %y [2, 2] [2, 1] align(16) "inputs"`,
+    `assert_layout %x align(16)`.
     """
 
-    syntax: ClassVar[str] = "assert_layout {tensor}< [{sizes}] [{strides}]>< align({alignment})>< {message}>"
+    syntax: ClassVar[str] = "assert_layout {tensors}< align({alignment})>< {message}>"
     effect_spec: ClassVar[EffectSpec] = has(EffectClass.CHECK)
 
-    tensor: Use[TensorType]
-    sizes: tuple[Expr, ...] = ()
-    strides: tuple[Expr, ...] = ()
+    tensors: Uses[TensorType]
+    sizes: Shapes
+    strides: Shapes
     alignment: int = 0
     message: str = ""
+
+    def layouts(self) -> tuple[AssertedLayout, ...]:
+        """The tensors whose sizes and strides are looked at, each with these. There are as many of all; the verifier refuses
+        others."""
+        found = zip(self.tensors, self.sizes, self.strides, strict=False)
+        return tuple(layout for layout in found if layout[1] or layout[2] or not self.alignment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +70,6 @@ class AssertFinite(OpBase):
 
     tensor: Use[TensorType]
     message: str = ""
-
-
-def is_address_check(op: AssertLayout) -> bool:
-    """Whether the address alone is looked at, of a tensor that has dimensions."""
-    rank = len(op.tensor.type.sizes)
-    return bool(op.alignment and rank) and not op.sizes and not op.strides
 
 
 CheckOp = AssertLayout | AssertExpr | AssertFinite

@@ -51,4 +51,11 @@ def _checked(pointer: Pointer) -> Value:
 def _check(value: Value, alignment: int, function: Function, position: int) -> AssertLayout:
     assert is_tensor(value)
     prov = function.body[min(position, len(function.body) - 1)].prov
-    return AssertLayout(tensor=value, alignment=alignment, message="read or written by a kernel", prov=prov)
+    return AssertLayout(
+        tensors=(value,),
+        sizes=((),),
+        strides=((),),
+        alignment=alignment,
+        message="read or written by a kernel",
+        prov=prov,
+    )

@@ -19,6 +19,7 @@ from wrapper_ir.ops import (
     AllocStorage,
     CallExtern,
     CollectiveStart,
+    EnterMemoryPool,
     Launch,
     Op,
     RecordEvent,
@@ -77,6 +78,8 @@ def reasons_against(op: Op, analyses: Analyses, move: Move) -> Iterator[tuple[st
     if isinstance(op, AllocStorage) and op.result.type.space.kind is not MemoryKind.DEFAULT:
         kind = op.result.type.space.kind.value
         yield f"{kind} memory belongs to its type of device", _CAPTURE
+    if isinstance(op, EnterMemoryPool):
+        yield f"memory pool {op.name} belongs to its type of device", "remove the scope"
     if move.target.type == "cpu" and (isinstance(op, RecordEvent | WaitEvent) or _stream(op)):
         yield "a CPU has no streams", "capture the model without torch.cuda.stream"
 

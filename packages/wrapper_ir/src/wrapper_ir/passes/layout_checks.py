@@ -33,7 +33,9 @@ def layout_checks(function: Function, analyses: Analyses) -> Iterator[tuple[int,
     """Assertions, each with the position of the op that it is put before. Those that stand there already are left out."""
     known = {*function.captures, *(op.symbol for op in function.body if isinstance(op, Define))}
     for position, check in _all(function, analyses):
-        symbols = frozenset[str]().union(*(e.free_symbols for e in (*check.sizes, *check.strides)))
+        symbols = frozenset[str]().union(
+            *(e.free_symbols for shape in (*check.sizes, *check.strides) for e in shape)
+        )
         # a size under a symbol that has no value in this function says nothing here
         if symbols <= known and check not in function.body[position : position + _LOOK_AHEAD]:
             yield position, check
@@ -68,7 +70,7 @@ def _all(function: Function, analyses: Analyses) -> Iterator[tuple[int, AssertLa
 
 def _check(value: Value[TensorType], what: str, op: Op) -> AssertLayout:
     return AssertLayout(
-        tensor=value, sizes=value.type.sizes, strides=value.type.strides, message=what, prov=op.prov
+        tensors=(value,), sizes=(value.type.sizes,), strides=(value.type.strides,), message=what, prov=op.prov
     )
 
 
@@ -124,9 +126,9 @@ def _carried(body: Function) -> Iterator[tuple[int, AssertLayout]]:
             continue
         if _fixed(type, body) and not _same(type, value, body):
             check = AssertLayout(
-                tensor=value,
-                sizes=type.sizes,
-                strides=type.strides,
+                tensors=(value,),
+                sizes=(type.sizes,),
+                strides=(type.strides,),
                 message="carried",
                 prov=body.returns.prov,
             )

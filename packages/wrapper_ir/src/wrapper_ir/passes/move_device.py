@@ -29,9 +29,9 @@ class MoveDevice(Pass):
 
     `to` is `cpu`, `cuda:1`; `from` is needed where the program is on several devices besides the CPU. `arch` is the
     architecture of the new device (`sm_90`): where it is not given, that of the old one holds, if the type is the same.
-    Storages, tensors, constants, events and device arguments follow; kernels keep their sources. Refused are, between
-    types, kernels and operators that exist for one type only, collectives, symmetric and pinned memory, packed constants,
-    and streams where the new device has none. `libraries=true` takes the operators of other libraries to run there.
+    Storages, tensors, constants, events and device arguments follow; kernels keep their sources; a CPU records nothing.
+    Refused are, between types, kernels and operators that exist for one type only, collectives, symmetric and pinned
+    memory, memory pools, packed constants, and streams where the new device has none. `libraries=true` takes the operators of other libraries to run there.
     """
 
     name: ClassVar[str] = "move-device"
@@ -190,7 +190,10 @@ def _function(function: Function, value: Callable[[Value], Value], move: Move) -
         return dataclasses.replace(old, value=value(old.value))
 
     body = tuple(_named(map_values(op, value, value), move) for op in function.body)
-    return dataclasses.replace(function, params=tuple(map(param, function.params)), body=body)
+    recordable = function.recordable and move.target != CPU
+    return dataclasses.replace(
+        function, params=tuple(map(param, function.params)), body=body, recordable=recordable
+    )
 
 
 def _named(op: Op, move: Move) -> Op:

@@ -224,8 +224,8 @@ def _size(program: Program, function: Function, rng: random.Random) -> Made:
             extents = _one_of(program, op.extents, rng)
             changed: Op | None = dataclasses.replace(op, extents=extents) if extents else None
         case AssertLayout():
-            sizes = _one_of(program, op.sizes, rng)
-            changed = dataclasses.replace(op, sizes=sizes) if sizes else None
+            sizes = _one_of(program, op.sizes[0], rng)
+            changed = dataclasses.replace(op, sizes=(sizes, *op.sizes[1:])) if sizes else None
         case Define():
             changed = dataclasses.replace(op, expr=add(op.expr, 1))
         case CallExtern():

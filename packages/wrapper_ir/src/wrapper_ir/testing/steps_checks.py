@@ -39,14 +39,14 @@ def define(w: World) -> None:
 
 def check(w: World) -> None:
     """assertions that hold."""
-    x = w.dense()
+    found = [x for x in (w.dense(), w.dense()) if x is not None][w.rng.randrange(2) :]
     prov = w.function.prov
-    if x is not None:
+    if found:
         w.function.append(
             AssertLayout(
-                tensor=x.value,
-                sizes=x.type.sizes,
-                strides=x.type.strides,
+                tensors=tuple(x.value for x in found),
+                sizes=tuple(x.type.sizes for x in found),
+                strides=tuple(x.type.strides for x in found),
                 alignment=w.rng.choice((0, 4)),
                 message=w.string(),
                 prov=prov,

@@ -3,13 +3,15 @@ switch over a bool."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import Any
 
-from wrapper_ir.expr import Int
+from wrapper_ir.expr import Expr, Int
 from wrapper_ir.ops import (
     OPS,
     AllocStorage,
+    AssertLayout,
     Op,
     OpBase,
     OpSet,
@@ -27,6 +29,7 @@ from wrapper_ir.text.parts import Writer
 from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.text.syntax import Fields, Syntax, compile_syntax, syntax_of
 from wrapper_ir.types import DEFAULT_ALIGNMENT, MemorySpace, StorageType, TensorType
+from wrapper_ir.values import Value
 
 __all__ = ["ALLOC", "COND", "alloc_text", "line_writer", "op_text", "op_words", "read_op"]
 
@@ -34,6 +37,8 @@ ALLOC = "alloc"
 """The word of the one-line form of an allocation and the view of all of it."""
 COND = "cond"
 """The word of a switch over a bool."""
+LAYOUT = "assert_layout"
+"""The word of a check of tensors, each of which stands with its sizes and strides."""
 
 _ZERO = Int(0)
 _DEFAULT_SPACE = MemorySpace()
@@ -49,7 +54,7 @@ def op_words(ops: OpSet = OPS) -> Mapping[str, Syntax]:
 @per_class
 def line_writer(cls: type[OpBase]) -> Writer:
     """What writes the lines of ops of a class, without indentation and provenance mark."""
-    return _switch_text if cls is Switch else syntax_of(cls).write
+    return _BY_HAND.get(cls) or syntax_of(cls).write
 
 
 def op_text(op: OpBase, types: TypePrinter) -> str:
@@ -61,6 +66,9 @@ def read_op(p: OpParser, prov: Provenance) -> tuple[Op, ...]:
     """The ops of the line that starts here, up to its mark or end; all get the provenance `prov`."""
     p.start_op(prov)
     word = p.tokens[p.at]
+    if word == LAYOUT:
+        p.at += 1
+        return (_layouts(p),)
     words = op_words(p.ops)
     syntax = words.get(word)
     if syntax is not None:
@@ -148,3 +156,46 @@ def _cond(p: OpParser) -> Op:
     if not is_two_way(op):
         p.fail("WIR096", "cond takes a bool", start, hint="use switch for an int")
     return op
+
+
+# --- assert_layout
+
+_AFTER_TENSORS = _tail(AssertLayout, "{tensors}")
+
+
+def _layouts_text(op: AssertLayout, types: TypePrinter) -> str:
+    texts = []
+    for tensor, sizes, strides in zip(op.tensors, op.sizes, op.strides, strict=False):
+        shown = sizes or strides or not op.alignment
+        numbers = f" [{types.exprs(sizes)}] [{types.exprs(strides)}]" if shown else ""
+        texts.append(f"{types.arg(tensor)}{numbers}")
+    return f"{LAYOUT} {', '.join(texts)}{_AFTER_TENSORS.write(op, types)}"
+
+
+def _layouts(p: OpParser) -> Op:
+    start = p.at
+    layouts = [_layout(p)]
+    while p.accept(","):
+        layouts.append(_layout(p))
+    tensors, sizes, strides = zip(*layouts, strict=True)
+    found: Fields = {"tensors": tensors, "sizes": sizes, "strides": strides}
+    _AFTER_TENSORS.fields(p, found)
+    made: Op = _AFTER_TENSORS.finish(p, found, start)
+    return made
+
+
+def _layout(p: OpParser) -> tuple[Value, tuple[Expr, ...], tuple[Expr, ...]]:
+    tensor = p.value()
+    return (tensor, _numbers(p), _numbers(p)) if p.tokens[p.at] == "[" else (tensor, (), ())
+
+
+def _numbers(p: OpParser) -> tuple[Expr, ...]:
+    p.expect("[")
+    return p.items("]", p.expr)
+
+
+_BY_HAND: Mapping[type[OpBase], Callable[[Any, TypePrinter], str]] = {
+    Switch: _switch_text,
+    AssertLayout: _layouts_text,
+}
+"""Ops whose lines are not by the syntax of their class alone. Any: each takes its own class."""

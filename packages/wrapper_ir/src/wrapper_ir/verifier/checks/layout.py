@@ -13,7 +13,6 @@ from wrapper_ir.ops import (
     SetStorage,
     View,
     Wait,
-    is_address_check,
 )
 from wrapper_ir.types import DEFAULT_ALIGNMENT, Device, StorageType, TensorType, allocator_alignment
 from wrapper_ir.values import Value
@@ -120,17 +119,25 @@ class LayoutCheck(Check):
             )
 
     def asserted(self, position: int, op: AssertLayout) -> None:
-        type = op.tensor.type
-        rank = len(type.sizes)
-        if is_address_check(op):
+        count = len(op.tensors)
+        if not count or len(op.sizes) != count or len(op.strides) != count:
+            self.report("WIR057", "each asserted tensor has sizes and strides", position)
             return
-        if len(op.sizes) != rank or len(op.strides) != rank:
-            self.report("WIR057", f"%{op.tensor.name} has {rank} dimensions", position)
+        for layout in op.layouts():
+            self.asserted_one(position, *layout)
+
+    def asserted_one(
+        self, position: int, tensor: Value[TensorType], sizes: tuple[Expr, ...], strides: tuple[Expr, ...]
+    ) -> None:
+        type = tensor.type
+        rank = len(type.sizes)
+        if len(sizes) != rank or len(strides) != rank:
+            self.report("WIR057", f"%{tensor.name} has {rank} dimensions", position)
             return
         differ = self.facts.proofs.differ
-        for size, stride, known, step in zip(op.sizes, op.strides, type.sizes, type.strides):
+        for size, stride, known, step in zip(sizes, strides, type.sizes, type.strides):
             if differ(size, known) or (known != _ONE and isinstance(known, Int) and differ(stride, step)):
-                self.report("WIR057", f"%{op.tensor.name} has another type than is asserted", position)
+                self.report("WIR057", f"%{tensor.name} has another type than is asserted", position)
                 return
 
     def copy(self, position: int, op: Copy) -> None:

@@ -197,7 +197,7 @@ class Symbols(Check):
             self.report("WIR034", "an asserted condition must be a bool", position)
 
     def layout(self, position: int, op: AssertLayout) -> None:
-        self.ints(position, (*op.sizes, *op.strides))
+        self.ints(position, tuple(e for shape in (*op.sizes, *op.strides) for e in shape))
 
     def resize(self, position: int, op: ResizeStorage) -> None:
         self.ints(position, (op.nbytes,))
