@@ -14,8 +14,9 @@ from wrapper_ir.ops import (
     RecordEvent,
     SyncEvent,
     WaitEvent,
+    ZeroMode,
 )
-from wrapper_ir.testing.catalogue import EXTERNS, FILL, FOREIGN, RELU, TRITON
+from wrapper_ir.testing.catalogue import EXTERNS, FOREIGN, RELU, TRITON
 from wrapper_ir.testing.numbers import random_int
 from wrapper_ir.testing.world import World
 from wrapper_ir.types import CPU, Device, DType, OpaqueKind, OpaqueType
@@ -74,11 +75,9 @@ def recordable(w: World) -> None:
     step.append(RecordEvent(result=after, device=device, stream=1))
     step.append(WaitEvent(event=after, device=device))
     step.ret((left,))
-    there, result = w.function.alloc(w.name("there"), type), w.function.value(w.name("recorded"), type)
-    source = w.alloc(tensor_type(DType.F32, (4,)))
-    w.function.launch(FILL, (source.value, Float(1.0), Int(4)))
-    source.ready = True
-    w.function.append(Copy(dst=there, src=source.value, prov=prov))
+    room = w.function.alloc_storage(w.name("room"), 16, device=device, zero=ZeroMode.CALL)
+    there = w.function.view(w.name("there"), room, type)
+    result = w.function.value(w.name("recorded"), type)
     w.function.append(CallSubgraph(function=step.name, args=(there,), results=(result,), prov=prov))
 
 
