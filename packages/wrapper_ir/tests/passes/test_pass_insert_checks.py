@@ -189,3 +189,57 @@ def test_callees() -> None:
         'assert 4 <= s1 "%u covers 32 bytes from 96; %t has 32*s1 (WIR050)"',
         'assert s0 <= s1 "%v covers 32*s0 bytes from 0; %t has 32*s1 (WIR050)"',
     ]
+
+
+_ENDED = """wir 0.2
+target cpu
+
+symbol u0 : int unbacked [0, 64]
+extern "aten::relu(Tensor self) -> Tensor"
+kernel cpp @w entry "w" (write f32* x divisible(16)) {{{
+}}}
+
+func @main(%x: owned f32[4], %t: f32[4]) {
+  set_storage %t, %t2
+  %y = reuse %x : f32[4]
+  launch @w(%y)
+  drop %t2
+  drop %t
+  return %y
+}
+"""
+
+
+def test_what_has_ended_is_not_looked_at() -> None:
+    """A check of an address stands at a launch where storages may move: what it looks at is what the launch is given."""
+    text = _ENDED.replace(
+        "  set_storage %t, %t2\n", "  %t2 = call aten::relu(%t) : f32[4]\n  set_storage %t, %t2\n"
+    )
+    program = parse_program(text)
+    assert check(program) == ()
+    checked = insert_checks(program)
+    assert check(checked) == ()
+    assert "assert_layout %y align(16)" in print_program(checked)
+
+
+def test_a_parameter_that_ends_before_its_size_is_defined() -> None:
+    program = parse_program("""wir 0.2
+target cpu
+
+symbol u0 : int unbacked [0, 64]
+
+func @main(%x: f32[4], %k: i64[]) {
+  call_subgraph @f(%x, %k)
+  drop %x
+  return
+}
+
+func @f(%a: f32[u0], %k: i64[]) {
+  drop %a
+  define u0 = item(%k)
+  assert u0 < 3 "few"
+  return
+}
+""")
+    assert check(program) == ()
+    assert check(insert_checks(program)) == ()

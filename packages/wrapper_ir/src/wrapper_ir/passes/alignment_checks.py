@@ -27,7 +27,8 @@ def alignment_checks(function: Function, analyses: Analyses) -> Iterator[tuple[i
         for pointer in found:
             divisor = pointer.param.divisible
             if pointer.known.modulus % divisor:
-                value = _checked(pointer)
+                # before a launch only what it is given is surely still there
+                value = pointer.value if moves else _checked(pointer)
                 place = position if moves else made.get(value, 0)
                 wanted[place, value] = max(divisor, wanted.get((place, value), 1))
     for (position, value), divisor in wanted.items():

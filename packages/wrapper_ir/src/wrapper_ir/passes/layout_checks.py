@@ -19,6 +19,7 @@ from wrapper_ir.ops import (
     WhileLoop,
 )
 from wrapper_ir.program import Function
+from wrapper_ir.structure import operands
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value, is_tensor
 from wrapper_ir.verifier.checks.shapes import CHECKED_OUTPUTS
@@ -63,7 +64,9 @@ def _all(function: Function, analyses: Analyses) -> Iterator[tuple[int, AssertLa
             yield from ((position + 1, check) for check in _outputs(op, analyses))
         elif isinstance(op, CallSubgraph | Switch | WhileLoop):
             for value in _unlike(op, analyses):
-                yield _after(value, defined, position), _check(value, "a result", op)
+                place = _after(value, defined, position)
+                if _is_used(value, function, place):
+                    yield place, _check(value, "a result", op)
     if function.name in analyses.get(loop_bodies):
         yield from _carried(function)
 
@@ -78,6 +81,11 @@ def _after(value: Value[TensorType], defined: dict[str, int], position: int) -> 
     """Behind the op and the definitions of the symbols in the value's type."""
     names = frozenset[str]().union(*(e.free_symbols for e in (*value.type.sizes, *value.type.strides)))
     return 1 + max(position, *(defined.get(name, -1) for name in names), -1)
+
+
+def _is_used(value: Value, function: Function, position: int) -> bool:
+    """Whether an op from there on names the value: otherwise it may have ended."""
+    return any(value in operands(op) for op in function.body[position:])
 
 
 def _outputs(op: CallExtern, analyses: Analyses) -> Iterator[AssertLayout]:
@@ -115,7 +123,8 @@ def _parameters(function: Function, defined: dict[str, int]) -> Iterator[tuple[i
         ):
             continue
         position = _after(value, defined, -1)
-        yield position, _check(value, "a parameter", function.body[max(position - 1, 0)])
+        if _is_used(value, function, position):
+            yield position, _check(value, "a parameter", function.body[max(position - 1, 0)])
 
 
 def _carried(body: Function) -> Iterator[tuple[int, AssertLayout]]:
