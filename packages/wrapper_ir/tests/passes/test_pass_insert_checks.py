@@ -79,7 +79,7 @@ CASES = {
     ),
     "product": (
         "  %m = view %y : f32[8, s1]\n  %a = alloc f32[s0, s0]\n  call aten::mm.out(%x, %m, out=%a)\n  free %a.s",
-        ['assert s1 == s0 "aten::mm.out: the sizes of arguments and output do not fit (WIR058)"'],
+        ['assert s1 == s0 "aten::mm.out: the sizes of its arguments do not fit (WIR058)"'],
     ),
     "extent": (
         "  %a = alloc f32[s0, 8]\n  launch @k(%x, %a) extents(16*s1, 32*s0)\n  free %a.s",

@@ -77,7 +77,7 @@ _RULES = {
         "WIR220": "a tensor is set to itself, or to one of another dtype or device",
     },
     "shapes": {
-        "WIR058": "the sizes of a matrix product's arguments and output do not fit",
+        "WIR058": "the sizes of an operator's arguments do not fit, and its library does not look at them",
     },
     "lifetimes": {
         "WIR060": "a tensor is used after its storage was freed",

@@ -1,15 +1,16 @@
-"""The sizes of matrix products fit each other.
+"""The sizes of an operator's arguments fit each other, where the library does not look by itself.
 
-Only for operators that are given their output: the library would resize an output of the wrong size, behind the back
-of everyone who holds a tensor of its storage.
+Matrix products that are given their output: the library would resize an output of the wrong size, behind the back of
+everyone who holds a tensor of its storage. oneDNN's recurrent layers: torch reads states and weights in the shapes that
+they should have, beyond their memory if need be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from wrapper_ir.expr import Expr
+from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.ops import Arg, CallExtern
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
@@ -49,6 +50,28 @@ _RULES: Mapping[str, Callable[[tuple[Sizes, ...], Sizes], Pairs]] = MappingProxy
     }
 )
 
+_LSTM, _GATES = Int(2), 4
+
+
+def _recurrent(args: Sequence[Arg]) -> Pairs:
+    """A layer over [steps, batch, inputs], with weights [4*hidden, inputs] and [4*hidden, hidden], two biases [4*hidden]
+    and two states [1, batch, hidden]."""
+    given, *others = (_sizes(arg) for arg in args[:7])
+    hidden = args[10]
+    if given is None or len(given) != 3 or not isinstance(hidden, Expr):
+        return None
+    gates, (_, batch, inputs) = mul(_GATES, hidden), given
+    state = (Int(1), batch, hidden)
+    pairs: list[tuple[Expr, Expr]] = []
+    for found, wanted in zip(others, ((gates, inputs), (gates, hidden), (gates,), (gates,), state, state)):
+        if found is None:  # packed
+            continue
+        if len(found) != len(wanted):
+            return None
+        pairs += zip(found, wanted)
+    return pairs
+
+
 CHECKED_OUTPUTS = frozenset(_RULES)
 """Operators that the verifier requires to be given an output of the right shape."""
 
@@ -62,6 +85,8 @@ class Shapes(Check):
         return {CallExtern: self.call}
 
     def call(self, position: int, op: CallExtern) -> None:
+        if op.target == "aten::mkldnn_rnn_layer" and len(op.args) == 16 and op.args[9] == _LSTM:
+            self._hold(_recurrent(op.args), position, op)
         rule = _RULES.get(op.target)
         if rule is None:
             return
@@ -71,10 +96,11 @@ class Shapes(Check):
         out = outs[0] if outs else None
         if out is None or None in sizes:
             return
-        pairs = rule(given, out)
+        self._hold(rule(given, out), position, op)
 
+    def _hold(self, pairs: Pairs, position: int, op: CallExtern) -> None:
         def message() -> str:
-            return f"{op.target}: the sizes of arguments and output do not fit"
+            return f"{op.target}: the sizes of its arguments do not fit"
 
         if pairs is None:
             self.report("WIR058", message(), position)
