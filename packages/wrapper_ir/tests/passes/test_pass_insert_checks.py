@@ -243,3 +243,26 @@ func @f(%a: f32[u0], %k: i64[]) {
 """)
     assert check(program) == ()
     assert check(insert_checks(program)) == ()
+
+
+def test_nothing_is_read_of_a_tensor_that_is_empty_within_its_ranges() -> None:
+    text = """wir 0.2
+target cpu
+
+symbol s0 : int backed [8, 9]
+extern "aten::neg(Tensor self) -> Tensor"
+
+func @main(%x: f32[s0]) {
+  define s0 = size(%x, 0)
+  %b = alloc f32[s0//2 - 4, 2]
+  %n = call aten::neg(%b) : f32[s0//2 - 4, 2]
+  free %b.s
+  return %n
+}
+"""
+    program = parse_program(text)
+    assert check(program) == ()
+    [only] = missing_checks(program)
+    assert str(only.message).startswith("s0, size(%x, 0), is outside of its declared range")
+    [found] = check(parse_program(text.replace("[8, 9]", "[8, 10]")))
+    assert found.code == "WIR080"

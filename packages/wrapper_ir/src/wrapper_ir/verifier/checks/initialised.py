@@ -23,7 +23,7 @@ from wrapper_ir.ops import (
 )
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
-from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, sizes_of
 
 __all__ = ["Initialised"]
 
@@ -110,6 +110,8 @@ class Initialised(Check):
         window = self.window(value, root)
         parts = self.empty[root]
         if not parts or (window and not any(lo < window[1] and window[0] < hi for lo, hi in parts)):
+            if any(self.facts.proofs.proves(size, 0) for size in sizes_of(value)):  # by the symbols' ranges
+                return
             self.report("WIR080", f"%{value.name} is read, but nothing has written it", position)
             del self.empty[root]
 
