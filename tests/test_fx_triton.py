@@ -51,6 +51,7 @@ def test_the_grid_is_floor_divisions_of_nodes() -> None:
     assert "s0" in str(x.meta["val"])
     called = {getattr(n.target, "__name__", "") for n in module.graph.nodes if n.op == "call_function"}
     assert called <= {
+        "assert_alignment",
         "assert_layout",
         "check_inputs",
         "sym_size.int",

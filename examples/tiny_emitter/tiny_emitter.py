@@ -54,6 +54,7 @@ from wrapper_ir.ops import (
     WhileLoop,
     ZeroMode,
 )
+from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.program import Function, Program
 from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.quoting import (
@@ -265,7 +266,7 @@ class FunctionWriter:
             case AssertLayout(message=message):
                 holds = " and ".join(
                     f"has_layout({self.names[tensor]}, {self.exprs(sizes)}, {self.exprs(strides)})"
-                    for tensor, sizes, strides in op.layouts()
+                    for tensor, sizes, strides in asserted_layouts(op)
                 )
                 named = ", ".join(tensor.name for tensor in op.tensors)
                 return f"check({holds or True}, {python_string(message or f'layout of {named}')})"

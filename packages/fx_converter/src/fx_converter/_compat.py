@@ -15,6 +15,7 @@ from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ValueRangesSLoc
+from torch.fx.graph import magic_methods
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils._traceback import CapturedTraceback
@@ -44,6 +45,7 @@ __all__ = [
     "name_of",
     "new_fake_mode",
     "new_graph",
+    "operands_of",
     "parse_schema",
     "raw_call",
     "raw_stream",
@@ -199,6 +201,14 @@ def unrecorded(function: Target) -> Target:
             torch._C._set_grad_enabled(True)
 
     return cast(Target, call)  # the same signature
+
+
+def operands_of(function: Any) -> int | None:  # Any: what nodes call
+    """How many operands an operator of Python's has, which torch writes between its operands; None for a function."""
+    if getattr(function, "__module__", "") != "_operator":
+        return None
+    text: str | None = magic_methods.get(function.__name__)
+    return None if text is None else text.count("{}")
 
 
 # --- fake values

@@ -139,7 +139,7 @@ class Calculator:
         return total
 
     def _divided(self, op: Operator, lhs: Any, rhs: Any, optional: bool, divisor: Expr) -> Any:
-        if divisor.constant:
+        if divisor.constant or (isinstance(rhs, int) and rhs):
             return self._call(CALLS[op], lhs, rhs)
         return self._partial(op, optional, lhs, rhs)
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from fx_converter._compat import is_overload, new_graph
+from fx_converter._compat import is_overload, new_graph, operands_of
 from fx_converter.errors import SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.native import DTYPES
@@ -71,6 +71,8 @@ class GraphReader:
             {_identifier(name): self._argument(arg) for name, arg in said["kwargs"].items()},
             name=said["name"],
         )
+        if operands_of(made.target) not in (None, len(made.args)):
+            raise SavedGraphError("FX202", f"{said['name']!r} has {len(made.args)} operands")
         if made.name != said["name"]:
             raise SavedGraphError("FX202", f"two nodes are named {said['name']!r}, or it is no name")
         for key, held in said["meta"].items():

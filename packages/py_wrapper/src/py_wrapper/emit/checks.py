@@ -16,6 +16,7 @@ from wrapper_ir.ops import (
     DebugValue,
     Define,
 )
+from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.quoting import python_string
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
@@ -40,7 +41,7 @@ def define(op: Define, scope: FunctionScope) -> None:
 def assert_layout(op: AssertLayout, scope: FunctionScope) -> None:
     """Sizes and strides are checked in C; constants have the layout that they were loaded with."""
     is_main = scope.function is scope.module.program.main
-    for tensor, sizes, strides in op.layouts():
+    for tensor, sizes, strides in asserted_layouts(op):
         is_covered = is_main and (scope.position, tensor) in scope.module.checks.covered
         if not (is_covered or scope.module.global_name(scope.function, tensor)):
             _check_layout(tensor, sizes, strides, op.message, scope)

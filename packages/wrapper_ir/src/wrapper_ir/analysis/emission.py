@@ -18,6 +18,7 @@ from wrapper_ir.ops import (
     Unpack,
     View,
 )
+from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.program import Function
 from wrapper_ir.structure import operands
 from wrapper_ir.types import CPU, DType, MemoryKind, StorageType, TensorType
@@ -97,7 +98,7 @@ def checked_next(body: Sequence[Op], position: int, value: Value) -> bool:
     for op in body[position + 1 : position + _NEAR]:
         if isinstance(op, AssertLayout) and value in op.tensors:
             type = value.type
-            return isinstance(type, TensorType) and (value, type.sizes, type.strides) in op.layouts()
+            return isinstance(type, TensorType) and (value, type.sizes, type.strides) in asserted_layouts(op)
         if not isinstance(op, AssertLayout | Unpack | Drop | Free):
             return False
     return False

@@ -10,6 +10,7 @@ from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
 from wrapper_ir.layout import is_contiguous
 from wrapper_ir.ops import AssertExpr, AssertLayout, CallExtern, Comment, Define, Drop, Free, Op
+from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.program import Program
 from wrapper_ir.signature import Signature
 from wrapper_ir.structure import operands
@@ -126,7 +127,7 @@ def _own_checks(value: Value, body: Sequence[Op]) -> list[int]:
     for position, op in enumerate(body):
         if not isinstance(op, _PROLOGUE):
             break
-        if isinstance(op, AssertLayout) and (value, type.sizes, type.strides) in op.layouts():
+        if isinstance(op, AssertLayout) and (value, type.sizes, type.strides) in asserted_layouts(op):
             found.append(position)
     return found
 

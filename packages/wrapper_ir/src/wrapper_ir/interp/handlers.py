@@ -43,6 +43,7 @@ from wrapper_ir.ops import (
     WaitEvent,
     ZeroMode,
 )
+from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.types import DType, TensorType, TupleType
 from wrapper_ir.values import Value
 
@@ -190,7 +191,7 @@ def _define(op: Define, frame: AnyFrame) -> None:
 
 
 def _assert_layout(op: AssertLayout, frame: AnyFrame) -> None:
-    for tensor, sizes, strides in op.layouts():
+    for tensor, sizes, strides in asserted_layouts(op):
         check_layout(tensor, sizes, strides, op.message, frame)
     for tensor in op.tensors:
         if op.alignment and frame.machine.address(frame.value(tensor)) % op.alignment:

@@ -11,7 +11,7 @@ from wrapper_ir.ops.effects import EffectClass, EffectSpec, has, reads
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["AssertExpr", "AssertFinite", "AssertLayout", "AssertedLayout", "CheckOp"]
+__all__ = ["AssertExpr", "AssertFinite", "AssertLayout", "AssertedLayout", "CheckOp", "asserted_layouts"]
 
 
 AssertedLayout = tuple[Value[TensorType], tuple[Expr, ...], tuple[Expr, ...]]
@@ -37,11 +37,12 @@ class AssertLayout(OpBase):
     alignment: int = 0
     message: str = ""
 
-    def layouts(self) -> tuple[AssertedLayout, ...]:
-        """The tensors whose sizes and strides are looked at, each with these. There are as many of all; the verifier refuses
-        others."""
-        found = zip(self.tensors, self.sizes, self.strides, strict=False)
-        return tuple(layout for layout in found if layout[1] or layout[2] or not self.alignment)
+
+def asserted_layouts(op: AssertLayout) -> tuple[AssertedLayout, ...]:
+    """The tensors whose sizes and strides an op looks at, each with these. There are as many of all; the verifier refuses
+    others."""
+    found = zip(op.tensors, op.sizes, op.strides, strict=False)
+    return tuple(layout for layout in found if layout[1] or layout[2] or not op.alignment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

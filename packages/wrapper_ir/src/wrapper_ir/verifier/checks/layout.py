@@ -14,6 +14,7 @@ from wrapper_ir.ops import (
     View,
     Wait,
 )
+from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.types import DEFAULT_ALIGNMENT, Device, StorageType, TensorType, allocator_alignment
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
@@ -123,7 +124,7 @@ class LayoutCheck(Check):
         if not count or len(op.sizes) != count or len(op.strides) != count:
             self.report("WIR057", "each asserted tensor has sizes and strides", position)
             return
-        for layout in op.layouts():
+        for layout in asserted_layouts(op):
             self.asserted_one(position, *layout)
 
     def asserted_one(
