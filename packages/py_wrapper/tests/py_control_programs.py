@@ -30,6 +30,21 @@ def _loop(trips: int, stacked: bool, i: Tensor, x: Tensor, w: Tensor) -> tuple[T
     return torch.stack([r[0] for r in rows]), torch.stack([r[1] for r in rows])
 
 
+_OWNERS = """
+func @take(%d: owned f32[8]) {
+  %e = reuse %d : f32[8]
+  launch @increment(%e)
+  return %e
+}
+
+func @keep(%d: owned f32[8]) {
+  %y = call aten::relu(%d) : f32[8]
+  free %d
+  return %y
+}
+"""
+"""Functions that own their argument: one works in place, one makes another tensor."""
+
 CONTROL_CASES: tuple[Case, ...] = (
     Case(
         name="cond",
@@ -54,19 +69,8 @@ func @relu_it(%x: f32[s0, 4], %n: int) captures(s0) {
   %y = call aten::relu(%x) : f32[s0, 4]
   return %y
 }
-
-func @take(%d: owned f32[8]) {
-  %e = reuse %d : f32[8]
-  launch @increment(%e)
-  return %e
-}
-
-func @keep(%d: owned f32[8]) {
-  %y = call aten::relu(%d) : f32[8]
-  free %d
-  return %y
-}
-""",
+"""
+        + _OWNERS,
         inputs=lambda: [torch.tensor(True), example(5, 4), example(8)],
         expected=lambda p, x, d: (x * 2, d + 1, x * 4),
     ),
@@ -123,19 +127,8 @@ func @through(%x: f32[s0, 4]) captures(s0) {
   copy %y, %x
   return %y
 }
-
-func @take(%d: owned f32[8]) {
-  %e = reuse %d : f32[8]
-  launch @increment(%e)
-  return %e
-}
-
-func @keep(%d: owned f32[8]) {
-  %y = call aten::relu(%d) : f32[8]
-  free %d
-  return %y
-}
-""",
+"""
+            + _OWNERS,
             inputs=partial(_switch_inputs, index),
             expected=lambda i, n, x, d: (
                 (x * 2, torch.relu(x), x)[n - 2],

@@ -32,7 +32,7 @@ _CONSTANTS: Mapping[str, Any] = {
 class GraphReader:
     """Reads one graph, whose module has these attributes; `kernel(hash, form)` gives the call target of a kernel.
 
-    Raises SavedGraphError FX202 for what is no graph, FX204 for an operator that this process does not have, and
+    Raises SavedGraphError FX202 for text that is not a graph, FX204 for an operator that this process does not have, and
     NotSupportedError WIR917 for one that `operators` refuses.
     """
 

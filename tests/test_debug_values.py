@@ -1,11 +1,15 @@
-"""Values shown around kernels: what graph modules print."""
+"""Values shown around kernels: what Python modules and graph modules print."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 
 import fx_converter
+import py_wrapper
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 
@@ -24,8 +28,10 @@ func @main(%x: f32[1], %n: int) {
 """
 
 
-def test_graph(capsys: pytest.CaptureFixture[str]) -> None:
-    assert fx_converter.convert(bare_artifact(parse_program(TEXT)))(torch.tensor([-1.0]), 3) == (3,)
+# Any: each emitter makes callables of its own
+@pytest.mark.parametrize("make", [py_wrapper.compile, fx_converter.convert], ids=["python", "fx"])
+def test_printed(make: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert make(bare_artifact(parse_program(TEXT)))(torch.tensor([-1.0]), 3) == (3,)
     assert capsys.readouterr().out.splitlines() == [
         "layer 1 before model.relu x f32[1] strides [1]",
         "tensor([-1.])",
