@@ -6,7 +6,7 @@ Driven by the roles in the ops' annotations (`wrapper_ir.ops.spec`), so that it 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from wrapper_ir.atoms import map_expr_values, values_in
@@ -14,7 +14,7 @@ from wrapper_ir.expr import Expr
 from wrapper_ir.ops import OpBase, Shape, op_spec
 from wrapper_ir.values import Value
 
-__all__ = ["callees", "exprs", "map_values", "operands", "results"]
+__all__ = ["callees", "exprs", "is_used", "map_values", "operands", "results"]
 
 OpT = TypeVar("OpT", bound=OpBase)
 
@@ -30,6 +30,11 @@ def operands(op: OpBase) -> tuple[Value, ...]:
     for field in op_spec(type(op)).inputs:
         values_in(field.get(op), out)
     return tuple(out)
+
+
+def is_used(value: Value, ops: Iterable[OpBase]) -> bool:
+    """Whether one of the ops uses the value."""
+    return any(value in operands(op) for op in ops)
 
 
 def exprs(op: OpBase) -> tuple[Expr, ...]:

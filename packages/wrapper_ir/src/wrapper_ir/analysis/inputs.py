@@ -13,7 +13,7 @@ from wrapper_ir.ops import AssertExpr, AssertLayout, CallExtern, Comment, Define
 from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.program import Program
 from wrapper_ir.signature import Signature
-from wrapper_ir.structure import operands
+from wrapper_ir.structure import is_used, operands
 from wrapper_ir.types import ScalarType, TensorType
 from wrapper_ir.values import Value
 
@@ -65,9 +65,7 @@ def input_checks(
             covered.update((position, value) for position in own)
         elif not own and open_symbols <= defined.keys():
             last = max(defined[s] for s in open_symbols)
-            if any(
-                value in operands(op) for op in body[last + 1 :]
-            ):  # else it has ended, or nothing needs it
+            if is_used(value, body[last + 1 :]):  # else it has ended, or nothing needs it
                 layouts.setdefault(last, []).append(value)
     return InputChecks(
         entry=tuple(entry), layouts={p: tuple(v) for p, v in layouts.items()}, covered=frozenset(covered)

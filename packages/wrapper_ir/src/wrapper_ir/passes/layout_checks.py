@@ -19,7 +19,7 @@ from wrapper_ir.ops import (
     WhileLoop,
 )
 from wrapper_ir.program import Function
-from wrapper_ir.structure import operands
+from wrapper_ir.structure import is_used
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value, is_tensor
 from wrapper_ir.verifier.checks.shapes import CHECKED_OUTPUTS
@@ -65,7 +65,7 @@ def _all(function: Function, analyses: Analyses) -> Iterator[tuple[int, AssertLa
         elif isinstance(op, CallSubgraph | Switch | WhileLoop):
             for value in _unlike(op, analyses):
                 place = _after(value, defined, position)
-                if _is_used(value, function, place):
+                if is_used(value, function.body[place:]):  # else it may have ended
                     yield place, _check(value, "a result", op)
     if function.name in analyses.get(loop_bodies):
         yield from _carried(function)
@@ -81,11 +81,6 @@ def _after(value: Value[TensorType], defined: dict[str, int], position: int) -> 
     """Behind the op and the definitions of the symbols in the value's type."""
     names = frozenset[str]().union(*(e.free_symbols for e in (*value.type.sizes, *value.type.strides)))
     return 1 + max(position, *(defined.get(name, -1) for name in names), -1)
-
-
-def _is_used(value: Value, function: Function, position: int) -> bool:
-    """Whether an op from there on names the value: otherwise it may have ended."""
-    return any(value in operands(op) for op in function.body[position:])
 
 
 def _outputs(op: CallExtern, analyses: Analyses) -> Iterator[AssertLayout]:
@@ -123,7 +118,7 @@ def _parameters(function: Function, defined: dict[str, int]) -> Iterator[tuple[i
         ):
             continue
         position = _after(value, defined, -1)
-        if _is_used(value, function, position):
+        if is_used(value, function.body[position:]):  # else it may have ended
             yield position, _check(value, "a parameter", function.body[max(position - 1, 0)])
 
 
