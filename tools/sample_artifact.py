@@ -9,7 +9,7 @@ from pathlib import Path
 
 import inductor_frontend
 import wrapper_ir
-from tests.zoo import mlp
+from tests.common.zoo import mlp
 
 TARGET = Path(__file__).parents[1] / "tests" / "data" / "sample.wir"
 

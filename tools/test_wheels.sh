@@ -3,7 +3,7 @@
 # another Python, another torch, a machine with a GPU.
 #
 #   make wheels                                     here: the wheels, into dist/
-#   bash tools/test_wheels.sh dist tests/test_models.py -k "not minilm"      there
+#   bash tools/test_wheels.sh dist tests/models/test_models.py -k "not minilm"      there
 #
 # Further wheels in the folder (packages missing there) are installed as well. Interpreter: $PYTHON, or python3.
 set -euo pipefail

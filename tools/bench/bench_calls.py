@@ -21,7 +21,7 @@ from tabulate import tabulate
 import inductor_frontend
 import py_wrapper
 from inductor_frontend.backend import function as backend
-from tests.zoo import ZOO, Case, gpt2
+from tests.common.zoo import ZOO, Case, gpt2
 from tools.bench.timing import Ratio, compare, write_report
 from tools.bench.wrappers import Boxed, inductor_call, last_call
 

@@ -39,7 +39,7 @@ ROUNDS = 3
 def _ours(name: str) -> dict[str, float]:
     import inductor_frontend
     import py_wrapper
-    from tests.zoo import ZOO
+    from tests.common.zoo import ZOO
 
     case = ZOO[name]()
     start = time.perf_counter()
@@ -52,7 +52,7 @@ def _ours(name: str) -> dict[str, float]:
 def _theirs(name: str) -> dict[str, float]:
     import torch
 
-    from tests.zoo import ZOO
+    from tests.common.zoo import ZOO
 
     case = ZOO[name]()
     start = time.perf_counter()

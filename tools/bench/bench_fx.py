@@ -28,7 +28,7 @@ import inductor_frontend
 import py_wrapper
 from fx_converter import FxOptions
 from fx_converter.options import KernelCalls
-from tests.zoo import Case, gpt2, mlp
+from tests.common.zoo import Case, gpt2, mlp
 from tools.bench.bench_ir_scale import synthetic
 from tools.bench.timing import compare, write_report
 from tools.bench.wrappers import Boxed, inductor_call

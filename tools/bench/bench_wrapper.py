@@ -34,7 +34,7 @@ from torch.utils import _pytree as pytree
 
 import inductor_frontend
 import py_wrapper
-from tests.zoo import Case
+from tests.common.zoo import Case
 from tools.bench.timing import write_report
 from tools.bench.wrappers import inductor_call
 from wrapper_ir.artifact import Artifact

@@ -10,7 +10,7 @@ import torch
 from torch._inductor import compile_fx
 from torch._inductor import config as inductor_config
 
-from tests.zoo import Case
+from tests.common.zoo import Case
 
 __all__ = ["Boxed", "inductor_call", "last_call"]
 

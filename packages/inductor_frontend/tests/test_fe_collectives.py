@@ -18,7 +18,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 
 import inductor_frontend
 from inductor_frontend import CaptureError, ConversionError
-from tests.collective_cases import CASES, GROUP, HAS_P2P, c10d, fake_group, funcol
+from tests.collectives.collective_cases import CASES, GROUP, HAS_P2P, c10d, fake_group, funcol
 from wrapper_ir import print_program
 from wrapper_ir.analysis import groups_of
 from wrapper_ir.artifact import Artifact

@@ -17,8 +17,8 @@ from torch._higher_order_ops.while_loop import while_loop, while_loop_stack_outp
 import inductor_frontend
 from inductor_frontend import CaptureOptions
 from inductor_frontend.finish import finish
-from tests.control_cases import CASES
-from tests.control_ops import upstream
+from tests.control.control_cases import CASES
+from tests.control.control_ops import upstream
 from wrapper_ir import print_program
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import WirError
@@ -206,7 +206,7 @@ def test_ops_come_from_their_own_branch() -> None:
     (call,) = [o for o in program.function(op.branches[1]).body if isinstance(o, CallExtern)]
     assert call.prov.ops == ("flow.times.default",)
     (place,) = call.prov.locations
-    assert place.startswith("tests/control_cases.py:")
+    assert place.startswith("tests/control/control_cases.py:")
     assert op.prov.ops[0] == "cond"
 
 

@@ -11,7 +11,7 @@ from torch._dynamo.decorators import mark_dynamic, mark_unbacked
 from torch.export import Dim
 
 from inductor_frontend import CaptureOptions, capture
-from tests.symbol_runs import check, compiled_programs, runs_of, series
+from tests.common.symbol_runs import check, compiled_programs, runs_of, series
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.ops import AssertExpr, Define
 

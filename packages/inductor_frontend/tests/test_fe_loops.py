@@ -18,7 +18,7 @@ from inductor_frontend.build import BuildContext, build_program
 from inductor_frontend.finish import finish
 from inductor_frontend.isolation import capture_session
 from inductor_frontend.lowering import LoweringRequest, lower
-from tests.control_ops import less, number, plus, times
+from tests.control.control_ops import less, number, plus, times
 from wrapper_ir import print_program
 from wrapper_ir.interp import run
 from wrapper_ir.ops import WhileLoop

@@ -10,7 +10,7 @@ import torch
 from torch._inductor import config as inductor_config
 
 from inductor_frontend import CaptureOptions, capture
-from tests import zoo
+from tests.common import zoo
 from wrapper_ir.json_form import from_json, to_json
 from wrapper_ir.kernels import Access, Choice, MultiKernel, TritonKernel
 from wrapper_ir.ops import AllocPurpose, AllocStorage, Free, Launch

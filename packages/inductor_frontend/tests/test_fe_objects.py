@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from inductor_frontend import capture
-from tests.symbol_runs import check_round_trips, compiled_programs
+from tests.common.symbol_runs import check_round_trips, compiled_programs
 from wrapper_ir.errors import WirError
 from wrapper_ir.structure import results
 from wrapper_ir.types import OpaqueKind, OpaqueType

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.export import Dim
 
 from inductor_frontend import CaptureOptions, capture
-from tests.symbol_runs import (
+from tests.common.symbol_runs import (
     Case,
     assert_golden,
     check,

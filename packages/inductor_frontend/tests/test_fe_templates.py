@@ -21,7 +21,7 @@ from inductor_frontend.errors import ConversionError, HookError
 from inductor_frontend.hooks.templates import call_choices, keeping_choices, operator_choice
 from inductor_frontend.triton.definition import definition_of
 from inductor_frontend.triton.templates import merged_instances
-from tests.torch_versions import STORES
+from tests.common.torch_versions import STORES
 from wrapper_ir.expr import Int
 from wrapper_ir.json_form import from_json, to_json
 from wrapper_ir.kernels import Access, Choice, KernelDef, MultiKernel, OperatorKernel, TritonKernel

@@ -24,7 +24,7 @@ from inductor_frontend import CaptureError, CaptureOptions, capture
 from inductor_frontend._compat import defers_input_checks
 from inductor_frontend.build import kernels as build_kernels
 from inductor_frontend.devices import DEVICES, stand_in
-from tests import zoo
+from tests.common import zoo
 from wrapper_ir.expr import print_expr
 from wrapper_ir.json_form import from_json, to_json
 from wrapper_ir.kernels import Access, Derivation, TritonKernel, content_hash

@@ -11,7 +11,7 @@ from torch import nn
 from torch._inductor import config as inductor_config
 
 from inductor_frontend import CaptureOptions, capture
-from tests import zoo
+from tests.common import zoo
 from wrapper_ir.errors import WirError
 from wrapper_ir.kernels import TritonKernel
 from wrapper_ir.registry import kernel_runtime

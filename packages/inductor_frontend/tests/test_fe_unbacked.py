@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from inductor_frontend import CaptureError, capture
-from tests.symbol_runs import (
+from tests.common.symbol_runs import (
     Case,
     assert_golden,
     check,

@@ -10,7 +10,7 @@ import torch
 
 import py_wrapper
 from py_wrapper import TORCH_MACHINE, PyOptions
-from tests.compare import peak_bytes
+from tests.common.compare import peak_bytes
 from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import TensorData, bare_artifact
 from wrapper_ir.interp import InterpOptions, Interpreter

@@ -1,0 +1,178 @@
+"""One of the processes that run programs with collectives; started by `test_collectives.py`.
+
+Usage: `python tests/collectives/collective_worker.py RANK FOLDER [CASE ...]`. Writes what became of each case into a file of the
+folder: nothing, or why it failed. The first failure ends the run: from then on the processes would wait for each
+other in different places.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch._inductor import config as inductor_config
+from torch.utils import _pytree as pytree
+
+import fx_converter
+import inductor_frontend
+import py_wrapper
+from fx_converter import FxOptions
+from fx_converter.options import KernelCalls
+from tests.collectives.collective_cases import CASES, GROUP, HAS_P2P, WORLD, CollectiveCase, funcol
+from tests.collectives.collective_training import TRAINING
+from tests.common.compare import assert_same, clone_tree
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.interp import Interpreter
+
+# Any in this file: functions of any signature, with any results.
+PATIENCE = timedelta(seconds=120)
+"""How long a process waits for the other one, which may be compiling."""
+
+
+def run(function: Any, args: tuple[Any, ...], in_flight: bool) -> tuple[Any, Any]:
+    """What a call returns, and its arguments behind it."""
+    args = clone_tree(args)
+    with torch.no_grad():
+        results = function(*args)
+    if in_flight:
+        wait: Any = torch.ops._c10d_functional.wait_tensor
+        results = pytree.tree_map_only(Tensor, wait, results)
+    return clone_tree(results), args
+
+
+def check(case: CollectiveCase, rank: int) -> None:
+    """Every way to run the case gives what eager gives."""
+    with inductor_config.patch(dict(case.options)):
+        compare(case, rank)
+
+
+FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
+
+
+def graphs(artifact: Artifact, folder: Path) -> dict[str, Callable[..., Any]]:
+    """The artifact as FX graphs of both forms, and those graphs saved and read again."""
+    found: dict[str, Callable[..., Any]] = {}
+    for form in FORMS:
+        module = fx_converter.convert(artifact, FxOptions(kernel_calls=form))
+        path = folder / f"{form}.wir"
+        fx_converter.save(module, path)
+        found[f"FX graph, {form}"] = module
+        found[f"FX graph, {form}, boxed"] = fx_converter.compile(artifact, FxOptions(kernel_calls=form))
+        found[f"FX graph, {form}, read again"] = fx_converter.load(path, FxOptions(kernel_calls=form))
+    return found
+
+
+def compare(case: CollectiveCase, rank: int) -> None:
+    """As `check`, with the case's options set."""
+    function, args = case.make(rank)
+    want = run(function, args, case.in_flight)
+    artifact = inductor_frontend.capture(function, args, dynamic_shapes=case.dynamic)
+    with TemporaryDirectory() as folder:
+        ways = {
+            "interpreter": Interpreter(artifact, py_wrapper.TORCH_MACHINE),
+            "emitted Python": py_wrapper.compile(artifact),
+            **graphs(artifact, Path(folder)),
+            "torch.compile, our backend": torch.compile(function, backend="wrapper_ir", fullgraph=True),
+            "torch.compile": torch.compile(function, fullgraph=True),
+        }
+        for name, way in ways.items():
+            try:
+                assert_same(run(way, args, case.in_flight), want)
+            except Exception as error:
+                raise AssertionError(f"{name}: {error}") from error
+
+
+def waits_for_inputs(rank: int) -> None:
+    """An input that really is in flight, through every way to run the program that waits for it; and one of the
+    class that waits by itself when it is used."""
+    c10d: Any = torch.ops._c10d_functional
+    x, w = CASES["all_reduce"].make(rank)[1]
+
+    def model(x: Tensor, w: Tensor) -> Any:
+        return c10d.wait_tensor(x) @ w
+
+    artifact = inductor_frontend.capture(model, (x, w))
+    want = c10d.wait_tensor(c10d.all_reduce(x, "sum", GROUP)) @ w
+    ways: list[Callable[..., Any]] = [
+        Interpreter(artifact, py_wrapper.TORCH_MACHINE),
+        py_wrapper.compile(artifact),
+        *(fx_converter.convert(artifact, FxOptions(kernel_calls=form)) for form in FORMS),
+        torch.compile(model, backend="wrapper_ir", fullgraph=True),
+    ]
+    for way in ways:
+        assert_same(way(c10d.all_reduce(x, "sum", GROUP), w), want)
+    flying = funcol.all_reduce(x, "sum", GROUP)
+    assert type(flying) is not Tensor
+    assert_same(torch.compile(torch.mm, backend="wrapper_ir", fullgraph=True)(flying, w), want)
+
+
+def messages(rank: int) -> None:
+    """Upstream's functions for messages, which only `torch.compile` traces, where it is asked to."""
+    x, w = CASES["all_reduce"].make(rank)[1]
+
+    def model(x: Tensor, w: Tensor) -> Tensor:
+        received = torch.empty_like(x)
+        pending = [dist.isend(x, 1 - rank), dist.irecv(received, 1 - rank)]
+        for message in pending:
+            assert message is not None
+            message.wait()
+        return received @ w
+
+    want = model(x, w)
+    with torch._dynamo.config.patch(enable_p2p_compilation=True):
+        assert_same(torch.compile(model, backend="wrapper_ir", fullgraph=True)(x, w), want)
+
+
+def checks(rank: int) -> dict[str, Callable[[], None]]:
+    """Everything that is run, by name, in the same order on every process."""
+    found: dict[str, Callable[[], None]] = {name: partial(check, case, rank) for name, case in CASES.items()}
+    others = [waits_for_inputs, *([messages] if HAS_P2P else []), *TRAINING.values()]
+    return found | {other.__name__: partial(other, rank) for other in others}
+
+
+def main(rank: int, folder: Path, only: list[str]) -> None:
+    """Runs all cases, or those of these names."""
+    torch.manual_seed(0)
+    # Symbolic sizes may come out of data.
+    torch._dynamo.config.capture_scalar_outputs = True
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=WORLD, timeout=PATIENCE
+    )
+    done: dict[str, Any] = {}
+    for name, work in checks(rank).items():
+        if only and name not in only:
+            continue
+        torch._dynamo.reset()
+        start, failure = time.process_time(), ""
+        try:
+            work()
+        except Exception:
+            failure = traceback.format_exc()
+        done[name] = {"failure": failure, "seconds": round(time.process_time() - start, 2)}
+        (folder / f"rank{rank}.json").write_text(json.dumps(done), encoding="utf-8")
+        if failure:
+            sys.exit(1)  # no farewell: the other process may be waiting for something else
+    dist.barrier()
+    dist.destroy_process_group()
+    # At Python's own exit a group that something still holds is torn down with its threads running, which aborts the
+    # process now and then: gloo's teardown is not what is tested here.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,115 @@
+"""Programs with collectives on two processes (gloo): interpreter, emitted Python, FX graphs and `torch.compile` with our
+backend give what eager and stock `torch.compile` give; training steps give what one process with all the data gives.
+
+The processes are started once, for all cases. A small program runs in a group of this process alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import py_wrapper
+from py_wrapper import TORCH_MACHINE
+from tests.collectives.collective_cases import CASES, HAS_P2P, WORLD, lonely_artifact, lonely_group
+from tests.collectives.collective_training import TRAINING
+from tests.common.compare import clone_tree
+from wrapper_ir.errors import NotSupportedError
+from wrapper_ir.interp import run
+from wrapper_ir.ops import CollectiveStart
+
+WORKER = Path(__file__).parent / "collective_worker.py"
+LIMIT = 400
+"""Seconds after which the processes are ended, on a machine that is very busy."""
+
+
+def start(rank: int, folder: Path, worker: Path = WORKER) -> subprocess.Popen[bytes]:
+    """A process in a session of its own, so that compilers which it runs end with it."""
+    env = {
+        **os.environ,
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    with (folder / f"rank{rank}.log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-X", "faulthandler", str(worker), str(rank), str(folder)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=env,
+            cwd=worker.parents[2],
+            start_new_session=True,
+        )
+
+
+def finish(workers: list[subprocess.Popen[bytes]]) -> None:
+    """Waits for all, or until one has failed: the other may then wait in vain."""
+    deadline = time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        codes = [w.poll() for w in workers]
+        if all(c is not None for c in codes) or any(codes):
+            return
+        time.sleep(0.2)
+
+
+def end(worker: subprocess.Popen[bytes]) -> None:
+    """Nothing of the worker's session is left."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
+
+
+def outcome(folder: Path, rank: int) -> dict[str, Any]:  # Any: JSON
+    """What the process of this rank has written."""
+    path = folder / f"rank{rank}.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return found
+
+
+@pytest.mark.slow
+def test_two_processes(tmp_path: Path) -> None:
+    workers = [start(rank, tmp_path) for rank in range(WORLD)]
+    try:
+        finish(workers)
+    finally:
+        for worker in workers:
+            end(worker)
+    names = [*CASES, "waits_for_inputs", *(["messages"] if HAS_P2P else []), *TRAINING]
+    for rank in range(WORLD):
+        found = outcome(tmp_path, rank)
+        log = (tmp_path / f"rank{rank}.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+        failures = [f"{name}: {case['failure']}" for name, case in found.items() if case["failure"]]
+        assert not failures, f"rank {rank}\n" + "\n".join(failures)
+        assert list(found) == names, f"rank {rank} stopped behind {[*found][-1:]}\n{log}"
+    assert [w.returncode for w in workers] == [0] * WORLD
+
+
+def test_alone(tmp_path: Path) -> None:
+    """What was captured with a fake group runs in a real one of the same name, and in none."""
+    artifact, inputs = lonely_artifact()
+    started = [
+        op.target.partition("::")[2] for op in artifact.program.main.body if isinstance(op, CollectiveStart)
+    ]
+    assert len(started) == 7
+    compiled = py_wrapper.compile(artifact)
+    with lonely_group(tmp_path):
+        a = run(artifact, clone_tree(inputs), TORCH_MACHINE)
+        b = compiled.boxed(clone_tree(inputs))
+    x, w = inputs
+    want = (x + w + x @ w, x @ w)
+    for got in (a, b):
+        assert len(got) == len(want)
+        for one, other in zip(got, want, strict=True):
+            torch.testing.assert_close(one, other)
+    with pytest.raises(NotSupportedError, match="WIR915"):
+        compiled.boxed(clone_tree(inputs))

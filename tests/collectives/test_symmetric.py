@@ -1,0 +1,148 @@
+"""Symmetric memory: what torch's allocator is asked for, on a machine without GPUs. `test_symmetric_gpu.py` uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import fx_converter
+import py_wrapper
+import wrapper_ir
+from fx_converter import FxOptions
+from fx_converter.options import KernelCalls
+from py_wrapper import TORCH_MACHINE
+from tests.collectives.collective_cases import lonely_group
+from tests.common.compare import assert_same
+from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.errors import NotSupportedError
+from wrapper_ir.interp import Interpreter
+
+FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
+X, W = torch.randn(5), torch.randn(3, 4)
+LARGE = 2**64 - 2
+PROGRAM = """wir 0.2
+target cpu
+
+symbol s0 : int backed [2, 64] hint 4
+
+func @main(%x: f32[s0], %w: f32[3, 4]) {
+  define s0 = size(%x, 0)
+  %s = alloc_storage 48 @cuda:0 symmetric("0", ID)
+  %b = view %s : f32[3, 4] @cuda:0
+  copy %b, %w
+  %y = alloc f32[3, 4]
+  copy %y, %b
+  free %s
+  %p.s = alloc_storage s0*8 @cuda:0 symmetric("0", 3) zero(call)
+  %p = view %p.s : f32[s0] @cuda:0
+  %q = view %p.s + s0*4 : f32[s0] @cuda:0
+  copy %p, %x
+  %z = alloc f32[s0]
+  copy %z, %q
+  free %p.s
+  return %y, %z
+}
+"""
+
+
+class Allocator:
+    """In the place of torch's: memory of the host, and what was asked for. An id holds one tensor at a time."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+
+    def __call__(
+        self,
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        dtype: torch.dtype,
+        device: torch.device,
+        group: str,
+        id: int,
+    ) -> Tensor:
+        self.asked.append((tuple(sizes), tuple(strides), dtype, str(device), group, id))
+        return torch.full(tuple(sizes), 77, dtype=dtype).as_strided(tuple(sizes), tuple(strides))
+
+
+@pytest.fixture
+def allocator(monkeypatch: pytest.MonkeyPatch) -> Allocator:
+    made = Allocator()
+    monkeypatch.setattr(torch._C._distributed_c10d._SymmetricMemory, "empty_strided_p2p", staticmethod(made))
+    return made
+
+
+def artifact(id: int = 7) -> Artifact:
+    return bare_artifact(wrapper_ir.parse_program(PROGRAM.replace("ID", str(id))))
+
+
+def emitters() -> dict[str, Callable[[Artifact], Callable[..., Any]]]:
+    def graph(form: KernelCalls) -> Callable[[Artifact], Callable[..., Any]]:
+        return lambda a: fx_converter.convert(a, FxOptions(kernel_calls=form))
+
+    return {"python": py_wrapper.compile, **{form: graph(form) for form in FORMS}}
+
+
+@pytest.mark.parametrize("emitter", ["python", *FORMS])
+def test_the_allocator_is_asked_in_each_call(emitter: str, allocator: Allocator, tmp_path: Path) -> None:
+    run = emitters()[emitter](artifact(LARGE))
+    whole = ((3, 4), (4, 1), torch.float32, "cuda:0", "0", LARGE)
+    pool = ((10,), (1,), torch.float32, "cuda:0", "0", 3)
+    with lonely_group(tmp_path):
+        for _ in range(2):
+            assert_same(run(X, W), (W, torch.zeros(5)))
+    assert allocator.asked == [whole, pool] * 2
+
+
+def test_the_interpreter_asks_for_bytes(allocator: Allocator, tmp_path: Path) -> None:
+    with lonely_group(tmp_path):
+        assert_same(Interpreter(artifact(), TORCH_MACHINE)(X, W), (W, torch.zeros(5)))
+    asked = [((48,), (1,), torch.uint8, "cuda:0", "0", 7), ((40,), (1,), torch.uint8, "cuda:0", "0", 3)]
+    assert allocator.asked == asked
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_operator_of_the_graph(form: KernelCalls, allocator: Allocator, tmp_path: Path) -> None:
+    """With a fake value, freed by a node, and read again by a process that has its groups."""
+    module = fx_converter.convert(artifact(), FxOptions(kernel_calls=form))
+    module.graph.lint()
+    (b, p_s) = (n for n in module.graph.nodes if "empty_symmetric" in str(n.target))
+    assert (b.name, p_s.name) == ("b", "p_s")
+    vals = [n.meta["val"] for n in (b, p_s)]
+    assert all(isinstance(val, FakeTensor) for val in vals)
+    assert [(str(val.shape), str(val.device)) for val in vals] == [
+        ("torch.Size([3, 4])", "cuda:0"),
+        ("torch.Size([2*s0])", "cuda:0"),
+    ]
+    freed = [n.args for n in module.graph.nodes if getattr(n.target, "__name__", "") == "free"]
+    assert freed == [(b,), (p_s,)]
+    fx_converter.save(module, tmp_path / "graph.wir")
+    again = fx_converter.load(tmp_path / "graph.wir")
+    assert str(again.graph) == str(module.graph)
+    with lonely_group(tmp_path):
+        assert_same(again(X, W), (W, torch.zeros(5)))
+    assert [asked[-1] for asked in allocator.asked] == [7, 3]
+
+
+def test_a_graph_that_is_traced_again_keeps_the_call(allocator: Allocator, tmp_path: Path) -> None:
+    module = fx_converter.convert(artifact(), FxOptions(kernel_calls="hop", convention="flat"))
+    with lonely_group(tmp_path):
+        again = make_fx(module, tracing_mode="symbolic")(X, W)
+        assert allocator.asked == []
+        assert_same(again(torch.randn(7), W), (W, torch.zeros(7)))
+    assert [asked[0] for asked in allocator.asked] == [(3, 4), (14,)]
+
+
+def test_the_group_must_be_there(allocator: Allocator) -> None:
+    for make in emitters().values():
+        with pytest.raises(NotSupportedError, match="WIR915"):
+            make(artifact())(X, W)
+    with pytest.raises(NotSupportedError, match="WIR915"):
+        Interpreter(artifact(), TORCH_MACHINE)(X, W)
+    assert allocator.asked == []

@@ -1,0 +1,99 @@
+"""Runs a program's kernels with the in-place pairs that they claim really being the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+import wrapper_ir
+from tests.common.compare import clone_tree
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.interp import call
+from wrapper_ir.kernels import Access, KernelDef
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.ops import AllocStorage, Copy, Free, Launch, Op, View, ViewMode
+from wrapper_ir.program import Program
+from wrapper_ir.registry import machine
+from wrapper_ir.types import StorageType
+from wrapper_ir.values import Value, as_tensor
+
+__all__ = ["claimed_pairs", "in_place", "results", "same_in_place"]
+
+
+def claimed_pairs(kernel: KernelDef) -> list[tuple[int, int]]:
+    """Positions of a parameter that is read, and of one that is written, which may be the same bytes. Those that this
+    program gives parts of one storage are left out: what they hold comes from the kernel itself."""
+    position = {p.name: i for i, p in enumerate(kernel.params)}
+    return [
+        (i, position[name])
+        for i, p in enumerate(kernel.params)
+        if p.access is Access.READ and not p.may_overlap
+        for name in p.may_alias
+        if kernel.params[position[name]].access is Access.WRITE
+    ]
+
+
+def in_place(program: Program, turn: int) -> tuple[Program, int]:
+    """The program with the `turn`th claimed pair of each launch in one storage of its own, and how many launches that
+    changes: what is read is copied there before the launch, what is written is copied back after it."""
+    body: list[Op] = []
+    changed = 0
+    for position, op in enumerate(program.main.body):
+        pairs = _usable(program, op) if isinstance(op, Launch) else []
+        if isinstance(op, Launch) and turn < len(pairs):
+            changed += 1
+            body += _shared(op, *pairs[turn], f"pair{position}")
+        else:
+            body.append(op)
+    main = replace(program.main, body=tuple(body))
+    functions = tuple(main if f.name == main.name else f for f in program.functions)
+    return replace(program, functions=functions), changed
+
+
+def _usable(program: Program, op: Launch) -> list[tuple[int, int]]:
+    """Claimed pairs that this launch does not use already."""
+    return [(i, j) for i, j in claimed_pairs(program.kernel(op.kernel)) if op.args[i] != op.args[j]]
+
+
+def _shared(op: Launch, read: int, written: int, name: str) -> Iterator[Op]:
+    source, target = as_tensor(op.args[read]), as_tensor(op.args[written])
+    room = extent_bytes(source.type) + extent_bytes(target.type)
+    storage = Value(f"{name}.s", StorageType(room, source.type.device))
+    mine, its = Value(f"{name}.r", source.type), Value(f"{name}.w", target.type)
+    args = list(op.args)
+    args[read], args[written] = mine, its
+    yield AllocStorage(result=storage)
+    yield View(source=storage, result=mine, mode=ViewMode.ALIAS)
+    yield View(source=storage, result=its, mode=ViewMode.ALIAS)
+    yield Copy(dst=mine, src=source)
+    yield replace(op, args=tuple(args))
+    yield Copy(dst=target, src=its)
+    yield Free(storage=storage)
+
+
+def results(artifact: Artifact, args: Any, kwargs: Any = None) -> Any:  # Any: a model's arguments and results
+    """What the interpreter returns, and the arguments as it leaves them."""
+    own = clone_tree((args, kwargs or {}))
+    with torch.no_grad():
+        torch.manual_seed(0)
+        return call(artifact, machine("torch"), own[0], own[1]), own
+
+
+def same_in_place(artifact: Artifact, args: Any, kwargs: Any = None) -> int:
+    """Compares all results with those of each claimed pair in place, exactly; the number of launches that were."""
+    want = results(artifact, args, kwargs)
+    total, turn = 0, 0
+    while True:
+        program, changed = in_place(artifact.program, turn)
+        if not changed:
+            return total
+        wrapper_ir.verify(program)
+        got = results(replace(artifact, program=program), args, kwargs)
+        for a, b in zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=True):
+            if isinstance(b, torch.Tensor):
+                torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+        total, turn = total + changed, turn + 1

@@ -1,0 +1,102 @@
+"""Real models: captured, verified, stored as text and JSON, interpreted and emitted, equal to eager."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import pytest
+import torch
+from torch import fx
+
+import fx_converter
+import inductor_frontend
+import py_wrapper
+import wrapper_ir
+from fx_converter.options import KernelCalls
+from py_wrapper import PyOptions
+from tests.common.compare import assert_same, clone_tree
+from tests.common.zoo import ZOO, Case
+from tests.fx.fx_values import Recorder
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.interp import call
+from wrapper_ir.runtime import Convention
+
+MODELS = sorted(ZOO)
+
+
+@functools.lru_cache(maxsize=4)
+def case_of(name: str) -> Case:
+    return ZOO[name]()
+
+
+@functools.lru_cache(maxsize=4)
+def artifact_of(name: str, dynamic: bool) -> Artifact:
+    case = case_of(name)
+    shapes = case.dynamic if dynamic else None
+    return inductor_frontend.capture(case.model, case.args, case.kwargs, dynamic_shapes=shapes)
+
+
+def calls_of(case: Case, dynamic: bool) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    calls = [(case.args, dict(case.kwargs or {}))]
+    if dynamic:
+        assert case.other is not None
+        calls.append((case.other[0], dict(case.other[1])))
+    return calls
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("name", MODELS)
+class TestModel:
+    def test_round_trips(self, name: str, dynamic: bool) -> None:
+        program = artifact_of(name, dynamic).program
+        wrapper_ir.verify(program)
+        text = wrapper_ir.print_program(program)
+        assert wrapper_ir.parse_program(text) == program
+        assert wrapper_ir.from_json(wrapper_ir.to_json(program)) == program
+
+    def test_interpreter(self, name: str, dynamic: bool) -> None:
+        case, artifact = case_of(name), artifact_of(name, dynamic)
+        for args, kwargs in calls_of(case, dynamic):
+            with torch.no_grad():
+                want = case.model(*clone_tree(args), **clone_tree(kwargs))
+            got = call(artifact, py_wrapper.TORCH_MACHINE, clone_tree(args), clone_tree(kwargs))
+            assert_same(got, want)
+
+    def test_python(self, name: str, dynamic: bool) -> None:
+        case = case_of(name)
+        artifact = artifact_of(name, dynamic)
+        runs = [py_wrapper.compile(artifact, PyOptions(keep_buffers=keep)) for keep in (False, True)]
+        for args, kwargs in calls_of(case, dynamic):
+            with torch.no_grad():
+                want = case.model(*clone_tree(args), **clone_tree(kwargs))
+            for run in [*runs, *runs]:
+                assert_same(run(*clone_tree(args), **clone_tree(kwargs)), want)
+
+    @pytest.mark.parametrize("kernel_calls", ["direct", "hop"])
+    def test_fx(self, name: str, dynamic: bool, kernel_calls: KernelCalls) -> None:
+        case, artifact = case_of(name), artifact_of(name, dynamic)
+        options = fx_converter.FxOptions(kernel_calls=kernel_calls)
+        module = fx_converter.convert(artifact, options)
+        module.graph.lint()
+        assert [n for n in module.graph.nodes if "val" not in n.meta] == []
+        flat = fx_converter.convert(artifact, dataclasses.replace(options, convention="flat"))
+        run = fx_converter.compile(artifact, options)
+        for args, kwargs in calls_of(case, dynamic):
+            with torch.no_grad():
+                want = case.model(*clone_tree(args), **clone_tree(kwargs))
+                assert_same(module(*clone_tree(args), **clone_tree(kwargs)), want)
+                compare_fake_values(flat, artifact, args, kwargs)
+            for _ in range(2):
+                assert_same(run(*clone_tree(args), **clone_tree(kwargs)), want)
+
+
+# Any: the arguments of any model
+def compare_fake_values(
+    module: fx.GraphModule, artifact: Artifact, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Of the nodes of a graph with what they give."""
+    convention = Convention(artifact.signature, py_wrapper.TORCH_MACHINE.caller)
+    Recorder(module).run(*convention.arguments(convention.leaves(clone_tree(args), clone_tree(kwargs))))

@@ -1,0 +1,181 @@
+"""Each package's wheel installs alone, with the dependencies that it declares and no others.
+
+Every test makes an empty environment. Declared dependencies aren't downloaded again: the closure of a wheel's
+`Requires-Dist` is looked up in the environment that runs the tests, and exactly those distributions are linked into
+the empty one. (A `.pth` file or `--system-site-packages` would also let in the sibling packages and every undeclared
+dependency, which is what these tests are about.)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from email import message_from_bytes
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "tests" / "data" / "sample.wir"
+PACKAGES = (
+    "wrapper_ir",
+    "inductor_frontend",
+    "py_wrapper",
+    "cpp_wrapper",
+    "triton_runtime",
+    "fx_converter",
+)
+DISTRIBUTIONS = {package.replace("_", "-"): package for package in PACKAGES}
+
+# Run inside the isolated environment: what is visible there, and whether every entry point of the package loads.
+PROBE = f"""
+import importlib.util, json, sys
+from importlib.metadata import distribution
+package = sys.argv[1]
+siblings = [name for name in {PACKAGES[1:]!r} if name != package and importlib.util.find_spec(name)]
+loaded = [point.load() for point in distribution(package).entry_points]
+print(json.dumps({{"siblings": siblings, "entry points": len(loaded)}}))
+"""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The wheel of each package, by import name."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for package in PACKAGES:
+        run(
+            [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+            ROOT / "packages" / package,
+        )
+    return {package: next(folder.glob(f"{package}-*.whl")) for package in PACKAGES}
+
+
+def run(command: list[str], folder: Path | None = None) -> str:
+    """Run `command` away from the repository's own folders; return its output, or fail with its errors."""
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "HATCH", "VIRTUAL_ENV"))
+    }
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def requirements(wheel: Path, extra: str = "") -> list[Requirement]:
+    """What the wheel declares, for this interpreter and with at most one extra."""
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = message_from_bytes(archive.read(name))
+    return active(metadata.get_all("Requires-Dist") or [], extra)
+
+
+def active(lines: list[str], extra: str = "") -> list[Requirement]:
+    """The requirements among `lines` that hold here."""
+    parsed = [Requirement(line) for line in lines]
+    return [one for one in parsed if one.marker is None or one.marker.evaluate({"extra": extra})]
+
+
+def closure(direct: list[Requirement]) -> Iterator[Distribution]:
+    """The third-party distributions that `direct` needs, and those that they need."""
+    waiting, seen = list(direct), set(DISTRIBUTIONS)
+    while waiting:
+        name = canonicalize_name(waiting.pop().name)
+        if name not in seen:
+            seen.add(name)
+            found = distribution(name)
+            yield found
+            waiting += active(found.requires or [])
+
+
+def link(found: Distribution, site: Path) -> None:
+    """Make one installed distribution visible in the folder `site`."""
+    for top in {file.parts[0] for file in found.files or () if file.parts[0] not in ("..", "__pycache__")}:
+        target = Path(str(found.locate_file(top))).resolve()
+        if target.exists() and not (site / top).exists():
+            (site / top).symlink_to(target)
+
+
+def install(package: str, wheels: dict[str, Path], folder: Path, extra: str = "") -> Path:
+    """An empty environment with `package`, the siblings that it declares, and its other dependencies linked in.
+
+    Returns the environment's interpreter.
+    """
+    run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
+    python = folder / "bin" / "python"
+    declared = requirements(wheels[package], extra)
+    for found in closure(
+        declared + [one for name in declared_siblings(declared) for one in requirements(wheels[name])]
+    ):
+        [site] = folder.glob("lib/python*/site-packages")
+        link(found, site)
+    chosen = [wheels[name] for name in (package, *declared_siblings(declared))]
+    pip = [sys.executable, "-m", "pip", "--python", str(python)]
+    run([*pip, "install", "--quiet", "--no-index", "--no-deps", *map(str, chosen)])
+    run([*pip, "check"])
+    return python
+
+
+def declared_siblings(declared: list[Requirement]) -> list[str]:
+    """The packages of this repository among `declared`, by import name."""
+    return [DISTRIBUTIONS[one.name] for one in declared if one.name in DISTRIBUTIONS]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_wheel_holds_the_package_and_its_papers(package: str, wheels: dict[str, Path]) -> None:
+    with zipfile.ZipFile(wheels[package]) as archive:
+        names = archive.namelist()
+    assert f"{package}/py.typed" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {package}
+    source = ROOT / "packages" / package / "src"
+    written = {
+        str(path.relative_to(source))
+        for path in source.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert written <= set(names)
+
+
+@pytest.mark.parametrize("package", PACKAGES[1:])
+def test_a_wheel_imports_with_its_declared_dependencies(
+    package: str, wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    assert declared_siblings(requirements(wheels[package])) == ["wrapper_ir"]
+    python = install(package, wheels, tmp_path / "env")
+    assert json.loads(run([str(python), "-c", PROBE, package], tmp_path)) == {
+        "siblings": [],
+        "entry points": len(distribution(package).entry_points),
+    }
+
+
+def test_the_core_needs_nothing(wheels: dict[str, Path], tmp_path: Path) -> None:
+    """Not even what its own command line needs, which says so."""
+    assert requirements(wheels["wrapper_ir"]) == []
+    python = install("wrapper_ir", wheels, tmp_path / "env")
+    code = "import sys, wrapper_ir; wrapper_ir.verify(wrapper_ir.load(sys.argv[1])); print('torch' in sys.modules)"
+    assert run([str(python), "-c", code, str(SAMPLE)]).split() == ["False"]
+    done = subprocess.run([python.with_name("wir"), "--version"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "wir: the command line needs click: pip install 'wrapper-ir[cli]'\n"
+    code = "import wrapper_ir.expr.sympy_bridge"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    assert done.stderr.endswith("ModuleNotFoundError: sympy is missing: pip install 'wrapper-ir[sympy]'\n")
+
+
+def test_the_command_line_in_an_empty_environment(wheels: dict[str, Path], tmp_path: Path) -> None:
+    assert {one.name for one in requirements(wheels["wrapper_ir"], "cli")} == {"click"}
+    python = install("wrapper_ir", wheels, tmp_path / "env", extra="cli")
+    wir = str(python.with_name("wir"))
+    text = run([wir, "print", str(SAMPLE)], tmp_path)
+    assert "func" in text
+    run([wir, "verify", str(SAMPLE)], tmp_path)
+    assert "peak" in run([wir, "stats", str(SAMPLE)], tmp_path)
+    run([wir, "diff", str(SAMPLE), str(SAMPLE)], tmp_path)

@@ -1,0 +1,139 @@
+"""Kernels that do all that their parameters and extents allow: every byte in reach is read, and written."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tests.soundness.guarded.allocator import GuardPages
+from wrapper_ir.errors import ExecutionError
+from wrapper_ir.kernels import CppKernel, KernelDef, KernelParam, ParamKind
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.ops import Launch, Op
+from wrapper_ir.program import Program, Target
+from wrapper_ir.protocols import KernelRuntime, LoadedKernel
+from wrapper_ir.types import DType
+from wrapper_ir.values import Value, is_tensor
+
+__all__ = ["EXTENT", "TouchRuntime", "tell_extents"]
+
+EXTENT = "extent_of_"
+"""Begins the names of parameters that tell a kernel how far it may reach."""
+
+
+def tell_extents(program: Program) -> Program:
+    """The program with each kernel told, in further arguments, what its launches say that it may touch.
+
+    A kernel of a model knows its sizes from its source, which is its author's promise; what a launch says is the
+    program's. Launches that do not fit their kernel stay as they are.
+    """
+    kernels = {k.name: k for k in program.kernels}
+    told = tuple(_told(k) for k in program.kernels)
+    functions = tuple(
+        dataclasses.replace(f, body=tuple(_launch(op, kernels) for op in f.body)) for f in program.functions
+    )
+    return dataclasses.replace(program, kernels=told, functions=functions)
+
+
+def _pointers(kernel: KernelDef) -> list[KernelParam]:
+    return [p for p in kernel.params if p.kind is ParamKind.POINTER]
+
+
+def _told(kernel: KernelDef) -> KernelDef:
+    if not isinstance(kernel, CppKernel):
+        return kernel
+    more = [
+        KernelParam(name=EXTENT + p.name, kind=ParamKind.SCALAR, dtype=DType.I64) for p in _pointers(kernel)
+    ]
+    return dataclasses.replace(kernel, params=(*kernel.params, *more))
+
+
+def _launch(op: Op, kernels: dict[str, KernelDef]) -> Op:
+    kernel = kernels.get(op.kernel) if isinstance(op, Launch) else None
+    if not isinstance(op, Launch) or not isinstance(kernel, CppKernel) or len(op.args) != len(kernel.params):
+        return op
+    given = [a for a, p in zip(op.args, kernel.params, strict=True) if p.kind is ParamKind.POINTER]
+    tensors = [a for a in given if isinstance(a, Value) and is_tensor(a)]
+    if len(tensors) != len(given) or len(op.extents) not in (0, len(given)):
+        return op
+    extents = op.extents or tuple(extent_bytes(t.type) for t in tensors)
+    return dataclasses.replace(op, args=(*op.args, *extents))
+
+
+class _Pointer(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("nbytes", ctypes.c_int64),
+        ("divisible", ctypes.c_int32),
+        ("reads", ctypes.c_uint8),
+        ("writes", ctypes.c_uint8),
+        ("mask", ctypes.c_uint8),
+    )
+
+
+def _int64(n: float) -> float:
+    """The number; as launchers do, refuses an int that the kernel cannot be given."""
+    if isinstance(n, int) and not -(2**63) <= n < 2**63:
+        raise ExecutionError("WIR924", f"{n} is no argument of a kernel")
+    return n
+
+
+def _mask(dtype: DType) -> int:
+    """Which bits kernels write: so that truth values are 0 or 1, indices are small and floats finite."""
+    return 0x3F if dtype.is_floating or dtype.is_complex else 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """One loaded kernel."""
+
+    kernel: CppKernel
+    library: ctypes.CDLL
+
+    def __call__(self, *args: Any) -> None:  # Any: tensors and numbers
+        params = self.kernel.params
+        assert len(args) == len(params), f"@{self.kernel.name} takes {len(params)} arguments, got {len(args)}"
+        named = {p.name: a for p, a in zip(params, args)}
+        numbers = [a for a in args if not isinstance(a, torch.Tensor)]
+        salt = zlib.crc32(b"".join(struct.pack("<d", float(n)) for n in map(_int64, numbers))) & 0xFF
+        pointers = [
+            _Pointer(
+                data=named[p.name].data_ptr(),
+                nbytes=named[EXTENT + p.name],
+                divisible=p.divisible,
+                reads=p.access.reads,
+                writes=p.access.writes,
+                mask=_mask(p.dtype),
+            )
+            for p in _pointers(self.kernel)
+        ]
+        self.library.guard_touch((_Pointer * len(pointers))(*pointers), len(pointers), salt)
+
+
+@dataclass(frozen=True, slots=True)
+class TouchRuntime:
+    """A `KernelRuntime` for C++ kernels that `tell_extents` has changed: it leaves their sources alone."""
+
+    pages: GuardPages
+    kind: str = "cpp"
+
+    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+        """See `KernelRuntime`."""
+        assert isinstance(kernel, CppKernel)
+        return _Touch(kernel, self.pages.library)
+
+    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+        """See `KernelRuntime`."""
+        return {k.name: self.load(k, target) for k in kernels}
+
+    def find(self, kind: str) -> KernelRuntime:
+        """For options that ask for runtimes."""
+        assert kind == self.kind, kind
+        return self
