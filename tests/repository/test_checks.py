@@ -54,13 +54,29 @@ def test_long_files_and_functions_are_found() -> None:
     assert run(find_long, "x = 1\n" * FILE_LIMIT) == []
 
 
-def test_an_incomplete_package_is_found(tmp_path: Path) -> None:
-    (tmp_path / "LICENSE").write_text("licence")
-    (tmp_path / "CHANGELOG.md").write_text("p-q 0.0.9\n")
-    package = tmp_path / "packages" / "p"
+def make_package(root: Path, urls: str = "") -> Path:
+    (root / "LICENSE").write_text("licence")
+    (root / "CHANGELOG.md").write_text("# Changelogs\n")
+    (root / "pyproject.toml").write_text('[tool.release]\nrepository = ""\n')
+    package = root / "packages" / "p"
     package.mkdir(parents=True)
-    (package / "pyproject.toml").write_text('[project]\nname = "p-q"\nversion = "0.1.0"\n')
-    messages = [str(finding) for finding in find_incomplete_packages(tmp_path)]
-    assert len(messages) == 4
-    assert any("py.typed" in message for message in messages)
-    assert any("p-q 0.1.0" in message for message in messages)
+    (package / "pyproject.toml").write_text(f'[project]\nname = "p-q"\nversion = "0.1.0"\n{urls}')
+    return package
+
+
+def test_an_incomplete_package_is_found(tmp_path: Path) -> None:
+    make_package(tmp_path, '[project.urls]\nHomepage = "https://nobody.example/p"\n')
+    assert [str(finding) for finding in find_incomplete_packages(tmp_path)] == [
+        "packages/p/src/p:1: no py.typed",
+        "packages/p/LICENSE:1: not the same as the repository's LICENSE",
+        "packages/p/README.md:1: missing",
+        "packages/p/pyproject.toml:1: other URLs than `python -m tools.release publish-at` writes",
+        "packages/p/CHANGELOG.md:1: missing",
+        "CHANGELOG.md:1: no link to packages/p/CHANGELOG.md",
+    ]
+
+
+def test_a_changelog_of_another_form_is_found(tmp_path: Path) -> None:
+    (make_package(tmp_path) / "CHANGELOG.md").write_text("# Changelog of p-q\n\n## 0.1.0\n")
+    found = [f for f in find_incomplete_packages(tmp_path) if f.path == "packages/p/CHANGELOG.md"]
+    assert [finding.line for finding in found] == [3, 1]
