@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 import inductor_frontend.backend.lowered as lowered
 from inductor_frontend import CaptureOptions, capture
-from inductor_frontend.finish import finish
+from inductor_frontend.translate.finish import finish
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError

@@ -17,11 +17,11 @@ import torch
 from torch import fx
 
 from inductor_frontend.errors import CaptureError
-from inductor_frontend.export_path import export_model
-from inductor_frontend.isolation import capture_session
+from inductor_frontend.export.exported import export_model
+from inductor_frontend.functionalize.outputs import root_of
+from inductor_frontend.functionalize.preparation import prepare
 from inductor_frontend.options import CaptureOptions
-from inductor_frontend.outputs import root_of
-from inductor_frontend.preparation import prepare
+from inductor_frontend.session import capture_session
 from tests.signature.call_effects import differences, observe
 from wrapper_ir.expr import SymKind
 from wrapper_ir.ops import FunctionSummary, ResultOrigin

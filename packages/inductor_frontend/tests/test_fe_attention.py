@@ -11,9 +11,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as attention
 
 from inductor_frontend import CaptureOptions, capture
-from inductor_frontend._compat import inverts_masks
 from inductor_frontend.devices import DEVICES, properties_here
 from inductor_frontend.devices.attention_choice import AttentionCall, chosen
+from inductor_frontend.torch_patches._compat import inverts_masks
 from wrapper_ir.ops import CallExtern, Return
 from wrapper_ir.program import Program
 from wrapper_ir.types import TensorType

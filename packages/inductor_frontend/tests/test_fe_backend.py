@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from inductor_frontend import CaptureError, CaptureOptions, capture
 from inductor_frontend.backend import calling, wrapper_ir_backend
 from inductor_frontend.cache.graph_entry import CompiledGraph
-from inductor_frontend.finish import finish
+from inductor_frontend.translate.finish import finish
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.guarded import NOT_GUARDED, Guarded

@@ -21,8 +21,8 @@ from torch._inductor import config as inductor_config
 
 from inductor_frontend import BackendError
 from inductor_frontend.backend import lowered
-from inductor_frontend.build import build_program
 from inductor_frontend.cache import stats
+from inductor_frontend.translate.program import build_program
 
 Compile = Callable[..., Any]
 

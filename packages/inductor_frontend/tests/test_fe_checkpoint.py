@@ -14,8 +14,8 @@ from torch._inductor import config as inductor_config
 from torch.nn import functional as F
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
-from inductor_frontend.finish import finish
 from inductor_frontend.options import CaptureOptions
+from inductor_frontend.translate.finish import finish
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.program import Program
 

@@ -16,7 +16,7 @@ from torch._higher_order_ops.while_loop import while_loop, while_loop_stack_outp
 
 import inductor_frontend
 from inductor_frontend import CaptureOptions
-from inductor_frontend.finish import finish
+from inductor_frontend.translate.finish import finish
 from tests.control.control_cases import CASES
 from tests.control.control_ops import upstream
 from wrapper_ir import print_program

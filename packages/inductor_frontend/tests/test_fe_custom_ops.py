@@ -19,7 +19,7 @@ from packages.inductor_frontend.tests.observing import (
 from torch import Tensor
 
 from inductor_frontend import ConversionError, capture
-from inductor_frontend.build.higher_order import print_def
+from inductor_frontend.operators.higher_order import print_def
 from wrapper_ir.errors import WirError
 from wrapper_ir.schemas import ExternTag
 

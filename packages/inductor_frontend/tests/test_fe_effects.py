@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 from inductor_frontend import ConversionError, capture
-from inductor_frontend._compat import is_effectful
-from inductor_frontend.build.constant_table import ConstantRole, ConstantTable
+from inductor_frontend.constants import ConstantRole
+from inductor_frontend.scope.constant_table import ConstantTable
+from inductor_frontend.torch_patches._compat import is_effectful
 from wrapper_ir.builder import ProgramBuilder
 from wrapper_ir.interp import call
 from wrapper_ir.ops import CallExtern, Unpack

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from inductor_frontend import CaptureOptions, capture
-from inductor_frontend.build.kernels import Kernels
-from inductor_frontend.hooks.events import CallKernel
+from inductor_frontend.kernels.cpp_kernels import Kernels
+from inductor_frontend.record.events import CallKernel
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import Access, CppKernel, KernelParam
 from wrapper_ir.ops import AllocStorage, View, ViewMode, ZeroMode

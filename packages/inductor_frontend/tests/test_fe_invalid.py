@@ -12,13 +12,13 @@ from torch._inductor import ir
 
 from inductor_frontend import CaptureError, CaptureOptions, ConversionError, HookError, capture
 from inductor_frontend.backend import BackendOptions
-from inductor_frontend.build.kernels import Kernels
-from inductor_frontend.build.nodes import handler_of
 from inductor_frontend.constants import tensor_data
 from inductor_frontend.convert import literal, to_dtype, to_layout
-from inductor_frontend.hooks import RecordingWrapper
-from inductor_frontend.hooks.events import DefineKernel
-from inductor_frontend.hooks.kernels import translation_unit, triton_module
+from inductor_frontend.kernels.cpp_kernels import Kernels
+from inductor_frontend.record.events import DefineKernel
+from inductor_frontend.record.kernels import translation_unit, triton_module
+from inductor_frontend.record.wrapper import RecordingWrapper
+from inductor_frontend.translate.nodes import handler_of
 from wrapper_ir.errors import WirError
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device
@@ -163,7 +163,7 @@ class TestHooks:
 
     def test_several_streams(self) -> None:
         wrapper = RecordingWrapper.__new__(RecordingWrapper)
-        old = mock.patch("inductor_frontend.hooks.wrapper.ORDERS_STREAMS", False)
+        old = mock.patch("inductor_frontend.record.wrapper.ORDERS_STREAMS", False)
         with old, refused("FE202", "streams"):
             wrapper.codegen_device_guard_enter(0, 2, {1: 7})
 

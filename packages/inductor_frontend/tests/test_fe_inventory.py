@@ -18,10 +18,12 @@ from torch._inductor.graph import GraphLowering
 
 import inductor_frontend.errors
 from inductor_frontend import CaptureOptions
-from inductor_frontend._compat import defers_input_checks
-from inductor_frontend.build.nodes import HANDLERS, handler_of
-from inductor_frontend.hooks import Event, RecordingGraph, RecordingWrapper
-from inductor_frontend.isolation import inductor_patches
+from inductor_frontend.record.events import Event
+from inductor_frontend.record.graph import RecordingGraph
+from inductor_frontend.record.wrapper import RecordingWrapper
+from inductor_frontend.torch_patches._compat import defers_input_checks
+from inductor_frontend.torch_patches.pinned_options import inductor_patches
+from inductor_frontend.translate.nodes import HANDLERS, handler_of
 from tools.inventory.__main__ import installed_torch, start
 from tools.inventory.compare import differences, updated
 from tools.inventory.places import SourceTree

@@ -21,7 +21,7 @@ from cpp_wrapper.kernels.isa import ISAS, choose_source, host_features, isa_buil
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import find_toolchain, kernel_recipe
 from inductor_frontend import CaptureError, capture
-from inductor_frontend.isa_sources import ISA_NAMES, joined
+from inductor_frontend.devices.isa_sources import ISA_NAMES, joined
 from wrapper_ir.kernels import CppKernel
 from wrapper_ir.runtime.parts import open_parts
 
@@ -57,7 +57,7 @@ def test_nothing_is_asked_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> No
         raise AssertionError("a build for an instruction set")
 
     monkeypatch.setattr(VecISA, "check_build", asked)
-    monkeypatch.setattr("inductor_frontend.vector_isa.supports", asked)
+    monkeypatch.setattr("inductor_frontend.devices.vector_isa.supports", asked)
     monkeypatch.setattr(cpu_vec_isa, "valid_vec_isa_list", asked)
     assert len(kernels_of(capture(model, (torch.randn(8, 64),), cpu_isas=ALL))[0].sources) == 3
     assert cpu_vec_isa.pick_vec_isa is before

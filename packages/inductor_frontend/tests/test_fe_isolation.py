@@ -34,7 +34,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from inductor_frontend import CaptureError, CaptureOptions, capture
-from inductor_frontend.isolation import capture_session
+from inductor_frontend.session import capture_session
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import call
 from wrapper_ir.registry import machine
@@ -230,15 +230,15 @@ class TestSuccess:
 STAGES = [
     "torch.export.export",
     "torch._inductor.compile_fx.joint_graph_passes",
-    "inductor_frontend.lowering.fake_tensor_prop",
-    "inductor_frontend.lowering._recursive_post_grad_passes",
-    "inductor_frontend.hooks.RecordingGraph.init_wrapper_code",
-    "inductor_frontend.hooks.RecordingGraph.register_operation",
-    "inductor_frontend.hooks.RecordingWrapper.codegen_allocation",
-    "inductor_frontend.hooks.RecordingWrapper.generate_kernel_call",
-    "inductor_frontend.hooks.RecordingWrapper.generate",
-    "inductor_frontend.build.kernels.Kernels.call",
-    "inductor_frontend.finish.verify",
+    "inductor_frontend.record.lowering.fake_tensor_prop",
+    "inductor_frontend.record.lowering._recursive_post_grad_passes",
+    "inductor_frontend.record.graph.RecordingGraph.init_wrapper_code",
+    "inductor_frontend.record.graph.RecordingGraph.register_operation",
+    "inductor_frontend.record.wrapper.RecordingWrapper.codegen_allocation",
+    "inductor_frontend.record.wrapper.RecordingWrapper.generate_kernel_call",
+    "inductor_frontend.record.wrapper.RecordingWrapper.generate",
+    "inductor_frontend.kernels.cpp_kernels.Kernels.call",
+    "inductor_frontend.translate.finish.verify",
 ]
 """Functions that a capture goes through, in order: from export to the end."""
 
@@ -276,7 +276,7 @@ class TestFailure:
 
     def test_an_operator_that_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         model, args = small()
-        monkeypatch.setattr("inductor_frontend.build.nodes.handler_of", lambda cls: None)
+        monkeypatch.setattr("inductor_frontend.translate.nodes.handler_of", lambda cls: None)
         with unchanged(), pytest.raises(CaptureError, match="FE203"):
             capture(model, args)
 

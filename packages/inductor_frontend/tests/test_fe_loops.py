@@ -14,10 +14,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from inductor_frontend import CaptureOptions, ConversionError
-from inductor_frontend.build import BuildContext, build_program
-from inductor_frontend.finish import finish
-from inductor_frontend.isolation import capture_session
-from inductor_frontend.lowering import LoweringRequest, lower
+from inductor_frontend.record.lowering import LoweringRequest, lower
+from inductor_frontend.session import capture_session
+from inductor_frontend.translate.finish import finish
+from inductor_frontend.translate.program import BuildContext, build_program
 from tests.control.control_ops import less, number, plus, times
 from wrapper_ir import print_program
 from wrapper_ir.interp import run

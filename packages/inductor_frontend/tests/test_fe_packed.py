@@ -13,7 +13,7 @@ from torch import nn
 from torch._inductor import config as inductor_config
 
 from inductor_frontend import CaptureError, CaptureOptions, capture
-from inductor_frontend.isolation import inductor_patches
+from inductor_frontend.torch_patches.pinned_options import inductor_patches
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ArtifactError, ExecutionError
 from wrapper_ir.interp import call
@@ -166,6 +166,6 @@ def test_what_upstream_cannot_pack_is_an_error_of_ours(monkeypatch: pytest.Monke
     def fail(*args: object) -> None:
         raise RuntimeError("no such processor")
 
-    monkeypatch.setattr("inductor_frontend.packing.freeze", fail)
+    monkeypatch.setattr("inductor_frontend.functionalize.packing.freeze", fail)
     with pytest.raises(CaptureError, match=r"FE104.*cannot pack the weights: no such processor"):
         capture(linear(), (torch.randn(4, 16),), options=PACKED)

@@ -16,8 +16,8 @@ from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
 
 from inductor_frontend import CaptureOptions, capture
-from inductor_frontend._compat import defers_input_checks
-from inductor_frontend.isolation import functorch_patches, inductor_patches
+from inductor_frontend.torch_patches._compat import defers_input_checks
+from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.program import Program
 from wrapper_ir.registry import emitter

@@ -16,9 +16,9 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils import _pytree as pytree
 
 from inductor_frontend import capture
-from inductor_frontend.overlaps import separate
-from inductor_frontend.subclasses import context_text
-from inductor_frontend.trees import pack, unpack
+from inductor_frontend.export.repeated_arguments import separate
+from inductor_frontend.export.subclasses import context_text
+from inductor_frontend.export.trees import pack, unpack
 from wrapper_ir.errors import WirError
 from wrapper_ir.interp import call
 from wrapper_ir.registry import emitter, machine

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from inductor_frontend import capture
-from inductor_frontend.spelling import parameters_of
+from inductor_frontend.export.call_signature import parameters_of
 from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.signature import ConstantOutput, Parameter, ParameterKind
 

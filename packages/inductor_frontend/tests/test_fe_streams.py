@@ -15,11 +15,12 @@ import inductor_frontend
 import py_wrapper
 import wrapper_ir
 from inductor_frontend import CaptureOptions, frontend
-from inductor_frontend._compat import ORDERS_STREAMS
 from inductor_frontend.backend import graph as backend_graph
-from inductor_frontend.build import GraphProgram, build_program
+from inductor_frontend.backend.between_streams import between_streams
 from inductor_frontend.cache.graph_entry import CompiledGraph
-from inductor_frontend.streams import OuterStreams, between_streams
+from inductor_frontend.scope.outer_streams import OuterStreams
+from inductor_frontend.torch_patches._compat import ORDERS_STREAMS
+from inductor_frontend.translate.program import GraphProgram, build_program
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError, WirError
 from wrapper_ir.ops import CallExtern, Free, Launch, RecordEvent, Return, SyncEvent, WaitEvent

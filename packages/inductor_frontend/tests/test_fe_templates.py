@@ -16,9 +16,9 @@ from torch._inductor.virtualized import V
 from torch.nn.attention.flex_attention import flex_attention
 
 from inductor_frontend import CaptureOptions, capture
-from inductor_frontend.build.operator_kernels import to_constant
 from inductor_frontend.errors import ConversionError, HookError
-from inductor_frontend.hooks.templates import call_choices, keeping_choices, operator_choice
+from inductor_frontend.kernels.operator_kernels import to_constant
+from inductor_frontend.record.templates import call_choices, keeping_choices, operator_choice
 from inductor_frontend.triton.definition import definition_of
 from inductor_frontend.triton.templates import merged_instances
 from tests.common.torch_versions import STORES

@@ -21,9 +21,9 @@ from torch._inductor.constant_folding import ConstantFolder
 from torch._subclasses import fake_tensor
 
 from inductor_frontend import CaptureError, CaptureOptions, capture
-from inductor_frontend._compat import defers_input_checks
-from inductor_frontend.build import kernels as build_kernels
 from inductor_frontend.devices import DEVICES, stand_in
+from inductor_frontend.kernels import cpp_kernels as build_kernels
+from inductor_frontend.torch_patches._compat import defers_input_checks
 from tests.common import zoo
 from wrapper_ir.expr import print_expr
 from wrapper_ir.json_form import from_json, to_json

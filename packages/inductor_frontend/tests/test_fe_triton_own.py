@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from inductor_frontend import CaptureOptions, capture
-from inductor_frontend._compat import defers_input_checks
+from inductor_frontend.torch_patches._compat import defers_input_checks
 from wrapper_ir.expr import print_expr
 from wrapper_ir.interp import call
 from wrapper_ir.kernels import Access, TritonKernel, content_hash

@@ -14,12 +14,12 @@ from torch.utils import _pytree as pytree
 from torch.utils._sympy.functions import Identity
 
 from inductor_frontend import CaptureOptions, capture
-from inductor_frontend._compat import bound
 from inductor_frontend.constants import copied_as_it_lies, tensor_data
 from inductor_frontend.convert import literal, to_device, to_dtype, to_expr, torch_dtype
-from inductor_frontend.isolation import capture_session
-from inductor_frontend.provenance import ProvenanceReader
-from inductor_frontend.trees import to_tree
+from inductor_frontend.export.trees import to_tree
+from inductor_frontend.scope.provenance import ProvenanceReader
+from inductor_frontend.session import capture_session
+from inductor_frontend.torch_patches._compat import bound
 from wrapper_ir.expr import Bool, Float, Int, Sym
 from wrapper_ir.ops import UNKNOWN, CallExtern, Drop, Free, Return
 from wrapper_ir.signature import TreeKind

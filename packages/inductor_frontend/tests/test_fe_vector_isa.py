@@ -15,7 +15,7 @@ from torch._inductor import config, cpu_vec_isa
 from torch._inductor.cpp_builder import get_cpp_compiler
 from torch._inductor.cpu_vec_isa import VecAMX, VecAVX2, VecAVX512, VecAVX512VNNI, VecISA
 
-from inductor_frontend.vector_isa import quick_checks, supports
+from inductor_frontend.devices.vector_isa import quick_checks, supports
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="upstream answers itself elsewhere"
@@ -100,8 +100,8 @@ def _compiler_for(cpu: str, folder: Path) -> str:
 
 
 def test_a_torch_without_these_functions_is_asked_by_upstreams_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inductor_frontend.vector_isa._exports", lambda name: False)
-    monkeypatch.setattr("inductor_frontend.vector_isa._upstream", lambda isa, code: "built")
+    monkeypatch.setattr("inductor_frontend.devices.vector_isa._exports", lambda name: False)
+    monkeypatch.setattr("inductor_frontend.devices.vector_isa._upstream", lambda isa, code: "built")
     assert supports(VecAVX2(), VecISA._avx_code) == "built"  # type: ignore[comparison-overlap]
 
 

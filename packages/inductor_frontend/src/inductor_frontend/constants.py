@@ -1,6 +1,9 @@
-"""Constants' bytes: a view of the tensor's own memory where that is on the CPU, else of a copy there."""
+"""Tensors that are constants of a program, and their bytes: a view of the tensor's own memory where that is on the CPU, else
+of a copy there."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -8,8 +11,23 @@ from torch.utils._python_dispatch import _disable_current_modes
 from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError
 from wrapper_ir.artifact import TensorData, memory_of
+from wrapper_ir.program import ConstantKind
 
-__all__ = ["copied_as_it_lies", "is_packed", "on_host", "tensor_data"]
+__all__ = ["ConstantRole", "copied_as_it_lies", "is_packed", "on_host", "tensor_data"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantRole:
+    """A tensor of the graph that is no parameter of `main` but a constant: a weight, a buffer, a literal. `device` is
+    where the program has it, if that is elsewhere than `data`."""
+
+    name: str
+    data: torch.Tensor
+    mutable: bool
+    device: torch.device | None = None
+    kind: ConstantKind = ConstantKind.OTHER
+    names: tuple[str, ...] = ()
+    """All names that the model has for the tensor."""
 
 
 def is_packed(tensor: torch.Tensor) -> bool:

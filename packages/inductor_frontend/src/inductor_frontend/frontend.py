@@ -15,22 +15,22 @@ from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 
-from inductor_frontend.build import BuildContext, GraphProgram, build_program
-from inductor_frontend.checks import ModelCheck, graph_checks, recorded_checks
 from inductor_frontend.constants import is_packed, tensor_data
 from inductor_frontend.devices import place_of
+from inductor_frontend.devices.isa_sources import capture_for_each
 from inductor_frontend.errors import HookError, upstream_step
-from inductor_frontend.export_path import export_model
-from inductor_frontend.exporting import any_size
-from inductor_frontend.finish import finish
-from inductor_frontend.guard_code import symbol_places, text_guards
-from inductor_frontend.isa_sources import capture_for_each
-from inductor_frontend.isolation import capture_session
-from inductor_frontend.lowering import LoweringRequest, lower
+from inductor_frontend.export.exported import export_model
+from inductor_frontend.export.tensor_kinds import require_types
+from inductor_frontend.export.torch_export import any_size
+from inductor_frontend.functionalize.packing import pack_weights
+from inductor_frontend.functionalize.preparation import PreparedGraph, prepare
+from inductor_frontend.guards.checks import ModelCheck, graph_checks, recorded_checks
+from inductor_frontend.guards.guard_code import symbol_places, text_guards
 from inductor_frontend.options import CaptureOptions
-from inductor_frontend.packing import pack_weights
-from inductor_frontend.preparation import PreparedGraph, prepare
-from inductor_frontend.tensor_kinds import require_types
+from inductor_frontend.record.lowering import LoweringRequest, lower
+from inductor_frontend.session import capture_session
+from inductor_frontend.translate.finish import finish
+from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError

@@ -10,7 +10,7 @@ from torch.fx import GraphModule
 from inductor_frontend.backend.function import compile_function
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.errors import CaptureError
-from inductor_frontend.resizes import lend
+from inductor_frontend.functionalize.resizes import lend
 
 __all__ = ["BackendOptions", "wrapper_ir_backend"]
 

@@ -11,9 +11,10 @@ from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
 from torch._inductor.output_code import OutputCode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from inductor_frontend.backend.between_streams import between_streams
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.errors import BackendError
-from inductor_frontend.streams import OuterStreams, between_streams
+from inductor_frontend.scope.outer_streams import OuterStreams
 from wrapper_ir.errors import WirError
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators import ALL_OPERATORS

@@ -26,9 +26,9 @@ from inductor_frontend.cache.sizes import Json
 from inductor_frontend.cache.statistics import count_bypass
 from inductor_frontend.cache.store import Store
 from inductor_frontend.cache.symbols import SymbolState
-from inductor_frontend.checks import ModelCheck, graph_checks
-from inductor_frontend.equalities import keep_equalities
-from inductor_frontend.isolation import functorch_patches, inductor_patches, known_options
+from inductor_frontend.guards.checks import ModelCheck, graph_checks
+from inductor_frontend.guards.equalities import keep_equalities
+from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches, known_options
 from wrapper_ir.protocols import Emitter
 
 __all__ = ["compile_function"]

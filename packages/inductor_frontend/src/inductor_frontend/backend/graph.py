@@ -19,8 +19,8 @@ from inductor_frontend.cache.sizes import Size
 from inductor_frontend.cache.statistics import count, count_bypass
 from inductor_frontend.cache.store import Store
 from inductor_frontend.cache.symbols import SymbolState
-from inductor_frontend.isolation import capture_session
-from inductor_frontend.streams import OuterStreams
+from inductor_frontend.scope.outer_streams import OuterStreams
+from inductor_frontend.session import capture_session
 
 __all__ = ["compile_graph"]
 

@@ -8,14 +8,14 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
-from inductor_frontend.build import BuildContext, GraphProgram, build_program
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.cache.sizes import Size
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.constants import tensor_data
-from inductor_frontend.finish import finish
-from inductor_frontend.hooks import RecordingGraph
-from inductor_frontend.lowering import LoweringRequest, lower
+from inductor_frontend.record.graph import RecordingGraph
+from inductor_frontend.record.lowering import LoweringRequest, lower
+from inductor_frontend.translate.finish import finish
+from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.passes import run_pipeline
 

@@ -9,9 +9,9 @@ from typing import Any
 from torch._inductor.virtualized import V
 from torch.fx import GraphModule
 
-from inductor_frontend._compat import shape_env_from_inputs
-from inductor_frontend.checks import ModelCheck
 from inductor_frontend.errors import CaptureError
+from inductor_frontend.guards.checks import ModelCheck
+from inductor_frontend.torch_patches._compat import shape_env_from_inputs
 
 __all__ = ["GraphRequest"]
 

@@ -23,8 +23,8 @@ from torch.fx.experimental import _config as symbols_config
 
 from inductor_frontend.cache.canonical import NoCanonicalForm, Writer
 from inductor_frontend.cache.operators import is_own_library
-from inductor_frontend.isolation import functorch_patches, inductor_patches
 from inductor_frontend.options import CaptureOptions
+from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches
 
 __all__ = ["emitter_version", "foreign_operators", "function_lines", "option_lines", "program_lines"]
 

@@ -13,7 +13,7 @@ from inductor_frontend.cache.sizes import Size, to_record
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.cache.store import DamagedEntry, Store
 from inductor_frontend.cache.symbols import SymbolState
-from inductor_frontend.streams import OuterStreams
+from inductor_frontend.scope.outer_streams import OuterStreams
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ArtifactError, WirError
 from wrapper_ir.storage import load, save

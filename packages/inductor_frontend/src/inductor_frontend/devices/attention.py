@@ -17,9 +17,9 @@ import torch
 from torch._C import DispatchKey
 from torch.nn.attention import SDPBackend
 
-from inductor_frontend._compat import inverts_masks
 from inductor_frontend.devices.attention_choice import AttentionCall, chosen, holds
 from inductor_frontend.devices.properties import GpuProperties
+from inductor_frontend.torch_patches._compat import inverts_masks
 
 __all__ = ["attention_on"]
 

@@ -1,0 +1,1 @@
+"""From a model to an exported program, with all that its own signature says."""

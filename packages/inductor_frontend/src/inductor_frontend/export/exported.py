@@ -1,0 +1,167 @@
+"""From a model to an exported program: torch.export, called so that nothing of the model's signature is lost."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch._guards import detect_fake_mode
+from torch.export import ExportedProgram
+
+from inductor_frontend.devices.moved import moved_program
+from inductor_frontend.devices.places import on_device
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.export.call_signature import parameters_of
+from inductor_frontend.export.dim_names import dim_names
+from inductor_frontend.export.own_kernels import traced_kernels
+from inductor_frontend.export.repeated_arguments import repeated_leaves, separate
+from inductor_frontend.export.side_effects import Watch
+from inductor_frontend.export.streams import traced_streams
+from inductor_frontend.export.subclasses import is_wrapper
+from inductor_frontend.export.torch_export import export
+from inductor_frontend.export.trees import pack, unpack
+from wrapper_ir.signature import Parameter
+
+__all__ = ["EXPORT_HINT", "Exported", "export_model"]
+
+# Any in this file: models, functions and their arguments are the user's own.
+EXPORT_HINT = "make the model exportable, or compile it with torch.compile(backend='wrapper_ir')"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """An exported program, the parameters of the model's own function as far as they are known, and the input leaves
+    for which one tensor was given several times. `real` are the tensors, by name, that fake ones of the program stand
+    for, `symbols` the user's names of symbols."""
+
+    program: ExportedProgram
+    parameters: tuple[Parameter, ...] = ()
+    repeated: frozenset[int] = frozenset()
+    real: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    symbols: Mapping[str, str] = field(default_factory=dict)
+
+
+class _FunctionModule(torch.nn.Module):
+    """A function as a module; the instance attribute keeps the function's own parameter names."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.forward = function if _has_signature(function) else _plain(function)
+
+
+def _has_signature(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function)
+    except ValueError:  # a builtin
+        return False
+    return True
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return forward
+
+
+def export_model(
+    model: torch.nn.Module | Callable[..., Any] | ExportedProgram,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+    device: torch.device | None = None,
+) -> Exported:
+    """Exports a model unless it is exported; raises CaptureError FE101 with upstream's reason. With a `device`, the
+    model is traced as if it and its arguments were there."""
+    if isinstance(model, ExportedProgram):
+        return Exported(model if device is None else moved_program(model, device))
+    module = model if isinstance(model, torch.nn.Module) else _FunctionModule(model)
+    parameters = parameters_of(module.forward, args, kwargs, static=dynamic_shapes is None)
+    repeated = repeated_leaves(pack((args, dict(kwargs))))
+    given = pack(separate((args, dict(kwargs))))
+    with on_device(module, given, device) as ((args, kwargs), real):
+        with _around(module) as storages, traced_kernels(), traced_streams(device):
+            program = export(module, args, dict(kwargs), dynamic_shapes)
+        _check_storages(storages, program)
+        names = dim_names(module, args, kwargs, dynamic_shapes, program)
+    return Exported(program, parameters, repeated, real, names)
+
+
+@contextmanager
+def _around(module: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, int | torch.SymInt]]]:
+    """For the time of an export: unregistered data classes come out of their containers before the model runs, and
+    its results go into such; and arguments show afterwards what they showed before, because upstream reads the sizes
+    of the model's inputs from them once the trace is done. What the model does to Python objects is refused. Gives the
+    arguments with the sizes of their storages."""
+    places: list[tuple[torch.Tensor, Any]] = []
+    storages: list[tuple[torch.Tensor, int | torch.SymInt]] = []
+    watches: list[Watch] = []
+
+    def before(_: object, args: Any, kwargs: Any) -> Any:
+        leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+        tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
+        places[:] = ((x, (x.size(), x.stride(), x.storage_offset())) for x in tensors)
+        storages[:] = ((x, _nbytes(x)) for x in tensors)
+        given = unpack((args, kwargs))
+        watches[:] = [Watch(module, given)]
+        return given
+
+    def after(_: object, args: Any, output: Any) -> Any:
+        _restore(places)
+        watches[0].check()
+        return pack(output)
+
+    hooks = [
+        module.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
+        module.register_forward_hook(after),
+    ]
+    try:
+        yield storages
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _nbytes(tensor: torch.Tensor) -> int | torch.SymInt:
+    """The size of a tensor's storage; 0 where it has none of its own."""
+    if tensor.layout is not torch.strided or is_wrapper(tensor):
+        return 0
+    nbytes: int | torch.SymInt = tensor.untyped_storage().nbytes()
+    return nbytes
+
+
+_RESIZING = ("aten::resize_", "aten::set_", "inductor::resize_storage_bytes_")
+
+
+def _check_storages(
+    storages: list[tuple[torch.Tensor, int | torch.SymInt]], program: ExportedProgram
+) -> None:
+    """Raises CaptureError FE105 where arguments have other storage after the trace, and no traced operator says so."""
+    # Comparing symbols would be a guard; as text, now, they show what the trace has replaced by others.
+    if all(str(_nbytes(tensor)) == str(nbytes) for tensor, nbytes in storages):
+        return
+    schemas = (getattr(n.target, "_schema", None) for n in program.graph.nodes)  # operators have one
+    if not any(schema is not None and schema.name in _RESIZING for schema in schemas):
+        raise CaptureError(
+            "FE105",
+            "`x.untyped_storage().resize_(n)` of an argument is lost by torch.export",
+            hint="write torch.ops.inductor.resize_storage_bytes_(x, n), which a graph can hold",
+        )
+
+
+def _restore(places: list[tuple[torch.Tensor, Any]]) -> None:
+    """Gives tensors their sizes back, untraced."""
+    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+
+    for tensor, (sizes, strides, offset) in places:
+        now = (tensor.size(), tensor.stride(), tensor.storage_offset())
+        if str(now) != str((sizes, strides, offset)):  # comparing symbols would be a guard
+            fake_mode = detect_fake_mode([tensor])
+            assert fake_mode is not None, "a trace is of fake tensors"
+            assert fake_mode.shape_env is not None
+            with disable_proxy_modes_tracing(), fake_mode.shape_env.suppress_guards():
+                tensor.as_strided_(sizes, strides, offset)

@@ -1,0 +1,52 @@
+"""Example arguments in which one tensor stands at several places, or shares the memory of another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+__all__ = ["repeated_leaves", "separate"]
+
+# Any in this file: arguments of any model.
+
+
+def separate(tree: Any) -> Any:
+    """Arguments in which no tensor object occurs twice, and none is a view: such become tensors of their own over the
+    same memory. Upstream's trace would take a repeated tensor for one input, and make sizes of a view's base symbols."""
+    leaves = [x for x in pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
+    if len({id(x) for x in leaves}) == len(leaves) and not any(_is_plain_view(x) for x in leaves):
+        return tree
+    seen: set[int] = set()
+
+    def renew(x: torch.Tensor) -> torch.Tensor:
+        repeated = id(x) in seen
+        seen.add(id(x))
+        if _is_plain_view(x):
+            return _alone(x)
+        return _alone(x) if repeated and type(x) is torch.Tensor else x.detach() if repeated else x
+
+    return pytree.tree_map_only(torch.Tensor, renew, tree)
+
+
+def repeated_leaves(tree: Any) -> frozenset[int]:
+    """The numbers of the leaves at which a tensor stands that stands at another, too."""
+    leaves = pytree.tree_leaves(tree)
+    places: dict[int, list[int]] = {}
+    for number, leaf in enumerate(leaves):
+        if isinstance(leaf, torch.Tensor):
+            places.setdefault(id(leaf), []).append(number)
+    return frozenset(n for found in places.values() if len(found) > 1 for n in found)
+
+
+def _is_plain_view(x: torch.Tensor) -> bool:
+    strided = type(x) is torch.Tensor and x.layout is torch.strided and not x.is_conj() and not x.is_neg()
+    return strided and not x.is_inference() and x._is_view()
+
+
+def _alone(x: torch.Tensor) -> torch.Tensor:
+    made = torch.empty(0, dtype=x.dtype, device=x.device)
+    made.set_(x.untyped_storage(), x.storage_offset(), x.size(), x.stride())
+    vars(made).update(vars(x))  # marks of dynamic sizes
+    return made.requires_grad_(x.requires_grad)

@@ -1,0 +1,77 @@
+"""What a model does to Python objects while it runs: a program cannot do it, and torch.export drops it in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.export.trees import pack
+
+__all__ = ["Watch"]
+
+# Any in this file: the model's own objects.
+_HINT = "return what changes; or make it a tensor, in a buffer (register_buffer) or an argument, and write to that"
+_TORCHS_OWN = frozenset(vars(torch.nn.Module()))
+_RECURRENT = "_flat_weight"
+"""How torch's recurrent modules call lists of their weights, which they renew for every trace."""
+
+
+class Watch:
+    """Looks at a model's attributes and at its arguments' containers before it runs; `check` looks again."""
+
+    def __init__(self, module: torch.nn.Module, arguments: Any) -> None:
+        self._module = module
+        self._arguments = arguments
+        self._attributes = dict(_attributes(module))
+        self._contents = _contents(arguments)
+
+    def check(self) -> None:
+        """Raises CaptureError FE107 where the model changed one of them."""
+        if _contents(self._arguments) != self._contents:
+            raise CaptureError(
+                "FE107",
+                "the model changes a container among its arguments, which a program cannot",
+                hint=_HINT,
+            )
+        for name, (mark, value) in _attributes(self._module):
+            before = self._attributes.get(name)
+            if before is None or before[0] != mark:
+                was = "nothing" if before is None else _shown(before[1])
+                raise CaptureError(
+                    "FE107",
+                    f"the model changes its attribute {name} ({was}, then {_shown(value)}), which a program cannot",
+                    hint=_HINT,
+                )
+
+
+def _contents(tree: Any) -> tuple[object, ...]:
+    """Structure and leaves: a written tensor is the same leaf."""
+    leaves, spec = pytree.tree_flatten(pack(tree))
+    return (spec, *(id(x) for x in leaves))
+
+
+def _attributes(module: torch.nn.Module) -> Iterator[tuple[str, tuple[object, Any]]]:
+    """(mark, value) of each plain attribute, by name; marks are equal where nothing was done to it."""
+    for prefix, part in module.named_modules():
+        for name, value in vars(part).items():
+            if name not in _TORCHS_OWN and not name.startswith(_RECURRENT):
+                yield f"{prefix}.{name}" if prefix else name, (_mark(value), value)
+
+
+def _mark(value: Any) -> object:
+    if type(value) in (bool, int, float, str, bytes, tuple, type(None)):
+        return type(value), value if type(value) is not tuple else tuple(map(id, value))
+    if type(value) in (list, set):
+        return id(value), tuple(map(id, value))
+    if isinstance(value, Mapping):
+        return id(value), tuple(value), tuple(map(id, value.values()))
+    return id(value)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if type(value) in (bool, int, float, str, type(None)) else type(value).__name__
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,0 +1,141 @@
+"""Tensors that wrap other tensors: how the signature takes them apart, and the parts in upstream's order."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from inductor_frontend.constants import ConstantRole
+from inductor_frontend.convert import literal
+from inductor_frontend.errors import CaptureError, ConversionError
+from inductor_frontend.export.names import class_name
+from wrapper_ir.signature import SubclassSpec
+from wrapper_ir.types import Device, DType, Layout, MemoryFormat
+
+__all__ = [
+    "constant_parts",
+    "context_text",
+    "input_spec",
+    "is_wrapper",
+    "output_spec",
+    "parts_of",
+    "plain_tensors",
+]
+
+# Any in this file: tensors of the user's own classes, fake ones, and their contexts.
+
+
+def is_wrapper(value: object) -> bool:
+    """Whether a tensor wraps others in the way that torch can take apart."""
+    return isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value)
+
+
+def input_spec(value: Any) -> SubclassSpec:
+    """The spec of an input; sizes that are symbols are left to each call. Raises CaptureError FE102."""
+    attributes, context = value.__tensor_flatten__()
+    return _spec(type(value), attributes, context, value.size(), value.stride())
+
+
+def output_spec(layout: Any) -> SubclassSpec:
+    """The spec of an output, from upstream's SubclassCreationMeta."""
+    cls = layout.original_subclass_type or type(layout.original_subclass)
+    return _spec(cls, tuple(layout.attrs), layout.meta, layout.outer_size, layout.outer_stride)
+
+
+def _spec(cls: type, attributes: Any, context: Any, sizes: Any, strides: Any) -> SubclassSpec:
+    name = class_name(cls)
+    return SubclassSpec(
+        type_name=name,
+        attributes=tuple(attributes),
+        context=context_text(context, name),
+        sizes=_known(sizes),
+        strides=_known(strides),
+    )
+
+
+def _known(numbers: Any) -> tuple[int | None, ...]:
+    return tuple(n if isinstance(n, int) else None for n in numbers)
+
+
+def parts_of(value: Any) -> Iterator[tuple[str, Any]]:
+    """(name behind a dot, value) of the plain tensors in a wrapper, then of its own symbolic sizes and strides: the
+    order in which upstream makes them inputs."""
+    attributes, _ = value.__tensor_flatten__()
+    for attribute in attributes:
+        inner = getattr(value, attribute)  # the names that the class gave
+        if is_wrapper(inner):
+            yield from ((f".{attribute}{name}", part) for name, part in parts_of(inner))
+        else:
+            yield f".{attribute}", inner
+    for what, numbers in (("size", value.size()), ("stride", value.stride())):
+        yield from ((f".{what}{d}", n) for d, n in enumerate(numbers) if not isinstance(n, int))
+
+
+def plain_tensors(value: Any) -> list[Any]:
+    """The tensors with memory: a tensor itself, or those that it wraps; none for a number."""
+    if is_wrapper(value):
+        return [part for _, part in parts_of(value) if isinstance(part, torch.Tensor)]
+    return [value] if isinstance(value, torch.Tensor) else []
+
+
+def constant_parts(role: ConstantRole) -> list[ConstantRole]:
+    """The constants that a wrapper is made of; a plain tensor is one."""
+    if not is_wrapper(role.data):
+        return [role]
+    return [
+        ConstantRole(
+            role.name + name, part, role.mutable, kind=role.kind, names=tuple(n + name for n in role.names)
+        )
+        for name, part in parts_of(role.data)
+    ]
+
+
+# --- contexts, in the form of wrapper_ir.runtime.subclasses
+
+
+def context_text(context: object, owner: str) -> str:
+    """A subclass's context as JSON; raises CaptureError FE102 for values that this form does not have."""
+    try:
+        return json.dumps(_encode(context), sort_keys=True, ensure_ascii=False, allow_nan=False)
+    except ConversionError as error:
+        raise CaptureError(
+            "FE102",
+            f"tensor subclass {owner} has a context that cannot be written down: {error.message}",
+            hint="let __tensor_flatten__ return plain values: numbers, strings, dtypes, devices, lists, tuples, dicts",
+        ) from error
+
+
+def _encode(value: object) -> object:
+    if type(value) is tuple:
+        return {"tuple": [_encode(item) for item in value]}
+    if type(value) is list:
+        return [_encode(item) for item in value]
+    if type(value) is dict:
+        return {"dict": [[_encode(k), _encode(v)] for k, v in value.items()]}
+    if type(value) is float and not math.isfinite(value):
+        return {"float": str(value)}
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    return _native(value)
+
+
+def _native(value: object) -> object:
+    if isinstance(value, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
+        found = literal(value)
+        match found:
+            case DType():
+                return {"dtype": found.value}
+            case Device():
+                return {"device": str(found)}
+            case Layout():
+                return {"layout": found.value}
+            case MemoryFormat():
+                return {"memory_format": found.value}
+            case _:
+                pass
+    raise ConversionError("FE302", f"{value!r} of type {type(value).__name__}")

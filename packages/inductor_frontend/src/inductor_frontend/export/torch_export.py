@@ -1,0 +1,184 @@
+"""torch.export as capture calls it: dynamic sizes may be 0 and 1, and failures say which op, where, and the way out."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sysconfig
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import sympy
+import torch
+import torch.utils._pytree as _pytree
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
+from torch.export import ExportedProgram
+from torch.fx.experimental import _config as symbolic_config
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.export.data_predicates import TracedQuestions, is_question
+from wrapper_ir.errors import WirError
+
+__all__ = ["any_size", "export"]
+
+# Any in this file: models and their arguments are the user's own, and upstream's configuration is untyped.
+_PACKAGES = [os.path.dirname(os.path.abspath(str(f))) for f in (torch.__file__, sympy.__file__, __file__)]
+_LIBRARY = sysconfig.get_path("stdlib")
+_SITE = os.path.join(
+    _LIBRARY, "site-packages"
+)  # where the standard library's folder holds other packages as well
+
+_COMPILE = "compile it with torch.compile(model, backend='wrapper_ir'), which leaves such calls to eager mode"
+_INSTEAD = {
+    "aten.equal.default": "write (a == b).all(), a tensor, instead",
+    "aten.allclose.default": "write torch.isclose(a, b).all(), a tensor, instead",
+    "aten.is_nonzero.default": "use torch.cond or torch.where instead of a Python branch",
+}
+
+
+def any_size() -> AbstractContextManager[None]:
+    """For its length, upstream assumes nothing of dynamic sizes but that they are not negative.
+
+    By default it takes each for at least 2, without a guard: what it then derives can be wrong for sizes 0 and 1.
+    """
+    found: Any = symbolic_config.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]  # upstream's
+    context: AbstractContextManager[None] = found
+    return context
+
+
+def export(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
+) -> ExportedProgram:
+    """Exports a module; where that fails with dynamic sizes of any number, once more with upstream's own assumption
+    that they are at least 2. Raises CaptureError FE101."""
+    sizes = (any_size, nullcontext) if dynamic_shapes is not None else (nullcontext,)
+    # The mode comes last: with it, upstream loses track of some symbolic numbers.
+    for questions in (nullcontext, TracedQuestions):
+        for assumption in sizes:
+            try:
+                with questions(), assumption():
+                    return torch.export.export(
+                        module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=False
+                    )
+            except WirError:
+                raise
+            except Exception as error:  # upstream reports its reasons in many classes
+                failure = error
+        if not any(_asks(cause) for cause in _chain(failure)):
+            break
+    own = next((cause for cause in _chain(failure) if isinstance(cause, WirError)), None)
+    if own is not None:
+        raise own
+    if (held := _script_object(module, args, kwargs)) is not None:
+        raise CaptureError(
+            "FE102", f"{held}, which has no typed form", hint=f"keep it outside; or {_COMPILE}"
+        ) from failure
+    what, hint = _reason(failure)
+    text = f"torch.export cannot trace {_name(module)}: {what}{_place(failure)}"
+    raise CaptureError("FE101", text, hint=hint) from failure
+
+
+def _name(module: torch.nn.Module) -> str:
+    """The class of a module, or the name of the function that is its `forward`."""
+    function = vars(module).get("forward")
+    return str(getattr(function, "__qualname__", type(module).__name__))  # not every callable has one
+
+
+def _script_object(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+    """Says where a model or its arguments hold an object of TorchScript's, of which upstream can trace few."""
+    leaves = (*_pytree.tree_leaves_with_path(args), *_pytree.tree_leaves_with_path(dict(kwargs)))
+    named = [(f"argument {_pytree.keystr(path)}", x) for path, x in leaves]
+    for prefix, part in module.named_modules():
+        named += [
+            (f"attribute {'.'.join(filter(None, (prefix, name)))}", x) for name, x in vars(part).items()
+        ]
+    found = next(((where, x) for where, x in named if type(x) is torch.ScriptObject), None)
+    return None if found is None else f"{found[0]} is a {found[1]._type().qualified_name()}"
+
+
+def _asks(error: BaseException) -> bool:
+    return isinstance(error, DataDependentOutputException) and is_question(error.func)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _reason(error: Exception) -> tuple[str, str]:
+    """What went wrong, and the way out."""
+    for cause in _chain(error):
+        match cause:
+            case DataDependentOutputException():
+                return f"the result of {cause.func} depends on data", _hint(_INSTEAD.get(str(cause.func)))
+            case DynamicOutputShapeException():
+                return (
+                    f"the output sizes of {cause.func} depend on data in a way that cannot be traced",
+                    _hint(),
+                )
+            case UnsupportedOperatorException():
+                return f"{cause.func} cannot be traced: it has no fake implementation", _hint()
+            case GuardOnDataDependentSymNode():
+                return f"a decision depends on data: {cause.cond}", _hint(
+                    "use torch.cond or torch.where, or state what always holds with torch._check"
+                )
+            case SyntaxError():
+                return "an operator is called like a Python keyword (aten.random_.from)", _hint(
+                    "write x.random_(high - low).add_(low) for x.random_(low, high)"
+                )
+            case _:
+                pass
+    text = _brief(str(error))
+    if "Constraints violated" in text:
+        return (
+            text,
+            "follow these suggestions, or use Dim.AUTO: what the sizes must fulfil is checked by each call",
+        )
+    return text, _hint()
+
+
+def _hint(first: str | None = None) -> str:
+    return f"{first or 'make the model exportable'}; or {_COMPILE}"
+
+
+def _brief(text: str) -> str:
+    """Upstream's message without its advice on debugging upstream."""
+    kept: list[str] = []
+    for line in text.splitlines():
+        if line.startswith(("The error above occurred", "For more", "For extended", "Use tlparse")):
+            continue
+        if line.strip() or (kept and kept[-1].strip()):
+            kept.append(line.split(" For more information, run with")[0])
+    return "\n".join(kept).strip()
+
+
+def _is_tracer(file: str) -> bool:
+    """Whether a file is part of what traces, and not of the model."""
+    own = any(file.startswith(folder + os.sep) for folder in _PACKAGES)
+    return (
+        own
+        or file.startswith("<")
+        or (file.startswith(_LIBRARY + os.sep) and not file.startswith(_SITE + os.sep))
+    )
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of the model's own code that was being traced; '' where there is none."""
+    found = ""
+    for cause in _chain(error):
+        for frame, line in traceback.walk_tb(cause.__traceback__):
+            file = frame.f_code.co_filename
+            if not _is_tracer(file):
+                text = linecache.getline(file, line).strip()
+                found = f"\n  at {file}:{line}" + (f"\n    {text}" if text else "")
+        if found:
+            break
+    return found

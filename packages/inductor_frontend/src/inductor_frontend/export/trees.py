@@ -1,0 +1,177 @@
+"""Input and output structures: torch's pytree specs as the signature's own typed ones.
+
+Data classes that nobody registered are structures too, as they are for torch.compile: around upstream's export they
+travel as a container of this module.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.export.names import class_name
+from inductor_frontend.torch_patches._compat import is_namedtuple, spec_children
+from wrapper_ir.signature import TreeKind, TreeSpec
+
+__all__ = ["check_classes", "pack", "to_tree", "unpack"]
+
+# Any in this file: the user's own structures, and upstream's loosely typed specs.
+_LEAF = TreeSpec(kind=TreeKind.LEAF)
+
+
+def to_tree(spec: pytree.TreeSpec) -> TreeSpec:
+    """The signature's form of a pytree spec; raises CaptureError FE102 for containers that cannot be written down."""
+    if spec.is_leaf():
+        return _LEAF
+    children = tuple(to_tree(c) for c in spec_children(spec))
+    kind: Any = spec.type
+    if kind is tuple:
+        return TreeSpec(kind=TreeKind.TUPLE, children=children)
+    if kind is list:
+        return TreeSpec(kind=TreeKind.LIST, children=children)
+    if kind is dict:
+        return TreeSpec(kind=TreeKind.DICT, children=children, keys=_keys(spec.context))
+    if kind is _Packed:
+        cls, fields = spec.context
+        return TreeSpec(kind=TreeKind.DATACLASS, children=children, keys=fields, type_name=_name(cls))
+    if is_namedtuple(spec):  # the container's class is its context
+        kind = spec.context
+    if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return TreeSpec(
+            kind=TreeKind.NAMEDTUPLE, children=children, keys=tuple(kind._fields), type_name=_name(kind)
+        )
+    keys = _keys(spec.context) if kind is OrderedDict else ()
+    return TreeSpec(
+        kind=TreeKind.CUSTOM,
+        children=children,
+        keys=keys,
+        type_name=_name(kind),
+        context=_context(spec),
+    )
+
+
+def _name(cls: type) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def check_classes(spec: pytree.TreeSpec, *, built: bool) -> None:
+    """Raises CaptureError FE102 for a container whose class cannot be imported by its name, where a call needs it: any
+    named tuple will do as an argument, but one that is `built` must be of the class."""
+    if spec.is_leaf():
+        return
+    kind: Any = spec.context if is_namedtuple(spec) else spec.type
+    if kind is _Packed:
+        kind = spec.context[0]
+    is_tuple = isinstance(kind, type) and issubclass(kind, tuple)
+    if kind not in (tuple, list, dict) and (built or not is_tuple):
+        class_name(kind)
+    for child in spec_children(spec):
+        check_classes(child, built=built)
+
+
+def _keys(keys: Any) -> tuple[str, ...]:
+    try:
+        return tuple(json.dumps(k) for k in keys)
+    except TypeError as error:
+        raise CaptureError("FE102", f"dict keys {list(keys)!r} cannot be written down: {error}") from error
+
+
+def _context(spec: pytree.TreeSpec) -> str:
+    """The container's context as JSON, through the functions that its class was registered with."""
+    serializer = pytree.SUPPORTED_SERIALIZED_TYPES.get(spec.type)
+    dump = None if serializer is None else serializer.to_dumpable_context
+    try:
+        value = spec.context if dump is None else dump(spec.context)
+        text = value if dump is not None and isinstance(value, str) else json.dumps(value)
+    except TypeError as error:
+        raise _unsaid(spec, str(error)) from error
+    if dump is None and json.loads(text) != spec.context:
+        raise _unsaid(spec, f"JSON makes {json.loads(text)!r} of its context {spec.context!r}")
+    return text
+
+
+def _unsaid(spec: pytree.TreeSpec, why: str) -> CaptureError:
+    return CaptureError(
+        "FE102",
+        f"a container of class {spec.type.__module__}:{spec.type.__qualname__} cannot be written down: {why}",
+        hint="register it with torch.utils._pytree.register_pytree_node, with a serialisable context",
+    )
+
+
+# --- data classes that nobody registered
+
+
+class _Packed:
+    """A data class's fields, as a container that torch knows."""
+
+    def __init__(self, cls: type, fields: tuple[str, ...], values: list[Any]) -> None:
+        self.cls = cls
+        self.fields = fields
+        self.values = values
+
+
+pytree.register_pytree_node(
+    _Packed,
+    lambda packed: (packed.values, (packed.cls, packed.fields)),
+    lambda values, context: _Packed(context[0], context[1], list(values)),
+    flatten_with_keys_fn=lambda packed: (
+        [(pytree.GetAttrKey(name), value) for name, value in zip(packed.fields, packed.values)],
+        (packed.cls, packed.fields),
+    ),
+)
+
+
+def pack(tree: Any) -> Any:
+    """The same structure with unregistered data classes as containers."""
+    return _map(tree, _is_unregistered, lambda x: _Packed(type(x), _fields(x), [pack(v) for v in _values(x)]))
+
+
+def unpack(tree: Any) -> Any:
+    """The inverse of `pack`."""
+    return _map(
+        tree,
+        lambda x: isinstance(x, _Packed),
+        lambda x: x.cls(**dict(zip(x.fields, (unpack(v) for v in x.values), strict=True))),
+    )
+
+
+def _fields(x: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(x))
+
+
+def _values(x: Any) -> list[Any]:
+    return [getattr(x, name) for name in _fields(x)]  # its own fields
+
+
+def _is_unregistered(x: object) -> bool:
+    """A data class that is built from its fields alone."""
+    return (
+        dataclasses.is_dataclass(x)
+        and not isinstance(x, (type, torch.Tensor))
+        and type(x) not in pytree.SUPPORTED_NODES
+        and all(f.init for f in dataclasses.fields(x))
+    )
+
+
+def _map(tree: Any, matches: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
+    """`tree` with what matches changed; where nothing does, it is the same object."""
+    if matches(tree):
+        return change(tree)
+    kind = type(tree)
+    if kind in (tuple, list):
+        items = [_map(x, matches, change) for x in tree]
+        return tree if all(a is b for a, b in zip(items, tree)) else kind(items)
+    if kind is dict or kind is OrderedDict:
+        pairs = {k: _map(v, matches, change) for k, v in tree.items()}
+        return tree if all(pairs[k] is v for k, v in tree.items()) else kind(pairs)
+    if isinstance(tree, tuple) and hasattr(kind, "_fields"):
+        items = [_map(x, matches, change) for x in tree]
+        return tree if all(a is b for a, b in zip(items, tree)) else kind(*items)
+    return tree

@@ -1,0 +1,264 @@
+"""Tensor objects of an exported graph: which nodes are one and the same tensor to its user, and what is done to it.
+
+Upstream's export keeps operators in place. An operator such as `mul_` returns the very tensor that it changes;
+`transpose_` changes what the caller sees of its own tensor. The first kind matters for identity (`f(x) is x`). The
+second is rewritten here to ordinary views, and what the tensor looks like in the end becomes an output that the
+signature writes back: upstream's functionalisation refuses some of it, and loses where a moved tensor lies.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import fx
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._guards import detect_fake_mode
+from torch._ops import OpOverload
+
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.export.subclasses import plain_tensors
+
+__all__ = ["Objects"]
+
+_ATEN = torch.ops.aten
+
+# Operators that change what a tensor shows of its storage, and the ones that make such a view instead.
+_VIEWS: dict[OpOverload, OpOverload] = {
+    _ATEN.as_strided_.default: _ATEN.as_strided.default,
+    _ATEN.detach_.default: _ATEN.detach.default,
+    _ATEN.squeeze_.default: _ATEN.squeeze.default,
+    _ATEN.squeeze_.dim: _ATEN.squeeze.dim,
+    _ATEN.squeeze_.dims: _ATEN.squeeze.dims,
+    _ATEN.swapaxes_.default: _ATEN.swapaxes.default,
+    _ATEN.swapdims_.default: _ATEN.swapdims.default,
+    _ATEN.t_.default: _ATEN.t.default,
+    _ATEN.transpose_.default: _ATEN.transpose.int,
+    _ATEN.unsqueeze_.default: _ATEN.unsqueeze.default,
+}
+_HINT = "change a view of the tensor instead (x.transpose(...)), or return the new tensor"
+
+
+class Objects:
+    """The objects of one graph, whose operators in place it rewrites on construction.
+
+    Raises CaptureError FE105 for changes of a tensor's storage that cannot be said.
+    """
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self._graph = graph
+        self._first: dict[fx.Node, fx.Node] = {}
+        self._last: dict[fx.Node, fx.Node] = {}
+        self._written: set[fx.Node] = set()
+        self._moved: set[fx.Node] = set()
+        self._moves: set[fx.Node] = set()
+        self._replaced: set[fx.Node] = set()
+        self._settled: dict[fx.Node, fx.Node | None] = {}
+        for node in list(graph.nodes):
+            self._visit(node)
+
+    # --- what is known
+
+    def root(self, node: fx.Node) -> fx.Node:
+        """The tensor that `node` is a view of, at the end of all views."""
+        node = self.first(node)
+        while _is_view(node):
+            inputs = node.all_input_nodes
+            if node.target is operator.getitem:
+                inputs = inputs[0].all_input_nodes
+            node = self.first(next(n for n in inputs if not _storages(n).isdisjoint(_storages(node))))
+        return node
+
+    def first(self, node: fx.Node) -> fx.Node:
+        """The node that made the tensor which `node` stands for."""
+        return self._first.get(node, node)
+
+    def last(self, first: fx.Node) -> fx.Node:
+        """The node that stands for the same tensor at the end."""
+        return self._last.get(first, first)
+
+    def is_moved(self, first: fx.Node) -> bool:
+        """Whether the tensor may have other sizes, strides or another offset at the end."""
+        return first in self._moved
+
+    def is_replaced(self, first: fx.Node) -> bool:
+        """Whether the tensor was given another storage."""
+        return first in self._replaced
+
+    def settled(self, node: fx.Node, before: fx.Node) -> fx.Node:
+        """`node`, or where it was written through a view of itself, the same view made once more, in front of
+        `before`: functionalisation would return what was written, and forget that it is a view."""
+        first = self.first(node)
+        if first not in self._settled:
+            self._settled[first] = self._settle(first, before)
+        settled = self._settled[first]
+        return node if settled is None else settled
+
+    def _settle(self, first: fx.Node, before: fx.Node) -> fx.Node | None:
+        steps = self._steps(first)
+        is_view = _is_view(first)
+        if first not in self._written or not (steps or is_view):
+            return None
+        with self._graph.inserting_before(before):
+            current = self._again(first) if is_view else first
+            for step in steps:
+                keep = step.target is _ATEN.alias.default  # the tensor was given this storage
+                current = self._graph.node_copy(step, _same if keep else _replacing(step.args[0], current))
+        return current
+
+    def _again(self, view: fx.Node) -> fx.Node:
+        if view.target is operator.getitem:
+            call, index = view.args
+            assert isinstance(call, fx.Node)
+            made = self._graph.node_copy(view)
+            made.args = (self._graph.node_copy(call), index)
+            return made
+        return self._graph.node_copy(view)
+
+    def _steps(self, first: fx.Node) -> list[fx.Node]:
+        """What moved the tensor after it was made, in order."""
+        nodes = (n for n, f in self._first.items() if f is first)
+        return [n for n in nodes if n in self._moves]
+
+    # --- finding out
+
+    def _visit(self, node: fx.Node) -> None:
+        if node.op != "call_function":
+            return
+        if node.target is _ATEN._has_compatible_shallow_copy_type.default:
+            # All that a trace has of it: a question that the assignment begins with.
+            raise CaptureError("FE105", "an assignment `x.data = ...` is lost by torch.export", hint=_HINT)
+        changed = self._changed_in_place(node)
+        source = _handed_through(node) if changed is None else changed
+        if source is None:
+            return
+        first = self.first(source)
+        self._first[node] = first
+        self._last[first] = node
+        if changed is None:
+            return
+        assert isinstance(node.target, OpOverload)
+        if torch.Tag.inplace_view in node.target.tags:
+            self._moves.add(node)
+            if node.target is not _ATEN.detach_.default:
+                self._moved.add(first)
+            self._rewrite(node, node.target, first)
+        else:
+            self._written.add(first)
+
+    def _changed_in_place(self, node: fx.Node) -> fx.Node | None:
+        """The argument that an operator changes and returns as the very same tensor."""
+        if node.target is operator.getitem:
+            call, index = node.args
+            if not isinstance(call, fx.Node) or not isinstance(index, int):
+                return None
+            return _returned_argument(call, index)
+        if isinstance(node.target, OpOverload) and len(node.target._schema.returns) == 1:
+            return _returned_argument(node, 0)
+        return None
+
+    def _rewrite(self, node: fx.Node, overload: OpOverload, first: fx.Node) -> None:
+        view = _VIEWS.get(overload)
+        if view is not None:
+            node.target = view
+        elif node.target is _ATEN.resize_.default:
+            self._rewrite_resize(node)
+        elif node.target is _ATEN.set_.source_Tensor:
+            self._replaced.add(first)
+            node.target, node.args = _ATEN.alias.default, (node.args[1],)
+        else:
+            raise CaptureError(
+                "FE105", f"{node.target} at node {node.name} changes the storage of a tensor", hint=_HINT
+            )
+
+    def _rewrite_resize(self, node: fx.Node) -> None:
+        """A smaller tensor is a view of the memory that the tensor reached; a larger one would need new memory."""
+        source, sizes = node.args[0], node.args[1]
+        assert isinstance(source, fx.Node)
+        assert isinstance(sizes, Sequence)
+        value = source.meta["val"]
+        known = [int(n) for n in sizes if isinstance(n, int)]
+        static = all(isinstance(n, int) for n in (*value.size(), *value.stride()))
+        if len(known) != len(sizes) or not static:
+            raise CaptureError(
+                "FE105", f"resize_ at node {node.name} has sizes that are not fixed", hint=_HINT
+            )
+        reach = 1 + sum((n - 1) * s for n, s in zip(value.size(), value.stride())) if value.numel() else 0
+        if math.prod(known) > reach:
+            raise CaptureError("FE105", f"resize_ at node {node.name} needs more memory", hint=_HINT)
+        strides = [math.prod(known[i + 1 :]) for i in range(len(known))]
+        node.target, node.args = _ATEN.as_strided.default, (source, known, strides)
+
+
+def _same(node: fx.Node) -> fx.Node:
+    return node
+
+
+def _replacing(old: object, new: fx.Node) -> Callable[[fx.Node], fx.Node]:
+    return lambda node: new if node is old else node
+
+
+def _is_view(node: fx.Node) -> bool:
+    """Whether a node made its tensor over the memory of an argument. The trace knows: operators such as `reshape` do so
+    for some layouts only."""
+    if node.op != "call_function":
+        return False
+    call = node.args[0] if node.target is operator.getitem else node
+    inputs = call.all_input_nodes if isinstance(call, fx.Node) else []
+    return not _storages(node).isdisjoint(set().union(*map(_storages, inputs)))
+
+
+def _storages(node: fx.Node) -> set[int]:
+    """The storages below the tensor of a node; a tensor of another layout, such as a sparse one, has none, and one that
+    was left over from tracing a batched function shows none."""
+    value = node.meta.get("val")
+    tensors = plain_tensors(value) if isinstance(value, torch.Tensor) else []
+    return {
+        x.untyped_storage()._cdata
+        for x in tensors
+        if x.layout == torch.strided and not is_functorch_wrapped_tensor(x)
+    }
+
+
+def _handed_through(node: fx.Node) -> fx.Node | None:
+    """The argument that an operator returns as it is, because there is nothing to do (`x.contiguous()`): found by
+    calling it once more on what the trace saw."""
+    if not isinstance(node.target, OpOverload) or not isinstance(node.meta.get("val"), torch.Tensor):
+        return None
+    candidates = {id(n.meta["val"]): n for n in node.all_input_nodes if _look_alike(n, node)}
+    fake_mode = detect_fake_mode([node.meta["val"]])
+    if not candidates or fake_mode is None or fake_mode.shape_env is None:
+        return None
+    args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+    with fake_mode, fake_mode.shape_env.suppress_guards(), torch.no_grad():
+        return candidates.get(id(node.target(*args, **kwargs)))
+
+
+def _look_alike(a: fx.Node, b: fx.Node) -> bool:
+    """Whether two tensors lie in the same place with the same layout."""
+    x, y = a.meta.get("val"), b.meta["val"]
+    if not isinstance(x, torch.Tensor) or x.dtype != y.dtype or _storages(a) != _storages(b):
+        return False
+    if not x.layout == y.layout == torch.strided:
+        return False
+    return all(str(getattr(x, f)()) == str(getattr(y, f)()) for f in ("size", "stride", "storage_offset"))
+
+
+def _returned_argument(call: fx.Node, index: int) -> fx.Node | None:
+    """The argument of `call` that its return number `index` is, where the schema says that it is written."""
+    if not isinstance(call.target, OpOverload):
+        return None
+    schema = call.target._schema
+    if index >= len(schema.returns):
+        return None
+    mark = schema.returns[index].alias_info
+    if mark is None or not mark.is_write:
+        return None
+    for position, argument in enumerate(schema.arguments):
+        info = argument.alias_info
+        if info is not None and info.is_write and info.before_set == mark.before_set:
+            given = call.args[position] if position < len(call.args) else call.kwargs.get(argument.name)
+            return given if isinstance(given, fx.Node) else None
+    return None

@@ -1,0 +1,180 @@
+"""The outputs of a functional graph: what `main` returns, and what each output of the model is."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._ops import OpOverload
+
+from inductor_frontend.convert import literal
+from inductor_frontend.export.subclasses import output_spec
+from wrapper_ir.ops import FunctionSummary, ResultOrigin
+from wrapper_ir.signature import (
+    ConstantOutput,
+    InputView,
+    OutputBinding,
+    ResultOutput,
+    ResultView,
+    WrappedOutput,
+)
+
+__all__ = ["Outputs", "as_views", "root_of"]
+
+_COPY = torch.ops.aten.copy_.default
+_RESIZE = torch.ops.inductor.resize_storage_bytes_.default
+
+
+def _is_view(node: fx.Node) -> bool:
+    if node.target is operator.getitem:
+        return isinstance(node.args[0], fx.Node) and _is_view(node.args[0])
+    return isinstance(node.target, OpOverload) and node.target.is_view
+
+
+def root_of(node: fx.Node) -> fx.Node:
+    """What `node` is a view of, at the end of a chain of views."""
+    while node.op == "call_function" and _is_view(node) and isinstance(node.args[0], fx.Node):
+        node = node.args[0]
+    return node
+
+
+class Outputs:
+    """Collects the results of `main`, each node once.
+
+    At the end of the graph, inputs are written by copies. Outputs that are views of what was copied become views of the
+    input that holds it then: as in eager mode, they share memory with it.
+    """
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self._graph = graph
+        self._output = graph.output_node()
+        copies: list[fx.Node] = [n for n in graph.nodes if n.target is _COPY and _is_placeholder(n.args[0])]
+        self._copies: dict[Any, fx.Node] = {n.args[1]: n for n in copies}  # Any: a node is copied
+        self._numbers: dict[fx.Node, int] = {}
+        self.results: list[fx.Node] = []
+        self.written = {name for node in graph.nodes for name in _written_inputs(node)}
+        """Names of the inputs that the graph writes."""
+
+    @property
+    def roots(self) -> frozenset[int]:
+        """The results that are no views of anything computed."""
+        return frozenset(i for i, node in enumerate(self.results) if root_of(node) is node)
+
+    def result(self, node: fx.Node) -> int:
+        """The number of the result that `node` is, which is added unless it is one."""
+        settled = self._rebased(node)
+        if settled not in self._numbers:
+            self._numbers[settled] = len(self.results)
+            self.results.append(settled)
+        return self._numbers[settled]
+
+    def binding(self, value: Any, layout: Any, rest: list[Any]) -> OutputBinding:
+        """What an output is: `value`, or a wrapper of the further values that `layout` takes off the front of `rest`.
+        Any: nodes and numbers; upstream's records."""
+        if layout is None:
+            return ResultOutput(index=self.result(value)) if isinstance(value, fx.Node) else _constant(value)
+        values = [value, *rest]
+        parts = [self._part(inner, values) for inner in layout.attrs.values()]
+        spec = output_spec(layout)
+        parts += [self._part(None, values) for _ in range(spec.num_parts - len(parts))]
+        rest[:] = values
+        return WrappedOutput(subclass=spec, parts=tuple(parts))
+
+    def _part(self, layout: Any, values: list[Any]) -> OutputBinding:
+        first = values.pop(0)
+        return self.binding(first, layout if hasattr(layout, "attrs") else None, values)
+
+    def close(self) -> None:
+        """Makes the results the graph's outputs, and what several of them are views of, so that upstream computes it
+        once: then they share memory, as in eager mode."""
+        roots: dict[fx.Node, set[fx.Node]] = {}
+        for node in self.results:
+            roots.setdefault(root_of(node), set()).add(node)
+        for root, views in roots.items():
+            is_computed = root.op == "call_function" and root.target is not _COPY
+            if len(views) > 1 and is_computed and isinstance(root.meta.get("val"), torch.Tensor):
+                self.result(root)
+        self._output.args = (tuple(self.results),)
+        self._output.meta["user_visible_output_idxs"] = list(range(len(self.results)))
+
+    # --- views of written inputs
+
+    def _rebased(self, node: fx.Node) -> fx.Node:
+        chain: list[fx.Node] = []
+        current = node
+        while current not in self._copies:
+            if (
+                current.op != "call_function"
+                or not _is_view(current)
+                or not isinstance(current.args[0], fx.Node)
+            ):
+                return node
+            chain.append(current)
+            current = current.args[0]
+        made: dict[fx.Node, fx.Node] = {current: self._copies[current]}
+        for view in reversed(chain):
+            with self._graph.inserting_before(self._output):
+                made[view] = self._graph.node_copy(view, lambda n: made.get(n, n))
+        return made[node]
+
+
+def _written_inputs(node: fx.Node) -> list[str]:
+    """Names of the inputs that one operator writes, resizes or gives other memory."""
+    if not isinstance(node.target, OpOverload):
+        return []
+    if node.target is _RESIZE:  # its schema does not say so
+        written = [*node.args[:1]]
+    else:
+        arguments = zip(node.target._schema.arguments, node.args)  # what is written comes by position
+        written = [
+            a for declared, a in arguments if declared.alias_info is not None and declared.alias_info.is_write
+        ]
+    return [a.name for a in written if isinstance(a, fx.Node) and a.op == "placeholder"]
+
+
+def _is_placeholder(node: object) -> bool:
+    return isinstance(node, fx.Node) and node.op == "placeholder"
+
+
+def _constant(value: Any) -> ConstantOutput:
+    return ConstantOutput(value=literal(value))
+
+
+def as_views(
+    bindings: Sequence[OutputBinding],
+    summary: FunctionSummary,
+    inputs: Mapping[int, int],
+    roots: frozenset[int],
+) -> tuple[OutputBinding, ...]:
+    """The bindings, with results that share memory with an input or another result as views of it. `inputs` are the
+    leaves that results share memory with, `roots` the results that are no views themselves."""
+    groups: dict[object, list[int]] = {}
+    for index, origin in enumerate(summary.results):
+        own = _own(origin)
+        if own is not None:
+            groups.setdefault(own, []).append(index)
+    bases = {i: next((r for r in roots if r in group), group[0]) for group in groups.values() for i in group}
+    return tuple(_viewed(b, inputs, {i: b for i, b in bases.items() if i != b}) for b in bindings)
+
+
+def _own(origin: ResultOrigin | None) -> object | None:
+    """The storage that a result surely has, where it is no parameter's."""
+    if origin is None or not origin.certain:
+        return None
+    return (*origin.own, *origin.constants, None)[0]
+
+
+def _viewed(binding: OutputBinding, inputs: Mapping[int, int], bases: Mapping[int, int]) -> OutputBinding:
+    if isinstance(binding, WrappedOutput):
+        parts = tuple(_viewed(part, inputs, bases) for part in binding.parts)
+        return dataclasses.replace(binding, parts=parts)
+    if isinstance(binding, ResultOutput):
+        if binding.index in inputs:
+            return InputView(index=binding.index, leaf=inputs[binding.index])
+        if binding.index in bases:
+            return ResultView(index=binding.index, base=bases[binding.index])
+    return binding

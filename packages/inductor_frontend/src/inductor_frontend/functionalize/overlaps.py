@@ -1,0 +1,190 @@
+"""Example inputs that share memory. Where the program writes what several of them show, it takes that memory as one
+input; all others stay independent, so that a program captured as `f(x, x)` may be called as `f(x, y)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from inductor_frontend.constants import ConstantRole
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.export.subclasses import is_wrapper, plain_tensors
+from inductor_frontend.functionalize.functional import Flat, written_inputs
+from wrapper_ir.overlap import Geometry, overlap
+from wrapper_ir.signature import Place
+
+__all__ = ["FlatInput", "Merged", "Same", "Window", "merge"]
+
+# Any in this file: fake tensors and symbolic numbers.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatInput:
+    """One input of a flat function: its name, its fake value, and whether it is a constant or an input leaf."""
+
+    name: str
+    value: Any
+    role: ConstantRole | None = None
+    leaf: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Leaves that are one tensor; the first is an input."""
+
+    leaves: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Leaves that overlap; `name` is the input that reaches over all of them."""
+
+    name: str
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A flat function none of whose inputs share memory that it writes."""
+
+    function: Flat
+    inputs: tuple[FlatInput, ...]
+    same: tuple[Same, ...] = ()
+    windows: tuple[Window, ...] = ()
+
+
+def merge(function: Flat, inputs: Sequence[FlatInput], fake_mode: FakeTensorMode) -> Merged:
+    """Merges inputs that overlap in memory which the function writes; raises CaptureError FE106 where they cannot be
+    merged."""
+    groups = _overlapping(inputs)
+    if not groups:
+        return Merged(function, tuple(inputs))
+    written = written_inputs(function, [i.value for i in inputs], fake_mode)
+    merger = _Merger(inputs, fake_mode)
+    for group in groups:
+        if not written.isdisjoint(group):
+            merger.add([inputs[i] for i in group], group)
+    return merger.merged(function)
+
+
+def _place(value: Any) -> tuple[str, ...]:
+    """Sizes, strides and offset as text, so that comparing them assumes nothing about symbols."""
+    return tuple(str(part) for part in (tuple(value.size()), tuple(value.stride()), value.storage_offset()))
+
+
+def _is_static(value: Any) -> bool:
+    return all(isinstance(n, int) for n in (*value.size(), *value.stride(), value.storage_offset()))
+
+
+def _geometry(value: Any) -> Geometry:
+    return Geometry(
+        storage=value.untyped_storage()._cdata,
+        sizes=tuple(value.size()),
+        strides=tuple(value.stride()),
+        offset=value.storage_offset(),
+        itemsize=value.element_size(),
+    )
+
+
+def _touch(a: Any, b: Any) -> bool:
+    """Whether two tensors of one storage may overlap."""
+    if _place(a) == _place(b) or not (_is_static(a) and _is_static(b)):
+        return True
+    return overlap(_geometry(a), _geometry(b))
+
+
+def _overlapping(inputs: Sequence[FlatInput]) -> list[list[int]]:
+    """Groups of inputs that overlap, each one with another of its group."""
+    by_storage: dict[int, list[tuple[int, Any]]] = {}
+    for index, item in enumerate(inputs):
+        for value in plain_tensors(item.value):
+            by_storage.setdefault(value.untyped_storage()._cdata, []).append((index, value))
+    groups: list[list[int]] = []
+    for members in by_storage.values():
+        apart: list[list[tuple[int, Any]]] = []
+        for index, value in members:
+            met = [g for g in apart if any(_touch(value, other) for _, other in g)]
+            apart = [g for g in apart if g not in met]
+            apart.append([(index, value), *(i for g in met for i in g)])
+        groups += [sorted({i for i, _ in g}) for g in apart]
+    return [g for g in groups if len(g) > 1]
+
+
+class _Merger:
+    def __init__(self, inputs: Sequence[FlatInput], fake_mode: FakeTensorMode) -> None:
+        self.inputs = inputs
+        self.fake_mode = fake_mode
+        self.source: dict[int, int] = {}
+        """Inputs that another one stands for."""
+        self.windows: dict[int, Window] = {}
+        """By the index of the first member."""
+        self.bases: dict[int, FlatInput] = {}
+        self.views: dict[int, Place] = {}
+        self.same: list[Same] = []
+
+    def add(self, members: Sequence[FlatInput], indices: Sequence[int]) -> None:
+        names = ", ".join(m.name for m in members)
+        leaves = tuple(m.leaf for m in members if m.leaf is not None)
+        if len(leaves) != len(members):
+            raise CaptureError(
+                "FE106", f"{names} share memory that the model writes, and not all of them are arguments"
+            )
+        if any(is_wrapper(m.value) for m in members):
+            raise CaptureError("FE106", f"{names} share memory that the model writes, and wrap other tensors")
+        if len({m.value.dtype for m in members}) > 1:
+            raise CaptureError("FE106", f"{names} share memory that the model writes, with several dtypes")
+        self.source |= dict.fromkeys(indices[1:], indices[0])
+        if len({_place(m.value) for m in members}) == 1:
+            self.same.append(Same(leaves))
+            return
+        if not all(_is_static(m.value) for m in members):
+            raise CaptureError(
+                "FE106",
+                f"{names} overlap in memory that the model writes, and their sizes are not fixed",
+                hint="capture this case with static sizes, or with inputs that do not overlap",
+            )
+        self._window(members, indices)
+
+    def _window(self, members: Sequence[FlatInput], indices: Sequence[int]) -> None:
+        start = min(m.value.storage_offset() for m in members)
+        places = []
+        for index, member in zip(indices, members, strict=True):
+            assert member.leaf is not None
+            value = member.value
+            place = Place(
+                leaf=member.leaf,
+                sizes=tuple(value.size()),
+                strides=tuple(value.stride()),
+                offset=value.storage_offset() - start,
+            )
+            places.append(place)
+            self.views[index] = place
+        name = "_".join((*(m.name for m in members), "storage"))
+        window = self.windows[indices[0]] = Window(name, tuple(places))
+        count = max(
+            p.offset + 1 + sum((n - 1) * s for n, s in zip(p.sizes, p.strides)) for p in window.places
+        )
+        with self.fake_mode:
+            base = torch.empty(count, dtype=members[0].value.dtype, device=members[0].value.device)
+        self.bases[indices[0]] = FlatInput(name=name, value=base, leaf=members[0].leaf)
+
+    def merged(self, function: Flat) -> Merged:
+        kept = [i for i in range(len(self.inputs)) if i not in self.source]
+        slots = {index: slot for slot, index in enumerate(kept)}
+
+        def run(*args: Any) -> Sequence[Any]:
+            given = [args[slots[self.source.get(i, i)]] for i in range(len(self.inputs))]
+            for index, place in self.views.items():
+                given[index] = given[index].as_strided(place.sizes, place.strides, place.offset)
+            return function(*given)
+
+        return Merged(
+            run,
+            tuple(self.bases.get(i, self.inputs[i]) for i in kept),
+            tuple(self.same),
+            tuple(self.windows.values()),
+        )

@@ -1,0 +1,379 @@
+"""From an exported program to a functional graph that can be lowered, and the signature around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import fx
+from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    ConstantArgument,
+    CustomObjArgument,
+    InputKind,
+    InputSpec,
+    TokenArgument,
+)
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from inductor_frontend.constants import ConstantRole
+from inductor_frontend.convert import literal
+from inductor_frontend.errors import CaptureError, upstream_step
+from inductor_frontend.export.exported import EXPORT_HINT, Exported
+from inductor_frontend.export.subclasses import is_wrapper
+from inductor_frontend.export.trees import check_classes, to_tree
+from inductor_frontend.functionalize.flat_inputs import FlatInputs
+from inductor_frontend.functionalize.functional import FunctionalGraph, functionalise, graph_function
+from inductor_frontend.functionalize.objects import Objects
+from inductor_frontend.functionalize.outputs import Outputs, as_views, root_of
+from inductor_frontend.functionalize.overlaps import FlatInput, Merged, merge
+from inductor_frontend.functionalize.tensor_names import KINDS, identity, memory, names_by_tensor
+from inductor_frontend.functionalize.training_graph import TrainingGraph, training_graph
+from inductor_frontend.torch_patches._compat import bound
+from wrapper_ir.ops import FunctionSummary
+from wrapper_ir.program import ConstantKind
+from wrapper_ir.signature import (
+    ConstantOutput,
+    InputOutput,
+    OutputBinding,
+    Parameter,
+    RandomState,
+    ResultOutput,
+    SameTensor,
+    SharedStorage,
+    Signature,
+    StaticInput,
+    WriteBack,
+    WriteBackKind,
+)
+from wrapper_ir.types import Device
+
+__all__ = ["PreparedGraph", "prepare"]
+
+# Any in this file: fake tensors, symbolic numbers, nodes among literals.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedGraph:
+    """A functional graph that writes its mutations back with copies, and what its signature is made of.
+
+    `roles` are the inputs that are constants, `flat` the input leaves of the others, by name; `bindings` say what each
+    output leaf is, in terms of the graph's outputs. `roots` are the outputs that are no views of others, `hints` the
+    leaves that outputs are views of, as far as the model says.
+    """
+
+    gm: fx.GraphModule
+    roles: Mapping[str, ConstantRole]
+    flat: FlatInputs
+    merged: Merged
+    bindings: tuple[OutputBinding, ...]
+    statics: tuple[StaticInput, ...]
+    roots: frozenset[int]
+    hints: Mapping[int, int]
+    written: tuple[int, ...]
+    write_backs: tuple[WriteBack, ...]
+    parameters: tuple[Parameter, ...]
+    program: ExportedProgram
+
+    @property
+    def bounds(self) -> dict[str, tuple[int | None, int | None]]:
+        """Inclusive ranges that the caller promised for symbolic sizes, by symbol name; None is open."""
+        constraints = self.program.range_constraints
+        return {str(s): (bound(r.lower), bound(r.upper)) for s, r in constraints.items()}
+
+    def signature(
+        self, inputs: tuple[str, ...], summary: FunctionSummary, random: Sequence[Device] = ()
+    ) -> Signature:
+        """The calling convention of a program whose `main` takes the graph inputs `inputs` and does what `summary` says;
+        it draws random numbers on these devices."""
+        spec = self.program.call_spec
+        assert spec.in_spec is not None
+        assert spec.out_spec is not None
+        params = tuple(self.flat.leaves[name] for name in inputs)
+        windows = [w for w in self.merged.windows if w.name in inputs]
+        check_classes(spec.in_spec, built=False)
+        check_classes(spec.out_spec, built=True)
+        return Signature(
+            inputs=to_tree(spec.in_spec),
+            params=params,
+            outputs=to_tree(spec.out_spec),
+            bindings=as_views(self.bindings, summary, self._origins(params, summary), self.roots),
+            names=self.flat.names,
+            parameters=self.parameters,
+            statics=self.statics,
+            unwraps=tuple(self.flat.unwraps),
+            same=tuple(SameTensor(leaves=s.leaves) for s in self.merged.same),
+            shared=tuple(SharedStorage(param=inputs.index(w.name), places=w.places) for w in windows),
+            written=self.written,
+            write_backs=self.write_backs,
+            random=tuple(RandomState(device=device) for device in random),
+        )
+
+    def _origins(self, params: Sequence[int], summary: FunctionSummary) -> dict[int, int]:
+        """The input leaf that each result surely shares memory with. Of several leaves over one memory, it is the one
+        that the model made the view of."""
+        found = {
+            i: params[o.params[0]] for i, o in enumerate(summary.results) if o and o.certain and o.params
+        }
+        groups = [set(s.leaves) for s in self.merged.same]
+        groups += [{p.leaf for p in w.places} for w in self.merged.windows]
+        for result, leaf in found.items():
+            hint = self.hints.get(result, leaf)
+            if any({hint, leaf} <= group for group in groups):
+                found[result] = hint
+        return found
+
+
+def prepare(exported: Exported) -> PreparedGraph:
+    """Decomposes to upstream's operators, takes what surrounds the program out of the graph, and leaves only tensors
+    and numbers that the graph computes with."""
+    graph = training_graph(exported.program)
+    return _Preparation(exported, graph).run()
+
+
+class _Preparation:
+    def __init__(self, exported: Exported, graph: TrainingGraph) -> None:
+        self.exported = exported.program
+        self.parameters = exported.parameters
+        self.repeated = exported.repeated
+        self.real = exported.real
+        self.names_of = names_by_tensor(exported)
+        self.graph = graph
+        self.gm = graph.gm
+        self.statics: list[StaticInput] = []
+        self.inputs: list[FlatInput] = []
+        self.hints: dict[int, int] = {}
+        self.literals: set[str] = set()
+        """Names of literal tensors: upstream may fold them into kernels."""
+        values = [n.meta.get("val") for n in self.gm.graph.nodes]
+        self.fake_mode: FakeTensorMode = detect_fake_mode(values) or FakeTensorMode(
+            allow_non_fake_inputs=True, shape_env=ShapeEnv()
+        )
+
+    def run(self) -> PreparedGraph:
+        """Everything, in order."""
+        names = self._sort_inputs()
+        objects = Objects(self.gm.graph)
+        known, computed = self._identities(objects)
+        moved = self._moved(objects)
+        output = self.gm.graph.output_node()
+        settled = {number: objects.settled(node, output) for number, node in computed.items()}
+        wanted = [objects.settled(node, output) for _, node, _ in moved]
+        nodes = list(dict.fromkeys((*settled.values(), *wanted)))  # each once: a tensor returned twice is one
+        output.args = (tuple(nodes),)
+        self.gm.recompile()
+        with upstream_step("FE101", "the exported program cannot be made functional", EXPORT_HINT):
+            merged = merge(graph_function(self.gm), self.inputs, self.fake_mode)
+            functional = functionalise(merged.function, [i.value for i in merged.inputs], self.fake_mode)
+        flat = FlatInputs(merged.inputs, names)
+        flat.name_placeholders(functional.gm.graph)
+        fixed = {i.name: i.value for i in merged.inputs if isinstance(i.value, int | float)}
+        for node in functional.gm.graph.find_nodes(op="placeholder"):
+            if node.name in fixed:  # traced without a value
+                node.meta["val"] = fixed[node.name]
+        outputs = Outputs(functional.gm.graph)
+        found = dict(zip(nodes, _bindings(functional, merged, outputs), strict=True))
+        known |= {number: found[node] for number, node in settled.items()}
+        leaves = {self.graph.placeholders[i.name]: i.leaf for i in self.inputs if i.leaf is not None}
+        self.hints = {
+            binding.index: leaves[root]
+            for number, node in computed.items()
+            if isinstance(binding := known[number], ResultOutput) and (root := objects.root(node)) in leaves
+        }
+        backs = [_write_back(*m, found[node]) for m, node in zip(moved, wanted, strict=True)]
+        outputs.close()
+        return self._finish(functional.gm, flat, merged, outputs, (known, backs))
+
+    def _finish(
+        self,
+        gm: fx.GraphModule,
+        flat: FlatInputs,
+        merged: Merged,
+        outputs: Outputs,
+        found: tuple[dict[int, OutputBinding], list[WriteBack]],
+    ) -> PreparedGraph:
+        roles = self._roles(flat, outputs)
+        _inline(
+            gm,
+            {name: role.data for name, role in roles.items() if name in self.literals and not role.mutable},
+        )
+        gm.graph.lint()
+        gm.recompile()
+        bindings, backs = found
+        return PreparedGraph(
+            gm=gm,
+            roles={
+                n.name: roles[n.name] for n in gm.graph.nodes if n.op == "placeholder" and n.name in roles
+            },
+            flat=flat,
+            merged=merged,
+            bindings=tuple(bindings[k] for k in sorted(bindings)),
+            statics=tuple(self.statics),
+            roots=outputs.roots,
+            hints=self.hints,
+            written=_written(outputs, flat, merged),
+            write_backs=tuple(backs),
+            parameters=self.parameters,
+            program=self.exported,
+        )
+
+    # --- inputs
+
+    def _sort_inputs(self) -> list[str]:
+        """Constants, arguments and baked-in values; the names of the arguments' leaves."""
+        names: list[str] = []
+        for spec in self.graph.inputs:
+            if spec.kind is InputKind.USER_INPUT:
+                self._user_input(spec, len(names))
+                names.append(spec.arg.name)
+            else:
+                self._constant_input(spec)
+        return names
+
+    def _user_input(self, spec: InputSpec, leaf: int) -> None:
+        arg = spec.arg
+        if isinstance(arg, (CustomObjArgument, TokenArgument)):
+            raise CaptureError(
+                "FE102", f"input {arg.name} is a {type(arg).__name__}, which has no typed form"
+            )
+        node = self.graph.placeholders[arg.name]
+        if isinstance(arg, ConstantArgument):
+            self.statics.append(StaticInput(leaf=leaf, value=literal(arg.value)))
+            _bake_in(node, arg.value)
+            return
+        self.inputs.append(FlatInput(name=arg.name, value=node.meta["val"], leaf=leaf))
+
+    def _constant_input(self, spec: InputSpec) -> None:
+        name = spec.arg.name
+        if spec.kind is InputKind.CUSTOM_OBJ or spec.target is None:
+            held = self.exported.constants.get(spec.target or "")
+            kind = spec.kind.name if held is None else type(held).__qualname__
+            raise CaptureError(
+                "FE102",
+                f"the model holds {name}, a {kind}, which has no typed form",
+                hint="draw random numbers without a generator, after torch.manual_seed; keep other objects outside of "
+                "what is captured, or use torch.compile(model, backend='wrapper_ir')",
+            )
+        tensor = self.exported.state_dict.get(spec.target)
+        if tensor is None:
+            tensor = self.exported.constants[spec.target]
+        if not isinstance(tensor, torch.Tensor):
+            raise CaptureError("FE102", f"constant {spec.target} is a {type(tensor).__name__}, not a tensor")
+        if spec.kind is InputKind.CONSTANT_TENSOR:
+            self.literals.add(name)
+        value = self.graph.placeholders[name].meta["val"]
+        tensor = self.real.get(spec.target, tensor)
+        data = tensor if is_wrapper(tensor) else tensor.detach()
+        role = ConstantRole(
+            spec.target,
+            data,
+            mutable=False,
+            device=value.device,
+            kind=KINDS.get(spec.kind, ConstantKind.OTHER),
+            names=self.names_of.get(identity(tensor), (spec.target,)),
+        )
+        self.inputs.append(FlatInput(name=name, value=value, role=role))
+
+    def _roles(self, flat: FlatInputs, outputs: Outputs) -> dict[str, ConstantRole]:
+        """The constants by name. State is what the program writes, and what a caller gets into its hands."""
+        state = outputs.written | {root_of(n).name for n in outputs.results}
+        shared = {memory(flat.roles[name].data) for name in state if name in flat.roles}
+        return {n: replace(r, mutable=n in state or memory(r.data) in shared) for n, r in flat.roles.items()}
+
+    # --- outputs
+
+    def _identities(self, objects: Objects) -> tuple[dict[int, OutputBinding], dict[int, fx.Node]]:
+        """The output leaves that are literals or arguments themselves, and those that must be computed."""
+        leaves = {self.graph.placeholders[i.name]: i.leaf for i in self.inputs if i.leaf is not None}
+        known: dict[int, OutputBinding] = {}
+        computed: dict[int, fx.Node] = {}
+        for number, value in enumerate(self.graph.outputs):
+            first = objects.first(value) if isinstance(value, fx.Node) else None
+            if first is None:
+                known[number] = ConstantOutput(value=literal(value))
+            elif first in leaves:
+                known[number] = InputOutput(leaf=leaves[first])
+            else:
+                computed[number] = value
+        return known, computed
+
+    def _moved(self, objects: Objects) -> list[tuple[int, fx.Node, WriteBackKind]]:
+        """Arguments that show something else of their memory afterwards, or other memory."""
+        found = []
+        for item in self.inputs:
+            node = self.graph.placeholders[item.name]
+            if not objects.is_moved(node):
+                continue
+            if item.leaf is None or is_wrapper(item.value):
+                raise CaptureError(
+                    "FE105",
+                    f"{item.name} gets other sizes or strides, and is no plain argument",
+                    hint="make a new tensor, or a view of it",
+                )
+            if item.leaf in self.repeated:
+                raise CaptureError(
+                    "FE105",
+                    f"{item.name} gets other sizes or strides, and is one tensor with another argument",
+                    hint="capture it with tensors of their own: a program for one tensor cannot be told from these",
+                )
+            kind = WriteBackKind.REPLACE if objects.is_replaced(node) else WriteBackKind.METADATA
+            found.append((item.leaf, objects.last(node), kind))
+        return found
+
+
+def _bake_in(node: fx.Node, value: Any) -> None:
+    for user in list(node.users):
+        user.args = fx.map_arg(user.args, lambda n: value if n is node else n)
+        user.kwargs = fx.map_arg(user.kwargs, lambda n: value if n is node else n)
+    node.graph.erase_node(node)
+
+
+def _bindings(functional: FunctionalGraph, merged: Merged, outputs: Outputs) -> list[OutputBinding]:
+    """What each output of the flat function is."""
+    values: list[Any] = [*functional.outputs]
+    windows = {w.name for w in merged.windows}
+    found: list[OutputBinding] = []
+    for layout, same in zip(functional.layouts, functional.identical, strict=True):
+        count = 1 if layout is None else layout.arg_count
+        taken, values = values[:count], values[count:]
+        source = None if same is None else merged.inputs[same]
+        if source is not None and source.leaf is not None and source.name not in windows:
+            found.append(InputOutput(leaf=source.leaf))
+        else:
+            found.append(outputs.binding(taken[0], layout, taken[1:]))
+    return found
+
+
+def _write_back(leaf: int, node: fx.Node, kind: WriteBackKind, binding: OutputBinding) -> WriteBack:
+    assert isinstance(binding, ResultOutput), f"{node} is a plain tensor"
+    return WriteBack(result=binding.index, leaf=leaf, kind=kind)
+
+
+def _written(outputs: Outputs, flat: FlatInputs, merged: Merged) -> tuple[int, ...]:
+    """The leaves whose elements the graph changes, and the tensors that wrap them."""
+    found: set[int] = set()
+    for name in outputs.written:
+        leaf = flat.leaves.get(name)
+        if leaf is not None:
+            found |= {leaf, flat.wrappers.get(leaf, leaf)}
+            found.update(p.leaf for w in merged.windows if w.name == name for p in w.places)
+            found.update(i for s in merged.same if leaf in s.leaves for i in s.leaves)
+    return tuple(sorted(found))
+
+
+def _inline(gm: fx.GraphModule, literals: Mapping[str, torch.Tensor]) -> None:
+    """Turns literal tensors into attributes, so that upstream may fold them into kernels."""
+    placeholders = {n.name: n for n in gm.graph.nodes if n.op == "placeholder"}
+    for name, tensor in literals.items():
+        node = placeholders[name]
+        attribute = f"_literal_{name}"
+        gm.register_buffer(attribute, tensor, persistent=False)
+        with gm.graph.inserting_after(node):
+            replacement = gm.graph.get_attr(attribute)
+        replacement.meta = dict(node.meta)
+        node.replace_all_uses_with(replacement)
+        gm.graph.erase_node(node)

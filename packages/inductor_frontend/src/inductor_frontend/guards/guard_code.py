@@ -1,0 +1,159 @@
+"""How an exported program calls its inputs: in guards as text, all that is left of them where it was saved and loaded;
+and where each symbol came from."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import sympy
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.utils import _pytree as pytree
+from torch.utils._sympy import functions
+
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.torch_patches._compat import detect_shape_env, guard_texts
+
+__all__ = ["InputPlace", "symbol_places", "text_guards"]
+
+_NUMBERED = re.compile(r"(.+)_(\d+)")
+_PLACE = re.compile(r"(?P<input>.+)\.(?P<what>size|stride)\(\)\[(?P<dim>\d+)\]")
+
+# Any in this file: fake tensors and numbers, sympy objects and tuples of them, told apart as the text asks for them.
+_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = MappingProxyType(
+    {
+        ast.Add: operator.add,
+        ast.Sub: operator.sub,
+        ast.Mult: operator.mul,
+        ast.Pow: operator.pow,
+        ast.FloorDiv: functions.FloorDiv,
+        ast.Mod: functions.PythonMod,
+        ast.Div: functions.FloatTrueDiv,
+    }
+)
+_COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = MappingProxyType(
+    {
+        ast.Eq: sympy.Eq,
+        ast.NotEq: sympy.Ne,
+        ast.Lt: sympy.Lt,
+        ast.LtE: sympy.Le,
+        ast.Gt: sympy.Gt,
+        ast.GtE: sympy.Ge,
+    }
+)
+_CALLS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "max": functions.Max,
+        "min": functions.Min,
+        "abs": sympy.Abs,
+        "math.floor": functions.FloorToInt,
+        "math.ceil": functions.CeilToInt,
+        "math.trunc": functions.TruncToInt,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InputPlace:
+    """A size or stride of an input: `what` is "size" or "stride"."""
+
+    input: str
+    what: str
+    dim: int
+
+
+def symbol_places(exported: ExportedProgram) -> dict[str, InputPlace]:
+    """Where each symbol was first seen, by its name; also those that others have replaced since."""
+    named = {text: node.name for text, node in _inputs(exported).items()}
+    env = detect_shape_env([n.meta.get("val") for n in exported.graph.nodes])
+    places: dict[str, InputPlace] = {}
+    for symbol, sources in ({} if env is None else env.var_to_sources).items():
+        for source in sources:
+            match = _PLACE.fullmatch(source.name)
+            if match and match["input"] in named:
+                places[symbol.name] = InputPlace(named[match["input"]], match["what"], int(match["dim"]))
+    return places
+
+
+def text_guards(exported: ExportedProgram) -> list[sympy.Basic]:
+    """The guards that a program has as text, such as `L['x'].size()[0] % 6 == 0`, as conditions over its symbols.
+    Raises CaptureError FE101 for what has no counterpart."""
+    texts = guard_texts(exported)
+    reader = _Reader({t: n.meta.get("val") for t, n in _inputs(exported).items()}) if texts else None
+    return [reader.condition(text) for text in texts] if reader else []
+
+
+def _inputs(exported: ExportedProgram) -> dict[str, fx.Node]:
+    """The inputs by the text that guards call them: `L['x']`, `L['pair'][0]`."""
+    nodes = {n.name: n for n in exported.graph.nodes if n.op == "placeholder"}
+    specs = [s for s in exported.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
+    assert exported.call_spec.in_spec is not None
+    leaves: Any = pytree.tree_unflatten(list(range(len(specs))), exported.call_spec.in_spec)
+    args, kwargs = leaves
+    signature = exported.module_call_graph[0].signature
+    names = (signature.forward_arg_names if signature is not None else None) or [s.arg.name for s in specs]
+    found: dict[str, fx.Node] = {}
+    for path, leaf in pytree.tree_flatten_with_path({**dict(zip(names, args)), **kwargs})[0]:
+        node = nodes[specs[leaf].arg.name]
+        found[f"L{pytree.keystr(path)}"] = node
+        numbered = _NUMBERED.fullmatch(pytree.keystr(path[:1])[2:-2])  # one of *args
+        if numbered:
+            found[f"L['{numbered[1]}'][{numbered[2]}]{pytree.keystr(path[1:])}"] = node
+    for index, spec in enumerate(specs):
+        found[f"L['flat_args'][{index}]"] = nodes[spec.arg.name]
+    return found
+
+
+class _Reader:
+    """Reads guards over inputs, by their text."""
+
+    def __init__(self, inputs: Mapping[str, Any]) -> None:
+        self._inputs = {ast.unparse(ast.parse(text, mode="eval")): value for text, value in inputs.items()}
+
+    def condition(self, text: str) -> sympy.Basic:
+        """One guard."""
+        try:
+            found: sympy.Basic = self._read(ast.parse(text, mode="eval").body)
+        except (KeyError, TypeError, ValueError, SyntaxError, AttributeError) as error:
+            raise CaptureError(
+                "FE101",
+                f"the guard {text!r} of the exported program cannot be read: {error!r}",
+                hint="capture the model itself, or export it again",
+            ) from error
+        return found
+
+    def _read(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=value):
+                return sympy.sympify(value)
+            case ast.BinOp(left=left, op=op, right=right):
+                return _BINARY[type(op)](self._read(left), self._read(right))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self._read(operand)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return sympy.Not(self._read(operand))
+            case ast.BoolOp(op=op, values=values):
+                return (sympy.And if isinstance(op, ast.And) else sympy.Or)(*map(self._read, values))
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                sides = [self._read(left), *map(self._read, others)]
+                return sympy.And(*(_COMPARE[type(op)](a, b) for op, a, b in zip(ops, sides, sides[1:])))
+            case ast.Call(func=ast.Attribute(value=source, attr=name), args=[]):
+                return getattr(self._inputs[ast.unparse(source)], name)()  # size, stride, storage_offset
+            case ast.Call(func=func, args=args):
+                return _CALLS[ast.unparse(func)](*map(self._read, args))
+            case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=int(index))):
+                return _number(self._read(call)[index])
+            case _:
+                return _number(self._inputs[ast.unparse(node)])
+
+
+def _number(value: Any) -> Any:
+    return value.node.expr if isinstance(value, torch.SymInt | torch.SymFloat) else sympy.sympify(value)

@@ -1,0 +1,276 @@
+"""What a captured program checks of its arguments: everything that the trace relied on, as the trace put it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+import sympy
+import torch
+from torch import fx
+
+from inductor_frontend.convert import to_expr
+from inductor_frontend.errors import ConversionError
+from inductor_frontend.guards.assertions import assert_that
+from inductor_frontend.guards.guard_code import InputPlace
+from inductor_frontend.guards.input_symbols import Fact, check_layout
+from inductor_frontend.scope.scope import Scope
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr import (
+    Apply,
+    Bool,
+    Expr,
+    Int,
+    Interval,
+    Item,
+    OffsetOf,
+    Operator,
+    SizeOf,
+    StrideOf,
+    Sym,
+    SymKind,
+    add,
+    eq,
+    ge,
+    le,
+    prove_eq,
+    prove_le,
+    prove_nonneg,
+)
+from wrapper_ir.expr import operators as ops
+from wrapper_ir.ops import UNKNOWN, Define, Provenance
+from wrapper_ir.program import SymbolDef
+from wrapper_ir.structure import results
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["Bounds", "check_all_layouts", "check_inputs", "check_left_over", "check_no_negative"]
+
+Bounds = Mapping[str, tuple[int | None, int | None]]
+"""Inclusive ranges of symbols by name; None is open."""
+
+_OUTSIDE = "the inputs are outside what the model was captured for"
+
+
+def check_inputs(
+    scope: Scope,
+    facts: list[Fact],
+    promised: Bounds,
+    guards: Sequence[sympy.Basic] = (),
+    windows: Collection[str] = (),
+    places: Mapping[str, InputPlace] = MappingProxyType({}),
+) -> None:
+    """Checks of `main`'s parameters that their layouts do not cover: ranges of symbols, numbers that were fixed or
+    are the same as others, offsets that the program depends on, upstream's guards, and `guards` besides. Parameters
+    named in `windows` may begin anywhere in their storage; `places` say where symbols come from that others have
+    replaced."""
+    defined = _sources(facts)
+    ranges = _check_ranges(scope, defined, promised)
+    _check_numbers(scope, facts, defined)
+    _check_offsets(scope, facts, windows)
+    _check_replaced(scope, places)
+    for condition in _guards(scope, guards):
+        if not _proven(condition, ranges):
+            assert_that(scope, condition, _OUTSIDE, UNKNOWN)
+
+
+def _sources(facts: list[Fact]) -> dict[str, Fact]:
+    """For each symbol, by name, the fact that it stands alone in, or else the first that mentions it."""
+    found: dict[str, Fact] = {}
+    for alone in (True, False):
+        for fact in facts:
+            for symbol in fact.expr.free_symbols if isinstance(fact.expr, sympy.Symbol) is alone else ():
+                found.setdefault(symbol.name, fact)
+    return found
+
+
+def check_all_layouts(scope: Scope, params: Iterable[Value]) -> None:
+    """Layout checks of the parameters that no node has used: results may be views of them."""
+    if scope.options.layout_asserts:
+        for value in params:
+            check_layout(scope, value)
+
+
+def check_left_over(scope: Scope) -> None:
+    """Deferred assertions that upstream found no place for, as far as their symbols are known: upstream waits for a
+    node that computes the last symbol, which may be an input's size instead."""
+    if scope.graph.is_backward:
+        return  # checked in the forward program
+    for assertions in scope.graph.ras_by_symbol.values():
+        for assertion in assertions:
+            if all(scope.symbols.known(s.name) is not None for s in assertion.expr.free_symbols):
+                assert_that(scope, _convert(assertion.expr), "", UNKNOWN)
+
+
+def check_no_negative(scope: Scope, at: int) -> None:
+    """Checks, as the op at this position, that no tensor would have a negative size: where upstream took a size for
+    positive, another that it made of it may be below 0 for an empty input."""
+    known = scope.symbols.all_defined()
+    ranges = {s.name: _range(scope.symbols.declare(s)) for s in known}
+    before, scope.function.ops[at:] = scope.function.ops[at:], []
+    early = {op.symbol for op in scope.function.ops if isinstance(op, Define)}
+    types = (value.type for op in before for value in results(op))
+    sizes = dict.fromkeys(e for t in types if isinstance(t, TensorType) for e in t.sizes)
+    for size in sizes:
+        if size.free_symbols and size.free_symbols <= early and not prove_nonneg(size, ranges):
+            assert_that(scope, ge(size, 0), "a size would be negative", UNKNOWN)
+    scope.function.ops += before
+
+
+# --- ranges
+
+
+def _check_ranges(scope: Scope, defined: Mapping[str, Fact], promised: Bounds) -> dict[str, Interval]:
+    """Checks that symbols are in the ranges that they are declared with, and that the caller promised. Returns the
+    declared ranges."""
+    ranges: dict[str, Interval] = {}
+    for symbol in scope.symbols.all_defined():
+        definition = scope.symbols.declare(symbol)
+        if definition.kind is not SymKind.INT:
+            continue
+        ranges[symbol.name] = _range(definition)
+        fact = defined.get(symbol.name)
+        number = fact is not None and isinstance(fact.atom, Item)
+        low, high = _narrowed(definition, promised.get(symbol.name, (None, None)))
+        expr, place = Sym(symbol.name), _place(fact, symbol)
+        prov = Provenance(upstream=symbol.name if fact is None else fact.value.name)
+        if low is not None and (number or low > 0):
+            assert_that(scope, ge(expr, low), f"{place} is out of range", prov)
+        if high is not None:
+            assert_that(scope, le(expr, high), f"{place} is out of range", prov)
+    return ranges
+
+
+def _range(definition: SymbolDef) -> Interval:
+    return Interval(definition.lower, definition.upper)
+
+
+def _narrowed(
+    definition: SymbolDef, promised: tuple[int | None, int | None]
+) -> tuple[int | None, int | None]:
+    lows = [x for x in (definition.lower, promised[0]) if x is not None]
+    highs = [x for x in (definition.upper, promised[1]) if x is not None]
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _place(fact: Fact | None, symbol: sympy.Symbol) -> str:
+    match None if fact is None else fact.atom:
+        case SizeOf(value, dim):
+            return f"size {dim} of input {value.name}"
+        case StrideOf(value, dim):
+            return f"stride {dim} of input {value.name}"
+        case Item(value):
+            return f"input {value.name}"
+        case _:
+            return f"symbol {symbol.name}"
+
+
+# --- numbers and offsets
+
+
+def _check_numbers(scope: Scope, facts: list[Fact], defined: Mapping[str, Fact]) -> None:
+    """Numbers that a trace fixed, or found to be the same as another number or size."""
+    for fact in facts:
+        if isinstance(fact.atom, Item) and defined.get(str(fact.expr)) is not fact:
+            message = f"input {fact.value.name} is not what the model was captured for"
+            _check_atom(scope, fact, scope.expr(fact.expr), message)
+
+
+def _check_offsets(scope: Scope, facts: list[Fact], windows: Collection[str]) -> None:
+    """Where a model's own `as_strided` says an absolute offset, upstream takes the captured offset of the input off."""
+    roots = set(_offset_roots(scope)) - set(windows)
+    if not roots:
+        return
+    for name, offset in scope.graph.input_offsets().items():
+        value = scope.find(name)
+        if name in roots and value is not None and not scope.constants.holds(name):
+            fact = Fact(value, sympy.sympify(offset), OffsetOf(value))
+            message = f"the storage offset of input {name} is not what the model was captured for"
+            if not fact.expr.free_symbols:
+                _check_atom(scope, fact, to_expr(fact.expr), message)
+
+
+def _offset_roots(scope: Scope) -> Iterator[str]:
+    """Names of the inputs that the graph views by `as_strided` with an offset."""
+    graph = scope.graph.module.graph
+    assert isinstance(graph, fx.Graph)
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.as_strided.default):
+        if len(node.args) < 4 and node.kwargs.get("storage_offset") is None:
+            continue
+        root = node.args[0]
+        while isinstance(root, fx.Node) and root.op == "call_function" and root.args:
+            root = root.args[0]
+        if isinstance(root, fx.Node) and root.op == "placeholder":
+            yield root.name
+
+
+def _check_atom(scope: Scope, fact: Fact, wanted: Expr, message: str) -> None:
+    kind = wanted.kind
+    suffix = "offset" if isinstance(fact.atom, OffsetOf) else "value"
+    scope.function.prov = Provenance(upstream=fact.value.name)
+    symbol = scope.symbols.define_own(SymbolDef(name=f"{fact.value.name}_{suffix}", kind=kind), fact.atom)
+    assert_that(scope, eq(symbol, wanted), message)
+
+
+# --- guards
+
+
+def _check_replaced(scope: Scope, places: Mapping[str, InputPlace]) -> None:
+    """Checks of the model about sizes that upstream has replaced by others since. A check of the layout would do, but
+    not say it in the author's words."""
+    for check in scope.shared.checks.spoken:
+        symbols = sorted(check.condition.free_symbols, key=str)
+        lost = [s for s in symbols if scope.symbols.known(s.name) is None]
+        if not lost or not all(s.name in places for s in lost):
+            continue
+        for symbol in lost:
+            place = places[symbol.name]
+            value = scope.value(place.input)
+            scope.function.prov = Provenance(upstream=value.name)
+            scope.symbols.define(symbol, (SizeOf if place.what == "size" else StrideOf)(value, place.dim))
+        assert_that(scope, _convert(check.condition), "", UNKNOWN)
+
+
+def _guards(scope: Scope, others: Sequence[sympy.Basic]) -> Iterator[Expr]:
+    """Upstream's guards: the trace took its branches, and upstream generated code, because these hold."""
+    env = scope.graph.sizevars.shape_env
+    for expr in (*(guard.expr for guard in env.guards), *others):
+        if any(scope.symbols.known(s.name) is None for s in expr.free_symbols):
+            expr = env.replace(expr)
+        yield _convert(expr)
+
+
+def _convert(condition: sympy.Basic) -> Expr:
+    try:
+        return to_expr(condition)
+    except ExpressionError as error:
+        raise ConversionError(
+            "FE304", f"the condition {condition} cannot be checked: {error.message}"
+        ) from error
+
+
+def _proven(condition: Expr, ranges: Mapping[str, Interval]) -> bool:
+    """Whether a guard holds for all values in the declared ranges, which are checked."""
+    match condition:
+        case Bool(value):
+            return value
+        case Apply(ops.AND, args):
+            return all(_proven(arg, ranges) for arg in args)
+        case Apply(op, (lhs, rhs)) if op in ops.COMPARISONS and SymKind.FLOAT not in (lhs.kind, rhs.kind):
+            return _proven_cmp(op, lhs, rhs, ranges)
+        case _:
+            return False
+
+
+def _proven_cmp(op: Operator, a: Expr, b: Expr, ranges: Mapping[str, Interval]) -> bool:
+    match op:
+        case ops.EQ:
+            return prove_eq(a, b)
+        case ops.NE:
+            return prove_le(add(a, Int(1)), b, ranges) or prove_le(add(b, Int(1)), a, ranges)
+        case ops.LE:
+            return prove_le(a, b, ranges)
+        case ops.LT:
+            return prove_le(add(a, Int(1)), b, ranges)
+        case _:
+            return _proven_cmp(ops.LE if op is ops.GE else ops.LT, b, a, ranges)

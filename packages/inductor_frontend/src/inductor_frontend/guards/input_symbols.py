@@ -1,0 +1,139 @@
+"""The symbols that a function's parameters carry: read from numbers, sizes, strides and offsets, or solved for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import sympy
+from torch._inductor import ir
+
+from inductor_frontend.convert import to_expr
+from inductor_frontend.errors import ConversionError
+from inductor_frontend.scope.scope import Scope
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, print_expr
+from wrapper_ir.ops import AssertLayout, Provenance
+from wrapper_ir.values import Value, is_tensor
+
+__all__ = ["Fact", "check_layout", "define_from", "facts_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What a parameter says about symbols: `expr` over symbols is the number found at `atom` of `value`."""
+
+    value: Value
+    expr: sympy.Expr
+    atom: Expr
+
+    @property
+    def in_layout(self) -> bool:
+        """Whether a check of the parameter's layout covers it."""
+        return isinstance(self.atom, SizeOf | StrideOf)
+
+
+def facts_of(scope: Scope, params: Mapping[str, Value]) -> list[Fact]:
+    """All facts that the parameters of these upstream names give, in the order of trust: numbers as they were passed,
+    sizes, and then strides and offsets, which are free where a tensor has one element or none."""
+    inputs = [(params[n], node) for n, node in scope.graph.graph_inputs.items() if n in params]
+    numbers = [Fact(v, x, Item(v)) for v, x in inputs if isinstance(x, sympy.Expr)]
+    tensors = [(v, x) for v, x in inputs if isinstance(x, ir.TensorBox)]
+    sizes = [Fact(v, s, SizeOf(v, d)) for v, x in tensors for d, s in _symbolic(x.get_size())]
+    strides = [Fact(v, s, StrideOf(v, d)) for v, x in tensors for d, s in _symbolic(x.get_stride())]
+    offsets = [
+        Fact(params[n], x, OffsetOf(params[n]))
+        for n, x in scope.graph.input_offsets().items()
+        if n in params and isinstance(x, sympy.Expr) and x.free_symbols
+    ]
+    return _with_replaced(scope, numbers + sizes + strides + offsets)
+
+
+def _with_replaced(scope: Scope, facts: list[Fact]) -> list[Fact]:
+    """These facts, and what they say about symbols that none of them mentions, since others were put in their place."""
+    said = {s for fact in facts for s in fact.expr.free_symbols}
+    replaced = [replace(f, expr=scope.symbols.same(f.expr)) for f in facts]
+    return facts + [f for f in replaced if not f.expr.free_symbols <= said]
+
+
+def _symbolic(exprs: Sequence[object]) -> list[tuple[int, sympy.Expr]]:
+    return [(i, e) for i, e in enumerate(exprs) if isinstance(e, sympy.Expr) and e.free_symbols]
+
+
+def define_from(scope: Scope, facts: list[Fact]) -> None:
+    """Defines every symbol in these facts: those that stand alone, then one unknown after the other. Raises
+    ConversionError FE304 where a fact leaves several unknowns, or has no single solution."""
+    for fact in facts:
+        if isinstance(fact.expr, sympy.Symbol) and not isinstance(fact.atom, OffsetOf):
+            _from(scope, fact)
+            scope.symbols.define(fact.expr, fact.atom)
+    for fact in facts:
+        if isinstance(fact.atom, OffsetOf) and isinstance(fact.expr, sympy.Symbol):
+            scope.symbols.offer(fact.expr, fact.atom)
+    pending = [f for f in facts if not isinstance(f.atom, OffsetOf) and _unknown(scope, f)]
+    checked: set[Value] = set()
+    while pending:
+        ready = next((f for f in pending if len(_unknown(scope, f)) == 1), None)
+        if ready is None:
+            raise _several(pending[0], _unknown(scope, pending[0]))
+        _solve(scope, ready)
+        if ready.in_layout:
+            checked.add(ready.value)
+        pending = [f for f in pending if _unknown(scope, f)]
+    for value in dict.fromkeys(f.value for f in facts if f.value in checked):
+        check_layout(scope, value)
+
+
+def _unknown(scope: Scope, fact: Fact) -> list[sympy.Symbol]:
+    """The symbols in a fact that nothing has defined yet, by name."""
+    found = [s for s in fact.expr.free_symbols if scope.symbols.known(s.name) is None]
+    return sorted(found, key=lambda s: s.name)
+
+
+def _several(fact: Fact, unknown: list[sympy.Symbol]) -> ConversionError:
+    names = ", ".join(s.name for s in unknown)
+    return ConversionError(
+        "FE304",
+        f"{print_expr(fact.atom)} is {fact.expr}, which does not tell {names} apart",
+        hint="give the model an input that has one of them as its size",
+    )
+
+
+def _solve(scope: Scope, fact: Fact) -> None:
+    """Defines the only unknown of a compound size, rounded down."""
+    from wrapper_ir.expr.sympy_bridge import solve  # few programs need it
+
+    _from(scope, fact)
+    (symbol,) = _unknown(scope, fact)
+    try:
+        solution = solve(to_expr(fact.expr), fact.atom, symbol.name)
+    except ExpressionError as error:
+        raise ConversionError(
+            "FE304",
+            f"{print_expr(fact.atom)} is {fact.expr}, which has no single solution for {symbol.name}: {error.message}",
+            hint=f"give the model an input that has {symbol.name} itself as its size",
+        ) from error
+    scope.symbols.define(symbol, solution)
+
+
+def _from(scope: Scope, fact: Fact) -> None:
+    """The ops that follow come from this input."""
+    scope.function.prov = Provenance(upstream=fact.value.name)
+
+
+def check_layout(scope: Scope, value: Value) -> None:
+    """The check that a parameter has the layout of its type, once in a function. Where a size was solved for, only
+    this tells that the solution was none."""
+    key = ("layout", value)
+    if not is_tensor(value) or key in scope.symbols.asserted:
+        return
+    scope.symbols.asserted.add(key)
+    scope.function.append(
+        AssertLayout(
+            tensors=(value,),
+            sizes=(value.type.sizes,),
+            strides=(value.type.strides,),
+            message="input",
+            prov=Provenance(upstream=value.name),
+        )
+    )

@@ -1,0 +1,1 @@
+"""Kernels and their launches, of C++ and of Triton."""

@@ -1,0 +1,49 @@
+"""What a launch says about the memory of its pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from inductor_frontend.scope.scope import Scope
+from wrapper_ir.expr import Expr
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.ops import AllocStorage, Arg, View, ZeroMode
+from wrapper_ir.structure import operands
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["clear_fresh", "extents_of"]
+
+
+def extents_of(scope: Scope, args: Sequence[Arg], names: Sequence[object]) -> list[Expr]:
+    """Bytes that a kernel may touch through each pointer; `names` are upstream's of the arguments. Always stated: the
+    loops in the source are fixed, so that a later change of a layout cannot widen what is safe to pass."""
+    padded = scope.graph.buffer_to_padded_size
+    extents: list[Expr] = []
+    for arg, name in zip(args, names, strict=True):
+        if isinstance(arg, Value) and isinstance(arg.type, TensorType):
+            wide = isinstance(name, str) and name in padded
+            extents.append(_padded(scope, str(name), arg.type) if wide else extent_bytes(arg.type))
+    return extents
+
+
+def _padded(scope: Scope, name: str, type: TensorType) -> Expr:
+    graph = scope.graph
+    elements = graph.get_allocation_storage_size(graph.name_to_buffer[name])
+    return scope.expr(elements * type.dtype.itemsize)
+
+
+def clear_fresh(scope: Scope, root: Value) -> None:
+    """Zeroes a storage that nothing has used since it was allocated. A kernel that fills a part of it keeps the
+    rest, which upstream leaves as it finds it: here, every byte that is kept has a value."""
+    ops = scope.function.ops
+    for position in range(len(ops) - 1, -1, -1):  # what was used was mostly used just before
+        op = ops[position]
+        if isinstance(op, AllocStorage):
+            if op.result == root:
+                if op.zero is ZeroMode.NONE:
+                    ops[position] = replace(op, zero=ZeroMode.CALL)
+                return
+        elif not isinstance(op, View) and any(scope.root(v) == root for v in operands(op)):
+            return

@@ -1,0 +1,106 @@
+"""Operators among kernels that one is chosen from: what templates compute, computed by a library."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import sympy
+
+from inductor_frontend.errors import ConversionError
+from inductor_frontend.kernels.extents import extents_of
+from inductor_frontend.kernels.multi_kernels import Part
+from inductor_frontend.operators.schemas import extern_def
+from inductor_frontend.record.events import OperatorChoice, written_arguments
+from inductor_frontend.scope.scope import Scope
+from wrapper_ir.kernels import Access, KernelParam, OperatorConstant, OperatorKernel, ParamKind
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["OperatorKernels", "OperatorTable", "reordered", "to_constant"]
+
+OperatorTable = dict[OperatorKernel, str]
+"""The operators of a program as kernels, without their names; and their names."""
+
+
+class OperatorKernels:
+    """The operators of one function that are launched as kernels."""
+
+    def __init__(self, scope: Scope, table: OperatorTable) -> None:
+        self._scope = scope
+        self._table = table
+
+    def part(
+        self,
+        operator: OperatorChoice,
+        shared: Mapping[int, Value],
+        tensors: Mapping[int, Value],
+        out: int,
+    ) -> Part:
+        """The operator as one of several kernels, which are given the tensors in `shared`, `out` among them. It is given
+        `tensors`, in the order of its arguments: those that are among the others' count as the same. Raises
+        ConversionError FE301 for an argument that a kernel cannot have."""
+        schema = operator.overload._schema
+        [result] = written_arguments(operator.overload)
+        left = {value: position for position, value in shared.items() if position != out}
+        given = {left.pop(value, position): value for position, value in tensors.items()}
+        names = [a.name for a in schema.arguments[: len(tensors)]]
+        params = [
+            *(_param(name, value, Access.READ) for name, value in zip(names, given.values(), strict=True)),
+            _param(result, shared[out], Access.WRITE),
+        ]
+        args = (*given.values(), shared[out])
+        kernel = OperatorKernel(
+            name="",
+            params=tuple(params),
+            schema=extern_def(operator.overload).schema,
+            constants=tuple((name, to_constant(name, value)) for name, value in operator.kwargs.items()),
+        )
+        return Part(
+            kernel=kernel,
+            positions=(*given, out),
+            args=args,
+            extents=tuple(extents_of(self._scope, args, [None] * len(args))),
+            grid=(),
+        )
+
+    def named(self, part: Part) -> Part:
+        """The same part with a name for its kernel, one for each that is different."""
+        assert isinstance(part.kernel, OperatorKernel)
+        operator = part.kernel.schema.partition("(")[0].partition("::")[2].partition(".")[0].lstrip("_")
+        name = self._table.setdefault(part.kernel, f"operator_{operator}_{len(self._table)}")
+        return replace(part, kernel=replace(part.kernel, name=name))
+
+
+def reordered(part: Part, first: Collection[int]) -> Part:
+    """The same part, with the arguments at the positions `first` before all others."""
+    order = sorted(
+        range(len(part.positions)), key=lambda i: (part.positions[i] not in first, part.positions[i])
+    )
+    return replace(
+        part,
+        kernel=replace(part.kernel, params=tuple(part.kernel.params[i] for i in order)),
+        positions=tuple(part.positions[i] for i in order),
+        args=tuple(part.args[i] for i in order),
+        extents=tuple(part.extents[i] for i in order),
+    )
+
+
+def _param(name: str, value: Value, access: Access) -> KernelParam:
+    assert isinstance(value.type, TensorType)
+    return KernelParam(name=name, kind=ParamKind.POINTER, dtype=value.type.dtype, access=access)
+
+
+def to_constant(name: str, value: object) -> OperatorConstant:
+    """An argument that is no tensor; raises ConversionError FE301 for what has no typed form."""
+    if isinstance(value, sympy.Integer):
+        return int(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(x, int | sympy.Integer) for x in value):
+        return tuple(int(x) for x in value)
+    raise ConversionError(
+        "FE301",
+        f"argument {name} = {value!r} of an operator that one may choose has no typed form",
+        hint='capture with CaptureOptions(products="extern") or "templates"',
+    )

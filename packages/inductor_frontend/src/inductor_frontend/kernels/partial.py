@@ -1,0 +1,61 @@
+"""The second half of a reduction whose kernel left partial results in scratch memory."""
+
+from __future__ import annotations
+
+import torch
+from torch._inductor.virtualized import V
+
+from inductor_frontend.errors import ConversionError
+from inductor_frontend.operators.schemas import extern_def
+from inductor_frontend.record.events import FinishReduction
+from inductor_frontend.scope.scope import Scope
+from wrapper_ir.expr import Bool, Int, mul
+from wrapper_ir.layout import is_contiguous
+from wrapper_ir.ops import Copy
+from wrapper_ir.types import DType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["finish_reduction"]
+
+
+def finish_reduction(scope: Scope, event: FinishReduction) -> None:
+    """Reduces the rows of partial results, all of them float32, into a buffer; raises ConversionError FE301 for a
+    reduction that has no operator here, FE307 for a buffer with gaps."""
+    if event.name in scope.graph.removed_buffers:
+        return
+    scope.function.prov = scope.provenance.read(V.graph.get_buffer(event.name).origins, event.name)
+    target = scope.value(event.name)
+    assert isinstance(target.type, TensorType)
+    if not is_contiguous(target.type.sizes, target.type.strides):
+        raise ConversionError(
+            "FE307", f"buffer {event.name}, which a kernel reduces in part, is not contiguous"
+        )
+    splits, width = scope.expr(event.splits), scope.expr(event.width)
+    device = target.type.device
+    parts = scope.make_view(
+        f"{event.name}.parts",
+        scope.value(event.workspace),
+        TensorType(DType.F32, (splits, width), (width, Int(1)), device),
+        mul(Int(event.part * DType.F32.itemsize), splits, width),
+    )
+    row = TensorType(target.type.dtype, (width,), (Int(1),), device)
+    whole = scope.make_view(f"{event.name}.row", target, row)
+    if row.dtype is DType.F32:
+        _reduce(scope, event, parts, whole)
+        return
+    wide = TensorType(DType.F32, row.sizes, row.strides, device)
+    total = scope.function.alloc(f"{event.name}.total", wide)
+    _reduce(scope, event, parts, total)
+    scope.function.append(Copy(dst=whole, src=total, prov=scope.function.prov))
+
+
+def _reduce(scope: Scope, event: FinishReduction, parts: Value, out: Value) -> None:
+    match event.reduction:
+        case "sum":
+            extern = extern_def(torch.ops.aten.sum.IntList_out)
+            scope.function.call(extern, (parts, (Int(0),), Bool(False)), (("out", out),))
+        case "prod":
+            extern = extern_def(torch.ops.aten.prod.int_out)
+            scope.function.call(extern, (parts, Int(0), Bool(False)), (("out", out),))
+        case other:
+            raise ConversionError("FE301", f"a kernel leaves partial results of {other} for {event.name}")

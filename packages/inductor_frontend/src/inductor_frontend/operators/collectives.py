@@ -1,0 +1,181 @@
+"""Functional collectives: one node starts them, others wait for what they return.
+
+Upstream tells what is in flight by storage, and waits by storage. Here each result is waited for once, by its own
+`Wait`; from then on upstream's buffer name means the finished tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch._inductor import ir
+from torch._ops import OpOverload
+
+from inductor_frontend.errors import ConversionError, at_node
+from inductor_frontend.operators.calls import call_fallback, fallback_args
+from inductor_frontend.operators.results import check_result
+from inductor_frontend.operators.schemas import extern_def, overload_of
+from inductor_frontend.scope.arguments import to_arg
+from inductor_frontend.scope.in_flight import Flight
+from inductor_frontend.scope.scope import Scope
+from wrapper_ir.ops import Arg
+from wrapper_ir.schemas import ExternDef, parse_schema
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value, as_tensor, is_tensor
+
+__all__ = ["start_collective", "wait_collective", "wait_for_rest"]
+
+_CODE = "FE310"
+_STARTING = "_c10d_functional"
+"""The namespace whose operators return before they are done."""
+_BLOCKING = frozenset({"_dtensor::shard_dim_alltoall"})
+"""Lowered like collectives, but done when they return."""
+_BATCH = "_c10d_functional::batch_p2p_ops"
+_RECEIVE = "_c10d_functional::irecv"
+_PEER = frozenset({"_c10d_functional::isend", _RECEIVE})
+"""Between two processes: the other one may do something else first."""
+
+
+def start_collective(scope: Scope, node: ir._CollectiveKernel) -> None:
+    """CollectiveStart; of what is done when it returns, a call. Raises ConversionError FE310."""
+    overload = overload_of(node)
+    name = overload._schema.name
+    if name in _BLOCKING:
+        call_fallback(scope, node)
+        return
+    _refuse(overload)
+    args, kwargs = fallback_args(node)
+    group = _group(overload, args, kwargs)
+    if name == _RECEIVE:  # what it fills is an out argument here, and those have names
+        args, kwargs = (), {**dict(zip((a.name for a in overload._schema.arguments), args)), **kwargs}
+    extern = extern_def(overload)
+    given = tuple(to_arg(scope, a) for a in args)
+    named = tuple((k, to_arg(scope, v)) for k, v in kwargs.items())
+    operands = _written(extern, given, named) if isinstance(node.layout, ir.NoneLayout) else ()
+    results = [(f"{x.name}.h", x.type) for x in operands] or _fresh_results(scope, node)
+    handles = scope.function.collective(extern, given, named, group=group, results=results)
+    if operands:
+        _bind_in_place(scope, node, operands, handles)
+    else:
+        for handle, (buffer, _) in zip(handles, results):
+            scope.bind(buffer, handle)
+            scope.flights.add(handle, Flight(handle, (buffer,), name))
+        if isinstance(node.layout, ir.Layout):
+            check_result(scope, node)
+
+
+def _refuse(overload: OpOverload) -> None:
+    name = overload._schema.name
+    if name == _BATCH:
+        raise ConversionError(
+            _CODE,
+            f"{name} sends and receives in one call, whose schema does not say which tensors it writes",
+            hint="send and receive one by one: torch.distributed.isend and irecv",
+        )
+    if overload.namespace != _STARTING:
+        raise ConversionError(
+            _CODE,
+            f"{name} is not known to return before it is done, or to be done when it returns",
+            hint=f"use the collectives of torch.ops.{_STARTING}",
+        )
+
+
+def _group(overload: OpOverload, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
+    names = (a.name for a in overload._schema.arguments)
+    group = {**dict(zip(names, args)), **kwargs}.get("group_name")
+    if not isinstance(group, str):
+        raise ConversionError(
+            _CODE,
+            f"{overload._schema.name} is given a process group as {type(group).__name__}, not by name",
+            hint="an artifact can only refer to a group by its name: pass group.group_name",
+        )
+    return group
+
+
+def _written(
+    extern: ExternDef, args: Sequence[Arg], kwargs: Sequence[tuple[str, Arg]]
+) -> tuple[Value[TensorType], ...]:
+    """The tensors that the operator writes, which are also what it returns."""
+    declared = parse_schema(extern.schema).args
+    given = dict(zip((a.name for a in declared), args)) | dict(kwargs)
+    found: list[Value[TensorType]] = []
+    for argument in declared:
+        if argument.written:
+            value = given[argument.name]
+            found += [v for v in (value if isinstance(value, tuple) else (value,)) if is_tensor(v)]
+    return tuple(found)
+
+
+def _fresh_results(scope: Scope, node: ir._CollectiveKernel) -> list[tuple[str, TensorType]]:
+    """Names and types of tensors that the operator makes."""
+    if isinstance(node.layout, ir.Layout):
+        return [(node.get_name(), scope.result_type(node.layout))]
+    outputs: Sequence[Any] = node.outputs  # Any: upstream declares them late, as nodes of any kind
+    return [(out.get_name(), scope.result_type(out.get_layout())) for out in outputs]
+
+
+def _bind_in_place(
+    scope: Scope, node: ir._CollectiveKernel, operands: Sequence[Value], handles: Sequence[Value]
+) -> None:
+    """The operands' buffers are in flight; views of them are not names of theirs."""
+    names: dict[Value, list[str]] = {}
+    for x in (*node.inputs, *node.kwargs.values()):
+        if isinstance(x, ir.IRNode) and (name := _whole_buffer(x)):
+            names.setdefault(scope.value(name), []).append(name)
+    for operand, handle in zip(operands, handles, strict=True):
+        scope.same_storage(handle, operand)
+        flight = Flight(handle, tuple(names.get(operand, ())), overload_of(node)._schema.name)
+        scope.flights.add(scope.root(handle), flight)
+
+
+def _whole_buffer(node: ir.IRNode) -> str:
+    """The name of the buffer that a node is, '' for a view of one."""
+    while isinstance(node, ir.MutableBox):
+        node = node.data
+    return node.get_name() if isinstance(node, ir.Buffer) else ""
+
+
+def _buffer_under(node: ir.IRNode) -> ir.Buffer:
+    while not isinstance(node, ir.Buffer):
+        node = node.unwrap_view() if isinstance(node, ir.BaseView) else node.data  # type: ignore[attr-defined]  # boxes
+    return node
+
+
+def wait_collective(scope: Scope, node: ir._WaitKernel) -> None:
+    """Wait, for all that is in flight over the storage of the node's input.
+
+    Of an input nobody knows here whether the caller left it in flight: the operator finds out. Anything else that
+    is not in flight was waited for before.
+    """
+    source = node.inputs[0]
+    assert isinstance(source, ir.IRNode)
+    buffer = _buffer_under(source)
+    flights = scope.flights.land(scope.root(scope.value(buffer.get_name())))
+    for flight in flights:
+        _wait(scope, flight)
+    constant = scope.constants.find(buffer.get_name()) is not None
+    if not flights and isinstance(buffer, ir.InputBuffer) and not constant:
+        scope.function.call(extern_def(overload_of(node)), (scope.reference(source),))
+
+
+def _wait(scope: Scope, flight: Flight) -> None:
+    handle = flight.handle
+    finished = scope.function.wait(f"{handle.name.removesuffix('.h')}.w", as_tensor(handle))
+    scope.same_storage(finished, handle)
+    for name in flight.names:
+        scope.bind(name, finished)
+
+
+def wait_for_rest(scope: Scope) -> None:
+    """At the end of a function, waits for what nobody has waited for: the IR hands on nothing in flight, and a later
+    wait of the caller finds it done. Raises ConversionError FE310 for messages between two processes, which the
+    other one may take only after something that comes later here."""
+    for flight in scope.flights.rest():
+        if flight.by in _PEER:
+            raise ConversionError(
+                _CODE,
+                f"%{flight.handle.name} of {flight.by} is never waited for{at_node(scope.function.name, '')}",
+                hint="wait for it in the captured part: .wait() of what isend and irecv return",
+            )
+        _wait(scope, flight)

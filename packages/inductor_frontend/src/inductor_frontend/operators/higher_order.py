@@ -1,0 +1,75 @@
+"""Higher-order operators that a library can call: those whose calls have a schema of their own.
+
+They are declared like other operators, in the namespace `higher_order`. The overload tells calls with other schemas
+apart; for an operator that runs another one, it names that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from torch._ops import HigherOrderOperator, OpOverload
+
+from inductor_frontend.errors import ConversionError
+from inductor_frontend.operators.schemas import extern_def
+from wrapper_ir.expr import Expr, SymKind
+from wrapper_ir.ops import Arg
+from wrapper_ir.schemas import ExternDef, ExternTag
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["print_def", "random_def", "takes_operator"]
+
+_NUMBERS = {SymKind.INT: "SymInt", SymKind.FLOAT: "float", SymKind.BOOL: "bool"}
+_RUNNERS = {"run_and_save_rng_state": 0, "run_with_rng_state": 1}
+
+
+def takes_operator(operator: HigherOrderOperator) -> int | None:
+    """The position of the operator that `operator` runs with a random state; None where it is no such."""
+    return _RUNNERS.get(str(operator))
+
+
+def random_def(operator: HigherOrderOperator, inner: OpOverload) -> ExternDef:
+    """An operator that draws random numbers, run from a given random state, or with that state as a result."""
+    own = extern_def(inner)
+    name, _, rest = own.schema.partition("(")
+    arguments, _, returns = rest.rpartition(") -> ")
+    if str(operator) == "run_with_rng_state":
+        arguments = f"Tensor rng_state, {arguments}" if arguments else "Tensor rng_state"
+    else:
+        returns = f"(Tensor, {returns})"
+    overload = "__".join((inner.namespace, name.split("::")[1].split(".")[0], inner._overloadname))
+    schema = f"higher_order::{operator}.{overload}({arguments}) -> {returns}"
+    return ExternDef(
+        schema=schema, tags=tuple(dict.fromkeys((*own.tags, ExternTag.RANDOM, ExternTag.PYTHON_ONLY)))
+    )
+
+
+def print_def(args: Sequence[Arg], kwargs: Mapping[str, Arg]) -> ExternDef:
+    """What writes a line to standard output: a format in the form of `str.format`, and values for its fields.
+
+    Raises ConversionError FE302 for values that no schema has a type for.
+    """
+    fields = [_kind(a) for a in args[1:]]
+    named = {name: _kind(a) for name, a in kwargs.items()}
+    overload = "_".join([*fields, *(f"{name}_{kind}" for name, kind in named.items())]) or "text"
+    declared = ["str format_str", *(f"{kind} arg{i}" for i, kind in enumerate(fields))]
+    if named:
+        declared += ["*", *(f"{kind} {name}" for name, kind in named.items())]
+    schema = f"higher_order::print.{overload}({', '.join(declared)}) -> ()"
+    return ExternDef(schema=schema, tags=(ExternTag.EFFECTFUL, ExternTag.HOST_IO, ExternTag.PYTHON_ONLY))
+
+
+def _kind(value: Arg) -> str:
+    """The schema type of an argument."""
+    match value:
+        case Value(type=TensorType()):
+            return "Tensor"
+        case Expr():
+            return _NUMBERS[value.kind]
+        case str():
+            return "str"
+        case _:
+            raise ConversionError(
+                "FE302", f"{value!r} cannot be printed", hint="print tensors, numbers and texts, one by one"
+            )

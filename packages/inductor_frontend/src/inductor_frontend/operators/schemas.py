@@ -1,0 +1,95 @@
+"""Library operators: the schema and tags that a call's effects are known from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import torch
+from torch._inductor import ir
+from torch._ops import OpOverload
+
+from inductor_frontend.errors import ConversionError
+from inductor_frontend.operators.python_operators import is_python_only
+from inductor_frontend.torch_patches._compat import is_effectful
+from wrapper_ir.expr import SymKind
+from wrapper_ir.schemas import ExternDef, ExternTag
+from wrapper_ir.types import ScalarType
+
+__all__ = ["extern_def", "out_overload", "overload_of", "scalar_result"]
+
+# Operators that return either a view or a copy, depending on strides or dtypes known only at run time.
+_MAYBE_VIEW = frozenset(
+    {
+        "aten::reshape", "aten::reshape_as", "aten::contiguous", "aten::flatten", "aten::ravel", "aten::to",
+        "aten::resolve_conj", "aten::resolve_neg", "aten::type_as",
+    }
+)  # fmt: skip
+
+_COLLECTIVES = frozenset({"_c10d_functional", "c10d_functional", "c10d", "_dtensor", "symm_mem"})
+
+# What these do, where upstream's own schema leaves it out: they return their argument. One fills it; waiting changes
+# nothing that anybody may have looked at before.
+_TRUE_SCHEMAS: Mapping[str, str] = MappingProxyType(
+    {
+        "_c10d_functional::wait_tensor": "(Tensor(a) tensor) -> Tensor(a)",
+        "_c10d_functional::irecv": "(*, Tensor(a!) tensor, int src, int tag, str group_name) -> Tensor(a!)",
+    }
+)
+
+
+def overload_of(node: ir.ExternKernel) -> OpOverload:
+    """The operator that an extern node calls; raises ConversionError FE301."""
+    overload = node.op_overload
+    if isinstance(overload, OpOverload):
+        return overload
+    name = getattr(node, "python_kernel_name", None)  # not all node classes set it
+    raise ConversionError(
+        "FE301",
+        f"{name or type(node).__name__} is no operator with a schema",
+        hint="higher-order operators and Python functions cannot be called from a captured program",
+    )
+
+
+def out_overload(node: ir.ExternKernel) -> tuple[OpOverload, str]:
+    """The out variant that a node calls, and the name of its out argument; raises ConversionError FE301."""
+    overload = overload_of(node)
+    outs = [a.name for a in overload._schema.arguments if a.is_out]
+    if not outs:
+        packet = overload.overloadpacket
+        candidate = getattr(packet, "out", None)  # operators name their variants themselves
+        if isinstance(candidate, OpOverload):
+            overload = candidate
+            outs = [a.name for a in overload._schema.arguments if a.is_out]
+    if len(outs) != 1:
+        raise ConversionError("FE301", f"{overload} has {len(outs)} out arguments")
+    return overload, outs[0]
+
+
+_NUMBERS = {"int": SymKind.INT, "float": SymKind.FLOAT, "bool": SymKind.BOOL}
+
+
+def scalar_result(overload: object) -> ScalarType | None:
+    """The type of a single result that is a number; None for operators that return anything else."""
+    if not isinstance(overload, OpOverload):
+        return None
+    returns = [str(r.type) for r in overload._schema.returns]  # "int" also for a symbolic one
+    return ScalarType(_NUMBERS[returns[0]]) if len(returns) == 1 and returns[0] in _NUMBERS else None
+
+
+def extern_def(overload: OpOverload) -> ExternDef:
+    """The declaration of an operator."""
+    schema = overload._schema
+    tags: list[ExternTag] = []
+    if torch.Tag.nondeterministic_seeded in overload.tags:
+        tags.append(ExternTag.RANDOM)
+    if schema.name in _MAYBE_VIEW:
+        tags.append(ExternTag.MAY_ALIAS)
+    if is_effectful(overload):
+        tags.append(ExternTag.EFFECTFUL)
+    if overload.namespace in _COLLECTIVES:
+        tags.append(ExternTag.COLLECTIVE)
+    if is_python_only(".".join(filter(None, (schema.name, schema.overload_name)))):
+        tags.append(ExternTag.PYTHON_ONLY)
+    true = _TRUE_SCHEMAS.get(schema.name)
+    return ExternDef(schema=str(schema) if true is None else schema.name + true, tags=tuple(tags))

@@ -1,0 +1,154 @@
+"""Upstream's graph lowering with our wrapper installed: nothing is registered globally."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch._inductor import ir
+from torch._inductor.codegen.common import get_device_op_overrides
+from torch._inductor.graph import GraphLowering, SubgraphLowering
+from torch._inductor.virtualized import V
+from torch.fx import GraphModule
+
+from inductor_frontend.errors import HookError
+from inductor_frontend.record.bindings import bind_unbacked
+from inductor_frontend.record.events import CallNode
+from inductor_frontend.record.wrapper import RecordingWrapper, record_own_kernel
+from inductor_frontend.torch_patches._compat import (
+    EXTERN_MULTI_OUT,
+    decomposition_argument,
+    subgraphs_of,
+    takes_offsets_off,
+)
+
+__all__ = ["RecordingGraph", "RecordingSubgraph"]
+
+
+class RecordingGraph(GraphLowering):
+    """Lowers an FX graph and records its wrapper in `recording`."""
+
+    def init_wrapper_code(self, *args: object, **kwargs: object) -> None:
+        """Installs our wrapper; takes upstream's arguments, which concern subgraphs and partitions."""
+        others = set(self.device_types) - {"cpu", "meta"}
+        if others - {"cuda"}:
+            raise HookError(
+                "FE202",
+                f"the graph uses devices {sorted(others)}; capture handles CPU and CUDA programs",
+                hint="move the model and its inputs to the CPU",
+            )
+        self.device_type = "cuda" if others else "cpu"
+        self.device_ops = get_device_op_overrides(self.device_type)
+        self.wrapper_code = self.make_wrapper()
+
+    def make_wrapper(self) -> RecordingWrapper:
+        """The wrapper of a graph of its own."""
+        return RecordingWrapper()
+
+    @property
+    def recording(self) -> RecordingWrapper:
+        """The wrapper of this graph, once code generation has begun."""
+        assert isinstance(self.wrapper_code, RecordingWrapper)
+        return self.wrapper_code
+
+    def input_offsets(self) -> dict[str, Any]:
+        """The storage offset of each tensor input in elements, by name: a number, or an expression over symbols."""
+        inputs = zip(self.graph_input_names, self.example_inputs or ())
+        offsets = {name: x.storage_offset() for name, x in inputs if isinstance(x, torch.Tensor)}
+        return {name: x.node.expr if isinstance(x, torch.SymInt) else x for name, x in offsets.items()}
+
+    def call_function(
+        self, target: Any, args: Any, kwargs: dict[str, Any]
+    ) -> Any:  # Any: upstream's signature
+        """Lowers one node. Upstream answers 0 for the storage offset of any input."""
+        if target is torch.ops.aten.sym_storage_offset.default:
+            value = self.current_node.meta["val"]
+            return value.node.expr if isinstance(value, torch.SymInt) else value
+        if target is torch.ops.aten.as_strided.default and not takes_offsets_off(self):
+            args = self._without_offset(args)
+        return super().call_function(target, args, kwargs)
+
+    def _without_offset(self, args: Any) -> Any:
+        """The arguments of `as_strided`, with an offset that counts from where an input begins, as its buffer does."""
+        x, *layout = args
+        while isinstance(x, (ir.BaseView, ir.MutableBox)):
+            x = x.unwrap_view() if isinstance(x, ir.BaseView) else x.data
+        if len(layout) < 3 or layout[2] is None or not isinstance(x, ir.InputBuffer):
+            return args
+        return (*args[:3], args[3] - self.input_offsets()[x.get_name()])
+
+    def register_operation(self, op: ir.Operation) -> str:
+        """Registers `op`; extern nodes are told to record themselves instead of writing text."""
+        name = super().register_operation(op)
+        if isinstance(op, ir.ExternKernel):
+            # An attribute of this node, found before its class's method.
+            op.codegen = partial(self._record, op)  # type: ignore[method-assign]
+        return name
+
+    def _record(self, node: ir.ExternKernel, wrapper: object) -> None:
+        recording = self.recording
+        if isinstance(node, EXTERN_MULTI_OUT):
+            for out in node.out_variant_output_nodes:
+                recording.codegen_allocation(out)
+        for subgraph in subgraphs_of(node):
+            assert isinstance(subgraph.graph, RecordingSubgraph)
+            subgraph.graph.record()
+        if isinstance(node, ir.UserDefinedTritonKernel):
+            record_own_kernel(recording, node)
+        elif not isinstance(node, ir.TMADescriptorStable):  # which is said where a kernel is given it
+            recording.events.append(CallNode(node))
+
+    def make_subgraph(
+        self, gm: GraphModule, example_inputs: list[Any], subgraph_name: str
+    ) -> RecordingSubgraph:  # Any: fake tensors and numbers
+        """The lowering of a subgraph (a branch, a loop's condition or body, a shared region), told apart by the
+        names of the graphs around it."""
+        bind_unbacked(gm)
+        return RecordingSubgraph(
+            parent=self,
+            gm=gm,
+            example_inputs=example_inputs,
+            shape_env=self._shape_env,
+            is_inference=self.is_inference,
+            is_backward=self.is_backward,
+            name=self.qualify_name(subgraph_name),
+            **decomposition_argument(),
+        )
+
+
+class RecordingSubgraph(RecordingGraph, SubgraphLowering):
+    """A subgraph of a recorded graph. Its arguments are upstream's; `parent` is the graph that calls it."""
+
+    def __init__(self, parent: RecordingGraph, **kwargs: Any) -> None:  # Any: upstream's arguments
+        super().__init__(parent, **kwargs)
+        self.recorded = False
+        # Donated are inputs of the whole backward graph, which upstream counts by position.
+        self.bw_donated_idxs = None
+
+    def make_wrapper(self) -> RecordingWrapper:
+        """A wrapper that shares kernels with the caller's."""
+        assert isinstance(self.parent, RecordingGraph)
+        return RecordingWrapper(self.parent.recording)
+
+    def output(self, *args: Any, **kwargs: Any) -> None:  # Any: upstream's arguments
+        """Ends the lowering. Results begin where their storage begins: upstream has callers add the offset of a
+        result a second time."""
+        super().output(*args, **kwargs)
+        self.graph_outputs = [_at_start(x) for x in self.graph_outputs]
+        self.finalize()
+
+    def record(self) -> None:
+        """Schedules the subgraph, once: it may be called from several places of its parent."""
+        if not self.recorded:
+            self.recorded = True
+            with V.set_graph_handler(self):
+                self.codegen()
+
+
+def _at_start(result: Any) -> Any:  # Any: nodes of any class
+    """A result of a subgraph, copied where it is a view that does not start at its storage's first element."""
+    if not isinstance(result, ir.ReinterpretView) or result.get_layout().offset == 0:
+        return result
+    copied = ir.ExternKernel.copy_input(result)
+    return ir.ExternKernel.require_exact_strides(copied, result.get_stride(), allow_padding=False)

@@ -1,0 +1,115 @@
+"""Runs upstream's passes and lowering over a functional FX graph, with our hooks installed in this graph alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from unittest import mock
+
+import torch
+from torch._inductor import ir
+from torch._inductor.compile_fx import (
+    _recursive_post_grad_passes,
+    _recursive_record_original_output_strides,
+    fake_tensor_prop,
+    get_input_idxs_to_check,
+    maybe_disable_comprehensive_padding,
+)
+from torch._inductor.debug import DebugContext
+from torch._inductor.fx_passes.post_grad import view_to_reshape
+from torch._inductor.virtualized import V
+from torch.fx import GraphModule
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import _disable_current_modes
+
+from inductor_frontend.errors import ConversionError, at_node, upstream_step
+from inductor_frontend.export.tensor_kinds import lacks_type
+from inductor_frontend.functionalize.resizes import check_resizes
+from inductor_frontend.record.control_hints import control_flow_hint
+from inductor_frontend.record.graph import RecordingGraph
+from inductor_frontend.record.partials import told_partials
+from inductor_frontend.record.snapshots import keep_old_values
+from inductor_frontend.torch_patches._compat import decomposition_argument, shape_env_from_inputs
+
+__all__ = ["LoweringRequest", "lower"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweringRequest:
+    """A functional graph to lower. `inputs` are its (fake) inputs; `static_inputs` the positions of weights;
+    `graph_id` numbers graphs for upstream's logs."""
+
+    gm: GraphModule
+    inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
+    static_inputs: Sequence[int] = ()
+    is_inference: bool = True
+    is_backward: bool = False
+    graph_id: int | None = None
+
+
+def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) -> T:
+    """Post-grad passes, lowering and scheduling; then `translate(graph)`, still inside upstream's context.
+
+    The graph module is changed by upstream's passes. Raises HookError, ConversionError FE305 for sparse tensors, and
+    CaptureError FE104 for upstream's own refusals, besides what `translate` raises.
+    """
+    gm, inputs = request.gm, request.inputs
+    with ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        # Tracing goes on around us; what we look at are real tensors as well.
+        stack.enter_context(_disable_current_modes())
+        hint = control_flow_hint(gm, inputs)
+        with upstream_step("FE104", "upstream cannot lower the graph", hint):
+            view_to_reshape(gm)  # type: ignore[no-untyped-call]  # upstream's
+            fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)
+            _refuse_values(gm)
+            _recursive_record_original_output_strides(gm)
+            stack.enter_context(V.set_fake_mode(fake_mode))
+            check_resizes(gm)
+            keep_old_values(gm, fake_mode)
+            _recursive_post_grad_passes(gm, is_inference=request.is_inference)
+            stack.enter_context(maybe_disable_comprehensive_padding(inputs))
+            stack.enter_context(DebugContext())
+            graph = _graph(request)
+            stack.enter_context(V.set_graph_handler(graph))
+            # Descriptors of tensors that have been at the same address are none of this graph's.
+            stack.enter_context(mock.patch.dict(ir.TMADescriptor._CACHE, clear=True))
+            stack.enter_context(told_partials())
+            stack.enter_context(V.set_extern_kernel_nodes([]))
+            graph.run(*inputs)
+            graph.codegen()
+        return translate(graph)
+
+
+def _refuse_values(gm: GraphModule) -> None:
+    """Upstream gives sparse values sizes and strides all the same, which no tensor at run time has."""
+    for node in gm.graph.nodes:
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            found = lacks_type(value) if isinstance(value, torch.Tensor) and not value.is_mkldnn else ""
+            if found:
+                place = at_node(node.name, str(node.target))
+                raise ConversionError(
+                    "FE305", f"a value is {found}{place}", hint="keep such tensors out of what is captured"
+                )
+
+
+def _graph(request: LoweringRequest) -> RecordingGraph:
+    shape_env = request.gm.shape_env if hasattr(request.gm, "shape_env") else None
+    if shape_env is None:
+        shape_env = shape_env_from_inputs(request.inputs)
+    graph = RecordingGraph(
+        request.gm,
+        example_inputs=request.inputs,
+        shape_env=shape_env,
+        graph_id=request.graph_id,
+        is_inference=request.is_inference,
+        is_backward=request.is_backward,
+        inputs_to_check=get_input_idxs_to_check(request.inputs, request.static_inputs),
+        **decomposition_argument(),
+    )
+    graph.freeze_runtime_asserts()
+    return graph

@@ -1,0 +1,49 @@
+"""Upstream's multi-kernels: several kernels for one job, recorded where upstream would write a class that measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch._inductor.codegen.multi_kernel import MultiKernelState
+
+from inductor_frontend.record.events import DefineMulti, OperatorChoice
+
+__all__ = ["RecordingMultiKernels"]
+
+# Any in this file: upstream's kernels, whose classes differ.
+
+
+class RecordingMultiKernels(MultiKernelState):
+    """Records each set of kernels once."""
+
+    def __init__(self, record: Callable[[DefineMulti], None]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # upstream's
+        self._record = record
+
+    def define_kernel(self, kernels: list[Any], kernel_shape_keys: Sequence[object] | None = None) -> str:
+        """The name of the multi-kernel of these kernels, which take the same arguments."""
+        return self._named(DefineMulti("", tuple(k.kernel_name for k in kernels)))
+
+    def define_templates(
+        self,
+        kernels: Sequence[Any],
+        hints: Sequence[int | None],
+        takes: Sequence[Sequence[int]],
+        own: int,
+        operator: OperatorChoice | None = None,
+    ) -> str:
+        """The same for instances of a template, each of which takes some of the arguments, has as many as `own` numbers of
+        its grid, and perhaps a size that it was made for; and for an operator besides."""
+        names = tuple(k.kernel_name for k in kernels)
+        return self._named(DefineMulti("", names, own, tuple(hints), operator, tuple(map(tuple, takes))))
+
+    def _named(self, unnamed: DefineMulti) -> str:
+        key = (unnamed.kernels, repr(unnamed.operator))
+        name = self.subkernel_to_kernel_name.get(key)
+        if name is None:
+            name = f"multi_kernel_{len(self.subkernel_to_kernel_name)}"
+            self.subkernel_to_kernel_name[key] = name
+            self._record(replace(unnamed, name=name))
+        return name

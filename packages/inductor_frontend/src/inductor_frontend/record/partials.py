@@ -1,0 +1,55 @@
+"""Reductions of two orders in one kernel: along rows, and along columns in part.
+
+The kernel leaves one row of partial results for each of its blocks in scratch memory. Upstream adds those up in a line of
+text; what it says is known from the kernel, and recorded as `FinishReduction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from torch._inductor.codegen.triton import TritonKernel
+from torch._inductor.virtualized import V
+from torch.utils._sympy.functions import FloorDiv
+
+from inductor_frontend.record.events import FinishReduction
+from inductor_frontend.record.wrapper import RecordingWrapper, expect_partials
+
+__all__ = ["partials_of", "told_partials"]
+
+# Any in this file: upstream's kernels, whose members differ between versions.
+
+
+def partials_of(kernel: Any) -> list[FinishReduction]:
+    """What a kernel leaves in its scratch memory, in the order in which upstream finishes it."""
+    [workspace] = kernel.args.workspace_args
+    rows = kernel.numels["x"] + kernel.rsplit_size - 1
+    return [
+        FinishReduction(
+            name=partial.buffer_name,
+            workspace=workspace.outer_name,
+            part=number,
+            splits=FloorDiv(rows, kernel.rsplit_size),
+            width=kernel.numels["r0_"],
+            reduction=partial.reduction_type,
+        )
+        for number, partial in enumerate(kernel.saved_partial_accumulate)
+    ]
+
+
+@contextmanager
+def told_partials() -> Iterator[None]:
+    """For its length, kernels that leave partial results tell the wrapper so once they are called."""
+    plain = TritonKernel.call_kernel
+
+    def call_kernel(kernel: Any, *args: Any, **kwargs: Any) -> None:
+        plain(kernel, *args, **kwargs)
+        wrapper = V.graph.wrapper_code
+        if isinstance(wrapper, RecordingWrapper) and getattr(kernel, "saved_partial_accumulate", None):
+            expect_partials(wrapper, partials_of(kernel))
+
+    with mock.patch.object(TritonKernel, "call_kernel", call_kernel):
+        yield

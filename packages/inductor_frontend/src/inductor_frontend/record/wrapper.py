@@ -1,0 +1,367 @@
+"""The wrapper code generator that upstream's scheduler talks to: it writes no text, it records events.
+
+Every hook that upstream may call is either overridden here with a recording, or ends in `writeline`, which refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import sympy
+from torch._inductor import config, ir
+from torch._inductor.codegen.common import WorkspaceArg
+from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+from torch._inductor.virtualized import V
+from torch.utils._sympy.symbol import SymT, symbol_is_type
+
+from inductor_frontend.errors import HookError
+from inductor_frontend.record.events import (
+    Alias,
+    AlignInput,
+    Allocate,
+    AllocateWorkspace,
+    CallKernel,
+    CallTriton,
+    CheckInput,
+    DefineKernel,
+    DefineSize,
+    DefineTriton,
+    Event,
+    FinishReduction,
+    OnStream,
+    Reuse,
+)
+from inductor_frontend.record.inplace import inplace_pairs
+from inductor_frontend.record.kernels import kernel_nodes, translation_unit, triton_module
+from inductor_frontend.record.multi_kernels import RecordingMultiKernels
+from inductor_frontend.torch_patches._compat import (
+    ORDERS_STREAMS,
+    defers_input_checks,
+    entered_stream,
+    written_parameters,
+)
+
+__all__ = ["RecordingWrapper", "expect_partials", "record_own_kernel"]
+
+
+def _list(values: Any) -> list[Any]:  # Any: upstream's arguments
+    return list(values)
+
+
+def _root_buffer(node: ir.IRNode) -> ir.Buffer:
+    """The buffer under a chain of views and boxes."""
+    while not isinstance(node, ir.Buffer):
+        node = node.unwrap_view() if isinstance(node, ir.BaseView) else node.data  # type: ignore[attr-defined]  # boxes
+    return node
+
+
+def _changed_inputs(node: object) -> list[str]:
+    """Names of the inputs that a template writes to."""
+    written = node.mutated_inputs if isinstance(node, ir.TritonTemplateBuffer) else None
+    return [x.get_name() for x in written or ()]
+
+
+def _operand(raw: object, arg: object) -> object:
+    """An argument of a model's own kernel: of a descriptor, the tensor."""
+    if isinstance(raw, ir.TMADescriptorStable):
+        return raw.get_tensor()
+    return raw if isinstance(raw, ir.IRNode) else arg
+
+
+def _own_call(name: str, args: tuple[object, ...], node: Any) -> CallTriton:  # Any: see `_own`
+    return CallTriton(name, args, frozenset(), tuple(node.get_origins()), written_parameters(node))
+
+
+def record_own_kernel(wrapper: RecordingWrapper, node: ir.UserDefinedTritonKernel) -> None:
+    """Records a kernel that the model brings along: upstream collects its source, and calls the hooks that define and
+    call a kernel."""
+    wrapper._own = node
+    try:
+        type(node).codegen(node, wrapper)
+    finally:
+        wrapper._own = None
+
+
+def expect_partials(wrapper: RecordingWrapper, partials: Iterable[FinishReduction]) -> None:
+    """Says what the kernel that was just called leaves in part."""
+    wrapper._partials = tuple(partials)
+
+
+class RecordingWrapper(PythonWrapperCodegen):
+    """Records one graph's wrapper as `events`. Parameters of hooks are upstream's; see the base class.
+
+    `caller` is the wrapper of the graph that a subgraph belongs to: the kernels of a program are numbered together,
+    and each source is defined once."""
+
+    _partials: tuple[FinishReduction, ...] = ()
+    """What the kernel that was called last leaves in part: upstream writes a line for each."""
+
+    def __init__(self, caller: RecordingWrapper | None = None) -> None:
+        self.caller = caller
+        self.events: list[Event] = []
+        self._own: Any = None  # Any: upstream's class says less of itself than is read of it
+        self._unchecked: dict[str, None] = {}
+        self._unaligned: dict[str, None] = {}
+        super().__init__()  # type: ignore[no-untyped-call]  # upstream's
+        if caller is None:
+            self.multi_kernel_state = RecordingMultiKernels(self.events.append)
+        else:
+            self.src_to_kernel = caller.src_to_kernel
+            self.multi_kernel_state = caller.multi_kernel_state
+
+    # --- text that upstream writes around the body: none of it is kept
+
+    def write_header(self) -> None:
+        """No header."""
+
+    def write_prefix(self) -> None:
+        """No prologue: inputs are read from the graph. Their checks are queued, or begin the recording. What a
+        subgraph is given, its caller has checked."""
+        if self.caller is not None:
+            return
+        if config.size_asserts:
+            self.codegen_input_size_asserts()
+        if not defers_input_checks():
+            self.codegen_deferred_input_asserts(list(self._unchecked))
+            self.register_alignment_check_inputs()
+            self.codegen_deferred_alignment_copies(list(self._unaligned))
+
+    def write_kernel_autotune_defs_header(self) -> None:
+        """No tuning block."""
+
+    def write_constant(self, name: str, hashed: str) -> None:
+        """Constants are read from the graph."""
+
+    def make_comment(self, line: object) -> None:
+        """Provenance replaces comments."""
+
+    def write_provenance_debug_handle(self, kernel_name: str, debug_handle: int | None = None) -> None:
+        """Provenance replaces debug handles."""
+
+    def write_triton_header_once(self) -> None:  # type: ignore[override]  # upstream's is cached; ours does nothing
+        """No imports."""
+
+    def codegen_device_guard_enter(
+        self, device_idx: int, num_streams: int = 1, stream_idx_to_user_obj_idx: object = None
+    ) -> None:
+        """Devices are attributes of types, and streams are told as they are entered. Raises HookError FE202 for several
+        streams where upstream does not tell."""
+        if num_streams > 1 and not ORDERS_STREAMS:
+            raise HookError(
+                "FE202",
+                "the model runs on several streams, which this version of torch does not order",
+                hint="capture it without torch.cuda.stream",
+            )
+
+    def codegen_device_guard_exit(self) -> None:
+        """As `codegen_device_guard_enter`."""
+
+    def codegen_cuda_stream_enter(self, stream_idx: int) -> Any:  # Any: torch 2.11 lacks this class of lines
+        """Records the stream, by its number in the graph. Upstream's scheduler keeps the line."""
+        known = V.graph.scheduler.stream_idx_to_user_obj_idx
+        self.events.append(OnStream(known.get(stream_idx, 0)))
+        return entered_stream(stream_idx)
+
+    def codegen_cuda_stream_exit(self) -> None:
+        """Records the end of a stream."""
+        self.events.append(OnStream(0))
+
+    def enter_context(self, ctx: object) -> None:
+        """Line contexts belong to text."""
+
+    def generate(self, is_inference: bool) -> tuple[list[Event], None]:
+        """Upstream's last call; the events are complete."""
+        return self.events, None
+
+    def writeline(self, line: object) -> None:
+        """Refuses what has no typed form: all but the lines that are expected."""
+        first, *rest = self._partials or (None,)
+        if first is not None and str(line).startswith(f"{first.name} = {first.workspace}["):
+            self._partials = tuple(rest)
+            buffer = V.graph.get_buffer(first.name)
+            assert isinstance(buffer, ir.Buffer), "a result of this graph, no input"
+            self.codegen_allocation(buffer)
+            self.events.append(first)
+            return
+        raise HookError(
+            "FE201",
+            f"upstream wrote a wrapper line of type {type(line).__name__} that capture has no typed form for: "
+            f"{str(line)[:200]!r}",
+            hint="report it with the model; no captured program holds raw text",
+        )
+
+    # --- memory
+
+    def codegen_allocation(self, buffer: ir.Buffer) -> None:
+        """Records storage for `buffer`, or the view that it is, once."""
+        name = buffer.get_name()
+        inputs = (ir.DonatedBuffer, ir.InputBuffer)
+        if name in V.graph.removed_buffers or name in self.allocated or isinstance(buffer, inputs):
+            return
+        self.allocated.add(name)
+        if (
+            isinstance(buffer.get_defining_op(), (ir.ExternKernelAlloc, ir.MultiOutput))
+            and not buffer.should_allocate()
+        ):
+            return
+        layout = buffer.get_output_spec()
+        match layout:
+            case ir.MutationLayoutSHOULDREMOVE() | ir.NoneLayout():
+                return
+            case ir.NonOwningLayout(view=ir.ReinterpretView() as view):
+                self.codegen_allocation(_root_buffer(view.data))
+                self.events.append(Alias(buffer, view))
+            case ir.NonOwningLayout() | ir.CommBufferLayout():
+                raise HookError("FE202", f"buffer {name} has a layout of class {type(layout).__name__}")
+            case _:
+                self.events.append(Allocate(buffer))
+
+    def codegen_free(self, buffer: Any) -> None:  # Any: buffers, workspaces, torchbind objects
+        """Frees are derived later; the scheduler only needs to know that the buffer is gone."""
+        if isinstance(buffer, (ir.InputBuffer, ir.TorchBindObject)):
+            return
+        if self.can_reuse(buffer):  # type: ignore[no-untyped-call]  # upstream's
+            self.freed.add(buffer.get_name())
+
+    def codegen_inplace_reuse(self, input_buffer: ir.Buffer, output_buffer: ir.Buffer) -> None:
+        """Records an in-place kernel."""
+        self.codegen_allocation(input_buffer)
+        self.freed.add(input_buffer.get_name())
+        self.allocated.add(output_buffer.get_name())
+        self.reuses[output_buffer.get_name()] = input_buffer.get_name()
+        self.events.append(Reuse(input_buffer, output_buffer))
+
+    # --- kernels
+
+    def next_kernel_suffix(self) -> str:
+        """A number for the next kernel, unlike all others of the program."""
+        if self.caller is not None:
+            return self.caller.next_kernel_suffix()
+        return super().next_kernel_suffix()
+
+    def define_kernel(
+        self,
+        kernel_name: str,
+        kernel_body: str,
+        metadata: str | None = None,
+        gpu: bool = True,
+        cpp_definition: str | None = None,
+    ) -> None:
+        """Records a kernel definition."""
+        if cpp_definition is None:
+            self.events.append(DefineTriton(kernel_name, triton_module(kernel_name, kernel_body)))
+        else:
+            unit = translation_unit(kernel_name, kernel_body)
+            self.events.append(DefineKernel(kernel_name, unit, cpp_definition))
+
+    def generate_kernel_call(  # noqa: PLR0913 - upstream's signature
+        self,
+        kernel_name: str,
+        call_args: Iterable[object],
+        *,
+        device: object = None,
+        triton: bool = True,
+        arg_types: object = None,
+        raw_keys: object = None,
+        raw_args: object = None,
+        triton_meta: object = None,
+        inductor_meta: object = None,
+        original_fxnode_name: object = None,
+    ) -> None:
+        """Records a kernel call."""
+        if self._own is not None:
+            args = (_operand(r, a) for r, a in zip(_list(raw_args), call_args))
+            self.events.append(_own_call(kernel_name, tuple(args), self._own))
+            return
+        nodes = kernel_nodes()
+        origins = dict.fromkeys(o for n in nodes if n.node is not None for o in n.node.get_origins())
+        produced = frozenset(self._made_here(name for n in nodes for name in n.get_buffer_names()))
+        given = list(call_args)
+        inplace = self._inplace(given, inplace_pairs(nodes, self._oldest, whole=triton))
+        if triton:
+            changed = frozenset(name for n in nodes for name in _changed_inputs(n.node))
+            call = CallTriton(
+                kernel_name, tuple(given), produced, tuple(origins), changed=changed, inplace=inplace
+            )
+            self.events.append(call)
+        else:
+            texts = tuple(map(str, given))
+            self.events.append(CallKernel(kernel_name, texts, produced, tuple(origins), inplace))
+
+    def generate_workspace_allocation(self, ws: WorkspaceArg) -> None:
+        """Records scratch memory of the next kernel. Its zeros are part of it."""
+        self.events.append(AllocateWorkspace(ws))
+
+    def generate_workspace_deallocation(self, ws: WorkspaceArg) -> None:
+        """Frees are derived."""
+
+    def generate_numel_expr(self, kernel_name: str, tree: Any, suffix: str | None = None) -> sympy.Expr:
+        """The size of a range of a kernel, as it is. Any: upstream's class of ranges."""
+        found: sympy.Expr = tree.numel
+        return found
+
+    def _made_here(self, names: Iterable[str]) -> set[str]:
+        """Buffers whose whole content a kernel makes. In-place ones are, where what they replace is as well."""
+        defined = set(names)
+        made = set()
+        for name in defined:
+            oldest = name
+            while oldest in defined and oldest in self.reuses:
+                oldest = self.reuses[oldest]
+            if oldest in defined:
+                made.add(name)
+        return made
+
+    def _inplace(self, args: list[object], pairs: frozenset[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+        """Pairs of arguments, from pairs of storages."""
+        known = {self._oldest(arg): arg for arg in args if isinstance(arg, str)}
+        return frozenset((known[a], known[b]) for a, b in pairs if a in known and b in known)
+
+    def _oldest(self, name: str) -> str:
+        """The buffer whose storage this one has taken over, in one step or several."""
+        while name in self.reuses:
+            name = self.reuses[name]
+        return name
+
+    # --- sizes and checks
+
+    def ensure_size_computed(self, sym: sympy.Symbol) -> None:
+        """Records a precomputed size, once."""
+        if (
+            isinstance(sym, sympy.Symbol)
+            and symbol_is_type(sym, SymT.PRECOMPUTED_SIZE)
+            and sym not in self.computed_sizes
+        ):
+            self.computed_sizes.add(sym)
+            self.events.append(DefineSize(sym, V.graph.sizevars.inv_precomputed_replacements[sym]))
+
+    def codegen_input_size_asserts(self) -> None:
+        """Queues one check an input tensor, emitted before its first use."""
+        for name, buf in self.get_graph_inputs().items():
+            if isinstance(buf, ir.TensorBox) and name in V.graph.graph_input_names:
+                self._unchecked[name] = None
+
+    def codegen_deferred_input_asserts(self, input_names: Iterable[str]) -> None:
+        """Records the checks of inputs that the next node uses first."""
+        for name in input_names if self._unchecked else ():
+            if name in self._unchecked:
+                del self._unchecked[name]
+                self.events.append(CheckInput(name))
+
+    def register_alignment_check_inputs(self) -> None:
+        """Queues alignment copies of inputs; written ones are left to the caller, as upstream does.
+
+        Before torch 2.12 upstream aligned inputs outside of the wrapper, all of them before it ran.
+        """
+        written = set(V.graph.mutated_input_idxs)
+        for index in V.graph.inputs_to_check or ():
+            if index not in written:
+                self._unaligned[V.graph.graph_input_names[index]] = None
+
+    def codegen_deferred_alignment_copies(self, input_names: Iterable[str]) -> None:
+        """Records alignment copies of inputs that the next node uses first."""
+        for name in input_names if self._unaligned else ():
+            if name in self._unaligned:
+                del self._unaligned[name]
+                self.events.append(AlignInput(name))

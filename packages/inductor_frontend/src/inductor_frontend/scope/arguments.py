@@ -1,0 +1,109 @@
+"""Arguments of library calls: nested Python structures of upstream's nodes as typed IR arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import sympy
+import torch
+from torch import fx
+from torch._inductor import ir
+from torch.fx.node import map_aggregate
+
+from inductor_frontend.convert import to_device, to_dtype, to_layout, to_memory_format
+from inductor_frontend.errors import ConversionError
+from inductor_frontend.scope.scope import Scope
+from inductor_frontend.torch_patches._compat import OPAQUE_INPUT
+from wrapper_ir.expr import Bool, Float
+from wrapper_ir.ops import Arg, Complex
+
+__all__ = ["own_arguments", "to_arg"]
+
+# Any in this file: upstream keeps nodes, numbers and nested lists of both in one list.
+_SYMBOLIC = (int, sympy.Basic, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def to_arg(scope: Scope, value: object) -> Arg:
+    """One argument, in structure. Raises ConversionError FE302 for what has no typed form."""
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return Bool(value)
+        case float():
+            return Float(value)
+        case complex():
+            return Complex(Float(value.real), Float(value.imag))
+        case list() | tuple():
+            return tuple(to_arg(scope, v) for v in value)
+        case ir.ShapeAsConstantBuffer():
+            return scope.expr(value.expr)
+        case ir.NoneAsConstantBuffer():
+            return None
+        case ir.TorchBindObject() | ir.GeneratorState() | OPAQUE_INPUT():
+            held = scope.find(value.get_name())
+            if held is not None:  # an input
+                return held
+            raise ConversionError(
+                "FE302", f"{value.get_name()} is a {type(value).__name__}, which is not captured"
+            )
+        case ir.IRNode():
+            return scope.reference(value)
+        case _:
+            return _atom(scope, value)
+
+
+def own_arguments(node: ir.ExternKernelOut) -> tuple[Sequence[object], dict[str, object]]:
+    """The arguments of an out variant besides its out, by position and by name; raises ConversionError FE301.
+
+    Upstream keeps tensors and other arguments in two lists. For its own operators, tensors come first. For a custom
+    one the order and the nesting are those of the source node's arguments.
+    """
+    positional = (*node.inputs, *node.constant_args)
+    source = node.get_origin_node()  # of a buffer that was written since: the operator that did
+    if source is None or not _is_custom(node.op_overload):
+        return positional, dict(node.kwargs)
+    tensors: list[Any] = [*reversed(node.inputs)]
+    others: list[Any] = [*reversed(node.constant_args)]
+    found: Any = None
+    with suppress(IndexError):
+        found = map_aggregate(
+            (source.args, source.kwargs), lambda leaf: (tensors if _is_tensor(leaf) else others).pop()
+        )
+    if found is None or tensors or others:
+        raise ConversionError(
+            "FE301",
+            f"the arguments of {source.target} cannot be told apart",
+            hint="remove the operator's out variant (the tag torch.Tag.out)",
+        )
+    args, kwargs = found
+    return args, kwargs
+
+
+def _is_custom(target: object) -> bool:
+    return isinstance(target, torch._ops.OpOverload) and not torch._library.utils.is_builtin(target)
+
+
+def _is_tensor(leaf: object) -> bool:
+    return isinstance(leaf, fx.Node) and isinstance(leaf.meta.get("val"), torch.Tensor)
+
+
+def _atom(scope: Scope, value: object) -> Arg:
+    match value:
+        case torch.dtype():
+            return to_dtype(value)
+        case torch.device():
+            return to_device(value)
+        case torch.layout():
+            return to_layout(value)
+        case torch.memory_format():
+            return to_memory_format(value)
+        case _ if isinstance(value, _SYMBOLIC):
+            return scope.expr(value)
+        case _:
+            raise ConversionError(
+                "FE302",
+                f"an argument of type {type(value).__module__}.{type(value).__qualname__} has no typed form",
+            )

@@ -1,0 +1,131 @@
+"""Constants: weights, buffers and literal tensors, declared at their first use, shared memory once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+
+from inductor_frontend.constants import ConstantRole, is_packed, on_host, tensor_data
+from inductor_frontend.convert import to_device, to_dtype
+from inductor_frontend.errors import ConversionError
+from inductor_frontend.record.graph import RecordingGraph
+from inductor_frontend.scope.shared_bytes import overlapping
+from wrapper_ir.builder import ProgramBuilder, tensor_type
+from wrapper_ir.program import Constant, Program
+from wrapper_ir.types import OpaqueKind, OpaqueType
+from wrapper_ir.values import Value
+
+__all__ = ["ConstantTable", "literals"]
+
+
+def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
+    """What two names of the same tensor have in common."""
+    return (tensor.data_ptr(), tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()))
+
+
+def literals(graph: RecordingGraph) -> dict[str, ConstantRole]:
+    """The tensors that a graph holds itself."""
+    return {
+        name: ConstantRole(name, tensor, name in graph.mutated_buffers)
+        for name, tensor in graph.constants.items()
+    }
+
+
+class ConstantTable:
+    """The constants of one program. `tensors` are those declared so far, by `Constant.data_name`, on the CPU."""
+
+    def __init__(self, program: ProgramBuilder, roles: Mapping[str, ConstantRole]) -> None:
+        self.tensors: dict[str, torch.Tensor] = {}
+        self._program = program
+        self._roles = dict(roles)
+        self._values: dict[object, Value] = {}
+        self._declared: set[Value] = set()
+        self._declared_roles: dict[Value, ConstantRole] = {}
+        """The roles of plain constants, by value."""
+        self._check_shared_state()
+
+    def _check_shared_state(self) -> None:
+        """Two names over one memory are one constant, unless one is written: then a write through one name would
+        have to be seen through the other, which a functional graph does not say. Raises FE306."""
+        owners: dict[int, ConstantRole] = {}
+        for role in self._roles.values():
+            if role.data.numel() == 0 or is_packed(role.data):
+                continue
+            other = owners.setdefault(role.data.untyped_storage().data_ptr(), role)
+            if other is not role and (role.mutable or other.mutable):
+                raise ConversionError(
+                    "FE306", f"buffers {other.name} and {role.name} share memory, and the model writes to it"
+                )
+
+    def add(self, roles: Mapping[str, ConstantRole]) -> None:
+        """The constants of one more graph; their names are unlike all others. Raises FE306."""
+        self._roles |= roles
+        self._check_shared_state()
+
+    def holds(self, name: str) -> bool:
+        """Whether an upstream name is a constant's."""
+        return name in self._roles
+
+    def declared(self, value: Value) -> bool:
+        """Whether a value is a constant."""
+        return value in self._declared
+
+    def find(self, name: str) -> Value | None:
+        """The constant of an upstream name; None where the name is no constant."""
+        role = self._roles.get(name)
+        if role is None:
+            return None
+        key = role.name if role.data.numel() == 0 or is_packed(role.data) else _memory(role.data)
+        found = self._values.get(key)
+        if found is None:
+            found = self._declare(role)
+            self._values[key] = found
+            self._declared.add(found)
+        return found
+
+    def _declare(self, role: ConstantRole) -> Value:
+        tensor = role.data
+        if is_packed(tensor):
+            return self._declare_packed(role)
+        type = tensor_type(
+            to_dtype(tensor.dtype),
+            tuple(tensor.size()),
+            tuple(tensor.stride()),
+            to_device(role.device or tensor.device),
+        )
+        self.tensors[role.name] = kept = on_host(tensor)
+        digest = hashlib.sha256(tensor_data(role.name, kept).buffer).hexdigest()
+        value = Value(role.name, type)
+        self._declared_roles[value] = role
+        return self._program.constant(
+            Constant(value=value, data_hash=digest, mutable=role.mutable, kind=role.kind, names=role.names)
+        )
+
+    def _declare_packed(self, role: ConstantRole) -> Value:
+        detail = f"{to_dtype(role.data.dtype).value}[{', '.join(map(str, role.data.size()))}]"
+        value = Value(role.name, OpaqueType(OpaqueKind.PACKED, detail))
+        self.tensors[role.name] = role.data
+        return self._program.constant(Constant(value=value, kind=role.kind, names=role.names))
+
+    def finish(self, program: Program) -> Program:
+        """The program, in which constants whose bytes overlap share a storage; so do their `tensors`."""
+        placed: dict[Value, tuple[str, int]] = {}
+        for group in overlapping({v: r.data for v, r in self._declared_roles.items()}):
+            first = group.tensors[0]
+            name = f"shared.{first.name}"
+            while name in self.tensors:
+                name += "_"
+            self.tensors[name] = on_host(group.flat)
+            for value, offset in zip(group.tensors, group.offsets, strict=True):
+                placed[value] = (name, offset)
+                del self.tensors[value.name]
+        if not placed:
+            return program
+        constants = tuple(
+            replace(c, storage=placed[c.value][0], offset=placed[c.value][1]) if c.value in placed else c
+            for c in program.constants
+        )
+        return replace(program, constants=constants)

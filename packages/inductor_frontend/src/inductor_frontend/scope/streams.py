@@ -1,0 +1,200 @@
+"""Streams: which one an op goes to, what orders them, and how they begin and end with the program.
+
+Upstream's nodes name streams and events by a number of the trace, 0 for the stream that is current when the program is
+called. A program has streams of its own: they begin when what was queued before the call is done, and what comes after
+the call waits for them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from torch._inductor import ir
+
+from inductor_frontend.errors import HookError
+from inductor_frontend.record.events import AlignInput, CallNode, CheckInput, Event, OnStream
+from inductor_frontend.scope.outer_streams import OuterStreams
+from wrapper_ir.builder import FunctionBuilder
+from wrapper_ir.ops import (
+    AllocStorage,
+    CallExtern,
+    CallSubgraph,
+    CollectiveStart,
+    Copy,
+    Launch,
+    Op,
+    RecordEvent,
+    Switch,
+    SyncEvent,
+    WaitEvent,
+    WhileLoop,
+)
+from wrapper_ir.structure import operands, results
+from wrapper_ir.types import Device, OpaqueKind, OpaqueType, StorageType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["Streams", "is_order"]
+
+_NAMESPACE = "streams::"
+
+
+def is_order(node: object) -> bool:
+    """Whether an extern node orders streams."""
+    return isinstance(node, ir.FallbackKernel) and _operator(node).startswith(_NAMESPACE)
+
+
+def _operator(node: ir.FallbackKernel) -> str:
+    schema = getattr(node.op_overload, "_schema", None)  # higher-order operators have none
+    return "" if schema is None else str(schema.name)
+
+
+def _numbers(node: ir.FallbackKernel) -> list[Any]:  # Any: numbers, and a device's type
+    return list(node.constant_args)
+
+
+def _named(events: Iterable[Event]) -> tuple[int, ...]:
+    """Upstream's numbers of the streams that a recording names, besides the current one."""
+    found: dict[int, None] = {}
+    for event in events:
+        if isinstance(event, OnStream):
+            found[event.stream] = None
+        elif isinstance(event, CallNode) and is_order(event.node):
+            assert isinstance(event.node, ir.FallbackKernel)
+            found |= dict.fromkeys(_order_streams(_operator(event.node), _numbers(event.node)))
+    return tuple(n for n in found if n)
+
+
+def _order_streams(operator: str, numbers: list[Any]) -> list[int]:
+    match operator.removeprefix(_NAMESPACE):
+        case "record_event" | "wait_event" | "sync_dealloc":
+            return [numbers[1]]
+        case "wait_stream":
+            return numbers[:2]
+        case "synchronize_stream":
+            return numbers[:1]
+        case _:
+            return []
+
+
+class Streams:
+    """The streams of one function's translation. `devices` are the numbers of the GPUs that its graph uses; `nested`
+    functions are called by others."""
+
+    def __init__(self, function: FunctionBuilder, devices: Collection[int], *, nested: bool) -> None:
+        self._function = function
+        self._devices = devices
+        self._nested = nested
+        self._device = Device("cuda", min(devices, default=0))
+        self._numbers: dict[int, int] = {0: 0}
+        self._events: dict[int, Value[OpaqueType]] = {}
+        self._awaited: dict[int, None] = {}
+        self._now = 0
+
+    @property
+    def outer(self) -> OuterStreams:
+        """What the caller must know."""
+        return OuterStreams(tuple(self._numbers)[1:], tuple(self._events), tuple(self._awaited))
+
+    @property
+    def _others(self) -> list[int]:
+        return list(self._numbers.values())[1:]
+
+    def told(self, events: Sequence[Event]) -> tuple[list[Event], list[Event]]:
+        """Learns of the streams of a recording; gives the events in two parts, before and after streams begin. Raises
+        HookError FE202 for streams in a subgraph, or of several devices."""
+        named = _named(events)
+        if not named:
+            return [], list(events)
+        if self._nested or len(self._devices) > 1:
+            raise _refused("inside control flow" if self._nested else "of several devices")
+        self._numbers |= {n: i for i, n in enumerate(named, 1)}
+        # An aligned copy may be read on any stream.
+        before: list[Event] = [e for e in events if isinstance(e, CheckInput | AlignInput)]
+        return before, [e for e in events if not isinstance(e, CheckInput | AlignInput)]
+
+    def begin(self) -> None:
+        """Makes streams wait for what was queued before the call."""
+        if self._others:
+            begun = self._record(0)
+            for number in self._others:
+                self._wait(begun, number)
+
+    def end(self) -> None:
+        """Makes what comes after the call wait for all streams, and these for each other: memory goes back to them."""
+        self._now = 0
+        for number in self._others:
+            self._wait(self._record(number), 0)
+        if self._others:
+            met = self._record(0)
+            for number in self._others:
+                self._wait(met, number)
+
+    def enter(self, event: OnStream) -> None:
+        """From here on, ops go to another stream."""
+        self._now = self._numbers[event.stream]
+
+    def place(self, begin: int) -> None:
+        """Puts the ops since `begin` onto the stream that is entered."""
+        if self._now:
+            ops = self._function.ops
+            ops[begin:] = [_on(op, self._now) for op in ops[begin:]]
+
+    def order(self, node: ir.FallbackKernel) -> None:
+        """An operator that orders streams."""
+        numbers = _numbers(node)
+        match _operator(node).removeprefix(_NAMESPACE):
+            case "record_event":
+                self._events[numbers[0]] = self._record(self._numbers[numbers[1]])
+            case "wait_event" | "sync_dealloc":
+                if (event := self._event(numbers[0])) is not None:
+                    self._wait(event, self._numbers[numbers[1]])
+            case "wait_stream":
+                self._wait(self._record(self._numbers[numbers[1]]), self._numbers[numbers[0]])
+            case "synchronize_event":
+                self._sync(self._event(numbers[0]) or self._record(0))
+            case "synchronize_stream":
+                self._sync(self._record(self._numbers[numbers[0]]))
+            case "synchronize_device":
+                for number in self._numbers.values():
+                    self._sync(self._record(number))
+            case "record_stream":
+                """Memory that several streams use is kept until they have met."""
+            case other:
+                raise HookError("FE202", f"streams::{other} has no counterpart in a program")
+
+    def _event(self, number: int) -> Value[OpaqueType] | None:
+        """An event of the program; None for one that the current stream waits for before the call, and with it all
+        others."""
+        if number not in self._events:
+            self._awaited[number] = None
+        return self._events.get(number)
+
+    def _record(self, stream: int) -> Value[OpaqueType]:
+        event = self._function.value("event", OpaqueType(OpaqueKind.EVENT))
+        prov = self._function.prov
+        self._function.append(RecordEvent(result=event, device=self._device, stream=stream, prov=prov))
+        return event
+
+    def _wait(self, event: Value[OpaqueType], stream: int) -> None:
+        prov = self._function.prov
+        self._function.append(WaitEvent(event=event, device=self._device, stream=stream, prov=prov))
+
+    def _sync(self, event: Value[OpaqueType]) -> None:
+        self._function.append(SyncEvent(event=event, prov=self._function.prov))
+
+
+def _on(op: Op, stream: int) -> Op:
+    """The op, on a stream; what only the host does stays there. Raises HookError FE202 for control flow."""
+    if isinstance(op, CallSubgraph | Switch | WhileLoop):
+        raise _refused("around control flow")
+    if not isinstance(op, AllocStorage | CallExtern | CollectiveStart | Copy | Launch):
+        return op
+    types = [v.type for v in (*results(op), *operands(op))]
+    devices = [t.device for t in types if isinstance(t, TensorType | StorageType)]
+    return dataclasses.replace(op, stream=stream) if any(d.type != "cpu" for d in devices) else op
+
+
+def _refused(where: str) -> HookError:
+    return HookError("FE202", f"the model enters streams {where}", hint="leave torch.cuda.stream out there")

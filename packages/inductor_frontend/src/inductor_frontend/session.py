@@ -1,0 +1,65 @@
+"""Keeping a capture to itself: upstream's options for its duration, one at a time, nothing changed afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partialmethod
+from typing import Any
+from unittest import mock
+
+import sympy
+import torch
+from torch._dynamo.convert_frame import compile_lock
+from torch._dynamo.utils import preserve_rng_state
+from torch._functorch import config as functorch_config
+from torch._inductor import config as inductor_config
+from torch._inductor.sizevars import SizeVarAllocator
+from torch.utils import _triton
+from torch.utils._sympy.functions import Identity
+
+from inductor_frontend.devices.vector_isa import quick_checks
+from inductor_frontend.export.own_kernels import known_descriptors
+from inductor_frontend.options import CaptureOptions
+from inductor_frontend.record.templates import keeping_choices
+from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches, known_options
+
+__all__ = ["capture_session"]
+
+
+# Any: sympy's own classes, which have no types here.
+def _evaluated(wrapped: Any, precision: int) -> Any:
+    """The number in upstream's wrapper of an index. Without it, sums of such numbers have no order, and graphs with a
+    padded relative position cannot be lowered."""
+    return wrapped.args[0]._eval_evalf(precision)
+
+
+def _stride_hints(self: Any, upstream: Any, index: Any, *args: Any, **kwargs: Any) -> Any:
+    """Upstream's, of an index without wrappers: a stride is a difference of two of its numbers, and what `_evaluated` makes
+    possible takes sympy 40 ms for each."""
+    return upstream(self, sympy.sympify(index).replace(Identity, lambda wrapped: wrapped), *args, **kwargs)
+
+
+@contextmanager
+def capture_session(options: CaptureOptions) -> Iterator[None]:
+    """Upstream's compile lock, options and random state for one capture; all restored at the end, also after errors.
+
+    Concurrent captures, and captures concurrent with torch.compile, take turns.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(compile_lock)
+        inductor = known_options(inductor_patches(options), inductor_config)
+        stack.enter_context(inductor_config.patch(inductor))
+        functorch = known_options(functorch_patches(), functorch_config)
+        stack.enter_context(functorch_config.patch(functorch))
+        # A key of upstream's own caches of measurements: nothing here reads them, and it takes a device to make.
+        stack.enter_context(mock.patch.object(_triton, "triton_hash_with_backend", return_value=""))
+        stack.enter_context(mock.patch.object(Identity, "_eval_evalf", _evaluated, create=True))
+        hints = partialmethod(_stride_hints, SizeVarAllocator.stride_hints)
+        stack.enter_context(mock.patch.object(SizeVarAllocator, "stride_hints", hints))
+        stack.enter_context(keeping_choices(options.products == "candidates"))
+        stack.enter_context(known_descriptors())
+        stack.enter_context(quick_checks())
+        stack.enter_context(preserve_rng_state())
+        stack.enter_context(torch.no_grad())
+        yield

@@ -1,0 +1,95 @@
+"""Options of torch that a capture does not follow, whatever the process has set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from inductor_frontend.options import CaptureOptions
+
+__all__ = ["functorch_patches", "inductor_patches", "known_options"]
+
+# Upstream's options that a capture does not follow. What upstream schedules and how it writes kernels stays as the
+# process is configured; these would put text, timings or machine-specific data where a program has none.
+_PINNED: Mapping[str, object] = {
+    # other wrappers, and what they are cut into
+    "cpp_wrapper": False,
+    "fx_wrapper": False,
+    "cuda_backend": "triton",
+    "graph_partition": False,
+    # memory: storages, lifetimes and reuse are decided on the program
+    "allow_buffer_reuse": False,
+    "memory_planning": False,
+    # writes behind the end of an input
+    "can_inplace_pad_graph_input": False,
+    # the model keeps its weights
+    "freezing_discard_parameters": False,
+    # kernels are compiled by whoever runs them, and are chosen from there
+    "compile_threads": 1,
+    "benchmark_kernel": False,
+    "force_shape_pad": False,
+    "shape_padding": False,
+    "triton.autotune_at_compile_time": False,
+    "triton.proton_profiling": False,
+    "triton.store_cubin": False,
+    "triton.unique_user_kernel_names": False,
+    "epilogue_fusion_user_defined_triton_kernel": False,
+    # choices by measurement
+    "max_autotune": False,
+    "triton.num_decompose_k_splits": 0,
+    "max_autotune_pointwise": False,
+    "distributed_max_autotune_gemm": False,
+    "remote_gemm_autotune_cache": False,
+    # upstream's caches do not know who compiled
+    "fx_graph_cache": False,
+    "fx_graph_remote_cache": False,
+    # text for people and for upstream's own tools
+    "alignment_asserts": False,
+    "aot_inductor.debug_intermediate_value_printer": "0",
+    "comment_origin": False,
+    "cpp.enable_kernel_profile": False,
+    "generate_intermediate_hooks": False,
+    "nan_asserts": False,
+    "profile_bandwidth": False,
+    "test_configs.track_memory_lifecycle": None,
+}
+
+
+def inductor_patches(options: CaptureOptions) -> dict[str, object]:
+    """Upstream options that a capture depends on, whatever the process has set."""
+    return {
+        **_PINNED,
+        **asdict(options.padding),
+        # constants stay as they are, neither folded nor packed for this machine, unless asked for
+        "freezing": options.packed_weights,
+        "cpp.weight_prepack": options.packed_weights,
+        "cpu_backend": options.cpu_kernels,
+        "triton.multi_kernel": int(options.multi_kernels),
+        "max_autotune_gemm": options.products != "extern",
+        "max_autotune_gemm_backends": "ATEN,TRITON",
+        "max_autotune_conv_backends": "ATEN,TRITON",
+        "multi_kernel_hints": list(options.size_hints) if options.products == "templates" else [],
+        # what is computed by whichever is chosen has nothing fused into it
+        **({"epilogue_fusion": False, "prologue_fusion": False} if options.products == "candidates" else {}),
+        "inplace_buffers": options.inplace_kernels,
+        "scalar_asserts": options.scalar_asserts,
+        "size_asserts": options.layout_asserts,
+    }
+
+
+def functorch_patches() -> dict[str, object]:
+    """The same of upstream's autograd. Its cache of whole compiled functions does not know who compiled them: neither
+    read nor fill it. The other two make graphs that upstream itself cannot lower for a CPU."""
+    return {
+        "enable_autograd_cache": False,
+        "enable_remote_autograd_cache": False,
+        "functionalize_rng_ops": False,
+        "selective_decompose": False,
+    }
+
+
+def known_options(patches: dict[str, object], module: Any) -> dict[str, object]:  # Any: a config module
+    """The options that this version of torch has."""
+    known = module.get_config_copy()
+    return {name: value for name, value in patches.items() if name in known}

@@ -1,0 +1,155 @@
+"""Subgraphs as functions: which operands become parameters, and what is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sympy
+from torch._inductor.virtualized import V
+
+from inductor_frontend.convert import to_expr
+from inductor_frontend.errors import ConversionError
+from inductor_frontend.guards.input_symbols import define_from, facts_of
+from inductor_frontend.record.graph import RecordingSubgraph
+from inductor_frontend.scope.arguments import to_arg
+from inductor_frontend.scope.constant_table import literals
+from inductor_frontend.scope.parameters import param_type
+from inductor_frontend.scope.scope import Callee, Scope
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.ops import UNKNOWN, Arg, Copy
+from wrapper_ir.types import TensorType, Type
+from wrapper_ir.values import Value, as_tensor
+
+__all__ = ["Operands", "conform", "copy", "make_callee"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """What a node gives to its subgraphs: `args` by position, those `passed` as arguments (in this order), and
+    constants that the callee sees by itself (`inlined`). The rest are sizes, which the callee captures, or None."""
+
+    args: tuple[Arg, ...]
+    passed: tuple[int, ...]
+    inlined: tuple[int, ...]
+
+    @staticmethod
+    def of(
+        scope: Scope, nodes: Sequence[object], graphs: Sequence[RecordingSubgraph], *, inline: bool = True
+    ) -> Operands:
+        """Sorts the operands of a node. With `inline`, constants are not passed."""
+        args = tuple(to_arg(scope, node) for node in nodes)
+        passed: list[int] = []
+        inlined: list[int] = []
+        for i, arg in enumerate(args):
+            inputs = [g.graph_inputs.get(g.graph_input_names[i]) for g in graphs]
+            if inline and isinstance(arg, Value) and scope.constants.declared(arg):
+                inlined.append(i)
+            elif arg is not None and not all(_same_size(arg, x) for x in inputs):
+                passed.append(i)
+        return Operands(args, tuple(passed), tuple(inlined))
+
+
+def _same_size(arg: Arg, inner: object) -> bool:
+    """Whether an operand is a size which the callee calls by the same name."""
+    return isinstance(arg, Expr) and isinstance(inner, sympy.Basic | int) and to_expr(inner) is arg
+
+
+def make_callee(
+    scope: Scope,
+    graph: RecordingSubgraph,
+    operands: Operands,
+    returned: Sequence[tuple[int, TensorType | None]],
+) -> Callee:
+    """Translates a subgraph into a function. It returns the graph's outputs at the positions in `returned`, tensors
+    in storages of their own and with the strides given there."""
+    inner = Scope(graph, scope.shared, scope.program.fresh_function_name(str(graph.name)), scope)
+    scope.constants.add(literals(graph))
+    params = _parameters(inner, operands)
+    with V.set_graph_handler(graph):
+        scope.shared.translate(inner)
+        inner.function.prov = UNKNOWN
+        values = [_result(inner, graph.graph_outputs[i], wanted) for i, wanted in returned]
+    inner.function.ret(_owned(inner, values))
+    names = [graph.graph_input_names[i] for i in operands.passed]
+    return Callee(
+        name=inner.function.name,
+        passed=operands.passed,
+        params=tuple(p.type for p in params),
+        written=frozenset(k for k, name in enumerate(names) if name in graph.mutated_buffers),
+    )
+
+
+def _parameters(inner: Scope, operands: Operands) -> list[Value]:
+    """Binds what the graph is given: constants by themselves, the rest as parameters. Sizes that the caller cannot
+    provide are read from the parameters."""
+    names = inner.graph.graph_input_names
+    for i in operands.inlined:
+        arg = operands.args[i]
+        assert isinstance(arg, Value)
+        inner.bind(names[i], arg)
+    params: dict[str, Value] = {}
+    for i in operands.passed:
+        params[names[i]] = inner.function.param(names[i], param_type(inner, names[i]))
+        inner.bind(names[i], params[names[i]])
+    for name, value in params.items():
+        type = value.type
+        exprs = (*type.sizes, *type.strides) if isinstance(type, TensorType) else ()
+        known = [inner.symbols.capture(s) for e in exprs for s in sorted(e.free_symbols)]
+        if not isinstance(type, TensorType) or not all(known):
+            define_from(inner, facts_of(inner, {name: value}))
+    return list(params.values())
+
+
+def _result(inner: Scope, node: object, wanted: TensorType | None) -> Arg:
+    value = to_arg(inner, node)
+    return conform(inner, value, wanted) if isinstance(value, Value) and wanted is not None else value
+
+
+def _owned(inner: Scope, values: list[Arg]) -> list[Arg]:
+    """Results in storages that nothing else holds: what a parameter, a constant or an earlier result may hold as
+    well is copied."""
+    inner.function.ret(values)
+    program = inner.program.draft()
+    origins = Analyses(program).summary(inner.function.name).results
+    inner.function.ops.pop()
+    taken: set[Value] = set()
+    owned: list[Arg] = []
+    for value, origin in zip(values, origins, strict=True):
+        if origin is not None and isinstance(value, Value):
+            if origin.params or origin.constants or not origin.certain or taken & set(origin.own):
+                value = copy(inner, value, value.type)
+            taken.update(origin.own)
+        owned.append(value)
+    return owned
+
+
+def copy(scope: Scope, value: Value, type: Type) -> Value:
+    """`value` in a storage of its own, with the layout `type`."""
+    assert isinstance(type, TensorType)
+    result = scope.function.alloc(f"{value.name}.c", type)
+    scope.function.append(Copy(dst=result, src=as_tensor(value), prov=scope.function.prov))
+    return result
+
+
+def conform(scope: Scope, value: Value, wanted: Type) -> Value:
+    """`value` with the strides of `wanted`: in a copy, if its own are others where it matters."""
+    given = value.type
+    if not isinstance(wanted, TensorType) or not isinstance(given, TensorType):
+        return value
+    if (given.dtype, len(given.sizes)) != (wanted.dtype, len(wanted.sizes)):
+        raise ConversionError("FE307", f"{value.name} is {given}, where upstream expects {wanted}")
+    strides = zip(given.sizes, given.strides, wanted.strides)
+    others = [size for size, a, b in strides if _differ(scope, a, b)]
+    if not others:
+        return value
+    type = TensorType(given.dtype, given.sizes, wanted.strides, given.device)
+    if all(size is Int(1) for size in others):
+        return scope.view_as(value, type, Int(0))
+    return copy(scope, value, type)
+
+
+def _differ(scope: Scope, a: Expr, b: Expr) -> bool:
+    """Whether two strides are not known to be the same. Symbols that are born in a callee say nothing here."""
+    return a is not b and all(scope.symbols.known(s) is not None for s in b.free_symbols)

@@ -1,0 +1,23 @@
+"""The last steps of every capture: derived lifetimes, and verification."""
+
+from __future__ import annotations
+
+from inductor_frontend.options import CaptureOptions
+from inductor_frontend.translate.early_memory import early_memory
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.passes import MoveArguments
+from wrapper_ir.program import Program
+from wrapper_ir.verifier import verify
+
+__all__ = ["finish"]
+
+
+def finish(program: Program, options: CaptureOptions) -> Analyses:
+    """Ends every storage at its last use, in callees where it can be moved there; verifies the result, as the
+    options ask. Returns the finished program's memo. Raises VerificationError."""
+    given = Analyses(program)
+    early = given.after(early_memory(given))
+    finished = early.after(MoveArguments().run(early.program, early))
+    if options.verify:
+        verify(finished.program, analyses=finished)
+    return finished

@@ -1,0 +1,84 @@
+"""Allocation, in-place reuse and partial aliases."""
+
+from __future__ import annotations
+
+from torch._inductor import ir
+from torch._inductor.scheduler import BaseSchedulerNode, ExternKernelSchedulerNode
+from torch._inductor.virtualized import V
+
+from inductor_frontend.record.events import Alias, Allocate, Reuse
+from inductor_frontend.scope.scope import Scope
+from wrapper_ir.expr import Int, mul
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.ops import ViewMode, ZeroMode
+from wrapper_ir.types import MemoryKind, MemorySpace, TensorType
+
+__all__ = ["alias", "allocate", "own_storage", "reuse"]
+
+
+def _type(scope: Scope, buffer: ir.Buffer) -> TensorType:
+    return scope.tensor_type(buffer.get_dtype(), buffer.get_size(), buffer.get_stride(), buffer.get_device())
+
+
+def allocate(scope: Scope, event: Allocate) -> None:
+    """AllocStorage of what upstream reserves (padding included) and a View of the buffer's own layout."""
+    name = event.buffer.get_name()
+    if name not in scope.graph.removed_buffers:
+        scope.function.prov = scope.provenance.read(event.buffer.origins, name)
+        own_storage(scope, event.buffer)
+
+
+def own_storage(scope: Scope, buffer: ir.Buffer) -> None:
+    """Storage for a buffer, and the buffer's tensor in it."""
+    name = buffer.get_name()
+    type = _type(scope, buffer)
+    nbytes = extent_bytes(type)
+    if name in scope.graph.buffer_to_padded_size:
+        elements = scope.expr(V.graph.get_allocation_storage_size(buffer))
+        nbytes = mul(elements, Int(type.dtype.itemsize))
+    space = MemorySpace(MemoryKind.PINNED) if buffer.get_is_pinned() else MemorySpace()
+    zero = ZeroMode.CALL if _is_undefined(buffer) else ZeroMode.NONE
+    storage = scope.function.alloc_storage(f"{name}.s", nbytes, device=type.device, space=space, zero=zero)
+    scope.bind(name, scope.make_view(name, storage, type))
+
+
+def _is_undefined(buffer: ir.Buffer) -> bool:
+    """Whether a kernel reads what the model has left undefined (`torch.empty`, filled part by part): any bytes will do,
+    and zeros are the same ones in each call. Operators write the outputs that they are given."""
+    if not isinstance(buffer, ir.ComputedBuffer) or 0 not in buffer.data.get_size() or 0 in buffer.get_size():
+        return False  # upstream gives what it does not compute a loop without iterations
+    name = buffer.get_name()
+    made = V.graph.scheduler.name_to_buf.get(name)
+    return made is not None and any(_reads(user.node, name) for user in made.users)
+
+
+def _reads(node: object, name: str) -> bool:
+    if not isinstance(node, BaseSchedulerNode) or name not in {dep.name for dep in node.read_writes.reads}:
+        return False
+    return not (
+        isinstance(node, ExternKernelSchedulerNode)
+        and any(name in output.get_mutations() for output in node.outputs)
+    )
+
+
+def reuse(scope: Scope, event: Reuse) -> None:
+    """A View that moves the old buffer's storage to the new one."""
+    name = event.new.get_name()
+    if name in scope.graph.removed_buffers:
+        return
+    scope.function.prov = scope.provenance.read(event.new.origins, name)
+    old = scope.value(event.old.get_name())
+    scope.bind(name, scope.make_view(name, old, _type(scope, event.new), mode=ViewMode.REUSE))
+
+
+def alias(scope: Scope, event: Alias) -> None:
+    """A buffer inside another one."""
+    name = event.buffer.get_name()
+    if name in scope.graph.removed_buffers:
+        return
+    scope.function.prov = scope.provenance.read(event.buffer.origins, name)
+    view = event.view
+    base = scope.value(view.data.get_name())
+    assert isinstance(base.type, TensorType)
+    offset = mul(scope.expr(view.layout.offset), Int(base.type.dtype.itemsize))
+    scope.bind(name, scope.make_view(name, base, scope.layout_type(view.layout), offset))

@@ -1,0 +1,152 @@
+"""A whole program from one lowered graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import sympy
+import torch
+from torch._inductor import ir
+
+from inductor_frontend.constants import ConstantRole
+from inductor_frontend.guards.check_table import CheckTable
+from inductor_frontend.guards.checks import ModelCheck
+from inductor_frontend.guards.guard_code import InputPlace
+from inductor_frontend.guards.input_checks import (
+    Bounds,
+    check_all_layouts,
+    check_inputs,
+    check_left_over,
+    check_no_negative,
+)
+from inductor_frontend.guards.input_symbols import define_from, facts_of
+from inductor_frontend.kernels.cpp_kernels import KernelTable
+from inductor_frontend.options import CaptureOptions
+from inductor_frontend.record.graph import RecordingGraph
+from inductor_frontend.scope.arguments import to_arg
+from inductor_frontend.scope.constant_table import ConstantTable, literals
+from inductor_frontend.scope.outer_streams import OuterStreams
+from inductor_frontend.scope.parameters import param_type
+from inductor_frontend.scope.provenance import ProvenanceReader
+from inductor_frontend.scope.scope import Scope, Shared
+from inductor_frontend.translate.translation import translate
+from wrapper_ir.builder import ProgramBuilder
+from wrapper_ir.ops import UNKNOWN
+from wrapper_ir.program import Ownership, Program, Target
+from wrapper_ir.types import Device
+from wrapper_ir.values import Value
+
+__all__ = ["GraphProgram", "build_program"]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphProgram:
+    """A program and what belongs to it: its constants' tensors by `Constant.data_name`, for each parameter of `main` the position of
+    the graph input that it is, and for each result the parameter (by its position) whose storage it shares; `outer` are
+    the streams around it."""
+
+    program: Program
+    constants: Mapping[str, torch.Tensor]
+    positions: tuple[int, ...]
+    shared: tuple[int | None, ...]
+    outer: OuterStreams
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildContext:
+    """What a program is built with besides its graph.
+
+    `roles` are the graph inputs that are constants, by name; `promised` the inclusive ranges that the caller promised
+    for symbols (None: open), or None where the caller itself checks the inputs of every call; `guards` conditions to
+    check besides those that upstream's shape environment knows; `places` where its symbols come from, by name;
+    `checks` what the model checks; `windows` the inputs that may begin anywhere in their storage, by name; `root` the
+    folder that source locations are shown relative to.
+    """
+
+    roles: Mapping[str, ConstantRole] = field(default_factory=dict)
+    promised: Bounds | None = None
+    guards: Sequence[sympy.Basic] = ()
+    places: Mapping[str, InputPlace] = field(default_factory=dict)
+    checks: Sequence[ModelCheck] = ()
+    windows: frozenset[str] = frozenset()
+    options: CaptureOptions = field(default_factory=CaptureOptions)
+    root: str = ""
+    target: Target = field(default_factory=Target)
+
+
+def target_of(graph: RecordingGraph, asked: Target) -> Target:
+    """What was asked for; where that is the default, a GPU of this machine if the graph runs there."""
+    if asked != Target() or graph.device_type != "cuda":
+        return asked
+    index = min(graph.device_idxs, default=0)
+    major, minor = torch.cuda.get_device_capability(index)
+    return Target(device=Device("cuda", index), arch=f"sm_{major}{minor}")
+
+
+class _Builder:
+    def __init__(self, graph: RecordingGraph, context: BuildContext) -> None:
+        self.builder = ProgramBuilder(target_of(graph, context.target))
+        self.graph = graph
+        self.context = context
+        self.roles = context.roles
+        self.constants = ConstantTable(self.builder, {**self.roles, **literals(graph)})
+        shared = Shared(
+            program=self.builder,
+            options=context.options,
+            provenance=ProvenanceReader(context.root),
+            constants=self.constants,
+            checks=CheckTable(context.checks),
+            translate=partial(translate, table=KernelTable()),
+        )
+        self.scope = Scope(graph, shared)
+        self.params: dict[str, Value] = {}
+
+    def run(self) -> GraphProgram:
+        """Translates everything, in upstream's order."""
+        positions = self._inputs()
+        begin = len(self.scope.function.ops)
+        self.scope.shared.translate(self.scope)
+        if self.context.promised is not None:
+            check_all_layouts(self.scope, self.params.values())
+            if self.context.options.empty_sizes:
+                check_no_negative(self.scope, begin)
+        self.scope.function.prov = UNKNOWN  # of the return
+        results = tuple(to_arg(self.scope, x) for x in self.graph.graph_outputs)
+        self.scope.function.ret(results)
+        program = self.constants.finish(self.builder.finish())
+        params = {p.value: i for i, p in enumerate(program.main.params)}
+        roots = (self.scope.root(x) if isinstance(x, Value) else None for x in results)
+        shared = tuple(None if r is None else params.get(r) for r in roots)
+        return GraphProgram(program, self.constants.tensors, positions, shared, self.scope.streams.outer)
+
+    # --- inputs and constants
+
+    def _inputs(self) -> tuple[int, ...]:
+        graph, scope = self.graph, self.scope
+        positions: list[int] = []
+        params = self.params
+        # Types of parameters mention symbols that the parameters themselves define.
+        types = {n: param_type(scope, n) for n in graph.graph_inputs if n not in self.roles}
+        for position, name in enumerate(graph.graph_input_names):
+            if name in types:
+                params[name] = scope.function.param(name, types[name], self._ownership(name))
+                scope.bind(name, params[name])
+                positions.append(position)
+        facts = facts_of(scope, params)
+        define_from(scope, facts)
+        if self.context.promised is not None:
+            context = self.context
+            check_inputs(scope, facts, self.context.promised, context.guards, context.windows, context.places)
+        check_left_over(scope)
+        return tuple(positions)
+
+    def _ownership(self, name: str) -> Ownership:
+        donated = isinstance(self.graph.graph_inputs_original.get(name), ir.DonatedBuffer)
+        return Ownership.OWNED if donated else Ownership.BORROWED
+
+
+def build_program(graph: RecordingGraph, context: BuildContext) -> GraphProgram:
+    """Builds the program of a graph whose wrapper was recorded. Runs inside upstream's graph context."""
+    return _Builder(graph, context).run()
