@@ -19,6 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.common.forms import FORMS
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
@@ -31,7 +33,6 @@ import fx_converter
 import inductor_frontend
 import py_wrapper
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
 from tests.collectives.collective_cases import CASES, GROUP, HAS_P2P, WORLD, CollectiveCase, funcol
 from tests.collectives.collective_training import TRAINING
 from tests.common.compare import assert_same, clone_tree
@@ -58,9 +59,6 @@ def check(case: CollectiveCase, rank: int) -> None:
     """Every way to run the case gives what eager gives."""
     with inductor_config.patch(dict(case.options)):
         compare(case, rank)
-
-
-FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 
 
 def graphs(artifact: Artifact, folder: Path) -> dict[str, Callable[..., Any]]:

@@ -6,15 +6,7 @@ The processes are started once, for all cases. A small program runs in a group o
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -23,57 +15,13 @@ import py_wrapper
 from py_wrapper import TORCH_MACHINE
 from tests.collectives.collective_cases import CASES, HAS_P2P, WORLD, lonely_artifact, lonely_group
 from tests.collectives.collective_training import TRAINING
+from tests.collectives.processes import end, finish, outcome, start
 from tests.common.compare import clone_tree
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.interp import run
 from wrapper_ir.ops import CollectiveStart
 
-WORKER = Path(__file__).parent / "collective_worker.py"
-LIMIT = 400
 """Seconds after which the processes are ended, on a machine that is very busy."""
-
-
-def start(rank: int, folder: Path, worker: Path = WORKER) -> subprocess.Popen[bytes]:
-    """A process in a session of its own, so that compilers which it runs end with it."""
-    env = {
-        **os.environ,
-        "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-        "GLOO_SOCKET_IFNAME": "lo",
-    }
-    with (folder / f"rank{rank}.log").open("wb") as log:
-        return subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", str(worker), str(rank), str(folder)],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=env,
-            cwd=worker.parents[2],
-            start_new_session=True,
-        )
-
-
-def finish(workers: list[subprocess.Popen[bytes]]) -> None:
-    """Waits for all, or until one has failed: the other may then wait in vain."""
-    deadline = time.monotonic() + LIMIT
-    while time.monotonic() < deadline:
-        codes = [w.poll() for w in workers]
-        if all(c is not None for c in codes) or any(codes):
-            return
-        time.sleep(0.2)
-
-
-def end(worker: subprocess.Popen[bytes]) -> None:
-    """Nothing of the worker's session is left."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(worker.pid, signal.SIGKILL)
-    worker.wait()
-
-
-def outcome(folder: Path, rank: int) -> dict[str, Any]:  # Any: JSON
-    """What the process of this rank has written."""
-    path = folder / f"rank{rank}.json"
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return found
 
 
 @pytest.mark.slow

@@ -20,11 +20,11 @@ from fx_converter.options import KernelCalls
 from py_wrapper import TORCH_MACHINE
 from tests.collectives.collective_cases import lonely_group
 from tests.common.compare import assert_same
+from tests.common.forms import FORMS
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.interp import Interpreter
 
-FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 X, W = torch.randn(5), torch.randn(3, 4)
 LARGE = 2**64 - 2
 PROGRAM = """wir 0.2

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.collectives.processes import end, finish, outcome, start
 from tests.collectives.symmetric_worker import WORLD
-from tests.collectives.test_collectives import end, finish, outcome, start
 
 pytestmark = [
     pytest.mark.gpu,

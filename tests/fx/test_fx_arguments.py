@@ -16,7 +16,8 @@ from fx_converter import FxOptions
 from fx_converter.options import KernelCalls
 from inductor_frontend import CaptureOptions, PaddingOptions
 from tests.common.compare import assert_same
-from tests.fx.test_fx_behaviours import FORMS, both_forms, called, graph
+from tests.common.forms import FORMS, both_forms
+from tests.fx.fx_graph import called, graph
 
 
 @contextmanager

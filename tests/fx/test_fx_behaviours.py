@@ -17,22 +17,10 @@ import wrapper_ir
 from fx_converter import FxEmitter, FxOptions
 from fx_converter.options import KernelCalls
 from tests.common.compare import assert_same
+from tests.common.forms import FORMS, both_forms
+from tests.fx.fx_graph import called, graph
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError
-
-FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
-both_forms = pytest.mark.parametrize("form", FORMS)
-
-
-def graph(text: str, form: KernelCalls = "hop") -> fx.GraphModule:
-    artifact = bare_artifact(wrapper_ir.parse_program(HEADER + text))
-    return fx_converter.convert(artifact, FxOptions(kernel_calls=form, find_runtime=find_runtime))
-
-
-def called(module: fx.GraphModule) -> list[str]:
-    """Names of what is called, in order, after the check of inputs."""
-    nodes = [n for n in module.graph.nodes if n.op == "call_function" and n.name != "check_inputs"]
-    return [str(getattr(n.target, "__name__", n.target)) for n in nodes]
 
 
 @both_forms

@@ -16,6 +16,7 @@ import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.options import KernelCalls
 from tests.common.compare import assert_same
+from tests.common.forms import both_forms
 from wrapper_ir.artifact import Artifact, bare_artifact
 
 pytest.importorskip("triton", reason="the kernels are Triton's")
@@ -25,8 +26,6 @@ from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.choose import ChoiceOptions, Pick
 
-FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
-both_forms = pytest.mark.parametrize("form", FORMS)
 HEAD = "wir 0.2\ntarget cpu\n\nsymbol s0 : int backed [2, 4096] hint 100\n"
 KERNELS = """
 kernel triton @whole entry "whole" (read f32* x, write f32* out, i64 n)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,18 +10,15 @@ from typing import Any
 import pytest
 import torch
 from packages.py_wrapper.tests.py_case import KERNELS, find_runtime
-from torch import fx
 
 import fx_converter
 import inductor_frontend
 import wrapper_ir
 from fx_converter import FxOptions
-from fx_converter.compilers import Lowering
-from fx_converter.graph.scope import FunctionScope
 from tests.common.compare import assert_same
+from tests.fx.recording import Recording
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import PluginError
-from wrapper_ir.ops import Copy, OpBase
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "launch_batches"
 CHAIN = f"""wir 0.2
@@ -115,28 +112,6 @@ def test_two_compilers_for_one_device_are_an_error(
     install(monkeypatch, tmp_path / "other", "other_batches", "other_batches:COMPILER")
     with pytest.raises(PluginError, match="WIR902"):
         fx_converter.compile(chain(), FxOptions(find_runtime=find_runtime))
-
-
-class Recording:
-    """A compiler that is given as an option: it converts copies itself, and interprets the graph."""
-
-    name = "recording"
-
-    def __init__(self) -> None:
-        self.lowerings: Mapping[type[OpBase], Lowering] = {Copy: self._copy}
-        self.seen: list[str] = []
-
-    def _copy(self, op: Copy, scope: FunctionScope) -> bool:
-        if op.non_blocking:
-            return False
-        dst, src = scope.value(op.dst), scope.value(op.src)
-        scope.call(torch.ops.aten.copy_.default, dst, src, val=dst.meta["val"]).meta["mine"] = True
-        return True
-
-    def compile_graph(self, module: fx.GraphModule) -> Callable[..., tuple[Any, ...]]:
-        self.seen += [n.name for n in module.graph.nodes if n.meta.get("mine")]
-        interpreter = fx.Interpreter(module)
-        return lambda *args: interpreter.run(*args)
 
 
 def test_a_compiler_can_be_chosen_and_takes_single_ops(installed: Any) -> None:

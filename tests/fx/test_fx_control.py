@@ -19,12 +19,10 @@ from fx_converter import FxOptions
 from fx_converter.options import KernelCalls
 from py_wrapper import TORCH_MACHINE
 from tests.common.compare import assert_same
-from tests.fx.test_fx_programs import stored
+from tests.common.forms import both_forms
+from tests.fx.fx_cases import stored
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError
-
-FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
-both_forms = pytest.mark.parametrize("form", FORMS)
 
 
 def graph(text: str, form: KernelCalls, **constants: Tensor) -> fx.GraphModule:

@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 import torch
 from packages.py_wrapper.tests.py_case import FUNCTIONS, HEADER
-from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.compilers import refuse
-from fx_converter.kernels import NAMESPACE, targets
+from fx_converter.kernels import targets
 from fx_converter.options import KernelCalls
-from tests.fx.test_fx_compilers import Recording
+from tests.common.forms import both_forms
+from tests.fx.damage import NAME, no_output, other_main, rewritten, tables, text_of
+from tests.fx.recording import Recording
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ArtifactError, PluginError, WirError
 from wrapper_ir.kernels import ForeignKernel, KernelDef
@@ -30,8 +31,6 @@ from wrapper_ir.program import Target
 from wrapper_ir.protocols import KernelRuntime, LoadedKernel
 from wrapper_ir.registry import kernel_runtime
 
-_NAME = "fx_graph.json"
-both_forms = pytest.mark.parametrize("form", ["direct", "hop"])
 MAIN = """
 const %c : f32[4]
 
@@ -100,12 +99,6 @@ def options(form: KernelCalls, **more: Any) -> FxOptions:  # Any: fields of FxOp
     return FxOptions(kernel_calls=form, **({"find_runtime": find_runtime} | more))
 
 
-def tables() -> tuple[Any, ...]:
-    """What torch's own tables hold of kernels."""
-    names = {name for name in torch._C._dispatch_get_all_op_names() if name.startswith(NAMESPACE)}
-    return names, dict(kernel_side_table.id_to_kernel), dict(kernel_side_table.constant_args)
-
-
 @pytest.fixture
 def untouched() -> Iterator[None]:
     before = tables()
@@ -165,19 +158,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def stored(mark: str, path: Path) -> Path:
     fx_converter.save(fx_converter.convert(artifact(mark), options("direct")), path)
-    text = wrapper_ir.load(path).extensions[_NAME]
+    text = wrapper_ir.load(path).extensions[NAME]
     return rewritten(path, path, text.replace('"direct"', '"hop"'))
-
-
-def rewritten(path: Path, to: Path, text: str) -> Path:
-    """The file with another text of its graph, sealed again."""
-    found = wrapper_ir.load(path)
-    wrapper_ir.save(dataclasses.replace(found, extensions={_NAME: text}), to)
-    return to
-
-
-def text_of(path: Path) -> str:
-    return wrapper_ir.load(path).extensions[_NAME]
 
 
 def run(path: Path) -> None:
@@ -238,17 +220,9 @@ def _no_module(said: Any) -> None:
     said["graphs"][-1]["attributes"]["then"]["graph"] = 7
 
 
-def other_main(said: Any) -> None:
-    said["main"] = len(said["graphs"]) - 2
-
-
 def _other_form(said: Any) -> None:
     kernels = [n for n in _nodes(said, "call_function") if "kernel" in n["target"]]
     kernels[-1]["target"]["form"] = "triton"
-
-
-def no_output(said: Any) -> None:
-    said["graphs"][-1]["nodes"].pop()
 
 
 @pytest.mark.parametrize("mutate", ["bytes", "structure"])

@@ -25,8 +25,9 @@ from fx_converter.graph.table import CONVERTERS
 from fx_converter.kernels import LoadedTarget
 from fx_converter.options import KernelCalls
 from tests.common.compare import assert_same
-from tests.fx.test_fx_collectives import graph as collectives
-from tests.fx.test_fx_programs import both_forms, every_case, options, stored
+from tests.common.forms import both_forms
+from tests.fx.collective_graph import graph as collectives
+from tests.fx.fx_cases import every_case, options, stored
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.ops import Free, Op, OpBase
 

@@ -16,9 +16,9 @@ from torch import Tensor, fx
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions
-from fx_converter.options import KernelCalls
 from py_wrapper import TORCH_MACHINE
 from tests.common.compare import assert_same
+from tests.common.forms import FORMS
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExpressionError, WirError
 from wrapper_ir.expr import Apply, Expr, Sym, SymKind, evaluate, parse_expr, print_expr
@@ -29,7 +29,6 @@ from wrapper_ir.program import Program, Target
 from wrapper_ir.protocols import KernelRuntime, LoadedKernel
 from wrapper_ir.testing.numbers import random_bool, random_float, random_int
 
-FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 KINDS = {"s0": SymKind.INT, "n": SymKind.INT, "f": SymKind.FLOAT, "b": SymKind.BOOL}
 ENV = {"s0": 7, "n": 5, "f": 0.75, "b": True}
 

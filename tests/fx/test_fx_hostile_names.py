@@ -20,11 +20,11 @@ from fx_converter import FxOptions, passes
 from fx_converter.options import KernelCalls
 from py_wrapper import TORCH_MACHINE
 from tests.common.compare import assert_same
+from tests.common.forms import FORMS
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import WirError
 from wrapper_ir.quoting.text_form import quote, symbol_name, value_name
 
-FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 RAN = "wrapper_ir_names_ran"
 CODE = f'__import__("builtins").{RAN}.append(1)'
 NAMES = [

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
+from packages.py_wrapper.tests.kept_program import PROGRAM, assert_right, assert_threads_are_right
 from packages.py_wrapper.tests.py_case import Case, artifact_of
-from packages.py_wrapper.tests.test_py_kept import PROGRAM, assert_right, assert_threads_are_right
-from packages.py_wrapper.tests.test_py_streams import STREAMS
+from packages.py_wrapper.tests.stream_program import STREAMS
 
 import fx_converter
 from fx_converter import FxOptions
@@ -18,7 +18,8 @@ from fx_converter.boxed import boxed_source
 from fx_converter.kept import kept_nodes
 from fx_converter.options import KernelCalls
 from tests.common.compare import assert_same
-from tests.fx.test_fx_programs import both_forms, every_case, options, wanted
+from tests.common.forms import both_forms
+from tests.fx.fx_cases import every_case, options, wanted
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.guarded import Guarded

@@ -18,15 +18,15 @@ import py_wrapper
 from fx_converter import FxOptions, passes
 from fx_converter.options import KernelCalls
 from tests.common.compare import assert_same, clone_tree
+from tests.common.forms import FORMS
 from tests.common.zoo import ZOO
-from tests.fx.test_fx_passes import PASSES, tagged
-from tests.models.test_models import artifact_of, calls_of, case_of
+from tests.fx.torch_passes import PASSES, tagged
+from tests.models.model_cases import artifact_of, calls_of, case_of
 from wrapper_ir.runtime import Convention
 
 QUICK = {"gpt2", "mlp", "moe"}
 """Those whose proof is part of `make test`; all are part of `make conformance`."""
 NAMES = [pytest.param(name, marks=() if name in QUICK else pytest.mark.conformance) for name in sorted(ZOO)]
-FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 
 
 def inductors_folding(module: fx.GraphModule) -> fx.GraphModule:

@@ -13,9 +13,9 @@ import fx_converter
 from fx_converter import FxOptions
 from tests.common.compare import assert_same, clone_tree
 from tests.common.zoo import ZOO
-from tests.fx.test_fx_retrace import WAYS, traced
-from tests.fx.test_fx_travel import another_process
-from tests.models.test_models import artifact_of, calls_of, case_of
+from tests.fx.other_process import another_process
+from tests.fx.retracing import WAYS, traced
+from tests.models.model_cases import artifact_of, calls_of, case_of
 
 FAST = "mlp"
 NAMES = [pytest.param(name, marks=() if name == FAST else pytest.mark.conformance) for name in sorted(ZOO)]

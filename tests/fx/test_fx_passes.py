@@ -3,84 +3,28 @@ output structure."""
 
 from __future__ import annotations
 
-import copy
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from packages.py_wrapper.tests.py_case import Case, artifact_of
 from torch import fx
-from torch.fx.passes.split_utils import split_by_tags
 
 import fx_converter
 from fx_converter import FxOptions, passes, targets
 from fx_converter.options import KernelCalls
 from py_wrapper import TORCH_MACHINE
 from tests.common.compare import assert_same
-from tests.fx.test_fx_programs import BY_NAME, both_forms, every_case, options, stored, wanted
-from tests.fx.test_fx_random import FORMS, plain
-from tests.soundness.test_effects_oracle import flat_inputs
+from tests.common.forms import FORMS, both_forms, plain
+from tests.fx.fx_cases import BY_NAME, every_case, options, stored, wanted
+from tests.fx.torch_passes import PASSES, parts, tagged
+from tests.soundness.flat_inputs import flat_inputs
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.interp import InterpOptions, run
 from wrapper_ir.testing import RandomOptions, random_artifact
 
-Pass = Callable[[fx.GraphModule], fx.GraphModule]
-
-
-def dead_code(module: fx.GraphModule) -> fx.GraphModule:
-    module.graph.eliminate_dead_code()
-    module.recompile()
-    return module
-
-
-def merged(module: fx.GraphModule) -> fx.GraphModule:
-    passes.cse(module)
-    module.graph.lint()
-    return module
-
-
-def folded(module: fx.GraphModule) -> fx.GraphModule:
-    passes.fold_constants(module)
-    module.graph.lint()
-    return module
-
-
-def parts(module: fx.GraphModule) -> fx.GraphModule:
-    """Of three calls each; then what looks dead goes."""
-    calls = [n for n in module.graph.nodes if n.op not in ("placeholder", "get_attr", "output")]
-    part = {node: number // 3 for number, node in enumerate(calls)}
-    return dead_code(passes.split(module, part.__getitem__))
-
-
-def transformed(module: fx.GraphModule) -> fx.GraphModule:
-    return fx.Transformer(module).transform()
-
-
-def copied(module: fx.GraphModule) -> fx.GraphModule:
-    return dead_code(copy.deepcopy(module))
-
-
-def again(module: fx.GraphModule) -> fx.GraphModule:
-    return dead_code(fx.GraphModule(module, module.graph))
-
-
-def tagged(module: fx.GraphModule) -> fx.GraphModule:
-    """Torch's splitter by tags, in the graph's order."""
-    calls = [n for n in module.graph.nodes if n.op not in ("placeholder", "get_attr", "output")]
-    for number, node in enumerate(calls):
-        node.tag = f"part_{number // 4}"
-    made = split_by_tags(module, list(dict.fromkeys(node.tag for node in calls)))
-    assert isinstance(made, fx.GraphModule)
-    return made
-
-
-PASSES: dict[str, Pass] = {
-    "dead_code": dead_code, "cse": merged, "fold": folded, "split": parts, "transformer": transformed, "deepcopy": copied,
-    "graph_module": again,
-}  # fmt: skip
 every_pass = pytest.mark.parametrize("name", PASSES)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from packages.py_wrapper.tests.test_py_streams import STREAMS
+from packages.py_wrapper.tests.stream_program import STREAMS
 from torch import fx
 
 import fx_converter
@@ -18,12 +18,11 @@ from fx_converter import FxOptions, _compat
 from fx_converter.options import KernelCalls
 from fx_converter.targets import streams
 from tests.common.compare import assert_same
+from tests.common.forms import both_forms
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.guarded import Guarded
 
-FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
-both_forms = pytest.mark.parametrize("form", FORMS)
 PROGRAM = """wir 0.2
 target cuda:1 arch "sm_90"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
 import weakref
@@ -11,8 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from packages.py_wrapper.tests.py_case import Case, artifact_of, find_runtime
-from packages.py_wrapper.tests.py_programs import CASES
+from packages.py_wrapper.tests.py_case import Case, artifact_of
 from torch import Tensor, fx
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -22,33 +20,12 @@ from fx_converter import FxOptions
 from fx_converter import targets as targets_of
 from fx_converter.options import KernelCalls
 from tests.common.compare import assert_same
-from wrapper_ir.artifact import Artifact
-
-FORMS = ("direct", "hop")
-both_forms = pytest.mark.parametrize("form", FORMS)
-every_case = pytest.mark.parametrize("case", CASES, ids=[c.name for c in CASES])
-BY_NAME = {c.name: c for c in CASES}
-
-
-def options(form: KernelCalls, **more: Any) -> FxOptions:  # Any: fields of FxOptions
-    return FxOptions(kernel_calls=form, find_runtime=find_runtime, **more)
+from tests.common.forms import both_forms
+from tests.fx.fx_cases import BY_NAME, every_case, options, stored, wanted
 
 
 def graph_of(name: str, form: KernelCalls = "direct") -> fx.GraphModule:
     return fx_converter.convert(artifact_of(BY_NAME[name]), options(form))
-
-
-def stored(artifact: Artifact) -> Artifact:
-    """With the hashes that the text of the cases leaves out."""
-    constants = tuple(
-        dataclasses.replace(c, data_hash=artifact.constants[c.value.name].sha256())
-        for c in artifact.program.constants
-    )
-    return dataclasses.replace(artifact, program=dataclasses.replace(artifact.program, constants=constants))
-
-
-def wanted(case: Case) -> tuple[Any, ...]:
-    return case.expected(*case.inputs())
 
 
 @both_forms

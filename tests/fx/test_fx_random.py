@@ -18,14 +18,13 @@ from fx_converter import FxOptions
 from fx_converter.options import KernelCalls
 from py_wrapper import TORCH_MACHINE
 from tests.common.compare import assert_same
+from tests.common.forms import FORMS, plain
+from tests.fx.fx_cases import stored
 from tests.fx.fx_values import Recorder
-from tests.fx.test_fx_programs import stored
-from tests.soundness.test_effects_oracle import flat_inputs
+from tests.soundness.flat_inputs import flat_inputs
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import InterpOptions, run
 from wrapper_ir.testing import RandomOptions, random_artifact
-
-FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
 
 
 # Any in this file: flat values of any program
@@ -58,11 +57,6 @@ def ways(artifact: Artifact, form: KernelCalls) -> Iterator[Callable[[list[Any]]
     yield lambda args: again(*args)
     yield lambda args: fx_converter.boxed_call(fx_converter.convert(artifact, options))(list(args))
     yield lambda args: Lenient(fx_converter.convert(artifact, options)).run(*args)
-
-
-def plain(values: Any) -> Any:
-    """Floats that are no numbers are equal to themselves."""
-    return [repr(v) if isinstance(v, float) and v != v else v for v in values]
 
 
 def check(seed: int) -> None:

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 import torch
 from packages.py_wrapper.tests.py_case import Case, artifact_of, find_runtime
 from packages.py_wrapper.tests.py_programs import CASES
-from torch import Tensor, fx
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch import fx
 
 import fx_converter
 from fx_converter import FxOptions
 from tests.common.compare import assert_same
+from tests.fx.retracing import WAYS, Way, traced
 
-# Any in this file: inputs and results of any graph.
-Traced = Callable[..., Any]
-Way = Literal["real", "fake", "symbolic", "export", "export dynamic"]
-WAYS: tuple[Way, ...] = get_args(Way)
 BY_NAME = {case.name: case for case in CASES}
-
-
-def traced(module: fx.GraphModule, way: Way, inputs: list[Any]) -> Traced:
-    """The module as another tracer sees it. Constants are tensors, also where inputs are fake."""
-    if way == "real" or way == "fake" or way == "symbolic":
-        found: Traced = make_fx(module, tracing_mode=way, _allow_non_fake_inputs=True)(*inputs)
-        return found
-    shapes = [_free_sizes(x) for x in inputs] if way == "export dynamic" else None
-    exported = torch.export.export(module, tuple(inputs), dynamic_shapes=shapes, strict=False)
-    return exported.module()
-
-
-def _free_sizes(x: Any) -> Any:
-    return dict.fromkeys(range(x.ndim), torch.export.Dim.AUTO) if isinstance(x, Tensor) else None
 
 
 def hop(case: Case) -> fx.GraphModule:

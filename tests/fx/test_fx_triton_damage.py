@@ -12,9 +12,9 @@ import pytest
 import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions
-from tests.fx.test_fx_damage import no_output, other_main, rewritten, tables, text_of
-from tests.fx.test_fx_triton import for_a_gpu
-from tests.triton.test_triton_programs import PROGRAM
+from tests.fx.damage import no_output, other_main, rewritten, tables, text_of
+from tests.fx.gpu_program import for_a_gpu
+from tests.triton.triton_program import PROGRAM
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import WirError
 from wrapper_ir.kernels import content_hash

@@ -18,6 +18,7 @@ from fx_converter import FxOptions, KernelTuning
 from fx_converter.errors import ConvertError
 from fx_converter.options import KernelCalls
 from tests.common.compare import assert_same
+from tests.common.forms import both_forms
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.kernels import TritonKernel, content_hash
 from wrapper_ir.protocols import LoadedKernel
@@ -31,7 +32,6 @@ from triton_runtime.protocols import Launchable
 from triton_runtime.settings import read_settings
 from triton_runtime.tune import Entry, Place, TuningRecord, config_key, with_record
 
-both_forms = pytest.mark.parametrize("form", ["direct", "hop"])
 SMALL, LARGE = 64, 256
 PROGRAM = """wir 0.2
 target cpu

@@ -10,13 +10,12 @@ from torch import fx
 import fx_converter
 from fx_converter import FxOptions
 from fx_converter.options import KernelCalls
+from tests.common.forms import both_forms
 from tests.fx.fx_values import Recorder
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.structure import results
 from wrapper_ir.types import StorageType
 
-FORMS: tuple[KernelCalls, ...] = ("direct", "hop")
-both_forms = pytest.mark.parametrize("form", FORMS)
 every_case = pytest.mark.parametrize("case", CASES, ids=[c.name for c in CASES])
 
 

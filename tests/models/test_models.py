@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import pytest
@@ -11,39 +10,19 @@ import torch
 from torch import fx
 
 import fx_converter
-import inductor_frontend
 import py_wrapper
 import wrapper_ir
 from fx_converter.options import KernelCalls
 from py_wrapper import PyOptions
 from tests.common.compare import assert_same, clone_tree
-from tests.common.zoo import ZOO, Case
+from tests.common.zoo import ZOO
 from tests.fx.fx_values import Recorder
+from tests.models.model_cases import artifact_of, calls_of, case_of
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import call
 from wrapper_ir.runtime import Convention
 
 MODELS = sorted(ZOO)
-
-
-@functools.lru_cache(maxsize=4)
-def case_of(name: str) -> Case:
-    return ZOO[name]()
-
-
-@functools.lru_cache(maxsize=4)
-def artifact_of(name: str, dynamic: bool) -> Artifact:
-    case = case_of(name)
-    shapes = case.dynamic if dynamic else None
-    return inductor_frontend.capture(case.model, case.args, case.kwargs, dynamic_shapes=shapes)
-
-
-def calls_of(case: Case, dynamic: bool) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-    calls = [(case.args, dict(case.kwargs or {}))]
-    if dynamic:
-        assert case.other is not None
-        calls.append((case.other[0], dict(case.other[1])))
-    return calls
 
 
 @pytest.mark.slow

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from py_wrapper import PyOptions, PythonEmitter
-from tests.common.compare import assert_same, clone_tree, peak_bytes
-from tests.common.zoo import ZOO, Case
+from tests.common.compare import assert_same, peak_bytes
+from tests.models.training_cases import step, training_case
 
 QUICK_FX = ["convnet", "gpt2"]
 MODELS = ["bert", "convnet", "gpt2", "llama", "lstm", "moe"]
@@ -27,29 +25,6 @@ def _fresh_dynamo() -> Iterator[None]:
     # else recurrent modules stay in eager mode
     with torch._dynamo.config.patch(allow_rnn=True):
         yield
-
-
-def training_case(name: str) -> Case:
-    """The case with its model in training mode; dropout off, so that eager draws the same (no) numbers."""
-    case = ZOO[name]()
-    case.model.train()
-    for module in case.model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-    return case
-
-
-def loss_of(outputs: Any) -> Tensor:  # Any: the model's own output structure
-    """A scalar that depends on every floating output."""
-    leaves = [t for t in pytree.tree_leaves(outputs) if isinstance(t, Tensor) and t.is_floating_point()]
-    return torch.stack([(t.float() ** 2).mean() for t in leaves]).sum()
-
-
-def step(model: Any, case: Case) -> Tensor:  # Any: a module or a compiled callable
-    """Forward and backward; gradients are left in the parameters."""
-    loss = loss_of(model(*clone_tree(case.args), **clone_tree(dict(case.kwargs or {}))))
-    loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it so
-    return loss.detach()
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 
 from tools.checks.finding import Check, Finding, Source
 from tools.checks.forbidden_words import find_pickle, find_words
+from tools.checks.helpers import find_test_imports
 from tools.checks.lengths import FILE_LIMIT, FUNCTION_LIMIT, find_long
 from tools.checks.packages import find_incomplete_packages
 
@@ -44,6 +45,26 @@ def test_pickle_is_found_in_packages(code: str) -> None:
 
 def test_pickle_in_a_comment_is_fine() -> None:
     assert run(find_pickle, "# import pickle\nx = 'torch.load'\n") == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from tests.fx.test_fx_other import graph",
+        "from packages.p.tests.test_other import *",
+        "from tests.fx import test_fx_other",
+        "def f():\n    import tests.fx.test_fx_other as t",
+    ],
+)
+def test_imports_from_test_modules_are_found(code: str) -> None:
+    assert len(run(find_test_imports, code, "tests/fx/test_fx_one.py")) == 1
+
+
+@pytest.mark.parametrize(
+    "code", ["from tests.fx.fx_cases import stored", "import tests.fx.test_fx_one as own"]
+)
+def test_imports_of_helpers_are_not(code: str) -> None:
+    assert run(find_test_imports, code, "tests/fx/test_fx_one.py") == []
 
 
 def test_long_files_and_functions_are_found() -> None:

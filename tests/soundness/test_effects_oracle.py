@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 import py_wrapper
+from tests.soundness.flat_inputs import flat_inputs
 from wrapper_ir.aliasing import Aliasing
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
@@ -27,17 +28,6 @@ from wrapper_ir.testing import RandomOptions, random_artifact
 from wrapper_ir.values import Value
 
 MACHINE = py_wrapper.TORCH_MACHINE
-
-
-def flat_inputs(seed: int) -> list[object]:
-    g = torch.Generator().manual_seed(seed)
-    return [
-        torch.randn(5, 8, generator=g),
-        torch.randn(4, 4, generator=g),
-        3,
-        torch.randn(16, generator=g),
-        torch.tensor(True),
-    ]
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ def test_a_second_process_compiles_and_measures_nothing(script: str, tmp_path: P
 HASHES = """
 import sys
 from pathlib import Path
-from packages.inductor_frontend.tests.test_fe_triton_own import TEXT, load, offline, own
+from packages.inductor_frontend.tests.own_kernel_source import TEXT, load, offline, own
 from wrapper_ir.kernels import content_hash
 module = load(Path(sys.argv[1]), TEXT)
 print(*(content_hash(k) for model in (module.adding, module.accumulating) for k in own(offline(model))))

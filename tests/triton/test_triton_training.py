@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from tests.common.compare import assert_same
 from tests.common.zoo import Case
-from tests.models.test_training import step, training_case
+from tests.models.training_cases import step, training_case
 from wrapper_ir.kernels import TritonKernel
 from wrapper_ir.storage import load
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from packages.inductor_frontend.tests.test_fe_isolation import State, unchanged
+from packages.inductor_frontend.tests.process_state import State, unchanged
 from torch import nn
 from torch._dynamo import device_interface
 from torch._inductor import config as inductor_config

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 from packages.py_wrapper.tests.py_case import artifact_of
+from packages.py_wrapper.tests.py_golden import without_version
 from packages.py_wrapper.tests.py_programs import CASES
 
 import py_wrapper
@@ -15,10 +15,6 @@ from py_wrapper import PyOptions
 GOLDEN = Path(__file__).parent / "golden"
 SHOWN = ("mlp", "storages", "cond", "while_2", "while_2_stacked", "checks", "mutation", "odd_names")
 CASE_BY_NAME = {case.name: case for case in CASES}
-
-
-def without_version(text: str) -> str:
-    return re.sub(r"Emitted by py_wrapper \S+\.", "Emitted by py_wrapper.", text)
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from packages.py_wrapper.tests.test_py_golden import without_version
-from packages.py_wrapper.tests.test_py_streams import STREAMS
-from torch import Tensor
+from packages.py_wrapper.tests.kept_program import PROGRAM, assert_right, assert_threads_are_right, expected
+from packages.py_wrapper.tests.py_golden import without_version
+from packages.py_wrapper.tests.stream_program import STREAMS
 
 import py_wrapper
 from py_wrapper import PyOptions
@@ -23,60 +21,11 @@ from wrapper_ir.runtime import SpareBuffers
 GOLDEN = Path(__file__).parent / "golden" / "kept.py.txt"
 KEPT = PyOptions(name="kept", keep_buffers=True)
 
-PROGRAM = """wir 0.2
-target cpu
-extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
-extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
-extern "aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"
-extern "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"
-func @main(%x: f32[4, 4], %w: f32[4, 4]) {
-  %a = alloc f32[4, 4]
-  call aten::mm.out(%x, %w, out=%a)
-  %at = view %a : f32[4, 4]{1, 4}
-  %b = alloc f32[4, 4]
-  call aten::mm.out(%at, %w, out=%b)
-  free %a.s
-  %c = alloc f32[4, 4]
-  call aten::add.out(%b, %x, out=%c)
-  %d = reuse %b : f32[2, 8]
-  %cd = view %c : f32[2, 8]
-  call aten::mul_.Tensor(%d, %cd)
-  %counts.s = alloc_storage 16 workspace zero(call)
-  %counts = view %counts.s : f32[4]
-  %total = view %cd : f32[4]
-  call aten::add_.Tensor(%counts, %total)
-  %once.s = alloc_storage 16 workspace zero(once)
-  %once = view %once.s : f32[4]
-  %out = alloc f32[2, 8]
-  call aten::add.out(%d, %cd, out=%out)
-  %sums = alloc f32[4]
-  call aten::add.out(%counts, %once, out=%sums)
-  free %b.s
-  free %c.s
-  free %counts.s
-  free %once.s
-  return %out, %sums
-}
-"""
-
 
 def compiled(text: str = PROGRAM, options: PyOptions = KEPT) -> CompiledProgram:
     program = parse_program(text)
     verify(program)
     return py_wrapper.compile(bare_artifact(program), options)
-
-
-def expected(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-    b = (x @ w).t() @ w
-    c = b + x
-    return (b * c + c).reshape(2, 8), c.reshape(-1)[:4]
-
-
-def assert_right(run: CompiledProgram) -> tuple[Any, ...]:
-    x, w = torch.randn(4, 4), torch.randn(4, 4)
-    got = run.boxed([x, w])
-    torch.testing.assert_close(got, expected(x, w))
-    return tuple(got)
 
 
 def test_text(update_golden: bool) -> None:
@@ -100,25 +49,6 @@ def test_a_first_call_in_inference_mode_leaves_buffers_for_all() -> None:
     with torch.inference_mode():
         assert_right(run)
     assert_right(run)
-
-
-def assert_threads_are_right(run: CompiledProgram) -> None:
-    """Of several at once, in many calls each."""
-    errors: list[AssertionError] = []
-
-    def many() -> None:
-        try:
-            for _ in range(200):
-                assert_right(run)
-        except AssertionError as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=many) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
 
 
 def test_threads_have_buffers_of_their_own() -> None:

@@ -8,104 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from packages.triton_runtime.tests.tuning import HERE, Clock, Shelf, config
-from torch import Tensor
+from packages.triton_runtime.tests.choose_bench import KERNELS, MULTI, SPLIT, Bench, args
+from packages.triton_runtime.tests.tuning import HERE, Shelf, config
 
-from triton_runtime.choose import ChoiceOptions, MetricsTable, MultiLaunch, Pick, nearest
+from triton_runtime.choose import MetricsTable, MultiLaunch, Pick, nearest
 from triton_runtime.choose.metrics import COLUMNS
 from triton_runtime.errors import TuningError
-from triton_runtime.tune import Book, Entry, Gather, TuningRecord
+from triton_runtime.tune import Book, Entry, TuningRecord
 from wrapper_ir.kernels import (
-    Access,
     Choice,
-    KernelDef,
-    KernelParam,
     MultiKernel,
-    ParamKind,
-    TritonKernel,
-    Variant,
 )
-from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.testing.catalogue import TRITON
-from wrapper_ir.types import DType
-
-
-def pointer(name: str, access: Access) -> KernelParam:
-    return KernelParam(name=name, kind=ParamKind.POINTER, dtype=DType.F32, access=access)
-
-
-X, OUT, WS = pointer("x", Access.READ), pointer("out", Access.WRITE), pointer("ws", Access.READWRITE)
-N = KernelParam(name="n", kind=ParamKind.SCALAR, dtype=DType.I32)
-
-
-def variant(name: str, *params: KernelParam, **changes: Any) -> TritonKernel:  # Any: any fields
-    order = (*(p.name for p in params), "XBLOCK")
-    return dataclasses.replace(
-        TRITON,
-        **{
-            "name": name,
-            "params": params,
-            "order": order,
-            "constants": (),
-            "restore": (),
-            "configs": (config(64),),
-        }
-        | changes,
-    )
-
-
-LOOPED = variant("looped", X, OUT, N, source="looped")
-PERSISTENT = variant("persistent", X, OUT, N, grid_params=(), grid=TRITON.grid[:1], source="persistent")
-SPLIT = variant("split", X, OUT, N, WS, reset=("ws",), source="split")
-KERNELS: dict[str, KernelDef] = {k.name: k for k in (LOOPED, PERSISTENT, SPLIT)}
-MULTI = MultiKernel(
-    name="multi",
-    params=(X, OUT, N, WS),
-    variants=(
-        Variant(kernel="looped", args=(0, 1, 2), grid=(0,)),
-        Variant(kernel="persistent", args=(0, 1, 2)),
-        Variant(kernel="split", args=(0, 1, 2, 3), grid=(1,)),
-    ),
-    grid_params=("a", "b"),
-)
-
-
-class Bench:
-    """Kernels that write down what they were given, and take as long as a table says."""
-
-    def __init__(self, **seconds: float) -> None:
-        self.clock = Clock(seconds)
-        self.given: dict[str, tuple[Any, ...]] = {}
-        self.broken: dict[str, Exception] = {}
-
-    def load(self, name: str) -> LoadedKernel:
-        def run(*args: Any) -> None:
-            if name in self.broken:
-                raise self.broken[name]
-            self.clock.ran.append(name)
-            self.given[name] = args
-            args[1].copy_(args[0] + len(self.clock.ran))
-            if name == "split":
-                assert not args[3].any()  # reset before each run
-                args[3].add_(1)
-
-        return run
-
-    def launch(
-        self,
-        kernel: MultiKernel = MULTI,
-        store: Shelf | None = None,
-        gather: Gather | None = None,
-        **options: Any,
-    ) -> MultiLaunch:  # Any: any options
-        loaded = {name: self.load(name) for name in KERNELS}
-        book = Book(HERE, gather=gather)
-        return MultiLaunch(kernel, KERNELS, loaded, self.clock, book, store, ChoiceOptions(**options))
-
-
-def args(size: int = 8) -> tuple[Tensor, Tensor, int, Tensor, int, int]:
-    return torch.ones(size), torch.zeros(size), size, torch.zeros(4), 10, 20
 
 
 class TestMeasured:

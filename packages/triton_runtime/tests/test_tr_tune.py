@@ -321,7 +321,7 @@ def test_a_device_is_timed_from_cold_caches(monkeypatch: pytest.MonkeyPatch) -> 
 
 RANK = """
 import sys, torch.distributed as dist
-from packages.triton_runtime.tests.test_tr_choose import Bench, args
+from packages.triton_runtime.tests.choose_bench import Bench, args
 from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, Lab, kernel
 from triton_runtime.tune import config_key, gather_over
 rank = int(sys.argv[1])

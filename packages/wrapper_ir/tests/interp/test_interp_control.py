@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from packages.wrapper_ir.tests.interp.interp_case import OPTIONS, X, artifact
 from packages.wrapper_ir.tests.interp.list_machine import ListMachine, find_runtime, tensor
-from packages.wrapper_ir.tests.interp.test_interp_ops import OPTIONS, X, artifact
 
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.interp import InterpOptions, Interpreter

@@ -5,55 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from packages.wrapper_ir.tests.interp.interp_case import OPTIONS, STATE, X, artifact, parse
 from packages.wrapper_ir.tests.interp.list_machine import ListMachine, find_runtime, tensor
 
-from wrapper_ir import parse_program
-from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.interp import InterpOptions, Interpreter, run, steps
 from wrapper_ir.interp.engine import CONTROL
 from wrapper_ir.interp.handlers import HANDLERS
 from wrapper_ir.ops import OPS, DebugPhase, DebugValue, Return
-from wrapper_ir.program import Program
-from wrapper_ir.types import DType
-
-HEADER = """wir 0.2
-target cpu
-
-symbol s0 : int backed [0, *] hint 2
-symbol u0 : int unbacked
-symbol u1 : float unbacked
-
-mutable const %state : f32[2]
-
-extern "list::neg(Tensor self) -> Tensor"
-extern "list::add(Tensor self, Tensor other) -> Tensor"
-extern "list::add.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)"
-extern "list::less(Tensor self, Scalar other) -> Tensor"
-extern "list::split(Tensor self) -> (Tensor, Tensor)"
-extern "list::nested(Tensor(a) self) -> Any" tags(may_alias)
-extern "list::fail(Tensor self) -> Tensor"
-extern "list::negs(Tensor[] tensors) -> Tensor[]"
-extern "list::sum(Tensor self, str group_name) -> Tensor" tags(collective)
-
-kernel foreign @double runtime "list" (read f32* source, write f32* target, i64 count) {{{
-double
-}}}
-kernel foreign @count_grid runtime "list" (readwrite f32* x) {{{
-count_grid
-}}}
-
-"""
-OPTIONS = InterpOptions(find_runtime=find_runtime)
-STATE = TensorData(DType.F32, memoryview(bytes(8)))
-
-
-def parse(text: str) -> Program:
-    return parse_program(HEADER + text)
-
-
-def artifact(text: str) -> Artifact:
-    return bare_artifact(parse(text), {"state": STATE})
 
 
 def execute(text: str, *args: Any, options: InterpOptions = OPTIONS) -> list[Any]:
@@ -64,9 +23,6 @@ def execute(text: str, *args: Any, options: InterpOptions = OPTIONS) -> list[Any
 def main(body: str, params: str = "%x: f32[2]") -> str:
     lines = "".join(f"  {line.strip()}\n" for line in body.strip().splitlines())
     return f"func @main({params}) {{\n{lines}}}\n"
-
-
-X = [1.0, -2.0]
 
 
 def test_every_op_has_a_meaning() -> None:

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from packages.wrapper_ir.tests.storage.test_artifact_file import (
+from packages.wrapper_ir.tests.storage.made_artifact import (
     cut,
     flip,
     grow,

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from packages.wrapper_ir.tests.storage.test_artifact_file import make_artifact
+from packages.wrapper_ir.tests.storage.made_artifact import make_artifact
 
 import wrapper_ir
 import wrapper_ir.storage.container as container_module

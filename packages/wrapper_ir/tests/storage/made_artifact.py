@@ -1,0 +1,99 @@
+"""Artifacts made for tests of files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from wrapper_ir.artifact import Artifact, TensorData
+from wrapper_ir.builder import ProgramBuilder, tensor_type
+from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.program import Constant
+from wrapper_ir.signature import ResultOutput, Signature, TreeKind, TreeSpec
+from wrapper_ir.storage.container import Entry, write_container
+from wrapper_ir.types import DType
+from wrapper_ir.values import Value
+
+__all__ = ["cut", "flip", "grow", "make_artifact", "repack", "swap"]
+
+
+LEAF = TreeSpec(kind=TreeKind.LEAF)
+
+
+def make_artifact(seed: int = 0) -> Artifact:
+    """A program with a kernel and two constants (one of an element type that safetensors lacks)."""
+    rng = random.Random(seed)
+    blobs = {"weight": bytes(rng.randbytes(32)), "phase": bytes(rng.randbytes(24))}
+    types = {"weight": tensor_type(DType.F32, [8]), "phase": tensor_type(DType.C64, [3])}
+    pointer = ParamKind.POINTER
+    kernel = CppKernel(
+        name="k",
+        params=(
+            KernelParam(name="a", kind=pointer, dtype=DType.F32, access=Access.READ),
+            KernelParam(name="b", kind=pointer, dtype=DType.F32, access=Access.WRITE),
+        ),
+        source='extern "C" void kernel(const float* a, float* b) { /* {{{ ü }}} */ b[0] = a[0]; }\n',
+        entry="kernel",
+    )
+    builder = ProgramBuilder()
+    values = {
+        name: builder.constant(
+            Constant(value=Value(name, types[name]), data_hash=hashlib.sha256(blob).hexdigest())
+        )
+        for name, blob in blobs.items()
+    }
+    main = builder.function("main")
+    y = main.alloc("y", tensor_type(DType.F32, [8]))
+    main.launch(kernel, (values["weight"], y))
+    main.ret((y,))
+    signature = Signature(
+        inputs=TreeSpec(
+            kind=TreeKind.TUPLE, children=(TreeSpec(kind=TreeKind.TUPLE), TreeSpec(kind=TreeKind.DICT))
+        ),
+        params=(),
+        outputs=LEAF,
+        bindings=(ResultOutput(index=0),),
+    )
+    return Artifact(
+        program=builder.finish(),
+        signature=signature,
+        constants={n: TensorData(types[n].dtype, memoryview(b)) for n, b in blobs.items()},
+        tuning={"k": "{}"},
+        metadata={"model": "é"},
+    )
+
+
+def flip(data: bytes, rng: random.Random) -> bytes:
+    out = bytearray(data)
+    out[rng.randrange(len(out))] ^= 1 << rng.randrange(8)
+    return bytes(out)
+
+
+def cut(data: bytes, rng: random.Random) -> bytes:
+    begin = rng.randrange(len(data))
+    return data[:begin] + data[begin + rng.randrange(1, 64) :]
+
+
+def grow(data: bytes, rng: random.Random) -> bytes:
+    at = rng.randrange(len(data) + 1)
+    return data[:at] + rng.randbytes(rng.randrange(1, 64)) + data[at:]
+
+
+def swap(data: bytes, rng: random.Random) -> bytes:
+    a, b = sorted(rng.sample(range(len(data)), 2))
+    size = min(16, b - a, len(data) - b)
+    return data[:a] + data[b : b + size] + data[a + size : b] + data[a : a + size] + data[b + size :]
+
+
+def repack(source: Path, target: Path, change: Callable[[dict[str, bytes]], None]) -> None:
+    """Writes the same entries after `change`, sealed anew: damage that the seal cannot notice."""
+    with zipfile.ZipFile(source) as archive:
+        files = {i.filename: archive.read(i) for i in archive.infolist()}
+    manifest = json.loads(files.pop("manifest.json"))
+    change(files)
+    about = {k: v for k, v in manifest.items() if k != "entries"}
+    write_container(target, [Entry(n, (d,), len(d)) for n, d in files.items()], about)

@@ -1,0 +1,64 @@
+"""Processes of a group: started, waited for, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+__all__ = ["end", "finish", "outcome", "start"]
+
+
+WORKER = Path(__file__).parent / "collective_worker.py"
+
+
+LIMIT = 400
+
+
+def start(rank: int, folder: Path, worker: Path = WORKER) -> subprocess.Popen[bytes]:
+    """A process in a session of its own, so that compilers which it runs end with it."""
+    env = {
+        **os.environ,
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    with (folder / f"rank{rank}.log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-X", "faulthandler", str(worker), str(rank), str(folder)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=env,
+            cwd=worker.parents[2],
+            start_new_session=True,
+        )
+
+
+def finish(workers: list[subprocess.Popen[bytes]]) -> None:
+    """Waits for all, or until one has failed: the other may then wait in vain."""
+    deadline = time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        codes = [w.poll() for w in workers]
+        if all(c is not None for c in codes) or any(codes):
+            return
+        time.sleep(0.2)
+
+
+def end(worker: subprocess.Popen[bytes]) -> None:
+    """Nothing of the worker's session is left."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
+
+
+def outcome(folder: Path, rank: int) -> dict[str, Any]:  # Any: JSON
+    """What the process of this rank has written."""
+    path = folder / f"rank{rank}.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return found

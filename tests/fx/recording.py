@@ -1,0 +1,37 @@
+"""A compiler of graphs that writes down what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import fx
+
+from fx_converter.compilers import Lowering
+from fx_converter.graph.scope import FunctionScope
+from wrapper_ir.ops import Copy, OpBase
+
+__all__ = ["Recording"]
+
+
+class Recording:
+    """A compiler that is given as an option: it converts copies itself, and interprets the graph."""
+
+    name = "recording"
+
+    def __init__(self) -> None:
+        self.lowerings: Mapping[type[OpBase], Lowering] = {Copy: self._copy}
+        self.seen: list[str] = []
+
+    def _copy(self, op: Copy, scope: FunctionScope) -> bool:
+        if op.non_blocking:
+            return False
+        dst, src = scope.value(op.dst), scope.value(op.src)
+        scope.call(torch.ops.aten.copy_.default, dst, src, val=dst.meta["val"]).meta["mine"] = True
+        return True
+
+    def compile_graph(self, module: fx.GraphModule) -> Callable[..., tuple[Any, ...]]:
+        self.seen += [n.name for n in module.graph.nodes if n.meta.get("mine")]
+        interpreter = fx.Interpreter(module)
+        return lambda *args: interpreter.run(*args)
