@@ -19,6 +19,8 @@ __all__ = [
     "PassError",
     "PluginError",
     "SchemaError",
+    "StoreError",
+    "StoreWarning",
     "VerificationError",
     "WirError",
 ]
@@ -50,6 +52,19 @@ class ParseError(WirError):
         self.column = column
         place = f"line {line}, column {column}: " if line else ""
         super().__init__(code, place + message, hint=hint)
+
+
+class StoreError(WirError):
+    """The cache on disk cannot be used, or its settings make no sense (WIR25n)."""
+
+
+class StoreWarning(RuntimeWarning):
+    """The cache on disk is not as it should be, and work goes on without a part of it (WIR25n): `code` is stable."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        self.message = message
+        super().__init__(f"[{code}] {message}")
 
 
 class SchemaError(WirError):

@@ -1,0 +1,83 @@
+"""The environment, read in one place.
+
+| variable                   | meaning                                                                    | default               |
+| -------------------------- | -------------------------------------------------------------------------- | --------------------- |
+| `WRAPPER_IR_CACHE_DIR`     | root of all caches                                                         | user cache directory  |
+| `WRAPPER_IR_CACHE_BYTES`   | how large they may grow together (`500M`, `8G`); the longest unused go     | `8G`                  |
+| `WRAPPER_IR_CACHE_SHARED`  | caches that are read and never written: folders and URLs, separated by `,` | none                  |
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wrapper_ir.errors import StoreError
+
+__all__ = ["CacheSettings", "parse_size", "read_settings"]
+
+_DEFAULT_BYTES = 8 << 30
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSettings:
+    """Where entries are kept, and how many.
+
+    `folder`: the root, made when first written, for this user alone. None: there is no home folder. `fallback`: the root
+    to use where `folder` cannot be written; only if it is this user's alone. `limit_bytes`: what the root may hold; each
+    process may exceed it by a 64th before it looks. `shared`: roots that are read where `folder` has nothing, and never
+    written. `wait_seconds`: how long a process waits for another one that makes the same entry.
+    """
+
+    folder: Path | None
+    fallback: Path | None = None
+    limit_bytes: int = _DEFAULT_BYTES
+    shared: tuple[str, ...] = ()
+    wait_seconds: float = 600.0
+
+
+def read_settings(env: Mapping[str, str] | None = None) -> CacheSettings:
+    """Reads the environment (`os.environ` unless another mapping is given). Raises StoreError WIR256."""
+    source = os.environ if env is None else env
+    size = source.get("WRAPPER_IR_CACHE_BYTES", "")
+    return CacheSettings(
+        folder=_root(source),
+        fallback=_fallback(),
+        limit_bytes=parse_size(size, "WRAPPER_IR_CACHE_BYTES") if size else _DEFAULT_BYTES,
+        shared=tuple(filter(None, map(str.strip, source.get("WRAPPER_IR_CACHE_SHARED", "").split(",")))),
+    )
+
+
+def parse_size(text: str, where: str = "size") -> int:
+    """Bytes, from `4096`, `500M`, `1.5G`: powers of 1024. Raises StoreError WIR256 for anything else; `where` names the
+    place of the text."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise StoreError("WIR256", f"{where}: {text!r} is not a size", hint="write 4096, 500M or 8G")
+    return int(float(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " "))
+
+
+def _root(env: Mapping[str, str]) -> Path | None:
+    try:
+        if chosen := env.get("WRAPPER_IR_CACHE_DIR"):
+            return Path(chosen).expanduser().absolute()
+        base = env.get("XDG_CACHE_HOME")
+        return (Path(base).absolute() if base else Path.home() / ".cache") / "wrapper-ir"
+    except RuntimeError:  # no home folder: neither HOME nor an entry of the user database
+        return None
+
+
+def _fallback() -> Path | None:
+    try:
+        return Path(tempfile.gettempdir()) / f"wrapper-ir-{_user()}"
+    except FileNotFoundError:  # no temporary folder that can be written
+        return None
+
+
+def _user() -> str:
+    return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
