@@ -30,7 +30,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers on two cores: one thread each.
 PYTEST := OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest
 
-.PHONY: help setup demo demo-triton test conformance gpu golden bench lint format types layers docs wheels clean
+.PHONY: help setup demo demo-triton test conformance gpu golden bench lint format types layers docs site wheels clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -95,6 +95,9 @@ layers: $(READY) ## who may import whom
 
 docs: $(READY) ## write the generated parts of the documentation
 	@$(BIN)/python -m tools.docs $(ARGS)
+
+site: $(READY) ## the documentation as a site, into out/site; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(HATCH) run docs:python -m mkdocs build --quiet --strict
 
 wheels: $(READY) ## build every package's wheel into dist/
 	@for package in $(PACKAGES); do $(BIN)/python -m build --wheel --no-isolation --outdir dist "$$package" > /dev/null; done

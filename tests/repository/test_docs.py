@@ -20,6 +20,10 @@ from wrapper_ir.errors import VerificationError
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = sorted(p for p in (ROOT / "docs").glob("*.md") if f"docs/{p.name}" not in PAGES)
 READMES = [ROOT / "README.md", *sorted((ROOT / "packages").glob("*/README.md"))]
+LISTS = [ROOT / "docs" / folder / "README.md" for folder in ("adr", "benchmarks")]
+LINKED = sorted(
+    {*READMES, *(ROOT / "docs").rglob("*.md"), ROOT / "CHANGELOG.md", *ROOT.glob("packages/*/CHANGELOG.md")}
+)
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -120,7 +124,7 @@ def test_there_is_something_to_run() -> None:
 # --- words -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", [*GUIDE, *READMES], ids=lambda p: f"{p.parent.name}/{p.name}")
+@pytest.mark.parametrize("page", LINKED, ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_links_lead_somewhere(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -212,6 +216,14 @@ def test_the_index_names_every_page() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
         assert page.name == "index.md" or f"({page.name})" in index, f"no row for {page.name}"
+
+
+@pytest.mark.parametrize("page", LISTS, ids=lambda p: p.parent.name)
+def test_lists_of_pages_name_every_page(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for listed in page.parent.glob("*.md"):
+        title = listed.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        assert listed == page or f"- [{title}]({listed.name})" in text, f"no line for {listed.name}"
 
 
 def test_the_table_of_proofs_names_every_test_file() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from tools.docs.command import command_page
 from tools.docs.error_codes import error_codes
 from tools.docs.ir_reference import ir_reference
 
@@ -14,7 +15,7 @@ __all__ = ["PAGES", "is_stale", "page_path"]
 _ROOT = Path(__file__).resolve().parents[2]
 
 PAGES: Mapping[str, Callable[[], str]] = MappingProxyType(
-    {"docs/errors.md": error_codes, "docs/ir-reference.md": ir_reference}
+    {"docs/errors.md": error_codes, "docs/ir-reference.md": ir_reference, "docs/wir.md": command_page}
 )
 """Path from the repository's root -> what makes the page's text."""
 

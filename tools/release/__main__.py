@@ -1,6 +1,6 @@
 """Builds, checks and tags releases.
 
-    python -m tools.release check            build wheels and source distributions into dist/, check their metadata,
+    python -m tools.release check            build the site, wheels and source distributions into dist/, check their metadata,
                                              install them in fresh environments, run the README's first example there
     python -m tools.release publish-at URL   write the repository's URL into every package's metadata and README
     python -m tools.release tag              the same as `check`, then a git tag for each package whose version has none
@@ -64,6 +64,8 @@ def tag() -> None:
 
 
 def _build_and_check(packages: list[Package]) -> None:
+    run(["make", "site"], cwd=_ROOT)
+    click.echo("built the site")
     dist = _ROOT / "dist"
     files = [file for package in packages for file in build(package, dist)]
     click.echo(f"built {len(files)} files in {dist}")

@@ -1,0 +1,1 @@
+"""What the documentation site adds to the pages of `docs/`: `make site`."""
