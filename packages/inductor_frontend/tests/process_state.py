@@ -29,6 +29,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 __all__ = ["State", "configurations", "registrations", "torch_contexts", "unchanged"]
 
+from inductor_frontend.torch_patches.table import PLACES
 
 State = dict[str, Any]  # Any: settings of every kind
 
@@ -115,7 +116,20 @@ def process_settings() -> State:
     }
 
 
-EVERYTHING = (configurations, torch_settings, torch_contexts, registrations, process_settings)
+def replaced_places() -> State:
+    """What torch has where a capture replaces something."""
+    found = [(p, name) for p in PLACES if p.owner.startswith("torch") for name in p.names]
+    return {f"{p.owner} {name}": getattr(p.find(), name, None) for p, name in found}
+
+
+EVERYTHING = (
+    configurations,
+    torch_settings,
+    torch_contexts,
+    registrations,
+    process_settings,
+    replaced_places,
+)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partialmethod
 from typing import Any
-from unittest import mock
 
 import sympy
 import torch
@@ -14,8 +13,6 @@ from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.utils import preserve_rng_state
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
-from torch._inductor.sizevars import SizeVarAllocator
-from torch.utils import _triton
 from torch.utils._sympy.functions import Identity
 
 from inductor_frontend.devices.vector_isa import quick_checks
@@ -23,6 +20,8 @@ from inductor_frontend.export.own_kernels import known_descriptors
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.templates import keeping_choices
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches, known_options
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import INDEX_VALUES, STRIDE_HINTS, TUNING_KEY
 
 __all__ = ["capture_session"]
 
@@ -52,11 +51,14 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
         stack.enter_context(inductor_config.patch(inductor))
         functorch = known_options(functorch_patches(), functorch_config)
         stack.enter_context(functorch_config.patch(functorch))
-        # A key of upstream's own caches of measurements: nothing here reads them, and it takes a device to make.
-        stack.enter_context(mock.patch.object(_triton, "triton_hash_with_backend", return_value=""))
-        stack.enter_context(mock.patch.object(Identity, "_eval_evalf", _evaluated, create=True))
-        hints = partialmethod(_stride_hints, SizeVarAllocator.stride_hints)
-        stack.enter_context(mock.patch.object(SizeVarAllocator, "stride_hints", hints))
+        hints = partialmethod(_stride_hints, STRIDE_HINTS.own())
+        stack.enter_context(
+            replaced(
+                TUNING_KEY.by(triton_hash_with_backend=lambda: ""),
+                INDEX_VALUES.by(_eval_evalf=_evaluated),
+                STRIDE_HINTS.by(stride_hints=hints),
+            )
+        )
         stack.enter_context(keeping_choices(options.products == "candidates"))
         stack.enter_context(known_descriptors())
         stack.enter_context(quick_checks())

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 import torch
 from torch._C import DispatchKey
@@ -20,6 +19,8 @@ from torch.nn.attention import SDPBackend
 from inductor_frontend.devices.attention_choice import AttentionCall, chosen, holds
 from inductor_frontend.devices.properties import GpuProperties
 from inductor_frontend.torch_patches._compat import inverts_masks
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import ATTENTION
 
 __all__ = ["attention_on"]
 
@@ -146,7 +147,7 @@ def attention_on(gpu: GpuProperties) -> Iterator[None]:
             return found
         return _RUN[chosen(call, gpu)](call)
 
-    with mock.patch.dict(op.py_kernels, {key: attention}):
+    with replaced(ATTENTION.by(py_kernels={**op.py_kernels, key: attention})):
         op._dispatch_cache.clear()
         try:
             yield

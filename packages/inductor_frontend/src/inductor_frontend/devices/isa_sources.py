@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
-from unittest import mock
 
-import torch
 from torch._dynamo.convert_frame import compile_lock
 from torch._inductor import config as inductor_config
 from torch._inductor import cpu_vec_isa
-from torch._inductor.codegen import cpp_micro_gemm
 from torch._inductor.cpu_vec_isa import VecAVX2, VecAVX512, VecISA
 
 from inductor_frontend.errors import CaptureError
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import BF16_VECTORS, CHOSEN_VECTORS, CHOSEN_VECTORS_OF_PRODUCTS
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import CppKernel, CppSource, KernelDef
 from wrapper_ir.text import print_program
@@ -56,14 +55,16 @@ def capture_for_each(names: Sequence[str], capture: Callable[[], Artifact]) -> A
 def written_for(name: str) -> Iterator[None]:
     """For its length, Inductor writes C++ for these instructions and asks neither machine nor compiler about them."""
     isa = _SETS[name]()
-    with ExitStack() as stack:
-        # "ok" is taken for all that is asked about an instruction set; scalar code is written where there is none.
-        options = {"cpp.vec_isa_ok": name != _GENERIC, "cpp.simdlen": isa.bit_width()}
-        stack.enter_context(inductor_config.patch(options))
-        for module in (cpu_vec_isa, cpp_micro_gemm):
-            stack.enter_context(mock.patch.object(module, "pick_vec_isa", return_value=isa))
-        # an extension of this machine's would make the source one for this machine
-        stack.enter_context(mock.patch.object(torch.cpu, "_is_avx512_bf16_supported", return_value=False))
+    # "ok" is taken for all that is asked about an instruction set; scalar code is written where there is none.
+    options = {"cpp.vec_isa_ok": name != _GENERIC, "cpp.simdlen": isa.bit_width()}
+    with (
+        inductor_config.patch(options),
+        replaced(
+            CHOSEN_VECTORS.by(pick_vec_isa=lambda: isa),
+            CHOSEN_VECTORS_OF_PRODUCTS.by(pick_vec_isa=lambda: isa),
+            BF16_VECTORS.by(_is_avx512_bf16_supported=lambda: False),
+        ),
+    ):
         yield
 
 

@@ -10,19 +10,26 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import torch
 from torch._dynamo import device_interface
-from torch._inductor.constant_folding import ConstantFolder
-from torch._subclasses import fake_tensor
 from torch.utils._triton import has_triton_package
 
 from inductor_frontend.devices.attention import attention_on
 from inductor_frontend.devices.guard import idle_guard
 from inductor_frontend.devices.host import folding_on_host
 from inductor_frontend.devices.properties import GpuProperties
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import (
+    FAKE_CONTEXTS,
+    FAKE_DEVICES,
+    FOLDING,
+    GPU_FACTS,
+    GPU_INTERFACES,
+    TRITON_DRIVER,
+)
 
 __all__ = ["named_target", "stand_in"]
 
@@ -138,10 +145,9 @@ def named_target(gpu: GpuProperties) -> Iterator[None]:
         yield
         return
     from triton.backends.compiler import GPUTarget
-    from triton.runtime.driver import driver
 
     target = GPUTarget("cuda", gpu.major * 10 + gpu.minor, gpu.warp_size)
-    with mock.patch.object(driver, "_active", mock.Mock(get_current_target=lambda: target)):
+    with replaced(TRITON_DRIVER.by(_active=SimpleNamespace(get_current_target=lambda: target))):
         yield
 
 
@@ -154,15 +160,15 @@ def stand_in(gpu: GpuProperties) -> Iterator[None]:
         device_interface.get_interface_for_device("cpu")  # registers upstream's own, once a process
         interface = _interface(gpu)
         table = {**device_interface.device_interfaces, "cuda": interface, "cuda:0": interface}
-        stack.enter_context(mock.patch.object(device_interface, "device_interfaces", table))
-        for name, function in _cuda(gpu).items():
-            stack.enter_context(mock.patch.object(torch.cuda, name, function))
-        # Fake tensors of a device that nobody starts up.
-        avoid = property(lambda self: True)
-        stack.enter_context(mock.patch.object(fake_tensor.FakeTensorMode, "avoid_device_init", avoid))
-        stack.enter_context(mock.patch.object(fake_tensor, "init_gpu_context"))
-        folding = folding_on_host(ConstantFolder.run_node)
-        stack.enter_context(mock.patch.object(ConstantFolder, "run_node", folding))
+        stack.enter_context(
+            replaced(
+                GPU_INTERFACES.by(device_interfaces=table),
+                GPU_FACTS.by(**_cuda(gpu)),
+                FAKE_DEVICES.by(avoid_device_init=property(lambda self: True)),
+                FAKE_CONTEXTS.by(init_gpu_context=lambda device: None),
+                FOLDING.by(run_node=folding_on_host(FOLDING.own())),
+            )
+        )
         stack.enter_context(named_target(gpu))
         stack.enter_context(attention_on(gpu))
         stack.callback(_forget)

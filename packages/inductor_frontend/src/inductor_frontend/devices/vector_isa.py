@@ -16,11 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from unittest import mock
 
 import torch
 from torch._inductor.cpp_builder import CppTorchOptions
 from torch._inductor.cpu_vec_isa import VecISA
+
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import VECTOR_BUILDS
 
 __all__ = ["quick_checks", "supports"]
 
@@ -35,7 +37,7 @@ def quick_checks() -> Iterator[None]:
     """Upstream's questions are answered by `supports`, as far as it knows this machine. Answers are upstream's own, and it
     remembers them, as it does those of its builds."""
     if sys.platform == "linux" and platform.machine() == "x86_64":
-        with mock.patch.object(VecISA, "check_build", supports):
+        with replaced(VECTOR_BUILDS.by(check_build=supports)):
             yield
     else:
         yield

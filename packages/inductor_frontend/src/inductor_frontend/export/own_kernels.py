@@ -8,19 +8,24 @@ into their tensor and the sizes of their blocks, as upstream's other tracer does
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import torch
 from torch._higher_order_ops import triton_kernel_wrap as upstream
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils import _pytree as pytree
-from torch.utils import _triton
 from torch.utils._triton import has_triton_package
 
 from inductor_frontend.errors import ConversionError
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import (
+    DESCRIPTOR_HARDWARE,
+    TRITON_LAUNCHES,
+    TRITON_NODES,
+    WRITTEN_PARAMETERS,
+)
 
 __all__ = ["known_descriptors", "traced_kernels"]
 
@@ -34,12 +39,8 @@ def traced_kernels() -> Iterator[None]:
     if not has_triton_package():
         yield
         return
-    from triton.runtime.jit import KernelInterface
-
-    with ExitStack() as stack:
-        tracing = _tracing(KernelInterface.__getitem__)
-        stack.enter_context(mock.patch.object(KernelInterface, "__getitem__", tracing))
-        stack.enter_context(mock.patch.object(upstream.TracingTritonHOPifier, "call_HOP", _node))
+    launches = TRITON_LAUNCHES.by(__getitem__=_tracing(TRITON_LAUNCHES.own()))
+    with replaced(launches, TRITON_NODES.by(call_HOP=_node)):
         yield
 
 
@@ -47,13 +48,14 @@ def traced_kernels() -> Iterator[None]:
 def known_descriptors() -> Iterator[None]:
     """For its length, upstream counts the parameters that a tensor descriptor becomes wherever it looks at what a kernel
     writes. By itself it does so for devices with hardware for them, and takes other parameters for written elsewhere."""
-    look = upstream.generate_ttir
+    look = WRITTEN_PARAMETERS.own()
+    present = DESCRIPTOR_HARDWARE.by(has_triton_tensor_descriptor_host_tma=lambda: True)
 
     def looked(*args: Any) -> Any:
-        with mock.patch.object(_triton, "has_triton_tensor_descriptor_host_tma", return_value=True):
+        with replaced(present):
             return look(*args)
 
-    with mock.patch.object(upstream, "generate_ttir", looked):
+    with replaced(WRITTEN_PARAMETERS.by(generate_ttir=looked)):
         yield
 
 

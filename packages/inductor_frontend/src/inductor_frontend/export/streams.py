@@ -7,16 +7,24 @@ is called.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
-from unittest import mock
 
 import torch
 from torch.fx.traceback import annotate, preserve_node_meta
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.torch_patches._compat import ORDERS_STREAMS
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import (
+    CUDA_CLASSES,
+    CUDA_CONTEXTS,
+    CUDA_EVENTS,
+    CUDA_FUNCTIONS,
+    CUDA_MEMORY,
+    CUDA_STREAMS,
+)
 
 __all__ = ["traced_streams"]
 
@@ -24,7 +32,7 @@ __all__ = ["traced_streams"]
 
 
 class _StandInStream:
-    """A stream of a device that is not here. Methods are replaced like those of torch.cuda's own class."""
+    """A stream of a device that is not here. Its methods are those that replace torch.cuda's own."""
 
     def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
         self.device = torch.device("cuda", 0)
@@ -48,16 +56,20 @@ class _StandInEvent:
 
 
 class _Trace:
-    """The streams and events of one trace, numbered as they are met."""
+    """The streams and events of one trace, numbered as they are met; the stream that is current around it comes first."""
 
-    def __init__(self, current: Any) -> None:
-        self._streams: list[Any] = [current]
+    def __init__(self) -> None:
+        self._streams: list[Any] = []
         self._events: list[Any] = []
         self._entered: list[tuple[Any, ExitStack]] = []
 
     def current(self, *_: Any, **__: Any) -> Any:
         """The stream that work is queued on."""
         return self._entered[-1][0] if self._entered else self._streams[0]
+
+    def begin(self, current: Any) -> None:
+        """The trace begins on this stream."""
+        self._streams.append(current)
 
     def enter(self, context: Any) -> None:
         """`with torch.cuda.stream(s):`"""
@@ -138,32 +150,42 @@ def traced_streams(device: torch.device | None) -> Iterator[None]:
     if not ORDERS_STREAMS or not (here or (device is not None and device.type == "cuda")):
         yield
         return
-    owners: list[tuple[type[Any], type[Any]]] = [(torch.cuda.Stream, torch.cuda.Event)]
-    with ExitStack() as stack:
-        if device is not None:
-            owners.append((_StandInStream, _StandInEvent))
-            stack.enter_context(mock.patch.object(torch.cuda, "Stream", _StandInStream))
-            stack.enter_context(mock.patch.object(torch.cuda, "Event", _StandInEvent))
-        trace = _Trace(torch.cuda.current_stream() if here else _StandInStream())
-        for owner, name, method in _replaced(trace, owners):
-            stack.enter_context(mock.patch.object(owner, name, method, create=True))
+    trace = _Trace()
+    streams, events = _stream_methods(trace), _event_methods(trace)
+    changes = [
+        CUDA_FUNCTIONS.by(current_stream=trace.current, synchronize=trace.synchronize_device),
+        CUDA_CONTEXTS.by(
+            __enter__=lambda self: trace.enter(self),
+            __exit__=lambda self, *error: trace.exit(self, *error),
+        ),
+        CUDA_STREAMS.by(**streams),
+        CUDA_EVENTS.by(**events),
+        CUDA_MEMORY.by(record_stream=lambda self, stream: None),
+    ]
+    if device is None:
+        trace.begin(torch.cuda.current_stream())
+    else:
+        stream, event = type("Stream", (_StandInStream,), streams), type("Event", (_StandInEvent,), events)
+        trace.begin(stream())
+        changes.append(CUDA_CLASSES.by(Stream=stream, Event=event))
+    with replaced(*changes):
         yield
 
 
-def _replaced(trace: _Trace, owners: Iterable[tuple[type[Any], type[Any]]]) -> Iterator[tuple[Any, str, Any]]:
-    yield torch.cuda, "current_stream", trace.current
-    yield torch.cuda, "synchronize", trace.synchronize_device
-    yield torch.cuda.StreamContext, "__enter__", lambda self: trace.enter(self)
-    yield torch.cuda.StreamContext, "__exit__", lambda self, *error: trace.exit(self, *error)
-    for stream, event in owners:
-        yield stream, "wait_event", lambda self, event: trace.wait_event(self, event)
-        yield stream, "wait_stream", lambda self, stream: trace.wait_stream(self, stream)
-        yield stream, "record_event", lambda self, event=None: trace.record_event(self, event)
-        yield stream, "synchronize", lambda self: trace.synchronize_stream(self)
-        yield stream, "query", lambda self: trace.query("stream")
-        yield event, "record", lambda self, stream=None: trace.record(self, stream)
-        yield event, "wait", lambda self, stream=None: trace.wait(self, stream)
-        yield event, "synchronize", lambda self: trace.synchronize_event(self)
-        yield event, "query", lambda self: trace.query("event")
-    # memory that several streams use is kept until the end
-    yield torch.Tensor, "record_stream", lambda self, stream: None
+def _stream_methods(trace: _Trace) -> dict[str, Any]:
+    return {
+        "wait_event": lambda self, event: trace.wait_event(self, event),
+        "wait_stream": lambda self, stream: trace.wait_stream(self, stream),
+        "record_event": lambda self, event=None: trace.record_event(self, event),
+        "synchronize": lambda self: trace.synchronize_stream(self),
+        "query": lambda self: trace.query("stream"),
+    }
+
+
+def _event_methods(trace: _Trace) -> dict[str, Any]:
+    return {
+        "record": lambda self, stream=None: trace.record(self, stream),
+        "wait": lambda self, stream=None: trace.wait(self, stream),
+        "synchronize": lambda self: trace.synchronize_event(self),
+        "query": lambda self: trace.query("event"),
+    }

@@ -6,12 +6,13 @@ import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 import torch
 from torch import fx
 
 from inductor_frontend.torch_patches._compat import ORDERS_STREAMS
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import STREAM_ORDER
 
 __all__ = ["writing_to_inputs"]
 
@@ -25,10 +26,7 @@ def writing_to_inputs() -> Iterator[None]:
     if not ORDERS_STREAMS:
         yield
         return
-    # not every version has these
-    from torch._functorch._aot_autograd import graph_capture
-
-    order = vars(graph_capture)["wrap_all_sync_nodes_with_control_deps"]  # imported there
+    order = STREAM_ORDER.own()
 
     def ordered(gm: fx.GraphModule) -> None:
         order(gm)
@@ -36,7 +34,7 @@ def writing_to_inputs() -> Iterator[None]:
             node.update_arg(0, _source(node.args[0]))
         gm.recompile()
 
-    with mock.patch.object(graph_capture, "wrap_all_sync_nodes_with_control_deps", ordered):
+    with replaced(STREAM_ORDER.by(wrap_all_sync_nodes_with_control_deps=ordered)):
         yield
 
 

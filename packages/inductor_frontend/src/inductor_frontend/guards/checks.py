@@ -18,6 +18,9 @@ import torch
 from torch import fx
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import MESSAGES
+
 __all__ = ["ModelCheck", "graph_checks", "recorded_checks", "said"]
 
 _UPSTREAMS = "Runtime assertion failed for expression"
@@ -42,22 +45,19 @@ def recorded_checks() -> Iterator[list[ModelCheck]]:
     of the graph: upstream keeps the graph alive for checks of ints alone.
     """
     checks: list[ModelCheck] = []
-    original = torch._check_with
+    original = MESSAGES.own()
 
     def check_with(
         error_type: type[Exception], cond: bool | torch.SymBool, message: Callable[[], str] | None
     ) -> None:
         if isinstance(cond, torch.SymBool):
             checks.append(ModelCheck(cond.node.expr, _text(cond, message), _caller()))
-        original(error_type, cond, message)  # type: ignore[arg-type]  # upstream takes None as well
+        original(error_type, cond, message)
         if isinstance(cond, torch.SymBool) and _on_floats(cond):
             torch.ops.aten._assert_scalar.default(cond, checks[-1].message)
 
-    torch._check_with = check_with
-    try:
+    with replaced(MESSAGES.by(_check_with=check_with)):
         yield checks
-    finally:
-        torch._check_with = original
 
 
 def graph_checks(gm: fx.GraphModule) -> list[ModelCheck]:

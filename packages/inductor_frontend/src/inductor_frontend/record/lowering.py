@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from unittest import mock
 
 import torch
-from torch._inductor import ir
 from torch._inductor.compile_fx import (
     _recursive_post_grad_passes,
     _recursive_record_original_output_strides,
@@ -32,6 +30,8 @@ from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.partials import told_partials
 from inductor_frontend.record.snapshots import keep_old_values
 from inductor_frontend.torch_patches._compat import decomposition_argument, shape_env_from_inputs
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import DESCRIPTORS
 
 __all__ = ["LoweringRequest", "lower"]
 
@@ -76,8 +76,7 @@ def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) ->
             stack.enter_context(DebugContext())
             graph = _graph(request)
             stack.enter_context(V.set_graph_handler(graph))
-            # Descriptors of tensors that have been at the same address are none of this graph's.
-            stack.enter_context(mock.patch.dict(ir.TMADescriptor._CACHE, clear=True))
+            stack.enter_context(replaced(DESCRIPTORS.by(_CACHE={})))
             stack.enter_context(told_partials())
             stack.enter_context(V.set_extern_kernel_nodes([]))
             graph.run(*inputs)

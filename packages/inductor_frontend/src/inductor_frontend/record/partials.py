@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
-from torch._inductor.codegen.triton import TritonKernel
 from torch._inductor.virtualized import V
 from torch.utils._sympy.functions import FloorDiv
 
 from inductor_frontend.record.events import FinishReduction
 from inductor_frontend.record.wrapper import RecordingWrapper, expect_partials
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import KERNEL_CALLS
 
 __all__ = ["partials_of", "told_partials"]
 
@@ -43,7 +43,7 @@ def partials_of(kernel: Any) -> list[FinishReduction]:
 @contextmanager
 def told_partials() -> Iterator[None]:
     """For its length, kernels that leave partial results tell the wrapper so once they are called."""
-    plain = TritonKernel.call_kernel
+    plain = KERNEL_CALLS.own()
 
     def call_kernel(kernel: Any, *args: Any, **kwargs: Any) -> None:
         plain(kernel, *args, **kwargs)
@@ -51,5 +51,5 @@ def told_partials() -> Iterator[None]:
         if isinstance(wrapper, RecordingWrapper) and getattr(kernel, "saved_partial_accumulate", None):
             expect_partials(wrapper, partials_of(kernel))
 
-    with mock.patch.object(TritonKernel, "call_kernel", call_kernel):
+    with replaced(KERNEL_CALLS.by(call_kernel=call_kernel)):
         yield

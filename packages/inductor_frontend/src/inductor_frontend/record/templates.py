@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import sympy
-from torch._inductor import ir, select_algorithm
+from torch._inductor import ir
 from torch._inductor.codegen.multi_kernel import MultiKernel
-from torch._inductor.codegen.simd import SIMDScheduling
-from torch._inductor.select_algorithm import (
-    AlgorithmSelectorCache,
-    ExternKernelCaller,
-    TritonTemplateCaller,
-)
+from torch._inductor.select_algorithm import ExternKernelCaller, TritonTemplateCaller
 from torch._inductor.virtualized import V
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._ordered_set import OrderedSet
 
 from inductor_frontend.errors import HookError
 from inductor_frontend.record.events import OperatorChoice, written_arguments
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import (
+    TEMPLATE_CHOICES,
+    TEMPLATE_CODE,
+    TEMPLATE_MODULES,
+    TEMPLATE_OPERATORS,
+)
 
 __all__ = ["TemplateChoices", "call_choices", "keeping_choices", "operator_choice"]
 
@@ -169,7 +170,7 @@ def _unloaded(code: str, extra: str = "", **given: Any) -> Any:
 def keeping_choices(operators_too: bool) -> Iterator[None]:
     """For its length, upstream keeps all instances of templates, with the operators that compute the same if asked to, and
     neither loads nor measures them."""
-    select, codegen = AlgorithmSelectorCache.__call__, SIMDScheduling.codegen_template
+    select, codegen = TEMPLATE_CHOICES.own(), TEMPLATE_CODE.own()
 
     def selecting(cache: Any, *args: Any, **given: Any) -> Any:
         return _select(select, operators_too, cache, *args, **given)
@@ -179,15 +180,10 @@ def keeping_choices(operators_too: bool) -> Iterator[None]:
             return _codegen_choices(scheduling, node, epilogue, prologue)
         return codegen(scheduling, node, epilogue, prologue, **given)
 
-    with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(AlgorithmSelectorCache, "__call__", selecting))
-        stack.enter_context(mock.patch.object(SIMDScheduling, "codegen_template", generating))
-        stack.enter_context(
-            mock.patch.object(select_algorithm, "PyCodeCache", SimpleNamespace(load=_unloaded))
-        )
-        if hasattr(select_algorithm, "use_aten_gemm_kernels"):
-            # Asked whether an operator could still take over from a template that wants other strides.
-            stack.enter_context(
-                mock.patch.object(select_algorithm, "use_aten_gemm_kernels", return_value=False)
-            )
+    with replaced(
+        TEMPLATE_CHOICES.by(__call__=selecting),
+        TEMPLATE_CODE.by(codegen_template=generating),
+        TEMPLATE_MODULES.by(PyCodeCache=SimpleNamespace(load=_unloaded)),
+        TEMPLATE_OPERATORS.by(use_aten_gemm_kernels=lambda: False),
+    ):
         yield

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from unittest import mock
 
 from torch._inductor.runtime import triton_heuristics
 
 from inductor_frontend.errors import ConversionError
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import TUNER
 from inductor_frontend.triton.source import KernelSource
 from wrapper_ir.kernels import ConstantValue, TritonConfig
 
@@ -61,9 +62,7 @@ def candidates_of(name: str, source: KernelSource) -> Candidates:
         arguments["filename"] = f"{name}.py"
     meta = arguments.setdefault("inductor_meta", {})
     meta["force_disable_caches"] = True  # what this machine once measured is no part of a program
-    tune: Any = triton_heuristics.cached_autotune
-    keep = partial(tune, caching_autotuner_cls=_Tuner)
-    with mock.patch.object(triton_heuristics, "cached_autotune", keep):
+    with replaced(TUNER.by(cached_autotune=partial(TUNER.own(), caching_autotuner_cls=_Tuner))):
         given = heuristic(**arguments)(_Function(source.order)).given
     hints = given["size_hints"]
     return Candidates(

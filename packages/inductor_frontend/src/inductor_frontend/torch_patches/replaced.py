@@ -1,0 +1,54 @@
+"""Replacing what the table lists, for a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from inductor_frontend.torch_patches.table import Change, Place
+
+__all__ = ["replaced"]
+
+_NOTHING = object()
+_Before = tuple[Any, str, object]  # Any: an object of torch
+"""An object, a name, and what the object itself has there; `_NOTHING`: it inherits it, or has none."""
+
+
+@contextmanager
+def replaced(*changes: Change) -> Iterator[None]:
+    """For its length, these places have other values. All are as before afterwards: after errors, and where an interrupt
+    comes while some are replaced and others not yet, or while they are put back. Raises AttributeError for a place that this
+    torch does not have and the table says it has."""
+    found = [(change, change.place.find()) for change in changes]
+    before: list[_Before] = []
+    try:
+        try:
+            for change, owner in found:
+                for name, value in change.values.items():
+                    _replace(change.place, owner, name, value, before)
+            yield
+        finally:
+            _restore(before)
+    finally:
+        _restore(before)  # the rest, where the first was interrupted
+
+
+def _replace(place: Place, owner: Any, name: str, value: object, before: list[_Before]) -> None:
+    if not hasattr(owner, name) and not place.adds:
+        if place.may_lack:
+            return
+        raise AttributeError(f"{place.owner} has no {name}")
+    before.append((owner, name, vars(owner).get(name, _NOTHING)))  # first: what is noted can be put back
+    setattr(owner, name, value)
+
+
+def _restore(before: list[_Before]) -> None:
+    """Puts everything back, the last first, and forgets it only then."""
+    while before:
+        owner, name, value = before[-1]
+        if value is not _NOTHING:
+            setattr(owner, name, value)
+        elif name in vars(owner):
+            delattr(owner, name)
+        before.pop()
