@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from wrapper_ir.aliasing import Aliasing
 from wrapper_ir.analyses import Analyses
@@ -175,8 +174,6 @@ def sizes_of(value: Value) -> tuple[Expr, ...]:
 
 class Check:
     """A check of one function: handlers by op class, one for every op, and a last word."""
-
-    name: ClassVar[str]
 
     def __init__(self, facts: FunctionFacts) -> None:
         self.facts = facts

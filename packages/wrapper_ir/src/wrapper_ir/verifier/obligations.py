@@ -5,11 +5,16 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from wrapper_ir.expr import Expr
+from wrapper_ir.expr import Expr, Int
 
-__all__ = ["Claim", "Obligation", "Obligations", "Side", "Size", "Verdict"]
+__all__ = ["Claim", "Obligation", "Obligations", "Side", "Size", "Verdict", "as_size"]
 
 Size = int | Expr
+
+
+def as_size(e: Expr) -> Size:
+    """An int for a constant, else the expression."""
+    return e.value if isinstance(e, Int) else e
 
 
 class Verdict(enum.Enum):

@@ -8,17 +8,16 @@ from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.expr.arithmetic import fits_int64, shown
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.types import StorageType, TensorType, Type
+from wrapper_ir.verifier.obligations import Size, as_size
 
 __all__ = ["TypeInfo", "TypeTable"]
-
-Extent = int | Expr
 
 
 class TypeInfo(NamedTuple):
     """Facts about one type. `extent` is in bytes: a storage's size, a tensor's span from its first element; 0 for
     other types. `exprs` are its expressions that are no constants. `problems` are (code, message)."""
 
-    extent: Extent
+    extent: Size
     exprs: tuple[Expr, ...] = ()
     problems: tuple[tuple[str, str], ...] = ()
 
@@ -112,5 +111,4 @@ def _inspect_symbolic(type: TensorType) -> TypeInfo:
                 problems.append(("WIR034", f"a {what} is not an int"))
     if problems:
         return TypeInfo(0, exprs, tuple(problems))
-    extent = extent_bytes(type)
-    return TypeInfo(extent.value if isinstance(extent, Int) else extent, exprs)
+    return TypeInfo(as_size(extent_bytes(type)), exprs)

@@ -123,8 +123,6 @@ def _walk(facts: FunctionFacts, checks: Sequence[type[Check]]) -> None:
 class _Assumed(Check):
     """Tells the proofs what the program defines and asserts before each op."""
 
-    name = "assumed"
-
     def handlers(self) -> Handlers:
         return {Define: self.define, AssertExpr: self.assume}
 

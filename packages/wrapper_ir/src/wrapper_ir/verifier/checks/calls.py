@@ -20,7 +20,7 @@ from wrapper_ir.ops import (
     is_two_way,
 )
 from wrapper_ir.program import Function, Ownership
-from wrapper_ir.types import ScalarType, StorageType, TensorType, Type
+from wrapper_ir.types import Device, DType, ScalarType, StorageType, TensorType, Type
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Claim, Verdict
@@ -30,8 +30,6 @@ __all__ = ["Calls"]
 
 class Calls(Check):
     """WIR092 to WIR099, and WIR029."""
-
-    name = "calls"
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
@@ -119,17 +117,12 @@ class Calls(Check):
 
     def carry(self, position: int, carried: Arg, made: Arg, result: Value, stacked: bool) -> None:
         before, after, out = _type_of(carried), _type_of(made), result.type
-        same = _alike(before, after)
-        if same and stacked and isinstance(out, TensorType) and isinstance(before, TensorType):
-            same = (out.dtype, out.device, len(out.sizes)) == (
-                before.dtype,
-                before.device,
-                len(before.sizes) + 1,
-            )
-            same = same and all(_same_number(x, y) for x, y in zip(out.sizes[1:], before.sizes))
-        elif same:
+        if stacked and isinstance(out, TensorType) and isinstance(before, TensorType):
+            trip = (out.dtype, out.device, len(out.sizes) - 1)
+            same = trip == _kind(before) and _same_numbers(out.sizes[1:], before.sizes)
+        else:
             same = _alike(before, out)
-        if not same:
+        if not same or not _alike(before, after):
             self.report("WIR099", f"%{result.name}: carried, made and resulting types differ", position)
 
     def predicate(self, position: int, arg: Arg) -> None:
@@ -158,7 +151,7 @@ class Calls(Check):
                 if given is None or wanted != given:
                     self.report("WIR093", message, position)
                 continue
-            if not _comparable(wanted, given):
+            if _kind(wanted) != _kind(given):
                 self.report("WIR093", message, position)
                 continue
             for w, g in (*zip(wanted.sizes, given.sizes), *zip(wanted.strides, given.strides)):
@@ -232,15 +225,14 @@ def _alike(a: Type | None, b: Type | None) -> bool:
     """Equal but for symbols, which have other names in other functions."""
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return a == b and a is not None
-    if (a.dtype, a.device, len(a.sizes)) != (b.dtype, b.device, len(b.sizes)):
-        return False
-    pairs = [*zip(a.sizes, b.sizes), *zip(a.strides, b.strides)]
-    return all(_same_number(x, y) for x, y in pairs)
+    return _kind(a) == _kind(b) and _same_numbers((*a.sizes, *a.strides), (*b.sizes, *b.strides))
 
 
-def _comparable(a: TensorType, b: TensorType) -> bool:
-    return (a.dtype, a.device, len(a.sizes)) == (b.dtype, b.device, len(b.sizes))
+def _kind(type: TensorType) -> tuple[DType, Device, int]:
+    """What calls agree on exactly: dtype, device and rank."""
+    return type.dtype, type.device, len(type.sizes)
 
 
-def _same_number(a: Expr, b: Expr) -> bool:
-    return not (isinstance(a, Int) and isinstance(b, Int)) or a.value == b.value
+def _same_numbers(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
+    """Whether no two constants differ; of symbols, nothing is compared."""
+    return all(not (isinstance(x, Int) and isinstance(y, Int)) or x.value == y.value for x, y in zip(a, b))

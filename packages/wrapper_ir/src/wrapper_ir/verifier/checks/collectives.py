@@ -28,8 +28,6 @@ class _Held:
 class Collectives(Check):
     """WIR037, WIR038, WIR046 to WIR049."""
 
-    name = "collectives"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.roots = facts.aliasing.roots

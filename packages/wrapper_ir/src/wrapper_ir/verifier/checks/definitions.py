@@ -14,8 +14,6 @@ __all__ = ["Definitions"]
 class Definitions(Check):
     """WIR010 to WIR014."""
 
-    name = "definitions"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.defined: dict[str, Value] = {c.value.name: c.value for c in facts.analyses.program.constants}

@@ -31,8 +31,6 @@ def check_externs(analyses: Analyses, findings: Findings) -> None:
 class Externs(Check):
     """WIR071 to WIR079."""
 
-    name = "externs"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.known = facts.analyses.extern_info

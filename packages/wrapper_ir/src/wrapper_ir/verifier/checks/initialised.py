@@ -35,8 +35,6 @@ _CALLS = (Switch, WhileLoop, CallSubgraph, CallExtern, CollectiveStart)
 class Initialised(Check):
     """WIR080, WIR081."""
 
-    name = "initialised"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.effects = facts.aliasing.effects

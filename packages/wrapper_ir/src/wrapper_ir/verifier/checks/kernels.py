@@ -22,7 +22,7 @@ from wrapper_ir.ops import DebugPhase, DebugValue, Launch
 from wrapper_ir.types import Device, ScalarType, TensorType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
-from wrapper_ir.verifier.obligations import Claim
+from wrapper_ir.verifier.obligations import Claim, as_size
 from wrapper_ir.verifier.proofs import shown
 
 __all__ = ["Kernels"]
@@ -30,8 +30,6 @@ __all__ = ["Kernels"]
 
 class Kernels(Check):
     """WIR039, WIR082 to WIR090, WIR202."""
-
-    name = "kernels"
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
@@ -110,8 +108,7 @@ class Kernels(Check):
             return f"{param.name} is a multiple of {param.divisible}, given {shown_arg}"
 
         if isinstance(arg, Expr) and arg.kind is SymKind.INT:
-            number = arg.value if isinstance(arg, Int) else arg
-            self.facts.require_multiple(param.divisible, number, "WIR202", message, position)
+            self.facts.require_multiple(param.divisible, as_size(arg), "WIR202", message, position)
         else:
             self.report("WIR202", message(), position)
 
@@ -130,15 +127,8 @@ class Kernels(Check):
             if told.rest % gcd(told.modulus, divisor):
                 self.facts.require(Claim((), sizes_of(value)), "WIR202", message, position)
             return
-        byte = pointer.offset + pointer.known.rest
-        self.facts.require_multiple(
-            divisor,
-            byte.value if isinstance(byte, Int) else byte,
-            "WIR202",
-            message,
-            position,
-            sizes_of(value),
-        )
+        byte = as_size(pointer.offset + pointer.known.rest)
+        self.facts.require_multiple(divisor, byte, "WIR202", message, position, sizes_of(value))
 
     def sharing(self, position: int, op: Launch, params: tuple[KernelParam, ...]) -> None:
         """Pairs of arguments over one storage where the kernel writes through one of them."""
@@ -194,7 +184,7 @@ class Kernels(Check):
         """A kernel touches nothing of an empty tensor, nor where the extent is not positive."""
         root, start = self.facts.place(arg)
         capacity = self.facts.capacity(root)
-        need = extent.value if isinstance(extent, Int) else extent
+        need = as_size(extent)
         if start.__class__ is int and need.__class__ is int and capacity.__class__ is int:
             if 0 <= need <= capacity - start:
                 return

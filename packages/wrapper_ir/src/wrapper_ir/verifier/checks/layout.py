@@ -18,7 +18,7 @@ from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.types import DEFAULT_ALIGNMENT, Device, StorageType, TensorType, allocator_alignment
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
-from wrapper_ir.verifier.obligations import Claim, Size
+from wrapper_ir.verifier.obligations import Claim, Size, as_size
 from wrapper_ir.verifier.proofs import shown
 
 __all__ = ["LayoutCheck"]
@@ -28,8 +28,6 @@ _ZERO, _ONE = Int(0), Int(1)
 
 class LayoutCheck(Check):
     """WIR050 to WIR057, and WIR200. Fills `facts.places`."""
-
-    name = "layout"
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
@@ -71,7 +69,7 @@ class LayoutCheck(Check):
         device = result.type.device
         if device is not source.type.device and device != source.type.device:
             self.report("WIR052", f"%{result.name} is on {device}, not on {source.type.device}", position)
-        offset: Size = op.offset.value if isinstance(op.offset, Int) else op.offset
+        offset = as_size(op.offset)
         first = start + offset if start.__class__ is not int or start else offset
         if isinstance(first, Int):
             first = first.value

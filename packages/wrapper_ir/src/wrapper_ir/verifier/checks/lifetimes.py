@@ -31,8 +31,6 @@ _VERBS = {"WIR060": "freed", "WIR062": "moved"}
 class Lifetimes(Check):
     """WIR060 to WIR070, WIR018."""
 
-    name = "lifetimes"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.roots = facts.aliasing.roots

@@ -27,7 +27,7 @@ from wrapper_ir.ops import (
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
-from wrapper_ir.verifier.obligations import Claim, Size
+from wrapper_ir.verifier.obligations import Claim, Size, as_size
 from wrapper_ir.verifier.proofs import shown
 
 __all__ = ["Pools", "Tenant", "Tenants"]
@@ -93,8 +93,6 @@ class Tenants:
 class Pools(Check):
     """WIR019, WIR050, WIR052, WIR059, WIR201."""
 
-    name = "pools"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         body = facts.function.body
@@ -132,8 +130,8 @@ class Pools(Check):
         if (slot.type.device, slot.type.space) != (pool.type.device, pool.type.space):
             self.report("WIR052", f"%{slot.name} is in other memory than %{pool.name}", position)
         self.aligned(position, op)
-        start, nbytes = _number(op.offset), _number(slot.type.nbytes)
-        tenant = Tenant(slot, start, _number(op.offset + slot.type.nbytes), slot.type.nbytes)
+        start, nbytes = as_size(op.offset), as_size(slot.type.nbytes)
+        tenant = Tenant(slot, start, as_size(op.offset + slot.type.nbytes), slot.type.nbytes)
         self.inside(position, pool, tenant)
         found = self.pools[pool]
         near = [] if nbytes == 0 else list(found.near(tenant))
@@ -157,7 +155,7 @@ class Pools(Check):
         if given % wanted:
             self.report("WIR201", message(), position)
         else:
-            self.facts.require_multiple(wanted, _number(op.offset), "WIR201", message, position)
+            self.facts.require_multiple(wanted, as_size(op.offset), "WIR201", message, position)
 
     def inside(self, position: int, pool: Value, tenant: Tenant) -> None:
         capacity = self.facts.capacity(pool)
@@ -207,7 +205,3 @@ def _outside(pool: Value, tenant: Tenant, capacity: Size) -> str:
         f"%{tenant.slot.name} is bytes {shown(tenant.start)} to {shown(tenant.end)} of %{pool.name}, "
         f"which has {shown(capacity)}"
     )
-
-
-def _number(e: Expr) -> Size:
-    return e.value if isinstance(e, Int) else e

@@ -36,8 +36,6 @@ _UNKNOWN_TO_A_REPLAY = frozenset({EffectClass.EFFECT, EffectClass.HOST_IO})
 class Recording(Check):
     """WIR225 to WIR228."""
 
-    name = "recording"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         part_of = facts.analyses.get(recorded_functions).get(facts.function.name)

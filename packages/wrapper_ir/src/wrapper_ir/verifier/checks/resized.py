@@ -6,11 +6,11 @@ memory, and a kernel would write where anything may be.
 
 from __future__ import annotations
 
-from wrapper_ir.expr import Expr, Int
+from wrapper_ir.expr import Expr
 from wrapper_ir.ops import Op, ResizeStorage, SetStorage, View
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, sizes_of
-from wrapper_ir.verifier.obligations import Claim, Size
+from wrapper_ir.verifier.obligations import Claim, Size, as_size
 from wrapper_ir.verifier.proofs import shown
 
 __all__ = ["Resized"]
@@ -18,8 +18,6 @@ __all__ = ["Resized"]
 
 class Resized(Check):
     """WIR026."""
-
-    name = "resized"
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
@@ -50,7 +48,7 @@ class Resized(Check):
             held = self.held.get(roots[0]) if len(roots) == 1 else None
             _, start = self.facts.place(value)
             if held is not None:
-                self.touch(position, value, start, held.value if isinstance(held, Int) else held)
+                self.touch(position, value, start, as_size(held))
             if value in self.set:
                 first, source = self.set[value]
                 self.touch(position, value, start - first, self.facts.types(source.type).extent)

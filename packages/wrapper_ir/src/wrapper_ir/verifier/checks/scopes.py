@@ -12,8 +12,6 @@ __all__ = ["Scopes"]
 class Scopes(Check):
     """WIR221 to WIR223."""
 
-    name = "scopes"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.open: list[int] = []

@@ -79,8 +79,6 @@ CHECKED_OUTPUTS = frozenset(_RULES)
 class Shapes(Check):
     """WIR058."""
 
-    name = "shapes"
-
     def handlers(self) -> Handlers:
         return {CallExtern: self.call}
 

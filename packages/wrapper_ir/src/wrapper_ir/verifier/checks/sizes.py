@@ -16,8 +16,6 @@ __all__ = ["Sizes"]
 class Sizes(Check):
     """WIR041 to WIR043, of sizes that are no numbers. Runs before the checks that take them to be in order."""
 
-    name = "types"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.body = facts.function.body

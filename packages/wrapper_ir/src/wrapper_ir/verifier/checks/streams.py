@@ -53,8 +53,6 @@ def _timeline(device: Device, stream: int) -> Timeline:
 class Streams(Check):
     """WIR045."""
 
-    name = "streams"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.hosts = facts.aliasing.hosts

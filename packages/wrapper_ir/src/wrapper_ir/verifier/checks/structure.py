@@ -17,8 +17,6 @@ __all__ = ["Structure", "check_calls"]
 class Structure(Check):
     """WIR020, WIR021, WIR025."""
 
-    name = "structure"
-
     def handlers(self) -> Handlers:
         return {Return: self.ret}
 

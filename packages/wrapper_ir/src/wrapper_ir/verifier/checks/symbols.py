@@ -37,8 +37,6 @@ _EVALUATED = (AllocStorage, View)
 class Symbols(Check):
     """WIR030 to WIR036."""
 
-    name = "symbols"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.declared = facts.analyses.symbols

@@ -47,8 +47,6 @@ def _allocated(analyses: Analyses) -> Mapping[str, frozenset[MemorySpace]]:
 class Symmetric(Check):
     """WIR203, WIR204."""
 
-    name = "symmetric"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.allocated = facts.analyses.get(_allocated)

@@ -22,8 +22,6 @@ __all__ = ["Types"]
 class Types(Check):
     """WIR040 to WIR044, and WIR034 for sizes that are no ints."""
 
-    name = "types"
-
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         for param in facts.function.params:
