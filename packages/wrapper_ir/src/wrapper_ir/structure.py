@@ -73,7 +73,10 @@ def _map(held: object, use: Callable[[Value], Value]) -> object:
 
 def callees(op: OpBase) -> tuple[str, ...]:
     """Names of the program's functions that `op` calls."""
+    fields = op_spec(type(op)).callees
+    if not fields:
+        return ()
     found: list[str] = []
-    for field in op_spec(type(op)).callees:
+    for field in fields:
         found += field.get(op) if field.shape is Shape.MANY else (field.get(op),)
     return tuple(found)

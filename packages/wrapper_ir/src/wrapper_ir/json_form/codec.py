@@ -21,7 +21,6 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import repeat
 from typing import Any, TypeVar
 
 from wrapper_ir.json_form.reading import (
@@ -97,27 +96,21 @@ _PLAIN: Mapping[object, Codec] = {
 }
 
 
-def _decode_items(
-    d: Any, decoders: Iterable[Callable[[Any, Json], T]], items: Iterable[Json]
-) -> tuple[T, ...]:
-    out: list[T] = []
-    try:
-        for decode, item in zip(decoders, items, strict=False):
-            out.append(decode(d, item))
-    except Fault as error:
-        error.path.append(len(out))
-        raise
-    return tuple(out)
-
-
 def array_of(item: Codec) -> Codec:
     """The codec of `tuple[X, ...]`."""
     write, read = item.encode, item.decode
-    return Codec(
-        lambda e, held: [write(e, x) for x in held],
-        lambda d, x: _decode_items(d, repeat(read), array(x)),
-        {"type": "array", "items": item.schema},
-    )
+
+    def decode(d: Any, x: Json) -> tuple[Any, ...]:  # Any: see Codec
+        items, out = array(x), []
+        try:
+            for held in items:
+                out.append(read(d, held))
+        except Fault as error:
+            error.path.append(len(out))
+            raise
+        return tuple(out)
+
+    return Codec(lambda e, held: [write(e, x) for x in held], decode, {"type": "array", "items": item.schema})
 
 
 def _fixed(items: Sequence[Codec]) -> Codec:
@@ -127,7 +120,7 @@ def _fixed(items: Sequence[Codec]) -> Codec:
     def decode(d: Any, x: Json) -> tuple[Any, ...]:  # Any: see Codec
         if len(array(x)) != len(items):
             fault(f"expected a list of {len(items)}")
-        return _decode_items(d, readers, array(x))
+        return tuple([within(n, read, d, held) for n, (read, held) in enumerate(zip(readers, array(x)))])
 
     return Codec(
         lambda e, held: [write(e, x) for write, x in zip(writers, held, strict=True)],
@@ -143,33 +136,34 @@ def _fixed(items: Sequence[Codec]) -> Codec:
 
 def _record(cls: type, fields: Sequence[tuple[FieldSpec, Codec]], tag: tuple[str, str] | None) -> Codec:
     """The codec of a dataclass; `tag` is a further key and its value."""
-    written = [(f.name, f.get, f.default, codec.encode) for f, codec in fields]
     tags: dict[str, Json] = dict([tag] if tag else [])
     required = {f.name for f, _ in fields if f.default is dataclasses.MISSING} | {*tags}
+    written = [(f.name, f.name in required, f.get, f.default, codec.encode) for f, codec in fields]
     # a value is defined after what stands beside it, which cannot mention it
     order = sorted(fields, key=lambda pair: pair[0].role is Role.DEF)
-    read = [(f.name, f.name in required, codec.decode) for f, codec in order]
+    read = [(f.name, codec.decode) for f, codec in order]
+    needed = [(name, decode) for name, decode in read if name in required]
     make: Callable[..., Any] = cls  # Any: its fields are known at run time only
 
     def encode(e: Any, value: Any) -> Json:  # Any: see Codec
         out = tags.copy()
-        for name, get, default, write in written:
+        for name, always, get, default, write in written:
             x = get(value)
-            if x is not default and (x != default or type(x) is not type(default)):
+            if always or (x is not default and (x != default or type(x) is not type(default))):
                 out[name] = write(e, x)
         return out
 
     def decode(d: Any, x: Json) -> Any:  # Any: see Codec
         o = obj(x)
         found: dict[str, Any] = {}
-        for name, needed, decode_field in read:
+        for name, decode_field in read if len(o) > len(required) else needed:
             if name in o:
                 try:
                     found[name] = decode_field(d, o[name])
                 except Fault as error:
                     error.path.append(name)
                     raise
-            elif needed:
+            elif name in required:
                 fault(f"field {name!r} is missing")
         if len(found) + len(tags) != len(o):
             unknown = [name for name in o if name not in found and name not in tags]
@@ -183,11 +177,16 @@ def _record(cls: type, fields: Sequence[tuple[FieldSpec, Codec]], tag: tuple[str
 
 def keyed(key: str, codec: Codec) -> Codec:
     """`{key: x}`."""
-    return Codec(
-        lambda e, held: {key: codec.encode(e, held)},
-        lambda d, x: within(key, codec.decode, d, obj(x)[key]),
-        object_schema({key: codec.schema}, [key]),
-    )
+    write, read = codec.encode, codec.decode
+
+    def decode(d: Any, x: Json) -> Any:  # Any: see Codec
+        try:
+            return read(d, obj(x)[key])
+        except Fault as error:
+            error.path.append(key)
+            raise
+
+    return Codec(lambda e, held: {key: write(e, held)}, decode, object_schema({key: codec.schema}, [key]))
 
 
 def union_of(
@@ -215,11 +214,10 @@ def union_of(
 
     def decode(d: Any, x: Json) -> Any:  # Any: see Codec
         if type(x) is dict:
-            tag = x.get(key)
-            if tag.__class__ is str and tag in by_tag:
-                return by_tag[tag](d, x)
             if by_tag and key in x:
-                return within(key, find, tag)
+                tag = x[key]
+                read = by_tag.get(tag) if tag.__class__ is str else None
+                return read(d, x) if read else within(key, find, tag)
             if len(x) == 1 and (read := by_key.get(next(iter(x)))):
                 return read(d, x)
         return by_json.get(type(x), other)(d, x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from wrapper_ir.json_form.exprs import ExprDecoder
-from wrapper_ir.json_form.reading import Json, fault, field, integer, obj, string, within
+from wrapper_ir.json_form.reading import Json, fault, field, integer, obj, string
 from wrapper_ir.ops import Provenance
 from wrapper_ir.types import Type
 from wrapper_ir.values import Value
@@ -40,14 +40,16 @@ class Decoder(ExprDecoder):
     def define(self, x: Json) -> Value:
         """A new value in scope; a second one of the same name is WIR506."""
         o = obj(x)
-        name = field(o, "name", string)
-        index = field(o, "type", integer)
+        name, type = field(o, "name", string), field(o, "type", self._type)
         if len(o) != 2:
             fault("a result has a name and a type, nothing else")
         if name in self.values:
             fault(f"value {name!r} is defined twice", "WIR506")
-        value = self.values[name] = Value(name, within("type", _at, self.types, index, "type", "WIR521"))
+        value = self.values[name] = Value(name, type)
         return value
+
+    def _type(self, x: Json) -> Type:
+        return _at(self.types, integer(x), "type", "WIR521")
 
     def provenance(self, x: Json) -> Provenance:
         """The provenance at an index; WIR507 where there is none."""

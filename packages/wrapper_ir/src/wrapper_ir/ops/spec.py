@@ -11,7 +11,7 @@ import dataclasses
 import enum
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from operator import attrgetter
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -128,29 +128,37 @@ class OpSpec:
         return {f.name: f for f in self.fields}
 
     @cached_property
-    def _judged(self) -> tuple[tuple[str, FieldSpec], ...]:
-        found = [("WIR013", f) for f in self.operands] + [("WIR014", f) for f in self.results]
-        return tuple((code, f) for code, f in found if f.accepts != _ANY_TYPES)
+    def _judged(self) -> tuple[FieldSpec, ...]:
+        return tuple(f for f in (*self.operands, *self.results) if f.accepts != _ANY_TYPES)
 
-    def fits(self, op: OpBase) -> bool:
-        """Whether every operand and result has a type that the op takes; `misfits` says what is wrong."""
-        for _, field in self._judged:
-            if field.shape is Shape.ONE:
-                if type(field.get(op).type) not in field.accepts:
-                    return False
-            elif not all(type(value.type) in field.accepts for value in field.values(op)):
-                return False
-        return True
+    @cached_property
+    def _judged_alone(self) -> tuple[tuple[Callable[[object], Any], tuple[type, ...]], ...]:
+        return tuple((f.get, f.accepts) for f in self._judged if f.shape is Shape.ONE)
 
-    def misfits(self, op: OpBase) -> Iterator[tuple[str, str]]:
+    @cached_property
+    def _judged_together(self) -> tuple[FieldSpec, ...]:
+        return tuple(f for f in self._judged if f.shape is not Shape.ONE)
+
+    def misfits(self, op: OpBase) -> Sequence[tuple[str, str]]:
         """(code, message) for each operand (WIR013) or result (WIR014) of a type that the op does not take.
 
         Constructing an op checks nothing; builder, parser, decoder and verifier ask here.
         """
-        for code, field in self._judged:
-            for value in field.values(op):
-                if type(value.type) not in field.accepts:
-                    yield code, f"%{value.name} is {describe(value)}, which cannot stand here"
+        for get, accepts in self._judged_alone:
+            if get(op).type.__class__ not in accepts:
+                return self._misfits(op)
+        return self._misfits(op) if self._judged_together else ()
+
+    def _misfits(self, op: OpBase) -> Sequence[tuple[str, str]]:
+        return [
+            (
+                "WIR014" if field.role is Role.DEF else "WIR013",
+                f"%{value.name} is {describe(value)}, which cannot stand here",
+            )
+            for field in self._judged
+            for value in field.values(op)
+            if type(value.type) not in field.accepts
+        ]
 
 
 def describe(value: Value) -> str:

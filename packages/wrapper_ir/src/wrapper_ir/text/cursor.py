@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Mapping
-from typing import NoReturn, TypeVar
+from typing import NoReturn, Self, TypeVar
 
 from wrapper_ir.errors import ParseError
 from wrapper_ir.quoting import unquote
@@ -82,20 +82,25 @@ class Cursor:
         if not self.accept("\n"):
             self.unexpected("the end of the line")
 
-    def items(self, close: str, read: Callable[[], T]) -> tuple[T, ...]:
+    def items(self, close: str, read: Callable[[Self], T]) -> tuple[T, ...]:
         """Items separated by commas, and `close`; line ends may stand between them, a comma behind the last."""
         out: list[T] = []
-        self.skip_lines()
-        while not self.accept(close):
-            out.append(read())
-            behind = self.at
-            self.skip_lines()
-            if not self.accept(","):
-                if not self.accept(close):
-                    self.at = behind
-                    self.unexpected(f"`,` or `{close}`")
+        tokens = self.tokens
+        while True:
+            if tokens[self.at] == "\n":
+                self.skip_lines()
+            if tokens[self.at] == close:
                 break
-            self.skip_lines()
+            out.append(read(self))
+            after = self.at
+            if tokens[after] == "\n":
+                self.skip_lines()
+            if tokens[self.at] == ",":
+                self.at += 1
+            elif tokens[self.at] != close:
+                self.at = after
+                self.unexpected(f"`,` or `{close}`")
+        self.at += 1
         return tuple(out)
 
     def name(self, what: str) -> str:

@@ -72,9 +72,11 @@ _WHAT: dict[type, str] = {DType: "element type"}
 def items_of(item: Form, opening: str, closing: str, *, rows: bool = False) -> Form:
     """Items between brackets, each on a line of its own where they are `rows`."""
 
+    read_item = item.read
+
     def read(p: OpParser) -> tuple[Any, ...]:
         p.expect(opening)
-        return p.items(closing, lambda: item.read(p))
+        return p.items(closing, read_item)
 
     def write(held: tuple[Any, ...], types: TypePrinter) -> str:
         texts = [item.write(x, types) for x in held]
@@ -169,7 +171,7 @@ def _read_constant(p: OpParser) -> ConstantValue:
 
 
 def _read_operator_constant(p: OpParser) -> OperatorConstant:
-    return p.items(")", p.integer) if p.accept("(") else _read_constant(p)
+    return p.items(")", OpParser.integer) if p.accept("(") else _read_constant(p)
 
 
 # --- parameters of kernels

@@ -62,22 +62,20 @@ def op_text(op: OpBase, types: TypePrinter) -> str:
     return line_writer(type(op))(op, types)
 
 
-def read_op(p: OpParser, prov: Provenance) -> tuple[Op, ...]:
-    """The ops of the line that starts here, up to its mark or end; all get the provenance `prov`."""
+def read_op(p: OpParser, words: Mapping[str, Syntax], prov: Provenance) -> tuple[Op, ...]:
+    """The ops of the line that starts here, up to its mark or end, of those that begin with `words`; all get the provenance
+    `prov`."""
     p.start_op(prov)
     word = p.tokens[p.at]
-    if word == LAYOUT:
-        p.at += 1
-        return (_layouts(p),)
-    words = op_words(p.ops)
+    read = _READ_BY_HAND.get(word)
+    if read is not None:
+        return read(p)
     syntax = words.get(word)
-    if syntax is not None:
-        return (syntax.read(p),)
-    if word not in (ALLOC, COND):
+    if syntax is None:
         if kind_of(word) != "NAME":
             p.unexpected("an op")
         p.unknown("op", [*words, ALLOC, COND])
-    return _alloc(p) if word == ALLOC else (_cond(p),)
+    return (syntax.read(p),)
 
 
 def _tail(cls: type[OpBase], after: str) -> Syntax:
@@ -92,22 +90,18 @@ def alloc_text(storage: AllocStorage, view: Op, types: TypePrinter) -> str | Non
     """The one-line form; None where that would lose something."""
     if type(view) is not View or view.source is not storage.result:
         return None
-    made, type_ = storage.result.type, view.result.type
+    made, type_, name = storage.result.type, view.result.type, view.result.name
     if type(made) is not StorageType or type(type_) is not TensorType:  # the verifier refuses them
         return None
-    fits = (
-        view.mode is ViewMode.ALIAS
-        and view.offset == _ZERO
-        and storage.result.name == f"{view.result.name}.s"
-        # equal members of tuples are mostly one object, which is seen without a call
-        and (storage.prov, made.device, made.space) == (view.prov, type_.device, _DEFAULT_SPACE)
-        and made.alignment == DEFAULT_ALIGNMENT
-        and len(type_.sizes) == len(type_.strides)
-        and made.nbytes == (known := types.tensor(type_)).extent
-    )
-    if not fits:
+    if len(type_.sizes) != len(type_.strides):
         return None
-    return f"%{value_name(view.result.name)} = alloc {known.text}{_OPTIONS.write(storage, types)}"
+    known = types.tensor(type_)
+    # equal members of tuples are mostly one object, which is seen without a call
+    usual = (view.prov, ViewMode.ALIAS, _ZERO, f"{name}.s", type_.device, _DEFAULT_SPACE, known.extent)
+    held = (storage.prov, view.mode, view.offset, storage.result.name, made.device, made.space, made.nbytes)
+    if held != usual or made.alignment != DEFAULT_ALIGNMENT:
+        return None
+    return f"%{value_name(name)} = alloc {known.text}{_OPTIONS.write(storage, types)}"
 
 
 _OPTIONS = _tail(AllocStorage, "{result:storage}")
@@ -120,7 +114,8 @@ def _alloc(p: OpParser) -> tuple[Op, ...]:
     if not isinstance(type_, TensorType):
         p.fail("WIR500", "alloc makes a tensor", start, hint="use alloc_storage")
     options: Fields = {}
-    _OPTIONS.fields(p, options)
+    if p.tokens[p.at] != "\n":
+        _OPTIONS.fields(p, options)
     if len(type_.sizes) != len(type_.strides):
         p.fail("WIR500", f"{len(type_.sizes)} sizes, but {len(type_.strides)} strides", start)
     storage = p.define(f"{name}.s", p.storage_of(type_), start - 3)
@@ -144,7 +139,7 @@ def _switch_text(op: Switch, types: TypePrinter) -> str:
     return f"{_TO_BRANCHES.write(op, types)}{true} else {false}{_AFTER_BRANCHES.write(op, types)}"
 
 
-def _cond(p: OpParser) -> Op:
+def _cond(p: OpParser) -> tuple[Op, ...]:
     start = p.at + 1
     found: Fields = {}
     _TO_BRANCHES.fields(p, found)
@@ -155,7 +150,7 @@ def _cond(p: OpParser) -> Op:
     op: Switch = _AFTER_BRANCHES.finish(p, found, start)
     if not is_two_way(op):
         p.fail("WIR096", "cond takes a bool", start, hint="use switch for an int")
-    return op
+    return (op,)
 
 
 # --- assert_layout
@@ -172,7 +167,8 @@ def _layouts_text(op: AssertLayout, types: TypePrinter) -> str:
     return f"{LAYOUT} {', '.join(texts)}{_AFTER_TENSORS.write(op, types)}"
 
 
-def _layouts(p: OpParser) -> Op:
+def _layouts(p: OpParser) -> tuple[Op, ...]:
+    p.at += 1
     start = p.at
     layouts = [_layout(p)]
     while p.accept(","):
@@ -181,7 +177,7 @@ def _layouts(p: OpParser) -> Op:
     found: Fields = {"tensors": tensors, "sizes": sizes, "strides": strides}
     _AFTER_TENSORS.fields(p, found)
     made: Op = _AFTER_TENSORS.finish(p, found, start)
-    return made
+    return (made,)
 
 
 def _layout(p: OpParser) -> tuple[Value, tuple[Expr, ...], tuple[Expr, ...]]:
@@ -191,7 +187,7 @@ def _layout(p: OpParser) -> tuple[Value, tuple[Expr, ...], tuple[Expr, ...]]:
 
 def _numbers(p: OpParser) -> tuple[Expr, ...]:
     p.expect("[")
-    return p.items("]", p.expr)
+    return p.items("]", OpParser.expr)
 
 
 _BY_HAND: Mapping[type[OpBase], Callable[[Any, TypePrinter], str]] = {
@@ -199,3 +195,9 @@ _BY_HAND: Mapping[type[OpBase], Callable[[Any, TypePrinter], str]] = {
     AssertLayout: _layouts_text,
 }
 """Ops whose lines are not by the syntax of their class alone. Any: each takes its own class."""
+_READ_BY_HAND: Mapping[str, Callable[[OpParser], tuple[Op, ...]]] = {
+    ALLOC: _alloc,
+    COND: _cond,
+    LAYOUT: _layouts,
+}
+"""What reads the lines that begin with these words."""

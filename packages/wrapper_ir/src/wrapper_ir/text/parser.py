@@ -19,7 +19,7 @@ from wrapper_ir.program import (
 )
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.text.lexer import Source
-from wrapper_ir.text.ops import read_op
+from wrapper_ir.text.ops import op_words, read_op
 from wrapper_ir.text.parser_scope import OpParser
 from wrapper_ir.text.syntax import Fields, record_form, syntax_of
 from wrapper_ir.types import TensorType, Type
@@ -190,7 +190,8 @@ class _ProgramParser(OpParser):
 
     def _body(self) -> tuple[Op, ...]:
         body: list[Op] = []
-        tokens = self.tokens
+        tokens, words, marks = self.tokens, op_words(self.ops), self._marks
+        prov = UNKNOWN
         while True:
             token = tokens[self.at]
             if token == "\n":
@@ -201,17 +202,19 @@ class _ProgramParser(OpParser):
                 return tuple(body)
             if token == "":
                 self.unexpected("an op or `}`")
-            # the mark of an op that stands on one line is known before the op is made
-            prov = self._marks.get(tokens[tokens.index("\n", self.at) - 1], UNKNOWN)
-            ops = read_op(self, prov)
-            if tokens[self.at][:1] == "#":
-                ops = self._marked(ops)
+            if marks:  # that of an op that stands on one line is known before the op is made
+                prov = marks.get(tokens[tokens.index("\n", self.at) - 1], UNKNOWN)
+            ops = read_op(self, words, prov)
             if tokens[self.at] != "\n":
-                self.unexpected("the end of the line")
-            self.at += 1
+                ops = self._marked(ops)
+                self.end_line()
+            else:
+                self.at += 1
             body += ops
 
     def _marked(self, ops: tuple[Op, ...]) -> tuple[Op, ...]:
+        if self.tokens[self.at][:1] != "#":
+            return ops
         prov = self._marks.get(self.tokens[self.at])
         if prov is None:
             self.fail("WIR507", f"provenance {self.shown()} is not in the table")

@@ -59,7 +59,9 @@ class OpParser(TypeParser):
 
     def result(self, type: Type) -> Value:
         """Defines the one result of the line."""
-        return self.define(self.result_name, type, self._start)
+        if len(self._results) != 1:
+            self.fail("WIR505", f"{len(self._results)} results are named, but there are 1", self._start)
+        return self.define(self._results[0], type, self._start)
 
     def results(self, types: Sequence[Type]) -> tuple[Value, ...]:
         """Defines all results of the line."""

@@ -126,7 +126,7 @@ class TypeParser(Cursor):
     def exprs(self, opening: str, close: str) -> tuple[Expr, ...]:
         """Expressions between brackets."""
         self.expect(opening)
-        return self.items(close, self.expr)
+        return self.items(close, TypeParser.expr)
 
     def device_name(self, kind: str) -> Device:
         """What follows the device type `kind`: an index or nothing."""
@@ -230,7 +230,7 @@ class TypeParser(Cursor):
         if self._depth > MAX_DEPTH:
             self.fail("WIR553", f"lists nest deeper than {MAX_DEPTH}")
         self.at += 1
-        items = self.items("]", self.arg)
+        items = self.items("]", TypeParser.arg)
         self._depth -= 1
         return items
 
@@ -248,18 +248,19 @@ class TypeParser(Cursor):
         self.expect("(")
         args: list[Arg] = []
         kwargs: list[tuple[str, Arg]] = []
-        self.items(")", lambda: self._call_arg(args, kwargs))
-        return tuple(args), tuple(kwargs)
 
-    def _call_arg(self, args: list[Arg], kwargs: list[tuple[str, Arg]]) -> None:
-        if self.tokens[self.at + 1] == "=":
-            name = self.name("an argument name")
-            self.at += 1
-            kwargs.append((name, self.arg()))
-        elif kwargs:
-            self.fail("WIR500", "a positional argument stands behind a named one")
-        else:
-            args.append(self.arg())
+        def read(p: TypeParser) -> None:
+            if p.tokens[p.at + 1] == "=":
+                name = p.name("an argument name")
+                p.at += 1
+                kwargs.append((name, p.arg()))
+            elif kwargs:
+                p.fail("WIR500", "a positional argument stands behind a named one")
+            else:
+                args.append(p.arg())
+
+        self.items(")", read)
+        return tuple(args), tuple(kwargs)
 
 
 _CONSTANTS: Mapping[str, Callable[[TypeParser], Arg]] = {

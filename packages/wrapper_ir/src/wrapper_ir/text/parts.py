@@ -31,7 +31,7 @@ Reader = Callable[[OpParser, Fields], None]
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 TYPES = ":types"
-"""Where a reader leaves the types of results; no field has such a name."""
+"""Where a reader leaves the type of the result, or the types of all; no field has such a name."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,8 +40,12 @@ class Part:
 
     fields: tuple[FieldSpec, ...] = ()
     write: Writer | None = None
-    read: Reader | None = None
+    read: Callable[..., Any] | None = None  # Any: see Fields
     starts: Callable[[str], bool] | None = None
+    of: str = ""
+    """What of a record is written: this field, where there is one, else the record."""
+    key: str = ""
+    """What it is found under that is read; without a key, `read` is a Reader."""
     text: str = ""
     tokens: tuple[str, ...] = ()
     guard: FieldSpec | None = None
@@ -67,37 +71,44 @@ def first_starts(parts: Sequence[Part]) -> Callable[[str], bool]:
 
 def sequence(parts: Sequence[Part]) -> tuple[Writer, Reader]:
     """All parts, one after the other. What most ops leave out is passed over without a call."""
-    template = "".join(["%s" if part.write else part.text.replace("%", "%%") for part in parts])
-    writers = [(p.write, p.guard and p.guard.get, p.guard and p.guard.default) for p in parts if p.write]
-    steps: list[tuple[tuple[str, ...], Callable[[str], bool] | None, Reader]] = []
+    steps: list[tuple[tuple[str, ...], Callable[[str], bool] | None, str, Callable[..., Any]]] = []
     tokens: tuple[str, ...] = ()
     for part in parts:
         tokens += part.tokens
         if part.read:
-            steps.append((tokens, part.starts if part.guard else None, part.read))
+            steps.append((tokens, part.starts if part.guard else None, part.key, part.read))
             tokens = ()
-    steps.append((tokens, None, lambda p, found: None))
+    if tokens:
+        steps.append((tokens, None, "", lambda p, found: None))
 
     def read(p: OpParser, found: Fields) -> None:
-        for tokens, starts, step in steps:
+        for tokens, starts, key, step in steps:
             for token in tokens:
                 if p.tokens[p.at] == token:
                     p.at += 1
                 else:
                     p.unexpected(f"`{token}`")
-            if starts is None or starts(p.tokens[p.at]):
+            if key:
+                found[key] = step(p)
+            elif starts is None or starts(p.tokens[p.at]):
                 step(p, found)
 
-    def write_all(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        return template % tuple(
-            ["" if get and get(record) is usual else write(record, types) for write, get, usual in writers]
-        )
+    return _writer(parts), read
 
-    def write_one(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        return template % only(record, types)
 
-    only = writers[0][0] if len(writers) == 1 else write_all
-    return write_all if only is write_all else write_one, read
+def _writer(parts: Sequence[Part]) -> Writer:
+    """Writes all parts: one expression, because this is where printing spends its time."""
+    names: dict[str, object] = {}
+    pieces = []
+    for n, part in enumerate(parts):
+        names |= {f"text{n}": part.text, f"write{n}": part.write}
+        piece = f"write{n}(record{part.of and '.'}{part.of}, types)" if part.write else f"text{n}"
+        if part.guard:
+            names[f"usual{n}"] = part.guard.default
+            piece = f"'' if record.{part.guard.name} is usual{n} else {piece}"
+        pieces.append(f"{{{piece}}}")
+    made: Writer = eval(f'lambda record, types: f"{"".join(pieces)}"', names)  # noqa: S307  # names of fields
+    return made
 
 
 def optional(parts: Sequence[Part], cls: type) -> Part:
@@ -149,6 +160,6 @@ def _optional_types(field: FieldSpec, like: str, cls: type, inner: tuple[Writer,
         if p.tokens[p.at] == ":" if like else p.wanted:
             read_all(p, found)
         elif like:
-            found[TYPES] = (usual(found[like] if operand else getattr(cls, like)),)
+            found[TYPES] = usual(found[like] if operand else getattr(cls, like))
 
     return Part((field,), write, read, guard=field if field.default is None else None)

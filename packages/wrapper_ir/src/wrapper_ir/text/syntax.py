@@ -96,14 +96,12 @@ class Syntax:
         elif field.shape is Shape.MANY:
             found[field.name] = p.results(found.pop(TYPES, ()))
         elif field.shape is Shape.ONE or p.wanted:
-            found[field.name] = p.result(found.pop(TYPES)[0])
+            found[field.name] = p.result(found.pop(TYPES))
         if spec is None:
             return self.cls(**{**self.unsaid, **found})
-        found["prov"] = p.prov
-        op = self.cls(**found)
-        if not spec.fits(op):
-            for code, message in spec.misfits(op):
-                p.fail(code, message, start)
+        op = self.cls(prov=p.prov, **found)
+        for code, message in spec.misfits(op):
+            p.fail(code, message, start)
         return op
 
 
@@ -135,17 +133,14 @@ def compile_syntax(cls: type, template: str) -> Syntax:
 
 def _results(field: FieldSpec) -> Part:
     """`%x = `, which is read before the op's class is known."""
-    get = field.get
 
-    def write(op: OpBase, types: TypePrinter) -> str:
-        held: Value | None = get(op)
+    def write(held: Value | None, types: TypePrinter) -> str:
         return "" if held is None else f"%{value_name(held.name)} = "
 
-    def write_many(op: OpBase, types: TypePrinter) -> str:
-        names = [f"%{value_name(value.name)}" for value in get(op)]
-        return f"{', '.join(names)} = " if names else ""
+    def write_many(held: tuple[Value, ...], types: TypePrinter) -> str:
+        return f"{', '.join([f'%{value_name(value.name)}' for value in held])} = " if held else ""
 
-    return Part(write=write_many if field.shape is Shape.MANY else write)
+    return Part(write=write_many if field.shape is Shape.MANY else write, of=field.name)
 
 
 # --- the template
@@ -183,42 +178,18 @@ def _field(field: FieldSpec, form: str | None, like: str | None) -> Part:
     if form in ("type", "storage"):
         return _types(field, form, like or "")
     made = lines_of(_form(field.item)) if form == "lines" else form_of(field, form)
-    get, name = field.get, field.name
-    write, read = made.write, made.read
-
-    def read_field(p: OpParser, found: Fields) -> None:
-        found[name] = read(p)
-
-    def write_field(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        return write(get(record), types)
-
-    def write_operand(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        return f"%{value_name(get(record).name)}"
-
-    single = field.role is Role.USE and field.shape is Shape.ONE
-    return Part((field,), write_operand if single else write_field, read_field, made.starts)
+    return Part((field,), made.write, made.read, made.starts, of=field.name, key=field.name)
 
 
 def _types(field: FieldSpec, form: str, like: str) -> Part:
     """The types of results."""
     if form == "storage":
         storage = BareStorage(field.name, like, record_form(MemorySpace))
-        return Part((field,), storage.write, lambda p, found: found.update({TYPES: [storage.read(p, found)]}))
-    made = BY_TYPE[Type]
-    many, values, get = field.shape is not Shape.ONE, field.values, field.get
-
-    def read(p: OpParser, found: Fields) -> None:
-        types = found[TYPES] = [made.read(p)]
-        while many and p.accept(","):
-            types.append(made.read(p))
-
-    def write(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        return ", ".join([made.write(value.type, types) for value in values(record)])
-
-    def write_one(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        return types.type(get(record).type)
-
-    return Part((field,), write if many else write_one, read, like=like)
+        return Part((field,), storage.write, lambda p, found: found.update({TYPES: storage.read(p, found)}))
+    one = BY_TYPE[Type]
+    of_one = Form(lambda value, types: types.type(value.type), one.read)
+    made = list_of(of_one) if field.shape is Shape.MANY else of_one
+    return Part((field,), made.write, made.read, of=field.name, key=TYPES, like=like)
 
 
 def _call(args: FieldSpec, kwargs: FieldSpec) -> Part:
@@ -238,19 +209,8 @@ def _items(field: FieldSpec, opening: str, style: str | None) -> Part:
     rows = style == "rows"
     item = item_of(field, None if rows else style)
     item = pair_of(item) if field.shape is Shape.NAMED else item
-    made, get, name = items_of(item, opening, _CLOSING[opening], rows=rows), field.get, field.name
-
-    def read(p: OpParser, found: Fields) -> None:
-        found[name] = made.read(p)
-
-    def write(record: Any, types: TypePrinter) -> str:  # Any: see Writer
-        return made.write(get(record), types)
-
-    def write_args(op: OpBase, types: TypePrinter) -> str:
-        return f"{opening}{types.args(get(op))}{closing}"
-
-    closing = _CLOSING[opening]
-    return Part((field,), write_args if field.role is Role.ARG else write, read, made.starts)
+    made = items_of(item, opening, _CLOSING[opening], rows=rows)
+    return Part((field,), made.write, made.read, made.starts, of=field.name, key=field.name)
 
 
 # --- forms

@@ -50,10 +50,8 @@ class Definitions(Check):
                 self.define(position, value)
             defined[name] = value
             positions[name] = position
-        spec = op_spec(type(op))
-        if not spec.fits(op):
-            for code, message in spec.misfits(op):
-                self.report(code, message, position)
+        for code, message in op_spec(type(op)).misfits(op):
+            self.report(code, message, position)
 
     def unlike(self, position: int, value: Value, known: Value | None) -> None:
         if known is None:
