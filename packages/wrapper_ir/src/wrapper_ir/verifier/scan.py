@@ -10,10 +10,10 @@ from wrapper_ir.expr import Bool, Expr, Float, Int
 from wrapper_ir.ops import FieldSpec, Op, OpBase, op_spec
 from wrapper_ir.values import Value
 
-__all__ = ["Scanned", "scan", "scan_types"]
+__all__ = ["Scanned", "scan"]
 
-Scanned = tuple[list[Value], list[Expr]]
-"""Operands with repetitions (values under atoms included), and the expressions that are no constants."""
+Scanned = tuple[list[Value], list[Expr], list[Value]]
+"""Operands with repetitions (values under atoms included), the expressions that are not constants, and results."""
 
 _CONSTANTS = (Int, Float, Bool)
 # Any: each getter returns the field's own type
@@ -35,19 +35,26 @@ _plan = cast("Callable[[type[OpBase]], tuple[_Getters, _Getters, _Getters]]", ca
 
 
 def scan(op: Op) -> Scanned:
-    """Operands and expressions of `op`, in order of its fields."""
+    """Operands, expressions and results of `op`, in order of its fields."""
     values: list[Value] = []
     found: list[Expr] = []
-    uses, nested, _ = _plan(type(op))
+    made: list[Value] = []
+    uses, nested, results = _plan(type(op))
     for get in uses:
         x = get(op)
-        if isinstance(x, tuple):
+        if x.__class__ is tuple:
             values += x
         else:
             values.append(x)
     for get in nested:
         _collect(get(op), values, found)
-    return values, found
+    for get in results:
+        x = get(op)
+        if x.__class__ is tuple:
+            made += x
+        elif x is not None:
+            made.append(x)
+    return values, found, made
 
 
 def _collect(x: object, values: list[Value], found: list[Expr]) -> None:
@@ -68,15 +75,3 @@ def _collect(x: object, values: list[Value], found: list[Expr]) -> None:
 
 def _name(value: Value) -> str:
     return value.name
-
-
-def scan_types(op: Op) -> list[Value]:
-    """The results of `op`."""
-    out: list[Value] = []
-    for get in _plan(type(op))[2]:
-        x = get(op)
-        if isinstance(x, tuple):
-            out += x
-        elif x is not None:
-            out.append(x)
-    return out

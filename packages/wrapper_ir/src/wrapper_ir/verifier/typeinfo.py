@@ -23,6 +23,7 @@ class TypeInfo(NamedTuple):
 
 
 _NOTHING = TypeInfo(0)
+_FAR_BELOW = 2**62
 
 
 class TypeTable:
@@ -88,6 +89,8 @@ def _inspect_numbers(type: TensorType) -> TypeInfo | None:
         largest = max(largest, n, step)
     if not count:
         return TypeInfo(0, (), _too_large(largest))
+    if reach < _FAR_BELOW and count < _FAR_BELOW and largest < _FAR_BELOW:  # which is all but always so
+        return TypeInfo(reach)
     return TypeInfo(reach, (), _too_large(reach, count, largest))
 
 

@@ -22,7 +22,7 @@ from wrapper_ir.verifier.checks import (
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, Shared
 from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.obligations import Obligations
-from wrapper_ir.verifier.scan import scan, scan_types
+from wrapper_ir.verifier.scan import scan
 
 __all__ = ["check_all"]
 
@@ -82,9 +82,8 @@ def _first(facts: FunctionFacts, ops: OpSet) -> None:
     for position, op in enumerate(facts.function.body):
         found = scan(op)
         facts.scanned.append(found)
-        made = scan_types(op)
-        facts.results.append(made)
-        for value in made:
+        facts.results.append(found[2])
+        for value in found[2]:
             info = types(value.type)
             if info.exprs or info.problems:
                 facts.special.setdefault(position, []).append((value, info))

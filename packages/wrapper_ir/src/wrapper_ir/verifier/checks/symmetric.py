@@ -17,7 +17,7 @@ from wrapper_ir.ops import (
     WhileLoop,
 )
 from wrapper_ir.structure import callees
-from wrapper_ir.types import MemorySpace, StorageType
+from wrapper_ir.types import MemoryKind, MemorySpace, StorageType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
@@ -32,10 +32,11 @@ def _allocated(analyses: Analyses) -> Mapping[str, frozenset[MemorySpace]]:
         if name not in found:
             ids: set[MemorySpace] = set()
             for op in analyses.functions[name].body:
-                if isinstance(op, AllocStorage) and is_symmetric(op.result.type):
+                if not isinstance(op, AllocStorage):
+                    for callee in callees(op):
+                        ids |= of(callee)
+                elif op.result.type.space.kind is MemoryKind.SYMMETRIC:
                     ids.add(op.result.type.space)
-                for callee in callees(op):
-                    ids |= of(callee)
             found[name] = frozenset(ids)
         return found[name]
 
