@@ -97,6 +97,10 @@ class FxEmitter:
         """See `wrapper_ir.protocols.OperatorEmitter`."""
         return replace(self, options=replace(self.options, operators=policy))
 
+    def with_kept_buffers(self) -> FxEmitter:
+        """See `wrapper_ir.protocols.BufferKeepingEmitter`."""
+        return replace(self, options=replace(self.options, keep_buffers=True))
+
 
 EMITTER = FxEmitter()
 """With default options."""

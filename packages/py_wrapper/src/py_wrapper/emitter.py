@@ -98,6 +98,10 @@ class PythonEmitter:
         """See `wrapper_ir.protocols.OperatorEmitter`."""
         return replace(self, options=replace(self.options, operators=policy))
 
+    def with_kept_buffers(self) -> PythonEmitter:
+        """See `wrapper_ir.protocols.BufferKeepingEmitter`."""
+        return replace(self, options=replace(self.options, keep_buffers=True))
+
 
 EMITTER = PythonEmitter()
 """With default options."""

@@ -23,6 +23,7 @@ from wrapper_ir.types import CPU, Device, StorageType, TensorType
 
 __all__ = [
     "AheadCompiler",
+    "BufferKeepingEmitter",
     "CallerTensors",
     "Containers",
     "Emitter",
@@ -99,6 +100,17 @@ class OperatorEmitter(Protocol):
     # Any: the code, as the emitter's own type
     def with_operators(self, policy: OperatorPolicy) -> Emitter[Any]:
         """The same emitter, for programs that may call what `policy` says."""
+        ...
+
+
+@runtime_checkable
+class BufferKeepingEmitter(Protocol):
+    """What an `Emitter` offers besides where its callables can hold the memory of intermediate results from call to call;
+    the option `keep_buffers` of `torch.compile`'s backend asks for it."""
+
+    # Any: the code, as the emitter's own type
+    def with_kept_buffers(self) -> Emitter[Any]:
+        """The same emitter, for callables that neither allocate nor free what is not a result."""
         ...
 
 

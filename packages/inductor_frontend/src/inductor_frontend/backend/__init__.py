@@ -8,8 +8,8 @@ from typing import Any
 from torch.fx import GraphModule
 
 from inductor_frontend.backend.function import compile_function
+from inductor_frontend.backend.inductor_options import require_default_mode
 from inductor_frontend.backend.options import BackendOptions
-from inductor_frontend.errors import CaptureError
 from inductor_frontend.functionalize.resizes import lend
 
 __all__ = ["BackendOptions", "wrapper_ir_backend"]
@@ -27,10 +27,5 @@ def wrapper_ir_backend(
     Compiled code never enters upstream's caches, nor comes from them. Raises CaptureError (FE103 for options and
     modes that are not understood), HookError, ConversionError and BackendError.
     """
-    if mode not in (None, "default"):
-        raise CaptureError(
-            "FE103",
-            f"mode {mode!r} stands for options of another backend",
-            hint="leave mode out; options={...} of this backend are fields of BackendOptions and CaptureOptions",
-        )
+    require_default_mode(mode)
     return compile_function(lend(gm, example_inputs), example_inputs, BackendOptions.parse(options))

@@ -7,22 +7,24 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from inductor_frontend.backend.inductor_options import advise, is_inductors
 from inductor_frontend.cache.keys import Choices
 from inductor_frontend.cache.store import Store
 from inductor_frontend.errors import BackendError, CaptureError
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.settings import read_settings
 from wrapper_ir.errors import PassError, PluginError
-from wrapper_ir.protocols import Emitter
+from wrapper_ir.protocols import BufferKeepingEmitter, Emitter
 from wrapper_ir.registry import emitter
 
 __all__ = ["BackendOptions"]
 
 # Any in this file: options as the user typed them, and the results of emitters.
-_OWN = ("cache", "emitter", "passes")
+_OWN = ("cache", "emitter", "keep_buffers", "passes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +32,14 @@ class BackendOptions:
     """Options of the backend, as given in `torch.compile(..., options={...})`; the rest are fields of `CaptureOptions`.
 
     `emitter`: the name of an installed emitter, or an emitter (one made with options of its own).
+    `keep_buffers`: whether calls hold the memory of intermediate results from one to the next, as the emitter's own option of
+    that name does.
     `passes`: a pipeline of wrapper_ir passes in text form, run after lifetimes are derived.
     `cache`: False, True, or the folder to cache in; what the environment says where it is None (see `settings`).
     """
 
     emitter: str | Emitter[Any] = "python"
+    keep_buffers: bool = False
     passes: str = ""
     cache: bool | str | None = None
     capture: CaptureOptions = field(default_factory=CaptureOptions)
@@ -43,11 +48,7 @@ class BackendOptions:
     def parse(options: Mapping[str, Any] | None) -> BackendOptions:
         """Options from torch.compile's dictionary; raises CaptureError FE103 for unknown names and wrong values."""
         given = dict(options or {})
-        known = {f.name for f in fields(CaptureOptions)}
-        if unknown := sorted(str(name) for name in given if name not in known.union(_OWN)):
-            raise CaptureError(
-                "FE103", f"unknown options {unknown}", hint=f"known: {sorted(known.union(_OWN))}"
-            )
+        _require_known(given)
         if given.get("packed_weights"):
             raise CaptureError(
                 "FE103",
@@ -56,6 +57,7 @@ class BackendOptions:
         own = {name: given.pop(name) for name in _OWN if name in given}
         return BackendOptions(
             emitter=_emitter(own.get("emitter", "python")),
+            keep_buffers=_flag("keep_buffers", own.get("keep_buffers", False)),
             passes=_passes(own.get("passes", "")),
             cache=_cache(own.get("cache")),
             capture=_made(CaptureOptions, given, ""),
@@ -67,13 +69,18 @@ class BackendOptions:
         return self.emitter if isinstance(self.emitter, str) else self.emitter.name
 
     def find_emitter(self) -> Emitter[Any]:
-        """The emitter; raises BackendError FE401 where none of this name is installed, or it does not load."""
-        if not isinstance(self.emitter, str):
-            return self.emitter
-        try:
-            return emitter(self.emitter)
-        except PluginError as error:
-            raise BackendError("FE401", f"no emitter {self.emitter!r}: {error}") from error
+        """The emitter; raises BackendError FE401 where none of this name is installed, or it does not load, and CaptureError
+        FE103 where it cannot keep buffers and is asked to."""
+        found = self.emitter if not isinstance(self.emitter, str) else _installed(self.emitter)
+        if not self.keep_buffers:
+            return found
+        if isinstance(found, BufferKeepingEmitter):
+            return found.with_kept_buffers()
+        raise CaptureError(
+            "FE103",
+            f"option 'keep_buffers': the emitter {found.name!r} cannot hold buffers from call to call",
+            hint="leave the option out, or choose the emitter 'python' or 'fx'",
+        )
 
     def choices(self) -> Choices:
         """What the user chose, as part of a cache key."""
@@ -87,6 +94,35 @@ class BackendOptions:
         on = settings.cache if self.cache is None else self.cache is not False
         folder = Path(self.cache).expanduser().absolute() if isinstance(self.cache, str) else settings.folder
         return Store(folder, settings.limit_bytes) if on else None
+
+
+def _installed(name: str) -> Emitter[Any]:
+    try:
+        return emitter(name)
+    except PluginError as error:
+        raise BackendError("FE401", f"no emitter {name!r}: {error}") from error
+
+
+def _require_known(given: Mapping[str, Any]) -> None:
+    """Raises CaptureError FE103 for options of Inductor, with the way out for each, and for names that mean nothing."""
+    known = {f.name for f in fields(CaptureOptions)}.union(_OWN)
+    unknown = sorted(str(name) for name in given if name not in known)
+    if inductors := [name for name in unknown if is_inductors(name)]:
+        raise CaptureError(
+            "FE103",
+            f"options of Inductor are not options of the backend wrapper_ir: {', '.join(inductors)}",
+            hint=f"instead of each:\n{advise(given, inductors)}",
+        )
+    if unknown:
+        similar = [match for name in unknown for match in get_close_matches(name, known, n=1)]
+        meant = f"did you mean {' and '.join(map(repr, similar))}? " if similar else ""
+        raise CaptureError("FE103", f"unknown options {unknown}", hint=f"{meant}known: {sorted(known)}")
+
+
+def _flag(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise CaptureError("FE103", f"option {name!r} is {value!r}", hint="True or False")
 
 
 def _emitter(value: Any) -> str | Emitter[Any]:
