@@ -25,7 +25,7 @@ from inductor_frontend.export.torch_export import any_size
 from inductor_frontend.functionalize.packing import pack_weights
 from inductor_frontend.functionalize.preparation import PreparedGraph, prepare
 from inductor_frontend.guards.checks import ModelCheck, graph_checks, recorded_checks
-from inductor_frontend.guards.guard_code import symbol_places, text_guards
+from inductor_frontend.guards.trace_guards import guards_of
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.lowering import LoweringRequest, lower
 from inductor_frontend.session import capture_session
@@ -135,11 +135,7 @@ def _lower(
     )
     context = BuildContext(
         roles=graph.roles,
-        promised=graph.bounds,
-        guards=text_guards(exported),
-        places=symbol_places(exported),
-        checks=checks,
-        windows=frozenset(w.name for w in graph.merged.windows),
+        guards=guards_of(exported, checks, frozenset(w.name for w in graph.merged.windows)),
         options=options,
         root=os.getcwd(),
         target=target,

@@ -7,7 +7,7 @@ from typing import Literal
 
 from torch._inductor import config as inductor_config
 
-from inductor_frontend.devices.properties import GpuProperties
+from inductor_frontend.gpu_properties import GpuProperties
 
 __all__ = ["CaptureOptions", "PaddingOptions"]
 

@@ -12,6 +12,7 @@ from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.cache.sizes import Size
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.constants import tensor_data
+from inductor_frontend.guards.trace_guards import TraceGuards
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.lowering import LoweringRequest, lower
 from inductor_frontend.translate.finish import finish
@@ -33,7 +34,9 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
         is_backward=request.is_backward,
         graph_id=facts.get("graph_id"),
     )
-    context = BuildContext(checks=request.checks, options=options.capture, root=os.getcwd())
+    context = BuildContext(
+        guards=TraceGuards(checks=request.checks), options=options.capture, root=os.getcwd()
+    )
     strides: list[tuple[Size, ...] | None] = []
 
     def translate(graph: RecordingGraph) -> GraphProgram:

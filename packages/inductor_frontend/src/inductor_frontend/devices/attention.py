@@ -17,7 +17,7 @@ from torch._C import DispatchKey
 from torch.nn.attention import SDPBackend
 
 from inductor_frontend.devices.attention_choice import AttentionCall, chosen, holds
-from inductor_frontend.devices.properties import GpuProperties
+from inductor_frontend.gpu_properties import GpuProperties
 from inductor_frontend.torch_patches._compat import inverts_masks
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import ATTENTION

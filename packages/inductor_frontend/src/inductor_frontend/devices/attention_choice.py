@@ -18,7 +18,7 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 from torch.nn.attention import SDPBackend
 
-from inductor_frontend.devices.properties import GpuProperties
+from inductor_frontend.gpu_properties import GpuProperties
 
 __all__ = ["AttentionCall", "chosen", "holds"]
 

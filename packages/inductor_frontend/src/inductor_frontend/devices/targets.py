@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from inductor_frontend.devices.properties import DEVICES, GpuProperties, properties_of
 from inductor_frontend.devices.stand_in import named_target, stand_in
 from inductor_frontend.errors import CaptureError
+from inductor_frontend.gpu_properties import DEVICES, GpuProperties, properties_of
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device
 

@@ -33,7 +33,6 @@ from inductor_frontend.functionalize.outputs import Outputs, as_views, root_of
 from inductor_frontend.functionalize.overlaps import FlatInput, Merged, merge
 from inductor_frontend.functionalize.tensor_names import KINDS, identity, memory, names_by_tensor
 from inductor_frontend.functionalize.training_graph import TrainingGraph, training_graph
-from inductor_frontend.torch_patches._compat import bound
 from wrapper_ir.ops import FunctionSummary
 from wrapper_ir.program import ConstantKind
 from wrapper_ir.signature import (
@@ -78,12 +77,6 @@ class PreparedGraph:
     write_backs: tuple[WriteBack, ...]
     parameters: tuple[Parameter, ...]
     program: ExportedProgram
-
-    @property
-    def bounds(self) -> dict[str, tuple[int | None, int | None]]:
-        """Inclusive ranges that the caller promised for symbolic sizes, by symbol name; None is open."""
-        constraints = self.program.range_constraints
-        return {str(s): (bound(r.lower), bound(r.upper)) for s, r in constraints.items()}
 
     def signature(
         self, inputs: tuple[str, ...], summary: FunctionSummary, random: Sequence[Device] = ()

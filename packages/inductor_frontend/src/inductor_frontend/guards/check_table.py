@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from inductor_frontend.convert import to_expr
 from inductor_frontend.guards.checks import ModelCheck
@@ -39,11 +39,11 @@ class CheckTable:
                 for key in _implied(_renamed(condition, name, _ANY)):
                     self._renamed.setdefault(key, []).append((name, condition, check))
 
-    def find(self, condition: Expr, known: Callable[[str], object]) -> tuple[Expr, ModelCheck] | None:
+    def find(self, condition: Expr, defined: Container[str]) -> tuple[Expr, ModelCheck] | None:
         """The check that says what `condition` says, or from which it follows; None where the model has none.
 
         Upstream may give an unbacked symbol a new name after the model has checked it: where just one check of a
-        symbol that the program does not have (`known` gives None for it) is left, it is that one.
+        symbol that the program does not have (it is not `defined`) is left, it is that one.
         """
         found = self._exact.get(key_of(condition))
         name = _only_unbacked(condition)
@@ -52,7 +52,7 @@ class CheckTable:
         candidates = {
             (old, check.message): (old, part, check)
             for old, part, check in self._renamed.get(key_of(_renamed(condition, name, _ANY)), ())
-            if known(old) is None
+            if old not in defined
         }
         if len(candidates) != 1:
             return None

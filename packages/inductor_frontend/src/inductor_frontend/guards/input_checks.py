@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import sympy
 import torch
@@ -11,10 +10,9 @@ from torch import fx
 
 from inductor_frontend.convert import to_expr
 from inductor_frontend.errors import ConversionError
-from inductor_frontend.guards.assertions import assert_that
-from inductor_frontend.guards.guard_code import InputPlace
-from inductor_frontend.guards.input_symbols import Fact, check_layout
-from inductor_frontend.scope.scope import Scope
+from inductor_frontend.guards.function_guards import FunctionGuards
+from inductor_frontend.guards.input_symbols import Fact
+from inductor_frontend.guards.trace_guards import Bounds, TraceGuards
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     Apply,
@@ -44,34 +42,26 @@ from wrapper_ir.structure import results
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["Bounds", "check_all_layouts", "check_inputs", "check_left_over", "check_no_negative"]
-
-Bounds = Mapping[str, tuple[int | None, int | None]]
-"""Inclusive ranges of symbols by name; None is open."""
+__all__ = ["check_all_layouts", "check_inputs", "check_left_over", "check_no_negative"]
 
 _OUTSIDE = "the inputs are outside what the model was captured for"
 
 
 def check_inputs(
-    scope: Scope,
-    facts: list[Fact],
-    promised: Bounds,
-    guards: Sequence[sympy.Basic] = (),
-    windows: Collection[str] = (),
-    places: Mapping[str, InputPlace] = MappingProxyType({}),
+    guards: FunctionGuards, facts: list[Fact], params: Mapping[str, Value], traced: TraceGuards
 ) -> None:
-    """Checks of `main`'s parameters that their layouts do not cover: ranges of symbols, numbers that were fixed or
-    are the same as others, offsets that the program depends on, upstream's guards, and `guards` besides. Parameters
-    named in `windows` may begin anywhere in their storage; `places` say where symbols come from that others have
-    replaced."""
+    """Checks of `main`'s parameters, by Inductor's names, that their layouts do not cover: ranges of symbols, numbers that
+    were fixed or are the same as others, offsets that the program depends on, Inductor's guards, and those that were
+    traced."""
+    assert traced.promised is not None
     defined = _sources(facts)
-    ranges = _check_ranges(scope, defined, promised)
-    _check_numbers(scope, facts, defined)
-    _check_offsets(scope, facts, windows)
-    _check_replaced(scope, places)
-    for condition in _guards(scope, guards):
+    ranges = _check_ranges(guards, defined, traced.promised)
+    _check_numbers(guards, facts, defined)
+    _check_offsets(guards, {name: v for name, v in params.items() if name not in traced.windows})
+    _check_replaced(guards, params, traced)
+    for condition in _conditions(guards, traced.conditions):
         if not _proven(condition, ranges):
-            assert_that(scope, condition, _OUTSIDE, UNKNOWN)
+            guards.assert_that(condition, _OUTSIDE, UNKNOWN)
 
 
 def _sources(facts: list[Fact]) -> dict[str, Fact]:
@@ -84,48 +74,49 @@ def _sources(facts: list[Fact]) -> dict[str, Fact]:
     return found
 
 
-def check_all_layouts(scope: Scope, params: Iterable[Value]) -> None:
+def check_all_layouts(guards: FunctionGuards, params: Iterable[Value]) -> None:
     """Layout checks of the parameters that no node has used: results may be views of them."""
-    if scope.options.layout_asserts:
+    if guards.options.layout_asserts:
         for value in params:
-            check_layout(scope, value)
+            guards.assert_layout(value)
 
 
-def check_left_over(scope: Scope) -> None:
+def check_left_over(guards: FunctionGuards) -> None:
     """Deferred assertions that upstream found no place for, as far as their symbols are known: upstream waits for a
     node that computes the last symbol, which may be an input's size instead."""
-    if scope.graph.is_backward:
+    if guards.graph.is_backward:
         return  # checked in the forward program
-    for assertions in scope.graph.ras_by_symbol.values():
+    for assertions in guards.graph.ras_by_symbol.values():
         for assertion in assertions:
-            if all(scope.symbols.known(s.name) is not None for s in assertion.expr.free_symbols):
-                assert_that(scope, _convert(assertion.expr), "", UNKNOWN)
+            if all(s.name in guards.symbols.defined for s in assertion.expr.free_symbols):
+                guards.assert_that(_convert(assertion.expr), "", UNKNOWN)
 
 
-def check_no_negative(scope: Scope, at: int) -> None:
+def check_no_negative(guards: FunctionGuards, at: int) -> None:
     """Checks, as the op at this position, that no tensor would have a negative size: where upstream took a size for
     positive, another that it made of it may be below 0 for an empty input."""
-    known = scope.symbols.all_defined()
-    ranges = {s.name: _range(scope.symbols.declare(s)) for s in known}
-    before, scope.function.ops[at:] = scope.function.ops[at:], []
-    early = {op.symbol for op in scope.function.ops if isinstance(op, Define)}
+    ranges = {s.name: _range(guards.symbols.declare(s)) for s in guards.symbols.defined.values()}
+    before, guards.function.ops[at:] = guards.function.ops[at:], []
+    early = {op.symbol for op in guards.function.ops if isinstance(op, Define)}
     types = (value.type for op in before for value in results(op))
     sizes = dict.fromkeys(e for t in types if isinstance(t, TensorType) for e in t.sizes)
     for size in sizes:
         if size.free_symbols and size.free_symbols <= early and not prove_nonneg(size, ranges):
-            assert_that(scope, ge(size, 0), "a size would be negative", UNKNOWN)
-    scope.function.ops += before
+            guards.assert_that(ge(size, 0), "a size would be negative", UNKNOWN)
+    guards.function.ops += before
 
 
 # --- ranges
 
 
-def _check_ranges(scope: Scope, defined: Mapping[str, Fact], promised: Bounds) -> dict[str, Interval]:
+def _check_ranges(
+    guards: FunctionGuards, defined: Mapping[str, Fact], promised: Bounds
+) -> dict[str, Interval]:
     """Checks that symbols are in the ranges that they are declared with, and that the caller promised. Returns the
     declared ranges."""
     ranges: dict[str, Interval] = {}
-    for symbol in scope.symbols.all_defined():
-        definition = scope.symbols.declare(symbol)
+    for symbol in tuple(guards.symbols.defined.values()):
+        definition = guards.symbols.declare(symbol)
         if definition.kind is not SymKind.INT:
             continue
         ranges[symbol.name] = _range(definition)
@@ -135,9 +126,9 @@ def _check_ranges(scope: Scope, defined: Mapping[str, Fact], promised: Bounds) -
         expr, place = Sym(symbol.name), _place(fact, symbol)
         prov = Provenance(upstream=symbol.name if fact is None else fact.value.name)
         if low is not None and (number or low > 0):
-            assert_that(scope, ge(expr, low), f"{place} is out of range", prov)
+            guards.assert_that(ge(expr, low), f"{place} is out of range", prov)
         if high is not None:
-            assert_that(scope, le(expr, high), f"{place} is out of range", prov)
+            guards.assert_that(le(expr, high), f"{place} is out of range", prov)
     return ranges
 
 
@@ -168,31 +159,28 @@ def _place(fact: Fact | None, symbol: sympy.Symbol) -> str:
 # --- numbers and offsets
 
 
-def _check_numbers(scope: Scope, facts: list[Fact], defined: Mapping[str, Fact]) -> None:
+def _check_numbers(guards: FunctionGuards, facts: list[Fact], defined: Mapping[str, Fact]) -> None:
     """Numbers that a trace fixed, or found to be the same as another number or size."""
     for fact in facts:
         if isinstance(fact.atom, Item) and defined.get(str(fact.expr)) is not fact:
             message = f"input {fact.value.name} is not what the model was captured for"
-            _check_atom(scope, fact, scope.expr(fact.expr), message)
+            _check_atom(guards, fact, guards.symbols.expr(fact.expr), message)
 
 
-def _check_offsets(scope: Scope, facts: list[Fact], windows: Collection[str]) -> None:
-    """Where a model's own `as_strided` says an absolute offset, upstream takes the captured offset of the input off."""
-    roots = set(_offset_roots(scope)) - set(windows)
-    if not roots:
-        return
-    for name, offset in scope.graph.input_offsets().items():
-        value = scope.find(name)
-        if name in roots and value is not None and not scope.constants.holds(name):
-            fact = Fact(value, sympy.sympify(offset), OffsetOf(value))
+def _check_offsets(guards: FunctionGuards, params: Mapping[str, Value]) -> None:
+    """Where a model's own `as_strided` says an absolute offset, Inductor takes the captured offset of the input off."""
+    roots = set(_offset_roots(guards))
+    for name, offset in guards.graph.input_offsets().items() if roots else ():
+        if name in roots and name in params:
+            fact = Fact(params[name], sympy.sympify(offset), OffsetOf(params[name]))
             message = f"the storage offset of input {name} is not what the model was captured for"
             if not fact.expr.free_symbols:
-                _check_atom(scope, fact, to_expr(fact.expr), message)
+                _check_atom(guards, fact, to_expr(fact.expr), message)
 
 
-def _offset_roots(scope: Scope) -> Iterator[str]:
+def _offset_roots(guards: FunctionGuards) -> Iterator[str]:
     """Names of the inputs that the graph views by `as_strided` with an offset."""
-    graph = scope.graph.module.graph
+    graph = guards.graph.module.graph
     assert isinstance(graph, fx.Graph)
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.as_strided.default):
         if len(node.args) < 4 and node.kwargs.get("storage_offset") is None:
@@ -204,38 +192,39 @@ def _offset_roots(scope: Scope) -> Iterator[str]:
             yield root.name
 
 
-def _check_atom(scope: Scope, fact: Fact, wanted: Expr, message: str) -> None:
+def _check_atom(guards: FunctionGuards, fact: Fact, wanted: Expr, message: str) -> None:
     kind = wanted.kind
     suffix = "offset" if isinstance(fact.atom, OffsetOf) else "value"
-    scope.function.prov = Provenance(upstream=fact.value.name)
-    symbol = scope.symbols.define_own(SymbolDef(name=f"{fact.value.name}_{suffix}", kind=kind), fact.atom)
-    assert_that(scope, eq(symbol, wanted), message)
+    guards.function.prov = Provenance(upstream=fact.value.name)
+    symbol = guards.symbols.define(SymbolDef(name=f"{fact.value.name}_{suffix}", kind=kind), fact.atom)
+    guards.assert_that(eq(symbol, wanted), message)
 
 
 # --- guards
 
 
-def _check_replaced(scope: Scope, places: Mapping[str, InputPlace]) -> None:
-    """Checks of the model about sizes that upstream has replaced by others since. A check of the layout would do, but
+def _check_replaced(guards: FunctionGuards, params: Mapping[str, Value], traced: TraceGuards) -> None:
+    """Checks of the model about sizes that Inductor has replaced by others since. A check of the layout would do, but
     not say it in the author's words."""
-    for check in scope.shared.checks.spoken:
+    for check in guards.model_checks.spoken:
         symbols = sorted(check.condition.free_symbols, key=str)
-        lost = [s for s in symbols if scope.symbols.known(s.name) is None]
-        if not lost or not all(s.name in places for s in lost):
+        lost = [s for s in symbols if s.name not in guards.symbols.defined]
+        places = [traced.places.get(s.name) for s in lost]
+        if not lost or not all(place is not None and place.input in params for place in places):
             continue
-        for symbol in lost:
-            place = places[symbol.name]
-            value = scope.value(place.input)
-            scope.function.prov = Provenance(upstream=value.name)
-            scope.symbols.define(symbol, (SizeOf if place.what == "size" else StrideOf)(value, place.dim))
-        assert_that(scope, _convert(check.condition), "", UNKNOWN)
+        for symbol, place in zip(lost, places, strict=True):
+            assert place is not None
+            value = params[place.input]
+            guards.function.prov = Provenance(upstream=value.name)
+            guards.symbols.define(symbol, (SizeOf if place.what == "size" else StrideOf)(value, place.dim))
+        guards.assert_that(_convert(check.condition), "", UNKNOWN)
 
 
-def _guards(scope: Scope, others: Sequence[sympy.Basic]) -> Iterator[Expr]:
-    """Upstream's guards: the trace took its branches, and upstream generated code, because these hold."""
-    env = scope.graph.sizevars.shape_env
-    for expr in (*(guard.expr for guard in env.guards), *others):
-        if any(scope.symbols.known(s.name) is None for s in expr.free_symbols):
+def _conditions(guards: FunctionGuards, traced: Sequence[sympy.Basic]) -> Iterator[Expr]:
+    """Inductor's guards, and those of the trace: it took its branches, and code was generated, because these hold."""
+    env = guards.graph.sizevars.shape_env
+    for expr in (*(guard.expr for guard in env.guards), *traced):
+        if any(s.name not in guards.symbols.defined for s in expr.free_symbols):
             expr = env.replace(expr)
         yield _convert(expr)
 

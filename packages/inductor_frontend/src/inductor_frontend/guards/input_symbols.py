@@ -10,13 +10,13 @@ from torch._inductor import ir
 
 from inductor_frontend.convert import to_expr
 from inductor_frontend.errors import ConversionError
-from inductor_frontend.scope.scope import Scope
+from inductor_frontend.guards.function_guards import FunctionGuards
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, print_expr
-from wrapper_ir.ops import AssertLayout, Provenance
-from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.ops import Provenance
+from wrapper_ir.values import Value
 
-__all__ = ["Fact", "check_layout", "define_from", "facts_of"]
+__all__ = ["Fact", "define_from", "facts_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +33,26 @@ class Fact:
         return isinstance(self.atom, SizeOf | StrideOf)
 
 
-def facts_of(scope: Scope, params: Mapping[str, Value]) -> list[Fact]:
+def facts_of(guards: FunctionGuards, params: Mapping[str, Value]) -> list[Fact]:
     """All facts that the parameters of these upstream names give, in the order of trust: numbers as they were passed,
     sizes, and then strides and offsets, which are free where a tensor has one element or none."""
-    inputs = [(params[n], node) for n, node in scope.graph.graph_inputs.items() if n in params]
+    inputs = [(params[n], node) for n, node in guards.graph.graph_inputs.items() if n in params]
     numbers = [Fact(v, x, Item(v)) for v, x in inputs if isinstance(x, sympy.Expr)]
     tensors = [(v, x) for v, x in inputs if isinstance(x, ir.TensorBox)]
     sizes = [Fact(v, s, SizeOf(v, d)) for v, x in tensors for d, s in _symbolic(x.get_size())]
     strides = [Fact(v, s, StrideOf(v, d)) for v, x in tensors for d, s in _symbolic(x.get_stride())]
     offsets = [
         Fact(params[n], x, OffsetOf(params[n]))
-        for n, x in scope.graph.input_offsets().items()
+        for n, x in guards.graph.input_offsets().items()
         if n in params and isinstance(x, sympy.Expr) and x.free_symbols
     ]
-    return _with_replaced(scope, numbers + sizes + strides + offsets)
+    return _with_replaced(guards, numbers + sizes + strides + offsets)
 
 
-def _with_replaced(scope: Scope, facts: list[Fact]) -> list[Fact]:
+def _with_replaced(guards: FunctionGuards, facts: list[Fact]) -> list[Fact]:
     """These facts, and what they say about symbols that none of them mentions, since others were put in their place."""
     said = {s for fact in facts for s in fact.expr.free_symbols}
-    replaced = [replace(f, expr=scope.symbols.same(f.expr)) for f in facts]
+    replaced = [replace(f, expr=guards.symbols.canonical(f.expr)) for f in facts]
     return facts + [f for f in replaced if not f.expr.free_symbols <= said]
 
 
@@ -60,33 +60,33 @@ def _symbolic(exprs: Sequence[object]) -> list[tuple[int, sympy.Expr]]:
     return [(i, e) for i, e in enumerate(exprs) if isinstance(e, sympy.Expr) and e.free_symbols]
 
 
-def define_from(scope: Scope, facts: list[Fact]) -> None:
+def define_from(guards: FunctionGuards, facts: list[Fact]) -> None:
     """Defines every symbol in these facts: those that stand alone, then one unknown after the other. Raises
     ConversionError FE304 where a fact leaves several unknowns, or has no single solution."""
     for fact in facts:
         if isinstance(fact.expr, sympy.Symbol) and not isinstance(fact.atom, OffsetOf):
-            _from(scope, fact)
-            scope.symbols.define(fact.expr, fact.atom)
+            _from(guards, fact)
+            guards.symbols.define(fact.expr, fact.atom)
     for fact in facts:
         if isinstance(fact.atom, OffsetOf) and isinstance(fact.expr, sympy.Symbol):
-            scope.symbols.offer(fact.expr, fact.atom)
-    pending = [f for f in facts if not isinstance(f.atom, OffsetOf) and _unknown(scope, f)]
+            guards.symbols.define(fact.expr, fact.atom, if_used=True)
+    pending = [f for f in facts if not isinstance(f.atom, OffsetOf) and _unknown(guards, f)]
     checked: set[Value] = set()
     while pending:
-        ready = next((f for f in pending if len(_unknown(scope, f)) == 1), None)
+        ready = next((f for f in pending if len(_unknown(guards, f)) == 1), None)
         if ready is None:
-            raise _several(pending[0], _unknown(scope, pending[0]))
-        _solve(scope, ready)
+            raise _several(pending[0], _unknown(guards, pending[0]))
+        _solve(guards, ready)
         if ready.in_layout:
             checked.add(ready.value)
-        pending = [f for f in pending if _unknown(scope, f)]
+        pending = [f for f in pending if _unknown(guards, f)]
     for value in dict.fromkeys(f.value for f in facts if f.value in checked):
-        check_layout(scope, value)
+        guards.assert_layout(value)
 
 
-def _unknown(scope: Scope, fact: Fact) -> list[sympy.Symbol]:
+def _unknown(guards: FunctionGuards, fact: Fact) -> list[sympy.Symbol]:
     """The symbols in a fact that nothing has defined yet, by name."""
-    found = [s for s in fact.expr.free_symbols if scope.symbols.known(s.name) is None]
+    found = [s for s in fact.expr.free_symbols if s.name not in guards.symbols.defined]
     return sorted(found, key=lambda s: s.name)
 
 
@@ -99,12 +99,12 @@ def _several(fact: Fact, unknown: list[sympy.Symbol]) -> ConversionError:
     )
 
 
-def _solve(scope: Scope, fact: Fact) -> None:
+def _solve(guards: FunctionGuards, fact: Fact) -> None:
     """Defines the only unknown of a compound size, rounded down."""
     from wrapper_ir.expr.sympy_bridge import solve  # few programs need it
 
-    _from(scope, fact)
-    (symbol,) = _unknown(scope, fact)
+    _from(guards, fact)
+    (symbol,) = _unknown(guards, fact)
     try:
         solution = solve(to_expr(fact.expr), fact.atom, symbol.name)
     except ExpressionError as error:
@@ -113,27 +113,9 @@ def _solve(scope: Scope, fact: Fact) -> None:
             f"{print_expr(fact.atom)} is {fact.expr}, which has no single solution for {symbol.name}: {error.message}",
             hint=f"give the model an input that has {symbol.name} itself as its size",
         ) from error
-    scope.symbols.define(symbol, solution)
+    guards.symbols.define(symbol, solution)
 
 
-def _from(scope: Scope, fact: Fact) -> None:
+def _from(guards: FunctionGuards, fact: Fact) -> None:
     """The ops that follow come from this input."""
-    scope.function.prov = Provenance(upstream=fact.value.name)
-
-
-def check_layout(scope: Scope, value: Value) -> None:
-    """The check that a parameter has the layout of its type, once in a function. Where a size was solved for, only
-    this tells that the solution was none."""
-    key = ("layout", value)
-    if not is_tensor(value) or key in scope.symbols.asserted:
-        return
-    scope.symbols.asserted.add(key)
-    scope.function.append(
-        AssertLayout(
-            tensors=(value,),
-            sizes=(value.type.sizes,),
-            strides=(value.type.strides,),
-            message="input",
-            prov=Provenance(upstream=value.name),
-        )
-    )
+    guards.function.prov = Provenance(upstream=fact.value.name)

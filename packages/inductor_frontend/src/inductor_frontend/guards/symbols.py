@@ -1,6 +1,9 @@
-"""Symbols: declared with their ranges and hints, defined from the inputs, or where upstream computes them."""
+"""Symbols: declared with their ranges and hints, defined from the inputs, or where Inductor computes them."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import sympy
 import torch
@@ -23,8 +26,12 @@ _UNBACKED_TYPES = (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT)
 def _is(symbol: sympy.Symbol, types: tuple[SymT, ...]) -> bool:
     try:
         return bool(symbol_is_type(symbol, types))
-    except AssertionError:  # names that upstream made up outside its own scheme
+    except AssertionError:  # names that Inductor made up outside its own scheme
         return False
+
+
+def _kind(symbol: sympy.Symbol) -> SymKind:
+    return SymKind.FLOAT if _is(symbol, _FLOAT_TYPES) else SymKind.INT
 
 
 class Symbols:
@@ -47,21 +54,22 @@ class Symbols:
         self._shape_env = graph.sizevars.shape_env
         self._defined: dict[str, sympy.Symbol] = {}
         self._exprs: dict[object, Expr] = {}
-        self._offers: dict[str, tuple[sympy.Symbol, Expr]] = {}
-        self.asserted: set[object] = set()
-        """What this function has checked already."""
+        self._if_used: dict[str, tuple[sympy.Symbol, Expr]] = {}
 
-    # --- declaring
+    @property
+    def defined(self) -> Mapping[str, sympy.Symbol]:
+        """The symbols that are defined by now, by name, in their order."""
+        return MappingProxyType(self._defined)
 
     def declare(self, symbol: sympy.Symbol) -> SymbolDef:
-        """Declares a symbol with what upstream knows about it."""
+        """Declares a symbol with what Inductor knows about it."""
         lower, upper = symbol_range(self._shape_env, symbol)
         backed = not _is(symbol, _UNBACKED_TYPES)
         if backed and symbol.is_positive:  # what sympy simplified on the way relies on it
             lower = max(lower or 0, self._least)
         definition = SymbolDef(
             name=symbol.name,
-            kind=SymKind.FLOAT if _is(symbol, _FLOAT_TYPES) else SymKind.INT,
+            kind=_kind(symbol),
             backed=backed,
             lower=lower,
             upper=upper,
@@ -69,51 +77,40 @@ class Symbols:
         )
         return self._function.program.symbol(definition)
 
-    def define(self, symbol: sympy.Symbol, expr: Expr) -> None:
-        """Declares and defines a symbol, unless that was done before."""
-        if symbol.name not in self._defined:
-            self._defined[symbol.name] = symbol
-            self.declare(symbol)
-            self._function.define(symbol.name, expr)
-
-    def define_own(self, definition: SymbolDef, expr: Expr) -> Expr:
-        """Declares and defines a symbol that upstream does not have."""
-        self._defined[definition.name] = sympy.Symbol(definition.name)
-        self._function.program.symbol(definition)
-        self._function.define(definition.name, expr)
-        return Sym(definition.name, definition.kind)
-
-    def offer(self, symbol: sympy.Symbol, expr: Expr) -> None:
-        """As `define`, but only if the symbol is used."""
-        self._offers.setdefault(symbol.name, (symbol, expr))
-
-    def known(self, name: str) -> sympy.Symbol | None:
-        """A symbol that is defined by now, by its name."""
-        return self._defined.get(name)
-
-    def all_defined(self) -> tuple[sympy.Symbol, ...]:
-        """The symbols that are defined by now, in their order."""
-        return tuple(self._defined.values())
-
-    # --- using
+    def define(self, symbol: sympy.Symbol | SymbolDef, expr: Expr, *, if_used: bool = False) -> Expr:
+        """Declares and defines a symbol, unless that was done before: one of Inductor's, or one that it does not have, by
+        its definition. `if_used` waits until the symbol is required. Returns the symbol."""
+        name = symbol.name
+        kind = symbol.kind if isinstance(symbol, SymbolDef) else _kind(symbol)
+        if if_used and isinstance(symbol, sympy.Symbol):
+            self._if_used.setdefault(name, (symbol, expr))
+        elif name not in self._defined:
+            if isinstance(symbol, SymbolDef):
+                self._defined[name] = sympy.Symbol(name)
+                self._function.program.symbol(symbol)
+            else:
+                self._defined[name] = symbol
+                self.declare(symbol)
+            self._function.define(name, expr)
+        return Sym(name, kind)
 
     def expr(self, value: object) -> Expr:
-        """Converts a size; symbols that upstream replaced by others are defined on the way. Raises FE304."""
+        """Converts a size; symbols that Inductor replaced by others are defined on the way. Raises FE304."""
         if type(value) is int:
             return to_expr(value)
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             value = value.node.expr  # these compare, and hash, by guarding
         found = self._exprs.get(value)
         if found is None:
-            found = to_expr(self.same(value))
+            found = to_expr(self.canonical(value))
             for name in sorted(found.free_symbols):
                 self.require(name)
             self._exprs[value] = found
         return found
 
-    def same(self, value: object) -> object:
-        """A size where symbols of inputs that upstream has replaced by others are replaced: sizes that it knows to be
-        equal shall be the same expression."""
+    def canonical(self, value: object) -> object:
+        """A size in which symbols of inputs that Inductor has replaced by others are replaced: sizes that it knows to be
+        equal are the same expression."""
         while isinstance(value, sympy.Expr):
             replaced = value.xreplace(
                 {s: r for s in value.free_symbols if (r := self._replacement(s)) is not None}
@@ -129,43 +126,38 @@ class Symbols:
         return self._shape_env.replacements.get(symbol)
 
     def require(self, name: str) -> None:
-        """Defines a symbol that upstream replaced by others, or takes it from the caller; raises FE304."""
-        if name in self._defined:
+        """Defines a symbol that was waiting for its use or that Inductor replaced by others, or captures it; raises FE304."""
+        if name in self._defined or self._define_precomputed(name) or self.capture(name):
             return
-        for precomputed, expr in self._graph.sizevars.inv_precomputed_replacements.items():
-            if precomputed.name == name:
-                self.define(precomputed, self.expr(expr))
-                return
-        if self.capture(name):
-            return
-        if name in self._offers:
-            self.define(*self._offers[name])
-            return
-        for source, target in self._shape_env.replacements.items():
-            if source.name == name:
-                self.define(source, self.expr(target))
-                return
-        raise ConversionError("FE304", f"symbol {name} is used, but no input or op defines it")
-
-    def provide(self, name: str) -> bool:
-        """Whether a callee can capture this symbol from here; it is defined here then."""
-        try:
-            self.require(name)
-        except ConversionError:
-            return False
-        return True
+        if name in self._if_used:
+            self.define(*self._if_used[name])
+        elif (source := self._replaced(name)) is not None:
+            self.define(source, self.expr(self._shape_env.replacements[source]))
+        else:
+            raise ConversionError("FE304", f"symbol {name} is used, but no input or op defines it")
 
     def capture(self, name: str) -> bool:
-        """Takes a symbol from the caller, unless it is known here; False where the caller does not have it.
-        Precomputed sizes are each graph's own, and not taken."""
+        """Takes a symbol from the caller, which defines it if it can, unless it is defined here; False where the caller
+        does not have it. Precomputed sizes are each graph's own, and not taken."""
         if name in self._defined:
             return True
-        if self._outer is None or not self._outer.provide(name):
+        if self._outer is None:
             return False
-        self._defined[name] = self._outer._defined[name]
+        try:
+            self._outer.require(name)
+        except ConversionError:
+            return False
+        self._defined[name] = self._outer.defined[name]
         self._function.capture(name)
         return True
 
-    def sym(self, symbol: sympy.Symbol) -> Expr:
-        """The expression node of a symbol."""
-        return Sym(symbol.name, SymKind.FLOAT if _is(symbol, _FLOAT_TYPES) else SymKind.INT)
+    def _define_precomputed(self, name: str) -> bool:
+        for precomputed, expr in self._graph.sizevars.inv_precomputed_replacements.items():
+            if precomputed.name == name:
+                self.define(precomputed, self.expr(expr))
+                return True
+        return False
+
+    def _replaced(self, name: str) -> sympy.Symbol | None:
+        """The symbol of this name that Inductor has replaced by something else; None for others."""
+        return next((source for source in self._shape_env.replacements if source.name == name), None)

@@ -197,5 +197,5 @@ class Kernels:
     def _scalar(self, text: str, event: CallKernel) -> Expr:
         if text.lstrip("-").isdigit():
             return Int(int(text))
-        symbol = self._scope.symbols.known(text)
+        symbol = self._scope.symbols.defined.get(text)
         return self._scope.expr(sympy.Symbol(text, integer=True) if symbol is None else symbol)

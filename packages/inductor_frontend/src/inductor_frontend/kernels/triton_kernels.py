@@ -331,11 +331,11 @@ class TritonKernels:
         kind = SymKind.FLOAT if dtype is None or dtype.is_floating else SymKind.INT
         wish, count = f"{held.name}_number", 0
         name = wish
-        while self._scope.symbols.known(name) is not None:
+        while name in self._scope.symbols.defined:
             count += 1
             name = f"{wish}_{count}"
         number = where(to_bool(item), Int(1), Int(0)) if dtype is DType.BOOL else item
-        return self._scope.symbols.define_own(SymbolDef(name=name, kind=kind, backed=False), number)
+        return self._scope.symbols.define(SymbolDef(name=name, kind=kind, backed=False), number)
 
     def _size(self, arg: object, event: CallTriton) -> Expr:
         if isinstance(arg, int):
@@ -345,7 +345,7 @@ class TritonKernels:
         if isinstance(arg, str):
             if arg.lstrip("-").isdigit():
                 return Int(int(arg))
-            known = self._scope.symbols.known(arg)
+            known = self._scope.symbols.defined.get(arg)
             arg = sympy.Symbol(arg, integer=True) if known is None else known
         if not isinstance(arg, sympy.Expr):
             raise ConversionError(

@@ -14,8 +14,8 @@ from inductor_frontend.operators.results import check_result, output_type
 from inductor_frontend.operators.schemas import extern_def, out_overload, overload_of, scalar_result
 from inductor_frontend.operators.unbacked import define_unbacked
 from inductor_frontend.scope.arguments import own_arguments, to_arg
+from inductor_frontend.scope.memory import own_storage
 from inductor_frontend.scope.scope import Scope
-from inductor_frontend.translate.memory import own_storage
 from wrapper_ir.ops import Arg, Copy
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import OpaqueType, ScalarType, TensorType, TupleType

@@ -15,7 +15,6 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.utils._pytree import SequenceKey
 
 from inductor_frontend.errors import ConversionError
-from inductor_frontend.guards.assertions import assert_that
 from inductor_frontend.operators.results import unpack_all, unpack_number
 from inductor_frontend.scope.scope import Scope
 from wrapper_ir.expr import (
@@ -130,7 +129,7 @@ def dynamic_scalar(scope: Scope, node: ir.DynamicScalar) -> None:
             scope.program.symbol(SymbolDef(name=whole, backed=False))
             scope.function.define(whole, item)
             condition = eq(mod(Sym(whole), by), _ZERO)
-            assert_that(scope, condition, f"{whole} not divisible by {divisor}")
+            scope.guards.assert_that(condition, f"{whole} not divisible by {divisor}")
             scope.symbols.define(node.sym, floordiv(Sym(whole), by))
         case path:
             raise ConversionError("FE304", f"cannot read symbol {node.sym} at {path}")
@@ -145,7 +144,7 @@ def select_offset(scope: Scope, node: ir.DynamicSelectStorageOffset) -> None:
     else:
         # Upstream checks nothing here; the kernels that read through the offset trust it.
         condition = and_(le(neg(size), index), lt(index, size))
-        assert_that(scope, condition, "a selected index is out of range")
+        scope.guards.assert_that(condition, "a selected index is out of range")
     offset = add(scope.expr(node.base_offset), mul(scope.expr(node.base_dim_stride), wrapped))
     scope.symbols.define(_symbol(node.unbacked_offset_symbol), offset)
 
@@ -175,4 +174,4 @@ def _symbol(symbol: object) -> sympy.Symbol:
 
 def assert_scalar(scope: Scope, node: ir.AssertScalar) -> None:
     """A runtime assertion, kept as captured."""
-    assert_that(scope, scope.expr(node.scalar), "" if node.msg == str(node.scalar) else node.msg)
+    scope.guards.assert_that(scope.expr(node.scalar), "" if node.msg == str(node.scalar) else node.msg)

@@ -13,6 +13,7 @@ from torch._inductor import ir
 from inductor_frontend.convert import to_device, to_dtype, to_expr
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.guards.check_table import CheckTable
+from inductor_frontend.guards.function_guards import FunctionGuards
 from inductor_frontend.guards.symbols import Symbols
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.graph import RecordingGraph
@@ -76,6 +77,14 @@ class Scope:
         """Functions that this one calls in several places, by upstream's name of the subgraph."""
         callers = None if outer is None else outer.symbols
         self.symbols: Symbols = Symbols(graph, self.function, callers, empty_sizes=shared.options.empty_sizes)
+        self.guards = FunctionGuards(
+            graph=graph,
+            function=self.function,
+            symbols=self.symbols,
+            model_checks=shared.checks,
+            location=self.provenance.location,
+            options=shared.options,
+        )
         self.flights = Flights()
         self.streams = Streams(self.function, graph.device_idxs, nested=outer is not None)
         self._values: dict[str, Value] = {}
@@ -128,7 +137,7 @@ class Scope:
     def result_type(self, layout: ir.Layout) -> TensorType:
         """The type of a parameter or of a call's result: its symbols may be defined afterwards, from itself."""
         sizes, strides = (
-            tuple(to_expr(self.symbols.same(x)) for x in xs) for xs in (layout.size, layout.stride)
+            tuple(to_expr(self.symbols.canonical(x)) for x in xs) for xs in (layout.size, layout.stride)
         )
         return TensorType(to_dtype(layout.dtype), sizes, strides, to_device(layout.device))
 

@@ -98,7 +98,7 @@ def _parameters(inner: Scope, operands: Operands) -> list[Value]:
         exprs = (*type.sizes, *type.strides) if isinstance(type, TensorType) else ()
         known = [inner.symbols.capture(s) for e in exprs for s in sorted(e.free_symbols)]
         if not isinstance(type, TensorType) or not all(known):
-            define_from(inner, facts_of(inner, {name: value}))
+            define_from(inner.guards, facts_of(inner.guards, {name: value}))
     return list(params.values())
 
 
@@ -152,4 +152,4 @@ def conform(scope: Scope, value: Value, wanted: Type) -> Value:
 
 def _differ(scope: Scope, a: Expr, b: Expr) -> bool:
     """Whether two strides are not known to be the same. Symbols that are born in a callee say nothing here."""
-    return a is not b and all(scope.symbols.known(s) is not None for s in b.free_symbols)
+    return a is not b and all(s in scope.symbols.defined for s in b.free_symbols)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-import sympy
 import torch
 from torch._inductor import ir
 
 from inductor_frontend.constants import ConstantRole
 from inductor_frontend.guards.check_table import CheckTable
-from inductor_frontend.guards.checks import ModelCheck
-from inductor_frontend.guards.guard_code import InputPlace
 from inductor_frontend.guards.input_checks import (
-    Bounds,
     check_all_layouts,
     check_inputs,
     check_left_over,
     check_no_negative,
 )
 from inductor_frontend.guards.input_symbols import define_from, facts_of
+from inductor_frontend.guards.trace_guards import TraceGuards
 from inductor_frontend.kernels.cpp_kernels import KernelTable
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.graph import RecordingGraph
@@ -58,19 +55,12 @@ class GraphProgram:
 class BuildContext:
     """What a program is built with besides its graph.
 
-    `roles` are the graph inputs that are constants, by name; `promised` the inclusive ranges that the caller promised
-    for symbols (None: open), or None where the caller itself checks the inputs of every call; `guards` conditions to
-    check besides those that upstream's shape environment knows; `places` where its symbols come from, by name;
-    `checks` what the model checks; `windows` the inputs that may begin anywhere in their storage, by name; `root` the
-    folder that source locations are shown relative to.
+    `roles` are the graph inputs that are constants, by name; `guards` what the trace relied on; `root` the folder that
+    source locations are shown relative to.
     """
 
     roles: Mapping[str, ConstantRole] = field(default_factory=dict)
-    promised: Bounds | None = None
-    guards: Sequence[sympy.Basic] = ()
-    places: Mapping[str, InputPlace] = field(default_factory=dict)
-    checks: Sequence[ModelCheck] = ()
-    windows: frozenset[str] = frozenset()
+    guards: TraceGuards = field(default_factory=TraceGuards)
     options: CaptureOptions = field(default_factory=CaptureOptions)
     root: str = ""
     target: Target = field(default_factory=Target)
@@ -97,7 +87,7 @@ class _Builder:
             options=context.options,
             provenance=ProvenanceReader(context.root),
             constants=self.constants,
-            checks=CheckTable(context.checks),
+            checks=CheckTable(context.guards.checks),
             translate=partial(translate, table=KernelTable()),
         )
         self.scope = Scope(graph, shared)
@@ -108,10 +98,10 @@ class _Builder:
         positions = self._inputs()
         begin = len(self.scope.function.ops)
         self.scope.shared.translate(self.scope)
-        if self.context.promised is not None:
-            check_all_layouts(self.scope, self.params.values())
+        if self.context.guards.promised is not None:
+            check_all_layouts(self.scope.guards, self.params.values())
             if self.context.options.empty_sizes:
-                check_no_negative(self.scope, begin)
+                check_no_negative(self.scope.guards, begin)
         self.scope.function.prov = UNKNOWN  # of the return
         results = tuple(to_arg(self.scope, x) for x in self.graph.graph_outputs)
         self.scope.function.ret(results)
@@ -134,12 +124,11 @@ class _Builder:
                 params[name] = scope.function.param(name, types[name], self._ownership(name))
                 scope.bind(name, params[name])
                 positions.append(position)
-        facts = facts_of(scope, params)
-        define_from(scope, facts)
-        if self.context.promised is not None:
-            context = self.context
-            check_inputs(scope, facts, self.context.promised, context.guards, context.windows, context.places)
-        check_left_over(scope)
+        facts = facts_of(scope.guards, params)
+        define_from(scope.guards, facts)
+        if self.context.guards.promised is not None:
+            check_inputs(scope.guards, facts, params, self.context.guards)
+        check_left_over(scope.guards)
         return tuple(positions)
 
     def _ownership(self, name: str) -> Ownership:

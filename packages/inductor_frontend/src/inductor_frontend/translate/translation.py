@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from inductor_frontend.guards.input_symbols import check_layout
 from inductor_frontend.kernels.cpp_kernels import Kernels, KernelTable
 from inductor_frontend.kernels.partial import finish_reduction
 from inductor_frontend.kernels.triton_kernels import TritonKernels
@@ -27,8 +26,8 @@ from inductor_frontend.record.events import (
     OnStream,
     Reuse,
 )
+from inductor_frontend.scope.memory import alias, allocate, reuse
 from inductor_frontend.scope.scope import Scope
-from inductor_frontend.translate.memory import alias, allocate, reuse
 from inductor_frontend.translate.nodes import call_node
 from wrapper_ir.ops import EnsureAligned, Provenance
 from wrapper_ir.values import as_tensor
@@ -94,7 +93,7 @@ def _check_input(scope: Scope, event: CheckInput) -> None:
     """Constants are what capture saw; only parameters are checked."""
     if not scope.options.layout_asserts or scope.constants.holds(event.name):
         return
-    check_layout(scope, scope.value(event.name))
+    scope.guards.assert_layout(scope.value(event.name))
 
 
 def _align_input(scope: Scope, event: AlignInput) -> None:
