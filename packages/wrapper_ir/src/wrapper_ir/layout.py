@@ -7,7 +7,7 @@ from math import gcd
 
 from wrapper_ir.expr import Expr, Int, add, expand, floordiv, mul, sub
 from wrapper_ir.expr.operators import MUL
-from wrapper_ir.types import StorageType, TensorType
+from wrapper_ir.types import StorageType, TensorType, Type
 
 __all__ = [
     "contiguous_strides",
@@ -19,6 +19,7 @@ __all__ = [
     "numel",
     "remainder",
     "slot_alignment",
+    "type_symbols",
 ]
 
 _ZERO = Int(0)
@@ -63,6 +64,13 @@ def extent_elements(sizes: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
 def extent_bytes(type: TensorType) -> Expr:
     """Bytes from the first element to behind the last one of a tensor of this type."""
     return mul(extent_elements(type.sizes, type.strides), Int(type.dtype.itemsize))
+
+
+def type_symbols(type: Type) -> frozenset[str]:
+    """Names of the symbols in the sizes and strides of a tensor, or in the bytes of a storage."""
+    if isinstance(type, TensorType):
+        return frozenset[str]().union(*(e.free_symbols for e in (*type.sizes, *type.strides)))
+    return type.nbytes.free_symbols if isinstance(type, StorageType) else frozenset()
 
 
 def is_layout_extent(extent: Expr, type: TensorType) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -168,6 +168,11 @@ class Program:
         if not self.functions:
             raise BuildError("WIR302", "the program has no function")
         return self.functions[0]
+
+    @property
+    def ops(self) -> Iterator[Op]:
+        """The ops of all functions, in order."""
+        return (op for function in self.functions for op in function.body)
 
     def with_functions(self, functions: Iterable[Function]) -> Program:
         """The program with these functions in place of its own; itself where they are its own."""

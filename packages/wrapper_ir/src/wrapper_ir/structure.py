@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 from wrapper_ir.atoms import map_expr_values, values_in
 from wrapper_ir.expr import Expr
 from wrapper_ir.ops import OpBase, Shape, op_spec
+from wrapper_ir.program import Function
 from wrapper_ir.values import Value
 
-__all__ = ["callees", "exprs", "is_used", "map_values", "operands", "results"]
+__all__ = ["callees", "definitions", "exprs", "is_used", "map_function", "map_values", "operands", "results"]
 
 OpT = TypeVar("OpT", bound=OpBase)
 
@@ -22,6 +23,11 @@ OpT = TypeVar("OpT", bound=OpBase)
 def results(op: OpBase) -> tuple[Value, ...]:
     """The values that `op` defines, in order."""
     return tuple(v for field in op_spec(type(op)).results for v in field.values(op))
+
+
+def definitions(function: Function) -> tuple[Value, ...]:
+    """The values that `function` defines: its parameters, then the results of its ops, in order."""
+    return (*(p.value for p in function.params), *(v for op in function.body for v in results(op)))
 
 
 def operands(op: OpBase) -> tuple[Value, ...]:
@@ -53,22 +59,39 @@ def _exprs(held: object, out: list[Expr]) -> None:
         out.append(held)
 
 
-def map_values(op: OpT, use: Callable[[Value], Value], define: Callable[[Value], Value] | None = None) -> OpT:
-    """`op` with every operand replaced by `use(operand)` and, if given, every result by `define(result)`."""
+def map_values(
+    op: OpT,
+    use: Callable[[Value], Value],
+    define: Callable[[Value], Value] | None = None,
+    expr: Callable[[Expr], Expr] | None = None,
+) -> OpT:
+    """`op` with every operand replaced by `use(operand)` and, if given, every result by `define(result)` and every
+    expression by `expr(expression)`; without `expr`, the values in expressions are operands."""
     spec = op_spec(type(op))
+    change = expr or (lambda e: map_expr_values(e, use))
     # Any: each field keeps its own type, which _map preserves
-    changes: dict[str, Any] = {f.name: _map(f.get(op), use) for f in spec.inputs}
+    changes: dict[str, Any] = {f.name: _map(f.get(op), use, change) for f in spec.inputs}
     if define is not None:
-        changes |= {f.name: _map(f.get(op), define) for f in spec.results}
+        changes |= {f.name: _map(f.get(op), define, change) for f in spec.results}
     return dataclasses.replace(op, **changes)
 
 
-def _map(held: object, use: Callable[[Value], Value]) -> object:
+def _map(held: object, use: Callable[[Value], Value], change: Callable[[Expr], Expr]) -> object:
     if type(held) is Value:
         return use(held)
     if type(held) is tuple:
-        return tuple([_map(item, use) for item in held])
-    return map_expr_values(held, use) if isinstance(held, Expr) else held
+        return tuple([_map(item, use, change) for item in held])
+    return change(held) if isinstance(held, Expr) else held
+
+
+def map_function(
+    function: Function, value: Callable[[Value], Value], expr: Callable[[Expr], Expr] | None = None
+) -> Function:
+    """`function` with every value, where it is defined and where it is used, replaced by `value(old)`; `expr` as in
+    `map_values`."""
+    params = tuple(dataclasses.replace(p, value=value(p.value)) for p in function.params)
+    body = tuple(map_values(op, value, value, expr) for op in function.body)
+    return dataclasses.replace(function, params=params, body=body)
 
 
 def callees(op: OpBase) -> tuple[str, ...]:

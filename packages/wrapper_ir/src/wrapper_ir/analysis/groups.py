@@ -17,12 +17,8 @@ def groups_of(program: Program, analyses: Analyses | None = None) -> tuple[str, 
     """Names of the groups of all collectives and of symmetric memory, in order of first use: those that are started, and
     the argument `group_name` of calls that communicate before they return."""
     analyses = Analyses.of(program, analyses)
-    found: dict[str, None] = {}
-    for function in program.functions:
-        for op in function.body:
-            if name := _group(op, analyses):
-                found[name] = None
-    return tuple(found)
+    names = (_group(op, analyses) for op in program.ops)
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _group(op: Op, analyses: Analyses) -> str:

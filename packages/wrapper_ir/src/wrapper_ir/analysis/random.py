@@ -17,14 +17,11 @@ def random_devices(analyses: Analyses) -> tuple[Device, ...]:
     draws on the device of its results, else of its arguments, else on the program's own."""
     program = analyses.program
     found: dict[Device, None] = {}
-    for function in program.functions:
-        for op in function.body:
-            if not isinstance(op, CallExtern):
-                continue
-            info = analyses.extern_info.get(op.target)
-            if info is not None and ExternTag.RANDOM in info.extern.tags:
-                values = (*results(op), *operands(op))
-                found[next((d for d in map(_device, values) if d is not None), program.target.device)] = None
+    for op in program.ops:
+        info = analyses.extern_info.get(op.target) if isinstance(op, CallExtern) else None
+        if info is not None and ExternTag.RANDOM in info.extern.tags:
+            values = (*results(op), *operands(op))
+            found[next((d for d in map(_device, values) if d is not None), program.target.device)] = None
     return tuple(found)
 
 

@@ -12,17 +12,15 @@ __all__ = ["called_operators", "launched_kernels", "loop_bodies"]
 
 def launched_kernels(analyses: Analyses) -> Set[str]:
     """Names of the kernels that are launched, multi-kernels by their own name; in order of the first launch."""
-    ops = (op for f in analyses.program.functions for op in f.body)
-    return dict.fromkeys(op.kernel for op in ops if isinstance(op, Launch)).keys()
+    return dict.fromkeys(op.kernel for op in analyses.program.ops if isinstance(op, Launch)).keys()
 
 
 def called_operators(analyses: Analyses) -> Set[str]:
     """Names of the operators that are called or started; in order of the first call."""
-    ops = (op for f in analyses.program.functions for op in f.body)
-    return dict.fromkeys(op.target for op in ops if isinstance(op, CallExtern | CollectiveStart)).keys()
+    called = (op.target for op in analyses.program.ops if isinstance(op, CallExtern | CollectiveStart))
+    return dict.fromkeys(called).keys()
 
 
 def loop_bodies(analyses: Analyses) -> Set[str]:
     """Names of the functions that are the body of a loop."""
-    ops = (op for f in analyses.program.functions for op in f.body)
-    return {op.body_fn for op in ops if isinstance(op, WhileLoop)}
+    return {op.body_fn for op in analyses.program.ops if isinstance(op, WhileLoop)}

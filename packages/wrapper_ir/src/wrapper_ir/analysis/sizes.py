@@ -34,10 +34,9 @@ class Sizes:
         """Symbols for which nothing was known."""
         self._env: dict[str, Number] = {s.name: s.hint for s in program.symbols if s.hint is not None}
         self._env.update(given or {})
-        for function in program.functions:
-            for op in function.body:
-                if isinstance(op, Define) and op.symbol not in self._env:
-                    self._define(op)
+        for op in program.ops:
+            if isinstance(op, Define) and op.symbol not in self._env:
+                self._define(op)
         for symbol in program.symbols:
             if symbol.name not in self._env:
                 self.assumed.add(symbol.name)

@@ -56,7 +56,7 @@ def program_stats(program: Program, hints: Mapping[str, int] | None = None) -> P
     """
     analyses = Analyses(program)
     sizes = Sizes(program, hints)
-    ops = Counter(type(op).__name__ for f in program.functions for op in f.body)
+    ops = Counter(type(op).__name__ for op in program.ops)
     kernels = Counter(runtime_kind(k) for k in program.kernels)
     return ProgramStats(
         ops=dict(ops.most_common()),

@@ -14,6 +14,7 @@ from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import Expr, Item, Number, OffsetOf, SizeOf, StrideOf, evaluate
 from wrapper_ir.interp.memory import MemoryMeter
 from wrapper_ir.interp.options import InterpOptions
+from wrapper_ir.layout import type_symbols
 from wrapper_ir.ops import Arg, Complex, EnterMemoryPool, EnterProfile
 from wrapper_ir.program import Function
 from wrapper_ir.protocols import LoadedKernel, Machine
@@ -166,7 +167,7 @@ class Frame(Generic[T]):
     def _check_result(self, value: Value, type: TensorType, held: Any) -> None:
         if not self.machine.is_tensor(held):
             raise ExecutionError("WIR927", f"%{value.name} is declared as a tensor but is {held!r}")
-        if not all(e.free_symbols <= self.symbols.keys() for e in (*type.sizes, *type.strides)):
+        if not type_symbols(type) <= self.symbols.keys():
             return
         sizes, strides = self.ints(type.sizes), self.ints(type.strides)
         if not self.machine.layout_matches(held, type, sizes, strides):

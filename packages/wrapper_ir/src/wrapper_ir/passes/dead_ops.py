@@ -8,6 +8,7 @@ from typing import ClassVar
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.kernels import needed
+from wrapper_ir.layout import type_symbols
 from wrapper_ir.ops import (
     CallExtern,
     CollectiveStart,
@@ -22,7 +23,6 @@ from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import derive_frees, strip_frees
 from wrapper_ir.program import Function, Ownership, Program
 from wrapper_ir.structure import callees, exprs, operands, results
-from wrapper_ir.types import StorageType, TensorType, Type
 from wrapper_ir.values import Value
 
 __all__ = ["EliminateDeadOps"]
@@ -80,24 +80,17 @@ class _Needs:
         for e in exprs(op):
             self.symbols |= e.free_symbols
         for value in results(op):
-            self.symbols |= _symbols(value.type)
+            self.symbols |= type_symbols(value.type)
         for name in callees(op):
             function = self.analyses.functions.get(name)
             self.symbols.update(function.captures if function is not None else ())
-
-
-def _symbols(type: Type) -> frozenset[str]:
-    found = frozenset[str]()
-    if isinstance(type, TensorType):
-        return found.union(*(e.free_symbols for e in (*type.sizes, *type.strides)))
-    return type.nbytes.free_symbols if isinstance(type, StorageType) else found
 
 
 def _binds(op: Define) -> Value | None:
     """The value whose type mentions the symbol and that alone defines it; such a define lives as long as the value."""
     values = op.expr.free_values
     value = next(iter(values)) if len(values) == 1 else None
-    return value if value is not None and op.symbol in _symbols(value.type) else None
+    return value if value is not None and op.symbol in type_symbols(value.type) else None
 
 
 def _live_part(function: Function, analyses: Analyses) -> Function:

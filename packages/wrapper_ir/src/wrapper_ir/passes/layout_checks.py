@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.references import loop_bodies
 from wrapper_ir.expr import Expr, Int, SizeOf, StrideOf, Sym
+from wrapper_ir.layout import type_symbols
 from wrapper_ir.ops import (
     Arg,
     AssertLayout,
@@ -19,7 +20,7 @@ from wrapper_ir.ops import (
     WhileLoop,
 )
 from wrapper_ir.program import Function
-from wrapper_ir.structure import is_used
+from wrapper_ir.structure import callees, is_used
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value, is_tensor
 from wrapper_ir.verifier.checks.shapes import CHECKED_OUTPUTS
@@ -71,16 +72,17 @@ def _all(function: Function, analyses: Analyses) -> Iterator[tuple[int, AssertLa
         yield from _carried(function)
 
 
-def _check(value: Value[TensorType], what: str, op: Op) -> AssertLayout:
+def _check(value: Value[TensorType], what: str, op: Op, type: TensorType | None = None) -> AssertLayout:
+    """That a tensor has the layout of `type`, by default its own."""
+    type = type or value.type
     return AssertLayout(
-        tensors=(value,), sizes=(value.type.sizes,), strides=(value.type.strides,), message=what, prov=op.prov
+        tensors=(value,), sizes=(type.sizes,), strides=(type.strides,), message=what, prov=op.prov
     )
 
 
 def _after(value: Value[TensorType], defined: dict[str, int], position: int) -> int:
     """Behind the op and the definitions of the symbols in the value's type."""
-    names = frozenset[str]().union(*(e.free_symbols for e in (*value.type.sizes, *value.type.strides)))
-    return 1 + max(position, *(defined.get(name, -1) for name in names), -1)
+    return 1 + max(position, *(defined.get(name, -1) for name in type_symbols(value.type)), -1)
 
 
 def _outputs(op: CallExtern, analyses: Analyses) -> Iterator[AssertLayout]:
@@ -128,20 +130,9 @@ def _carried(body: Function) -> Iterator[tuple[int, AssertLayout]]:
         type = param.value.type
         if not isinstance(type, TensorType) or not is_tensor(value):
             continue
-        if _fixed(type, body) and not _same(type, value, body):
-            check = AssertLayout(
-                tensors=(value,),
-                sizes=(type.sizes,),
-                strides=(type.strides,),
-                message="carried",
-                prov=body.returns.prov,
-            )
-            yield len(body.body) - 1, check
-
-
-def _fixed(type: TensorType, body: Function) -> bool:
-    """Whether a parameter's type says more than that there are sizes."""
-    return any(e.free_symbols & set(body.captures) for e in (*type.sizes, *type.strides))
+        # a type over captured symbols says more than that there are sizes
+        if type_symbols(type) & set(body.captures) and not _same(type, value, body):
+            yield len(body.body) - 1, _check(value, "carried", body.returns, type)
 
 
 def _is_read(op: Define) -> bool:
@@ -159,13 +150,7 @@ def _unlike(op: CallSubgraph | Switch | WhileLoop, analyses: Analyses) -> Iterat
     if isinstance(op, WhileLoop) and op.stacked:
         yield from filter(is_tensor, op.results)
         return
-    match op:
-        case CallSubgraph():
-            names: tuple[str, ...] = (op.function,)
-        case Switch():
-            names = op.branches
-        case WhileLoop():
-            names = (op.body_fn,)
+    names = (op.body_fn,) if isinstance(op, WhileLoop) else callees(op)
     functions = [analyses.functions[name] for name in names]
     for number, result in enumerate(op.results):
         if not is_tensor(result):

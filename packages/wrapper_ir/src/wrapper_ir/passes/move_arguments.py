@@ -68,9 +68,8 @@ def _candidates(analyses: Analyses) -> set[Place]:
     program = analyses.program
     called: set[str] = set()
     loops: set[str] = {program.main.name}
-    for function in program.functions:
-        for op in function.body:
-            (loops if isinstance(op, WhileLoop) else called).update(callees(op))
+    for op in program.ops:
+        (loops if isinstance(op, WhileLoop) else called).update(callees(op))
     found: set[Place] = set()
     for name in (called - loops - analyses.get(recorded_functions).keys()) & analyses.functions.keys():
         origins = analyses.summary(name).results

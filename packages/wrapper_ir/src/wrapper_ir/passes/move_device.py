@@ -13,8 +13,8 @@ from wrapper_ir.errors import PassError
 from wrapper_ir.ops import Op, op_spec
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.device_reasons import Move, Reason, reasons_against
-from wrapper_ir.program import Constant, Function, Param, Program
-from wrapper_ir.structure import map_values, operands, results
+from wrapper_ir.program import Function, Program
+from wrapper_ir.structure import definitions, map_function, operands, results
 from wrapper_ir.types import CPU, Device, OpaqueKind, OpaqueType, StorageType, TensorType, allocator_alignment
 from wrapper_ir.values import Value
 
@@ -95,10 +95,7 @@ def devices_of(program: Program) -> tuple[Device, ...]:
     """All devices of a program's values and of its target, in order of their first use."""
     found: dict[Device, None] = {program.target.device: None}
     values = [c.value for c in program.constants]
-    for function in program.functions:
-        values += [p.value for p in function.params]
-        values += [v for op in function.body for v in results(op)]
-    for value in values:
+    for value in (*values, *(v for function in program.functions for v in definitions(function))):
         if isinstance(value.type, TensorType | StorageType):
             found.setdefault(value.type.device)
     return tuple(found)
@@ -167,7 +164,7 @@ def _moved(program: Program, move: Move) -> Program:
     return dataclasses.replace(
         program,
         target=target,
-        constants=tuple(_constant(c, value) for c in program.constants),
+        constants=tuple(dataclasses.replace(c, value=value(c.value)) for c in program.constants),
         functions=tuple(_function(f, value, move) for f in program.functions),
     )
 
@@ -181,19 +178,10 @@ def _value(old: Value, move: Move) -> Value:
     return Value(old.name, dataclasses.replace(type, device=move.target))
 
 
-def _constant(constant: Constant, value: Callable[[Value], Value]) -> Constant:
-    return dataclasses.replace(constant, value=value(constant.value))
-
-
 def _function(function: Function, value: Callable[[Value], Value], move: Move) -> Function:
-    def param(old: Param) -> Param:
-        return dataclasses.replace(old, value=value(old.value))
-
-    body = tuple(_named(map_values(op, value, value), move) for op in function.body)
+    named = function.with_body(_named(op, move) for op in function.body)
     recordable = function.recordable and move.target != CPU
-    return dataclasses.replace(
-        function, params=tuple(map(param, function.params)), body=body, recordable=recordable
-    )
+    return dataclasses.replace(map_function(named, value), recordable=recordable)
 
 
 def _named(op: Op, move: Move) -> Op:

@@ -10,7 +10,7 @@ from wrapper_ir.analysis.emission import is_symmetric
 from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Op
 from wrapper_ir.program import Function, Program
 from wrapper_ir.schemas import ExternTag
-from wrapper_ir.structure import map_values
+from wrapper_ir.structure import map_function
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
 
@@ -38,11 +38,7 @@ def _function(function: Function, analyses: Analyses, names: Mapping[str, str]) 
         space = dataclasses.replace(type.space, group=names.get(type.space.group, type.space.group))
         return Value(value.name, dataclasses.replace(type, space=space))
 
-    return dataclasses.replace(
-        function,
-        params=tuple(dataclasses.replace(p, value=new(p.value)) for p in function.params),
-        body=tuple(map_values(_renamed(op, analyses, names), new, new) for op in function.body),
-    )
+    return map_function(function.with_body(_renamed(op, analyses, names) for op in function.body), new)
 
 
 def _renamed(op: Op, analyses: Analyses, names: Mapping[str, str]) -> Op:

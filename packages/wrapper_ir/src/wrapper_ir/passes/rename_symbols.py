@@ -8,8 +8,9 @@ from typing import Any
 
 from wrapper_ir.atoms import map_expr_values
 from wrapper_ir.expr import Expr, Sym, substitute
-from wrapper_ir.ops import Role, op_spec
+from wrapper_ir.ops import Op, Role, op_spec
 from wrapper_ir.program import Function, Program
+from wrapper_ir.structure import map_function
 from wrapper_ir.types import StorageType, TensorType, Type
 from wrapper_ir.values import Value
 
@@ -43,9 +44,7 @@ class _Rewriter:
 
     def function(self, function: Function) -> Function:
         return dataclasses.replace(
-            function,
-            params=tuple(dataclasses.replace(p, value=self.value(p.value)) for p in function.params),
-            body=tuple(self._op(op) for op in function.body),
+            map_function(function.with_body(map(self._op, function.body)), self.value, self._expr),
             captures=tuple(self._names.get(name, name) for name in function.captures),
         )
 
@@ -55,22 +54,13 @@ class _Rewriter:
             found = self._values[value] = Value(value.name, self._type(value.type))
         return found
 
-    def _op(self, op: Any) -> Any:  # Any: each op keeps its class, and each field its type
+    def _op(self, op: Op) -> Op:
+        """The op with the symbols that it names itself."""
+        fields = op_spec(type(op)).of_role(Role.SYMBOL)
         changes: dict[str, Any] = {
-            f.name: self._names.get(f.get(op), f.get(op)) if f.role is Role.SYMBOL else self._field(f.get(op))
-            for f in op_spec(type(op)).fields
-            if f.role not in (Role.CALLEE, Role.KERNEL, Role.OPERATOR, Role.STREAM, Role.DATA)
-        }
-        return dataclasses.replace(op, **changes)
-
-    def _field(self, x: object) -> object:
-        if isinstance(x, Value):
-            return self.value(x)
-        if isinstance(x, Expr):
-            return self._expr(x)
-        if isinstance(x, tuple):
-            return tuple(self._field(item) for item in x)
-        return x
+            f.name: self._names.get(f.get(op), f.get(op)) for f in fields
+        }  # Any: names
+        return dataclasses.replace(op, **changes) if changes else op
 
     def _expr(self, expr: Expr) -> Expr:
         return map_expr_values(substitute(expr, self._symbols, simplify=False), self.value)

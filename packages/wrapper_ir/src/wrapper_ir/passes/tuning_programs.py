@@ -96,7 +96,7 @@ def _sizes(program: Program, given: Mapping[str, int], fallback: int) -> tuple[S
     """Numbers for all symbols, and those that are assumed: what is not known, one by one, in the order of definitions,
     because later ones may follow from it."""
     declared = {s.name: s for s in program.symbols}
-    defined = [op.symbol for f in program.functions for op in f.body if isinstance(op, Define)]
+    defined = [op.symbol for op in program.ops if isinstance(op, Define)]
     known = dict(given)
     while assumed := (sizes := Sizes(program, known)).assumed:
         name = next(n for n in (*defined, *declared) if n in assumed)
@@ -109,11 +109,10 @@ def _sizes(program: Program, given: Mapping[str, int], fallback: int) -> tuple[S
 def _roots(program: Program, known: set[str], assumed: frozenset[str]) -> dict[str, frozenset[str]]:
     """The assumed symbols behind every symbol that follows from some; what is known follows from nothing."""
     found = {name: frozenset({name}) for name in assumed}
-    for function in program.functions:
-        for op in function.body:
-            if isinstance(op, Define) and op.symbol not in known and op.symbol not in found:
-                behind = map_atoms(op.expr, declared_size).free_symbols
-                found[op.symbol] = frozenset[str]().union(*(found.get(name, ()) for name in behind))
+    for op in program.ops:
+        if isinstance(op, Define) and op.symbol not in known and op.symbol not in found:
+            sources = map_atoms(op.expr, declared_size).free_symbols
+            found[op.symbol] = frozenset[str]().union(*(found.get(name, ()) for name in sources))
     return found
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Expr, Int, Item, Sym, SymKind
 from wrapper_ir.expr.operators import LT
+from wrapper_ir.layout import type_symbols
 from wrapper_ir.ops import Arg, CallSubgraph, Switch, WhileLoop
 from wrapper_ir.program import Ownership
 from wrapper_ir.testing.catalogue import RELU
 from wrapper_ir.testing.numbers import random_bool, random_int
 from wrapper_ir.testing.steps import CALLED_STEPS
-from wrapper_ir.testing.world import World
+from wrapper_ir.testing.world import Held, World, on_dense
 from wrapper_ir.types import DType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
@@ -30,7 +31,7 @@ def _begin(
     """
     part = w.child(wish)
     part.step()
-    for name in sorted({s for e in (*type.sizes, *type.strides) for s in e.free_symbols}):
+    for name in sorted(type_symbols(type)):
         part.function.capture(name)
         part.symbols.append(Sym(name))
     scalar = part.function.param(part.name("k"), _INT)
@@ -72,11 +73,9 @@ def call_subgraph(w: World) -> None:
     w.hold(result, own=False, mutable=False)
 
 
-def cond(w: World) -> None:
+@on_dense
+def cond(w: World, x: Held) -> None:
     """A conditional on an expression or on a tensor."""
-    x = w.dense()
-    if x is None:
-        return
     predicates: list[Arg] = [random_bool(w.rng, w.symbols), *w.predicates]
     result = w.function.value(w.name("r"), x.type)
     w.function.append(
@@ -91,11 +90,9 @@ def cond(w: World) -> None:
     w.hold(result, own=False, mutable=False)
 
 
-def switch(w: World) -> None:
+@on_dense
+def switch(w: World, x: Held) -> None:
     """A switch over an int that selects one of up to four branches."""
-    x = w.dense()
-    if x is None:
-        return
     branches = tuple(_transform(w, "branch", x.type) for _ in range(w.rng.randrange(1, 5)))
     result = w.function.value(w.name("r"), x.type)
     w.function.append(
@@ -110,11 +107,9 @@ def switch(w: World) -> None:
     w.hold(result, own=False, mutable=False)
 
 
-def loop(w: World) -> None:
+@on_dense
+def loop(w: World, x: Held) -> None:
     """A loop of three trips over a counter and a tensor."""
-    x = w.dense()
-    if x is None:
-        return
     test, _, number = _begin(w, "cond", x.type, Ownership.BORROWED)
     test.function.ret((LT(number, Int(_TRIPS)),))
     body = _transform(w, "body", x.type, count=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Callable
+from typing import Literal
 
 from wrapper_ir.expr import Expr, Int, Sym, add, as_expr, mul
 from wrapper_ir.expr.rewrite import substitute
@@ -23,9 +24,9 @@ from wrapper_ir.ops import (
     WhileLoop,
 )
 from wrapper_ir.program import Function, Program
-from wrapper_ir.structure import map_values, operands, results
+from wrapper_ir.structure import definitions, map_function, map_values, operands, results
 from wrapper_ir.types import StorageType, TensorType
-from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.values import Value, is_storage, is_tensor
 
 __all__ = ["CORRUPTIONS", "corrupt"]
 
@@ -124,48 +125,48 @@ def _retype(function: Function, value: Value, type: TensorType | StorageType) ->
     def use(v: Value) -> Value:
         return new if v == value else v
 
-    params = tuple(dataclasses.replace(p, value=use(p.value)) for p in function.params)
-    body = tuple(map_values(op, use, use) if _touches(op, value) else op for op in function.body)
-    return dataclasses.replace(function, params=params, body=body)
-
-
-def _touches(op: Op, value: Value) -> bool:
-    return value in operands(op) or value in results(op)
+    return map_function(function, use)
 
 
 def _shape(program: Program, function: Function, rng: random.Random) -> Made:
-    defined = [p.value for p in function.params] + [v for op in function.body for v in results(op)]
+    defined = definitions(function)
     value = rng.choice(defined) if defined else None
-    if value is None:
-        return None
-    if isinstance(value.type, StorageType):
-        nbytes = _number(program, value.type.nbytes, rng)
-        return _retype(
-            function, value, dataclasses.replace(value.type, nbytes=nbytes)
-        ), f"bytes of %{value.name}"
-    if not isinstance(value.type, TensorType):
-        return None
-    sizes = _one_of(program, value.type.sizes, rng)
-    if sizes is None:
-        return None
-    changed = dataclasses.replace(value.type, sizes=sizes)
-    return _retype(
-        function, value, changed
-    ), f"sizes of %{value.name}: {_list(value.type.sizes)} to {_list(sizes)}"
+    if is_storage(value):
+        return _with_bytes(program, function, value, rng)
+    return _with_dims(program, function, value, "sizes", rng) if is_tensor(value) else None
 
 
 def _stride(program: Program, function: Function, rng: random.Random) -> Made:
     values = [v for op in function.body for v in results(op) if is_tensor(v)]
-    if not values:
+    return _with_dims(program, function, rng.choice(values), "strides", rng) if values else None
+
+
+def _storage_bytes(program: Program, function: Function, rng: random.Random) -> Made:
+    values = [op.result for op in function.body if isinstance(op, AllocStorage)]
+    return _with_bytes(program, function, rng.choice(values), rng) if values else None
+
+
+def _with_bytes(program: Program, function: Function, value: Value[StorageType], rng: random.Random) -> Made:
+    old = value.type.nbytes
+    nbytes = _number(program, old, rng)
+    changed = _retype(function, value, dataclasses.replace(value.type, nbytes=nbytes))
+    return changed, f"bytes of %{value.name} from {print_expr(old)} to {print_expr(nbytes)}"
+
+
+def _with_dims(
+    program: Program,
+    function: Function,
+    value: Value[TensorType],
+    field: Literal["sizes", "strides"],
+    rng: random.Random,
+) -> Made:
+    old = value.type.sizes if field == "sizes" else value.type.strides
+    new = _one_of(program, old, rng)
+    if new is None:
         return None
-    value = rng.choice(values)
-    strides = _one_of(program, value.type.strides, rng)
-    if strides is None:
-        return None
-    changed = dataclasses.replace(value.type, strides=strides)
-    return _retype(
-        function, value, changed
-    ), f"strides of %{value.name}: {_list(value.type.strides)} to {_list(strides)}"
+    sizes, strides = (new, value.type.strides) if field == "sizes" else (value.type.sizes, new)
+    changed = _retype(function, value, dataclasses.replace(value.type, sizes=sizes, strides=strides))
+    return changed, f"{field} of %{value.name} from {_list(old)} to {_list(new)}"
 
 
 def _replace(function: Function, position: int, op: Op, what: str) -> Made:
@@ -201,8 +202,7 @@ def _operand(program: Program, function: Function, rng: random.Random) -> Made:
     if not used:
         return None
     old = rng.choice(used)
-    others = [p.value for p in function.params] + [v for o in function.body for v in results(o)]
-    others += [c.value for c in program.constants]
+    others = [*definitions(function), *(c.value for c in program.constants)]
     alike = [v for v in others if v.type == old.type]
     near = [v for v in others if type(v.type) is type(old.type)]
     new = rng.choice(rng.choice([g for g in (alike, near, others) if g] or [[old]]))
@@ -281,16 +281,6 @@ def _rename(program: Program, function: Function, rng: random.Random) -> Made:
     new = Value(rng.choice([*taken, f"{old.name}_other"]), old.type)
     changed = map_values(op, lambda v: v, lambda v: new if v == old else v)
     return _replace(function, i, changed, f"result %{old.name} renamed to %{new.name}")
-
-
-def _storage_bytes(program: Program, function: Function, rng: random.Random) -> Made:
-    places = [op.result for op in function.body if isinstance(op, AllocStorage)]
-    if not places:
-        return None
-    value = rng.choice(places)
-    nbytes = _number(program, value.type.nbytes, rng)
-    changed = _retype(function, value, dataclasses.replace(value.type, nbytes=nbytes))
-    return changed, f"bytes of %{value.name} from {print_expr(value.type.nbytes)} to {print_expr(nbytes)}"
 
 
 CORRUPTIONS: tuple[Callable[[Program, Function, random.Random], Made], ...] = (

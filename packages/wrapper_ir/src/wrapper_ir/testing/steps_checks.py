@@ -16,9 +16,9 @@ from wrapper_ir.ops import (
 )
 from wrapper_ir.testing.numbers import random_bool, random_int
 from wrapper_ir.testing.steps_memory import fill
-from wrapper_ir.testing.world import World
+from wrapper_ir.testing.world import Step, World
 
-__all__ = ["check", "debug", "define", "finite", "profile"]
+__all__ = ["CHECK_STEPS", "ONCE_STEPS"]
 
 
 def define(w: World) -> None:
@@ -81,3 +81,8 @@ def debug(w: World) -> None:
     shown = tuple(w.rng.sample(ready, min(len(ready), w.rng.randrange(1, 3))))
     mode = w.rng.choice((DebugMode.NAMES, DebugMode.PRINT) if w.options.executable else tuple(DebugMode))
     w.function.append(DebugValue(values=shown, mode=mode, label=w.string(), prov=w.function.prov))
+
+
+CHECK_STEPS: tuple[Step, ...] = (define, check, finite, profile, debug)
+ONCE_STEPS: tuple[Step, ...] = (define, debug)
+"""Those of them for functions that are called once."""

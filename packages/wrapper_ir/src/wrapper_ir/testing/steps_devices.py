@@ -18,21 +18,32 @@ from wrapper_ir.ops import (
 )
 from wrapper_ir.testing.catalogue import EXTERNS, FOREIGN, RELU, TRITON
 from wrapper_ir.testing.numbers import random_int
-from wrapper_ir.testing.world import World
+from wrapper_ir.testing.world import Held, Step, World, on_dense
 from wrapper_ir.types import CPU, Device, DType, OpaqueKind, OpaqueType
 
-__all__ = ["collective", "foreign", "memory_pool", "randomness", "recordable", "streams", "triton"]
+__all__ = ["ACCELERATOR_STEPS"]
 
 _ALL_REDUCE = EXTERNS["_c10d_functional::all_reduce"]
 _ALL_REDUCE_ = EXTERNS["_c10d_functional::all_reduce_"]
 _ALL_GATHER = EXTERNS["_c10d_functional::all_gather_into_tensor_coalesced"]
 
 
-def streams(w: World) -> None:
+@on_dense
+def other_device(w: World, source: Held) -> None:
+    """A copy to wherever it goes, and back."""
+    device = w.device()
+    there = w.function.alloc(w.name("there"), tensor_type(DType.F32, source.type.sizes, None, device))
+    w.function.append(
+        Copy(dst=there, src=source.value, non_blocking=w.rng.random() < 0.3, prov=w.function.prov)
+    )
+    back = w.alloc(source.type)
+    w.function.append(Copy(dst=back.value, src=there, prov=w.function.prov))
+    back.ready = True
+
+
+@on_dense
+def streams(w: World, x: Held) -> None:
     """A launch on another stream between events."""
-    x = w.dense()
-    if x is None:
-        return
     f, prov = w.function, w.function.prov
     device = w.rng.choice((CPU, w.program.target.device, Device("cuda", 1)))
     out = w.alloc(x.type)
@@ -81,22 +92,18 @@ def recordable(w: World) -> None:
     w.function.append(CallSubgraph(function=step.name, args=(there,), results=(result,), prov=prov))
 
 
-def foreign(w: World) -> None:
+@on_dense
+def foreign(w: World, x: Held) -> None:
     """A launch with a grid of a kernel that a plug-in knows."""
-    x = w.dense()
-    if x is None:
-        return
     out = w.alloc(x.type)
     grid = (Int(1), MAX(Int(1), random_int(w.rng, w.symbols, 1)))
     w.function.launch(FOREIGN, (x.value, out.value, w.length(x)), grid=grid)
     out.ready = True
 
 
-def triton(w: World) -> None:
+@on_dense
+def triton(w: World, x: Held) -> None:
     """A launch of a Triton kernel, with a number that only its grid needs."""
-    x = w.dense()
-    if x is None:
-        return
     out = w.alloc(x.type)
     w.function.launch(TRITON, (x.value, out.value, w.length(x)), grid=(random_int(w.rng, w.symbols, 1),))
     out.ready = True
@@ -107,10 +114,8 @@ def collective(w: World) -> None:
     w.rng.choice((_all_reduce, _all_reduce_in_place, _all_gather))(w)
 
 
-def _all_reduce(w: World) -> None:
-    x = w.dense()
-    if x is None:
-        return
+@on_dense
+def _all_reduce(w: World, x: Held) -> None:
     f = w.function
     results = ((w.name("h"), x.type),)
     (flying,) = f.collective(
@@ -150,3 +155,15 @@ def randomness(w: World) -> None:
         return
     handle = w.rng.choice(w.generators) if w.generators else None
     w.call("aten::normal_", (x.value, Float(0.0)), (("std", Float(1.0)), ("generator", handle)))
+
+
+ACCELERATOR_STEPS: tuple[Step, ...] = (
+    other_device,
+    streams,
+    memory_pool,
+    recordable,
+    foreign,
+    triton,
+    collective,
+    randomness,
+)

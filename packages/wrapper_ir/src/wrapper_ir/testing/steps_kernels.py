@@ -7,28 +7,15 @@ from wrapper_ir.expr import Bool, Float, Int, SizeOf
 from wrapper_ir.ops import Arg
 from wrapper_ir.testing.catalogue import ADD, PROBE, RELU, SCALE
 from wrapper_ir.testing.numbers import random_float, random_int
-from wrapper_ir.testing.world import World
+from wrapper_ir.testing.world import Held, Step, World, on_dense
 from wrapper_ir.types import CPU, DType, Layout, MemoryFormat, TupleType
 
-__all__ = [
-    "add",
-    "call_lists",
-    "call_nonzero",
-    "call_out",
-    "call_relu",
-    "call_reshape",
-    "call_topk",
-    "probe",
-    "relu",
-    "scale",
-]
+__all__ = ["KERNEL_STEPS"]
 
 
-def relu(w: World) -> None:
+@on_dense
+def relu(w: World, source: Held) -> None:
     """launch into a new tensor."""
-    source = w.dense()
-    if source is None:
-        return
     out = w.alloc(source.type)
     w.function.launch(RELU, (source.value, out.value, w.length(source)))
     out.ready = True
@@ -59,11 +46,9 @@ def probe(w: World) -> None:
         w.function.launch(PROBE, (x.value, random_int(w.rng, w.symbols), random_float(w.rng, w.symbols)))
 
 
-def call_relu(w: World) -> None:
+@on_dense
+def call_relu(w: World, x: Held) -> None:
     """call with a fresh result, at times taken out of a nested result."""
-    x = w.dense()
-    if x is None:
-        return
     name, kwargs = w.rng.choice(
         (
             ("aten::relu", ()),
@@ -126,11 +111,9 @@ def call_topk(w: World) -> None:
         w.hold(w.function.unpack(w.name("indices"), nested, (1,), tensor_type(DType.I64, (2,))))
 
 
-def call_nonzero(w: World) -> None:
+@on_dense
+def call_nonzero(w: World, x: Held) -> None:
     """call with an unbacked size, which is defined from the result."""
-    x = w.dense()
-    if x is None:
-        return
     size = w.symbol(backed=False)
     rank = len(x.type.sizes)
     found = w.call("aten::nonzero", (x.value,), (), tensor_type(DType.I64, (size, rank)), "found")
@@ -148,3 +131,17 @@ def call_reshape(w: World) -> None:
     made = w.call("aten::reshape", (x.value, (Int(2), Int(-1))), (), tensor_type(DType.F32, (2, 8)), "shaped")
     assert made is not None
     w.function.launch(PROBE, (made, random_int(w.rng, w.symbols), Float(0.5)))
+
+
+KERNEL_STEPS: tuple[Step, ...] = (
+    relu,
+    add,
+    scale,
+    probe,
+    call_relu,
+    call_out,
+    call_lists,
+    call_topk,
+    call_nonzero,
+    call_reshape,
+)

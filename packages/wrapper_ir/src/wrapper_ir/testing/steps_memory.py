@@ -7,10 +7,10 @@ from wrapper_ir.expr import Expr, Float, Int
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import AllocPurpose, AllocStorage, Copy, EnsureAligned, ViewMode, ZeroMode
 from wrapper_ir.testing.catalogue import FILL, PROBE
-from wrapper_ir.testing.world import World
+from wrapper_ir.testing.world import Held, Step, World, on_dense
 from wrapper_ir.types import CPU, DType, MemoryKind, MemorySpace, StorageType
 
-__all__ = ["align", "convert", "fill", "other_device", "pool", "reuse", "view", "workspace"]
+__all__ = ["MEMORY_STEPS", "fill"]
 
 
 def fill(w: World) -> None:
@@ -71,37 +71,18 @@ def pool(w: World) -> None:
         w.function.launch(PROBE, (last, Int(1), Float(0.5)))
 
 
-def other_device(w: World) -> None:
-    """A copy to wherever it goes, and back."""
-    source = w.dense()
-    if source is None:
-        return
-    device = w.device()
-    there = w.function.alloc(w.name("there"), tensor_type(DType.F32, source.type.sizes, None, device))
-    w.function.append(
-        Copy(dst=there, src=source.value, non_blocking=w.rng.random() < 0.3, prov=w.function.prov)
-    )
-    back = w.alloc(source.type)
-    w.function.append(Copy(dst=back.value, src=there, prov=w.function.prov))
-    back.ready = True
-
-
-def convert(w: World) -> None:
+@on_dense
+def convert(w: World, source: Held) -> None:
     """A copy into another dtype; nothing computes with it."""
-    source = w.dense()
-    if source is None:
-        return
     dtype = w.rng.choice((DType.F64, DType.BF16, DType.F16, DType.F64))
     into = w.function.alloc(w.name("cast"), tensor_type(dtype, source.type.sizes))
     w.function.append(Copy(dst=into, src=source.value, prov=w.function.prov))
     w.hold(into)
 
 
-def align(w: World) -> None:
+@on_dense
+def align(w: World, source: Held) -> None:
     """ensure_aligned; the result may alias, so that nobody writes it."""
-    source = w.dense()
-    if source is None:
-        return
     result = w.function.value(w.name("aligned"), source.value.type)
     w.function.append(
         EnsureAligned(
@@ -144,3 +125,6 @@ def reuse(w: World) -> None:
         w.name("reused"), source.value, tensor_type(DType.F32, (count,)), mode=ViewMode.REUSE
     )
     w.hold(made)
+
+
+MEMORY_STEPS: tuple[Step, ...] = (fill, workspace, pool, convert, align, view, reuse)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, ResultT, tensor_type
@@ -17,7 +17,7 @@ from wrapper_ir.testing.odd import odd_name, odd_string, random_provenance
 from wrapper_ir.types import CPU, Device, DType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["Held", "RandomOptions", "World"]
+__all__ = ["Held", "RandomOptions", "Step", "World", "on_dense"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,3 +188,18 @@ class World:
     def length(held: Held) -> Expr:
         """Number of elements."""
         return numel(held.type.sizes)
+
+
+Step = Callable[[World], None]
+"""Appends a few ops to a random function, or nothing where there is nothing to work on."""
+
+
+def on_dense(step: Callable[[World, Held], None]) -> Step:
+    """A step on a float32 tensor in row-major order that holds data."""
+
+    def run(w: World) -> None:
+        x = w.dense()
+        if x is not None:
+            step(w, x)
+
+    return run
