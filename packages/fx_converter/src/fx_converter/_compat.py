@@ -12,6 +12,7 @@ import sympy
 import torch
 from torch import Tensor, fx
 from torch._dynamo.source import ConstantSource
+from torch._library import simple_registry
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ValueRangesSLoc
@@ -49,6 +50,7 @@ __all__ = [
     "parse_schema",
     "raw_call",
     "raw_stream",
+    "registered_symmetric",
     "rename",
     "unrecorded",
     "without_autograd",
@@ -165,6 +167,13 @@ def free_name(wish: str) -> str:
 def name_of(target: str | Callable[..., Any], graph: fx.Graph) -> str:
     """The name that a graph gives a node of its own accord."""
     return free_name(graph._target_to_str(target))
+
+
+def registered_symmetric(overload: torch._ops.OpOverload) -> tuple[str, ...]:
+    """The arguments that a library has registered as symmetric memory (`torch.library.Library.register_symm_mem_args`)."""
+    entry = simple_registry.singleton.find(overload.__qualname__)
+    holder = getattr(entry, "symm_mem_args", None)  # not in all versions
+    return () if holder is None else tuple(holder.get() or ())
 
 
 def rename(node: fx.Node, name: str) -> None:

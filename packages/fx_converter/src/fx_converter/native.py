@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from fx_converter._compat import is_overload
+from fx_converter._compat import is_overload, registered_symmetric
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.operators import inner_operator
 from wrapper_ir.schemas import ExternDef, require_effects
@@ -44,7 +44,7 @@ def resolve(extern: ExternDef) -> Callee:
             found = getattr(packet, overload or "default")
             if not is_overload(found):
                 raise AttributeError(f"it is a {type(found).__name__}")
-            require_effects(extern, str(found._schema))
+            require_effects(extern, str(found._schema), registered_symmetric(found))
             return found, None, None
         if not isinstance(packet, torch._ops.HigherOrderOperator):
             raise AttributeError(f"it is a {type(packet).__name__}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._library import simple_registry
 
 from wrapper_ir.runtime import TorchCaller
 
@@ -18,6 +19,7 @@ __all__ = [
     "empty_symmetric",
     "find_group",
     "is_overload",
+    "registered_symmetric",
     "storage_key",
 ]
 
@@ -56,6 +58,13 @@ def find_group(name: str) -> object:
 def is_overload(found: object) -> bool:
     """Whether something found under `torch.ops` can be called."""
     return isinstance(found, torch._ops.OpOverload)
+
+
+def registered_symmetric(overload: torch._ops.OpOverload) -> tuple[str, ...]:
+    """The arguments that a library has registered as symmetric memory (`torch.library.Library.register_symm_mem_args`)."""
+    entry = simple_registry.singleton.find(overload.__qualname__)
+    holder = getattr(entry, "symm_mem_args", None)  # not in all versions
+    return () if holder is None else tuple(holder.get() or ())
 
 
 def storage_key(tensor: Tensor) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from py_wrapper import higher_order
-from py_wrapper._compat import is_overload
+from py_wrapper._compat import is_overload, registered_symmetric
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.quoting import python_attribute
 from wrapper_ir.schemas import ExternDef, require_effects
@@ -81,7 +81,7 @@ def resolve(extern: ExternDef) -> Callable[..., Any]:  # Any: whatever operators
     if not is_overload(found):
         raise _unknown(extern.name, f"it is a {type(found).__name__}")
     overload_found: torch._ops.OpOverload = found
-    require_effects(extern, str(overload_found._schema))
+    require_effects(extern, str(overload_found._schema), registered_symmetric(overload_found))
     return overload_found
 
 

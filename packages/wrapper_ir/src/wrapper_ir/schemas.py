@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -48,12 +48,17 @@ class ExternTag(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternDef:
-    """A declared operator. Text: `extern "aten::relu(Tensor self) -> Tensor"`, with `tags(random)` behind it."""
+    """A declared operator. Text: `extern "aten::relu(Tensor self) -> Tensor"`, followed by `tags(random)` and
+    `symmetric(input)` where it has any.
 
-    syntax: ClassVar[str] = "extern {schema}< tags({tags})>"
+    `symmetric` names the arguments that must live in symmetric memory: other processes read or write them directly.
+    """
+
+    syntax: ClassVar[str] = "extern {schema}< tags({tags})>< symmetric({symmetric:name})>"
 
     schema: str
     tags: tuple[ExternTag, ...] = ()
+    symmetric: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -265,23 +270,26 @@ def parse_schema(schema: str) -> OpSchema:
     )
 
 
-def require_effects(extern: ExternDef, installed: str) -> None:
-    """Holds a declared operator against the schema of the one that is installed under its name.
+def require_effects(extern: ExternDef, installed: str, symmetric: Collection[str] = ()) -> None:
+    """Holds a declared operator against the schema of the one that is installed under its name, and against the
+    arguments that its library has registered as symmetric memory.
 
     A program may know more than that (operators whose own schema leaves an effect out), never less. Raises
     NotSupportedError WIR919 where the installed operator writes or returns an argument of which the declaration does not
-    say so, or has other arguments.
+    say so, has other arguments, or needs symmetric memory for one that is declared as any memory.
     """
     try:
         found = parse_schema(installed)
     except SchemaError:
         return  # a form that no program can declare either
     why = _hidden_effect(parse_schema(extern.schema), found, ExternTag.MAY_ALIAS in extern.tags)
+    if not why and (missing := [name for name in symmetric if name not in extern.symmetric]):
+        why = f"its argument {missing[0]} must be symmetric memory"
     if why:
         raise NotSupportedError(
             "WIR919",
             f"operator {extern.name} is declared with another schema than the installed one: {why}",
-            hint=f"declare {installed}",
+            hint=f"declare {installed}" + (f" symmetric({', '.join(symmetric)})" if symmetric else ""),
         )
 
 

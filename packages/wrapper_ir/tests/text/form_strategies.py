@@ -312,6 +312,7 @@ externs = st.builds(
     ExternDef,
     schema=strings.map(lambda s: f"{s}(Tensor self) -> Tensor"),
     tags=st.lists(st.sampled_from(ExternTag), max_size=2).map(tuple),
+    symmetric=st.lists(symbol_names, max_size=2).map(tuple),
 )
 
 

@@ -73,9 +73,69 @@ func @main(%x: f32[16]) {
   return
 }
 """
+ARGUMENTS = """
+extern "symm_mem::one_shot_all_reduce_out(Tensor input, str reduce_op, str group_name, Tensor(a!) out) -> Tensor(a!)" tags(collective) symmetric(input)
+extern "symm_mem::multimem_all_gather_out(Tensor input, str group_name, Tensor(a!) out) -> Tensor(a!)" tags(collective) symmetric(out)
+extern "aten::relu_(Tensor(a!) self) -> Tensor(a!)"
+extern "my::library(Tensor x) -> Tensor"
+extern "aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)"
+mutable const %buffer : f32[16]
+
+func @main(%x: f32[16], %given: f32[16]) {
+  %a = alloc_storage 64 symmetric("g", 3)
+  %v = view %a : f32[16]
+  copy %v, %x
+  %z = call aten::relu_(%v) : f32[16]
+  drop %z
+  %y = alloc f32[16]
+  call symm_mem::one_shot_all_reduce_out(%v, "sum", "g", %y)
+  %b = alloc_storage 128 symmetric("g", 4)
+  %w = view %b : f32[32]
+  call symm_mem::multimem_all_gather_out(%y, "g", out=%w)
+  call symm_mem::one_shot_all_reduce_out(%given, "sum", "g", %y)
+  call symm_mem::one_shot_all_reduce_out(%buffer, "sum", "g", %y)
+  %m = call my::library(%x) : f32[16]
+  call symm_mem::one_shot_all_reduce_out(%m, "sum", "g", %y)
+  %e = ensure_aligned %v, 16
+  call symm_mem::one_shot_all_reduce_out(%e, "sum", "g", %y)
+  call aten::resize_(%y, [8])
+  call_subgraph @f(%x, %a)
+  drop %e
+  free %m
+  free %a
+  free %b
+  free %y.s
+  return
+}
+
+func @f(%x: f32[16], %s: storage(64, symmetric("g", 3))) {
+  %v = view %s : f32[16]
+  copy %v, %x
+  %y = alloc f32[16]
+  call symm_mem::one_shot_all_reduce_out(%v, "sum", "g", %y)
+  call symm_mem::one_shot_all_reduce_out(%x, "sum", "g", %y)
+  free %y.s
+  return
+}
+"""
+"""Memory that is symmetric, and memory of which the program does not say where it lies."""
+IN_A_POOL = """
+extern "my::sum(Tensor input, str group) -> Tensor" symmetric(input)
+
+func @main(%x: f32[16]) {
+  enter_memory_pool "pool" @cuda:0
+  %a = alloc f32[16]
+  exit_scope
+  copy %a, %x
+  %r = call my::sum(%a, "g") : f32[16]
+  free %a.s
+  return %r
+}
+"""
+"""A memory pool may be one of symmetric memory."""
 
 
-@pytest.mark.parametrize("text", [ONE_AFTER_THE_OTHER, OTHER_IDS, LENT, REUSED])
+@pytest.mark.parametrize("text", [ONE_AFTER_THE_OTHER, OTHER_IDS, LENT, REUSED, ARGUMENTS, IN_A_POOL])
 def test_valid(text: str) -> None:
     program = parse_program(f"wir 0.2\ntarget cuda:0\n{text}")
     assert not check(program)

@@ -41,7 +41,9 @@ def random_def(operator: HigherOrderOperator, inner: OpOverload) -> ExternDef:
     overload = "__".join((inner.namespace, name.split("::")[1].split(".")[0], inner._overloadname))
     schema = f"higher_order::{operator}.{overload}({arguments}) -> {returns}"
     return ExternDef(
-        schema=schema, tags=tuple(dict.fromkeys((*own.tags, ExternTag.RANDOM, ExternTag.PYTHON_ONLY)))
+        schema=schema,
+        tags=tuple(dict.fromkeys((*own.tags, ExternTag.RANDOM, ExternTag.PYTHON_ONLY))),
+        symmetric=own.symmetric,
     )
 
 

@@ -11,9 +11,11 @@ from torch._ops import OpOverload
 
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.operators.python_operators import is_python_only
-from inductor_frontend.torch_patches._compat import is_effectful
+from inductor_frontend.torch_patches._compat import is_effectful, registered_symmetric
+from wrapper_ir.errors import SchemaError
 from wrapper_ir.expr import SymKind
-from wrapper_ir.schemas import ExternDef, ExternTag
+from wrapper_ir.schemas import ExternDef, ExternTag, parse_schema
+from wrapper_ir.symmetric_operators import needed_symmetric
 from wrapper_ir.types import ScalarType
 
 __all__ = ["extern_def", "out_overload", "overload_of", "scalar_result"]
@@ -92,4 +94,15 @@ def extern_def(overload: OpOverload) -> ExternDef:
     if is_python_only(".".join(filter(None, (schema.name, schema.overload_name)))):
         tags.append(ExternTag.PYTHON_ONLY)
     true = _TRUE_SCHEMAS.get(schema.name)
-    return ExternDef(schema=str(schema) if true is None else schema.name + true, tags=tuple(tags))
+    text = str(schema) if true is None else schema.name + true
+    return ExternDef(schema=text, tags=tuple(tags), symmetric=_symmetric(overload, text))
+
+
+def _symmetric(overload: OpOverload, schema: str) -> tuple[str, ...]:
+    """The arguments that must be symmetric memory: those that torch's own operators need, and what a library registered."""
+    try:
+        found = parse_schema(schema)
+    except SchemaError:
+        return ()  # refused with the program
+    names = {*needed_symmetric(found), *registered_symmetric(overload)}
+    return tuple(a.name for a in found.args if a.name in names and a.is_tensor) if names else ()

@@ -20,6 +20,7 @@ from wrapper_ir.verifier.checks.streams import Streams
 from wrapper_ir.verifier.checks.structure import Structure, check_calls
 from wrapper_ir.verifier.checks.symbols import Symbols
 from wrapper_ir.verifier.checks.symmetric import Symmetric
+from wrapper_ir.verifier.checks.symmetric_arguments import SymmetricArguments
 from wrapper_ir.verifier.checks.types import Types
 
 __all__ = ["FIRST", "SECOND", "check_calls", "check_externs", "check_kernels", "check_program"]
@@ -41,6 +42,7 @@ SECOND = (
     Collectives,
     Pools,
     Symmetric,
+    SymmetricArguments,
     Recording,
 )
 """Checks that need the aliasing of a function whose definitions are in order."""

@@ -8,6 +8,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Unpack
 from wrapper_ir.schemas import ExternInfo, SchemaArg, parse_schema
+from wrapper_ir.symmetric_operators import missing_symmetric
 from wrapper_ir.types import TensorType, TupleType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.checks.fitting import fits, result_kinds
@@ -20,12 +21,21 @@ Path = tuple[int | str, ...]
 
 
 def check_externs(analyses: Analyses, findings: Findings) -> None:
-    """WIR072 for all declared operators."""
+    """WIR072, WIR206 and WIR207 for all declared operators."""
     for extern in analyses.program.externs:
         try:
-            parse_schema(extern.schema)
+            schema = parse_schema(extern.schema)
         except SchemaError as error:
             findings.add("WIR072", error.message)
+            continue
+        tensors = [a.name for a in schema.args if a.is_tensor]
+        for name in extern.symmetric:
+            if name in tensors:
+                tensors.remove(name)
+            else:
+                findings.add("WIR206", f"{extern.name} has no other tensor argument {name!r}")
+        if missing := missing_symmetric(extern.symmetric, schema):
+            findings.add("WIR207", f"{extern.name} needs symmetric memory for its argument {missing!r}")
 
 
 class Externs(Check):

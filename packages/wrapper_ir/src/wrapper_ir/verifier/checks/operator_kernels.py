@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.kernels import OperatorKernel, ParamKind
 from wrapper_ir.schemas import parse_schema
+from wrapper_ir.symmetric_operators import needed_symmetric
 
 __all__ = ["operator_faults"]
 
@@ -36,5 +37,7 @@ def operator_faults(kernel: OperatorKernel) -> Iterator[str]:
             yield f"{name} is {param.access.value}, but {schema.name} says otherwise"
         elif param is not None and (param.kind is ParamKind.POINTER) != arg.is_tensor:
             yield f"{name} is a {param.kind.value}, but {schema.name} takes a {arg.type}"
+    for name in needed_symmetric(schema):
+        yield f"{name} must be symmetric memory, which no parameter of a kernel says"
     if not any(a.written for a in schema.args):
         yield f"{schema.name} writes to none of its arguments"

@@ -1,0 +1,117 @@
+"""What operators do with symmetric memory: some take nothing else for an argument, some must not get it.
+
+Any other operator or kernel reads and writes symmetric memory as it does other memory: kernels fill it and read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.emission import is_symmetric
+from wrapper_ir.atoms import values_in
+from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, EnterMemoryPool, ResizeStorage, Slot
+from wrapper_ir.schemas import ExternInfo
+from wrapper_ir.symmetric_operators import gives_up
+from wrapper_ir.types import StorageType
+from wrapper_ir.values import Value
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
+
+__all__ = ["SymmetricArguments"]
+
+_ORDINARY = ("aten::", "prims::")
+"""Namespaces whose operators make their results in ordinary memory; a library's own may take them from anywhere."""
+
+
+class _Rule(NamedTuple):
+    """What an operator asks of its arguments, by their names."""
+
+    info: ExternInfo
+    needed: frozenset[str]
+    refused: frozenset[str]
+
+
+class _Rules(NamedTuple):
+    """Operators by name, and whether memory pools may give what a program allocates symmetric memory."""
+
+    by_target: Mapping[str, _Rule]
+    pools: bool
+
+
+def _rules(analyses: Analyses) -> _Rules:
+    found: dict[str, _Rule] = {}
+    for name, info in analyses.extern_info.items():
+        needed, refused = frozenset(info.extern.symmetric), frozenset(gives_up(info.schema))
+        if needed or refused:
+            found[name] = _Rule(info, needed, refused)
+    bodies = (f.body for f in analyses.program.functions)
+    return _Rules(found, any(isinstance(op, EnterMemoryPool) for body in bodies for op in body))
+
+
+def _arguments(op: CallExtern | CollectiveStart, info: ExternInfo) -> Iterator[tuple[str, list[Value]]]:
+    """The values of each argument, by its name."""
+    for declared, arg in zip(info.schema.args, op.args, strict=False):
+        yield declared.name, values_in(arg, [])
+    for name, arg in op.kwargs:
+        yield name, values_in(arg, [])
+
+
+class SymmetricArguments(Check):
+    """WIR205, WIR208."""
+
+    name = "symmetric"
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        super().__init__(facts)
+        self.rules = facts.analyses.get(_rules)
+
+    def handlers(self) -> Handlers:
+        handlers: Handlers = {ResizeStorage: self.resize}
+        if self.rules.by_target:
+            handlers = {**handlers, CallExtern: self.call, CollectiveStart: self.call}
+        return handlers
+
+    def call(self, position: int, op: CallExtern | CollectiveStart) -> None:
+        rule = self.rules.by_target.get(op.target)
+        if rule is None:
+            return
+        for name, values in _arguments(op, rule.info):
+            for value in values:
+                if name in rule.needed and self.is_elsewhere(value, position):
+                    message = (
+                        f"argument {name!r} of {op.target} must be symmetric memory, %{value.name} is not"
+                    )
+                    self.report("WIR205", message, position)
+                if name in rule.refused:
+                    self.refuse(value, f"{op.target} gives up the storage of %{value.name}", position)
+
+    def resize(self, position: int, op: ResizeStorage) -> None:
+        self.refuse(op.target, f"the storage of %{op.target.name} is resized", position)
+
+    def refuse(self, value: Value, message: str, position: int) -> None:
+        if any(self.is_root_symmetric(root) for root in self.facts.aliasing.roots_at(value, position)):
+            self.report("WIR208", f"{message}, which is symmetric memory", position)
+
+    def is_root_symmetric(self, root: Value) -> bool:
+        return isinstance(root.type, StorageType) and is_symmetric(root.type)
+
+    def is_elsewhere(self, value: Value, position: int) -> bool:
+        """Whether a tensor surely lives in ordinary memory, whatever storage it has."""
+        roots = self.facts.aliasing.roots_at(value, position)
+        return bool(roots) and all(self.is_ordinary(root) for root in roots)
+
+    def is_ordinary(self, root: Value) -> bool:
+        """Whether a storage surely is ordinary memory: what the program allocates, or an operator that is known, outside
+        of memory pools, whose memory is of the kind that the caller made them with. Inputs, constants and other results
+        may live anywhere."""
+        position = self.facts.positions.get(root.name, -1)
+        if self.rules.pools or position < 0 or self.is_root_symmetric(root):
+            return False
+        made = self.facts.function.body[position]
+        if isinstance(made, CallExtern):
+            return made.target.startswith(_ORDINARY)
+        if isinstance(made, Slot):
+            hosts = self.facts.aliasing.chain(root)[1:]
+            return bool(hosts) and self.is_ordinary(hosts[-1])
+        return isinstance(made, AllocStorage)
