@@ -10,7 +10,7 @@ from py_wrapper import PyOptions
 from py_wrapper.errors import EmitError
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.errors import ExecutionError, NotSupportedError
+from wrapper_ir.errors import ExecutionError, LoweringError, NotSupportedError
 
 HEAD = 'wir 0.2\ntarget cpu\nextern "aten::relu(Tensor self) -> Tensor"\n' + KERNELS
 PROVENANCE = 'provenance\n  #1 nodes("relu") ops("aten.relu.default") at("m.py:3")\n'
@@ -48,7 +48,7 @@ INVALID = {
 def test_invalid_programs_are_errors_of_ours(name: str) -> None:
     """The verifier refuses these first; the emitter does not fall over them."""
     program = parse_program(f"{HEAD}symbol s9 : int unbacked\nfunc @main(%x: f32[4]) {{\n{INVALID[name]}}}\n")
-    with pytest.raises(EmitError, match="PY101"):
+    with pytest.raises((EmitError, LoweringError), match=r"PY101|WIR240"):
         py_wrapper.emit(bare_artifact(program))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from py_wrapper.emit.helpers import HELPERS, Helper
 from py_wrapper.emit.table import WRITERS
 from py_wrapper.native import DTYPES, LAYOUTS, MEMORY_FORMATS
-from wrapper_ir.ops import OPS
+from wrapper_ir.lowering.steps import STEPS
 from wrapper_ir.types import DType, Layout, MemoryFormat
 
 
-def test_every_op_has_a_writer() -> None:
-    assert set(WRITERS) == set(OPS)
+def test_every_step_has_a_writer() -> None:
+    assert set(WRITERS) == set(STEPS)
 
 
 def test_every_helper_has_a_text() -> None:

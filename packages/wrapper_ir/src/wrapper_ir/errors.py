@@ -14,6 +14,7 @@ __all__ = [
     "Diagnostic",
     "ExecutionError",
     "ExpressionError",
+    "LoweringError",
     "NotSupportedError",
     "ParseError",
     "PassError",
@@ -42,6 +43,10 @@ class BuildError(WirError):
 
 class ExpressionError(WirError, ValueError):
     """A symbolic expression is malformed, or cannot be converted, solved or evaluated (WIR4nn)."""
+
+
+class LoweringError(WirError):
+    """A program cannot be lowered to a plan (WIR24n): the verifier refuses it, or a schema's default cannot be read."""
 
 
 class ParseError(WirError):

@@ -64,6 +64,15 @@ def wir(*args: str | Path, stdin: str | None = None) -> Result:
     return CliRunner().invoke(main, [str(a) for a in args], input=stdin)
 
 
+def test_lower(text: Path, artifact: Path) -> None:
+    for path in (text, artifact):
+        result = wir("lower", path)
+        assert result.exit_code == 0
+        assert (
+            "  %y = allocate f32[s0, 4] over %y.s\n  call aten::relu.out(self=%x, out=%y)\n" in result.output
+        )
+
+
 def test_print_text_json_and_artifact(text: Path, artifact: Path, tmp_path: Path) -> None:
     assert wir("print", text).output == TEXT
     assert wir("print", artifact).output == TEXT

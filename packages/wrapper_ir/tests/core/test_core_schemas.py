@@ -11,6 +11,8 @@ import torch
 from torchgen.model import FunctionSchema  # type: ignore[import-untyped]  # published without types
 
 from wrapper_ir.errors import SchemaError
+from wrapper_ir.expr import Expr
+from wrapper_ir.lowering.arguments import default_value
 from wrapper_ir.schemas import ExternDef, OpSchema, SchemaArg, SchemaReturn, parse_schema
 
 # Any, in this file: torch's FunctionSchema and its parts are pybind classes without type information.
@@ -216,3 +218,26 @@ def test_refusals(text: str, code: str) -> None:
 def test_unknown_argument() -> None:
     with pytest.raises(SchemaError, match=r"WIR602.*no argument 'z'"):
         parse_schema("t::f(Tensor x) -> Tensor").argument("z")
+
+
+def _plain(value: Any) -> Any:
+    """The Python value of an argument, as torch gives defaults."""
+    match value:
+        case Expr():
+            return value.constant
+        case tuple():
+            return [_plain(item) for item in value]
+        case _:
+            return value
+
+
+def test_defaults_are_those_that_torch_reads() -> None:
+    """What a plan fills in for an argument that a call leaves out is what torch takes."""
+    compared = 0
+    for ours, theirs in parsed():
+        for mine, other in zip(ours.args, theirs.arguments, strict=True):
+            assert (mine.default is not None) == other.has_default_value(), ours.name
+            if mine.default is not None:
+                assert repr(_plain(default_value(mine))) == repr(other.default_value), (ours.name, mine)
+                compared += 1
+    assert compared > 2500

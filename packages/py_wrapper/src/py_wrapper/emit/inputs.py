@@ -8,29 +8,29 @@ from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import Writer, tuple_text
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
+from wrapper_ir.lowering.steps import CheckInputs
 from wrapper_ir.quoting import python_string
 
-__all__ = ["check_arguments", "write_inputs"]
+__all__ = ["check_inputs", "write_inputs"]
 
 
 def write_inputs(scope: ModuleScope, out: Writer) -> None:
     """`inputs = InputGuard(...)`, where anything is checked."""
-    if not scope.checks.entry:
+    checks = [step for step in scope.plan.main.steps if isinstance(step, CheckInputs)]
+    if not checks:
         return
     with out.block(f"inputs = {scope.runtime('InputGuard')}("):
         out.line("torch,")
-        for _, want in scope.checks.entry:
+        for _, want in checks[0].inputs:
             scope.runtime(type(want).__name__)
             out.line(f"{_description(want)},")
     out.line(")")
 
 
-def check_arguments(scope: FunctionScope) -> None:
+def check_inputs(step: CheckInputs, scope: FunctionScope) -> None:
     """One call of a compiled check for all tensors, and a comparison of classes for numbers; what they do not pass is looked
     at, and explained."""
-    entry = scope.module.checks.entry
-    if not entry:
-        return
+    entry = step.inputs
     names = [scope.name(value) for value, _ in entry]
     tensors = [n for n, (_, want) in zip(names, entry) if isinstance(want, TensorInput)]
     conditions = [f"not inputs.match({', '.join(tensors)})"] if tensors else []

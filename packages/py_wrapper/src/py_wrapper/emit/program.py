@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from py_wrapper.emit.examples import write_examples
 from py_wrapper.emit.function import write_function
@@ -17,12 +17,9 @@ from py_wrapper.options import PyOptions
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import KernelDef, needed, source_of
-from wrapper_ir.operators import check_operators
-from wrapper_ir.passes.insert_checks import insert_checks
-from wrapper_ir.program import Function
+from wrapper_ir.lowering import FunctionPlan, LoweringOptions, lower
 from wrapper_ir.runtime.kernel_files import TABLE, kernel_file_names, kernel_table
 from wrapper_ir.schemas import ExternDef
-from wrapper_ir.verifier import require_signature
 
 __all__ = ["EmittedModule", "emit_module"]
 
@@ -74,20 +71,16 @@ if __name__ == "__main__":
 
 def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | None = None) -> EmittedModule:
     """The module for an artifact. Raises VerificationError (WIR1nn) for a signature that does not fit the program,
-    NotSupportedError (WIR91n), EmitError (PY1nn)."""
-    given = Analyses.of(artifact.program, analyses)
-    require_signature(artifact, given)
-    check_operators(artifact.program, options.operators)
-    artifact = replace(artifact, program=insert_checks(artifact.program, options.guarded, given))
-    scope = ModuleScope(artifact, options, given.after(artifact.program))
-    if scope.reads_files():
+    NotSupportedError (WIR91n), LoweringError (WIR24n), EmitError (PY1nn)."""
+    plan = lower(artifact, _lowering(options), analyses)
+    artifact, scope = plan.artifact, ModuleScope(plan, options)
+    if plan.reads_files:
         scope.runtime("check_files")
     body = Writer()
-    callees = artifact.program.functions[1:]
-    for function in (*callees, artifact.program.main):
+    for function in (*plan.functions[1:], plan.main):
         _write_function(function, scope, body)
     main = scope.function_names[artifact.program.main.name]
-    body.paragraph(_BOXED.format(main=main, check=_CHECK_FILES if scope.reads_files() else ""))
+    body.paragraph(_BOXED.format(main=main, check=_CHECK_FILES if plan.reads_files else ""))
     body.line()
     body.line()
     write_forward(scope, artifact.signature, body)
@@ -97,7 +90,6 @@ def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | Non
     write_header(artifact, scope, kernels, head)
     write_prologue(scope, kernels, "math." in body.text(), head)
     body.paragraph(_SCRIPT)
-    externs = tuple(e for e in artifact.program.externs if e.name in scope.extern_names)
     names = kernel_file_names(kernels)
     files = {names[k.name]: source_of(k) for k in kernels if k.name in names}
     if kernels:
@@ -107,13 +99,21 @@ def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | Non
         source=head.text() + body.text(),
         files=files,
         kernels=kernels,
-        externs=externs,
+        externs=plan.operators,
     )
 
 
-def _write_function(function: Function, scope: ModuleScope, out: Writer) -> None:
-    is_main = function is scope.program.main
-    doc = "The program, on flat arguments." if is_main else f"Subgraph @{function.name}."
-    if function.recordable:
+def _lowering(options: PyOptions) -> LoweringOptions:
+    return LoweringOptions(
+        check_results=options.check_results,
+        keep_buffers=options.keep_buffers and options.poison is None,
+        guarded=options.guarded,
+        operators=options.operators,
+    )
+
+
+def _write_function(plan: FunctionPlan, scope: ModuleScope, out: Writer) -> None:
+    doc = "The program, on flat arguments." if plan.is_main else f"Subgraph @{plan.name}."
+    if plan.function.recordable:
         doc += " A device can record it."
-    write_function(FunctionScope(scope, function, out), scope.function_names[function.name], doc)
+    write_function(FunctionScope(scope, plan, out), scope.function_names[plan.name], doc)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from py_wrapper.emit.helpers import HELPERS, Helper
 from py_wrapper.emit.inputs import write_inputs
-from py_wrapper.emit.memory import constant_view
+from py_wrapper.emit.memory import constant_window
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.writer import Writer, tuple_text
 from py_wrapper.native import overload_text
-from wrapper_ir.alignment import constant_alignment
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import KernelDef
+from wrapper_ir.lowering import ConstantBytes, ConstantWindow
 from wrapper_ir.program import Constant
 from wrapper_ir.quoting import python_attribute, python_string
 from wrapper_ir.types import OpaqueType, TensorType
@@ -22,12 +22,9 @@ __all__ = ["write_prologue"]
 
 def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: bool, out: Writer) -> None:
     """Everything that is done once, when the module is loaded."""
-    constants = [_storage(storage, *needs, scope) for storage, needs in scope.storages.items()]
+    constants = [_storage(held, scope) for held in scope.plan.bytes]
     constants += [_constant(c, scope) for c in scope.program.constants]
-    views = [
-        f"{name} = {constant_view(op, source, scope)}"
-        for (source, _, _), (name, op) in scope.hoisted_views.items()
-    ]
+    windows = [_window(w, name, scope) for w, name in zip(scope.plan.windows, scope.window_names)]
     needed = {helper: text for helper, text in HELPERS.items() if helper in scope.helpers}
     guard = Writer()
     write_inputs(scope, guard)
@@ -36,7 +33,8 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: 
         if not text.startswith("\n"):
             out.line(text)
     _write_lookups(scope, out)
-    for (device, _), variable in scope.streams.items():
+    for stream, variable in scope.streams.items():
+        device = stream.device
         out.line(
             f"{variable} = {python_attribute('torch', device.type)}.Stream({python_string(str(device))})"
         )
@@ -52,7 +50,7 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: 
         if any(text.startswith("\n") for text in needed.values()):
             out.line()
         out.line("parts = open_parts(__file__, __spec__)  # what lies beside this file")
-    if scope.reads_files():
+    if scope.plan.reads_files:
         out.line("mapped = parts.files  # files that constants are mapped from")
     if kernels:
         out.line("kernels = parts.load_kernels()")
@@ -60,8 +58,8 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[KernelDef], uses_math: 
             out.line(f"{variable} = kernels[{python_string(name)}]")
     for head, args in constants:
         out.items(f"{head}(", args, ")")
-    for view in views:
-        out.line(view)
+    for window in windows:
+        out.line(window)
 
 
 def _write_imports(scope: ModuleScope, uses_math: bool, out: Writer) -> None:
@@ -102,24 +100,30 @@ def _constant(constant: Constant, scope: ModuleScope) -> tuple[str, list[str]]:
         return f"{name} = torch.empty_strided", [_ints(type.sizes), _ints(type.strides), f"dtype={dtype}"]
     layout = [dtype, _ints(type.sizes), _ints(type.strides)]
     if constant.storage:
-        args = [scope.storages[constant.storage][0], *layout, str(constant.offset)]
+        args = [scope.bytes_names[constant.storage], *layout, str(constant.offset)]
         return f"{name} = {scope.helper(Helper.WINDOW)}", args
     args = [python_string(constant.value.name), *layout, *_kept(constant, type, scope)]
     return f"{name} = {scope.helper(Helper.CONSTANT)}", args
 
 
-def _storage(
-    storage: str, name: str, nbytes: int, one: Constant, scope: ModuleScope
-) -> tuple[str, list[str]]:
-    """Bytes that several constants are windows of; `one` is one of them."""
-    assert isinstance(one.value.type, TensorType)
-    args = [python_string(storage), "torch.uint8", f"({nbytes},)", "(1,)", *_kept(one, one.value.type, scope)]
-    return f"{name} = {scope.helper(Helper.CONSTANT)}", args
+def _window(window: ConstantWindow, name: str, scope: ModuleScope) -> str:
+    source = window.source
+    held = scope.window_names[source] if isinstance(source, int) else scope.constant_names[source]
+    return f"{name} = {constant_window(window, held, scope)}"
+
+
+def _storage(held: ConstantBytes, scope: ModuleScope) -> tuple[str, list[str]]:
+    """Bytes that several constants are windows of."""
+    one = held.constant
+    assert isinstance(one.value.type, TensorType)  # others share nothing
+    layout = ["torch.uint8", f"({held.nbytes},)", "(1,)"]
+    args = [python_string(held.name), *layout, *_kept(one, one.value.type, scope)]
+    return f"{scope.bytes_names[held.name]} = {scope.helper(Helper.CONSTANT)}", args
 
 
 def _kept(constant: Constant, type: TensorType, scope: ModuleScope) -> list[str]:
     """How a constant is kept: as memory of its own, on a device, aligned."""
-    alignment = scope.analyses.get(constant_alignment)
+    alignment = scope.plan.constant_alignment
     args = ["mutable=True"] if constant.mutable else []
     if type.device.type != "cpu":
         args.append(f"device={python_string(str(type.device))}")

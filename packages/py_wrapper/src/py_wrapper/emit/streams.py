@@ -1,100 +1,115 @@
-"""Writes where work runs: streams, events, and the guard of the program's device."""
+"""Writes where work runs: streams, events, scopes, and the guard of the program's device."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 from py_wrapper.emit.helpers import Helper
-from py_wrapper.emit.module import ModuleScope, stream_device
 from py_wrapper.emit.scope import FunctionScope
-from py_wrapper.emit.writer import Writer
-from wrapper_ir.ops import Barrier, Op, RecordEvent, SyncEvent, WaitEvent
+from wrapper_ir.lowering.steps import (
+    Allocate,
+    Barrier,
+    CallOperator,
+    Copy,
+    EnterDevice,
+    EnterPool,
+    EnterProfile,
+    ExitScope,
+    Launch,
+    RecordEvent,
+    StartCollective,
+    Step,
+    Stream,
+    SyncEvent,
+    WaitEvent,
+)
 from wrapper_ir.quoting import python_attribute, python_string
-from wrapper_ir.types import CPU
 
-__all__ = ["barrier", "device_guard", "on_stream", "record_event", "sync_event", "wait_event"]
+__all__ = [
+    "barrier",
+    "enter_device",
+    "enter_pool",
+    "enter_profile",
+    "exit_scope",
+    "on_stream",
+    "record_event",
+    "sync_event",
+    "wait_event",
+]
 
 
-def on_stream(op: Op, scope: FunctionScope) -> AbstractContextManager[None]:
-    """A `with` block for what an op queues, unless that goes to the stream that is current when the program is called.
-    Raises NotSupportedError WIR910 for a stream of a device that has none."""
-    stream: int = getattr(op, "stream", 0)
-    if not stream or isinstance(op, RecordEvent | WaitEvent):
+def on_stream(step: Step, scope: FunctionScope) -> AbstractContextManager[None]:
+    """A `with` block for what a step queues, unless that goes to the stream that is current when the program is called."""
+    if not isinstance(step, Allocate | Copy | Launch | CallOperator | StartCollective) or step.stream is None:
         return nullcontext()
-    device = stream_device(op)
-    if device.type == CPU.type:
-        raise scope.not_supported(
-            "WIR910", f"stream {stream} of {device} does not exist", "put the op on stream 0"
-        )
-    name = scope.module.stream(device, stream)
-    return scope.out.block(f"with {python_attribute('torch', device.type)}.stream({name}):")
+    name, kind = scope.module.streams[step.stream], step.stream.device.type
+    return scope.out.block(f"with {python_attribute('torch', kind)}.stream({name}):")
 
 
-def _stream(op: RecordEvent | WaitEvent, scope: FunctionScope) -> str:
+def _stream(stream: Stream, scope: FunctionScope) -> str:
     """The stream of an event."""
-    if op.stream:
-        return scope.module.stream(op.device, op.stream)
-    return f"{python_attribute('torch', op.device.type)}.current_stream({python_string(str(op.device))})"
+    if stream.number:
+        return scope.module.streams[stream]
+    device = stream.device
+    return f"{python_attribute('torch', device.type)}.current_stream({python_string(str(device))})"
 
 
-def record_event(op: RecordEvent, scope: FunctionScope) -> None:
+def record_event(step: RecordEvent, scope: FunctionScope) -> None:
     """An event of torch's; on the host, where nothing is queued, it has happened already."""
-    if _on_host(op, scope):
-        scope.out.line(f"{scope.bind(op.result)} = None  # an event; on the CPU it has happened already")
+    name = scope.bind(step.result)
+    if step.on_host:
+        scope.out.line(f"{name} = None  # an event; on the CPU it has happened already")
         return
-    name = scope.bind(op.result)
-    scope.out.line(f"{name} = {python_attribute('torch', op.device.type)}.Event()")
-    scope.out.line(f"{name}.record({_stream(op, scope)})")
+    scope.out.line(f"{name} = {python_attribute('torch', step.stream.device.type)}.Event()")
+    scope.out.line(f"{name}.record({_stream(step.stream, scope)})")
 
 
-def wait_event(op: WaitEvent, scope: FunctionScope) -> None:
+def wait_event(step: WaitEvent, scope: FunctionScope) -> None:
     """The stream waits, the host goes on; an event of the host has happened already."""
-    name = scope.name(op.event)
-    if _on_host(op, scope):
+    name = scope.name(step.event)
+    if step.on_host:
         scope.out.line(f"# wait for {name}: it has happened already")
         return
-    scope.out.line(f"{_stream(op, scope)}.wait_event({name})")
+    scope.out.line(f"{_stream(step.stream, scope)}.wait_event({name})")
 
 
-def sync_event(op: SyncEvent, scope: FunctionScope) -> None:
+def sync_event(step: SyncEvent, scope: FunctionScope) -> None:
     """The host waits."""
-    name = scope.name(op.event)
-    recorded = next(
-        (o for o in scope.function.body if isinstance(o, RecordEvent) and o.result == op.event), None
-    )
-    if recorded is not None and recorded.device.type == CPU.type:
+    name = scope.name(step.event)
+    if step.on_host:
         scope.out.line(f"# synchronise with {name}: it has happened already")
         return
     scope.out.line(f"{name}.synchronize()")
 
 
-def barrier(op: Barrier, scope: FunctionScope) -> None:
+def barrier(step: Barrier, scope: FunctionScope) -> None:
     """Python keeps the order of its lines; the reader is told why they have it."""
     scope.out.comment("barrier")
 
 
-def _on_host(op: RecordEvent | WaitEvent, scope: FunctionScope) -> bool:
-    if op.device.type != CPU.type:
-        return False
-    if op.stream:
-        raise scope.not_supported(
-            "WIR911", f"stream {op.stream} of {op.device} does not exist", "put the event on stream 0"
-        )
-    return True
+def enter_device(step: EnterDevice, scope: FunctionScope) -> None:
+    """A `with` block to the function's end. Torch's own guard for generated code looks nothing up; other devices have
+    none."""
+    device = step.device
+    cuda = device.type == "cuda"
+    attribute = f"{python_attribute('torch', device.type)}.device"
+    guard = scope.module.helper(Helper.DEVICE_GUARD) if cuda else attribute
+    scope.out.open_block(f"with {guard}({device.index}):")
 
 
-@contextmanager
-def device_guard(scope: ModuleScope, out: Writer) -> Iterator[None]:
-    """Makes the program's device the current one around what is written inside."""
-    device = scope.program.target.device
-    if device.type == CPU.type or device.index is None:
-        yield
-    else:
-        # torch's own guard for generated code looks nothing up; other devices have none
-        cuda = device.type == "cuda"
-        guard = (
-            scope.helper(Helper.DEVICE_GUARD) if cuda else f"{python_attribute('torch', device.type)}.device"
-        )
-        with out.block(f"with {guard}({device.index}):"):
-            yield
+def enter_profile(step: EnterProfile, scope: FunctionScope) -> None:
+    """Torch's own scope of its profilers."""
+    texts = map(python_string, (step.name, step.details) if step.details else (step.name,))
+    scope.out.open_block(f"with torch.profiler.record_function({', '.join(texts)}):")
+
+
+def enter_pool(step: EnterPool, scope: FunctionScope) -> None:
+    """The process's pool of this name."""
+    use = scope.module.runtime("use_memory_pool")
+    text = f"{use}(torch, {python_string(step.name)}, {python_string(str(step.device))})"
+    scope.out.open_block(f"with {text}:")
+
+
+def exit_scope(step: ExitScope, scope: FunctionScope) -> None:
+    """The end of a block."""
+    scope.out.close_block()

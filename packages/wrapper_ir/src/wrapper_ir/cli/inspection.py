@@ -1,4 +1,4 @@
-"""Commands that look at programs: print, verify, stats, diff."""
+"""Commands that look at programs: print, lower, verify, stats, diff."""
 
 from __future__ import annotations
 
@@ -33,6 +33,24 @@ def print_command(file: str, as_json: bool, kernels: bool, head: int) -> None:
     text = to_json(program) if as_json else print_program(program)
     lines = text.splitlines()
     click.echo("\n".join(lines[:head] if head else lines))
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "--keep-buffers", is_flag=True, help="Keep the memory of intermediate results from call to call."
+)
+def lower(file: str, keep_buffers: bool) -> None:
+    """Print a program's plan: the steps that emitters spell, with everything decided."""
+    from wrapper_ir import verify as check
+    from wrapper_ir.artifact import bare_artifact
+    from wrapper_ir.lowering import LoweringOptions, print_plan
+    from wrapper_ir.lowering import lower as lower_artifact
+
+    found = read_any(file)
+    artifact = found if isinstance(found, Artifact) else bare_artifact(found)
+    check(artifact)
+    click.echo(print_plan(lower_artifact(artifact, LoweringOptions(keep_buffers=keep_buffers))), nl=False)
 
 
 @click.command()
@@ -105,4 +123,4 @@ def diff(old: str, new: str, names: bool) -> None:
         sys.exit(1)
 
 
-COMMANDS: tuple[click.Command, ...] = (print_command, verify, stats, diff)
+COMMANDS: tuple[click.Command, ...] = (print_command, lower, verify, stats, diff)

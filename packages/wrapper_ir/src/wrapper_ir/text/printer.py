@@ -14,14 +14,14 @@ from wrapper_ir.text.syntax import compile_syntax, syntax_of
 from wrapper_ir.types import TensorType, Type
 from wrapper_ir.versions import TEXT
 
-__all__ = ["print_excerpt", "print_function", "print_op", "print_program"]
+__all__ = ["print_excerpt", "print_function", "print_op", "print_program", "type_printer"]
 
 _WIDTH = 110
 
 
 def print_program(program: Program) -> str:
     """The program as text, ending in a newline; `parse_program` reads it back."""
-    types = _types(program)
+    types = type_printer(program)
     marks = _Marks()
     sections: list[Iterable[str]] = [[f"wir {TEXT.version}", _text(program.target, types)]]
     for records in (program.symbols, program.constants, program.externs):
@@ -35,19 +35,19 @@ def print_program(program: Program) -> str:
 
 def print_function(function: Function, program: Program) -> str:
     """One function as text, without provenance; `program` gives the target."""
-    return "\n".join(_function_lines(function, _types(program), None))
+    return "\n".join(_function_lines(function, type_printer(program), None))
 
 
 def print_op(op: Op, program: Program | None = None) -> str:
     """One op as a line, without provenance; `program` gives the target, whose device is left out."""
-    return op_text(op, _types(program))
+    return op_text(op, type_printer(program))
 
 
 def print_excerpt(
     function: Function, op_index: int, program: Program | None = None, *, around: int = 2
 ) -> str:
     """The op at `op_index` with its neighbours, `around` on each side, and a line of carets under it."""
-    types = _types(program)
+    types = type_printer(program)
     first = max(0, op_index - around)
     lines = [f"func @{value_name(function.name)}:"] + (["  ..."] if first else [])
     for position in range(first, min(len(function.body), op_index + around + 1)):
@@ -58,7 +58,8 @@ def print_excerpt(
     return "\n".join([*lines, *(["  ..."] if op_index + around + 1 < len(function.body) else [])])
 
 
-def _types(program: Program | None) -> TypePrinter:
+def type_printer(program: Program | None) -> TypePrinter:
+    """What prints types and arguments; `program` gives the target, whose device is left out."""
     return TypePrinter((Target() if program is None else program.target).device, _TYPE_WRITERS)
 
 

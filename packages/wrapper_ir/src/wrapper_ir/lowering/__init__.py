@@ -1,0 +1,31 @@
+"""Programs as linear plans of typed steps: everything that emitters must decide, decided once.
+
+`lower(artifact)` gives a `Plan`; an emitter spells its steps. `wir lower FILE` prints it.
+"""
+
+from __future__ import annotations
+
+from wrapper_ir.lowering.options import LoweringOptions
+from wrapper_ir.lowering.plan import (
+    ConstantBytes,
+    ConstantWindow,
+    FunctionPlan,
+    KeptMemory,
+    KeptWindow,
+    Plan,
+)
+from wrapper_ir.lowering.printer import print_plan, print_step
+from wrapper_ir.lowering.program import lower
+
+__all__ = [
+    "ConstantBytes",
+    "ConstantWindow",
+    "FunctionPlan",
+    "KeptMemory",
+    "KeptWindow",
+    "LoweringOptions",
+    "Plan",
+    "lower",
+    "print_plan",
+    "print_step",
+]

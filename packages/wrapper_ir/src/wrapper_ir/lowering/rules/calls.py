@@ -1,0 +1,90 @@
+"""Ops that run kernels, operators and collectives, and that take their results apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wrapper_ir.lowering import steps
+from wrapper_ir.lowering.arguments import schema_arguments
+from wrapper_ir.lowering.rules.checks import check_result
+from wrapper_ir.lowering.state import FunctionState
+from wrapper_ir.lowering.steps import Argument, Step
+from wrapper_ir.ops import CallExtern, CollectiveStart, Launch, Unpack, Wait
+from wrapper_ir.schemas import ExternInfo
+
+__all__ = ["call_extern", "collective", "launch", "unpack", "wait"]
+
+
+def launch(op: Launch, state: FunctionState) -> Iterator[Step]:
+    """Each argument with its parameter."""
+    kernel = state.program.analyses.kernels.get(op.kernel)
+    if kernel is None:
+        raise state.invalid(f"the program has no kernel @{op.kernel}")
+    if len(op.args) != len(kernel.params):
+        raise state.invalid(f"@{op.kernel} takes {len(kernel.params)} arguments, got {len(op.args)}")
+    yield steps.Launch(
+        kernel=kernel,
+        args=tuple(zip(kernel.params, op.args)),
+        grid=op.grid,
+        extents=op.extents,
+        stream=state.stream(op, op.stream),
+        at=state.at,
+    )
+
+
+def _operator(
+    op: CallExtern | CollectiveStart, state: FunctionState
+) -> tuple[ExternInfo, tuple[Argument, ...]]:
+    """The operator, and its arguments in the order of its schema."""
+    operator = state.program.analyses.extern_info.get(op.target)
+    if operator is None:
+        raise state.invalid(f"the program declares no operator {op.target}")
+    return operator, schema_arguments(operator, op, state)
+
+
+def call_extern(op: CallExtern, state: FunctionState) -> Iterator[Step]:
+    """A call, and a check of the layout of what it returns."""
+    operator, arguments = _operator(op, state)
+    if op.result is not None:
+        state.define(op.result)
+    yield steps.CallOperator(
+        operator=operator,
+        arguments=arguments,
+        result=op.result,
+        stream=state.stream(op, op.stream),
+        at=state.at,
+    )
+    if op.result is not None:
+        yield from check_result(op.result, state)
+
+
+def collective(op: CollectiveStart, state: FunctionState) -> Iterator[Step]:
+    """A start, and checks of the layouts of what is in flight, which are known before."""
+    operator, arguments = _operator(op, state)
+    for result in op.results:
+        state.define(result)
+    returned = [r.type for r in operator.schema.returns]
+    yield steps.StartCollective(
+        operator=operator,
+        arguments=arguments,
+        results=op.results,
+        group=op.group,
+        is_list=returned == ["Tensor[]"],
+        stream=state.stream(op, op.stream),
+        at=state.at,
+    )
+    for result in op.results:
+        yield from check_result(result, state)
+
+
+def wait(op: Wait, state: FunctionState) -> Iterator[Step]:
+    """One step."""
+    state.define(op.result)
+    yield steps.Wait(result=op.result, source=op.source, at=state.at)
+
+
+def unpack(op: Unpack, state: FunctionState) -> Iterator[Step]:
+    """One step, and a check of the layout."""
+    state.define(op.result)
+    yield steps.Unpack(result=op.result, source=op.source, path=op.path, at=state.at)
+    yield from check_result(op.result, state)

@@ -1,0 +1,123 @@
+"""Symbols, run-time checks, and what is for readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wrapper_ir.analysis.emission import checked_next
+from wrapper_ir.analysis.groups import groups_of
+from wrapper_ir.expr.width import stays_int64
+from wrapper_ir.lowering import steps
+from wrapper_ir.lowering.state import FunctionState
+from wrapper_ir.lowering.steps import CheckReason, Step
+from wrapper_ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugValue, Define
+from wrapper_ir.types import CPU, Type
+from wrapper_ir.values import Value, is_tensor
+
+__all__ = [
+    "assert_expr",
+    "assert_finite",
+    "assert_layout",
+    "check_arguments",
+    "check_result",
+    "comment",
+    "debug_value",
+    "define",
+    "prologue",
+]
+
+
+def prologue(state: FunctionState) -> Iterator[Step]:
+    """What a call of the program does before its first op."""
+    program = state.program
+    if program.checks.entry:
+        yield steps.CheckInputs(inputs=program.checks.entry)
+    if groups := groups_of(program.program, program.analyses):
+        yield steps.CheckGroups(groups=groups)
+    device = program.program.target.device
+    if device.type != CPU.type and device.index is not None:
+        yield steps.EnterDevice(device=device)
+
+
+def define(op: Define, state: FunctionState) -> Iterator[Step]:
+    """A symbol has a value from here on."""
+    state.defined.add(op.symbol)
+    yield steps.Define(symbol=op.symbol, expr=op.expr, fits=stays_int64(op.expr), at=state.at)
+
+
+def check_arguments(position: int, state: FunctionState) -> Iterator[Step]:
+    """The layouts of parameters, where the op at `position` of `main` defines the last symbol that they mention."""
+    for value in state.program.checks.layouts.get(position, ()) if state.is_main else ():
+        if is_tensor(value):
+            yield steps.CheckLayout(
+                value=value,
+                sizes=value.type.sizes,
+                strides=value.type.strides,
+                reason=CheckReason.ARGUMENT,
+                at=state.at,
+            )
+
+
+def check_result(value: Value[Type], state: FunctionState) -> Iterator[Step]:
+    """Holds what an operator allocated against its declared layout, where the symbols in it have values.
+
+    Nothing else stands between a wrong declaration and a kernel that writes where it should not.
+    """
+    options = state.program.options
+    if not is_tensor(value) or not options.check_results:
+        return
+    type = value.type
+    if not state.knows((*type.sizes, *type.strides)):
+        return
+    if options.assertions and checked_next(state.function.body, state.at.position, value):
+        return
+    yield steps.CheckLayout(
+        value=value, sizes=type.sizes, strides=type.strides, reason=CheckReason.RESULT, at=state.at
+    )
+
+
+def assert_layout(op: AssertLayout, state: FunctionState) -> Iterator[Step]:
+    """A check for each tensor. Constants have the layout that they were loaded with."""
+    if not state.program.options.assertions:
+        return
+    for tensor, sizes, strides in zip(op.tensors, op.sizes, op.strides, strict=True):
+        covered = state.is_main and (state.at.position, tensor) in state.program.checks.covered
+        is_shown = sizes or strides or not op.alignment
+        if is_shown and not (covered or state.is_global(tensor)):
+            yield steps.CheckLayout(
+                value=tensor,
+                sizes=sizes,
+                strides=strides,
+                reason=CheckReason.ASSERTED,
+                alignment=op.alignment,
+                message=op.message,
+                at=state.at,
+            )
+        elif op.alignment:
+            yield steps.CheckAlignment(value=tensor, alignment=op.alignment, message=op.message, at=state.at)
+
+
+def assert_expr(op: AssertExpr, state: FunctionState) -> Iterator[Step]:
+    """One step."""
+    if state.program.options.assertions:
+        yield steps.CheckCondition(condition=op.condition, message=op.message, at=state.at)
+
+
+def assert_finite(op: AssertFinite, state: FunctionState) -> Iterator[Step]:
+    """Integers pass without being looked at."""
+    dtype = op.tensor.type.dtype
+    if state.program.options.assertions and (dtype.is_floating or dtype.is_complex):
+        yield steps.CheckFinite(value=op.tensor, message=op.message, at=state.at)
+
+
+def comment(op: Comment, state: FunctionState) -> Iterator[Step]:
+    """One step."""
+    yield steps.Comment(text=op.text, at=state.at)
+
+
+def debug_value(op: DebugValue, state: FunctionState) -> Iterator[Step]:
+    """A step for each value."""
+    for value in op.values:
+        yield steps.ShowValue(
+            value=value, mode=op.mode, phase=op.phase, kernel=op.kernel, label=op.label, at=state.at
+        )

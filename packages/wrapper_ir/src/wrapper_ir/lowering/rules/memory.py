@@ -1,0 +1,175 @@
+"""Ops that make, end, fill and view storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wrapper_ir.analysis.emission import NO_SYMMETRIC, element_type, is_whole, lacks_symmetric
+from wrapper_ir.expr import Int
+from wrapper_ir.layout import exact_quotient
+from wrapper_ir.lowering import steps
+from wrapper_ir.lowering.state import FunctionState
+from wrapper_ir.lowering.steps import SlotPlace, Step
+from wrapper_ir.ops import (
+    AllocStorage,
+    Copy,
+    Drop,
+    EnsureAligned,
+    Free,
+    ResizeStorage,
+    SetStorage,
+    Slot,
+    View,
+    ViewMode,
+    ZeroMode,
+)
+from wrapper_ir.types import DType, StorageType, TensorType, Type
+from wrapper_ir.values import Value, is_storage
+
+__all__ = [
+    "alloc",
+    "copy",
+    "drop",
+    "ensure_aligned",
+    "free",
+    "resize_storage",
+    "set_storage",
+    "slot",
+    "view",
+]
+
+_ZERO = Int(0)
+_ONE = Int(1)
+
+
+def alloc(op: AllocStorage, state: FunctionState) -> Iterator[Step]:
+    """A storage with one view of all of it is allocated with that; any other one as a flat tensor. What is kept is there
+    already. Raises NotSupportedError WIR913 for symmetric memory of the CPU."""
+    storage = op.result
+    if lacks_symmetric(storage.type):
+        raise state.not_supported(*NO_SYMMETRIC)
+    if storage in state.kept.storages:
+        if op.zero is ZeroMode.CALL:
+            yield steps.Zero(value=storage, at=state.at)
+        return
+    sole = state.sole_view(storage) if state.program.options.fuse_views else None
+    if sole is not None and is_whole(sole, storage.type) and storage not in state.made_elsewhere:
+        state.pending[storage] = op
+        return
+    lent = storage in state.slots.lent  # callees take bytes
+    dtype = DType.U8 if lent else element_type(storage.type, state.slots.views.get(storage, ()))
+    count = exact_quotient(storage.type.nbytes, dtype.itemsize)
+    assert count is not None  # as `element_type` says
+    state.base_dtypes[storage] = dtype
+    state.define(storage)
+    yield steps.Allocate(
+        result=storage,
+        type=TensorType(dtype, (count,), (_ONE,), storage.type.device),
+        storage=storage,
+        zero=op.zero is not ZeroMode.NONE,
+        stream=state.stream(op, op.stream),
+        at=state.at,
+    )
+
+
+def slot(op: Slot, state: FunctionState) -> Iterator[Step]:
+    """Views of a slot are made of its pool's tensor. Only what a callee takes is a tensor of its own."""
+    place = _slot_place(op.result, state)
+    if place.base in state.kept.storages:
+        return
+    is_lent = op.result in state.slots.lent
+    if is_lent:
+        state.define(op.result)
+    yield steps.BeginSlot(slot=op.result, place=place, is_lent=is_lent, at=state.at)
+
+
+def _slot_place(slot: Value[StorageType], state: FunctionState) -> SlotPlace:
+    base, start = state.slots.places[slot]
+    dtype = state.base_dtypes.get(base, DType.U8)  # a storage parameter is a tensor of bytes
+    return SlotPlace(base=base, dtype=dtype, start=start, nbytes=slot.type.nbytes)
+
+
+def view(op: View, state: FunctionState) -> Iterator[Step]:
+    """An allocation where the storage waits for this view, else a window; with `reuse`, the storage's other names end."""
+    is_reuse = op.mode is ViewMode.REUSE
+    if op.result in state.kept.values:
+        if is_reuse and (gone := state.end(state.tenants(op.source))):
+            yield steps.EndNames(ends=gone, at=state.at)
+        return
+    if op.result in state.windows:
+        return
+    pending = state.pending.pop(op.source, None)
+    if pending is not None:
+        state.stands_for[op.source] = op.result
+        state.define(op.result)
+        yield steps.Allocate(
+            result=op.result,
+            type=op.result.type,
+            storage=pending.result,
+            zero=pending.zero is not ZeroMode.NONE,
+            stream=state.stream(pending, pending.stream),
+            at=state.at,
+        )
+        return
+    ended = [v for v in state.tenants(op.source) if isinstance(v.type, TensorType)] if is_reuse else []
+    ends = state.end(ended)
+    state.define(op.result)
+    yield _window(op, ends, state)
+
+
+def _window(op: View, ends: tuple[Value[Type], ...], state: FunctionState) -> Step:
+    source, at = state.slots.place(op.source, op.offset)
+    is_reuse, type = op.mode is ViewMode.REUSE, op.result.type
+    if isinstance(source.type, TensorType):
+        dtype = source.type.dtype
+        if op.offset == _ZERO and source.type == type:
+            return steps.Same(result=op.result, source=source, is_reuse=is_reuse, ends=ends, at=state.at)
+    else:
+        dtype = state.base_dtypes.get(source, DType.U8)  # a storage parameter is a tensor of bytes
+    offset = exact_quotient(at, dtype.itemsize)
+    made, where = (
+        (steps.Window, offset) if dtype is type.dtype and offset is not None else (steps.ByteWindow, at)
+    )
+    return made(result=op.result, source=source, offset=where, is_reuse=is_reuse, ends=ends, at=state.at)
+
+
+def free(op: Free, state: FunctionState) -> Iterator[Step]:
+    """Ends every name over the storage, so that its memory is released here."""
+    state.pending.pop(op.storage, None)
+    ends = state.end(state.tenants(op.storage))
+    if state.slots.place(op.storage, _ZERO)[0] in state.kept.storages:
+        return
+    base = state.stands_for.get(op.storage, op.storage)
+    slot = None
+    if is_storage(op.storage) and op.storage in state.slots.places:
+        slot = _slot_place(op.storage, state)
+    yield steps.EndStorage(storage=op.storage, base=base, slot=slot, ends=ends, at=state.at)
+
+
+def drop(op: Drop, state: FunctionState) -> Iterator[Step]:
+    """Ends one name."""
+    ends = state.end([op.value])
+    if ends:
+        yield steps.EndNames(ends=ends, at=state.at)
+
+
+def copy(op: Copy, state: FunctionState) -> Iterator[Step]:
+    """One step."""
+    stream = state.stream(op, op.stream)
+    yield steps.Copy(dst=op.dst, src=op.src, non_blocking=op.non_blocking, stream=stream, at=state.at)
+
+
+def ensure_aligned(op: EnsureAligned, state: FunctionState) -> Iterator[Step]:
+    """Only known when the tensor is there."""
+    state.define(op.result)
+    yield steps.Align(result=op.result, source=op.source, alignment=op.alignment, at=state.at)
+
+
+def resize_storage(op: ResizeStorage, state: FunctionState) -> Iterator[Step]:
+    """One step."""
+    yield steps.ResizeStorage(target=op.target, nbytes=op.nbytes, at=state.at)
+
+
+def set_storage(op: SetStorage, state: FunctionState) -> Iterator[Step]:
+    """One step."""
+    yield steps.SetStorage(target=op.target, source=op.source, at=state.at)

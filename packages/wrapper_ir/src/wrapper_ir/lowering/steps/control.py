@@ -1,0 +1,80 @@
+"""Steps of structured control flow. Callees are plans of functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from wrapper_ir.lowering.steps.base import StepBase
+from wrapper_ir.ops import Arg
+from wrapper_ir.types import Type
+from wrapper_ir.values import Value
+
+if TYPE_CHECKING:
+    from wrapper_ir.lowering.plan import FunctionPlan
+
+__all__ = ["Call", "ControlStep", "Loop", "Return", "Switch"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(StepBase):
+    """Calls a function. `moved` are the names that end here: their memory is handed to the callee, which ends it.
+    Text: `%y = call_function @sub(%x, s0) moves(%x)`."""
+
+    syntax: ClassVar[str] = "<{results} = >call_function {function}({args})< moves({moved})>"
+
+    function: FunctionPlan
+    args: tuple[Arg, ...]
+    results: tuple[Value[Type], ...]
+    moved: tuple[Value[Type], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch(StepBase):
+    """Calls one of `branches`. Where `is_two_way`, the index is a bool, the first branch is for true; else it is the
+    position of a branch, and any other fails (WIR932). Where `reads_index`, the index is the one element of a tensor.
+    It is read before anything is moved. Text: `%y = switch s0 > 2 [@then, @else] (%x)`."""
+
+    syntax: ClassVar[str] = "<{results} = >switch {index} [{branches}] ({args})< moves({moved})>"
+
+    index: Arg
+    branches: tuple[FunctionPlan, ...]
+    args: tuple[Arg, ...]
+    results: tuple[Value[Type], ...]
+    is_two_way: bool
+    reads_index: bool
+    moved: tuple[Value[Type], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop(StepBase):
+    """Calls `body` on `carried` and `captured` while `condition` gives true. Results have memory of their own, also where
+    no trip is made; `fresh` says, for each, whether the body surely gives it such memory, so that only initial values have
+    to be copied. `constants` are those that the body uses, whose memory it may give back. With `stacked`, the results are
+    those of all trips, stacked.
+    Text: `%y = loop @cond do @body carried(%x) captured(%w)`."""
+
+    syntax: ClassVar[str] = (
+        "<{results} = >loop {condition} do {body} carried({carried})< captured({captured})>< {stacked}>"
+    )
+
+    condition: FunctionPlan
+    body: FunctionPlan
+    carried: tuple[Arg, ...]
+    captured: tuple[Arg, ...]
+    results: tuple[Value[Type], ...]
+    fresh: tuple[bool, ...]
+    constants: tuple[Value[Type], ...] = ()
+    stacked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Return(StepBase):
+    """Ends a function. Every name ends with it. Text: `return %y, 2*s0`."""
+
+    syntax: ClassVar[str] = "return< {values}>"
+
+    values: tuple[Arg, ...] = ()
+
+
+ControlStep = Call | Switch | Loop | Return
