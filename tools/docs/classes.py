@@ -46,8 +46,9 @@ def defined_classes(module: str) -> list[type]:
     loaded = import_module(module)
     found = [
         c
-        for name in loaded.__all__
-        if isinstance(c := getattr(loaded, name), type)  # by the module's own list
+        for name, c in vars(loaded).items()
+        if isinstance(c, type)
+        and not name.startswith("_")
         and c.__module__ == module
         and (dataclasses.is_dataclass(c) or issubclass(c, enum.Enum))
     ]

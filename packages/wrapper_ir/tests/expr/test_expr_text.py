@@ -178,7 +178,7 @@ def test_atoms_hold_the_value() -> None:
         ("size(%x)", "WIR550", 8),
         ("size(%x, -1)", "WIR550", 10),
         ("size(a, 0)", "WIR550", 6),
-        ("a $ b", "WIR550", 2),
+        ("a $ b", "WIR550", 3),
         ("a.b", "WIR550", 2),
         ("%x", "WIR550", 1),
         ("a + z", "WIR551", 5),

@@ -1,4 +1,4 @@
-"""Parser of expressions in IR text, over a token stream that its caller owns.
+"""Parser of expressions in IR text, over the tokens of a program or of a text of their own.
 
 Grammar, loosest first; `not` and the comparisons do not repeat, the others join to one node with many
 operands, and parentheses always make a node of their own:
@@ -14,23 +14,24 @@ operands, and parentheses always make a node of their own:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from wrapper_ir.errors import ExpressionError, ParseError
+from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.base import Expr, SymKind
 from wrapper_ir.expr.leaves import CONSTANTS, DIM_ATOMS, VALUE_ATOMS, Float, Int, Sym
 from wrapper_ir.expr.operator_row import Level, Operator, Operators
 from wrapper_ir.expr.operators import ADD, MUL, NOT, OPERATORS, POW
-from wrapper_ir.expr.tokens import Lexer, Token, TokenStream, syntax_error
+from wrapper_ir.tokens import MAX_DEPTH, Cursor, Source, kind_of
 
 if TYPE_CHECKING:
     from wrapper_ir.values import Value
 
 __all__ = ["ExprParser", "parse_expr"]
 
-MAX_DEPTH = 100
-"""Parentheses, calls, signs and nodes may nest this deep; it keeps hostile text from exhausting the stack."""
+_REMAINDER = re.compile(r"(?<=[\w)])(\s+)%(?=\w)")
+"""Where a value cannot stand, `a %b` is a remainder."""
 
 
 def parse_expr(
@@ -44,39 +45,51 @@ def parse_expr(
     `symbol_kinds` declares the symbols and `values` the values (by name, without `%`) that may occur.
     Raises ParseError WIR550 (syntax), WIR551 (symbol), WIR552 (value), WIR553 (nested too deep).
     """
-    tokens = Lexer(text)
-    parser = ExprParser(tokens, symbol_kinds or {}, values or {}, operators)
-    e = parser.parse()
-    if tokens.peek().kind != "EOF":
-        raise syntax_error("WIR550", f"unexpected {tokens.peek().text!r} after the expression", tokens.peek())
+    text = _REMAINDER.sub(r"%\1", text.replace("\n", " "))
+    parser = ExprParser(Source(text), operators)
+    parser.kinds |= symbol_kinds or {}
+    parser.values |= values or {}
+    parser.skip_lines()
+    e = parser.expression()
+    parser.skip_lines()
+    if parser.tokens[parser.at] != "":
+        parser.unexpected("the end of the expression", "WIR550")
     return e
 
 
-class ExprParser:
-    """Reads one expression from the stream and leaves the stream right after it."""
+class ExprParser(Cursor):
+    """Reads expressions over the declared symbols and the values in scope."""
 
-    def __init__(
-        self,
-        tokens: TokenStream,
-        symbol_kinds: Mapping[str, SymKind],
-        values: Mapping[str, Value],
-        operators: Operators = OPERATORS,
-    ) -> None:
-        self._tokens = tokens
-        self._symbol_kinds = symbol_kinds
-        self._values = values
+    def __init__(self, source: Source, operators: Operators = OPERATORS) -> None:
+        super().__init__(source)
+        self.kinds: dict[str, SymKind] = {}
+        self.values: dict[str, Value] = {}
         self._operators = operators
         self._depth = 0
 
-    def parse(self) -> Expr:
-        """The next expression, of any level."""
+    def expression(self) -> Expr:
+        """The expression that stands here, of any level."""
+        self._depth = 0
         try:
             e = self._climb(Level.OR)[0]
-            if self._depth == 0 and e.args and _nests_deep(e):
-                raise _too_deep(self._tokens.peek())
-            return e
-        except RecursionError as error:  # the caller's own stack was deep already
-            raise _too_deep(self._tokens.peek()) from error
+        except RecursionError:  # the caller's own stack was deep already
+            self._too_deep()
+        if e.args and _nests_deep(e):
+            self._too_deep()
+        return e
+
+    def value(self) -> Value:
+        """A value that is defined here; another one is WIR552."""
+        token = self.tokens[self.at]
+        found = self.values.get(token[1:]) if token[:1] == "%" else None
+        if found is not None:
+            self.at += 1
+            return found
+        start = self.at
+        found = self.values.get(self.sigil("%", "a value such as %x"))
+        if found is None:
+            self.fail("WIR552", f"value {token} is not defined here", start)
+        return found
 
     def _climb(self, minimum: int) -> tuple[Expr, bool]:
         """Operators of at least `minimum`, and whether the result stands without parentheses of its own."""
@@ -86,12 +99,12 @@ class ExprParser:
         joined: Operator | None = None
         outer = self._depth
         while True:
-            token = self._tokens.peek()
-            op = self._infix(token)
+            start = self.at
+            op = self._infix()
             if op is None or op.text.level < minimum:
                 self._depth = outer
                 return (joined(*run) if joined else left), bare
-            self._tokens.next()
+            self.at += 1
             right, right_bare = self._climb(op.text.level + 1)
             if op.arity or op is not joined:
                 self._deepen()  # `a // b // c` nests to the left
@@ -99,12 +112,10 @@ class ExprParser:
                 joined = None
             if op.arity:
                 if left.op is not None and bare and left.op.text.level is op.text.level is Level.COMPARE:
-                    raise syntax_error(
-                        "WIR550", "comparisons do not chain", token, hint="write `a < b and b < c`"
-                    )
+                    self.fail("WIR550", "comparisons do not chain", start, hint="write `a < b and b < c`")
                 left = op(left, right)
             else:
-                if token.text == "-":
+                if self.tokens[start] == "-":
                     right = _negated(right, right_bare)
                 if joined is None:
                     run = list(left.args) if op is MUL and bare and left.op is MUL else [left]
@@ -112,103 +123,105 @@ class ExprParser:
                 run.append(right)
             bare = True
 
-    def _infix(self, token: Token) -> Operator | None:
-        """The operator between two operands that this token is; a minus sign is a sum's."""
-        if token.kind not in ("OP", "NAME") or token.text == "**":
-            return None
-        return ADD if token.text == "-" else self._operators.infix.get(token.text)
+    def _infix(self) -> Operator | None:
+        """The operator between two operands that stands here; a minus sign is a sum's."""
+        token = self.tokens[self.at]
+        if token == "-":
+            return ADD
+        return None if token == "**" else self._operators.infix.get(token)
 
     def _prefix(self, minimum: int) -> tuple[Expr, bool]:
-        token = self._tokens.peek()
-        if token.text == "-" and token.kind == "OP":
-            self._tokens.next()
+        if self.accept("-"):
             return self._nested(self._signed), True
-        if token.text == "not" and token.kind == "NAME":
+        if self.tokens[self.at] == "not":
             if minimum > Level.NOT:
-                raise syntax_error("WIR550", "`not` needs parentheses here", token)
-            self._tokens.next()
+                self.fail("WIR550", "`not` needs parentheses here")
+            self.at += 1
             return self._nested(lambda: NOT(self._climb(Level.NOT)[0])), True
-        return self._power()
+        base, bare = self._atom()
+        if not self.accept("**"):
+            return base, bare
+        return POW(base, self._nested(lambda: self._prefix(Level.SIGN)[0])), True
 
     def _signed(self) -> Expr:
         """What follows a minus sign: a number takes it up, anything else is multiplied by -1."""
         operand, bare = self._prefix(Level.SIGN)
         return (_negative(operand) if bare else None) or MUL(Int(-1), operand)
 
-    def _power(self) -> tuple[Expr, bool]:
-        base, bare = self._atom()
-        token = self._tokens.peek()
-        if token.text != "**" or token.kind != "OP":
-            return base, bare
-        self._tokens.next()
-        return POW(base, self._nested(lambda: self._prefix(Level.SIGN)[0])), True
-
     def _atom(self) -> tuple[Expr, bool]:
-        token = self._tokens.next()
-        match token.kind:
+        if self.accept("("):
+            inner = self._nested(self._whole)
+            self.expect(")", "WIR550")
+            return inner, False
+        token = self.tokens[self.at]
+        match kind_of(token):
             case "NUMBER":
-                return _number(token), True
-            case "OP" if token.text == "(":
-                inner = self._nested(self.parse)
-                self._expect(")")
-                return inner, False
-            case "NAME" if token.text in CONSTANTS:
-                return CONSTANTS[token.text], True
+                e: Expr = self._number(token)
+            case "NAME" if token in CONSTANTS:
+                e = CONSTANTS[token]
+            case "NAME" if self.tokens[self.at + 1] == "(":
+                return self._call(token), True
             case "NAME":
-                following = self._tokens.peek()
-                if following.kind == "OP" and following.text == "(":
-                    return self._call(token), True
-                return self._symbol(token), True
+                e = self._named(token)
             case _:
-                found = repr(token.text) if token.text else "the end"
-                raise syntax_error("WIR550", f"expected an expression, found {found}", token)
+                self.unexpected("an expression", "WIR550")
+        self.at += 1
+        return e, True
 
-    def _symbol(self, token: Token) -> Expr:
-        kind = self._symbol_kinds.get(token.text)
-        if kind is None:
-            raise syntax_error(
-                "WIR551", f"symbol {token.text} is not declared", token, hint="declare it, or check its name"
-            )
+    def _whole(self) -> Expr:
+        return self._climb(Level.OR)[0]
+
+    def _number(self, token: str) -> Int | Float:
         try:
-            return Sym(token.text, kind)
+            return Int(int(token)) if token.isdecimal() else Float(float(token))
         except ExpressionError as error:
-            raise syntax_error("WIR551", error.message, token) from error
+            self.fail("WIR550", error.message)
+        except ValueError:
+            self.fail("WIR550", f"{token[:40]!r} is no number")
 
-    def _call(self, name: Token) -> Expr:
-        self._expect("(")
-        if name.text in DIM_ATOMS or name.text in VALUE_ATOMS:
-            e = self._value_atom(name)
+    def _named(self, name: str) -> Expr:
+        kind = self.kinds.get(name)
+        if kind is None:
+            self.fail("WIR551", f"symbol {name} is not declared", hint="declare it, or check its name")
+        try:
+            return Sym(name, kind)
+        except ExpressionError as error:
+            self.fail("WIR551", error.message)
+
+    def _call(self, name: str) -> Expr:
+        start = self.at
+        self.at += 2
+        if name in VALUE_ATOMS:
+            e: Expr = VALUE_ATOMS[name](self._atom_value())
+        elif name in DIM_ATOMS:
+            value = self._atom_value()
+            self.expect(",", "WIR550")
+            dim = self.tokens[self.at]
+            if kind_of(dim) != "NUMBER" or not dim.isdecimal():
+                self.unexpected("a dimension number", "WIR550")
+            self.at += 1
+            e = DIM_ATOMS[name](value, int(dim))
         else:
-            args = [self._nested(self.parse)]
-            while self._accept(","):
-                args.append(self._nested(self.parse))
-            e = self._function(name, tuple(args))
-        self._expect(")")
+            args = [self._nested(self._whole)]
+            while self.accept(","):
+                args.append(self._nested(self._whole))
+            e = self._applied(name, tuple(args), start)
+        self.expect(")", "WIR550")
         return e
 
-    def _function(self, name: Token, args: tuple[Expr, ...]) -> Expr:
-        op = self._operators.calls.get(name.text)
+    def _applied(self, name: str, args: tuple[Expr, ...], start: int) -> Expr:
+        op = self._operators.calls.get(name)
+        if op is None or (op.arity and op.arity != len(args)):
+            self.fail("WIR550", f"no function {name} of {len(args)} arguments", start)
         try:
-            if op is None or (op.arity and op.arity != len(args)):
-                raise syntax_error("WIR550", f"no function {name.text} of {len(args)} arguments", name)
             return op(*args)
         except ExpressionError as error:
-            raise syntax_error("WIR550", error.message, name) from error
+            self.fail("WIR550", error.message, start)
 
-    def _value_atom(self, name: Token) -> Expr:
-        token = self._tokens.next()
-        if token.kind != "VALUE":
-            raise syntax_error("WIR550", f"{name.text} takes a value such as %x, found {token.text!r}", token)
-        value = self._values.get(token.text.removeprefix("%"))
-        if value is None:
-            raise syntax_error("WIR552", f"value {token.text} is not defined here", token)
-        if name.text in VALUE_ATOMS:
-            return VALUE_ATOMS[name.text](value)
-        self._expect(",")
-        dim = self._tokens.next()
-        if dim.kind != "NUMBER" or not dim.text.isdecimal():
-            raise syntax_error("WIR550", f"{name.text} takes a dimension number, found {dim.text!r}", dim)
-        return DIM_ATOMS[name.text](value, int(dim.text))
+    def _atom_value(self) -> Value:
+        if kind_of(self.tokens[self.at]) != "VALUE":
+            self.unexpected("a value such as %x", "WIR550")
+        return self.value()
 
     def _nested(self, read: Callable[[], Expr]) -> Expr:
         self._deepen()
@@ -219,29 +232,10 @@ class ExprParser:
     def _deepen(self) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise _too_deep(self._tokens.peek())
+            self._too_deep()
 
-    def _accept(self, text: str) -> bool:
-        token = self._tokens.peek()
-        if token.kind != "OP" or token.text != text:
-            return False
-        self._tokens.next()
-        return True
-
-    def _expect(self, text: str) -> None:
-        token = self._tokens.peek()
-        if not self._accept(text):
-            found = repr(token.text) if token.text else "the end"
-            raise syntax_error("WIR550", f"expected {text!r}, found {found}", token)
-
-
-def _number(token: Token) -> Int | Float:
-    try:
-        return Int(int(token.text)) if token.text.isdecimal() else Float(float(token.text))
-    except ExpressionError as error:
-        raise syntax_error("WIR550", error.message, token) from error
-    except ValueError as error:
-        raise syntax_error("WIR550", f"{token.text[:40]!r} is no number", token) from error
+    def _too_deep(self) -> NoReturn:
+        self.fail("WIR553", f"expression nests deeper than {MAX_DEPTH}", hint="define a part of it first")
 
 
 def _negative(e: Expr) -> Expr | None:
@@ -276,9 +270,3 @@ def _nests_deep(e: Expr) -> bool:
         if not level:
             return False
     return True
-
-
-def _too_deep(token: Token) -> ParseError:
-    return syntax_error(
-        "WIR553", f"expression nests deeper than {MAX_DEPTH}", token, hint="define a part of it first"
-    )

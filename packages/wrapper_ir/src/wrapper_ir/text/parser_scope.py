@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from wrapper_ir.kernels import KernelNames, KernelParam
 from wrapper_ir.ops import OPS, UNKNOWN, OpSet, Provenance
-from wrapper_ir.text.lexer import Source
 from wrapper_ir.text.parser_types import TypeParser
+from wrapper_ir.tokens import Source
 from wrapper_ir.types import Type
 from wrapper_ir.values import Value
 
@@ -114,10 +114,10 @@ class OpParser(TypeParser):
 
     def own_names(self, read: Callable[[OpParser], Any]) -> Any:  # Any: a kernel or a parameter of one
         """What `read` makes; its expressions are over a kernel's own names."""
-        outer = self._kinds, self._simple, self.values
-        self._kinds, self._simple, self.values = KernelNames(), {}, {}
+        outer = self.kinds, self._simple, self.values
+        self.kinds, self._simple, self.values = KernelNames(), {}, {}
         made = read(self)
-        self._kinds, self._simple, self.values = outer
+        self.kinds, self._simple, self.values = outer
         if type(made) is KernelParam:
-            self._kinds.update(KernelNames((made,)))
+            self.kinds.update(KernelNames((made,)))
         return made

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Expr, ExprParser, Float, Int, Sym, SymKind
+from wrapper_ir.expr import Expr, ExprParser, Float, Int, Sym
 from wrapper_ir.layout import contiguous_strides, extent_bytes
 from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.program import SymbolDef
-from wrapper_ir.text.cursor import MAX_DEPTH, Cursor
-from wrapper_ir.text.lexer import Source, kind_of
+from wrapper_ir.tokens import MAX_DEPTH, Source, kind_of
 from wrapper_ir.types import (
     CPU,
     Device,
@@ -23,7 +22,6 @@ from wrapper_ir.types import (
     TensorType,
     Type,
 )
-from wrapper_ir.values import Value
 
 __all__ = ["DTYPES", "TypeParser"]
 
@@ -34,60 +32,8 @@ _ENDS = frozenset((",", ")", "]", "}", "\n", ":"))
 """Tokens that surely end an expression."""
 
 
-class _Token:
-    """A token as the expression parser wants it."""
-
-    __slots__ = ("index", "kind", "source", "text")
-
-    def __init__(self, source: Source, index: int, kind: str, text: str) -> None:
-        self.source = source
-        self.index = index
-        self.kind = kind
-        self.text = text
-
-    @property
-    def pos(self) -> int:
-        return self.index
-
-    @property
-    def line(self) -> int:
-        return self.source.locate(self.index)[0]
-
-    @property
-    def column(self) -> int:
-        return self.source.locate(self.index)[1]
-
-
-class _Stream:
-    """The cursor's tokens for the expression parser, which then leaves the cursor behind the expression."""
-
-    def __init__(self, cursor: Cursor) -> None:
-        self._cursor = cursor
-        self._token = self._make()
-
-    def _make(self) -> _Token:
-        cursor = self._cursor
-        index, text = cursor.at, cursor.tokens[cursor.at]
-        if text[:2] == '%"':
-            name = cursor.sigil("%", "a value")
-            cursor.at = index
-            return _Token(cursor.source, index, "VALUE", f"%{name}")
-        return _Token(cursor.source, index, kind_of(text), text)
-
-    def peek(self) -> _Token:
-        if self._token.index != self._cursor.at:
-            self._token = self._make()
-        return self._token
-
-    def next(self) -> _Token:
-        token = self.peek()
-        if token.kind != "EOF":
-            self._cursor.at += 1
-        return token
-
-
-class TypeParser(Cursor):
-    """A cursor that knows the declared symbols, the values in scope and the target's device."""
+class TypeParser(ExprParser):
+    """Reads types and arguments, and knows the declared symbols, the values in scope and the target's device."""
 
     def __init__(self, source: Source, types: Mapping[str, Callable[[Any], Type]]) -> None:
         """`types` read the types that begin with a word, all but those of tensors."""
@@ -95,18 +41,16 @@ class TypeParser(Cursor):
         self._type_words = types
         self.device: Device = CPU
         self.symbols: dict[str, SymbolDef] = {}
-        self.values: dict[str, Value] = {}
-        self._kinds: dict[str, SymKind] = {}
         self._simple: dict[str, Expr] = {}
         self._types: dict[tuple[str, ...], Type] = {}
         self._storages: dict[TensorType, StorageType] = {}
-        self._depth = 0
-        self._stream = _Stream(self)
+        self._lists = 0
+        """How many lists the argument that is being read stands in."""
 
     def declare_symbol(self, symbol: SymbolDef) -> None:
         """Makes a symbol known to expressions."""
         self.symbols[symbol.name] = symbol
-        self._kinds[symbol.name] = symbol.kind
+        self.kinds[symbol.name] = symbol.kind
         # no expression can hold a symbol called `min`; the verifier reports it
         with contextlib.suppress(ExpressionError):
             self._simple[symbol.name] = Sym(symbol.name, symbol.kind)
@@ -121,7 +65,7 @@ class TypeParser(Cursor):
             if e is not None:
                 self.at += 1
                 return e
-        return ExprParser(self._stream, self._kinds, self.values).parse()
+        return self.expression()
 
     def exprs(self, opening: str, close: str) -> tuple[Expr, ...]:
         """Expressions between brackets."""
@@ -189,20 +133,6 @@ class TypeParser(Cursor):
             found = self._storages[type] = StorageType(extent_bytes(type), type.device)
         return found
 
-    def value(self) -> Value:
-        """A value that is defined here; another one is WIR552."""
-        token = self.tokens[self.at]
-        found = self.values.get(token[1:]) if token[:1] == "%" else None
-        if found is not None:
-            self.at += 1
-            return found
-        start = self.at
-        name = self.sigil("%", "a value such as %x")
-        found = self.values.get(name)
-        if found is None:
-            self.fail("WIR552", f"value {self.tokens[start]} is not defined here", start)
-        return found
-
     def arg(self) -> Arg:
         """One argument of a call."""
         token = self.tokens[self.at]
@@ -226,12 +156,12 @@ class TypeParser(Cursor):
         return self.expr()
 
     def _list(self) -> Arg:
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
+        self._lists += 1
+        if self._lists > MAX_DEPTH:
             self.fail("WIR553", f"lists nest deeper than {MAX_DEPTH}")
         self.at += 1
         items = self.items("]", TypeParser.arg)
-        self._depth -= 1
+        self._lists -= 1
         return items
 
     def complex(self) -> Complex:

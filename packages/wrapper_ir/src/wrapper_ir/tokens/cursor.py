@@ -1,4 +1,4 @@
-"""Reads tokens one after the other; knows nothing of programs."""
+"""Reads tokens one after the other; knows nothing of expressions and programs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import NoReturn, Self, TypeVar
 
 from wrapper_ir.errors import ParseError
 from wrapper_ir.quoting import unquote
-from wrapper_ir.text.lexer import Source, kind_of
+from wrapper_ir.tokens.lexer import Source, kind_of
 
-__all__ = ["Cursor"]
+__all__ = ["MAX_DEPTH", "Cursor"]
 
 T = TypeVar("T")
 
 MAX_DEPTH = 100
-"""Lists in arguments may nest this deep."""
+"""Lists, parentheses, calls, signs and nodes of expressions may nest this deep; it keeps hostile text from exhausting the
+stack."""
 
 _SHOWN = 40
 
@@ -33,9 +34,9 @@ class Cursor:
         line, column = self.source.locate(self.at if index is None else index)
         raise ParseError(code, message, line=line, column=column, hint=hint)
 
-    def unexpected(self, wanted: str) -> NoReturn:
-        """Raises ParseError WIR500: something else stands here."""
-        self.fail("WIR500", f"expected {wanted}, found {self.shown()}")
+    def unexpected(self, wanted: str, code: str = "WIR500") -> NoReturn:
+        """Raises ParseError: something else stands here."""
+        self.fail(code, f"expected {wanted}, found {self.shown()}")
 
     def shown(self) -> str:
         """The next token for a message."""
@@ -57,10 +58,10 @@ class Cursor:
             return True
         return False
 
-    def expect(self, token: str) -> None:
-        """Consumes this token; anything else is WIR500."""
+    def expect(self, token: str, code: str = "WIR500") -> None:
+        """Consumes this token; anything else is an error of this code."""
         if self.tokens[self.at] != token:
-            self.unexpected(f"`{token}`")
+            self.unexpected(f"`{token}`", code)
         self.at += 1
 
     def skip_lines(self) -> None:
