@@ -80,7 +80,15 @@ def _engines(artifact: Artifact, runtime: TouchRuntime) -> dict[str, Callable[[l
     }
 
 
+def _is_held(x: Tensor) -> bool:
+    """Whether a tensor's storage still holds it: a program may have resized the storage of another argument that shares it."""
+    extent = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True)) if x.numel() else 0
+    return (x.storage_offset() + extent) * x.element_size() <= x.untyped_storage().nbytes()
+
+
 def _bytes(x: Tensor) -> Tensor:
+    if not _is_held(x):
+        return torch.empty(0, dtype=torch.uint8).set_(x.untyped_storage())
     return x.detach().clone(memory_format=torch.contiguous_format).view(-1).view(torch.uint8)
 
 
@@ -91,7 +99,7 @@ def _same(a: Any, b: Any) -> bool:
             return False
         if a.is_meta or a.layout != torch.strided:
             return True
-        return _bytes(a).equal(_bytes(b))
+        return _is_held(a) == _is_held(b) and _bytes(a).equal(_bytes(b))
     return repr(a) == repr(b)
 
 

@@ -66,7 +66,7 @@ _RULES = {
     },
     "layout": {
         "WIR050": "a view reaches outside its storage, or a slot outside its pool",
-        "WIR051": "a view's offset is no multiple of its item size",
+        "WIR051": "a view's offset is no multiple of its item size, or its slot begins where none of its items can",
         "WIR052": "a view is on another device than its source, or a slot in other memory than its pool",
         "WIR053": "an aligned copy, a finished tensor or a result in place has another type than its source",
         "WIR054": "a copy's source cannot be broadcast to its destination",

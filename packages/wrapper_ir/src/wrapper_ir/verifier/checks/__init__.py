@@ -16,6 +16,7 @@ from wrapper_ir.verifier.checks.resized import Resized
 from wrapper_ir.verifier.checks.scopes import Scopes
 from wrapper_ir.verifier.checks.shapes import Shapes
 from wrapper_ir.verifier.checks.sizes import Sizes
+from wrapper_ir.verifier.checks.slot_items import SlotItems
 from wrapper_ir.verifier.checks.streams import Streams
 from wrapper_ir.verifier.checks.structure import Structure, check_calls
 from wrapper_ir.verifier.checks.symbols import Symbols
@@ -31,6 +32,7 @@ FIRST = (Structure, Definitions, Types, Symbols, Scopes)
 SECOND = (
     Sizes,
     LayoutCheck,
+    SlotItems,
     Lifetimes,
     Initialised,
     Resized,

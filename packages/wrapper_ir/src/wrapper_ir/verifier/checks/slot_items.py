@@ -1,0 +1,122 @@
+"""Elements of tensors in slots begin at multiples of their size.
+
+`layout` holds a view against the storage that it lies in. A slot begins anywhere in its pool, and a storage parameter is what
+callers give, a slot among others: so places are added up to the storage that was allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.ops import Arg, CallSubgraph, Slot, Switch, View, WhileLoop
+from wrapper_ir.program import Function
+from wrapper_ir.structure import callees
+from wrapper_ir.types import StorageType
+from wrapper_ir.values import Value
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, Place
+from wrapper_ir.verifier.obligations import Size, as_size
+from wrapper_ir.verifier.proofs import shown
+
+__all__ = ["SlotItems"]
+
+_Needs = Mapping[str, tuple[int, ...]]
+
+
+def _arguments(op: CallSubgraph | Switch | WhileLoop) -> tuple[Arg, ...]:
+    return (*op.carried, *op.captured) if isinstance(op, WhileLoop) else op.args
+
+
+def _needs(analyses: Analyses) -> _Needs:
+    """By function and number of the parameter: the size of the largest elements that lie in it, in callees too; 1 for none."""
+    found: dict[str, tuple[int, ...]] = {}
+
+    def of(name: str) -> tuple[int, ...]:
+        if name not in found:
+            found[name] = _of_params(analyses.functions[name], of)
+        return found[name]
+
+    for function in analyses.program.functions:
+        of(function.name)
+    return found
+
+
+def _of_params(function: Function, of_callee: Callable[[str], tuple[int, ...]]) -> tuple[int, ...]:
+    numbers = {p.value: i for i, p in enumerate(function.params) if isinstance(p.value.type, StorageType)}
+    needs = [1] * len(function.params)
+
+    def need(value: Arg, itemsize: int) -> None:
+        if isinstance(value, Value) and value in numbers:
+            needs[numbers[value]] = max(needs[numbers[value]], itemsize)
+
+    for op in function.body if numbers else ():
+        match op:
+            case View():
+                need(op.source, op.result.type.dtype.itemsize)
+                _follow(numbers, op.source, op.result)
+            case Slot():
+                _follow(numbers, op.pool, op.result)
+            case CallSubgraph() | Switch() | WhileLoop():
+                for name in callees(op):
+                    for arg, itemsize in zip(_arguments(op), of_callee(name), strict=False):
+                        need(arg, itemsize)
+            case _:
+                pass
+    return tuple(needs)
+
+
+def _follow(numbers: dict[Value, int], source: Value, result: Value) -> None:
+    if source in numbers:
+        numbers[result] = numbers[source]
+
+
+def _has_slots(analyses: Analyses) -> bool:
+    return any(isinstance(op, Slot) for f in analyses.program.functions for op in f.body)
+
+
+class SlotItems(Check):
+    """WIR051."""
+
+    name = "layout"
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        super().__init__(facts)
+        self.needed = facts.analyses.get(_has_slots)
+        self.slots: dict[Value, Place] = {}
+        """Where slots begin in the storage that was allocated, or is a parameter."""
+
+    def handlers(self) -> Handlers:
+        if not self.needed:
+            return {}
+        calls: Handlers = {CallSubgraph: self.call, Switch: self.call, WhileLoop: self.call}
+        return {**calls, Slot: self.slot, View: self.view}
+
+    def slot(self, position: int, op: Slot) -> None:
+        base, start = self.slots.get(op.pool, (op.pool, 0))
+        self.slots[op.result] = base, start + as_size(op.offset)
+
+    def view(self, position: int, op: View) -> None:
+        root, first = self.facts.place(op.result)
+        self.items(position, root, first, op.result.type.dtype.itemsize, op.result)
+
+    def call(self, position: int, op: CallSubgraph | Switch | WhileLoop) -> None:
+        needs = self.facts.analyses.get(_needs)
+        for name in callees(op):
+            for arg, itemsize in zip(_arguments(op), needs[name], strict=False):
+                if isinstance(arg, Value):
+                    self.items(position, arg, 0, itemsize, arg)
+
+    def items(self, position: int, root: Value, first: Size, itemsize: int, what: Value) -> None:
+        """Requires that items at `first` bytes of a slot begin at multiples of their size."""
+        place = self.slots.get(root)
+        if place is None or not isinstance(root.type, StorageType) or not root.type.alignment % itemsize:
+            return
+        base, start = place
+        at = start + first
+        self.facts.require_multiple(
+            itemsize,
+            at,
+            "WIR051",
+            lambda: f"%{what.name} starts at byte {shown(at)} of %{base.name}, items have {itemsize}",
+            position,
+        )
