@@ -77,14 +77,16 @@ _NO_HANDLES: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Artifact:
-    """A program (`program`), its constants' data, its signature, and free-form metadata.
+    """A program with its constants, its calling convention and free-form metadata.
 
-    `constants` holds bytes by `Constant.data_name`: by storage, where a constant names one. `handles` holds the packed constants, by name: live objects of this process, with which an artifact can run but not
-    be stored. `tuning` holds tuning records by kernel content hash; `metadata` what a reader may want to know (versions,
-    the model's name). Both are JSON texts by key. `binaries` are kernels that were compiled ahead (`compile_ahead`);
-    whoever loads the kernels takes those that it would make the same, and makes the others. `extensions` are texts that
-    other packages put beside a program, by file name (letters, digits, `_`, `-`, `.`); readers that do not know one carry it
-    along.
+    - `constants`: bytes by `Constant.data_name`, which is the storage where a constant names one.
+    - `handles`: packed constants by name. They are live objects of this process: the artifact runs, but `save` refuses it.
+    - `tuning`: tuning records as JSON, by content hash of the kernel.
+    - `metadata`: facts for a reader (versions, the model's name) as JSON, by key.
+    - `binaries`: kernels compiled ahead (`compile_ahead`). A runtime takes those that its compiler would make the same way,
+      and compiles the others.
+    - `extensions`: texts of other packages by file name (letters, digits, `_`, `-`, `.`). Readers that do not know one keep
+      it.
     """
 
     program: Program

@@ -143,7 +143,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What the program is for: its default device and, for GPUs, the architecture (`sm_90`)."""
+    """The default device of a program and, for GPUs, the architecture. Text: `target cuda:0 arch "sm_90"`."""
 
     syntax: ClassVar[str] = "target {device:device}< arch {arch}>"
 

@@ -48,8 +48,9 @@ class ExternTag(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternDef:
-    """A declared operator. Text: `extern "aten::relu(Tensor self) -> Tensor"`, followed by `tags(random)` and
-    `symmetric(input)` where it has any.
+    """A declared operator. Text: `extern "aten::relu(Tensor self) -> Tensor"`,
+    `extern "aten::rand(SymInt[] size) -> Tensor" tags(random)`,
+    `extern "symm_mem::one_shot_all_reduce(Tensor input) -> Tensor" symmetric(input)`.
 
     `symmetric` names the arguments that must live in symmetric memory: other processes read or write them directly.
     """

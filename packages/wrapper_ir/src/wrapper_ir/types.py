@@ -155,7 +155,10 @@ class MemoryKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemorySpace:
-    """A memory space; symmetric memory names its process group and a deterministic allocation id."""
+    """A memory space; symmetric memory names its process group and a deterministic allocation id.
+
+    Text: `pinned`, `symmetric("0", 3)`.
+    """
 
     syntax: ClassVar[str] = "{kind}<({group}, {alloc_id})>"
 
@@ -181,10 +184,12 @@ def allocator_alignment(device: Device) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StorageType:
-    """`nbytes` bytes on `device`, which begin at a multiple of `alignment` bytes; not yet typed elements.
+    """`nbytes` bytes on `device` from a multiple of `alignment` bytes on, without an element type.
 
-    In text, what is allocated is aligned to 64 bytes unless it says so, a slot to what follows from its place, and a parameter
-    to 1: it takes any storage.
+    The text leaves out an alignment of 64 bytes for allocations, of 1 byte for parameters, which then take any storage,
+    and for slots the alignment that follows from pool and offset.
+
+    Text: `storage(1024)`, `storage(s0*256, pinned align(16)) @cuda:0`.
     """
 
     syntax: ClassVar[str] = "storage({nbytes}<, {space}>< align({alignment})>){device}"
@@ -208,7 +213,7 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """A symbolic int, float or bool that travels as a value (a parameter or a result)."""
+    """An int, float or bool that is a value: a parameter or a result. Text: `int`, `float`, `bool`."""
 
     syntax: ClassVar[str] = "{kind}"
 
@@ -217,7 +222,7 @@ class ScalarType:
 
 @dataclass(frozen=True, slots=True)
 class TupleType:
-    """The nested result of an operator with several outputs; only `Unpack` and `Drop` take it."""
+    """The nested result of an operator with several outputs. Only `Unpack` and `Drop` take it. Text: `results`."""
 
     syntax: ClassVar[str] = "results"
 
@@ -239,7 +244,10 @@ class OpaqueKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class OpaqueType:
-    """An opaque handle; `detail` is a class or group name where there is one, or what was packed."""
+    """An opaque handle; `detail` is a class or group name where there is one, or what was packed.
+
+    Text: `event`, `process_group("0")`.
+    """
 
     syntax: ClassVar[str] = "{kind}<({detail})>"
 

@@ -1,22 +1,91 @@
-"""The text forms that docstrings of expression nodes show: each one parses to that node, and prints back."""
+"""The text forms that docstrings show after `Text:`: each one parses to what it documents, and prints back."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 import re
+from collections.abc import Iterator
+from typing import get_args
 
 import pytest
 
+import wrapper_ir
+from wrapper_ir import parse_program, print_program
 from wrapper_ir.expr import NODE_TYPES, Sym, SymKind, parse_expr, print_expr
 from wrapper_ir.expr.base import Expr
-from wrapper_ir.types import DType, TensorType
+from wrapper_ir.kernels import (
+    CppKernel,
+    CppSource,
+    ForeignKernel,
+    KernelParam,
+    MultiKernel,
+    OperatorKernel,
+    Requirement,
+    TritonConfig,
+    TritonKernel,
+    Variant,
+)
+from wrapper_ir.ops import OPS, Provenance
+from wrapper_ir.program import Constant, Function, Param, SymbolDef, Target
+from wrapper_ir.schemas import ExternDef
+from wrapper_ir.types import Device, DType, MemorySpace, TensorType, Type
 from wrapper_ir.values import Value
+from wrapper_ir.versions import TEXT
 
 SPAN = re.compile(r"`([^`]+)`")
 SYMBOLS = dict.fromkeys(("a", "b", "c", "s0"), SymKind.INT)
 TENSOR = Value("x", TensorType(DType.F32, (Sym("s0"),), (Sym("s0"),)))
-NODES = [
-    (cls, text) for cls in NODE_TYPES for text in SPAN.findall((cls.__doc__ or "").partition("Text:")[2])
-]
+NODE = frozenset(NODE_TYPES)
+
+MAIN = "func @main() {\n  return\n}\n"
+DECLARED = "symbol s0 : int backed\nsymbol u0 : int unbacked\nsymbol s1 : int backed\n"
+STORAGE = "storage(4096)"
+NAMES = {"s": STORAGE, "pool": STORAGE, "buf0.s": STORAGE, "e": "event", "t": "results", "i": "int"}
+"""Types of the values that the forms of ops use; all others are tensors."""
+AROUND = {
+    Param: f"{DECLARED}func @main(\0) {{\n  return\n}}\n",
+    Function: f"{DECLARED}{MAIN}\n\0\n  return\n}}\n",
+    SymbolDef: f"\0\n{MAIN}",
+    Constant: f"\0\n{MAIN}",
+    ExternDef: f"\0\n{MAIN}",
+    Target: f"\0\n{MAIN}",
+    Provenance: "func @main() {\n  return #1\n}\n\nprovenance\n  #1 \0\n",
+    Device: f"target \0\n{MAIN}",
+    **dict.fromkeys(get_args(Type), f"{DECLARED}func @main(%x: \0) {{\n  return\n}}\n"),
+    MemorySpace: "func @main() {\n  %s = alloc_storage 64 \0\n  return\n}\n",
+    KernelParam: 'kernel foreign @k runtime "r" (\0) "x"\n' + MAIN,
+    Requirement: 'kernel cpp @k entry "k" ()\n  requires(\0)\n  "x"\n' + MAIN,
+    CppSource: 'kernel cpp @k entry "k" () "x"\n  \0\n' + MAIN,
+    Variant: f"kernel multi @k choose measure (i64 n)\n  variants(\0)\n{MAIN}",
+    TritonConfig: 'kernel triton @k entry "k" ()\n  configs(\0)\n  grid(1)\n  "x"\n' + MAIN,
+    **dict.fromkeys((CppKernel, ForeignKernel, MultiKernel, OperatorKernel, TritonKernel), f"\0\n{MAIN}"),
+}
+"""The text around a form, which stands at the null character."""
+
+
+def all_classes() -> Iterator[type]:
+    """The classes of the core that have a syntax, or a docstring with a form."""
+    for module in pkgutil.walk_packages(wrapper_ir.__path__, "wrapper_ir."):
+        if module.name.startswith(
+            ("wrapper_ir.cli", "wrapper_ir.lowering")
+        ):  # needs click; plans are not parsed
+            continue
+        for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if cls.__module__ == module.name and ("Text:" in (cls.__doc__ or "") or vars(cls).get("syntax")):
+                yield cls
+
+
+def forms(cls: type) -> list[str]:
+    """What the docstring shows in the paragraph after `Text:`."""
+    shown = inspect.cleandoc(cls.__doc__ or "").partition("Text:")[2].partition("\n\n")[0]
+    return SPAN.findall(" ".join(shown.split()))
+
+
+CLASSES = list(all_classes())
+NODES = [(cls, text) for cls in CLASSES if cls in NODE for text in forms(cls)]
+RECORDS = [(cls, text) for cls in CLASSES if cls not in NODE for text in forms(cls)]
 
 
 @pytest.mark.parametrize(("cls", "text"), NODES, ids=[f"{c.__name__}: {t}" for c, t in NODES])
@@ -26,5 +95,27 @@ def test_the_form_of_a_node(cls: type[Expr], text: str) -> None:
     assert print_expr(parsed) == text
 
 
-def test_every_node_shows_a_form() -> None:
-    assert {cls for cls, _ in NODES} == set(NODE_TYPES)
+def in_function(text: str) -> str:
+    """An op in a function whose parameters are what the op uses."""
+    made, equals, _ = text.partition(" = ")
+    results = re.findall(r"%([\w.]+)", made) if equals and text.startswith("%") else []
+    used = [name for name in dict.fromkeys(re.findall(r"%([\w.]+)", text)) if name not in results]
+    params = ", ".join(f"%{name}: {NAMES.get(name, 'f32[8]')}" for name in used)
+    last = "" if text.startswith("return") else "  return\n"
+    return f"{DECLARED}func @main({params}) {{\n  \0\n{last}}}\n"
+
+
+@pytest.mark.parametrize(("cls", "text"), RECORDS, ids=[f"{c.__name__}: {t}" for c, t in RECORDS])
+def test_the_form_of_a_record_or_an_op(cls: type, text: str) -> None:
+    around = in_function(text) if cls in OPS else AROUND[cls]
+    form = text.replace("{{{ ", "{{{\n").replace(" }}}", "\n}}}")
+    program = parse_program(f"wir {TEXT.version}\n{around.replace(chr(0), form)}")
+    printed = print_program(program)
+    assert text in " ".join(printed.split())
+    before = around.partition("\0")[0].rpartition("\n")[2]
+    assert "".join(f"{before}{text}".split()) in "".join(printed.split())
+
+
+def test_every_class_with_a_syntax_shows_a_form() -> None:
+    assert [cls.__name__ for cls in CLASSES if not forms(cls)] == []
+    assert set(CLASSES) >= {*NODE_TYPES, *OPS}

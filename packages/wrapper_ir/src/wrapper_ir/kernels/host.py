@@ -13,7 +13,7 @@ __all__ = ["CppKernel", "CppSource", "ForeignKernel"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CppSource:
-    """The source of a host kernel for other instruction sets. Text: `variant isa("avx2") {{{...}}}`."""
+    """The source of a host kernel for other instruction sets. Text: `variant isa("avx2") {{{ #include <cmath> }}}`."""
 
     syntax: ClassVar[str] = "variant< isa({isa})> {source:block}"
 
@@ -28,6 +28,8 @@ class CppKernel:
     `isa` names the instruction sets that the source was vectorised for (`avx2`, `avx512`); empty: generic. A width of
     vectors is part of a source, so `variants` hold the same kernel for other instruction sets. The first of `sources` whose
     instruction sets the host has is taken. `requires` are the headers that any of them includes, from outside the compiler.
+
+    Text: `kernel cpp @relu entry "relu" isa("avx2") (read f32* in_ptr0, write f32* out_ptr0) {{{ #include <cmath> }}}`.
     """
 
     kind: ClassVar[str] = "cpp"
@@ -52,7 +54,10 @@ class CppKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignKernel:
-    """A kernel of a kind that a plug-in registered: routed by `runtime`, opaque otherwise."""
+    """A kernel of a kind that a plug-in registered: routed by `runtime`, opaque otherwise.
+
+    Text: `kernel foreign @relu runtime "mine" (read f32* x, write f32* y) {{{ payload }}}`.
+    """
 
     kind: ClassVar[str] = "foreign"
     syntax: ClassVar[str] = "kernel foreign {name:reference} runtime {runtime} ({params}) {payload:block}"

@@ -27,7 +27,7 @@ class Choice(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One kernel of several. Text: `@triton_red_fused_sum_0(0, 1, 2) grid(0) hints((1024, 64), none)`.
+    """One kernel of several. Text: `@triton_red_0(0, 1, 2) grid(0) hints((1024, none), (1024), ())`.
 
     `args` are the positions of its arguments among those of the launch, `grid` of its grid's numbers. `hints`: for each
     tensor among its arguments, the sizes that it was made for, each perhaps None; empty where there are none.
@@ -49,6 +49,8 @@ class MultiKernel:
     The first arguments are those that all of them take, in one order; behind them come what only some take, such as a
     workspace. `params` say what may happen whichever kernel is chosen: a tensor is written where any kernel writes it,
     and only where all of them write it without reading it is it `WRITE`.
+
+    Text: `kernel multi @sum choose measure (read f32* x, write f32* y) variants( @sum_0(0, 1), @sum_1(0, 1), )`.
     """
 
     kind: ClassVar[str] = "multi"

@@ -20,8 +20,8 @@ class OperatorKernel:
 
     `params` and `constants` are called as the arguments of `schema`, which decides which are written, and give a value to
     each that has no default. Tensors keep the sizes and strides of what a launch passes.
-    Text: `kernel operator @mm "aten::mm.out(...) -> ..." (read f32* self, read f32* mat2, write f32* out)`, with
-    `constants(alpha = 2, stride = (1, 1))` behind it.
+    Text: `kernel operator @mm "aten::mm.out(...) -> ..." (read f32* self, read f32* mat2, write f32* out)`,
+    `kernel operator @add "aten::add.out(...) -> ..." (read f32* self, write f32* out) constants(alpha = 2)`.
     """
 
     kind: ClassVar[str] = "operator"

@@ -29,7 +29,7 @@ class Derivation(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TritonConfig:
-    """One way to compile a kernel. Text: `{XBLOCK = 128, warps(4) stages(1)}`.
+    """One way to compile a kernel. Text: `{XBLOCK = 128} warps(4) stages(1)`.
 
     `meta` gives the meta-parameters by name; `options` are further options of Triton's compiler (`num_ctas`,
     `maxnreg`, ...). `grid` replaces the kernel's own where not empty.
@@ -52,6 +52,9 @@ class TritonKernel:
 
     Shapes: `grid` has one to three sizes, over the numbers among `params`, the meta-parameters of the chosen config,
     and `grid_params`, which are numbers that only the grid needs.
+
+    Text: `kernel triton @relu entry "relu" (read f32* x, write f32* y, i32 n) order(x, y, n, XBLOCK) configs(
+    {XBLOCK = 128} warps(4) stages(1), ) grid(ceildiv(n, XBLOCK)) {{{ import triton }}}`.
     """
 
     kind: ClassVar[str] = "triton"

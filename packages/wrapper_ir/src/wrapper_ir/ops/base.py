@@ -117,7 +117,9 @@ Stream: TypeAlias = Annotated[int, Role.STREAM]
 class Provenance:
     """Where an op comes from. All parts may be empty.
 
-    Text: a `#n` reference after the op, resolved by a `provenance` table at the end of the program.
+    In text, an op ends in a mark such as `#1`, and a `provenance` table at the end of the program has a line for each mark.
+
+    Text: `nodes("relu") ops("aten.relu.default")`.
     """
 
     syntax: ClassVar[str] = (

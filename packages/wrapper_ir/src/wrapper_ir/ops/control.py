@@ -65,7 +65,7 @@ class WhileLoop(OpBase):
     never the initial values. Results are fresh also when no trip is made (initial values are then cloned). With
     `stacked`, the results are those of every trip, stacked along a new first dimension (of size 1, holding the
     initial values, where no trip is made).
-    Text: `%r = while @c do @b carried(%x) captured(%w) : f32[8]`, with `stacked` before the colon.
+    Text: `%r = while @c do @b carried(%x) captured(%w) : f32[8]`, `%r = while @c do @b carried(%x) stacked : f32[3, 8]`.
     """
 
     syntax: ClassVar[str] = (
@@ -113,7 +113,7 @@ class CallSubgraph(OpBase):
 class Return(OpBase):
     """Ends a function, once, as its last op. Fresh storages are moved to the caller.
 
-    Text: `return %buf1, s0 * 2, none`.
+    Text: `return %buf1, 2*s0, none`.
     """
 
     syntax: ClassVar[str] = "return< {values}>"

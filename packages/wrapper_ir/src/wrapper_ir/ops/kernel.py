@@ -25,7 +25,7 @@ class Launch(OpBase):
     may touch (empty: the extent of each tensor's layout). `grid` has the numbers that the kernel's grid is computed
     from besides its arguments: one for each of a Triton kernel's `grid_params`; for kernels of plug-ins, it is the
     launch grid itself. All pointer arguments are on one device, which is where the kernel runs.
-    Text: `launch @cpp_fused_relu_0(%buf0, %buf1, s0 * 64)`, `launch @k(%a, %b) grid(s0) stream(1)`,
+    Text: `launch @cpp_fused_relu_0(%buf0, %buf1, 64*s0)`, `launch @k(%a, %b) grid(s0) stream(1)`,
     `launch @k(%a, %b) extents(256, 128)`.
     """
 

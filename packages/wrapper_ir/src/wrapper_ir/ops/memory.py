@@ -61,8 +61,10 @@ class AllocStorage(OpBase):
     """Makes a new storage; its type gives bytes, device, memory space and alignment, of which there is no more than the
     device's allocators give (64 bytes, on CUDA devices 256).
 
-    Text: `%s = alloc_storage 256`, `%s = alloc_storage s0 * 4 @cuda:0 align(256) workspace zero(call) stream(1)`.
-    Together with a `View` of all of it: `%buf0 = alloc f32[s0, 64]` (the storage is then named `%buf0.s`).
+    Text: `%s = alloc_storage 256`, `%s = alloc_storage s0*4 @cuda:0 align(256) workspace zero(call) stream(1)`,
+    `%buf0 = alloc f32[s0, 64]`.
+
+    The last form is an allocation and a `View` of all of it; the storage's name is the view's with `.s` appended.
     """
 
     syntax: ClassVar[str] = (
@@ -163,7 +165,7 @@ class EnsureAligned(OpBase):
 class ResizeStorage(OpBase):
     """Changes the size of the storage under `target` to `nbytes`; such a storage is never reused or planned.
 
-    Text: `resize_storage %x, s0 * 4`.
+    Text: `resize_storage %x, s0*4`.
     """
 
     syntax: ClassVar[str] = "resize_storage {target}, {nbytes}"

@@ -20,7 +20,7 @@ class Define(OpBase):
 
     Only here may an expression hold atoms: `size(%x, 0)`, `stride(%x, 1)`, `offset(%x)`, `item(%x)` (the value of a
     scalar parameter or of a one-element tensor).
-    Text: `define s0 = size(%arg0, 0)`, `define u0 = item(%buf0)`, `define s1 = size(%x, 0) // 2`.
+    Text: `define s0 = size(%arg0, 0)`, `define u0 = item(%buf0)`, `define s1 = size(%x, 0)//2`.
     """
 
     syntax: ClassVar[str] = "define {symbol} = {expr}"
