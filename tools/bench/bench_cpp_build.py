@@ -28,7 +28,7 @@ from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.cpu_vec_isa import pick_vec_isa
 
 from cpp_wrapper import CppKernelRuntime, CppOptions
-from cpp_wrapper.settings import read_settings
+from cpp_wrapper.settings import Settings, read_settings
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
 from wrapper_ir.program import Target
 from wrapper_ir.types import DType
@@ -93,14 +93,20 @@ def parse_param(index: int, declared: str) -> KernelParam:
     return KernelParam(name=f"p{index}", kind=ParamKind.POINTER, dtype=dtype, access=access)
 
 
+def _settings(folder: str) -> Settings:
+    """The settings of the environment, with a cache of their own."""
+    settings = read_settings()
+    return replace(settings, cache=replace(settings.cache, folder=Path(folder)))
+
+
 def timed(way: str, kernels: list[CppKernel], header: bool, shared: bool) -> Row:
     """Builds into an empty cache; launcher and header are made beforehand, in time that is not counted."""
     with tempfile.TemporaryDirectory() as folder:
         options = CppOptions(precompile_after=0 if header else None)
-        runtime = CppKernelRuntime(options=options, settings=replace(read_settings(), cache_dir=Path(folder)))
+        runtime = CppKernelRuntime(options=options, settings=_settings(folder))
         warm = replace(kernels[0], name="warm", source=kernels[0].source + "\n// warm")
         runtime.load(warm, Target())
-        before = len(list(Path(folder).rglob("libraries/*.so")))
+        before = len(list(Path(folder).rglob("kernels.so")))
         start = time.perf_counter()
         if shared:
             runtime.load_all(kernels, Target())
@@ -108,7 +114,7 @@ def timed(way: str, kernels: list[CppKernel], header: bool, shared: bool) -> Row
             with ThreadPoolExecutor(read_settings().jobs) as pool:
                 list(pool.map(lambda kernel: runtime.load(kernel, Target()), kernels))
         seconds = time.perf_counter() - start
-        return Row(way, seconds, len(list(Path(folder).rglob("libraries/*.so"))) - before)
+        return Row(way, seconds, len(list(Path(folder).rglob("kernels.so"))) - before)
 
 
 def header_seconds(kernels: list[CppKernel]) -> float:
@@ -116,7 +122,7 @@ def header_seconds(kernels: list[CppKernel]) -> float:
     costs = []
     for after in (None, 0):
         with tempfile.TemporaryDirectory() as folder:
-            settings = replace(read_settings(), cache_dir=Path(folder))
+            settings = _settings(folder)
             start = time.perf_counter()
             CppKernelRuntime(options=CppOptions(precompile_after=after), settings=settings).load(
                 kernels[0], Target()

@@ -16,6 +16,7 @@ from cpp_wrapper.kernels.runtime import CppKernelRuntime
 from cpp_wrapper.kernels.toolchain import find_toolchain
 from cpp_wrapper.settings import Settings
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.store import CacheSettings, open_cache
 from wrapper_ir.types import DType
 
 
@@ -42,9 +43,19 @@ class Bench:
 
     def libraries(self) -> list[Path]:
         """The cache's kernel libraries."""
-        entries = self.settings.cache_dir.glob("cpp/*/kernels/*.json")
-        names = {entry.parents[1] for entry in entries if '"launcher"' not in entry.read_text()}
-        return sorted(library for folder in names for library in folder.glob("libraries/*.so"))
+        return sorted(self.cache_folder.glob("1/cpp/*/*/kernels.so"))
+
+    def notes(self) -> list[Path]:
+        """Files that say which library holds a kernel."""
+        found = self.cache_folder.glob("1/cpp/*/*/data")
+        return sorted(path for path in found if path.read_bytes().startswith(b"{"))
+
+    @property
+    def cache_folder(self) -> Path:
+        """The root of the cache."""
+        folder = self.settings.cache.folder
+        assert folder is not None
+        return folder
 
 
 def make_bench(root: Path, cache: Path) -> Bench:
@@ -53,16 +64,16 @@ def make_bench(root: Path, cache: Path) -> Bench:
     script = root / "counting-g++"
     script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> "{root}/runs.log"\nexec g++ "$@"\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    settings = Settings(cache_dir=cache, fallback_dir=root / "fallback", compiler=str(script), jobs=2)
-    return Bench(root, settings)
+    folders = CacheSettings(folder=cache, fallback=root / "fallback")
+    return Bench(root, Settings(cache=folders, compiler=str(script), jobs=2))
 
 
 @pytest.fixture(scope="session")
 def warm_launcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache that holds only the launcher, so that tests with caches of their own need not build it again."""
     bench = make_bench(tmp_path_factory.mktemp("warm"), tmp_path_factory.mktemp("warm-cache"))
-    load_launcher(find_toolchain(bench.settings.compiler), bench.settings, CppOptions())
-    return bench.settings.cache_dir
+    load_launcher(find_toolchain(bench.settings.compiler), open_cache(bench.settings.cache), CppOptions())
+    return bench.cache_folder
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -225,6 +224,6 @@ def test_instructions_that_the_host_lacks_never_reach_the_compiler(
 
 def assert_clean(bench: Bench) -> None:
     """No build in progress, no half-written file."""
-    left: list[Path] = [p for work in bench.settings.cache_dir.glob("cpp/*/work") for p in work.iterdir()]
-    hidden = list(bench.settings.cache_dir.rglob(".*"))
-    assert left == hidden == []
+    for folder in ("work", "removed", "damaged"):
+        assert list((bench.cache_folder / "1" / folder).glob("*")) == []
+    assert list(bench.cache_folder.rglob(".*")) == []

@@ -19,6 +19,7 @@ from cpp_wrapper.kernels.toolchain import find_toolchain
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.store import open_cache
 from wrapper_ir.types import DType
 
 if TYPE_CHECKING:
@@ -314,7 +315,7 @@ def test_kernel_outlives_its_runtime_and_names_itself(shared_bench: Bench) -> No
 
 def test_launcher_knows_every_dtype(shared_bench: Bench) -> None:
     settings = shared_bench.settings
-    launcher = load_launcher(find_toolchain(settings.compiler), settings, CppOptions())
+    launcher = load_launcher(find_toolchain(settings.compiler), open_cache(settings.cache), CppOptions())
     assert sorted(launcher.dtypes()) == sorted(dtype.value for dtype in DType)
 
 

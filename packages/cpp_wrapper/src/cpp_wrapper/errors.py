@@ -11,9 +11,7 @@ A code never changes its meaning once released:
 | CPP105 | CompileError | a header that a kernel includes is not installed                      |
 | CPP201 | IsaError     | the host lacks an instruction set that a kernel was written for      |
 | CPP202 | IsaError     | a kernel names an instruction set that this package does not know    |
-| CPP301 | CacheError   | neither the cache directory nor its fallback can be written          |
 | CPP302 | CacheError   | a library that was just built cannot be loaded                       |
-| CPP303 | CacheError   | a lock was not released within the time limit                        |
 | CPP401 | KernelError  | a kernel definition is malformed, or two kernels share a name        |
 | CPP402 | LaunchError  | wrong number of arguments                                            |
 | CPP403 | LaunchError  | an argument is of the wrong Python type                              |

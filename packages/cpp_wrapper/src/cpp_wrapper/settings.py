@@ -1,8 +1,7 @@
-"""The environment, read in one place.
+"""The environment, read in one place; for the cache, `wrapper_ir.store.settings`.
 
 | variable                     | meaning                                                   | default               |
 | ---------------------------- | --------------------------------------------------------- | --------------------- |
-| `WRAPPER_IR_CACHE_DIR`       | root of all caches                                        | user cache directory  |
 | `WRAPPER_IR_CXX`, then `CXX` | the C++ compiler                                          | `g++`                 |
 | `WRAPPER_IR_BUILD_JOBS`      | compiler processes at once                                | usable processors     |
 """
@@ -10,10 +9,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+
+from wrapper_ir.store import CacheSettings
+from wrapper_ir.store import read_settings as read_cache_settings
 
 __all__ = ["Settings", "read_settings"]
 
@@ -22,29 +22,19 @@ __all__ = ["Settings", "read_settings"]
 class Settings:
     """What the environment says."""
 
-    cache_dir: Path
-    fallback_dir: Path
-    """Used, with a warning, where `cache_dir` cannot be written."""
+    cache: CacheSettings
     compiler: str
     jobs: int
 
 
 def read_settings(env: Mapping[str, str] | None = None) -> Settings:
-    """Reads the environment (`os.environ` unless another mapping is given)."""
+    """Reads the environment (`os.environ` unless another mapping is given). Raises StoreError WIR256."""
     source = os.environ if env is None else env
     return Settings(
-        cache_dir=_cache_dir(source),
-        fallback_dir=Path(tempfile.gettempdir()) / f"wrapper-ir-{os.getuid()}",
+        cache=read_cache_settings(source),
         compiler=source.get("WRAPPER_IR_CXX") or source.get("CXX") or "g++",
         jobs=_jobs(source.get("WRAPPER_IR_BUILD_JOBS", "")),
     )
-
-
-def _cache_dir(env: Mapping[str, str]) -> Path:
-    if chosen := env.get("WRAPPER_IR_CACHE_DIR"):
-        return Path(chosen).expanduser().absolute()
-    base = env.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "wrapper-ir"
 
 
 def _jobs(text: str) -> int:

@@ -170,3 +170,11 @@ def test_shared_level_out_of_reach_is_one_warning(tmp_path: Path) -> None:
         assert [store.get(f"k{i}") for i in range(3)] == [None] * 3
     assert len(seen) == 1
     assert store.make("k", lambda: b"made") == b"made"
+
+
+def test_locks_are_taken_where_entries_are_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    broken = replace(settings(tmp_path), folder=tmp_path / "file" / "cache")
+    one, other = (Cache(broken).store("test") for _ in range(2))
+    with one.alone_some(["a"]) as mine, other.alone_some(["a"]) as theirs, other.alone("a", 0.05) as held:
+        assert (mine, theirs, held) == (frozenset({"a"}), frozenset(), False)

@@ -9,7 +9,6 @@
 | `source.py`    | which kernels share a translation unit, and its text                |
 | `compile.py`   | one compiler run, and the message when it fails                     |
 | `build.py`     | what to build and what others are building                          |
-| `store.py`     | files of the cache: entries, libraries, locks                       |
-| `location.py`  | which folder is the cache                                           |
+| `libraries.py` | what the cache holds: libraries, notes of kernels, headers          |
 | `binding.py`   | Python callables, through `launcher.cpp`                            |
 """

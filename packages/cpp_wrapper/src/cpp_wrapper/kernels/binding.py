@@ -14,19 +14,19 @@ from typing import Protocol, cast
 
 from cpp_wrapper.errors import CacheError
 from cpp_wrapper.kernels.compile import Unit, compile_library
-from cpp_wrapper.kernels.location import Location
+from cpp_wrapper.kernels.libraries import BuiltKernel
 from cpp_wrapper.kernels.options import CppOptions
-from cpp_wrapper.kernels.store import Content, Entry
 from cpp_wrapper.kernels.toolchain import Toolchain, launcher_recipe
-from cpp_wrapper.settings import Settings
 from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.quoting import printable
+from wrapper_ir.store import Cache
 
 __all__ = ["Launcher", "bind", "load_launcher"]
 
 _SOURCE = Path(__file__).with_name("launcher.cpp")
 _MODULE = "wrapper_ir_launcher"
+_LIBRARY = "launcher.so"
 
 ParamSpec = tuple[str, str, bool, bool]
 """Name, dtype, whether it is a pointer, whether the kernel writes through it."""
@@ -42,28 +42,24 @@ class Launcher(Protocol):
     """Names of the dtypes that tensors may have."""
 
 
-def load_launcher(toolchain: Toolchain, settings: Settings, options: CppOptions) -> Launcher:
-    """Builds the launcher if it is not in the cache, and imports it. Raises CompileError, CacheError, KernelError."""
+def load_launcher(toolchain: Toolchain, cache: Cache, options: CppOptions) -> Launcher:
+    """Builds the launcher if it is not in the cache, and imports it. Raises CompileError, CacheError, KernelError,
+    StoreError."""
     recipe = launcher_recipe(toolchain)
     text = _SOURCE.read_bytes()
-    content = Content(hashlib.sha256(text).hexdigest(), f"PyInit_{_MODULE}", "launcher")
-    location = Location(settings, recipe.fingerprint)
-    for store in location.readable():
-        if entry := store.find([content.key]).get(content.key):
-            return _import(entry)
-    store = location.writable()
-    with store.lock("launcher", options.timeout), store.workspace() as work:
-        if entry := store.find([content.key]).get(content.key):
-            return _import(entry)
-        source, output = work / "launcher.cpp", work / "launcher.so"
+
+    def compile_into(folder: Path) -> None:
+        source = folder / "launcher.cpp"
         source.write_bytes(text)
-        compile_library(
-            recipe, Unit(what="the launcher", source=source, output=output, code="CPP103"), options.timeout
-        )
-        return _import(store.publish(output, source, [content])[content.key])
+        unit = Unit(what="the launcher", source=source, output=folder / _LIBRARY, code="CPP103")
+        compile_library(recipe, unit, options.timeout)
+
+    key = f"cpp {recipe.fingerprint} {hashlib.sha256(text).hexdigest()}"
+    with cache.store("launchers").ensure(key, compile_into) as entry:
+        return _import(entry.folder / _LIBRARY)
 
 
-def bind(launcher: Launcher, kernel: CppKernel, entry: Entry, options: CppOptions) -> LoadedKernel:
+def bind(launcher: Launcher, kernel: CppKernel, built: BuiltKernel, options: CppOptions) -> LoadedKernel:
     """Opens the kernel's library and makes a callable. Raises OSError where the library cannot be opened."""
     params = tuple(
         (printable(p.name), p.dtype.value, p.kind is ParamKind.POINTER, p.access.writes)
@@ -71,7 +67,7 @@ def bind(launcher: Launcher, kernel: CppKernel, entry: Entry, options: CppOption
     )
     name = printable(kernel.name)  # the launcher takes C strings
     doc = f"{name}({', '.join(map(_describe, kernel.params))})"
-    return launcher.bind(str(entry.library), entry.symbol, name, doc, params, options.check_args)
+    return launcher.bind(str(built.library), built.symbol, name, doc, params, options.check_args)
 
 
 def _describe(param: KernelParam) -> str:
@@ -80,8 +76,8 @@ def _describe(param: KernelParam) -> str:
     return f"{param.dtype.value} {printable(param.name)}"
 
 
-def _import(entry: Entry) -> Launcher:
-    loader = importlib.machinery.ExtensionFileLoader(_MODULE, str(entry.library))
+def _import(library: Path) -> Launcher:
+    loader = importlib.machinery.ExtensionFileLoader(_MODULE, str(library))
     spec = importlib.util.spec_from_loader(_MODULE, loader)
     assert spec is not None
     try:
@@ -90,8 +86,8 @@ def _import(entry: Entry) -> Launcher:
     except ImportError as cause:
         raise CacheError(
             "CPP302",
-            f"the launcher {entry.library} cannot be imported: {cause}",
-            "delete the cache directory",
+            f"the launcher {library} cannot be imported: {cause}",
+            "run `wir cache clear launchers`",
         ) from cause
     # cast: a module that was just compiled has no type information.
     return cast(Launcher, module)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shlex
 import subprocess
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from cpp_wrapper.kernels.toolchain import Recipe, link_args
 __all__ = ["Unit", "compile_library", "precompile_header"]
 
 _SHOWN_LINES = 12
+_FULL = os.strerror(errno.ENOSPC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,7 @@ def compile_library(recipe: Recipe, unit: Unit, timeout: float) -> None:
     """Compiles and links one source file.
 
     Raises CompileError with `unit.code` where the compiler refuses, CPP104 where it runs longer than `timeout`
-    seconds. `unit.output` is then incomplete or absent.
+    seconds, OSError where the disk is full. `unit.output` is then incomplete or absent.
     """
     header = ("-include", str(unit.header)) if unit.header is not None else ()
     command = (
@@ -75,6 +78,8 @@ def _run(command: tuple[str, ...], unit: Unit, timeout: float) -> None:
             "raise CppOptions.timeout, or lower CppOptions.opt_level",
         ) from cause
     if done.returncode != 0:
+        if _FULL in done.stderr:
+            raise OSError(errno.ENOSPC, _FULL, str(unit.output))  # the cache takes another folder
         raise CompileError(
             unit.code,
             f"the compiler refused {unit.what} (exit status {done.returncode})\n"

@@ -13,15 +13,15 @@ from cpp_wrapper.kernels.binding import Launcher, bind, load_launcher
 from cpp_wrapper.kernels.build import Builder
 from cpp_wrapper.kernels.headers import changed_headers, header_hashes
 from cpp_wrapper.kernels.isa import choose_source, host_features, isa_build_args
-from cpp_wrapper.kernels.location import Location
+from cpp_wrapper.kernels.libraries import BuiltKernel, Libraries
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.source import Member, check_kernel
-from cpp_wrapper.kernels.store import Entry
 from cpp_wrapper.kernels.toolchain import Toolchain, find_toolchain, kernel_recipe
 from cpp_wrapper.settings import Settings, read_settings
 from wrapper_ir.kernels import CppKernel, KernelDef, content_hash
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.store import open_cache
 
 __all__ = ["CppKernelRuntime"]
 
@@ -51,7 +51,7 @@ class CppKernelRuntime:
         A loaded kernel takes its arguments by position and returns None. It raises LaunchError (also a TypeError)
         for arguments that do not fit. It holds the GIL: the kernels are not reentrant.
 
-        Raises KernelError, IsaError, CompileError or CacheError, in this order of what is looked at.
+        Raises KernelError, IsaError, CompileError, CacheError or StoreError, in this order of what is looked at.
         """
         if not kernels:
             return {}
@@ -68,7 +68,7 @@ class CppKernelRuntime:
         loaded: dict[str, LoadedKernel] = {}
         with ThreadPoolExecutor(1) as pool:
             # On a cold cache the launcher compiles beside the kernels.
-            launcher = pool.submit(load_launcher, toolchain, settings, self.options)
+            launcher = pool.submit(load_launcher, toolchain, open_cache(settings.cache), self.options)
             for isa_args, group in by_isa.items():
                 builder = self._builder(toolchain, isa_args, settings)
                 loaded |= _load_group(builder, launcher, group, hashes)
@@ -76,8 +76,8 @@ class CppKernelRuntime:
 
     def _builder(self, toolchain: Toolchain, isa_args: tuple[str, ...], settings: Settings) -> Builder:
         recipe = kernel_recipe(toolchain, isa_args, self.options)
-        location = Location(settings, recipe.fingerprint)
-        return Builder(recipe=recipe, location=location, options=self.options, jobs=settings.jobs)
+        libraries = Libraries(open_cache(settings.cache), recipe.fingerprint)
+        return Builder(recipe=recipe, libraries=libraries, options=self.options, jobs=settings.jobs)
 
 
 def _by_name(kernels: Sequence[KernelDef]) -> dict[str, CppKernel]:
@@ -96,7 +96,7 @@ def _load_group(
     """Loads kernels that are built with the same recipe. A library that does not open is built once more."""
     members = [Member(_key(kernel, builder, hashes), kernel) for kernel in kernels]
     try:
-        entries = builder.ensure(members)
+        built = builder.ensure(members)
     except CompileError as error:
         changed = dict.fromkeys(filter(None, (changed_headers(kernel, hashes) for kernel in kernels)))
         if error.code != "CPP102" or not changed:
@@ -104,7 +104,7 @@ def _load_group(
         hint = f"the kernels were written for {', '.join(changed)}: capture the model again with what is here"
         raise CompileError(error.code, error.message, hint) from error
     launcher = pending.result()
-    loaded, broken = _bind_all(builder, launcher, members, entries)
+    loaded, broken = _bind_all(builder, launcher, members, built)
     if broken:
         again, still = _bind_all(builder, launcher, list(broken), builder.rebuild(list(broken)))
         if still:
@@ -117,13 +117,13 @@ def _load_group(
 
 
 def _bind_all(
-    builder: Builder, launcher: Launcher, members: Sequence[Member], entries: dict[str, Entry]
+    builder: Builder, launcher: Launcher, members: Sequence[Member], built: dict[str, BuiltKernel]
 ) -> tuple[dict[str, LoadedKernel], dict[Member, OSError]]:
     loaded: dict[str, LoadedKernel] = {}
     broken: dict[Member, OSError] = {}
     for member in members:
         try:
-            loaded[member.kernel.name] = bind(launcher, member.kernel, entries[member.key], builder.options)
+            loaded[member.kernel.name] = bind(launcher, member.kernel, built[member.key], builder.options)
         except OSError as problem:
             broken[member] = problem
     return loaded, broken

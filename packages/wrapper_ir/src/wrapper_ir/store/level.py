@@ -188,6 +188,13 @@ class Level:
         with self._hold(f"{namespace}-{shard(name)}", timeout) as held:
             yield held
 
+    def can_lock(self) -> bool:
+        """Whether locks can be made here."""
+        try:
+            return os.access(self._make("locks"), os.W_OK)
+        except OSError:
+            return False
+
     @contextlib.contextmanager
     def evicting(self) -> Iterator[bool]:
         """Holds the lock of whoever removes entries, if it is free now."""

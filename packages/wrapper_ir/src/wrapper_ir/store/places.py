@@ -58,7 +58,7 @@ class Places:
         """The result of `attempt` with the first root where it raises no OSError, and whether that is the configured one.
         Warns once where it is not (WIR250, WIR251, WIR253); raises StoreError WIR252 where there is none."""
         problems: list[OSError] = []
-        for level in self._writable(problems):
+        for level in self.writable(problems):
             try:
                 result = attempt(level)
             except OSError as error:
@@ -69,8 +69,9 @@ class Places:
             return result, not problems
         raise _nowhere(problems)
 
-    def _writable(self, problems: list[OSError]) -> Iterator[Level]:
+    def writable(self, problems: list[OSError] | None = None) -> Iterator[Level]:
         """Roots to write to, in order; what keeps one from being used is added to `problems`."""
+        problems = [] if problems is None else problems
         if self._own is None:
             problems.append(OSError(errno.ENOENT, "this user has no home folder"))
         elif self._is_foreign(self._own):

@@ -335,8 +335,8 @@ class Cache:
         self.flush()
 
     def locking_level(self) -> Level | None:
-        """The root whose locks are taken: the configured one, or the fallback where there is none."""
-        return next(iter(self.places.readable()), None)
+        """The root whose locks are taken: the first that can be written; None where locks cannot be had."""
+        return next((level for level in self.places.writable() if level.can_lock()), None)
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""The cache on disk: damage, several processes, death in the middle, directories that cannot be written."""
+"""Libraries in the cache: damage, several processes, death in the middle, folders that cannot be written."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from cpp_wrapper import CacheError, CppKernelRuntime, CppOptions
-from cpp_wrapper.kernels.store import Store
+from cpp_wrapper import CppKernelRuntime, CppOptions
+from cpp_wrapper.kernels.libraries import Libraries
+from cpp_wrapper.kernels.toolchain import find_toolchain, kernel_recipe
 from cpp_wrapper.settings import Settings
+from wrapper_ir.errors import StoreWarning
 from wrapper_ir.kernels import CppKernel
 from wrapper_ir.program import Target
+from wrapper_ir.store import open_cache
+from wrapper_ir.store.manifest import MANIFEST, seal
 
 if TYPE_CHECKING:
     from packages.cpp_wrapper.tests.conftest import Bench, Scale
@@ -32,11 +36,6 @@ def run(bench: Bench, kernel: CppKernel) -> float:
     out = torch.empty(1)
     bench.runtime().load(kernel, Target())(torch.ones(1), out, 1)
     return out.item()
-
-
-def entries(bench: Bench) -> list[Path]:
-    found = bench.settings.cache_dir.glob("cpp/*/kernels/*.json")
-    return [path for path in found if json.loads(path.read_text())["name"] != "launcher"]
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "absent", "swapped"])
@@ -50,49 +49,73 @@ def test_damaged_library_is_built_again(bench: Bench, scale: Scale, damage: str)
         library.write_bytes(
             {"truncated": data[:-100], "flipped": flipped, "empty": b"", "swapped": b"\x7fELF"}[damage]
         )
-    assert run(bench, scale("k", 3)) == 3
+    with pytest.warns(StoreWarning, match=r"WIR254.*kernels\.so"):
+        assert run(bench, scale("k", 3)) == 3
     assert len(bench.kernel_runs()) == 2
     assert run(bench, scale("k", 3)) == 3
     assert len(bench.kernel_runs()) == 2
+
+
+def rewrite_note(bench: Bench, text: str) -> None:
+    """Writes a note as if the package had, its manifest included."""
+    (note,) = bench.notes()
+    note.write_text(text)
+    (note.parent / MANIFEST).unlink()
+    seal(note.parent, note.parent.name)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "null", "7", '{"library": 3, "symbol": "x"}', '{"library": "../../x.so", "symbol": "x"}',
-     '{"library": "' + "0" * 64 + '.so", "symbol": "x"}'],
+    ["{}", "[]", "null", "7", '{"library": 3, "symbol": "x"}', '{"library": "../../x.so", "symbol": "x"}',
+     '{"library": "library", "symbol": "x; y"}'],
 )  # fmt: skip
-def test_damaged_entry_counts_as_absent(bench: Bench, scale: Scale, text: str) -> None:
+def test_a_note_of_another_form_counts_as_absent(bench: Bench, scale: Scale, text: str) -> None:
     run(bench, scale("k", 3))
-    (entry,) = entries(bench)
-    entry.write_text(text)
+    (note,) = bench.notes()
+    rewrite_note(bench, text)
     assert run(bench, scale("k", 3)) == 3
-    assert json.loads(entry.read_text())["name"] == "k"
+    assert json.loads(note.read_text())["name"] == "k"
 
 
-def test_entry_with_a_symbol_that_is_not_there(bench: Bench, scale: Scale) -> None:
+def test_a_note_with_a_symbol_that_is_not_there(bench: Bench, scale: Scale) -> None:
     """The library is whole but does not hold the kernel: it is built again, once."""
     run(bench, scale("k", 3))
-    (entry,) = entries(bench)
-    entry.write_text(json.dumps({**json.loads(entry.read_text()), "symbol": "elsewhere"}))
+    (note,) = bench.notes()
+    rewrite_note(bench, json.dumps({**json.loads(note.read_text()), "symbol": "elsewhere"}))
+    assert run(bench, scale("k", 3)) == 3
+    assert len(bench.kernel_runs()) == 2
+
+
+def test_a_library_that_was_evicted_is_built_again(bench: Bench, scale: Scale) -> None:
+    run(bench, scale("k", 3))
+    (library,) = bench.libraries()
+    open_cache(bench.settings.cache).trim(namespace="cpp", to=0)
+    assert not library.exists()
     assert run(bench, scale("k", 3)) == 3
     assert len(bench.kernel_runs()) == 2
 
 
 def test_damaged_launcher_is_built_again(bench: Bench, scale: Scale) -> None:
     run(bench, scale("k", 3))
-    libraries = set(bench.settings.cache_dir.glob("cpp/*/libraries/*.so"))
-    (launcher,) = libraries - set(bench.libraries())
+    (launcher,) = bench.cache_folder.glob("1/launchers/*/*/launcher.so")
     launcher.unlink()
     launcher.write_bytes(b"\x7fELF")
-    assert run(bench, scale("k", 3)) == 3
+    with pytest.warns(StoreWarning, match=r"WIR254.*launcher\.so"):
+        assert run(bench, scale("k", 3)) == 3
     assert sum("launcher.cpp" in line for line in bench.runs()) == 1
+
+
+def with_cache(bench: Bench, folder: Path) -> Settings:
+    return replace(bench.settings, cache=replace(bench.settings.cache, folder=folder))
 
 
 def load_in_process(settings: Settings, kernels: list[CppKernel], crowd: int) -> list[float]:
     """Waits until `crowd` processes are here, then loads and runs."""
-    (settings.fallback_dir.parent / f"ready-{os.getpid()}").touch()
+    assert settings.cache.fallback is not None
+    meeting = settings.cache.fallback.parent
+    (meeting / f"ready-{os.getpid()}").touch()
     deadline = time.monotonic() + 120
-    while len(list(settings.fallback_dir.parent.glob("ready-*"))) < crowd and time.monotonic() < deadline:
+    while len(list(meeting.glob("ready-*"))) < crowd and time.monotonic() < deadline:
         time.sleep(0.01)
     loaded = CppKernelRuntime(settings=settings).load_all(kernels, Target())
     out = torch.empty(1)
@@ -107,13 +130,15 @@ def test_many_processes_build_each_kernel_once(bench: Bench, scale: Scale) -> No
     """Five processes want overlapping sets of kernels at the same moment, and the launcher too."""
     firsts = (0, 0, 4, 4, 8)
     sets = [[scale(f"k{i}", i) for i in range(first, first + 8)] for first in firsts]
-    fresh = replace(bench.settings, cache_dir=bench.root / "fresh")
+    fresh = with_cache(bench, bench.root / "fresh")
     with multiprocessing.get_context("spawn").Pool(len(firsts)) as pool:
         results = pool.starmap(
             load_in_process, [(fresh, kernels, len(firsts)) for kernels in sets], chunksize=1
         )
     assert results == [[float(i) for i in range(first, first + 8)] for first in firsts]
-    built = [symbol for path in fresh.cache_dir.glob("cpp/*/libraries/*.cpp") for symbol in symbols(path)]
+    built = [
+        symbol for path in (bench.root / "fresh").glob("1/cpp/*/*/kernels.cpp") for symbol in symbols(path)
+    ]
     assert len(built) == len(set(built)) == 16, "no kernel was compiled twice"
     assert sum("launcher.cpp" in line for line in bench.runs()) == 1
 
@@ -129,8 +154,10 @@ VICTIM = """
     from cpp_wrapper.settings import Settings
     from wrapper_ir.kernels import *
     from wrapper_ir.program import Target
+    from wrapper_ir.store import CacheSettings
     root = pathlib.Path(sys.argv[1])
-    settings = Settings(cache_dir=root / "cache", fallback_dir=root / "fallback", compiler=sys.argv[2], jobs=1)
+    cache = CacheSettings(folder=root / "cache", fallback=root / "fallback")
+    settings = Settings(cache=cache, compiler=sys.argv[2], jobs=1)
     source = 'extern "C" void kernel() {}'
     kernels = [CppKernel(name=f"k{i}", params=(), source=source + f" // {i}", entry="kernel") for i in range(3)]
     CppKernelRuntime(settings=settings).load_all(kernels, Target())
@@ -160,71 +187,61 @@ def test_killed_builder_leaves_nothing_that_is_loaded(bench: Bench, moment: str)
         time.sleep(0.02)
     os.killpg(victim.pid, signal.SIGKILL)
     assert victim.wait() == -signal.SIGKILL
-    assert entries(bench) == bench.libraries() == []
+    assert bench.notes() == bench.libraries() == []
     (bench.root / "wait").unlink()
     again = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert again.stdout == "loaded\n", again.stderr
-    assert len(entries(bench)) == 3
+    assert len(bench.notes()) == 3
 
 
-def test_what_a_killed_builder_left_is_removed_a_day_later(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    old, new = tmp_path / "work" / "old", tmp_path / "work" / "new"
-    for folder in (old, new):
-        folder.mkdir(parents=True)
-        (folder / "kernels.so").write_bytes(b"half")
-    past = time.time() - 2 * 24 * 3600
-    os.utime(old, (past, past))
-    with store.workspace() as work:
-        assert work.is_dir()
-        assert not old.exists()
-        assert new.exists()
-    assert not work.exists()
-
-
-def test_locks_exclude_and_never_deadlock(tmp_path: Path) -> None:
-    keys = [f"{i:064x}" for i in range(10)] + ["f" * 64]
-    store = Store(tmp_path)
-    with store.lock_some(keys[:4]) as first, store.lock_some(keys) as second:
-        assert first == frozenset(keys[:4]) or first >= frozenset(keys[:4])
-        assert not first & second
-        with pytest.raises(CacheError, match="CPP303"):
-            store.wait_for(keys[0], 0.05)
-    with store.lock_some(keys) as third:
-        assert third == frozenset(keys)
+def test_kernels_that_another_builds_for_too_long_are_built_twice(bench: Bench, scale: Scale) -> None:
+    first = Libraries(open_cache(bench.settings.cache), kernel_recipe(
+        find_toolchain(bench.settings.compiler), (), CppOptions()).fingerprint)  # fmt: skip
+    keys = [f"{number:064x}" for number in range(600)]  # of every shard
+    with first.alone_some(keys) as held:
+        assert len(held) == len(keys)
+        loaded = bench.runtime(CppOptions(timeout=5)).load(scale("k", 3), Target())
+    out = torch.empty(1)
+    loaded(torch.ones(1), out, 1)
+    assert out.item() == 3
 
 
 def test_unwritable_cache_falls_back_with_a_warning(bench: Bench, scale: Scale) -> None:
     """A file where the directory should be: not even the superuser can write there."""
     blocked = bench.root / "file"
     blocked.write_text("")
-    settings = replace(bench.settings, cache_dir=blocked / "cache")
+    settings = with_cache(bench, blocked / "cache")
     runtime = CppKernelRuntime(settings=settings)
-    with pytest.warns(RuntimeWarning, match=r"CPP301.*cannot be written.*building in .*fallback") as caught:
+    with pytest.warns(StoreWarning, match=r"WIR251.*cannot be written.*using .*fallback") as caught:
         runtime.load(scale("k"), Target())
-    assert len(caught) <= 2
-    assert settings.fallback_dir.stat().st_mode & 0o077 == 0
+    assert len(caught) == 1
+    assert (bench.root / "fallback").stat().st_mode & 0o077 == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         runtime.load(scale("k"), Target())
     assert len(bench.kernel_runs()) == 1, "the second time the fallback is read, in silence"
 
 
-def test_read_only_cache_is_still_read(bench: Bench, scale: Scale, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(bench, scale("k", 4))
-    monkeypatch.setattr("cpp_wrapper.kernels.location._try_folder", lambda folder: OSError("read-only"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert run(bench, scale("k", 4)) == 4
-    with pytest.raises(CacheError, match=r"CPP301.*read-only(.|\n)*WRAPPER_IR_CACHE_DIR"):
-        run(bench, scale("new", 5))
-
-
-def test_fallback_that_others_may_write_is_refused(bench: Bench, scale: Scale) -> None:
+def test_fallback_that_others_may_write_is_not_used(bench: Bench, scale: Scale) -> None:
     blocked = bench.root / "file"
     blocked.write_text("")
-    settings = replace(bench.settings, cache_dir=blocked / "cache")
-    settings.fallback_dir.mkdir()
-    settings.fallback_dir.chmod(0o777)
-    with pytest.raises(CacheError, match=r"CPP301.*not this user's alone"):
-        CppKernelRuntime(settings=settings, options=CppOptions()).load(scale("k"), Target())
+    (bench.root / "fallback").mkdir()
+    (bench.root / "fallback").chmod(0o777)
+    runtime = CppKernelRuntime(settings=with_cache(bench, blocked / "cache"))
+    with pytest.warns(StoreWarning, match=r"WIR251.*using .*wrapper-ir-"):
+        runtime.load(scale("k"), Target())
+    assert list((bench.root / "fallback").iterdir()) == []
+
+
+def test_a_compiler_that_finds_the_disk_full_goes_to_the_fallback(bench: Bench, scale: Scale) -> None:
+    full = bench.root / "full-g++"
+    full.write_text(
+        f'#!/bin/sh\ncase "$*" in *-o\\ {bench.cache_folder}*)\n'
+        "  echo 'kernels.cpp: fatal error: error writing to kernels.s: No space left on device' >&2; exit 1;;\nesac\n"
+        'exec g++ "$@"\n'
+    )
+    full.chmod(0o755)
+    runtime = CppKernelRuntime(settings=replace(bench.settings, compiler=str(full)))
+    with pytest.warns(StoreWarning, match=r"WIR250.*is full.*fallback"):
+        runtime.load(scale("k"), Target())
+    assert bench.libraries() == []
