@@ -18,8 +18,8 @@ from torch import fx
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.exported import export_model
-from inductor_frontend.functionalize.outputs import root_of
 from inductor_frontend.functionalize.preparation import prepare
+from inductor_frontend.functionalize.views import root_of
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.session import capture_session
 from tests.signature.call_effects import differences, observe

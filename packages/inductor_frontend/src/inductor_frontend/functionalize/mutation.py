@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import fx
-from torch._ops import OpOverload
+
+from inductor_frontend.functionalize.views import replayed
 
 __all__ = ["MutationWriter"]
 
@@ -34,30 +35,4 @@ class MutationWriter:
 
     def rebased(self, value: fx.Node) -> fx.Node:
         """`value`, or the same view of the written input where `value` is a view of what was written to it."""
-        if value in self._copies:
-            return self._copies[value]
-        chain: list[fx.Node] = []
-        node = value
-        while _is_view(node) and isinstance(node.args[0], fx.Node):
-            chain.append(node)
-            node = node.args[0]
-            if node in self._copies:
-                return self._replay(chain, node)
-        return value
-
-    def _replay(self, chain: list[fx.Node], root: fx.Node) -> fx.Node:
-        """The views of `chain` (outermost first) once more, over the copy of `root`."""
-        current = self._copies[root]
-        for node in reversed(chain):
-            source, base = node.args[0], current
-
-            def remap(arg: fx.Node, source: object = source, base: fx.Node = base) -> fx.Node:
-                return base if arg is source else arg
-
-            with self._graph.inserting_before(self._output):
-                current = self._graph.node_copy(node, remap)
-        return current
-
-
-def _is_view(node: fx.Node) -> bool:
-    return node.op == "call_function" and isinstance(node.target, OpOverload) and node.target.is_view
+        return replayed(value, self._copies)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch._ops import OpOverload
 
 from inductor_frontend.convert import literal
 from inductor_frontend.export.subclasses import output_spec
+from inductor_frontend.functionalize.views import replayed, root_of
 from wrapper_ir.ops import FunctionSummary, ResultOrigin
 from wrapper_ir.signature import (
     ConstantOutput,
@@ -23,23 +23,10 @@ from wrapper_ir.signature import (
     WrappedOutput,
 )
 
-__all__ = ["Outputs", "as_views", "root_of"]
+__all__ = ["Outputs", "as_views"]
 
 _COPY = torch.ops.aten.copy_.default
 _RESIZE = torch.ops.inductor.resize_storage_bytes_.default
-
-
-def _is_view(node: fx.Node) -> bool:
-    if node.target is operator.getitem:
-        return isinstance(node.args[0], fx.Node) and _is_view(node.args[0])
-    return isinstance(node.target, OpOverload) and node.target.is_view
-
-
-def root_of(node: fx.Node) -> fx.Node:
-    """What `node` is a view of, at the end of a chain of views."""
-    while node.op == "call_function" and _is_view(node) and isinstance(node.args[0], fx.Node):
-        node = node.args[0]
-    return node
 
 
 class Outputs:
@@ -66,7 +53,7 @@ class Outputs:
 
     def result(self, node: fx.Node) -> int:
         """The number of the result that `node` is, which is added unless it is one."""
-        settled = self._rebased(node)
+        settled = replayed(node, self._copies)
         if settled not in self._numbers:
             self._numbers[settled] = len(self.results)
             self.results.append(settled)
@@ -100,26 +87,6 @@ class Outputs:
                 self.result(root)
         self._output.args = (tuple(self.results),)
         self._output.meta["user_visible_output_idxs"] = list(range(len(self.results)))
-
-    # --- views of written inputs
-
-    def _rebased(self, node: fx.Node) -> fx.Node:
-        chain: list[fx.Node] = []
-        current = node
-        while current not in self._copies:
-            if (
-                current.op != "call_function"
-                or not _is_view(current)
-                or not isinstance(current.args[0], fx.Node)
-            ):
-                return node
-            chain.append(current)
-            current = current.args[0]
-        made: dict[fx.Node, fx.Node] = {current: self._copies[current]}
-        for view in reversed(chain):
-            with self._graph.inserting_before(self._output):
-                made[view] = self._graph.node_copy(view, lambda n: made.get(n, n))
-        return made[node]
 
 
 def _written_inputs(node: fx.Node) -> list[str]:

@@ -29,10 +29,11 @@ from inductor_frontend.export.trees import check_classes, to_tree
 from inductor_frontend.functionalize.flat_inputs import FlatInputs
 from inductor_frontend.functionalize.functional import FunctionalGraph, functionalise, graph_function
 from inductor_frontend.functionalize.objects import Objects
-from inductor_frontend.functionalize.outputs import Outputs, as_views, root_of
+from inductor_frontend.functionalize.outputs import Outputs, as_views
 from inductor_frontend.functionalize.overlaps import FlatInput, Merged, merge
 from inductor_frontend.functionalize.tensor_names import KINDS, identity, memory, names_by_tensor
 from inductor_frontend.functionalize.training_graph import TrainingGraph, training_graph
+from inductor_frontend.functionalize.views import root_of
 from wrapper_ir.ops import FunctionSummary
 from wrapper_ir.program import ConstantKind
 from wrapper_ir.signature import (

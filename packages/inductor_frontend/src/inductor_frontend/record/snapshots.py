@@ -12,15 +12,15 @@ Here the value gets an operator of its own, which upstream keeps.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import torch
 from torch import fx
 from torch._inductor.fx_passes.post_grad import noop_registry, same_meta
 from torch._inductor.fx_utils import get_fake_args_kwargs
-from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensorMode
+
+from inductor_frontend.functionalize.views import is_view
 
 __all__ = ["keep_old_values"]
 
@@ -86,16 +86,10 @@ def _root(node: fx.Node) -> fx.Node:
 
 def _source(node: fx.Node) -> fx.Node | None:
     """What a view, or a copy that upstream removes, is made from."""
-    if not _is_view(node):
+    if not is_view(node):
         return _copied(node)
     source = node.args[0]
     return source if isinstance(source, fx.Node) else None
-
-
-def _is_view(node: fx.Node) -> bool:
-    if node.target is operator.getitem:
-        return isinstance(node.args[0], fx.Node) and _is_view(node.args[0])
-    return isinstance(node.target, OpOverload) and node.target.is_view
 
 
 def _copied(node: fx.Node) -> fx.Node | None:
