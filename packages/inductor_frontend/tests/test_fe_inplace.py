@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from inductor_frontend import CaptureOptions, capture
-from inductor_frontend.kernels.cpp_kernels import Kernels
+from inductor_frontend.kernels.launches import Launches
 from inductor_frontend.record.events import CallKernel
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import Access, CppKernel, KernelParam
@@ -149,14 +149,14 @@ def test_one_source_given_shared_and_separate_bytes_is_two_kernels(
 ) -> None:
     """What may share bytes is true of the source, whatever a call is given: in place it writes what it is given, so the
     second definition differs in its access alone."""
-    once = Kernels.call
+    once = Launches.call
 
-    def twice(self: Kernels, event: CallKernel) -> None:
+    def twice(self: Launches, event: CallKernel) -> None:
         once(self, event)
         _, out = event.args
         once(self, replace(event, args=(out, out), produced=frozenset()))
 
-    monkeypatch.setattr(Kernels, "call", twice)
+    monkeypatch.setattr(Launches, "call", twice)
     x = torch.randn(8)
     artifact = capture(torch.sin, (x,))
     equals_eager(artifact, lambda x: torch.sin(torch.sin(x)), x)

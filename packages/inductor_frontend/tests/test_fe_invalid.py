@@ -14,7 +14,7 @@ from inductor_frontend import CaptureError, CaptureOptions, ConversionError, Hoo
 from inductor_frontend.backend import BackendOptions
 from inductor_frontend.constants import tensor_data
 from inductor_frontend.convert import literal, to_dtype, to_layout
-from inductor_frontend.kernels.cpp_kernels import Kernels
+from inductor_frontend.kernels.cpp_definition import cpp_definition
 from inductor_frontend.record.events import DefineKernel
 from inductor_frontend.record.kernels import translation_unit, triton_module
 from inductor_frontend.record.wrapper import RecordingWrapper
@@ -188,10 +188,8 @@ class TestHooks:
         [("int main;", "declaration"), ('extern "C" void kernel(unknown_t* p);', "unknown_t")],
     )
     def test_kernel_declarations(self, declaration: str, part: str) -> None:
-        kernels = Kernels.__new__(Kernels)
-        kernels._pointer_types = {}
         with refused("FE303", "cpp_0", part):
-            kernels._declared(DefineKernel("cpp_0", "", declaration))
+            cpp_definition(DefineKernel("cpp_0", "", declaration))
 
 
 class TestOptions:

@@ -129,7 +129,7 @@ STAGES = [
     "inductor_frontend.record.wrapper.RecordingWrapper.codegen_allocation",
     "inductor_frontend.record.wrapper.RecordingWrapper.generate_kernel_call",
     "inductor_frontend.record.wrapper.RecordingWrapper.generate",
-    "inductor_frontend.kernels.cpp_kernels.Kernels.call",
+    "inductor_frontend.kernels.launches.Launches.call",
     "inductor_frontend.translate.finish.verify",
 ]
 """Functions that a capture goes through, in order: from export to the end."""

@@ -11,8 +11,8 @@ import torch
 
 import wrapper_ir
 from inductor_frontend import capture
-from inductor_frontend.kernels.requirements import required_headers, required_modules
 from inductor_frontend.operators.python_operators import is_python_only
+from inductor_frontend.requirements import required_headers, required_modules
 from wrapper_ir.kernels import CppKernel, TritonKernel
 from wrapper_ir.schemas import ExternTag
 

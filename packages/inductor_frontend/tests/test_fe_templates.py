@@ -258,10 +258,11 @@ class TestInstances:
         definitions = [definition_of(n, template_text(n, b)) for n, b in (("one", 16), ("two", 32))]
         ((merged, members),) = merged_instances(definitions)
         assert members == (0, 1)
-        assert merged.name == "one"
-        assert merged.order == ("arg_A", "BLOCK")
-        assert [c.meta for c in merged.configs] == [(("BLOCK", 16),), (("BLOCK", 32),)]
-        assert "def one(arg_A, BLOCK : tl.constexpr):\n    KIND : tl.constexpr = tl.float32" in merged.source
+        kernel = merged.kernel
+        assert kernel.name == "one"
+        assert kernel.order == ("arg_A", "BLOCK")
+        assert [c.meta for c in kernel.configs] == [(("BLOCK", 16),), (("BLOCK", 32),)]
+        assert "def one(arg_A, BLOCK : tl.constexpr):\n    KIND : tl.constexpr = tl.float32" in kernel.source
 
     def test_another_body_is_another_kernel(self) -> None:
         texts = [template_text("one", 16), template_text("two", 32, "return"), template_text("three", 64)]

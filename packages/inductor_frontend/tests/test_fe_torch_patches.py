@@ -34,7 +34,7 @@ class Torch(Base):
     two: object = property(lambda self: 2)
 
 
-PLACE = Place(owner=f"{__name__}:Torch", names=("one", "two", "inherited", "added"), why="a test", adds=True)
+PLACE = Place(f"{__name__}:Torch", "one two inherited added", "a test", adds=True)
 CHANGES = (
     PLACE.by(one=10, two=20),
     PLACE.by(inherited="replaced", added=30, one=100),
@@ -110,11 +110,11 @@ class TestReplaced:
 
     def test_a_place_that_torch_no_longer_has(self) -> None:
         before = state()
-        gone = Place(owner=PLACE.owner, names=("gone",), why="a test")
+        gone = Place(PLACE.owner, "gone", "a test")
         with pytest.raises(AttributeError, match="has no gone"), replaced(*CHANGES, gone.by(gone=1)):
             pass
         assert state() == before
-        may_lack = Place(owner=PLACE.owner, names=("gone",), why="a test", may_lack=True)
+        may_lack = Place(PLACE.owner, "gone", "a test", may_lack=True)
         with replaced(may_lack.by(gone=1)):
             assert not hasattr(Torch, "gone")
 

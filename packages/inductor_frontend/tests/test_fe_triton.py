@@ -22,7 +22,7 @@ from torch._subclasses import fake_tensor
 
 from inductor_frontend import CaptureError, CaptureOptions, capture
 from inductor_frontend.devices import DEVICES, stand_in
-from inductor_frontend.kernels import cpp_kernels as build_kernels
+from inductor_frontend.kernels import cpp_definition
 from inductor_frontend.torch_patches._compat import defers_input_checks
 from tests.common import zoo
 from wrapper_ir.expr import print_expr
@@ -93,7 +93,7 @@ def test_vector_instructions_of_this_machine_are_not_asked_for(monkeypatch: pyte
     def ask() -> None:
         raise AssertionError("asked for the CPU's vector instructions")
 
-    monkeypatch.setattr(build_kernels, "_isa", ask)
+    monkeypatch.setattr(cpp_definition, "_isa", ask)
     offline(torch.nn.functional.gelu, X)
     with pytest.raises(AssertionError, match="vector instructions"):
         capture(nn.GELU(), (X,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from inductor_frontend.record.events import BufferArg, LaunchArg
 from inductor_frontend.scope.scope import Scope
 from wrapper_ir.expr import Expr
 from wrapper_ir.layout import extent_bytes
@@ -16,16 +17,16 @@ from wrapper_ir.values import Value
 __all__ = ["clear_fresh", "extents_of"]
 
 
-def extents_of(scope: Scope, args: Sequence[Arg], names: Sequence[object]) -> list[Expr]:
-    """Bytes that a kernel may touch through each pointer; `names` are upstream's of the arguments. Always stated: the
+def extents_of(scope: Scope, args: Sequence[Arg], given: Sequence[LaunchArg | None]) -> tuple[Expr, ...]:
+    """Bytes that a kernel may touch through each pointer; `given` are the recorded arguments. Always stated: the
     loops in the source are fixed, so that a later change of a layout cannot widen what is safe to pass."""
     padded = scope.graph.buffer_to_padded_size
     extents: list[Expr] = []
-    for arg, name in zip(args, names, strict=True):
+    for arg, source in zip(args, given, strict=True):
         if isinstance(arg, Value) and isinstance(arg.type, TensorType):
-            wide = isinstance(name, str) and name in padded
-            extents.append(_padded(scope, str(name), arg.type) if wide else extent_bytes(arg.type))
-    return extents
+            name = source.name if isinstance(source, BufferArg) else ""
+            extents.append(_padded(scope, name, arg.type) if name in padded else extent_bytes(arg.type))
+    return tuple(extents)
 
 
 def _padded(scope: Scope, name: str, type: TensorType) -> Expr:

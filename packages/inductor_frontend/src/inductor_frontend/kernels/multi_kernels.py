@@ -9,6 +9,7 @@ from inductor_frontend.triton.definition import TritonDefinition
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import (
     Choice,
+    CppKernel,
     KernelParam,
     MultiKernel,
     OperatorKernel,
@@ -29,7 +30,7 @@ class Part:
     `grid` has a number for each that the kernel's grid wants; `extents` a size for each tensor among `args`. `hint`: what
     sizes that are not known are taken for."""
 
-    kernel: TritonKernel | OperatorKernel
+    kernel: CppKernel | TritonKernel | OperatorKernel
     positions: tuple[int, ...]
     args: tuple[Arg, ...]
     extents: tuple[Expr, ...]
@@ -49,12 +50,12 @@ class Merged:
 
 def leading(definition: TritonDefinition, first: Collection[int]) -> TritonDefinition:
     """The same kernel, with the parameters that take upstream's arguments at the positions `first` before all others."""
+    kernel = definition.kernel
     pairs = sorted(
-        zip(definition.positions, definition.params, strict=True), key=lambda p: (p[0] not in first, p[0])
+        zip(definition.positions, kernel.params, strict=True), key=lambda p: (p[0] not in first, p[0])
     )
-    return replace(
-        definition, positions=tuple(i for i, _ in pairs), params=tuple(param for _, param in pairs)
-    )
+    params = tuple(param for _, param in pairs)
+    return replace(definition, positions=tuple(i for i, _ in pairs), kernel=replace(kernel, params=params))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class OperatorKernels:
             kernel=kernel,
             positions=(*given, out),
             args=args,
-            extents=tuple(extents_of(self._scope, args, [None] * len(args))),
+            extents=extents_of(self._scope, args, [None] * len(args)),
             grid=(),
         )
 

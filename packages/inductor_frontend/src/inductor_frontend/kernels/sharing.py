@@ -14,12 +14,12 @@ __all__ = ["Passed", "Use", "uses_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """A parameter and what a call gives it: of tensors, the buffer by Inductor's name, its value, and its storage."""
+    """A parameter and what a call gives it: of tensors, the buffer by Inductor's name ('' for others), its value, and its storage."""
 
     name: str
     dtype: DType
     access: Access
-    buffer: object
+    buffer: str
     value: object
     storage: Value | None
 
@@ -34,7 +34,7 @@ class Use:
 
 
 def uses_of(
-    passed: Sequence[Passed], inplace: Collection[tuple[object, object]], *, own: bool = False
+    passed: Sequence[Passed], inplace: Collection[tuple[str, str]], *, own: bool = False
 ) -> tuple[Use, ...]:
     """How each parameter is used. `inplace` are pairs of buffers that may be the same bytes, whether they are or not. Of
     a model's `own` kernel nothing is known but what it is given."""
@@ -48,7 +48,7 @@ def uses_of(
     )
 
 
-def _may_alias(p: Passed, q: Passed, inplace: Collection[tuple[object, object]]) -> bool:
+def _may_alias(p: Passed, q: Passed, inplace: Collection[tuple[str, str]]) -> bool:
     """A mutated buffer is passed twice, to be read and to be written: each element is loaded before it is stored. Buffers
     of two types are left apart, as a C++ compiler takes them to be."""
     if _one_written(p, q):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import sympy
 from torch import fx
@@ -20,9 +21,9 @@ __all__ = [
     "AlignInput",
     "Allocate",
     "AllocateWorkspace",
+    "BufferArg",
     "CallKernel",
     "CallNode",
-    "CallTriton",
     "CheckInput",
     "DefineKernel",
     "DefineMulti",
@@ -30,6 +31,7 @@ __all__ = [
     "DefineTriton",
     "Event",
     "FinishReduction",
+    "LaunchArg",
     "OnStream",
     "OperatorChoice",
     "Reuse",
@@ -67,19 +69,6 @@ class DefineKernel:
     name: str
     source: str
     declaration: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallKernel:
-    """A kernel call. `args` are buffer names or size expressions in text form, in the order of the parameters;
-    `produced` are the buffers whose whole content this kernel makes; `origins` the source nodes; `inplace` pairs of
-    arguments that may be the same bytes, the one that is read first."""
-
-    name: str
-    args: tuple[str, ...]
-    produced: frozenset[str]
-    origins: tuple[fx.Node, ...]
-    inplace: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +111,25 @@ class DefineMulti:
 
 
 @dataclass(frozen=True, slots=True)
-class CallTriton:
-    """A call of a Triton kernel. `args` are names of buffers and of sizes, upstream's nodes, or numbers, in the order of
-    upstream's signature, then what only the grid needs; `produced`, `origins` and `inplace` as in `CallKernel`. `written` are the
-    parameters that a model's own kernel writes to, None for upstream's kernels; `changed` the buffers that a template
-    writes to besides what it makes."""
+class BufferArg:
+    """A buffer, or scratch memory, that a kernel is given: as its address or, if it has one element, by value."""
 
     name: str
-    args: tuple[object, ...]
+
+
+LaunchArg: TypeAlias = BufferArg | ir.IRNode | sympy.Expr | int | float
+"""What a kernel call gives to one parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallKernel:
+    """A kernel call. `args` are in the order of Inductor's signature; then comes what only the grid needs. `produced` are
+    the buffers whose whole content this kernel makes; `origins` the source nodes; `inplace` pairs of buffers that may be the
+    same bytes, the one that is read first. `written` are the parameters that a model's own kernel writes to, None for
+    Inductor's kernels; `changed` the buffers that a template writes to besides what it makes."""
+
+    name: str
+    args: tuple[LaunchArg, ...]
     produced: frozenset[str]
     origins: tuple[fx.Node, ...]
     written: frozenset[str] | None = None
@@ -198,10 +198,9 @@ Event = (
     | Reuse
     | Alias
     | DefineKernel
-    | CallKernel
     | DefineTriton
     | DefineMulti
-    | CallTriton
+    | CallKernel
     | AllocateWorkspace
     | FinishReduction
     | CallNode

@@ -21,19 +21,21 @@ from inductor_frontend.record.events import (
     AlignInput,
     Allocate,
     AllocateWorkspace,
+    BufferArg,
     CallKernel,
-    CallTriton,
     CheckInput,
     DefineKernel,
     DefineSize,
     DefineTriton,
     Event,
     FinishReduction,
+    LaunchArg,
     OnStream,
     Reuse,
 )
 from inductor_frontend.record.inplace import inplace_pairs
 from inductor_frontend.record.kernels import kernel_nodes, translation_unit, triton_module
+from inductor_frontend.record.launch_args import cpp_args, triton_args
 from inductor_frontend.record.multi_kernels import RecordingMultiKernels
 from inductor_frontend.torch_patches._compat import (
     ORDERS_STREAMS,
@@ -67,10 +69,6 @@ def _operand(raw: object, arg: object) -> object:
     if isinstance(raw, ir.TMADescriptorStable):
         return raw.get_tensor()
     return raw if isinstance(raw, ir.IRNode) else arg
-
-
-def _own_call(name: str, args: tuple[object, ...], node: Any) -> CallTriton:  # Any: see `_own`
-    return CallTriton(name, args, frozenset(), tuple(node.get_origins()), written_parameters(node))
 
 
 def record_own_kernel(wrapper: RecordingWrapper, node: ir.UserDefinedTritonKernel) -> None:
@@ -262,7 +260,7 @@ class RecordingWrapper(PythonWrapperCodegen):
         *,
         device: object = None,
         triton: bool = True,
-        arg_types: object = None,
+        arg_types: Any = None,  # Any: texts for C++, classes and types for Triton
         raw_keys: object = None,
         raw_args: object = None,
         triton_meta: object = None,
@@ -271,23 +269,23 @@ class RecordingWrapper(PythonWrapperCodegen):
     ) -> None:
         """Records a kernel call."""
         if self._own is not None:
-            args = (_operand(r, a) for r, a in zip(_list(raw_args), call_args))
-            self.events.append(_own_call(kernel_name, tuple(args), self._own))
+            own, args = self._own, triton_args(_operand(r, a) for r, a in zip(_list(raw_args), call_args))
+            origins = tuple(own.get_origins())
+            self.events.append(CallKernel(kernel_name, args, frozenset(), origins, written_parameters(own)))
             return
         nodes = kernel_nodes()
-        origins = dict.fromkeys(o for n in nodes if n.node is not None for o in n.node.get_origins())
-        produced = frozenset(self._made_here(name for n in nodes for name in n.get_buffer_names()))
-        given = list(call_args)
-        inplace = self._inplace(given, inplace_pairs(nodes, self._oldest, whole=triton))
-        if triton:
-            changed = frozenset(name for n in nodes for name in _changed_inputs(n.node))
-            call = CallTriton(
-                kernel_name, tuple(given), produced, tuple(origins), changed=changed, inplace=inplace
-            )
-            self.events.append(call)
-        else:
-            texts = tuple(map(str, given))
-            self.events.append(CallKernel(kernel_name, texts, produced, tuple(origins), inplace))
+        args = triton_args(call_args) if triton else cpp_args(call_args, arg_types)
+        call = CallKernel(
+            name=kernel_name,
+            args=args,
+            produced=frozenset(self._made_here(name for n in nodes for name in n.get_buffer_names())),
+            origins=tuple(
+                dict.fromkeys(o for n in nodes if n.node is not None for o in n.node.get_origins())
+            ),
+            changed=frozenset(name for n in nodes for name in _changed_inputs(n.node)),
+            inplace=self._inplace(args, inplace_pairs(nodes, self._oldest, whole=triton)),
+        )
+        self.events.append(call)
 
     def generate_workspace_allocation(self, ws: WorkspaceArg) -> None:
         """Records scratch memory of the next kernel. Its zeros are part of it."""
@@ -313,9 +311,11 @@ class RecordingWrapper(PythonWrapperCodegen):
                 made.add(name)
         return made
 
-    def _inplace(self, args: list[object], pairs: frozenset[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-        """Pairs of arguments, from pairs of storages."""
-        known = {self._oldest(arg): arg for arg in args if isinstance(arg, str)}
+    def _inplace(
+        self, args: Iterable[LaunchArg], pairs: frozenset[tuple[str, str]]
+    ) -> frozenset[tuple[str, str]]:
+        """Pairs of buffers among the arguments, from pairs of storages."""
+        known = {self._oldest(arg.name): arg.name for arg in args if isinstance(arg, BufferArg)}
         return frozenset((known[a], known[b]) for a, b in pairs if a in known and b in known)
 
     def _oldest(self, name: str) -> str:

@@ -19,7 +19,7 @@ from inductor_frontend.guards.input_checks import (
 )
 from inductor_frontend.guards.input_symbols import define_from, facts_of
 from inductor_frontend.guards.trace_guards import TraceGuards
-from inductor_frontend.kernels.cpp_kernels import KernelTable
+from inductor_frontend.kernels.launches import KernelTable
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.scope.arguments import to_arg

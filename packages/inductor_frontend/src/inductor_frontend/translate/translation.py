@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from inductor_frontend.kernels.cpp_kernels import Kernels, KernelTable
+from inductor_frontend.kernels.launches import KernelTable, Launches
 from inductor_frontend.kernels.partial import finish_reduction
-from inductor_frontend.kernels.triton_kernels import TritonKernels
 from inductor_frontend.operators.collectives import wait_for_rest
 from inductor_frontend.record.events import (
     Alias,
@@ -15,7 +14,6 @@ from inductor_frontend.record.events import (
     AllocateWorkspace,
     CallKernel,
     CallNode,
-    CallTriton,
     CheckInput,
     DefineKernel,
     DefineMulti,
@@ -40,20 +38,20 @@ _ALIGNMENT = 16
 def translate(scope: Scope, table: KernelTable) -> None:
     """Appends what was recorded for the scope's graph to its function. Runs inside upstream's context of that
     graph."""
-    kernels, triton = Kernels(scope, table), TritonKernels(scope, table.triton)
+    launches = Launches(scope, table)
     before, events = scope.streams.told(scope.graph.recording.events)
     for event in before:
-        _event(scope, kernels, triton, event)
+        _event(scope, launches, event)
     scope.streams.begin()
     for event in events:
         begin = len(scope.function.ops)
-        _event(scope, kernels, triton, event)
+        _event(scope, launches, event)
         scope.streams.place(begin)
     wait_for_rest(scope)
     scope.streams.end()
 
 
-def _event(scope: Scope, kernels: Kernels, triton: TritonKernels, event: Event) -> None:
+def _event(scope: Scope, launches: Launches, event: Event) -> None:
     match event:
         case Allocate():
             allocate(scope, event)
@@ -61,18 +59,12 @@ def _event(scope: Scope, kernels: Kernels, triton: TritonKernels, event: Event) 
             reuse(scope, event)
         case Alias():
             alias(scope, event)
-        case DefineKernel():
-            kernels.define(event)
-        case CallKernel():
-            kernels.call(event)
-        case DefineTriton():
-            triton.define(event)
-        case DefineMulti():
-            triton.define_multi(event)
+        case DefineKernel() | DefineTriton() | DefineMulti():
+            launches.define(event)
         case AllocateWorkspace():
-            triton.allocate(event)
-        case CallTriton():
-            triton.call(event)
+            launches.allocate(event)
+        case CallKernel():
+            launches.call(event)
         case FinishReduction():
             finish_reduction(scope, event)
         case CallNode():

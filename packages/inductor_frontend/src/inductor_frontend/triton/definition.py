@@ -1,21 +1,23 @@
-"""One Triton kernel of upstream's as typed data: all that does not depend on who calls it."""
+"""One Triton kernel of Inductor's as typed data: all that does not depend on who calls it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from inductor_frontend.errors import ConversionError
+from inductor_frontend.record.events import CallKernel
+from inductor_frontend.requirements import required_modules
 from inductor_frontend.triton.candidates import candidates_of
 from inductor_frontend.triton.grids import grid_of, own_grids
 from inductor_frontend.triton.source import read_source
-from wrapper_ir.expr import Expr
-from wrapper_ir.kernels import ConstantValue, Derivation, TritonConfig
+from wrapper_ir.expr import Int
+from wrapper_ir.kernels import Access, ConstantValue, Derivation, KernelParam, ParamKind, TritonKernel
 from wrapper_ir.types import DType
 
-__all__ = ["TritonDefinition", "TritonParam", "definition_of", "element_type"]
+__all__ = ["TritonDefinition", "definition_of", "element_type"]
 
 # Any in this file: upstream's meta data.
 
@@ -44,44 +46,54 @@ _ALIGNMENT = 16
 _USER = "user_autotune"
 
 
-@dataclass(frozen=True, slots=True)
-class TritonParam:
-    """A parameter that launches give a value: `pointer` for those that are given a tensor, as its address or, with the
-    sizes of a `block`, as a descriptor."""
-
-    name: str
-    dtype: DType
-    pointer: bool
-    divisible: int
-    block: tuple[int, ...] = ()
+_ROLES = ("in_ptr", "out_ptr", "arg_")
+"""How Inductor calls parameters whose role it is to read or to make a buffer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TritonDefinition:
-    """A kernel without what its calls say (what each pointer is used for). Fields as in `wrapper_ir`'s TritonKernel;
-    `positions` are those of `params` among the arguments of upstream's calls, whose number is `arguments`, `written` the parameters that it
-    updates in place. `restore` is None where that is every parameter which is updated in place."""
+    """A kernel without what its calls say: what each pointer is used for. `positions` are those of its parameters among the
+    arguments of Inductor's calls, whose number is `arguments`, `written` the parameters that it updates in place. With
+    `restores_updated`, a tuner restores every parameter that is updated in place."""
 
-    name: str
-    source: str
-    entry: str
-    order: tuple[str, ...]
-    params: tuple[TritonParam, ...]
+    kernel: TritonKernel
     positions: tuple[int, ...]
     arguments: int
-    constants: tuple[tuple[str, ConstantValue], ...]
-    configs: tuple[TritonConfig, ...]
-    grid: tuple[Expr, ...]
-    grid_params: tuple[str, ...]
-    derive: tuple[Derivation, ...]
-    options: tuple[tuple[str, ConstantValue], ...]
-    restore: tuple[str, ...] | None
-    reset: tuple[str, ...]
-    size_hints: tuple[tuple[str, int], ...]
-    heuristic: str
-    cooperative: bool
-    multiprocessors: int | None
     written: frozenset[str]
+    restores_updated: bool
+
+    @property
+    def identity(self) -> Hashable:
+        """Different for definitions of one name that are called in different ways."""
+        return self.positions, self.kernel.configs
+
+    def access(self, param: KernelParam, buffer: str, event: CallKernel) -> Access:
+        """What a call does through a pointer. A buffer that this kernel makes is written whole; any other that it writes may
+        be written in part, so its old content counts as read."""
+        if event.written is not None:
+            return Access.READWRITE if param.name in event.written else Access.READ
+        made = buffer in event.produced
+        if param.name.startswith("in_out_ptr") and made:
+            # In place of a buffer that the same kernel makes; an atomic addition reads what it finds.
+            return Access.READWRITE if "tl.atomic" in self.kernel.source else Access.WRITE
+        if param.name in self.written or not param.name.startswith(_ROLES):
+            return Access.READWRITE
+        if param.name.startswith("arg_"):  # of a template
+            return Access.READWRITE if buffer in event.changed else Access.READ
+        if param.name.startswith("in_ptr"):
+            return Access.READ
+        return Access.WRITE if made else Access.READWRITE
+
+    def completed(self, name: str, params: tuple[KernelParam, ...]) -> TritonKernel:
+        """The kernel, with what its calls say of its parameters."""
+        updated = tuple(p.name for p in params if p.access is Access.READWRITE)
+        return replace(
+            self.kernel,
+            name=name,
+            params=params,
+            restore=updated if self.restores_updated else self.kernel.restore,
+            requires=required_modules(self.kernel.source),
+        )
 
 
 def element_type(kernel: str, text: str) -> DType:
@@ -110,42 +122,47 @@ def definition_of(name: str, text: str) -> TritonDefinition:
     own = found.meta.get("grid_type") == "PrecomputedGrid"
     configs = own_grids(name, found.meta, found.configs) if own else found.configs
     cooperative = bool(triton_meta.get("launch_cooperative_grid"))
-    return TritonDefinition(
+    kernel = TritonKernel(
         name=name,
         source=source.text,
         entry=source.entry,
         order=source.order,
         params=tuple(_param(name, n, signature[n], n in divisible) for n in names),
-        positions=tuple(given.index(n) for n in names),
-        arguments=len(given),
         constants=tuple((n, constants[n]) for n in source.order if n in constants),
         configs=configs,
         grid=configs[0].grid or grid_of(name, found.meta, [n for n, _ in configs[0].meta]),
         grid_params=tuple(found.meta.get("extra_launcher_args", ())),
         derive=_derivations(found.meta, source.heuristic),
         options=_options(name, triton_meta),
-        restore=found.mutated if source.heuristic == _USER else None,
+        restore=found.mutated,
         reset=found.reset,
         size_hints=found.size_hints,
         heuristic="user" if source.heuristic == _USER else source.heuristic,
         cooperative=cooperative,
         multiprocessors=triton_meta["device"].multi_processor_count if cooperative else None,
+    )
+    return TritonDefinition(
+        kernel=kernel,
+        positions=tuple(given.index(n) for n in names),
+        arguments=len(given),
         written=frozenset(found.mutated),
+        restores_updated=source.heuristic != _USER,
     )
 
 
 _DESCRIPTOR = re.compile(r"tensordesc<(?P<type>\w+)\[(?P<block>[\d, ]+)\]>")
 
 
-def _param(kernel: str, name: str, type: str, divisible: bool) -> TritonParam:
+def _param(kernel: str, name: str, type: str, divisible: bool) -> KernelParam:
     described = _DESCRIPTOR.fullmatch(type)
     if described is not None:
-        block = tuple(int(size) for size in described["block"].split(","))
-        return TritonParam(name, element_type(kernel, described["type"]), True, 1, block)
-    return TritonParam(
+        block = tuple(Int(int(size)) for size in described["block"].split(","))
+        dtype = element_type(kernel, described["type"])
+        return KernelParam(name=name, kind=ParamKind.DESCRIPTOR, dtype=dtype, block=block)
+    return KernelParam(
         name=name,
+        kind=ParamKind.POINTER if type.startswith("*") else ParamKind.SCALAR,
         dtype=element_type(kernel, type.removeprefix("*")),
-        pointer=type.startswith("*"),
         divisible=_ALIGNMENT if divisible else 1,
     )
 

@@ -47,9 +47,10 @@ class _Instance:
 
 def _instance(definition: TritonDefinition) -> _Instance | None:
     """None for a text that is not written as upstream's templates are."""
-    module = ast.parse(definition.source)
-    function = next(s for s in module.body if isinstance(s, ast.FunctionDef) and s.name == definition.entry)
-    lines = tuple(definition.source.splitlines())
+    kernel = definition.kernel
+    module = ast.parse(kernel.source)
+    function = next(s for s in module.body if isinstance(s, ast.FunctionDef) and s.name == kernel.entry)
+    lines = tuple(kernel.source.splitlines())
     if not _HEADER.search(lines[function.lineno - 1]):
         return None
     head: dict[str, tuple[int, ConstantValue]] = {}
@@ -58,7 +59,7 @@ def _instance(definition: TritonDefinition) -> _Instance | None:
             case ast.AnnAssign(target=ast.Name(name), value=ast.expr() as value) if (
                 ast.unparse(statement.annotation) == "tl.constexpr"
             ):
-                head[name] = (statement.lineno - 1, constant_value(definition.name, value))
+                head[name] = (statement.lineno - 1, constant_value(kernel.name, value))
             case _:
                 break
     return _Instance(lines, function.lineno - 1, head)
@@ -73,8 +74,14 @@ def merged_instances(
     groups: dict[object, list[tuple[int, _Instance]]] = {}
     for position, definition in enumerate(definitions):
         instance = _instance(definition)
-        same = replace(definition, name="", source="", entry="", configs=())
-        key = position if instance is None else (instance.rest(definition.entry), tuple(instance.head), same)
+        same = replace(
+            definition, kernel=replace(definition.kernel, name="", source="", entry="", configs=())
+        )
+        key = (
+            position
+            if instance is None
+            else (instance.rest(definition.kernel.entry), tuple(instance.head), same)
+        )
         groups.setdefault(repr(key), []).append((position, instance or _Instance((), 0, {})))
     return [
         (_merged([(definitions[i], instance) for i, instance in group]), tuple(i for i, _ in group))
@@ -87,21 +94,22 @@ def _merged(group: Sequence[tuple[TritonDefinition, _Instance]]) -> TritonDefini
     first, opened = group[0]
     values = {name: [instance.head[name][1] for _, instance in group] for name in opened.head}
     names = [name for name, found in values.items() if any(v != found[0] for v in found)]
-    width = len(first.grid_params)
+    width = len(first.kernel.grid_params)
     configs: list[TritonConfig] = []
     for i, (definition, _) in enumerate(group):
-        (config,) = definition.configs
+        (config,) = definition.kernel.configs
         meta = tuple((name, values[name][i]) for name in names)
         grid = tuple(Sym(f"grid_{i * width + j}") for j in range(width))
         configs.append(replace(config, meta=(*config.meta, *meta), grid=grid))
-    return replace(
-        first,
-        source=opened.opened(names) if names else first.source,
-        order=(*first.order, *names),
+    kernel = replace(
+        first.kernel,
+        source=opened.opened(names) if names else first.kernel.source,
+        order=(*first.kernel.order, *names),
         configs=tuple(configs),
         grid=configs[0].grid,
         grid_params=tuple(f"grid_{i}" for i in range(width * len(group))),
     )
+    return replace(first, kernel=kernel)
 
 
 def with_grid(definition: TritonDefinition, numbers: Sequence[Expr]) -> tuple[TritonDefinition, list[Expr]]:
@@ -109,13 +117,13 @@ def with_grid(definition: TritonDefinition, numbers: Sequence[Expr]) -> tuple[Tr
     equal ones are one, as equal configs are; and the numbers that are left."""
     names: dict[Expr, str] = {}
     known: dict[Expr, Expr] = {}
-    for name, number in zip(definition.grid_params, numbers, strict=True):
+    for name, number in zip(definition.kernel.grid_params, numbers, strict=True):
         known[Sym(name)] = number if isinstance(number, Int) else Sym(names.setdefault(number, name))
-    configs = (replace(c, grid=tuple(known.get(g, g) for g in c.grid)) for c in definition.configs)
-    merged = replace(
-        definition,
+    configs = (replace(c, grid=tuple(known.get(g, g) for g in c.grid)) for c in definition.kernel.configs)
+    kernel = replace(
+        definition.kernel,
         configs=tuple(dict.fromkeys(configs)),
-        grid=tuple(known.get(g, g) for g in definition.grid),
+        grid=tuple(known.get(g, g) for g in definition.kernel.grid),
         grid_params=tuple(names.values()),
     )
-    return merged, list(names)
+    return replace(definition, kernel=kernel), list(names)

@@ -1,0 +1,107 @@
+"""One C++ kernel of Inductor's as typed data, from the declaration of its entry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import cache
+
+from torch._inductor import cpu_vec_isa
+from torch._inductor.codegen.cpp_utils import DTYPE_TO_CPP
+
+from inductor_frontend.convert import to_dtype
+from inductor_frontend.errors import ConversionError
+from inductor_frontend.record.events import CallKernel, DefineKernel
+from inductor_frontend.requirements import required_headers
+from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
+from wrapper_ir.types import DType
+
+__all__ = ["CppDefinition", "cpp_definition"]
+
+_ENTRY = re.compile(
+    r'extern\s+"C"\s+(?:\w+\s+)*?void\s+(?:\w+\s+)*?(?P<entry>\w+)\s*\((?P<params>.*)\)', re.DOTALL
+)
+_PARAM = re.compile(r"\s*(?P<const>const\s+)?(?P<type>[\w:<>]+)\s*(?P<pointer>\*)?\s*(?P<name>\w+)\s*")
+_SCALARS = {
+    "int64_t": DType.I64,
+    "long": DType.I64,
+    "int32_t": DType.I32,
+    "float": DType.F32,
+    "double": DType.F64,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CppDefinition:
+    """A kernel without what its calls say: what each pointer is used for. `read_only` are the parameters that are declared
+    const."""
+
+    kernel: CppKernel
+    read_only: frozenset[str]
+
+    identity: Hashable = None
+    """All calls of one name are alike."""
+
+    @property
+    def arguments(self) -> int:
+        """How many arguments a call has."""
+        return len(self.kernel.params)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Those of the parameters among the arguments of a call."""
+        return tuple(range(self.arguments))
+
+    def access(self, param: KernelParam, buffer: str, event: CallKernel) -> Access:
+        """What a call does through a pointer. Reads come through const pointers. A buffer that this kernel makes is written
+        whole; any other that it writes may be written in part, so its old content counts as read."""
+        if param.name in self.read_only:
+            return Access.READ
+        return Access.WRITE if buffer in event.produced else Access.READWRITE
+
+    def completed(self, name: str, params: tuple[KernelParam, ...]) -> CppKernel:
+        """The kernel, with what its calls say of its parameters."""
+        return replace(self.kernel, name=name, params=params)
+
+
+@cache
+def _pointer_types() -> dict[str, DType]:
+    return {text: to_dtype(dtype) for dtype, text in DTYPE_TO_CPP.items()}
+
+
+def _isa() -> tuple[str, ...]:
+    """The vector instructions that Inductor writes C++ for. It finds out by compiling, so a program without C++ kernels must
+    not ask."""
+    chosen = cpu_vec_isa.pick_vec_isa()  # false where there are none, and the code is scalar
+    return tuple(str(chosen).split()) if chosen else ()
+
+
+def cpp_definition(event: DefineKernel) -> CppDefinition:
+    """Reads a declaration; raises ConversionError FE303."""
+    match = _ENTRY.search(event.declaration)
+    if match is None:
+        raise ConversionError(
+            "FE303", f"kernel {event.name}: cannot read declaration {event.declaration[:200]!r}"
+        )
+    params = [_param(event.name, text) for text in match["params"].split(",") if text.strip()]
+    kernel = CppKernel(
+        name=event.name,
+        params=tuple(param for param, _ in params),
+        source=event.source,
+        entry=match["entry"],
+        isa=_isa(),
+        requires=required_headers(event.source),
+    )
+    return CppDefinition(kernel, frozenset(param.name for param, constant in params if constant))
+
+
+def _param(kernel: str, text: str) -> tuple[KernelParam, bool]:
+    """One parameter as declared, and whether it is const."""
+    match = _PARAM.fullmatch(text)
+    pointer = match is not None and match["pointer"] is not None
+    table = _pointer_types() if pointer else _SCALARS
+    if match is None or match["type"] not in table:
+        raise ConversionError("FE303", f"kernel {kernel}: cannot read parameter {text.strip()!r}")
+    kind = ParamKind.POINTER if pointer else ParamKind.SCALAR
+    return KernelParam(name=match["name"], kind=kind, dtype=table[match["type"]]), match["const"] is not None
