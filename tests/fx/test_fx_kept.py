@@ -60,7 +60,7 @@ def test_what_is_kept(form: KernelCalls) -> None:
     ]
     source = boxed_source(module, kept)[0]
     assert source.count("empty_strided") == 2, source
-    assert "_spare.give(_key, _buffers)\n    return (out, sums)" in source
+    assert "_buffer_pool.give(_key, _buffers)\n    return (out, sums)" in source
 
 
 @both_forms

@@ -16,7 +16,7 @@ from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.runtime import SpareBuffers
+from wrapper_ir.runtime import BufferPool
 
 GOLDEN = Path(__file__).parent / "golden" / "kept.py.txt"
 KEPT = PyOptions(name="kept", keep_buffers=True)
@@ -96,12 +96,12 @@ func @main(%x: f32[s0, 4], %w: f32[4, 4]) {
 
 def test_spare_buffers_belong_to_a_key() -> None:
     made = iter(range(10))
-    spare = SpareBuffers(lambda: next(made))
-    assert [spare.take(1), spare.take(1), spare.take(2)] == [0, 1, 2]
-    spare.give(1, 0)
-    assert [spare.take(2), spare.take(1), spare.take(1)] == [3, 0, 4]
-    spare.give(None, 4)  # recorded into a graph
-    assert spare.take(None) == 5
+    pool = BufferPool(lambda: next(made))
+    assert [pool.take(1), pool.take(1), pool.take(2)] == [0, 1, 2]
+    pool.give(1, 0)
+    assert [pool.take(2), pool.take(1), pool.take(1)] == [3, 0, 4]
+    pool.give(None, 4)  # recorded into a graph
+    assert pool.take(None) == 5
 
 
 @pytest.mark.gpu

@@ -17,7 +17,7 @@ from fx_converter.kept import KeptNodes
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import constant_windows
 from wrapper_ir.collection import paused_collection
-from wrapper_ir.runtime import SpareBuffers
+from wrapper_ir.runtime import BufferPool
 
 __all__ = ["boxed_call", "boxed_source"]
 
@@ -91,13 +91,13 @@ class _Writer(StraightLine):
 
     def _take(self, kept: KeptNodes) -> list[str]:
         """Takes what is kept, for this call."""
-        spare = self.object(SpareBuffers(kept.make), "spare")
+        buffer_pool = self.object(BufferPool(kept.make), "buffer_pool")
         key = self.object(kept.key(), "stream_key")
         stream, buffers = self.name("key"), self.name("buffers")
-        self._give = f"{spare}.give({stream}, {buffers})"
+        self._give = f"{buffer_pool}.give({stream}, {buffers})"
         return [
             f"{stream} = {key}()",
-            f"{buffers} = {spare}.take({stream})",
+            f"{buffers} = {buffer_pool}.take({stream})",
             f"{', '.join(node.name for node in kept.used())}, = {buffers}",
         ]
 

@@ -50,7 +50,7 @@ _PIECES = (
     *(
         "training",
         "memory0",
-        "spare",
+        "buffer_pool",
         "x" * 130,
         "a b " * 40,
         "é",

@@ -43,7 +43,7 @@ def _write_steps(scope: FunctionScope) -> None:
     head = [step for step in written if step.at.op is None]
     for step in head:
         WRITERS[type(step)](step, scope)
-    given = f"spare.give({', '.join(write_take(scope))})" if scope.plan.kept.windows else ""
+    given = f"buffer_pool.give({', '.join(write_take(scope))})" if scope.plan.kept.windows else ""
     previous = ""
     for step in written[len(head) :]:
         scope.position = step.at.position

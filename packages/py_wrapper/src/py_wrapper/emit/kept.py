@@ -44,7 +44,7 @@ def write_new_buffers(scope: FunctionScope) -> None:
         out.tuple("return ", scope.kept_names)
     out.line()
     out.line()
-    out.line(f"spare = {module.runtime('SpareBuffers')}(new_buffers)")
+    out.line(f"buffer_pool = {module.runtime('BufferPool')}(new_buffers)")
 
 
 def write_take(scope: FunctionScope) -> tuple[str, str]:
@@ -54,6 +54,6 @@ def write_take(scope: FunctionScope) -> tuple[str, str]:
     if scope.module.program.target.device != CPU:
         key = scope.names("key")
         out.line(f"{key} = {scope.module.helper(Helper.STREAM_KEY)}()")
-    out.line(f"{buffers} = spare.take({key})")
+    out.line(f"{buffers} = buffer_pool.take({key})")
     out.unpack(scope.kept_names, buffers)
     return key, buffers

@@ -27,7 +27,7 @@ _OWN = (
     "open_parts",
     "explain",
 )
-_KEPT = ("new_buffers", "spare")
+_KEPT = ("new_buffers", "buffer_pool")
 _RUNTIME = (*runtime.__all__, "find_group")
 
 

@@ -7,6 +7,7 @@ from wrapper_ir.expr.arithmetic import int64, power
 from wrapper_ir.files import check_files
 from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.runtime.binding import Convention, literal, refuse_unsupported, signature_call
+from wrapper_ir.runtime.buffer_pool import BufferPool
 from wrapper_ir.runtime.caller import TorchCaller
 from wrapper_ir.runtime.debug import debug_value
 from wrapper_ir.runtime.failures import (
@@ -34,7 +35,6 @@ from wrapper_ir.runtime.sharing import (
     refuse_gradient,
     shared_window,
 )
-from wrapper_ir.runtime.spare import SpareBuffers
 from wrapper_ir.runtime.subclasses import Subclass
 from wrapper_ir.runtime.trees import (
     PytreeContainers,
@@ -49,6 +49,7 @@ from wrapper_ir.signature import Place, SharedStorage, SubclassSpec
 __all__ = [
     "MEMORY_POOLS",
     "REQUIRED",
+    "BufferPool",
     "Convention",
     "FindRuntime",
     "InputGuard",
@@ -58,7 +59,6 @@ __all__ = [
     "Place",
     "PytreeContainers",
     "SharedStorage",
-    "SpareBuffers",
     "Subclass",
     "SubclassSpec",
     "TensorInput",
