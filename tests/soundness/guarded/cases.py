@@ -40,7 +40,7 @@ def _hostile(seed: str) -> Case:
 
 def _corrupted(seed: str) -> Case:
     rng = random.Random(seed)
-    artifact = random_artifact(rng, rng.randrange(4, 20), RandomOptions(executable=True, odd=False))
+    artifact = random_artifact(rng, rng.randrange(4, 20), RandomOptions(executable=True, hostile=False))
     program = artifact.program
     for _ in range(rng.choice((1, 1, 1, 2))):
         program, _ = corrupt(program, rng)

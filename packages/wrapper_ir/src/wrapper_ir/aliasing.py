@@ -40,7 +40,7 @@ class Aliasing:
     """The result of the analysis for one function.
 
     `roots[v]` are the roots of a storage or tensor value; the value itself is among them where it may have storage of
-    its own. `uncertain` values may or may not alias: they are dropped, never freed. `ours` are the roots that this
+    its own. `uncertain` values may or may not alias: they are dropped, never freed. `owned` are the roots that this
     function must free or hand on: its allocations, fresh results and owned parameters, by position of the defining
     op (-1 for parameters). `escaped` are roots touched by `set_storage`, which another tensor may hold or have
     let go of: their names are dropped. `effects[i]` are the effects of the i-th op. `attached` are the tensors that
@@ -51,7 +51,7 @@ class Aliasing:
 
     roots: dict[Value, Roots]
     uncertain: frozenset[Value]
-    ours: dict[Value, int]
+    owned: dict[Value, int]
     escaped: frozenset[Value]
     effects: tuple[Effects, ...]
     attached: dict[Value, tuple[int, Roots]]
@@ -86,7 +86,7 @@ class _Pass:
             c.value: (analyses.shared_constants.get(c.value, (c.value, 0))[0],)
             for c in analyses.constants.values()
         }
-        self.ours: dict[Value, int] = {}
+        self.owned: dict[Value, int] = {}
         self.uncertain: set[Value] = set()
         self.escaped: set[Value] = set()
         self.attached: dict[Value, tuple[int, Roots]] = {}
@@ -99,11 +99,11 @@ class _Pass:
             if isinstance(param.value.type, StorageType | TensorType):
                 self.roots[param.value] = (param.value,)
                 if param.ownership is Ownership.OWNED:
-                    self.ours[param.value] = -1
+                    self.owned[param.value] = -1
 
     def own(self, value: Value, position: int) -> None:
         self.roots[value] = (value,)
-        self.ours[value] = position
+        self.owned[value] = position
 
     def step(self, position: int, op: Op, effects: Effects) -> None:
         if isinstance(op, Unpack) and isinstance(op.source.type, TupleType):
@@ -177,7 +177,7 @@ def analyse_aliasing(function: Function, analyses: Analyses) -> Aliasing:
     return Aliasing(
         state.roots,
         frozenset(state.uncertain),
-        state.ours,
+        state.owned,
         frozenset(state.escaped),
         effects,
         state.attached,
@@ -221,8 +221,8 @@ def _origin(
         return None
     roots = found.roots.get(arg, NO_ROOTS)
     return ResultOrigin(
-        params=tuple(position[r] for r in roots if r in position and r not in found.ours),
+        params=tuple(position[r] for r in roots if r in position and r not in found.owned),
         constants=tuple(r for r in roots if r in constants),
-        own=tuple(r for r in roots if r in found.ours or (r not in position and r not in constants)),
+        own=tuple(r for r in roots if r in found.owned or (r not in position and r not in constants)),
         certain=arg not in found.uncertain and len(roots) == 1,
     )

@@ -81,7 +81,7 @@ def describe(body: str) -> str:
 
     def word(value: Value) -> str:
         roots = " ".join(r.name for r in found.roots[value])
-        mark = "!" if value in found.ours else ""
+        mark = "!" if value in found.owned else ""
         return f"{value.name}: {roots}{'?' if value in found.uncertain else ''}{mark}"
 
     return "; ".join(word(v) for v in found.roots if v not in constants | params)

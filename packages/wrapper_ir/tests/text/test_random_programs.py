@@ -15,21 +15,21 @@ from wrapper_ir.testing import RandomOptions, random_artifact, random_program
 SEEDS = st.integers(0, 2**32)
 
 
-def _program(seed: int, *, executable: bool = False, odd: bool = True) -> Program:
+def _program(seed: int, *, executable: bool = False, hostile: bool = True) -> Program:
     rng = random.Random(seed)
-    return random_program(rng, rng.randrange(40), RandomOptions(executable=executable, odd=odd))
+    return random_program(rng, rng.randrange(40), RandomOptions(executable=executable, hostile=hostile))
 
 
 @given(SEEDS, st.booleans(), st.booleans())
-def test_programs_are_valid(seed: int, executable: bool, odd: bool) -> None:
-    assert check(_program(seed, executable=executable, odd=odd)) == ()
+def test_programs_are_valid(seed: int, executable: bool, hostile: bool) -> None:
+    assert check(_program(seed, executable=executable, hostile=hostile)) == ()
 
 
 @pytest.mark.conformance
 @settings(max_examples=10_000)
 @given(SEEDS, st.booleans(), st.booleans())
-def test_many_programs_are_valid(seed: int, executable: bool, odd: bool) -> None:
-    assert check(_program(seed, executable=executable, odd=odd)) == ()
+def test_many_programs_are_valid(seed: int, executable: bool, hostile: bool) -> None:
+    assert check(_program(seed, executable=executable, hostile=hostile)) == ()
 
 
 def test_every_op_is_used() -> None:
@@ -44,7 +44,7 @@ def test_same_seed_same_program() -> None:
 
 def test_plain_names() -> None:
     for seed in range(30):
-        for function in _program(seed, odd=False).functions:
+        for function in _program(seed, hostile=False).functions:
             assert all(p.value.name.isidentifier() for p in function.params)
 
 

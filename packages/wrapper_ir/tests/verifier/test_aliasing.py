@@ -112,7 +112,7 @@ func @two(%x: f32[8]) {
     )
     roots, found = _roots(program)
     assert roots["b"] == ("a",)
-    assert [v.name for v in found.ours] == ["a"]
+    assert [v.name for v in found.owned] == ["a"]
 
 
 def test_a_storage_that_is_moved_in_and_returned_is_the_callers_again() -> None:
@@ -173,7 +173,7 @@ def test_elements_of_nested_results() -> None:
     assert {"x"} < set(roots["half"])
     assert roots["other"] == ("other",)
     assert roots["a"] == roots["b"] == ("a",)
-    assert {v.name for v in found.ours} == {"x", "other", "a"}
+    assert {v.name for v in found.owned} == {"x", "other", "a"}
 
 
 def test_set_storage_lets_both_storages_go() -> None:

@@ -38,7 +38,7 @@ def moved_roots(op: Op, position: int, aliasing: Aliasing) -> tuple[Value, ...]:
     found: dict[Value, None] = {}
     for value in effects.moves:
         for root in aliasing.roots.get(value, NO_ROOTS):
-            if root in aliasing.ours:
+            if root in aliasing.owned:
                 found[root] = None
     return tuple(found)
 
@@ -52,7 +52,7 @@ def _droppable(value: Value, aliasing: Aliasing, constants: Set[Value]) -> bool:
     if value in aliasing.uncertain:
         return True
     roots = aliasing.roots.get(value, NO_ROOTS)
-    return not any(r in aliasing.ours and r not in aliasing.escaped for r in roots) and not any(
+    return not any(r in aliasing.owned and r not in aliasing.escaped for r in roots) and not any(
         r in constants for r in roots
     )
 
@@ -68,7 +68,7 @@ def analyse_liveness(function: Function, analyses: Analyses) -> Liveness:
     aliasing = analyses.aliasing(function)
     constants = analyses.constant_values
     roots = aliasing.roots
-    last = dict(aliasing.ours)
+    last = dict(aliasing.owned)
     names: dict[Value, int] = {}
     kept: set[Value] = set()
     in_flight: dict[Value, tuple[Value, ...]] = {}

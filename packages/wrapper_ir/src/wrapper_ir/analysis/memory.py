@@ -90,7 +90,7 @@ def _as_freed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Changes
 def _as_needed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Changes, Changes]:
     """What is planned on its own: storages, and slots of pools; each from its first to its last use."""
     # What was donated can be given back from the start on.
-    first = {root: -1 for root, position in live.aliasing.ours.items() if position < 0}
+    first = {root: -1 for root, position in live.aliasing.owned.items() if position < 0}
     last = dict(first)
     for position, op in enumerate(function.body):
         if isinstance(op, Free):
@@ -103,11 +103,11 @@ def _as_needed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Change
     gains: Changes = {}
     losses: Changes = {}
     for root, start in first.items():
-        ours = live.aliasing.ours.get(root)
-        if ours is None:
+        defined = live.aliasing.owned.get(root)
+        if defined is None:
             continue
         size = sizes.bytes_of(root)
-        if ours >= 0:
+        if defined >= 0:
             gains[start] = gains.get(start, 0) + size
         # The last use of what is moved is the move.
         losses[last[root]] = losses.get(last[root], 0) + size
@@ -118,11 +118,11 @@ def _fresh(op: Op, position: int, live: Liveness) -> tuple[Value, ...]:
     """Results that come with bytes in them (an allocation's are needed from the first use on)."""
     if isinstance(op, AllocStorage | Slot | View):
         return ()
-    return tuple(v for v in results(op) if live.aliasing.ours.get(v) == position)
+    return tuple(v for v in results(op) if live.aliasing.owned.get(v) == position)
 
 
 def _allocated(live: Liveness) -> Iterator[tuple[Value, int]]:
     """The roots that the function itself has memory made for, and where."""
-    for root, position in live.aliasing.ours.items():
+    for root, position in live.aliasing.owned.items():
         if position >= 0 and root not in live.aliasing.hosts:
             yield root, position

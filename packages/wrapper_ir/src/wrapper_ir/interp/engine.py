@@ -111,7 +111,7 @@ def _leave(op: Return, frame: Frame[T]) -> Results:
     results = tuple(frame.argument(value) for value in op.values)
     kept = {frame.machine.storage_key(r) for r in results if frame.machine.is_tensor(r)}
     for root, key in frame.roots.items():
-        if key not in kept and frame.info.aliasing.ours.get(root, -1) >= 0:
+        if key not in kept and frame.info.aliasing.owned.get(root, -1) >= 0:
             frame.session.meter.ended(key)  # never freed: ends with the frame
     return results
 

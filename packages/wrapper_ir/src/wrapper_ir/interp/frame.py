@@ -37,7 +37,7 @@ class FunctionInfo:
     def born(self) -> dict[int, tuple[Value, ...]]:
         """For each position, the roots that the op there makes (-1: owned parameters)."""
         found: dict[int, list[Value]] = {}
-        for root, position in self.aliasing.ours.items():
+        for root, position in self.aliasing.owned.items():
             found.setdefault(position, []).append(root)
         return {position: tuple(roots) for position, roots in found.items()}
 

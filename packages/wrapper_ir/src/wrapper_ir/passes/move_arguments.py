@@ -128,4 +128,4 @@ def _own_root(arg: Arg, aliasing: Aliasing) -> Value | None:
     if not isinstance(arg, Value) or arg in aliasing.uncertain:
         return None
     found = aliasing.roots.get(arg, NO_ROOTS)
-    return found[0] if len(found) == 1 and found[0] in aliasing.ours else None
+    return found[0] if len(found) == 1 and found[0] in aliasing.owned else None

@@ -177,7 +177,7 @@ class _Run:
             self.handles[op.result] = sees
             return
         for k, value in enumerate(results(op)):
-            if value in self.aliasing.ours or not isinstance(value.type, TensorType):
+            if value in self.aliasing.owned or not isinstance(value.type, TensorType):
                 self.begin(value, self.number("result", sees, k))
             elif value in self.aliasing.uncertain:
                 self.contents.setdefault(value, []).append(

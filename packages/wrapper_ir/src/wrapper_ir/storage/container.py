@@ -348,8 +348,8 @@ def _checked(read: FileBytes, check_streamed: bool, authenticate: Authenticate |
     listed = manifest["entries"]
     assert isinstance(listed, dict)  # checked in _parse_manifest
     if set(listed) != set(entries):
-        odd = ", ".join(sorted(set(listed) ^ set(entries)))
-        raise ArtifactError("WIR706", f"entries and manifest disagree: {odd}")
+        differing = ", ".join(sorted(set(listed) ^ set(entries)))
+        raise ArtifactError("WIR706", f"entries and manifest disagree: {differing}")
     for name, payload in entries.items():
         if name == _STREAMED and not check_streamed:
             continue

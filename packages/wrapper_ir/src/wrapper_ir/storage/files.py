@@ -119,8 +119,8 @@ def save(artifact: Artifact, path: str | os.PathLike[str]) -> None:
 def _check_constants(program: Program, constants: Mapping[str, TensorData]) -> None:
     stored = {c.data_name for c in program.constants if c.data_hash}
     if stored != set(constants):
-        odd = ", ".join(sorted(stored ^ set(constants)))
-        raise ArtifactError("WIR708", f"the program's constants and their data disagree: {odd}")
+        differing = ", ".join(sorted(stored ^ set(constants)))
+        raise ArtifactError("WIR708", f"the program's constants and their data disagree: {differing}")
     for constant in program.constants:
         if not constant.data_hash:
             continue

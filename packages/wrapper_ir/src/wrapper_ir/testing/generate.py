@@ -16,8 +16,8 @@ from wrapper_ir.passes.derive_frees import derive_frees
 from wrapper_ir.program import Constant, Ownership, Program, Target
 from wrapper_ir.testing.any_op import any_op
 from wrapper_ir.testing.calls import CALL_STEPS
+from wrapper_ir.testing.hostile import hostile_source
 from wrapper_ir.testing.numbers import random_float, random_int
-from wrapper_ir.testing.odd import odd_source
 from wrapper_ir.testing.steps import ACCELERATOR_STEPS, STEPS
 from wrapper_ir.testing.steps_memory import fill
 from wrapper_ir.testing.world import RandomOptions, World
@@ -48,7 +48,7 @@ def random_program(rng: random.Random, size: int = 20, options: RandomOptions | 
         _change_storage(w)
     w.function.ret(_results(w))
     program = derive_frees(w.program.finish())
-    return _with_odd_sources(rng, program) if options.odd else program
+    return _with_hostile_sources(rng, program) if options.hostile else program
 
 
 def _target(rng: random.Random, options: RandomOptions) -> Target:
@@ -118,9 +118,10 @@ def _results(w: World) -> tuple[Arg, ...]:
     return tuple(results)
 
 
-def _with_odd_sources(rng: random.Random, program: Program) -> Program:
+def _with_hostile_sources(rng: random.Random, program: Program) -> Program:
     kernels = tuple(
-        odd_source(rng, k) if isinstance(k, CppKernel) and rng.random() < 0.3 else k for k in program.kernels
+        hostile_source(rng, k) if isinstance(k, CppKernel) and rng.random() < 0.3 else k
+        for k in program.kernels
     )
     return dataclasses.replace(program, kernels=kernels)
 

@@ -13,7 +13,7 @@ from wrapper_ir.layout import is_contiguous, numel
 from wrapper_ir.ops import OPS, Arg, OpSet
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.testing.catalogue import EXTERNS
-from wrapper_ir.testing.odd import odd_name, odd_string, random_provenance
+from wrapper_ir.testing.hostile import hostile_name, hostile_string, random_provenance
 from wrapper_ir.types import CPU, Device, DType, TensorType
 from wrapper_ir.values import Value
 
@@ -24,11 +24,11 @@ __all__ = ["Held", "RandomOptions", "Step", "World", "on_dense"]
 class RandomOptions:
     """`executable`: only what a CPU machine with C++ kernels can run, with the same results each time.
 
-    `odd`: names, strings and sources that are hard to print.
+    `hostile`: names, strings and sources that are hard to print.
     """
 
     executable: bool = False
-    odd: bool = True
+    hostile: bool = True
     ops: OpSet = OPS
 
 
@@ -84,13 +84,13 @@ class World:
     """Handles of random generators."""
 
     def name(self, wish: str) -> str:
-        """A name for a value, at times an odd one."""
-        return odd_name(self.rng, wish) if self.options.odd else wish
+        """A name for a value, at times a hostile one."""
+        return hostile_name(self.rng, wish) if self.options.hostile else wish
 
     def string(self) -> str:
         """A message, label or comment."""
-        if self.options.odd and self.rng.random() < 0.5:
-            return odd_string(self.rng)
+        if self.options.hostile and self.rng.random() < 0.5:
+            return hostile_string(self.rng)
         return self.rng.choice(("", "check", "after attention"))
 
     def step(self) -> None:

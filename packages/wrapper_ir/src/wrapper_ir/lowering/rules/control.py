@@ -96,7 +96,7 @@ def _fresh_returns(function: Function, state: FunctionState) -> tuple[bool, ...]
             continue
         roots = aliasing.roots.get(value, ())
         own = bool(roots) and value not in aliasing.uncertain
-        own = own and all(root in aliasing.ours and root not in taken for root in roots)
+        own = own and all(root in aliasing.owned and root not in taken for root in roots)
         taken.update(roots)
         fresh.append(own)
     return tuple(fresh)

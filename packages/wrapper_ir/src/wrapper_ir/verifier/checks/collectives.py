@@ -96,9 +96,9 @@ class Collectives(Check):
             return
         names = [a.name for a in info.schema.args]
         given = dict(op.kwargs) | dict(zip(names, op.args))
-        told = given.get("group_name", op.group)
-        if told != op.group:
-            self.report("WIR037", f"{op.target} is started in {op.group!r}, but is given {told!r}", position)
+        named = given.get("group_name", op.group)
+        if named != op.group:
+            self.report("WIR037", f"{op.target} is started in {op.group!r}, but is given {named!r}", position)
 
     def wait(self, position: int, op: Wait) -> None:
         name = op.source.name

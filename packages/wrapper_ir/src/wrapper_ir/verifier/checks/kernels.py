@@ -123,8 +123,8 @@ class Kernels(Check):
             return f"@{kernel} takes %{value.name} to be at a multiple of {divisor}, it is{place} {pointer.known}"
 
         if pointer.known.modulus % divisor:
-            told = pointer.address
-            if told.rest % gcd(told.modulus, divisor):
+            address = pointer.address
+            if address.rest % gcd(address.modulus, divisor):
                 self.facts.require(Claim((), sizes_of(value)), "WIR202", message, position)
             return
         byte = as_size(pointer.offset + pointer.known.rest)

@@ -34,7 +34,7 @@ class Lifetimes(Check):
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.roots = facts.aliasing.roots
-        self.ours = facts.aliasing.ours
+        self.owned = facts.aliasing.owned
         self.uncertain = facts.aliasing.uncertain
         self.escaped = facts.aliasing.escaped
         self.hosts = facts.aliasing.hosts
@@ -110,9 +110,9 @@ class Lifetimes(Check):
                 self.report("WIR063", f"%{value.name} was freed by op {end} already", position)
             else:
                 self.report("WIR062", f"%{value.name} was moved by op {end}", position)
-        elif value in self.ours and value not in self.uncertain and value not in self.escaped:
+        elif value in self.owned and value not in self.uncertain and value not in self.escaped:
             self.end(value, "WIR060", position)
-        elif value in self.constants or (self.roots.get(value) == (value,) and value not in self.ours):
+        elif value in self.constants or (self.roots.get(value) == (value,) and value not in self.owned):
             self.report("WIR064", f"%{value.name} is not the function's to free", position)
         else:
             self.report("WIR065", f"%{value.name} is no storage of its own; free or drop its root", position)
@@ -129,7 +129,7 @@ class Lifetimes(Check):
             self.report("WIR064", f"%{value.name} is the caller's storage", position)
         elif isinstance(value.type, StorageType) and value not in self.escaped:
             self.report("WIR070", f"%{value.name} is a storage: free it", position)
-        elif value in self.ours and value not in self.uncertain and value not in self.escaped:
+        elif value in self.owned and value not in self.uncertain and value not in self.escaped:
             self.report("WIR070", f"%{value.name} has a storage of the function's own: free it", position)
             self.handed.add(value)
         self.dropped[value.name] = position
@@ -155,7 +155,7 @@ class Lifetimes(Check):
         if (
             len(roots) != 1
             or value in self.uncertain
-            or roots[0] not in self.ours
+            or roots[0] not in self.owned
             or roots[0] in self.escaped
         ):
             return None
@@ -186,11 +186,11 @@ class Lifetimes(Check):
         for value in self.facts.scanned[position][0]:
             if self.stays(value):
                 self.report("WIR069", f"%{value.name} is returned, but its bytes stay here", position)
-            self.handed.update(r for r in self.roots.get(value, NO_ROOTS) if r in self.ours)
+            self.handed.update(r for r in self.roots.get(value, NO_ROOTS) if r in self.owned)
             self.dropped.setdefault(value.name, position)
 
     def finish(self) -> None:
-        for root, position in self.ours.items():
+        for root, position in self.owned.items():
             if root in self.dead or root in self.handed:
                 continue
             if root in self.escaped:

@@ -8,7 +8,7 @@ import random
 from wrapper_ir.kernels import CppKernel
 from wrapper_ir.ops import UNKNOWN, Provenance
 
-__all__ = ["odd_name", "odd_source", "odd_string", "random_provenance"]
+__all__ = ["hostile_name", "hostile_source", "hostile_string", "random_provenance"]
 
 _CHARACTERS = "ab_.0 \"'\\\n\r\t{}[]()#%@,:=-é漢\u2028\x00\U0001f600\u0301"
 _LINES = (
@@ -22,23 +22,23 @@ _LINES = (
 _NODES = ("relu", "addmm_1", "linear", 'odd "node"', "größe")
 
 
-def odd_string(rng: random.Random) -> str:
+def hostile_string(rng: random.Random) -> str:
     """Up to eight characters that need care."""
     return "".join(rng.choice(_CHARACTERS) for _ in range(rng.randrange(9)))
 
 
-def odd_name(rng: random.Random, wish: str) -> str:
+def hostile_name(rng: random.Random, wish: str) -> str:
     """`wish`, now and then with something that needs quotes."""
     match rng.randrange(12):
         case 0:
             return f"{wish}.{rng.randrange(3)}"
         case 1:
-            return wish + odd_string(rng)
+            return wish + hostile_string(rng)
         case _:
             return wish
 
 
-def odd_source(rng: random.Random, kernel: CppKernel) -> CppKernel:
+def hostile_source(rng: random.Random, kernel: CppKernel) -> CppKernel:
     """The same kernel with lines in comments that look like the end of a block and other things."""
     line = rng.choice(_LINES)
     if line == "provenance":
