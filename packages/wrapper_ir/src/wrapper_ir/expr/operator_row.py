@@ -150,7 +150,8 @@ class Operator:
     of operands. May raise ArithmeticError, ValueError or ExpressionError WIR402."""
     arity: int = 2
     lazy: bool = False
-    text: Spelling
+    text: Spelling = _SAME
+    """As a call of its name, if it is not given."""
     python: Spelling = _SAME
     """As `text`, if it is not given."""
     cpp: Spelling = _SAME
@@ -166,6 +167,7 @@ class Operator:
     """How its text starts where factors are sorted; by default as sympy's, or with its own name."""
 
     def __post_init__(self) -> None:
+        self._default("text", _SAME, Spelling(f"{self.name}({{*}})"))
         self._default("python", _SAME, self.text)
         self._default("cpp", _SAME, self.python)
         self._default("cpp_of_ints", _SAME, self.cpp)

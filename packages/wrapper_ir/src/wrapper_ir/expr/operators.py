@@ -74,7 +74,6 @@ FLOORDIV = Operator(
 CEILDIV = Operator(
     name="ceildiv", doc="The quotient rounded towards plus infinity. Text: `ceildiv(a, b)`.", result=_numeric,
     sympy=("CeilDiv",),
-    text=Spelling("ceildiv({*})"),
     python=Spelling("-({0:product} // -{1:power})", Level.SIGN),
     cpp=Spelling("wir_ceildiv({0:own}, {1:own})"),
     evaluate=lambda a, b: -(a // -b), bounds=Interval.ceildiv,
@@ -102,18 +101,17 @@ POW = Operator(
 )
 MIN = Operator(
     name="min", doc="The least operand. Text: `min(a, b)`.", result=_join, arity=MANY, sympy=("Min",),
-    text=Spelling("min({*})"), cpp=Spelling("wir_min({0:own}, {1:own})"),
+    cpp=Spelling("wir_min({0:own}, {1:own})"),
     evaluate=min, bounds=folded(Interval.minimum), floats=Floats.BOUNDED,
 )
 MAX = Operator(
     name="max", doc="The greatest operand. Text: `max(a, b)`.", result=_join, arity=MANY, sympy=("Max",),
-    text=Spelling("max({*})"), cpp=Spelling("wir_max({0:own}, {1:own})"),
+    cpp=Spelling("wir_max({0:own}, {1:own})"),
     evaluate=max, bounds=folded(Interval.maximum), floats=Floats.BOUNDED,
 )
 WHERE = Operator(
     name="where", result=_chosen, arity=3, sympy=("Where", "ITE"),
     doc="The second operand where the first holds, else the third; only that one is evaluated. Text: `where(c, a, b)`.",
-    text=Spelling("where({*})"),
     python=Spelling("{1:or} if {0:or} else {2:or}", Level.TERNARY),
     cpp=Spelling("{0:bool or} ? {1:own or} : {2:own or}", Level.TERNARY),
     lazy=True, evaluate=lambda operand, count: operand(1 if operand(0) else 2),
@@ -143,13 +141,12 @@ NOT = Operator(
 ABS = Operator(
     name="abs", doc="The absolute value, of the same kind. Text: `abs(a)`.", result=_numeric, arity=1,
     sympy=("Abs", "OpaqueUnaryFn_abs"), order="MathFn(abs, ",
-    text=Spelling("abs({*})"), cpp=Spelling("wir_abs({0:own})"),
+    cpp=Spelling("wir_abs({0:own})"),
     evaluate=abs, bounds=Interval.absolute, floats=Floats.BOUNDED,
 )
 ROUND_TO = Operator(
     name="round_to", doc="A float rounded to a number of decimal digits. Text: `round_to(a, 2)`.", result=_float,
     sympy=("RoundDecimal",), order="MathFn(round_to, ",
-    text=Spelling("round_to({*})"),
     # `round` of an int to a negative number of digits would compute a power of ten.
     python=Spelling("round(float({0}), {1:int})"),
     cpp=Spelling("wir_round_to({0:float}, {1:int})"),
@@ -199,7 +196,6 @@ def _conversion(
         doc=f"{doc} Text: `{name}(a)`.",
         result=result,
         arity=1,
-        text=Spelling(f"{name}({{*}})"),
         python=Spelling(f"{module}{meaning.__name__}({{*}})"),
         cpp=Spelling(f"static_cast<{type}>(std::{rounding[0]}({{0}}))") if rounding else plain,
         cpp_of_ints=plain,
@@ -229,7 +225,6 @@ def _function(name: str) -> Operator:
         doc=f"The function of this name, of a float. Text: `{name}(a)`.",
         result=_float,
         arity=1,
-        text=Spelling(f"{name}({{*}})"),
         python=Spelling(f"math.{name}({{*}})"),
         cpp=Spelling(f"std::{name}({{0:float}})"),
         evaluate=getattr(math, name),  # the names are math's
@@ -248,7 +243,6 @@ def _bitwise(name: str, sign: str, meaning: Callable[[int, int], int], bounds: _
         name=f"bit_{name}",
         doc=f"Bitwise {name} of two's complement ints. Text: `bit_{name}(a, b)`.",
         result=_int,
-        text=Spelling(f"bit_{name}({{*}})"),
         python=Spelling(f"({{0:int sum}} {sign} {{1:int sum}})"),
         cpp=Spelling(f"({{0:int sign}} {sign} {{1:int sign}})"),
         evaluate=lambda a, b: meaning(int(a), int(b)),

@@ -53,7 +53,7 @@ def parse_expr(
     e = parser.expression()
     parser.skip_lines()
     if parser.tokens[parser.at] != "":
-        parser.unexpected("the end of the expression", "WIR550")
+        parser.fail("WIR550", f"expected the end of the expression, found {parser.shown()}")
     return e
 
 
@@ -151,7 +151,7 @@ class ExprParser(Cursor):
     def _atom(self) -> tuple[Expr, bool]:
         if self.accept("("):
             inner = self._nested(self._whole)
-            self.expect(")", "WIR550")
+            self._expect(")")
             return inner, False
         token = self.tokens[self.at]
         match kind_of(token):
@@ -164,7 +164,7 @@ class ExprParser(Cursor):
             case "NAME":
                 e = self._named(token)
             case _:
-                self.unexpected("an expression", "WIR550")
+                self._unexpected("an expression")
         self.at += 1
         return e, True
 
@@ -195,10 +195,10 @@ class ExprParser(Cursor):
             e: Expr = VALUE_ATOMS[name](self._atom_value())
         elif name in DIM_ATOMS:
             value = self._atom_value()
-            self.expect(",", "WIR550")
+            self._expect(",")
             dim = self.tokens[self.at]
             if kind_of(dim) != "NUMBER" or not dim.isdecimal():
-                self.unexpected("a dimension number", "WIR550")
+                self._unexpected("a dimension number")
             self.at += 1
             e = DIM_ATOMS[name](value, int(dim))
         else:
@@ -206,7 +206,7 @@ class ExprParser(Cursor):
             while self.accept(","):
                 args.append(self._nested(self._whole))
             e = self._applied(name, tuple(args), start)
-        self.expect(")", "WIR550")
+        self._expect(")")
         return e
 
     def _applied(self, name: str, args: tuple[Expr, ...], start: int) -> Expr:
@@ -220,7 +220,7 @@ class ExprParser(Cursor):
 
     def _atom_value(self) -> Value:
         if kind_of(self.tokens[self.at]) != "VALUE":
-            self.unexpected("a value such as %x", "WIR550")
+            self._unexpected("a value such as %x")
         return self.value()
 
     def _nested(self, read: Callable[[], Expr]) -> Expr:
@@ -233,6 +233,13 @@ class ExprParser(Cursor):
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self._too_deep()
+
+    def _expect(self, token: str) -> None:
+        if not self.accept(token):
+            self._unexpected(f"`{token}`")
+
+    def _unexpected(self, wanted: str) -> NoReturn:
+        self.fail("WIR550", f"expected {wanted}, found {self.shown()}")
 
     def _too_deep(self) -> NoReturn:
         self.fail("WIR553", f"expression nests deeper than {MAX_DEPTH}", hint="define a part of it first")

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from wrapper_ir.expr.base import Expr
-from wrapper_ir.expr.leaves import DIM_ATOMS, VALUE_ATOMS, Atom, DimAtom, Int, Sym
+from wrapper_ir.expr.leaves import Atom, DimAtom, Int, Sym
 from wrapper_ir.expr.operator_row import Level, Operator, Slot, Spelling
 from wrapper_ir.expr.printer import Printer
 from wrapper_ir.quoting import value_name
 
-__all__ = ["NAMED_ATOMS", "print_expr"]
-
-NAMED_ATOMS: Mapping[type[Expr], str] = {
-    cls: cls.word for cls in (*DIM_ATOMS.values(), *VALUE_ATOMS.values())
-}
-"""Atoms that print as a call of this name with a value and perhaps a dimension."""
+__all__ = ["print_expr"]
 
 
 def print_expr(e: Expr) -> str:

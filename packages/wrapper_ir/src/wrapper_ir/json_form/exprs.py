@@ -7,25 +7,24 @@ a list of a tag and its operands: `["add", "s0", 1]`, `["<", "s0", 8]`, `["size"
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
+    DIM_ATOMS,
     OPERATORS,
+    VALUE_ATOMS,
+    Atom,
     Bool,
+    DimAtom,
     Expr,
     Float,
     Int,
-    Item,
-    OffsetOf,
     Operators,
-    SizeOf,
-    StrideOf,
     Sym,
     SymKind,
-)  # fmt: skip
-from wrapper_ir.expr.text import NAMED_ATOMS
+)
 from wrapper_ir.json_form.codec import Schema, object_schema, ref
 from wrapper_ir.json_form.reading import MAX_DEPTH, Json, fault, integer, obj, string
 from wrapper_ir.values import Value
@@ -34,8 +33,6 @@ __all__ = ["ExprDecoder", "encode_expr", "encode_number", "expr_schemas"]
 
 _Node = TypeVar("_Node", bound=Expr)
 
-_VALUE_ATOMS: dict[str, type[OffsetOf] | type[Item]] = {"offset": OffsetOf, "item": Item}
-_DIM_ATOMS: dict[str, type[SizeOf] | type[StrideOf]] = {"size": SizeOf, "stride": StrideOf}
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -46,21 +43,19 @@ def encode_number(x: int | float | bool | None) -> Json:
     return {"float": x if math.isfinite(x) else str(x)}
 
 
-_LEAVES: Mapping[type[Expr], Callable[[Any], Json]] = {  # Any: the class beside it
-    Int: lambda e: e.value,
-    Bool: lambda e: e.value,
-    Float: lambda e: encode_number(e.value),
-    Sym: lambda e: e.name,
-    **dict.fromkeys((SizeOf, StrideOf), lambda e: [NAMED_ATOMS[type(e)], e.value.name, e.dim]),
-    **dict.fromkeys((OffsetOf, Item), lambda e: [NAMED_ATOMS[type(e)], e.value.name]),
-}
-
-
 def encode_expr(e: Expr) -> Json:
     """The JSON of an expression."""
     if e.op is not None:
         return [e.op.name, *map(encode_expr, e.args)]
-    return _LEAVES[type(e)](e)
+    match e:
+        case Sym(name):
+            return name
+        case DimAtom(value, dim):
+            return [e.word, value.name, dim]
+        case Atom(value):
+            return [e.word, value.name]
+        case _:
+            return encode_number(e.constant)
 
 
 class ExprDecoder:
@@ -128,11 +123,11 @@ class ExprDecoder:
         return e
 
     def _node(self, tag: str, fields: list[Json]) -> Expr:
-        if tag in _DIM_ATOMS and len(fields) == 2:
+        if tag in DIM_ATOMS and len(fields) == 2:
             dim = integer(fields[1])
-            return _DIM_ATOMS[tag](self.use(fields[0]), dim) if dim >= 0 else fault("a dimension is negative")
-        if tag in _VALUE_ATOMS and len(fields) == 1:
-            return _VALUE_ATOMS[tag](self.use(fields[0]))
+            return DIM_ATOMS[tag](self.use(fields[0]), dim) if dim >= 0 else fault("a dimension is negative")
+        if tag in VALUE_ATOMS and len(fields) == 1:
+            return VALUE_ATOMS[tag](self.use(fields[0]))
         op = self._operators.by_name.get(tag)
         if op is None:
             fault(f"unknown expression {tag[:40]!r} of {len(fields)} operands", "WIR522")
@@ -164,7 +159,7 @@ def expr_schemas() -> dict[str, Schema]:
         by_count.setdefault(op.arity, []).append(op.name)
     nodes = [_tagged(tags, *[expr] * count) for count, tags in sorted(by_count.items())]
     nodes[0] |= {"items": expr, "minItems": 3} if 0 in by_count else {}  # those of any number of operands
-    atoms = [_tagged([*_DIM_ATOMS], name, index), _tagged([*_VALUE_ATOMS], name)]
+    atoms = [_tagged([*DIM_ATOMS], name, index), _tagged([*VALUE_ATOMS], name)]
     leaves: list[Schema] = [{"type": "integer"}, {"type": "boolean"}, name, ref("float")]
     number: Schema = {"anyOf": [{"type": "number"}, {"enum": list[Json](sorted(_NOT_FINITE))}]}
     return {

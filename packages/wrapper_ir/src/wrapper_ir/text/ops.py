@@ -42,7 +42,6 @@ LAYOUT = "assert_layout"
 
 _ZERO = Int(0)
 _DEFAULT_SPACE = MemorySpace()
-_NO_BYTES = StorageType(_ZERO)
 
 
 @cache

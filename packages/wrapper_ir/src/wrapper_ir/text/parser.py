@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import get_args
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
 
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import ParseError
@@ -63,20 +63,7 @@ def parse_program(text: str, ops: OpSet = OPS) -> Program:
 class _ProgramParser(OpParser):
     def __init__(self, source: Source, ops: OpSet) -> None:
         super().__init__(source, _TYPE_WORDS, ops)
-        self._functions: list[Function] = []
-        self._constants: list[Constant] = []
-        self._externs: list[ExternDef] = []
-        self._kernels: list[KernelDef] = []
         self._marks: dict[str, Provenance] = {}
-        self._sections: dict[str, Callable[[], None]] = {
-            "symbol": self._symbol,
-            "const": self._constant,
-            "mutable": self._constant,
-            "extern": self._extern,
-            "kernel": self._kernel,
-            "func": self._function,
-            _TABLE: lambda: None,
-        }
 
     def program(self) -> Program:
         """The whole text."""
@@ -89,15 +76,18 @@ class _ProgramParser(OpParser):
             target = _TARGET.read(self)
             self.end_line()
         self.device = target.device
-        self._declarations()
-        return Program(
-            target=target,
-            functions=tuple(self._functions),
-            symbols=tuple(self.symbols.values()),
-            constants=tuple(self._constants),
-            externs=tuple(self._externs),
-            kernels=tuple(self._kernels),
-        )
+        # Any: of the class of the section
+        found: dict[str, list[Any]] = {section: [] for section, _ in _SECTIONS.values()}
+        while True:
+            self.skip_lines()
+            word = self.tokens[self.at]
+            if word == "":
+                return Program(target=target, **{section: tuple(x) for section, x in found.items()})
+            if word not in _SECTIONS:
+                self.unknown("declaration", [*_SECTIONS, _TABLE])
+            section, read = _SECTIONS[word]
+            found[section].append(read(self))
+            self.end_line()
 
     def _version(self) -> None:
         if self.tokens[self.at] != "wir":
@@ -121,27 +111,6 @@ class _ProgramParser(OpParser):
             if self.tokens[index - 1] == "\n" == self.tokens[index + 1]:
                 break
         self.at = index + 1
-        table = self._provenances()
-        if self.tokens[self.at] != "":
-            self.unexpected("a provenance mark such as #1, or the end of the text")
-        del self.tokens[index:]
-        self.tokens += ["", ""]
-        self.at = 0
-        return table
-
-    def _declarations(self) -> None:
-        while True:
-            self.skip_lines()
-            if self.tokens[self.at] == "":
-                return
-            read = self._sections.get(self.tokens[self.at])
-            if read is None:
-                self.unknown("declaration", self._sections)
-            read()
-            self.end_line()
-
-    def _provenances(self) -> dict[str, Provenance]:
-        """The lines of the `provenance` table, by mark."""
         table: dict[str, Provenance] = {}
         self.skip_lines()
         while (mark := self.tokens[self.at])[:1] == "#":
@@ -151,33 +120,41 @@ class _ProgramParser(OpParser):
             table[mark] = _PROVENANCE.read(self)
             self.end_line()
             self.skip_lines()
+        if self.tokens[self.at] != "":
+            self.unexpected("a provenance mark such as #1, or the end of the text")
+        del self.tokens[index:]
+        self.tokens += ["", ""]
+        self.at = 0
         return table
 
-    def _symbol(self) -> None:
+    def symbol_def(self) -> SymbolDef:
+        """The declaration of a symbol, which is known from here on."""
         start = self.at + 1
         symbol: SymbolDef = _SYMBOL.read(self)
         if symbol.name in self.symbols:
             self.fail("WIR506", f"symbol {symbol.name} is declared twice", start)
         self.declare_symbol(symbol)
+        return symbol
 
-    def _constant(self) -> None:
-        self._constants.append(_CONSTANT.read(self))
-
-    def _extern(self) -> None:
+    def extern(self) -> ExternDef:
+        """The declaration of an operator."""
         start = self.at + 1
         extern: ExternDef = _EXTERN.read(self)
         if "(" not in extern.schema:
             self.fail("WIR500", "this is not an operator schema", start, hint='"namespace::name(...) -> ..."')
-        self._externs.append(extern)
+        return extern
 
-    def _kernel(self) -> None:
+    def kernel(self) -> KernelDef:
+        """A kernel of any kind."""
         start = self.at
         self.at += 1
         form = self.choice(_KERNELS, "kind of kernel")
         self.at = start
-        self._kernels.append(form.read(self))
+        made: KernelDef = form.read(self)
+        return made
 
-    def _function(self) -> None:
+    def function(self) -> Function:
+        """A function with its body, whose values are its own."""
         outer = self.values
         self.values = dict(outer)
         found: Fields = {}
@@ -186,7 +163,7 @@ class _ProgramParser(OpParser):
         self.end_line()
         found["body"] = self._body()
         self.values = outer
-        self._functions.append(Function(**found))
+        return Function(**found)
 
     def _body(self) -> tuple[Op, ...]:
         body: list[Op] = []
@@ -220,3 +197,14 @@ class _ProgramParser(OpParser):
             self.fail("WIR507", f"provenance {self.shown()} is not in the table")
         self.at += 1
         return ops if ops[0].prov is prov else tuple(dataclasses.replace(op, prov=prov) for op in ops)
+
+
+_SECTIONS: Mapping[str, tuple[str, Callable[[_ProgramParser], object]]] = {
+    "symbol": ("symbols", _ProgramParser.symbol_def),
+    "const": ("constants", _CONSTANT.read),
+    "mutable": ("constants", _CONSTANT.read),
+    "extern": ("externs", _ProgramParser.extern),
+    "kernel": ("kernels", _ProgramParser.kernel),
+    "func": ("functions", _ProgramParser.function),
+}
+"""Of which field of a program the line is that begins with a word, and what reads it."""

@@ -34,9 +34,9 @@ class Cursor:
         line, column = self.source.locate(self.at if index is None else index)
         raise ParseError(code, message, line=line, column=column, hint=hint)
 
-    def unexpected(self, wanted: str, code: str = "WIR500") -> NoReturn:
-        """Raises ParseError: something else stands here."""
-        self.fail(code, f"expected {wanted}, found {self.shown()}")
+    def unexpected(self, wanted: str) -> NoReturn:
+        """Raises ParseError WIR500: something else stands here."""
+        self.fail("WIR500", f"expected {wanted}, found {self.shown()}")
 
     def shown(self) -> str:
         """The next token for a message."""
@@ -58,10 +58,10 @@ class Cursor:
             return True
         return False
 
-    def expect(self, token: str, code: str = "WIR500") -> None:
-        """Consumes this token; anything else is an error of this code."""
+    def expect(self, token: str) -> None:
+        """Consumes this token; anything else is WIR500."""
         if self.tokens[self.at] != token:
-            self.unexpected(f"`{token}`", code)
+            self.unexpected(f"`{token}`")
         self.at += 1
 
     def skip_lines(self) -> None:

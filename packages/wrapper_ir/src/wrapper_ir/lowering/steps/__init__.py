@@ -11,16 +11,16 @@ from typing import get_args
 from wrapper_ir.lowering.steps import base, calls, checks, control, memory, placement
 
 # Every family's own `__all__` says what is public; naming it here again would be a second list.
-from wrapper_ir.lowering.steps.base import *  # noqa: F403
-from wrapper_ir.lowering.steps.calls import *  # noqa: F403
+from wrapper_ir.lowering.steps.base import *
+from wrapper_ir.lowering.steps.calls import *
 from wrapper_ir.lowering.steps.calls import CallStep
-from wrapper_ir.lowering.steps.checks import *  # noqa: F403
+from wrapper_ir.lowering.steps.checks import *
 from wrapper_ir.lowering.steps.checks import CheckStep
-from wrapper_ir.lowering.steps.control import *  # noqa: F403
+from wrapper_ir.lowering.steps.control import *
 from wrapper_ir.lowering.steps.control import ControlStep
-from wrapper_ir.lowering.steps.memory import *  # noqa: F403
+from wrapper_ir.lowering.steps.memory import *
 from wrapper_ir.lowering.steps.memory import MemoryStep
-from wrapper_ir.lowering.steps.placement import *  # noqa: F403
+from wrapper_ir.lowering.steps.placement import *
 from wrapper_ir.lowering.steps.placement import PlacementStep
 
 __all__ = ["STEPS", "Step"]
