@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +13,8 @@ from torch.export import Dim
 import inductor_frontend
 import py_wrapper
 from tests.soundness.dynamic_patterns import PATTERNS, Pattern
-from tests.soundness.random_shapes import INPUTS, RandomProgram, random_program
-from wrapper_ir import check
-from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.passes import insert_checks
-from wrapper_ir.protocols import CompiledProgram
+from tests.soundness.random_shapes import random_program
+from tests.soundness.refusals import outcome, traced
 
 # Any in this file: arguments and results of made-up functions.
 GROUPS = 7
@@ -28,8 +24,7 @@ GROUPS = 7
 @pytest.fixture(autouse=True)
 def _dynamo() -> Iterator[None]:
     torch._dynamo.reset()
-    flags = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
-    with torch._dynamo.config.patch(flags):
+    with traced():
         yield
     torch._dynamo.reset()
 
@@ -66,92 +61,35 @@ def test_stock(number: int) -> None:
     torch.testing.assert_close(compiled(*args), function(*args))
 
 
-class _Lowered(Exception):
-    """A program is there; nothing is compiled."""
-
-
-class _Probe:
-    """An emitter that keeps the program and stops."""
-
-    name = "probe"
-
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
-        checked = insert_checks(artifact.program, guarded)
-        assert check(checked) == ()
-        assert insert_checks(checked, guarded) is checked
-        raise _Lowered
-
-    def emit(self, artifact: Artifact) -> str:
-        raise NotImplementedError
-
-    def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
-        raise NotImplementedError
-
-
-def _refusal(program: RandomProgram) -> Exception | None:
-    """Why the backend refuses a program; None where it does not."""
-    torch._dynamo.reset()
-    options: Any = {"emitter": _Probe(), "cache": False}  # an emitter is more than torch foresees
-    compiled = torch.compile(program.function(), backend="wrapper_ir", dynamic=True, options=options)
-    try:
-        compiled(*INPUTS[0])
-    except Exception as error:  # whatever upstream wraps it in
-        seen: BaseException | None = error
-        while seen is not None:
-            if isinstance(seen, _Lowered):
-                return None
-            seen = seen.__cause__ or seen.__context__
-        return error
-    raise AssertionError("nothing was compiled")
-
-
-def _assert_not_refused(seed: int) -> None:
-    program = random_program(seed)
-    why = _refusal(program)
-    if why is None:
-        return
-    torch._dynamo.reset()
-    try:
-        torch.compile(program.function(), backend="inductor", dynamic=True)(*INPUTS[0])
-    except Exception:  # stock refuses it too, in words of its own
-        return
-    raise AssertionError(f"seed {seed}: {why}\n{program.text}") from why
+def _outcomes(seeds: range, *, compare: bool = False) -> Counter[str]:
+    found = {seed: outcome(seed, compare=compare) for seed in seeds}
+    wrong = [f"seed {n}: {what}\n{random_program(n).text}" for n, what in found.items() if "WRONG" in what]
+    assert not wrong, "\n".join(wrong)
+    return Counter(found.values())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 32, 8))
 def test_random_programs_are_not_refused(start: int) -> None:
-    for seed in range(start, start + 8):
-        _assert_not_refused(seed)
+    assert _outcomes(range(start, start + 8))["accepted"] > 4
 
 
 @pytest.mark.conformance
-@pytest.mark.parametrize("start", range(1000, 2000, 25))
-def test_thousands_of_random_statements_are_not_refused(start: int) -> None:
-    for seed in range(start, start + 25):
-        _assert_not_refused(seed)
-
-
-def _assert_equals_eager(program: RandomProgram) -> None:
-    torch._dynamo.reset()
-    function = program.function()
-    compiled = torch.compile(program.function(), backend="wrapper_ir", dynamic=True)
-    for args in INPUTS:
-        torch.testing.assert_close(compiled(*args), function(*args), msg=lambda m: f"{m}\n{program.text}")
+@pytest.mark.parametrize("start", range(1000, 4000, 100))
+def test_thousands_of_random_programs_are_not_refused(start: int) -> None:
+    assert _outcomes(range(start, start + 100))["accepted"] > 80
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_random_programs_equal_eager(seed: int) -> None:
-    _assert_equals_eager(random_program(seed))
+    assert _outcomes(range(seed, seed + 1), compare=True) == {"equal": 1}
 
 
 @pytest.mark.conformance
 @pytest.mark.parametrize("seed", range(100, 200))
 def test_more_random_programs_equal_eager(seed: int) -> None:
-    program = random_program(seed)
-    if _refusal(program) is None:
-        _assert_equals_eager(program)
+    _outcomes(range(seed, seed + 1), compare=True)
 
 
 CAPTURED = (

@@ -1,0 +1,177 @@
+"""What stock torch.compile compiles is not refused: random programs are captured and verified, and compiled where that is asked.
+
+Usage: `python -m tests.soundness.refusals FIRST COUNT [EVERY]`. Prints `SEED OUTCOME` a line each: `accepted`; `equal` for every so
+many-th one, which runs as emitted Python and in the interpreter on all sets of inputs; `as stock` where stock torch.compile
+fails on the same program and inputs; else what is wrong, after `WRONG: `. Capturing needs no C++ compiler, so thousands
+are cheap, and stock is asked only about a program that fails.
+
+Stock fails where torch traces a graph again and finds another range for a size that a value tells: a slice of a `chunk`
+that a mask selects from has at most 2 rows in the second trace and at most 1 in the first, and `ShapeEnv` takes no
+wider range in the place of a narrower one ("tgt_bound is not a subset of src_bound", in torch 2.13).
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import py_wrapper
+from tests.soundness.random_shapes import INPUTS, RandomProgram, random_program
+from wrapper_ir import check
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.interp import run
+from wrapper_ir.passes import insert_checks
+from wrapper_ir.protocols import CompiledProgram
+
+__all__ = ["outcome", "traced"]
+
+# Any in this file: arguments and results of made-up functions.
+_AS_STOCK = "as stock"
+
+
+def traced() -> Any:  # Any: torch's patch, a context manager and a decorator
+    """Dynamo as the programs need it: sizes that a value tells do not end a graph."""
+    flags = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+    return torch._dynamo.config.patch(flags)
+
+
+class _Lowered(Exception):
+    """A program is there; nothing is compiled."""
+
+
+class _Emitter:
+    """What every emitter of this file has; none writes text."""
+
+    def emit(self, artifact: Artifact) -> str:
+        raise NotImplementedError
+
+    def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
+        raise NotImplementedError
+
+
+class _Probe(_Emitter):
+    """Keeps the program and stops."""
+
+    name = "probe"
+
+    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+        checked = insert_checks(artifact.program, guarded)
+        assert check(checked) == ()
+        assert insert_checks(checked, guarded) is checked
+        raise _Lowered
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """Emitted Python, whose results the interpreter has as well."""
+
+    artifact: Artifact
+    python: CompiledProgram
+
+    @property
+    def boxed(self) -> Any:
+        return self.call
+
+    def call(self, args: list[Any]) -> tuple[Any, ...]:
+        copies = [x.clone() if isinstance(x, Tensor) else x for x in args]
+        found = self.python.boxed(args)
+        wanted = run(self.artifact, copies, py_wrapper.TORCH_MACHINE)
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0, equal_nan=True)
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.python(*args, **kwargs)
+
+
+class _Compare(_Emitter):
+    """Compiles to emitted Python that is compared with the interpreter in each call."""
+
+    name = "compare"
+
+    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+        return _Both(artifact, py_wrapper.EMITTER.compile(artifact, guarded))
+
+
+def _refusal(program: RandomProgram) -> Exception | None:
+    """Why the backend refuses a program; None where it does not."""
+    torch._dynamo.reset()
+    options: Any = {"emitter": _Probe(), "cache": False}  # an emitter is more than torch foresees
+    compiled = torch.compile(program.function(), backend="wrapper_ir", dynamic=True, options=options)
+    try:
+        compiled(*INPUTS[0])
+    except Exception as error:  # whatever upstream wraps it in
+        seen: BaseException | None = error
+        while seen is not None:
+            if isinstance(seen, _Lowered):
+                return None
+            seen = seen.__cause__ or seen.__context__
+        return error
+    raise AssertionError("nothing was compiled")
+
+
+def _stock_refuses(program: RandomProgram, inputs: Iterable[Sequence[Tensor]]) -> bool:
+    torch._dynamo.reset()
+    compiled = torch.compile(program.function(), backend="inductor", dynamic=True)
+    try:
+        for args in inputs:
+            compiled(*args)
+    except Exception:  # in words of its own
+        return True
+    return False
+
+
+def _difference(program: RandomProgram) -> str:
+    """How compiled and interpreted results differ from eager ones, on any set of inputs; `as stock` where torch cannot
+    compile the program for them; '' for not at all."""
+    torch._dynamo.reset()
+    function = program.function()
+    options: Any = {"emitter": _Compare(), "cache": False}  # as above
+    compiled = torch.compile(program.function(), backend="wrapper_ir", dynamic=True, options=options)
+    for number, args in enumerate(INPUTS):
+        try:
+            torch.testing.assert_close(compiled(*args), function(*args))
+        except Exception as error:  # of torch's tracing, of ours, or a difference
+            if not isinstance(error, AssertionError) and _stock_refuses(program, INPUTS[: number + 1]):
+                return _AS_STOCK
+            return f"inputs {number}: {type(error).__name__}: {error}"
+    return ""
+
+
+def outcome(seed: int, *, compare: bool = False) -> str:
+    """What became of the program of a seed; see the module."""
+    program = random_program(seed)
+    with traced():
+        why = _refusal(program)
+        if why is not None:
+            if _stock_refuses(program, INPUTS[:1]):
+                return _AS_STOCK
+            return f"WRONG: refused: {type(why).__name__}: {why}"
+        if not compare:
+            return "accepted"
+        different = _difference(program)
+    if different and different != _AS_STOCK:
+        return f"WRONG: {different}"
+    return different or "equal"
+
+
+def main() -> None:
+    """See the module."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    first, count = int(sys.argv[1]), int(sys.argv[2])
+    every = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    for seed in range(first, first + count):
+        found = outcome(seed, compare=bool(every) and seed % every == 0)
+        print(seed, found.replace("\n", " | ")[:2000], flush=True)
+
+
+if __name__ == "__main__":
+    main()
