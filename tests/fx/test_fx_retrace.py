@@ -79,7 +79,7 @@ def test_a_trace_aligns_what_the_graph_aligns(way: Way) -> None:
 
 
 def test_what_a_trace_leaves_out() -> None:
-    """What is no operator happens while tracing, and is not in the new graph: checks, texts, ends, events, sizes of storages;
+    """What is not an operator happens while tracing, and is not in the new graph: checks, texts, ends, events, sizes of storages;
     alignment, windows, copies of shared results, choices of numbers and branches are torch's own operators there."""
     lost: set[str] = set()
     for case in CASES:

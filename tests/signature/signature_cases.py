@@ -248,7 +248,7 @@ def _nested() -> Call:
     return (pair(pair(x(), x() * 2), pair(x() * 3, x())),), {}
 
 
-@case(_wrapped, ours=("views",), reason="a view of a wrapper wraps views, and is no view itself")
+@case(_wrapped, ours=("views",), reason="a view of a wrapper wraps views, and is not a view itself")
 def wrapped(t: Any) -> Any:
     return t + 1, t, t.view(-1), 4
 

@@ -80,7 +80,7 @@ def check_op(before: Snapshot, after: Snapshot, position: int, aliasing: Aliasin
             assert after.key(value) not in before.bytes, f"{before.op}: %{value.name} is not fresh"
     for result, source in effects.aliases:
         if result in after.tensors and source in before.tensors and after.nbytes(result):
-            assert after.key(result) == before.key(source), f"{before.op}: %{result.name} is no alias"
+            assert after.key(result) == before.key(source), f"{before.op}: %{result.name} is not an alias"
 
 
 def check_roots(now: Snapshot, aliasing: Aliasing) -> int:

@@ -57,7 +57,7 @@ def test_what_is_part_of_the_key(bench: Bench, scale: Scale) -> None:
     base.load(replace(kernel, params=(kernel.params[0], aliased, kernel.params[2])), Target())
     assert len(bench.kernel_runs()) == 3
     bench.runtime(CppOptions(opt_level=0, check_args=False, timeout=9)).load(kernel, Target())
-    assert len(bench.kernel_runs()) == 3, "options of the launch are no part of the key"
+    assert len(bench.kernel_runs()) == 3, "options of the launch are not part of the key"
 
 
 HOSTILE = (

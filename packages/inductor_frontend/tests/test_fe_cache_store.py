@@ -104,7 +104,7 @@ class TestDamage:
         self.recovered(folder)
 
     def test_a_missing_graph(self, folder: Path) -> None:
-        """A function without one of its graphs is no function."""
+        """A function without one of its graphs is not a function."""
         [graph] = [p for p in entries(folder) if p.suffix == ".wir"]
         graph.unlink()
         compiled_product(folder)

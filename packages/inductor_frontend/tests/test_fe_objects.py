@@ -1,4 +1,4 @@
-"""Objects that are no tensors: those that operators hand to each other are carried, others are refused by name."""
+"""Objects that are not tensors: those that operators hand to each other are carried, others are refused by name."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_contexts_survive(context: Any) -> None:
     json.loads(text)
     found = read_context(text, machine("torch").native)
     assert found == context
-    assert repr(found) == repr(context)  # a tuple is no list
+    assert repr(found) == repr(context)  # a tuple is not a list
 
 
 class TestMoves:

@@ -327,7 +327,7 @@ class TestCandidates:
         assert dict(operator.constants)["padding"] == (1, 1)
 
     def test_a_sum_of_two_products(self) -> None:
-        """torch has an operator for it, which is no out variant by name."""
+        """torch has an operator for it, which is not an out variant by name."""
         program = offline(
             lambda a, b, c, d: a @ b + c @ d, *(torch.randn(64, 64) for _ in range(4)), options=self.OPTIONS
         )

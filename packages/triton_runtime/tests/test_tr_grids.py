@@ -73,7 +73,7 @@ def test_parameters_need_no_python_names() -> None:
     [
         ("grid(m)", "needs m"),
         ("grid(x)", "needs x"),
-        ("grid(n / 2)", "no whole number"),
+        ("grid(n / 2)", "not a whole number"),
         ("grid(1, 1, 1, 1)", "one to three sizes, not 4"),
     ],
 )

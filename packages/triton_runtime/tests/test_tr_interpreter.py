@@ -121,7 +121,7 @@ def test_threads_take_turns(load: Load) -> None:
         (lambda x, n: (x, x.double(), x, n), "TR302", "'y_ptr' is of torch.float64, not torch.float32"),
         (lambda x, n: (x, x.to("meta"), x, n), "TR302", "'y_ptr' is on meta, not on cpu"),
         (lambda x, n: (x, 5, x, n), "TR302", "'y_ptr' is a int, not a tensor"),
-        (lambda x, n: (x, x[1:], x, n), "TR302", "no multiple of 16"),
+        (lambda x, n: (x, x[1:], x, n), "TR302", "not a multiple of 16"),
         (lambda x, n: (x, x, x, 1.5), "TR303", "'n' is 1.5, not of i32"),
         (lambda x, n: (x, x, x, 2**31), "TR303", "not of i32"),
     ],

@@ -225,9 +225,9 @@ def test_what_the_code_relies_on_is_looked_at(fake: FakeCuda) -> None:
     kernel = load(fake.driver(), *text)
     x = torch.empty(64)
     kernel(x, 32)
-    with pytest.raises(LaunchError, match=r"TR306.*argument 0 'x'.*0x[0-9a-f]+ is no multiple of 16"):
+    with pytest.raises(LaunchError, match=r"TR306.*argument 0 'x'.*0x[0-9a-f]+ is not a multiple of 16"):
         kernel(x[1:], 32)
-    with pytest.raises(LaunchError, match=r"TR306.*argument 1 'n'.*33 is no multiple of 16"):
+    with pytest.raises(LaunchError, match=r"TR306.*argument 1 'n'.*33 is not a multiple of 16"):
         kernel(x, 33)
     load(fake.driver(check_args=False), *text)(x[1:], 33)
     assert len(fake.launches()) == 2

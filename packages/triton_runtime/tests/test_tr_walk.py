@@ -185,7 +185,7 @@ def check(walk: dict[str, Any], seen: Launched, fake: FakeCuda) -> None:
 
 
 def test_grid_arguments_and_facts(carried: tuple[Path, Settings], fake: FakeCuda) -> None:
-    """Constants are gone, arguments are in the function's order, and numbers of the grid are no parameters."""
+    """Constants are gone, arguments are in the function's order, and numbers of the grid are not parameters."""
     x, out = torch.empty(1000), torch.empty(1000)
     args: list[Any] = [x, out, 1000, 0.5, 7, 3]
     walk = walked(carried[0], "add", "cuda:sm_90", args)

@@ -81,7 +81,7 @@ class _Pointer(ctypes.Structure):
 def _int64(n: float) -> float:
     """The number; as launchers do, refuses an int that the kernel cannot be given."""
     if isinstance(n, int) and not -(2**63) <= n < 2**63:
-        raise ExecutionError("WIR924", f"{n} is no argument of a kernel")
+        raise ExecutionError("WIR924", f"{n} is not an argument of a kernel")
     return n
 
 

@@ -18,7 +18,7 @@ __all__ = ["ConstantRole", "copied_as_it_lies", "is_packed", "on_host", "tensor_
 
 @dataclass(frozen=True, slots=True)
 class ConstantRole:
-    """A tensor of the graph that is no parameter of `main` but a constant: a weight, a buffer, a literal. `device` is
+    """A tensor of the graph that is not a parameter of `main` but a constant: a weight, a buffer, a literal. `device` is
     where the program has it, if that is elsewhere than `data`."""
 
     name: str

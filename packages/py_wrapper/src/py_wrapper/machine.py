@@ -77,12 +77,12 @@ class TorchMachine:
     def view(
         self, source: Tensor, type: TensorType, sizes: Sequence[int], strides: Sequence[int], offset: int
     ) -> Tensor:
-        """See `Machine`; raises ExecutionError WIR924 for an offset that is no multiple of the item size, and torch's
+        """See `Machine`; raises ExecutionError WIR924 for an offset that is not a multiple of the item size, and torch's
         own error for a view that leaves its storage."""
         dtype = DTYPES[type.dtype]
         start = source.storage_offset() * source.element_size() + offset
         if start % type.dtype.itemsize:
-            raise ExecutionError("WIR924", f"byte offset {start} is no multiple of {type.dtype.itemsize}")
+            raise ExecutionError("WIR924", f"byte offset {start} is not a multiple of {type.dtype.itemsize}")
         with torch.no_grad():
             base = source.detach()
             if base.dtype != dtype:
@@ -176,7 +176,7 @@ class TorchMachine:
         """See `Machine`."""
         try:
             find_group(name)
-        except (RuntimeError, TypeError) as error:  # a name with lone surrogates is no string there
+        except (RuntimeError, TypeError) as error:  # a name with lone surrogates is not a string there
             fail_group(name, str(error))
 
     def wait(self, tensor: Tensor) -> Tensor:

@@ -55,7 +55,7 @@ class ArgumentChecks:
         if given.device.type != self.device:
             raise self._tensor_error(param, f"is on {given.device}, not on {self.device}")
         if param.divisible > 1 and given.data_ptr() % param.divisible and param.kind is ParamKind.POINTER:
-            raise self._tensor_error(param, f"is at an address that is no multiple of {param.divisible}")
+            raise self._tensor_error(param, f"is at an address that is not a multiple of {param.divisible}")
         if param.kind is ParamKind.DESCRIPTOR and (given.dim() != len(param.block) or given.stride(-1) != 1):
             raise self._tensor_error(
                 param,

@@ -62,12 +62,12 @@ def _checked(kernel: TritonKernel, size: Expr, known: Collection[str]) -> Expr:
     if missing := sorted(size.free_symbols - set(known)):
         raise KernelError(
             "TR106",
-            f"kernel '{kernel.name}': its grid needs {', '.join(missing)}, which is no number of its launches",
+            f"kernel '{kernel.name}': its grid needs {', '.join(missing)}, which is not a number of its launches",
             "name numbers that only the grid needs in `grid_params`",
         )
     if size.free_values or size.kind is not SymKind.INT:
         raise KernelError(
-            "TR106", f"kernel '{kernel.name}': {size} is no whole number, so it is no size of a grid"
+            "TR106", f"kernel '{kernel.name}': {size} is not a whole number, so it is not a size of a grid"
         )
     return size
 

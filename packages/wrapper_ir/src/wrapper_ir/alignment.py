@@ -203,7 +203,7 @@ class _Flow:
         return self.places.get(value, (value, _ZERO))
 
     def base(self, value: Value) -> _Known:
-        """What is known of one that is no view of another."""
+        """What is known of one that is not a view of another."""
         if value in self.known:
             return self.known[value]
         if isinstance(value.type, StorageType):

@@ -69,7 +69,7 @@ def test_op(body: str, want: list[Any]) -> None:
     [
         ("WIR920", 'define s0 = size(%x, 0)\nassert s0 > 5 "too small"\nreturn', "too small: s0 > 5 with s0 = 2"),
         ("WIR921", 'assert_layout %x [3] [1] "input"\nreturn', "sizes [2] and strides [1], expected [3] and [1] (input)"),
-        ("WIR921", "%y = view %x + 4 : f32[1]\nassert_layout %y [1] [1] align(8)\nreturn", "no multiple of 8"),
+        ("WIR921", "%y = view %x + 4 : f32[1]\nassert_layout %y [1] [1] align(8)\nreturn", "not a multiple of 8"),
         ("WIR923", "%y = alloc f32[2]\nfree %y.s\nreturn %y", "%y has no value here"),
         ("WIR923", "%y = alloc f32[2]\nfree %y.s\nfree %y.s\nreturn", "was freed or moved before"),
         ("WIR923", "%y = alloc f32[2]\n%z = reuse %y : f32[2]\nreturn %y", "%y has no value here"),

@@ -65,7 +65,7 @@ CASES = {
   %z = view %x : f32[2, 4]
   return %z
 }""",
-    "a reuse is no end": """func @main(%x: f32[8]) {
+    "a reuse is not an end": """func @main(%x: f32[8]) {
   %a = alloc f32[8]
   launch @k(%x, %a)
 + drop %x

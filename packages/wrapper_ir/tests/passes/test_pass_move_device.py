@@ -189,9 +189,9 @@ _PACKED = 'const %w : packed("linear")\nfunc @main() {\n  return\n}\n'
 CUDA, HOST = "target cuda:0\n", "target cpu\n"
 
 REFUSED = {
-    "no device": (CUDA, calls("aten::relu"), "", "WIR806", "to= is no device"),
-    "a device without an index": (CUDA, calls("aten::relu"), "to=cuda", "WIR806", "to=cuda is no device"),
-    "a CPU with one": (CUDA, calls("aten::relu"), "to=cpu:0", "WIR806", "to=cpu:0 is no device"),
+    "no device": (CUDA, calls("aten::relu"), "", "WIR806", "to= is not a device"),
+    "a device without an index": (CUDA, calls("aten::relu"), "to=cuda", "WIR806", "to=cuda is not a device"),
+    "a CPU with one": (CUDA, calls("aten::relu"), "to=cpu:0", "WIR806", "to=cpu:0 is not a device"),
     "a device that nothing is on": (
         CUDA,
         calls("aten::relu"),

@@ -234,7 +234,7 @@ def test_other_versions_are_refused(tmp_path: Path) -> None:
         assert raised.value.code == "WIR709"
         assert f"version {version.get('version', version.get('schema_version'))}" in raised.value.message
     write_container(tmp_path / "a.wir", [], {"format": "something"})
-    with pytest.raises(ArtifactError, match="no Wrapper IR artifact"):
+    with pytest.raises(ArtifactError, match="not a Wrapper IR artifact"):
         load(tmp_path / "a.wir")
 
 

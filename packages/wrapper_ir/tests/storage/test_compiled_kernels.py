@@ -107,7 +107,7 @@ def test_grids_have_three_sizes_over_numbers_of_a_launch() -> None:
         (lambda t: t.update(version=1), "version 1; this package reads version 2"),
         (lambda t: t["binaries"][0].update(image="0" * 64), "does not fit its hash"),
         (lambda t: t["binaries"][0].update(file="../../etc/passwd"), "expected in binaries/0"),
-        (lambda t: t["binaries"][0].update(key="../x"), "is no hash"),
+        (lambda t: t["binaries"][0].update(key="../x"), "is not a hash"),
         (lambda t: t["binaries"][0].update(extra=1), "unknown field 'extra'"),
         (lambda t: t["binaries"][0]["facts"].update(cluster=[1, 1]), "expected a list of 3"),
         (lambda t: t["binaries"][0]["facts"].pop("symbol"), "field 'symbol' is missing"),

@@ -61,7 +61,7 @@ def test_what_a_launch_may_share(name: str, given: tuple[str, str]) -> None:
 
 
 def test_two_outputs_in_one_place_of_an_input() -> None:
-    """Either is legal, both are not: the second is no pair of the first."""
+    """Either is legal, both are not: the second is not a pair of the first."""
     text = """wir 0.2
 target cpu
 

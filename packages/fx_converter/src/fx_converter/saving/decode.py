@@ -74,7 +74,7 @@ class GraphReader:
         if operands_of(made.target) not in (None, len(made.args)):
             raise SavedGraphError("FX202", f"{said['name']!r} has {len(made.args)} operands")
         if made.name != said["name"]:
-            raise SavedGraphError("FX202", f"two nodes are named {said['name']!r}, or it is no name")
+            raise SavedGraphError("FX202", f"two nodes are named {said['name']!r}, or it is not a name")
         for key, held in said["meta"].items():
             if key in META:
                 made.meta[key] = tuple(held) if isinstance(held, list) else held
@@ -193,7 +193,7 @@ _DTYPE_OF = {native: ours for ours, native in DTYPES.items()}
 def _identifier(name: object) -> str:
     """A name as Python has them: it becomes a part of source code."""
     if not (isinstance(name, str) and name.isidentifier()):
-        raise SavedGraphError("FX202", f"{name!r} is no name")
+        raise SavedGraphError("FX202", f"{name!r} is not a name")
     return name
 
 

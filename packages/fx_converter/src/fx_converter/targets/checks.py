@@ -36,7 +36,7 @@ def assert_layout(
         except AssertionError:
             problem = f"expected strides {list(strides)} for sizes {list(sizes)}, got {list(x.stride())}"
         if alignment and x.data_ptr() % alignment:
-            problem = problem or f"the address is no multiple of {alignment} bytes"
+            problem = problem or f"the address is not a multiple of {alignment} bytes"
     if problem:
         fail_layout(f"{problem} ({message})" if message else problem)
 
@@ -45,7 +45,7 @@ def assert_layout(
 def assert_alignment(x: Tensor, alignment: int, message: str = "") -> None:
     """Raises ExecutionError WIR921 unless the address of `x` is a multiple of `alignment` bytes."""
     if not isinstance(x, FakeTensor) and x.data_ptr() % alignment:
-        problem = f"the address is no multiple of {alignment} bytes"
+        problem = f"the address is not a multiple of {alignment} bytes"
         fail_layout(f"{problem} ({message})" if message else problem)
 
 
@@ -73,5 +73,5 @@ def check_groups(names: Sequence[str]) -> None:
     for name in names:
         try:
             find_group(name)
-        except (RuntimeError, TypeError) as error:  # a name with lone surrogates is no string there
+        except (RuntimeError, TypeError) as error:  # a name with lone surrogates is not a string there
             fail_group(name, str(error))

@@ -55,7 +55,7 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
 
 
 def _output_strides(graph: RecordingGraph) -> list[tuple[Size, ...] | None]:
-    """Strides of each result; None for what is no tensor, or has strides that only the run will tell."""
+    """Strides of each result; None for what is not a tensor, or has strides that only the run will tell."""
     strides: list[tuple[Size, ...] | None] = []
     for out in graph.graph_outputs:
         known = out.has_tensor_output() and not free_unbacked_symbols(out.get_stride())

@@ -66,7 +66,7 @@ class Store:
             return None
 
     def write(self, name: str, write: Callable[[Path], None]) -> None:
-        """Makes an entry: `write` writes a file, which is then renamed. A folder that cannot be written is no error:
+        """Makes an entry: `write` writes a file, which is then renamed. A folder that cannot be written is not an error:
         what would have been cached is compiled again."""
         path = self._path(name)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")

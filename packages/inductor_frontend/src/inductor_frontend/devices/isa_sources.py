@@ -40,7 +40,7 @@ def capture_for_each(names: Sequence[str], capture: Callable[[], Artifact]) -> A
     if unknown := sorted(set(names) - set(_SETS)):
         raise CaptureError(
             "FE103",
-            f"'{unknown[0]}' is no instruction set that C++ is written for",
+            f"'{unknown[0]}' is not an instruction set that C++ is written for",
             hint=f"known: {', '.join(_SETS)}",
         )
     made: list[tuple[str, Artifact]] = []

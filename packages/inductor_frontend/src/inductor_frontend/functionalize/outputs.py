@@ -48,7 +48,7 @@ class Outputs:
 
     @property
     def roots(self) -> frozenset[int]:
-        """The results that are no views of anything computed."""
+        """The results that are not views of anything computed."""
         return frozenset(i for i, node in enumerate(self.results) if root_of(node) is node)
 
     def result(self, node: fx.Node) -> int:
@@ -118,7 +118,7 @@ def as_views(
     roots: frozenset[int],
 ) -> tuple[OutputBinding, ...]:
     """The bindings, with results that share memory with an input or another result as views of it. `inputs` are the
-    leaves that results share memory with, `roots` the results that are no views themselves."""
+    leaves that results share memory with, `roots` the results that are not views themselves."""
     groups: dict[object, list[int]] = {}
     for index, origin in enumerate(summary.results):
         own = _own(origin)
@@ -129,7 +129,7 @@ def as_views(
 
 
 def _own(origin: ResultOrigin | None) -> object | None:
-    """The storage that a result surely has, where it is no parameter's."""
+    """The storage that a result surely has, where it is not a parameter's."""
     if origin is None or not origin.certain:
         return None
     return (*origin.own, *origin.constants, None)[0]

@@ -62,7 +62,7 @@ class PreparedGraph:
     """A functional graph that writes its mutations back with copies, and what its signature is made of.
 
     `roles` are the inputs that are constants, `flat` the input leaves of the others, by name; `bindings` say what each
-    output leaf is, in terms of the graph's outputs. `roots` are the outputs that are no views of others, `hints` the
+    output leaf is, in terms of the graph's outputs. `roots` are the outputs that are not views of others, `hints` the
     leaves that outputs are views of, as far as the model says.
     """
 
@@ -305,7 +305,7 @@ class _Preparation:
             if item.leaf is None or is_wrapper(item.value):
                 raise CaptureError(
                     "FE105",
-                    f"{item.name} gets other sizes or strides, and is no plain argument",
+                    f"{item.name} gets other sizes or strides, and is not a plain argument",
                     hint="make a new tensor, or a view of it",
                 )
             if item.leaf in self.repeated:

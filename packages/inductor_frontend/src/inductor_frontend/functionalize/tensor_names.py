@@ -18,7 +18,7 @@ __all__ = ["KINDS", "identity", "memory", "names_by_tensor"]
 KINDS: Mapping[InputKind, ConstantKind] = MappingProxyType(
     {InputKind.PARAMETER: ConstantKind.PARAMETER, InputKind.BUFFER: ConstantKind.BUFFER}
 )
-"""What an input of an exported program is in the model; other inputs are no state of it."""
+"""What an input of an exported program is in the model; other inputs are not state of it."""
 
 
 def memory(tensor: torch.Tensor) -> tuple[object, ...]:

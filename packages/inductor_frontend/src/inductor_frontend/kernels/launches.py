@@ -270,7 +270,7 @@ class Launches:
                 value = None
         if value is None or not isinstance(value.type, TensorType):
             raise ConversionError(
-                "FE303", f"argument {arg!r} of kernel {event.name} is no tensor{_place(event)}"
+                "FE303", f"argument {arg!r} of kernel {event.name} is not a tensor{_place(event)}"
             )
         return value
 
@@ -301,7 +301,7 @@ class Launches:
             return Float(arg)
         if isinstance(arg, BufferArg | ir.IRNode):
             raise ConversionError(
-                "FE303", f"argument {arg!r} of kernel {event.name} is no number{_place(event)}"
+                "FE303", f"argument {arg!r} of kernel {event.name} is not a number{_place(event)}"
             )
         return self._scope.expr(arg)
 

@@ -92,7 +92,7 @@ def _param(name: str, value: Value, access: Access) -> KernelParam:
 
 
 def to_constant(name: str, value: object) -> OperatorConstant:
-    """An argument that is no tensor; raises ConversionError FE301 for what has no typed form."""
+    """An argument that is not a tensor; raises ConversionError FE301 for what has no typed form."""
     if isinstance(value, sympy.Integer):
         return int(value)
     if value is None or isinstance(value, bool | int | float | str):

@@ -48,7 +48,7 @@ def overload_of(node: ir.ExternKernel) -> OpOverload:
     name = getattr(node, "python_kernel_name", None)  # not all node classes set it
     raise ConversionError(
         "FE301",
-        f"{name or type(node).__name__} is no operator with a schema",
+        f"{name or type(node).__name__} is not an operator with a schema",
         hint="higher-order operators and Python functions cannot be called from a captured program",
     )
 

@@ -137,7 +137,7 @@ def _codegen_choices(
 
 def call_choices(kernels: list[Any], hints: list[int | None], extern: Any = None) -> None:
     """Writes the one call of these kernels. Raises HookError FE202 where they take different arguments, or have a grid that
-    is no expression."""
+    is not an expression."""
     wrapper: Any = V.graph.wrapper_code
     grids = [kernel.additional_call_args_and_types()[0] for kernel in kernels]
     scratch = [bool(kernel.args.workspace_args) for kernel in kernels]

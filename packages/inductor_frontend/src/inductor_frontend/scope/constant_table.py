@@ -74,7 +74,7 @@ class ConstantTable:
         return value in self._declared
 
     def find(self, name: str) -> Value | None:
-        """The constant of an upstream name; None where the name is no constant."""
+        """The constant of an upstream name; None where the name is not a constant."""
         role = self._roles.get(name)
         if role is None:
             return None

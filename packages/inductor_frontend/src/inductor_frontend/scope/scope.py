@@ -162,7 +162,7 @@ class Scope:
         base = self.value(node.data.get_name())
         wanted = self.layout_type(node.layout)
         if not isinstance(base.type, TensorType):
-            raise ConversionError("FE307", f"a view of {base.name}, which is no tensor")
+            raise ConversionError("FE307", f"a view of {base.name}, which is not a tensor")
         if base.type.dtype.itemsize != wanted.dtype.itemsize:
             raise ConversionError(
                 "FE307",

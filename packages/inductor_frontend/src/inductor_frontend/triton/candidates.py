@@ -61,7 +61,7 @@ def candidates_of(name: str, source: KernelSource) -> Candidates:
     if "filename" in inspect.signature(heuristic).parameters:
         arguments["filename"] = f"{name}.py"
     meta = arguments.setdefault("inductor_meta", {})
-    meta["force_disable_caches"] = True  # what this machine once measured is no part of a program
+    meta["force_disable_caches"] = True  # what this machine once measured is not part of a program
     with replaced(TUNER.by(cached_autotune=partial(TUNER.own(), caching_autotuner_cls=_Tuner))):
         given = heuristic(**arguments)(_Function(source.order)).given
     hints = given["size_hints"]

@@ -145,7 +145,7 @@ def _dtype(kernel: str, name: str) -> DType:
     for dtype in DType:
         if dtype.torch_name == torch_name:
             return dtype
-    raise ConversionError("FE303", f"kernel {kernel}: a constant is tl.{name}, which is no element type")
+    raise ConversionError("FE303", f"kernel {kernel}: a constant is tl.{name}, which is not an element type")
 
 
 def constant_value(name: str, node: ast.expr) -> Any:

@@ -42,4 +42,4 @@ def literal_text(value: Arg) -> str:
         case MemoryFormat() | Layout():
             return f"torch.{value.value}"
         case _:
-            raise EmitError("PY102", f"{value} is no literal")
+            raise EmitError("PY102", f"{value} is not a literal")

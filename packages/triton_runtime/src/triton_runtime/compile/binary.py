@@ -35,7 +35,7 @@ def binary_from_bytes(data: bytes) -> Binary:
     head = len(_MAGIC) + _DIGEST
     body = data[head:]
     if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : head] != hashlib.sha256(body).digest():
-        raise ValueError("these bytes are no compiled kernel, or damaged")
+        raise ValueError("these bytes are not a compiled kernel, or damaged")
     parts: list[bytes] = []
     while body:
         size = int.from_bytes(body[:8], "little")
@@ -45,7 +45,7 @@ def binary_from_bytes(data: bytes) -> Binary:
     try:
         return load(about.decode(), lambda o: _binary(o, image, assembly.decode()))
     except ParseError as error:  # of another version that writes the same line
-        raise ValueError(f"these bytes are no compiled kernel: {error}") from error
+        raise ValueError(f"these bytes are not a compiled kernel: {error}") from error
 
 
 def _binary(about: dict[str, Json], image: bytes, assembly: str) -> Binary:

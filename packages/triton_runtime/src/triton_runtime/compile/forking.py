@@ -48,7 +48,7 @@ class Forker:
         request = {
             "fork": list(modules),
             "env": dict(variables),
-            # not the folder that we happen to run in, which is no place for modules
+            # not the folder that we happen to run in, which is not a place for modules
             "path": [place for place in sys.path if place],
         }
         with theirs:

@@ -151,7 +151,7 @@ def _rich(value: object) -> ConstantValue:
 
 @cache
 def imports(source: str) -> tuple[str, ...]:
-    """The modules that a source imports, sorted; none of one that is no Python."""
+    """The modules that a source imports, sorted; none of one that is not Python."""
     try:
         tree = ast.parse(source)
     except SyntaxError:  # reported where it is loaded

@@ -28,7 +28,7 @@ def capability(target: Target) -> int:
     if found is None or int(found[1]) < _OLDEST:
         raise CompileError(
             "TR202",
-            f"'{target.arch}' is no architecture that Triton compiles for",
+            f"'{target.arch}' is not an architecture that Triton compiles for",
             'name it as in `target cuda:0 arch "sm_90"`; sm_75 is the oldest',
         )
     return int(found[1])

@@ -80,7 +80,7 @@ class Explainer:
             case "divisible":
                 raise LaunchError(
                     "TR306",
-                    f"{place}{_address(value)} is no multiple of 16, which the kernel was compiled for",
+                    f"{place}{_address(value)} is not a multiple of 16, which the kernel was compiled for",
                     "copy the tensor to an aligned one, or define the parameter without divisible(16)",
                 )
             case _:

@@ -60,7 +60,7 @@ def scan(input: Any, axis: int, combine_fn: Any, reverse: bool = False, **_: obj
 
 
 def _is_sum(combine_fn: Any, arrays: list[Any]) -> bool:
-    """Whether numpy's own sum says the same: elements that Triton keeps as bits (bfloat16) are no numbers of numpy's.
+    """Whether numpy's own sum says the same: elements that Triton keeps as bits (bfloat16) are not numbers of numpy's.
 
     The interpreter keeps such types in unsigned integers, so those always go the long way.
     """

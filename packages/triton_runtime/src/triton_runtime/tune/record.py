@@ -135,7 +135,7 @@ class TuningRecord:
                 raise ValueError(f"it is of format {found['format']} {found['version']}")
             return TuningRecord(dict(map(_read_entry, found["entries"])))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise TuningError("TR601", f"this is no tuning record: {error}", hint="tune again") from error
+            raise TuningError("TR601", f"this is not a tuning record: {error}", hint="tune again") from error
 
 
 def _read_entry(found: Mapping[str, Any]) -> tuple[Place, Entry]:  # Any: JSON, checked here
@@ -158,7 +158,7 @@ def _read_entry(found: Mapping[str, Any]) -> tuple[Place, Entry]:  # Any: JSON, 
 
 def _number(x: object) -> float:
     if isinstance(x, bool) or not isinstance(x, int | float) or not math.isfinite(x):
-        raise ValueError(f"{x!r} is no number of a launch")
+        raise ValueError(f"{x!r} is not a number of a launch")
     return x
 
 

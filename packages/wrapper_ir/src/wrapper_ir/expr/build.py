@@ -53,7 +53,7 @@ def as_expr(value: ExprLike) -> Expr:
             return Int(value)
         case float():
             return Float(value)
-    raise ExpressionError("WIR401", f"{value!r} of type {type(value).__name__} is no expression")
+    raise ExpressionError("WIR401", f"{value!r} of type {type(value).__name__} is not an expression")
 
 
 def as_int(value: ExprLike) -> int | None:

@@ -96,7 +96,7 @@ class Sym(Expr):
             raise ExpressionError(
                 "WIR401",
                 f"{name!r} cannot name a symbol",
-                hint="use an identifier that is no keyword or function",
+                hint="use an identifier that is neither a keyword nor a function",
             )
         return intern(cls, (cls, name, kind), (name, kind))
 

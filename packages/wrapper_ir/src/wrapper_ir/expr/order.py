@@ -55,7 +55,7 @@ def _natural(text: str) -> str:
 
 
 def _leaf_text(field: object) -> str:
-    """Text of a field that is no expression: a number, an enum member, or a value (by its name)."""
+    """Text of a field that is not an expression: a number, an enum member, or a value (by its name)."""
     if isinstance(field, enum.Enum):
         return str(field.value)
     name = getattr(field, "name", None)  # a Value; its module is not imported here because it needs this one

@@ -177,7 +177,7 @@ class ExprParser(Cursor):
         except ExpressionError as error:
             self.fail("WIR550", error.message)
         except ValueError:
-            self.fail("WIR550", f"{token[:40]!r} is no number")
+            self.fail("WIR550", f"{token[:40]!r} is not a number")
 
     def _named(self, name: str) -> Expr:
         kind = self.kinds.get(name)

@@ -197,7 +197,7 @@ def _assert_layout(op: AssertLayout, frame: AnyFrame) -> None:
         if op.alignment and frame.machine.address(frame.value(tensor)) % op.alignment:
             note = f" ({op.message})" if op.message else ""
             raise ExecutionError(
-                "WIR921", f"the address of %{tensor.name} is no multiple of {op.alignment} bytes{note}"
+                "WIR921", f"the address of %{tensor.name} is not a multiple of {op.alignment} bytes{note}"
             )
 
 

@@ -67,12 +67,12 @@ def load(text: str, read: Callable[[dict[str, Json]], T]) -> T:
         raise error.error() from None
     except json.JSONDecodeError as error:
         raise ParseError(
-            "WIR520", f"this is no JSON: {error.msg}", line=error.lineno, column=error.colno
+            "WIR520", f"this is not JSON: {error.msg}", line=error.lineno, column=error.colno
         ) from error
     except RecursionError as error:
         raise ParseError("WIR553", "the document nests too deeply") from error
     except ValueError as error:  # a number of too many digits
-        raise ParseError("WIR520", f"this is no JSON: {error}") from error
+        raise ParseError("WIR520", f"this is not JSON: {error}") from error
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -84,7 +84,7 @@ def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _refuse(word: str) -> NoReturn:
-    fault(f"{word} is no JSON number", "WIR520")
+    fault(f"{word} is not a JSON number", "WIR520")
 
 
 def dump(document: Json) -> str:

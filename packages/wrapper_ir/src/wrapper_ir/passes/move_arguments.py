@@ -51,7 +51,7 @@ def move_arguments(program: Program) -> Program:
 
 def _moved(analyses: Analyses) -> Analyses:
     """The program with the largest set of parameters that can become owned together: starts from all, takes away what any
-    call refuses, until nothing changes. A refused parameter is no storage of its function's own any more, which may
+    call refuses, until nothing changes. A refused parameter is not a storage of its function's own any more, which may
     refuse what it hands on in turn."""
     owned = _candidates(analyses)
     while True:

@@ -105,7 +105,7 @@ def _device(option: str, text: str) -> Device:
     match = _DEVICE.fullmatch(text)
     if match is None or (match[1] == CPU.type) != (match[2] is None):
         raise PassError(
-            "WIR806", f"{option}={text} is no device", hint=f"write {option}=cpu or {option}=cuda:1"
+            "WIR806", f"{option}={text} is not a device", hint=f"write {option}=cpu or {option}=cuda:1"
         )
     return Device(match[1], None if match[2] is None else int(match[2]))
 

@@ -120,7 +120,7 @@ class _Run:
         self.places = analyses.get_for(function, tensor_places)
         self.contents: dict[Value, list[_Part]] = {}
         self.handles: dict[Value, Number] = {}
-        """Numbers of values that are no tensors."""
+        """Numbers of values that are not tensors."""
         self.symbols: dict[str, Number] = {}
         self.seen: list[tuple[str, Number]] = []
 

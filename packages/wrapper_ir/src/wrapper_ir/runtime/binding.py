@@ -51,7 +51,7 @@ def literal(value: Arg, native: Native | None = None) -> Any:
     if isinstance(value, tuple):
         return [literal(item, native) for item in value]
     if native is None:
-        raise ExecutionError("WIR926", f"{value} is no plain literal")
+        raise ExecutionError("WIR926", f"{value} is not a plain literal")
     return native(value)
 
 
@@ -69,7 +69,7 @@ def refuse_unsupported(signature: Signature) -> None:
 class Convention:
     """A signature, ready for calls: everything that can be looked up beforehand is.
 
-    Raises ExecutionError WIR926 for classes that cannot be imported or are no tensor subclasses, and
+    Raises ExecutionError WIR926 for classes that cannot be imported or are not tensor subclasses, and
     NotSupportedError WIR916.
     """
 

@@ -29,7 +29,7 @@ class DebugRecord:
 
     @property
     def layout(self) -> str:
-        """Dtype, sizes and strides, or '' for what is no tensor."""
+        """Dtype, sizes and strides, or '' for what is not a tensor."""
         if self.dtype is None:
             return ""
         return f"{self.dtype.value}{list(self.sizes)} strides {list(self.strides)}"
@@ -107,7 +107,7 @@ def debug_value(
     phase: str = DebugPhase.HERE.value,
     kernel: str = "",
 ) -> None:
-    """The `debug` op of emitted programs; `dtype` is '' for what is no tensor."""
+    """The `debug` op of emitted programs; `dtype` is '' for what is not a tensor."""
     place = place_text(label, DebugPhase(phase), kernel)
     if not dtype:
         report(DebugRecord(name=name, describe=lambda: repr(value)), DebugMode(mode), place)

@@ -46,7 +46,7 @@ def read_context(text: str, native: Native) -> Any:  # Any: whatever the class w
         return _value(json.loads(text), native)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ExecutionError(
-            "WIR926", f"{text[:80]!r} is no context of a tensor subclass: {error}"
+            "WIR926", f"{text[:80]!r} is not a context of a tensor subclass: {error}"
         ) from error
 
 
@@ -80,7 +80,7 @@ class Subclass:
         if not isinstance(cls, type) or not all(callable(getattr(cls, name, None)) for name in methods):
             raise ExecutionError(
                 "WIR926",
-                f"{spec.type_name!r} of the signature is no class of tensors that wrap others",
+                f"{spec.type_name!r} of the signature is not a class of tensors that wrap others",
                 hint="do not use this file",
             )
         self._cls: Any = cls  # Any: a class of the user's

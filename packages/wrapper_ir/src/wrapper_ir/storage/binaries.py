@@ -24,11 +24,11 @@ def _file(binary: KernelBinary) -> str:
 
 
 def binary_files(binaries: Iterable[KernelBinary]) -> dict[str, bytes]:
-    """The images by file name. Raises ArtifactError WIR712 for a key that is no hash, or that two different ones have."""
+    """The images by file name. Raises ArtifactError WIR712 for a key that is not a hash, or that two different ones have."""
     files: dict[str, bytes] = {}
     for binary in binaries:
         if not _HASH.fullmatch(binary.key):
-            raise ArtifactError("WIR712", f"the key of a compiled kernel is no hash: {binary.key!r}")
+            raise ArtifactError("WIR712", f"the key of a compiled kernel is not a hash: {binary.key!r}")
         if files.setdefault(_file(binary), binary.image) != binary.image:
             raise ArtifactError("WIR712", f"two different compiled kernels have the key {binary.key}")
     return files
@@ -53,7 +53,7 @@ def binaries_from_json(
         names = KernelNames(params.get(field(found, "kernel", string), ()))
         bare = decode(KernelBinary, {name: x for name, x in found.items() if name != "file"}, names)
         if not _HASH.fullmatch(bare.key):
-            fault(f"{bare.key!r} is no hash")
+            fault(f"{bare.key!r} is not a hash")
         if field(found, "file", string) != _file(bare):
             fault(f"the image is expected in {_file(bare)}")
         image = read(_file(bare))

@@ -103,7 +103,7 @@ def save(artifact: Artifact, path: str | os.PathLike[str]) -> None:
     Raises ArtifactError WIR701 where it cannot be written, WIR708 where a constant's data is missing or its bytes
     are not those that the program names, WIR711 where a constant is packed for this machine, WIR712 where compiled
     kernels cannot be told apart, WIR713 where a constant's mapped file was written since, and WIR704 for the name of an
-    extension that is no plain file name.
+    extension that is not a plain file name.
     """
     artifact.check_portable()
     check_files([data.file for data in artifact.constants.values() if data.file is not None])
@@ -132,7 +132,7 @@ def _check_constants(program: Program, constants: Mapping[str, TensorData]) -> N
 
 def _check_version(manifest: Mapping[str, object]) -> None:
     if manifest.get("format") != FORMAT:
-        raise ArtifactError("WIR709", "this is no Wrapper IR artifact")
+        raise ArtifactError("WIR709", "this is not a Wrapper IR artifact")
     found = manifest.get("version", manifest.get("schema_version"))  # the key up to version 0.1
     if found != ARTIFACT.version:
         raise ArtifactError("WIR709", f"another version: {ARTIFACT.refusal(str(found))}")
@@ -161,7 +161,7 @@ def _read_strings(container: Container, name: str) -> dict[str, str]:
     except (ValueError, RecursionError) as error:
         raise ArtifactError("WIR703", f"entry {name!r} cannot be read: {error}") from error
     if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
-        raise ArtifactError("WIR703", f"entry {name!r} is no table of strings")
+        raise ArtifactError("WIR703", f"entry {name!r} is not a table of strings")
     return table
 
 

@@ -79,7 +79,7 @@ def _header(data: memoryview) -> tuple[dict[str, object], memoryview]:
     except (ValueError, RecursionError) as error:
         raise ArtifactError("WIR707", f"constants: the header cannot be read: {error}") from error
     if not isinstance(header, dict):
-        raise ArtifactError("WIR707", "constants: the header is no object")
+        raise ArtifactError("WIR707", "constants: the header is not an object")
     return header, data[8 + length :]
 
 

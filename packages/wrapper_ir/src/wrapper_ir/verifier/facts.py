@@ -61,7 +61,7 @@ class FunctionFacts:
         self.classes: set[type[OpBase]] = set()
         """Classes of ops that occur."""
         self.symbolic = False
-        """Whether an op holds an expression that is no constant, or has a result in `special`."""
+        """Whether an op holds an expression that is not a constant, or has a result in `special`."""
         self.asynchronous = False
         """Whether any op runs on another stream than the current one, or does not wait for its end."""
         self.positions: dict[str, int] = {}
@@ -77,7 +77,7 @@ class FunctionFacts:
         self._findings.add(code, message, self.function, position)
 
     def place(self, value: Value) -> Place:
-        """Where a tensor starts; one that is no view of anything, or may alias, is a root of its own here."""
+        """Where a tensor starts; one that is not a view of anything, or may alias, is a root of its own here."""
         found = self.places.get(value.name)
         return (value, 0) if found is None else found
 

@@ -105,7 +105,7 @@ def _alone(artifact: Artifact) -> Iterator[Found]:
     yield from _parameters(signature)
     literals = [s.value for s in signature.statics] + [p.default for p in signature.parameters]
     literals += [b.value for b in _flat(signature.bindings) if isinstance(b, ConstantOutput)]
-    yield from (("WIR116", f"{value!r} is no literal") for value in literals if not _is_literal(value))
+    yield from (("WIR116", f"{value!r} is not a literal") for value in literals if not _is_literal(value))
 
 
 def _structure(tree: TreeSpec, place: str) -> Iterator[Found]:
@@ -316,7 +316,7 @@ def _memory(artifact: Artifact, summary: FunctionSummary) -> Iterator[Found]:
                 yield "WIR110", f"results {index} and {base} do not surely share memory"
     for back in signature.write_backs:
         if summary.results[back.result] is None:
-            yield "WIR114", f"result {back.result} is no tensor to write back"
+            yield "WIR114", f"result {back.result} is not a tensor to write back"
         moves = back.kind is WriteBackKind.METADATA
         if moves and not _lies_in(summary, back.result, back.leaf, shown):
             yield (

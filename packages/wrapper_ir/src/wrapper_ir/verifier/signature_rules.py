@@ -10,7 +10,7 @@ from wrapper_ir.verifier.rules import Rule
 __all__ = ["SIGNATURE_RULES"]
 
 _RULES = {
-    "WIR101": "the inputs are no tuple of (arguments tuple, keywords dict)",
+    "WIR101": "the inputs are not a tuple of (arguments tuple, keywords dict)",
     "WIR102": "the signature binds another number of parameters than main takes",
     "WIR103": "an input leaf is named that there is not",
     "WIR104": "an input leaf is bound twice: to two parameters, or to one and to a fixed value",
@@ -25,7 +25,7 @@ _RULES = {
     "WIR113": "main writes a parameter that the signature does not call written, or the other way round",
     "WIR114": "a write-back goes to a fixed value, or gives a tensor a shape over memory that is not its own",
     "WIR115": "the program draws random numbers where the signature does not say so, or the other way round",
-    "WIR116": "a fixed value is no literal",
+    "WIR116": "a fixed value is not a literal",
     "WIR117": "a field holds something of another type: an index that is not an int (a bool is none), a list for a tuple",
     "WIR118": "a leaf or a parameter is named twice where once is meant: written, shared, written back in the same way",
 }

@@ -15,7 +15,7 @@ __all__ = ["TypeInfo", "TypeTable"]
 
 class TypeInfo(NamedTuple):
     """Facts about one type. `extent` is in bytes: a storage's size, a tensor's span from its first element; 0 for
-    other types. `exprs` are its expressions that are no constants. `problems` are (code, message)."""
+    other types. `exprs` are its expressions that are not constants. `problems` are (code, message)."""
 
     extent: Size
     exprs: tuple[Expr, ...] = ()
@@ -56,7 +56,7 @@ def _inspect(type: Type) -> TypeInfo:
         return _NOTHING
     nbytes, alignment = type.nbytes, type.alignment
     if alignment < 1 or alignment & (alignment - 1):
-        return TypeInfo(0, (), (("WIR044", f"{alignment} is no alignment"),))
+        return TypeInfo(0, (), (("WIR044", f"{alignment} is not an alignment"),))
     if isinstance(nbytes, Int):
         if nbytes.value < 0:
             return TypeInfo(0, (), (("WIR043", f"a storage of {nbytes.value} bytes"),))

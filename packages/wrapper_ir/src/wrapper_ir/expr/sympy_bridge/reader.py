@@ -26,7 +26,7 @@ def fraction(expr: SympyExpr) -> tuple[SympyExpr, SympyExpr]:
     """Numerator and denominator, after bringing terms together; every factor is looked at.
 
     A rational number is split, a power with a negative exponent (or one that carries a minus sign, such as
-    `2**(-n)`) goes below, and what is no product counts as its only factor.
+    `2**(-n)`) goes below, and what is not a product counts as its only factor.
     """
     import sympy
 
@@ -173,7 +173,7 @@ def _log(to: FromSympy, expr: SympyExpr) -> Expr:
 
 
 def _no_int(to: FromSympy, expr: SympyExpr) -> Expr:
-    raise ExpressionError("WIR406", f"sympy class {type(expr).__name__} is no number of the IR")
+    raise ExpressionError("WIR406", f"sympy class {type(expr).__name__} is not a number of the IR")
 
 
 CLASSES: Mapping[str, Handler] = {

@@ -103,7 +103,7 @@ class Collectives(Check):
     def wait(self, position: int, op: Wait) -> None:
         name = op.source.name
         if name not in self.in_flight:
-            what = "was waited for already" if name in self.started else "is no collective"
+            what = "was waited for already" if name in self.started else "is not a collective"
             self.report("WIR047", f"%{name} {what}", position)
         for held in self.in_flight.pop(name, ()):
             for root in self.roots.get(held.tensor, NO_ROOTS):

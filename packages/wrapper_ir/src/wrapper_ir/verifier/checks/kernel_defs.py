@@ -50,7 +50,7 @@ def _faults(kernel: KernelDef) -> Iterator[str]:
         yield from _param(param, names)
         yield from _pairs(param, kernel.params)
     if isinstance(kernel, CppKernel | TritonKernel) and not kernel.entry.isidentifier():
-        yield f"{kernel.entry!r} is no entry point"
+        yield f"{kernel.entry!r} is not an entry point"
     if isinstance(kernel, CppKernel | TritonKernel):
         yield from _requires(kernel.requires)
     match kernel:
@@ -74,7 +74,7 @@ def _requires(requires: tuple[Requirement, ...]) -> Iterator[str]:
         if not one.name:
             yield "what is required has a name"
         if one.sha256 and not _SHA256.fullmatch(one.sha256):
-            yield f"{one.sha256!r} of {one.name} is no sha256"
+            yield f"{one.sha256!r} of {one.name} is not a sha256"
 
 
 def _sources(kernel: CppKernel) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _pairs(param: KernelParam, params: tuple[KernelParam, ...]) -> Iterator[str]
         for name in others:
             other = known.get(name)
             if other is None:
-                yield f"{param.name} may {word} {name}, which is no parameter"
+                yield f"{param.name} may {word} {name}, which is not a parameter"
             elif other is param or not (param.kind.takes_tensor and other.kind.takes_tensor):
                 yield f"{param.name} may {word} {name}, and they are not two tensors"
             elif word == "alias" and other.dtype.itemsize != param.dtype.itemsize:
@@ -130,7 +130,7 @@ def _triton(kernel: TritonKernel) -> Iterator[str]:
     for word, names in (("restore", kernel.restore), ("reset", kernel.reset)):
         for name in names:
             if name not in tensors:
-                yield f"{word} names {name}, which is no tensor"
+                yield f"{word} names {name}, which is not a tensor"
     yield from _constants((*kernel.constants, *kernel.options))
 
 
@@ -155,7 +155,7 @@ def _order(kernel: TritonKernel) -> Iterator[str]:
 
 def _config(config: TritonConfig) -> Iterator[str]:
     if config.num_warps < 1 or config.num_warps & (config.num_warps - 1):
-        yield f"{config.num_warps} warps are no power of two"
+        yield f"{config.num_warps} warps are not a power of two"
     if config.num_stages < 0:
         yield f"there cannot be {config.num_stages} stages"
     yield from _constants((*config.meta, *config.options))

@@ -115,7 +115,9 @@ class Lifetimes(Check):
         elif value in self.constants or (self.roots.get(value) == (value,) and value not in self.owned):
             self.report("WIR064", f"%{value.name} is not the function's to free", position)
         else:
-            self.report("WIR065", f"%{value.name} is no storage of its own; free or drop its root", position)
+            self.report(
+                "WIR065", f"%{value.name} is not a storage of its own; free or drop its root", position
+            )
 
     def end(self, root: Value, code: str, position: int) -> None:
         self.dead[root] = (code, position)

@@ -58,7 +58,7 @@ def _check_constant(constant: Constant, types: TypeTable, findings: Findings) ->
     elif not isinstance(type, TensorType) or types(type).exprs:
         findings.add("WIR009", f"%{name} must be a tensor of fixed sizes")
     elif constant.data_hash and not _SHA256.fullmatch(constant.data_hash):
-        findings.add("WIR009", f"%{name}: {constant.data_hash!r} is no sha256")
+        findings.add("WIR009", f"%{name}: {constant.data_hash!r} is not a sha256")
     for code, message in types(type).problems:
         findings.add(code, f"%{name}: {message}")
 
@@ -87,10 +87,10 @@ def _check_storages(constants: Sequence[Constant], findings: Findings) -> None:
                 findings.add("WIR016", f"%{name} has an offset, and a storage of its own")
             continue
         if not isinstance(type, TensorType):
-            findings.add("WIR016", f"%{name} is no tensor, and lies in no storage")
+            findings.add("WIR016", f"%{name} is not a tensor, and lies in no storage")
             continue
         if offset < 0 or offset % type.dtype.itemsize:
-            findings.add("WIR016", f"%{name}: byte {offset} is no start of a {type.dtype.value}")
+            findings.add("WIR016", f"%{name}: byte {offset} is not a start of a {type.dtype.value}")
         if constant.storage in own:
             findings.add("WIR016", f"%{name} lies in {constant.storage!r}, which is a constant of its own")
         other = first.setdefault(constant.storage, constant)

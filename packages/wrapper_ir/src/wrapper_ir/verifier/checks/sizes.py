@@ -14,7 +14,7 @@ __all__ = ["Sizes"]
 
 
 class Sizes(Check):
-    """WIR041 to WIR043, of sizes that are no numbers. Runs before the checks that take them to be in order."""
+    """WIR041 to WIR043, of sizes that are not numbers. Runs before the checks that take them to be in order."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)

@@ -32,7 +32,7 @@ class Structure(Check):
     def finish(self) -> None:
         body = self.facts.function.body
         if not body or not isinstance(body[-1], Return):
-            self.report("WIR020", "the last op is no return", len(body) - 1)
+            self.report("WIR020", "the last op is not a return", len(body) - 1)
 
 
 def check_calls(analyses: Analyses, findings: Findings) -> None:

@@ -175,9 +175,9 @@ class Symbols(Check):
                 if not isinstance(type, TensorType) or not 0 <= node.dim < len(type.sizes):
                     self.report("WIR036", f"%{node.value.name} has no dimension {node.dim}", position)
             elif isinstance(node, OffsetOf) and not isinstance(node.value.type, TensorType):
-                self.report("WIR036", f"%{node.value.name} is no tensor, so has no offset", position)
+                self.report("WIR036", f"%{node.value.name} is not a tensor, so has no offset", position)
             elif isinstance(node, Item) and not _has_item(node.value):
-                self.report("WIR036", f"%{node.value.name} is no number and no tensor of one", position)
+                self.report("WIR036", f"%{node.value.name} is neither a number nor a tensor of one", position)
             stack.extend(node.args)
 
     def view(self, position: int, op: View) -> None:

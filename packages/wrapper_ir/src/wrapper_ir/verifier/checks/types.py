@@ -20,7 +20,7 @@ __all__ = ["Types"]
 
 
 class Types(Check):
-    """WIR040 to WIR044, and WIR034 for sizes that are no ints."""
+    """WIR040 to WIR044, and WIR034 for sizes that are not ints."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
@@ -51,4 +51,4 @@ class Types(Check):
     def aligned(self, position: int, op: EnsureAligned | AssertLayout) -> None:
         n = op.alignment
         if n < 0 or n & (n - 1) or (n == 0 and isinstance(op, EnsureAligned)):
-            self.report("WIR044", f"{n} is no alignment", position)
+            self.report("WIR044", f"{n} is not an alignment", position)
