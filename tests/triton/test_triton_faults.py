@@ -23,9 +23,11 @@ import py_wrapper
 from py_wrapper import PyOptions
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.errors import StoreWarning
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import CompiledProgram, LoadedKernel
+from wrapper_ir.store import CacheSettings
 from wrapper_ir.types import CPU, Device
 
 pytest.importorskip("triton", reason="kernels are compiled by triton")
@@ -88,9 +90,8 @@ class Machine:
     name: str = "interpreter"
 
     def __post_init__(self) -> None:
-        settings = Settings(
-            cache_dir=self.cache or self.folder / "cache", fallback_dir=self.folder / "fallback", jobs=1
-        )
+        cache = CacheSettings(folder=self.cache or self.folder / "cache", fallback=self.folder / "fallback")
+        settings = Settings(cache=cache, jobs=1)
         options = TritonOptions(
             driver=self,
             tune=self.tune,
@@ -232,10 +233,10 @@ class TestNoMemoryWhileTuning:
 )
 def test_a_poisoned_cache_entry(damage: Any, tmp_path: Path) -> None:  # Any: a function of bytes
     Machine(tmp_path).works()
-    [entry] = (tmp_path / "cache/triton/store/1/kernel").glob("*/*")
+    [entry] = (tmp_path / "cache/1/triton").glob("*/*/data")
     entry.write_bytes(damage(entry.read_bytes()))
     machine = Machine(tmp_path)
-    with pytest.warns(RuntimeWarning, match=r"TR402.*damaged and not used"):
+    with pytest.warns(RuntimeWarning, match=r"WIR254.*damaged and set aside"):
         machine.works()
     assert machine.runtime.stats.compiled == 1
     again = Machine(tmp_path)
@@ -258,9 +259,9 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", write_bytes)
-        with pytest.warns(RuntimeWarning, match=r"No space left on device"):
+        with pytest.warns(RuntimeWarning, match=r"WIR250.*No space left on device"):
             machine.works()
-        assert not [p for p in cache.glob("triton/store/1/kernel/*/*") if p.is_file()]
+        assert not list(cache.glob("1/triton/*/*"))
         other = Machine(tmp_path)
         other.works()
         assert other.runtime.stats.found == 1  # in the fallback
@@ -273,7 +274,8 @@ def test_a_cache_directory_that_cannot_be_written(place: str, tmp_path: Path) ->
     with pytest.warns(RuntimeWarning, match="cannot be written"):
         machine.works()
     other = Machine(tmp_path, cache=Path(place))
-    with pytest.warns(RuntimeWarning, match="cannot be written"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StoreWarning)  # one warning a process
         other.works()
     assert other.runtime.stats.found == 1
 

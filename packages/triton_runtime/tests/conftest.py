@@ -13,6 +13,7 @@ from triton_runtime.interp import InterpreterDriver
 from triton_runtime.settings import Settings
 from wrapper_ir.kernels import TritonKernel
 from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.store import CacheSettings
 from wrapper_ir.types import CPU
 
 Load = Callable[..., LoadedKernel]
@@ -32,7 +33,7 @@ def load(tmp_path: Path) -> Load:
 def built_fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> FakeCuda:
     """The fake driver, compiled, with a cache that is kept for the whole session."""
     root = tmp_path_factory.mktemp("cuda")
-    settings = Settings(cache_dir=root / "cache", fallback_dir=root / "fallback", jobs=1)
+    settings = Settings(cache=CacheSettings(folder=root / "cache", fallback=root / "fallback"), jobs=1)
     return FakeCuda(build_fake(root), settings)
 
 

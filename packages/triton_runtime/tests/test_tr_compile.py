@@ -33,6 +33,7 @@ from triton_runtime.fake import FakeDriver
 from triton_runtime.settings import Settings
 from wrapper_ir.kernels import TritonKernel
 from wrapper_ir.program import Target
+from wrapper_ir.store import CacheSettings
 from wrapper_ir.types import CPU, Device
 
 BROKEN = """
@@ -297,7 +298,9 @@ def test_one_and_many_processes_make_the_same(tmp_path: Path) -> None:
 def test_each_job_has_its_result(tmp_path: Path) -> None:
     """What was refused is compiled once, too."""
     broken, good = kernel_of(PARAMS, CLAUSES, BROKEN, entry="broken"), add_kernel()
-    settings = Settings(cache_dir=tmp_path / "cache", fallback_dir=tmp_path / "fallback", jobs=1)
+    settings = Settings(
+        cache=CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback"), jobs=1
+    )
     driver = FakeDriver(needs_binary=True)
     runtime = TritonRuntime(settings=settings, options=TritonOptions(driver=driver))
     for _ in range(2):
@@ -338,7 +341,9 @@ def test_processes_are_forked_from_one_that_may_die(monkeypatch: pytest.MonkeyPa
 
 
 def test_reading_a_kernel_early_waits(tmp_path: Path) -> None:
-    settings = Settings(cache_dir=tmp_path / "cache", fallback_dir=tmp_path / "fallback", jobs=1)
+    settings = Settings(
+        cache=CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback"), jobs=1
+    )
     driver = FakeDriver(needs_binary=True)
     runtime = TritonRuntime(settings=settings, options=TritonOptions(driver=driver))
     loading = runtime.start([add_kernel("one"), add_kernel("two")], cuda("sm_90"))
@@ -378,7 +383,9 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
 
 
 def test_the_runtime_keeps_what_it_compiled_on_disk(tmp_path: Path) -> None:
-    settings = Settings(cache_dir=tmp_path / "cache", fallback_dir=tmp_path / "fallback", jobs=2)
+    settings = Settings(
+        cache=CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback"), jobs=2
+    )
     first, second = (TritonRuntime(settings=settings, options=TritonOptions()) for _ in range(2))
     kernels = [
         add_kernel("one"),

@@ -14,6 +14,7 @@ from triton_runtime import CompileError, TritonRuntime
 from triton_runtime.compile.params import driver_params
 from triton_runtime.settings import Settings
 from wrapper_ir.program import Target
+from wrapper_ir.store import CacheSettings
 from wrapper_ir.types import Device
 
 TARGET = Target(device=Device("cuda"), arch="sm_90")
@@ -29,7 +30,7 @@ def store_all(out, {names}):
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     root = tmp_path_factory.mktemp("binaries")
-    return Settings(cache_dir=root / "cache", fallback_dir=root / "fallback", jobs=2)
+    return Settings(cache=CacheSettings(folder=root / "cache", fallback=root / "fallback"), jobs=2)
 
 
 def parameter_bits(assembly: str) -> list[int]:
@@ -70,11 +71,12 @@ def test_a_shared_store_spares_compiling(settings: Settings, tmp_path: Path) -> 
     """Another machine's store, behind a URL, is read; what comes from it is kept here."""
     kernel = add_kernel("shared")
     made = TritonRuntime(settings=settings).compile([kernel], TARGET)
-    here = replace(settings, cache_dir=tmp_path / "cache", shared=f"file://{settings.cache_dir}/triton/store")
+    cache = replace(settings.cache, folder=tmp_path / "cache", shared=(f"file://{settings.cache.folder}",))
+    here = replace(settings, cache=cache)
     runtime = TritonRuntime(settings=here)
     assert runtime.compile([kernel], TARGET) == made
     assert (runtime.stats.found, runtime.stats.compiled) == (1, 0)
-    alone = TritonRuntime(settings=replace(here, shared=""))
+    alone = TritonRuntime(settings=replace(here, cache=replace(cache, shared=())))
     assert alone.compile([kernel], TARGET) == made
     assert (alone.stats.found, alone.stats.compiled) == (1, 0)
 
@@ -82,11 +84,11 @@ def test_a_shared_store_spares_compiling(settings: Settings, tmp_path: Path) -> 
 def test_poisoned_entries_are_compiled_again(settings: Settings) -> None:
     kernel = add_kernel("poisoned")
     good = TritonRuntime(settings=settings).compile([kernel], TARGET)
-    files = [path for path in settings.cache_dir.glob("triton/store/1/kernel/*/*") if path.is_file()]
-    for path in files:
+    assert settings.cache.folder is not None
+    for path in settings.cache.folder.glob("1/triton/*/*/data"):
         path.write_bytes(path.read_bytes()[:-7] + b"poison!")
     runtime = TritonRuntime(settings=settings)
-    with pytest.warns(RuntimeWarning, match=r"TR402.*damaged"):
+    with pytest.warns(RuntimeWarning, match=r"WIR254.*damaged"):
         assert runtime.compile([kernel], TARGET) == good
     assert (runtime.stats.found, runtime.stats.compiled) == (0, 1)
 

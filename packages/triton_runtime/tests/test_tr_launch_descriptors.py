@@ -15,6 +15,7 @@ from triton_runtime.compile.params import driver_params
 from triton_runtime.cuda.slots import make_slots
 from triton_runtime.settings import Settings
 from wrapper_ir.program import Target
+from wrapper_ir.store import CacheSettings
 from wrapper_ir.types import Device
 
 PARAMS = "read f16[] a block(64, 32), i32 n, read f32[] b block(16)"
@@ -99,7 +100,9 @@ def f(x, out, n, B: tl.constexpr):
 @pytest.mark.parametrize("arch", ["sm_90", "sm_80"])
 def test_compiled_kernels_take_the_parameters_that_are_passed(tmp_path: Path, arch: str) -> None:
     """With the copy engine and without: the compiler's list of parameters is ours."""
-    settings = Settings(cache_dir=tmp_path / "cache", fallback_dir=tmp_path / "fallback", jobs=1)
+    settings = Settings(
+        cache=CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback"), jobs=1
+    )
     kernel = kernel_of(
         "read f32[] x block(B, 64), write f32[] out block(B, 64), i32 n",
         "\n  order(x, out, n, B)\n  configs({B = 32} warps(4) stages(1))\n  grid(ceildiv(n, B), 2)\n",

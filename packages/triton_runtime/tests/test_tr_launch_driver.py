@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,7 +19,9 @@ from triton_runtime import DriverError, KernelError, LaunchError
 from triton_runtime.cuda import CudaDriver, CudaOptions, Step, make_sequence
 from triton_runtime.cuda.extension import load_extension
 from triton_runtime.settings import Settings
+from wrapper_ir.errors import StoreWarning
 from wrapper_ir.kernels import Scratch
+from wrapper_ir.store import CacheSettings
 from wrapper_ir.types import CPU, Device
 
 
@@ -270,33 +273,37 @@ def test_a_sequence_makes_its_launches_in_order(fake: FakeCuda) -> None:
 
 def test_cache_of_the_launcher(fake: FakeCuda, tmp_path: Path) -> None:
     """Built once; a damaged file is built again; without a compiler or a folder the error says what to do."""
-    settings = Settings(cache_dir=tmp_path / "cache", fallback_dir=tmp_path / "fallback", jobs=1)
+    settings = Settings(
+        cache=CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback"), jobs=1
+    )
     with pytest.raises(DriverError, match=r"TR501.*no-such-compiler(.|\n)*WRAPPER_IR_CXX"):
         load_extension(replace(settings, compiler="no-such-compiler"))
     with pytest.raises(DriverError, match=r"TR502.*refused(.|\n)*command: /\S*false"):
         load_extension(replace(settings, compiler="false"))
-    folder = tmp_path / "cache" / "triton" / "launcher"
-    assert not list(folder.glob("*.so"))
-    assert not list(folder.glob(".build-*"))
-    (good,) = fake.settings.cache_dir.glob("triton/launcher/*.so")
-    copy = folder / good.name
-    copy.write_bytes(good.read_bytes())
+    assert not list((tmp_path / "cache").rglob("*.so"))
+    assert fake.settings.cache.folder is not None
+    shutil.copytree(
+        fake.settings.cache.folder / "1/launchers", tmp_path / "cache/1/launchers", dirs_exist_ok=True
+    )
     load_extension(replace(settings, compiler="no-such-compiler"))
+    (copy,) = tmp_path.glob("cache/1/launchers/*/*/launcher.so")
+    data = copy.read_bytes()
     copy.unlink()
-    copy.write_bytes(good.read_bytes()[:-1])
-    with pytest.raises(DriverError, match=r"TR501"):
-        load_extension(replace(settings, compiler="no-such-compiler"))
-    assert not copy.exists(), "what does not fit its name is never loaded"
-    (tmp_path / "file").touch()
-    nowhere = replace(settings, cache_dir=tmp_path / "file" / "c")
-    with pytest.warns(RuntimeWarning, match=r"TR401.*fallback"):
-        load_extension(nowhere)
-    assert list(settings.fallback_dir.glob("triton/launcher/*.so"))
+    copy.write_bytes(data[:-1])
     with (
-        pytest.warns(RuntimeWarning, match=r"TR401"),
-        pytest.raises(DriverError, match=r"TR503.*no folder"),
+        pytest.warns(StoreWarning, match=r"WIR254.*launcher\.so holds"),
+        pytest.raises(DriverError, match=r"TR501"),
     ):
-        load_extension(replace(nowhere, fallback_dir=tmp_path / "file" / "d"))
+        load_extension(replace(settings, compiler="no-such-compiler"))
+    assert not copy.exists(), "what does not fit its manifest is never loaded"
+    (tmp_path / "file").touch()
+    nowhere = replace(settings.cache, folder=tmp_path / "file" / "c")
+    with pytest.warns(StoreWarning, match=r"WIR251.*fallback"):
+        load_extension(replace(settings, cache=nowhere))
+    assert list(tmp_path.glob("fallback/1/launchers/*/*/launcher.so"))
+    nowhere = replace(nowhere, fallback=tmp_path / "file" / "d")
+    with pytest.warns(StoreWarning, match=r"WIR251.*using .*wrapper-ir-"):
+        load_extension(replace(settings, cache=nowhere))
 
 
 def test_processes_that_want_the_launcher_at_once_build_it_once(tmp_path: Path) -> None:
@@ -306,8 +313,8 @@ def test_processes_that_want_the_launcher_at_once_build_it_once(tmp_path: Path) 
     counting.chmod(0o755)
     script = (
         "import pathlib, sys\nfrom triton_runtime.cuda.extension import load_extension\n"
-        "from triton_runtime.settings import Settings\nroot = pathlib.Path(sys.argv[1])\n"
-        "settings = Settings(cache_dir=root / 'c', fallback_dir=root / 'f', jobs=1, compiler=sys.argv[2])\n"
+        "from triton_runtime.settings import Settings\nfrom wrapper_ir.store import CacheSettings\nroot = pathlib.Path(sys.argv[1])\n"
+        "settings = Settings(cache=CacheSettings(folder=root / 'c'), jobs=1, compiler=sys.argv[2])\n"
         "print(load_extension(settings).__name__)\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path), str(counting)]

@@ -25,6 +25,7 @@ from wrapper_ir.kernels import DriverParamKind, KernelBinary, TritonKernel, find
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.runtime.ahead import compile_ahead
 from wrapper_ir.runtime.kernels import load_kernels
+from wrapper_ir.store import CacheSettings
 from wrapper_ir.types import CPU, Device
 
 WALK = Path(__file__).with_name("walk_binaries.py")
@@ -113,7 +114,7 @@ class Disguised(CudaDriver):
 def carried(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Settings]:
     """A file with the kernels for two architectures, and the settings that they were compiled with."""
     root = tmp_path_factory.mktemp("walk")
-    settings = Settings(cache_dir=root / "cache", fallback_dir=root / "fallback", jobs=1)
+    settings = Settings(cache=CacheSettings(folder=root / "cache", fallback=root / "fallback"), jobs=1)
     runtime = TritonRuntime(settings=settings)
     artifact = bare_artifact(parse_program(PROGRAM))
     bare = replace(artifact.program, kernels=artifact.program.kernels[:1])
@@ -140,7 +141,8 @@ def launched(carried: tuple[Path, Settings], fake: FakeCuda, name: str, args: li
     made = fake.driver()
     driver = Disguised(options=made.options, settings=made.settings)
     runtime = TritonRuntime(
-        settings=replace(settings, cache_dir=path.parent / "empty"), options=TritonOptions(driver=driver)
+        settings=replace(settings, cache=replace(settings.cache, folder=path.parent / "empty")),
+        options=TritonOptions(driver=driver),
     )
     artifact = load(path)
     kernels = load_kernels(

@@ -11,7 +11,6 @@ A code never changes its meaning once released:
 | TR105 | KernelError  | the source has no `@triton.jit` function of the entry's name           |
 | TR106 | KernelError  | a grid names something that is not a whole number of the launch           |
 | TR107 | KernelError  | a driver cannot load kernels for this device                           |
-| TR108 | KernelError  | neither the cache directory nor its fallback can be written            |
 | TR109 | KernelError  | a compiled kernel takes other parameters than this version knows       |
 | TR110 | KernelError  | a kernel without a binary was to be loaded onto a device               |
 | TR111 | KernelError  | a kernel calls an operator that torch does not have                    |
@@ -27,12 +26,9 @@ A code never changes its meaning once released:
 | TR306 | LaunchError  | an address or number is not a multiple of 16, which the code relies on    |
 | TR307 | LaunchError  | a grid is larger than devices allow, or negative                       |
 | TR308 | LaunchError  | the CUDA driver refused a launch, or a kernel before it failed         |
-| TR401 | (a warning)  | the cache directory cannot be written; its fallback is used            |
-| TR402 | (a warning)  | a cache entry is damaged or foreign; what it held is made again        |
-| TR403 | (a warning)  | the shared cache cannot be read; it is not asked again                 |
 | TR501 | DriverError  | there is no C++ compiler to build the launcher with                    |
 | TR502 | DriverError  | the launcher cannot be built                                           |
-| TR503 | DriverError  | the launcher cannot be stored or loaded                                |
+| TR503 | DriverError  | the launcher cannot be loaded                                          |
 | TR504 | DriverError  | there is no CUDA driver that can be used                               |
 | TR505 | DriverError  | the CUDA driver refused to load a kernel                               |
 | TR601 | TuningError  | a text is not a tuning record                                             |

@@ -14,30 +14,29 @@ from triton_runtime.compile.forking import Forker
 from triton_runtime.compile.service import CompileStats
 from triton_runtime.cuda import CudaDriver
 from triton_runtime.errors import CompileError, KernelError, LaunchError
-from triton_runtime.folders import usable_folder
 from triton_runtime.loading import Compiler, Loader, Loading, launchable
 from triton_runtime.operators import load_operator
 from triton_runtime.options import TritonOptions
 from triton_runtime.protocols import Binary, Driver, Launchable
 from triton_runtime.settings import Settings, read_settings
-from triton_runtime.store import Store, StoreOptions
 from triton_runtime.tune import Book, Source, TuneOptions, TuningRecord
 from triton_runtime.tuning import Tuning, place_of
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, OperatorKernel, TritonKernel
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import KernelRuntime, LoadedKernel, Machine
+from wrapper_ir.store import Cache, open_cache
 
 __all__ = ["TritonRuntime"]
 
 
 @dataclass(frozen=True, slots=True)
 class _World:
-    """What is kept from load to load: the store on disk, the driver of CUDA devices, which opens nothing before it is
+    """What is kept from load to load: the cache on disk, the driver of CUDA devices, which opens nothing before it is
     used, what starts compiler processes, the jobs that the compiler refused, and the times of each target's device."""
 
     settings: Settings
-    store: Store
+    cache: Cache
     cuda: CudaDriver
     forker: Forker = field(default_factory=Forker)
     refused: dict[str, CompileError] = field(default_factory=dict)
@@ -88,7 +87,7 @@ class TritonRuntime:
         loaded |= {kernel.name: load_operator(kernel) for kernel in operators}
         if tuned or multis:
             options = replace(self.options, tune=tune, choice=self._choice(world.settings))
-            tuning = Tuning(options, world.store, self._book(target, world), loader, target.device)
+            tuning = Tuning(options, world.cache, self._book(target, world), loader, target.device)
             loaded |= {kernel.name: tuning.tuned(kernel) for kernel in tuned}
             known = {kernel.name: kernel for kernel in kernels}
             loaded |= {kernel.name: tuning.multi(kernel, known, loaded) for kernel in multis}
@@ -178,8 +177,8 @@ class TritonRuntime:
     def _compiler(self, target: Target, world: _World, carried: tuple[KernelBinary, ...] = ()) -> Compiler:
         return Compiler(
             target=target,
-            store=self.options.store or world.store,
-            folder=usable_folder(world.settings, "triton") / "sources",
+            store=self.options.store or world.cache.store("triton"),
+            folder=world.cache.places.root,
             stats=self.stats,
             max_workers=world.settings.jobs,
             executor=self.options.executor,
@@ -211,7 +210,7 @@ class TritonRuntime:
         """What is kept from load to load; made anew where the environment has changed."""
         with self._lock:
             if self._world is None or self._world.settings != settings:
-                self._world = _World(settings, _store(settings), CudaDriver(settings=settings))
+                self._world = _World(settings, open_cache(settings.cache), CudaDriver(settings=settings))
             return self._world
 
 
@@ -248,17 +247,6 @@ class _Carrying:
     def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
         """See `TritonRuntime.load_all`."""
         return self.runtime.load_all(kernels, target, self.carried)
-
-
-def _store(settings: Settings) -> Store:
-    return Store(
-        StoreOptions(
-            folder=settings.cache_dir / "triton" / "store",
-            fallback=settings.fallback_dir / "triton-store",
-            limit_bytes=settings.limit_bytes,
-            shared=settings.shared,
-        )
-    )
 
 
 def _by_name(kernels: Sequence[KernelDef]) -> dict[str, TritonKernel]:

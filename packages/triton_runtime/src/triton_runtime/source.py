@@ -1,21 +1,22 @@
 """A definition's source text as a loaded function of Triton.
 
-Triton reads the source of its functions from files, so the text is kept in one, named by its hash. What was written
-once is never changed: any number of processes may load the same file.
+Triton reads the source of its functions from files, so the text is kept in one, in the namespace `triton-sources` of the
+cache on disk: any number of processes may load the same file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
-import tempfile
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from triton_runtime.errors import KernelError
 from wrapper_ir.kernels import TritonKernel
+from wrapper_ir.store import Store, open_cache
+from wrapper_ir.store import read_settings as read_cache_settings
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -26,28 +27,28 @@ __all__ = ["check_parameters", "load_function", "source_file", "source_path"]
 
 
 def source_file(source: str, folder: Path) -> Path:
-    """The file in `folder` that holds exactly `source`; written, in one step, where it is missing or damaged."""
-    data = source.encode()
-    path = source_path(source, folder)
-    try:
-        if path.read_bytes() == data:
-            return path
-    except FileNotFoundError:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path
+    """A file that holds exactly `source`, in the cache of which `folder` is the root. Raises StoreError."""
+
+    def write(entry: Path) -> None:
+        (entry / _file_name(source)).write_bytes(source.encode())
+
+    with _sources(folder).ensure(source, write) as entry:
+        return entry.folder / _file_name(source)
 
 
 def source_path(source: str, folder: Path) -> Path:
     """Where `source_file` keeps a source, whether it is there or not."""
-    return folder / f"kernel_{hashlib.sha256(source.encode()).hexdigest()[:40]}.py"
+    place = _sources(folder).folder_of(source)
+    assert place is not None  # there is a root
+    return place / _file_name(source)
+
+
+def _sources(folder: Path) -> Store:
+    return open_cache(replace(read_cache_settings(), folder=folder)).store("triton-sources")
+
+
+def _file_name(source: str) -> str:
+    return f"kernel_{hashlib.sha256(source.encode()).hexdigest()[:40]}.py"
 
 
 def load_function(name: str, source: str, entry: str, folder: Path) -> JITFunction:

@@ -4,48 +4,34 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 
 from triton_runtime.choose import MultiLaunch
 from triton_runtime.loading import Loader
 from triton_runtime.options import TritonOptions
-from triton_runtime.store import EntryKind, Store
 from triton_runtime.tune import Book, TunedLaunch, Tuner, Where, timer_for, with_config
 from wrapper_ir.kernels import KernelDef, MultiKernel, TritonConfig, TritonKernel
 from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.store import Cache
 from wrapper_ir.types import Device
 
 __all__ = ["Tuning", "place_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Shelf:
-    """The store's entries of one kind."""
-
-    store: Store
-    kind: EntryKind
-
-    def get(self, key: str) -> bytes | None:
-        return self.store.get(key, self.kind)
-
-    def put(self, key: str, data: bytes) -> None:
-        self.store.put(key, data, self.kind)
 
 
 class Tuning:
     """Makes kernels that are chosen at their first launch, by the times in `book`."""
 
     def __init__(
-        self, options: TritonOptions, store: Store, book: Book, loader: Loader, device: Device
+        self, options: TritonOptions, cache: Cache, book: Book, loader: Loader, device: Device
     ) -> None:
-        self._options, self._store, self._book, self._loader = options, store, book, loader
+        self._options, self._cache, self._book, self._loader = options, cache, book, loader
         self._timer = options.timer or timer_for(device)
         self._tuner = Tuner(
             loader.load_each,
             self._timer,
             book,
-            store=_Shelf(store, EntryKind.TUNING),
+            store=cache.store("triton-tuning"),
             derive=loader.derived,
             options=options.tune,
         )
@@ -58,9 +44,9 @@ class Tuning:
         self, kernel: MultiKernel, kernels: Mapping[str, KernelDef], loaded: Mapping[str, LoadedKernel]
     ) -> MultiLaunch:
         """One of several kernels, which are loaded."""
-        shelf = _Shelf(self._store, EntryKind.CHOICE)
+        choices = self._cache.store("triton-choices")
         choice = replace(self._options.choice, sources=self._loader.compiler.folder)
-        return MultiLaunch(kernel, kernels, loaded, self._timer, self._book, shelf, choice)
+        return MultiLaunch(kernel, kernels, loaded, self._timer, self._book, choices, choice)
 
     def _load(self, kernel: TritonKernel, config: TritonConfig) -> LoadedKernel:
         [loaded] = self._loader.load_each([with_config(kernel, config)])

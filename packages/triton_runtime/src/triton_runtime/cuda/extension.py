@@ -1,16 +1,11 @@
 """Builds the launcher extension (`launcher.cpp`) at first use, and imports it.
 
-```
-<cache>/triton/launcher/<recipe>-<sha256 of the file>.so
-```
-
-The recipe is a hash of the source, the flags and the Python that it is for. A file whose content does not fit its name
-is never loaded, so a process that was killed while it wrote, or a damaged disk, costs one more build.
+It is in the namespace `launchers` of the cache on disk, under a hash of its source, the flags and the Python that it is for.
 """
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -20,23 +15,21 @@ import shlex
 import shutil
 import subprocess
 import sysconfig
-import tempfile
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from filelock import FileLock, Timeout
-
 from triton_runtime.errors import DriverError
 from triton_runtime.settings import Settings
-from triton_runtime.store.folder import Folder
 from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.store import open_cache
 
 __all__ = ["Extension", "Hooks", "load_extension"]
 
 _SOURCE = Path(__file__).with_name("launcher.cpp")
 _MODULE = "wrapper_ir_cuda_launcher"
+_LIBRARY = "launcher.so"
+_FULL = os.strerror(errno.ENOSPC)
 _FLAGS = ("-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-w", "-shared")
 _TIMEOUT = 300.0
 _SHOWN_LINES = 12
@@ -82,81 +75,19 @@ class Extension(Protocol):
 def load_extension(settings: Settings) -> Extension:
     """Builds the extension where the cache lacks it, and imports it.
 
-    Raises DriverError: TR501 for no compiler, TR502 where it fails, TR503 where there is no folder to put it.
+    Raises DriverError: TR501 for no compiler, TR502 where it fails, TR503 where it cannot be loaded; StoreError.
     """
-    recipe = _recipe()
-    own, fallback = Folder(settings.cache_dir), Folder(settings.fallback_dir)
-    for root in (own, *([fallback] if fallback.is_private() else [])):
-        if (path := _find(root, recipe)) is not None:
-            return _import(path)
-    try:
-        return _import(_build(own, recipe, settings))
-    except OSError as error:
-        problem = error
-    warnings.warn(
-        f"[TR401] the cache directory {own.path} cannot be written ({problem.strerror or problem}); the launcher is built "
-        f"in {fallback.path}. Set WRAPPER_IR_CACHE_DIR to a folder of your own.",
-        RuntimeWarning,
-        stacklevel=2,
-    )
-    try:
-        fallback.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not fallback.is_private():
-            raise PermissionError(f"{fallback.path} is not this user's alone")
-        return _import(_build(fallback, recipe, settings))
-    except OSError as error:
-        raise DriverError(
-            "TR503",
-            f"there is no folder to build the launcher in: {own.path} ({problem}), {fallback.path} ({error})",
-            "set WRAPPER_IR_CACHE_DIR to a folder that can be written",
-        ) from error
+
+    def compile_into(folder: Path) -> None:
+        _compile(settings.compiler, folder / _LIBRARY)
+
+    with open_cache(settings.cache).store("launchers").ensure(f"triton {_recipe()}", compile_into) as entry:
+        return _import(entry.folder / _LIBRARY)
 
 
 def _recipe() -> str:
     parts = (_SOURCE.read_text(encoding="utf-8"), *_FLAGS, str(sysconfig.get_config_var("SOABI")))
     return hashlib.sha256("\0".join((*parts, platform.machine())).encode()).hexdigest()[:32]
-
-
-def _folder(root: Folder) -> Path:
-    return root.path / "triton" / "launcher"
-
-
-def _find(root: Folder, recipe: str) -> Path | None:
-    """The built extension; files that do not fit their names are removed."""
-    for path in sorted(_folder(root).glob(f"{recipe}-*.so")):
-        try:
-            if hashlib.sha256(path.read_bytes()).hexdigest() == path.stem.partition("-")[2]:
-                return path
-            path.unlink()
-        except OSError:
-            continue
-    return None
-
-
-def _build(root: Folder, recipe: str, settings: Settings) -> Path:
-    """Compiles the extension; one process does, and the others find it. Raises OSError for a folder that cannot be
-    written, DriverError TR501 and TR502."""
-    root.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = _folder(root)
-    folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder / f"{recipe}.lock"):
-        if (path := _find(root, recipe)) is not None:
-            return path
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as work:
-            built = Path(work) / "launcher.so"
-            _compile(settings.compiler, built)
-            target = folder / f"{recipe}-{hashlib.sha256(built.read_bytes()).hexdigest()}.so"
-            os.replace(built, target)
-        return target
-
-
-def _alone(path: Path) -> contextlib.AbstractContextManager[object]:
-    """Holds a lock; after a long wait goes on without it, at the cost of a second build."""
-    lock = FileLock(path)
-    try:
-        return lock.acquire(timeout=_TIMEOUT)
-    except Timeout:
-        return contextlib.nullcontext()
 
 
 def _compile(compiler: str, output: Path) -> None:
@@ -174,6 +105,8 @@ def _compile(compiler: str, output: Path) -> None:
     except subprocess.TimeoutExpired as cause:
         raise DriverError("TR502", f"building the launcher took longer than {_TIMEOUT:g} s") from cause
     if done.returncode != 0:
+        if _FULL in done.stderr:
+            raise OSError(errno.ENOSPC, _FULL, str(output))  # the cache takes another folder
         shown = "\n".join(f"  | {line}" for line in done.stderr.splitlines()[:_SHOWN_LINES])
         raise DriverError(
             "TR502",
@@ -191,7 +124,7 @@ def _import(path: Path) -> Extension:
         loader.exec_module(module)
     except ImportError as cause:
         raise DriverError(
-            "TR503", f"the launcher {path} cannot be imported: {cause}", "delete that file"
+            "TR503", f"the launcher {path} cannot be imported: {cause}", "run `wir cache clear launchers`"
         ) from cause
     # cast: a module that was just compiled has no type information
     return cast(Extension, module)

@@ -49,6 +49,14 @@ class Places:
         """The configured root, where it may be read."""
         return self._own if self._own is not None and not self._is_foreign(self._own) else None
 
+    @property
+    def root(self) -> Path:
+        """The configured root, or its stand-in where there is none. Raises StoreError WIR252 where there is neither."""
+        folders = (level.path for level in (self._own, self._fallback) if level is not None)
+        if (root := next(folders, None)) is None:
+            raise _nowhere([OSError(errno.ENOENT, "this user has neither a home nor a temporary folder")])
+        return root
+
     def readable(self) -> list[Level]:
         """Roots to look in, the configured one first."""
         fallback = self._fallback if self._fallback is not None and self._fallback.is_private() else None
