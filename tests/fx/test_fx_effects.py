@@ -19,9 +19,9 @@ import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions, targets
 from fx_converter._compat import is_impure
+from fx_converter.converter import convert_op
 from fx_converter.effects import does_more
 from fx_converter.graph.scope import FunctionScope
-from fx_converter.graph.table import CONVERTERS
 from fx_converter.kernels import LoadedTarget
 from fx_converter.options import KernelCalls
 from tests.common.compare import assert_same
@@ -29,7 +29,7 @@ from tests.common.forms import both_forms
 from tests.fx.collective_graph import graph as collectives
 from tests.fx.fx_cases import every_case, options, stored
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.ops import Free, Op, OpBase
+from wrapper_ir.ops import OPS, Free, Op, OpBase
 
 PURE = {
     "align",
@@ -63,11 +63,11 @@ class Watch:
 
     @property
     def lowerings(self) -> Mapping[type[OpBase], Callable[[Any, FunctionScope], bool]]:
-        return dict.fromkeys(CONVERTERS, self._convert)
+        return dict.fromkeys(OPS, self._convert)
 
     def _convert(self, op: Any, scope: FunctionScope) -> bool:
         before = set(scope.graph.nodes)
-        CONVERTERS[type(op)](op, scope)
+        convert_op(scope.position, scope)
         self.nodes.append((op, scope, [n for n in scope.graph.nodes if n not in before]))
         return True
 

@@ -16,7 +16,14 @@ import wrapper_ir
 from fx_converter import FxOptions
 from fx_converter.errors import ConvertError, SavedGraphError
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.errors import ArtifactError, ExecutionError, NotSupportedError, PluginError, WirError
+from wrapper_ir.errors import (
+    ArtifactError,
+    ExecutionError,
+    LoweringError,
+    NotSupportedError,
+    PluginError,
+    WirError,
+)
 
 RELU = 'extern "aten::relu(Tensor self) -> Tensor"\n'
 RELU_MAIN = "func @main(%x: f32[4]) {\n  %y = call aten::relu(%x) : f32[4]\n  return %y\n}\n"
@@ -41,8 +48,8 @@ def test_an_option_with_an_unknown_value() -> None:
 
 def test_an_unknown_function() -> None:
     error = refusal("func @main(%x: f32[4]) {\n  %y = call_subgraph @gone(%x) : f32[4]\n  return %y\n}\n")
-    assert isinstance(error, ConvertError)
-    assert error.code == "FX101"
+    assert isinstance(error, LoweringError)
+    assert error.code == "WIR240"
     assert "@gone" in error.message
 
 
@@ -51,7 +58,7 @@ def test_a_recursive_function() -> None:
     error = refusal(
         f"func @main(%x: f32[4]) {{\n  %y = call_subgraph @again(%x) : f32[4]\n  return %y\n}}\n\n{again}"
     )
-    assert error.code == "FX101"
+    assert error.code == "WIR240"
     assert "calls itself" in error.message
 
 

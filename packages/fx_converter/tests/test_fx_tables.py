@@ -10,12 +10,12 @@ from fx_converter.graph.table import CONVERTERS
 from fx_converter.native import DTYPES
 from fx_converter.saving.functions import FUNCTIONS_BY_NAME, NAMES_OF_FUNCTIONS
 from wrapper_ir.expr.operators import CEILDIV, OPERATORS
-from wrapper_ir.ops import OPS
+from wrapper_ir.lowering.steps import STEPS
 from wrapper_ir.types import DType
 
 
-def test_every_op_has_a_converter() -> None:
-    assert set(CONVERTERS) == set(OPS)
+def test_every_step_has_a_converter() -> None:
+    assert set(CONVERTERS) == set(STEPS)
 
 
 def test_every_function_of_numbers_is_there() -> None:

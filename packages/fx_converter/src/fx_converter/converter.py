@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, fx
 from torch.fx.graph import CodeGen
 
-from fx_converter import targets
 from fx_converter._compat import caller
-from fx_converter.compilers import find_compiler, refuse
+from fx_converter.compilers import Lowering, find_compiler, refuse
 from fx_converter.constants import load_constants
 from fx_converter.effects import mark_operators
 from fx_converter.forward import callee_codegen, codegen
-from fx_converter.graph.check import check_arguments, check_layouts
-from fx_converter.graph.placement import enter_device, exit_device
+from fx_converter.graph.check import check_layout, is_argument_check
+from fx_converter.graph.placement import exit_device
 from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope, identifier
 from fx_converter.graph.table import CONVERTERS
 from fx_converter.kernels import KernelTargets
@@ -24,17 +23,16 @@ from fx_converter.options import FxOptions
 from fx_converter.origin import KEY, ConvertedModule, Origin, WatchedModule
 from fx_converter.tuning import tuned
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.collection import paused_collection
+from wrapper_ir.lowering import LoweringOptions, lower
 from wrapper_ir.operators import check_operators
-from wrapper_ir.ops import Return
-from wrapper_ir.passes.insert_checks import insert_checks
+from wrapper_ir.ops import AllocStorage, Free, OpBase, Return, View
 from wrapper_ir.program import Function
 from wrapper_ir.runtime import refuse_unsupported
 from wrapper_ir.verifier import require_signature
 
-__all__ = ["convert", "make_main", "make_module"]
+__all__ = ["convert", "convert_op", "make_main", "make_module"]
 
 
 @paused_collection()
@@ -55,22 +53,34 @@ def convert(
     check_operators(artifact.program, options.operators)
     if options.tune is not None:
         artifact = tuned(artifact, options.tune, options.find_runtime)
-    given = given.after(artifact.program)
-    artifact = replace(artifact, program=insert_checks(artifact.program, options.guarded, given))
-    program = artifact.program
-    given = given.after(program)
-    constants = load_constants(artifact, given)
-    kernels = KernelTargets(artifact, options)
-    scope = ProgramScope(artifact, options, kernels, constants, caller(), given)
-    mark_operators(scope.analyses)
-    compiler = find_compiler(program.target.device.type, options.compilers)
-    scope.lowerings = {
+    compiler = find_compiler(artifact.program.target.device.type, options.compilers)
+    lowerings = {
         **(compiler.lowerings if compiler is not None else {}),
         **dict.fromkeys(options.forbid, refuse),
     }
-    graph, attributes = _convert_function(program.main, Callee(program.main.name), scope)
+    plan = lower(artifact, _lowering(options, lowerings), given.after(artifact.program))
+    artifact = plan.artifact
+    constants = load_constants(artifact, plan.analyses)
+    kernels = KernelTargets(artifact, options)
+    scope = ProgramScope(plan, options, kernels, constants, caller())
+    mark_operators(scope.analyses)
+    scope.lowerings = lowerings
+    graph, attributes = _convert_function(Callee(plan.main.name), scope)
     origin = Origin(artifact=artifact, options=options, constants=constants, fakes=scope.fakes)
     return make_main(graph, attributes, "WrapperGraph", origin, kernels)
+
+
+def _lowering(options: FxOptions, lowerings: Mapping[type[OpBase], Lowering]) -> LoweringOptions:
+    """Windows of constants stay where they are: passes may change what they are of. A view is apart from its storage where a
+    compiler converts the one or the other itself."""
+    return LoweringOptions(
+        assertions=options.assertions,
+        check_results=options.check_results,
+        fuse_views=lowerings.keys().isdisjoint((AllocStorage, View, Free)),
+        hoist_windows=False,
+        guarded=options.guarded,
+        operators=options.operators,
+    )
 
 
 def make_main(
@@ -90,29 +100,30 @@ def make_main(
     return module
 
 
-def _convert_function(
-    function: Function, callee: Callee, program: ProgramScope
-) -> tuple[fx.Graph, dict[str, Any]]:
+def _convert_function(callee: Callee, program: ProgramScope) -> tuple[fx.Graph, dict[str, Any]]:
     """A function's graph, and the attributes of its module by name."""
     scope = FunctionScope(program, callee, lambda called: _submodule(called, program))
+    function = scope.plan.function
     _placeholders(function, callee.captures, scope)
-    entered = None
-    is_main = function is program.program.main
-    if is_main:
-        check_arguments(scope)
-        if groups := groups_of(program.program, program.analyses):
-            scope.call(targets.check_groups, list(groups))
-        entered = enter_device(scope)
+    convert_op(-1, scope)
     for position in range(len(function.body)):
         op = scope.enter(position)
         if isinstance(op, Return):
-            exit_device(entered, scope)
+            exit_device(scope)
         lowering = program.lowerings.get(type(op))
         if lowering is None or not lowering(op, scope):
-            CONVERTERS[type(op)](op, scope)
-        if is_main:
-            check_layouts(position, scope)
+            convert_op(position, scope)
+        for step in filter(is_argument_check, scope.steps_at(position)):
+            check_layout(step, scope)
     return scope.graph, scope.attributes
+
+
+def convert_op(position: int, scope: FunctionScope) -> None:
+    """The nodes of the op at a position of the function that is converted, as they are without a compiler's lowerings; at -1
+    those before the first op."""
+    for step in scope.steps_at(position):
+        if not is_argument_check(step):
+            CONVERTERS[type(step)](step, scope)
 
 
 def _placeholders(function: Function, captures: tuple[str, ...], scope: FunctionScope) -> None:
@@ -136,7 +147,7 @@ def _placeholder(name: str, val: Any, scope: FunctionScope) -> fx.Node:
 
 def _submodule(callee: Callee, program: ProgramScope) -> fx.GraphModule:
     """The module of a called function."""
-    graph, attributes = _convert_function(program.analyses.functions[callee.function], callee, program)
+    graph, attributes = _convert_function(callee, program)
     return make_module(graph, attributes, callee.function, callee_codegen(program.options.kernel_calls))
 
 

@@ -2,81 +2,88 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.targets.inputs import expectation
-from wrapper_ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugValue
+from wrapper_ir.lowering.steps import (
+    CheckAlignment,
+    CheckCondition,
+    CheckFinite,
+    CheckGroups,
+    CheckInputs,
+    CheckLayout,
+    CheckReason,
+    Comment,
+    ShowValue,
+    Step,
+)
 from wrapper_ir.types import TensorType
 
 __all__ = [
-    "assert_expr",
-    "assert_finite",
-    "assert_layout",
-    "check_arguments",
-    "check_layouts",
+    "check_alignment",
+    "check_condition",
+    "check_finite",
+    "check_groups",
+    "check_inputs",
+    "check_layout",
     "comment",
-    "debug_value",
+    "is_argument_check",
+    "show_value",
 ]
 
 
-def assert_layout(op: AssertLayout, scope: FunctionScope) -> None:
-    """A node for each tensor. Constants have the layout that they were loaded with."""
-    if not scope.program.options.assertions:
-        return
-    is_main = scope.function is scope.program.program.main
-    for tensor, sizes, strides in zip(op.tensors, op.sizes, op.strides, strict=True):
-        name = f"%{tensor.name}" + (f", {op.message}" if op.message else "")
-        is_covered = is_main and (scope.position, tensor) in scope.program.checks.covered
-        is_shown = sizes or strides or not op.alignment
-        if is_shown and not (is_covered or tensor in scope.program.constants):
-            wanted = list(scope.numbers(sizes)), list(scope.numbers(strides))
-            scope.call(targets.assert_layout, scope.value(tensor), *wanted, op.alignment, name)
-        elif op.alignment:
-            scope.call(targets.assert_alignment, scope.value(tensor), op.alignment, name)
-
-
-def check_arguments(scope: FunctionScope) -> None:
+def check_inputs(step: CheckInputs, scope: FunctionScope) -> None:
     """One node for all inputs of the program."""
-    entry = scope.program.checks.entry
-    if entry:
-        expected = tuple(expectation(want) for _, want in entry)
-        scope.call(targets.check_inputs, [scope.value(value) for value, _ in entry], expected)
+    expected = tuple(expectation(want) for _, want in step.inputs)
+    scope.call(targets.check_inputs, [scope.value(value) for value, _ in step.inputs], expected)
 
 
-def check_layouts(position: int, scope: FunctionScope) -> None:
-    """The layouts of parameters, where the op at `position` of `main` defines the last symbol that they mention."""
-    for value in scope.program.checks.layouts.get(position, ()):
-        if isinstance(value.type, TensorType):
-            sizes, strides = scope.numbers(value.type.sizes), scope.numbers(value.type.strides)
-            args = (scope.value(value), list(sizes), list(strides), 0, f"argument {value.name}")
-            scope.call(targets.assert_layout, *args)
+def check_groups(step: CheckGroups, scope: FunctionScope) -> None:
+    """One node for all groups."""
+    scope.call(targets.check_groups, list(step.groups))
 
 
-def assert_expr(op: AssertExpr, scope: FunctionScope) -> None:
+def check_layout(step: CheckLayout, scope: FunctionScope) -> None:
+    """A node for the tensor."""
+    wanted = list(scope.numbers(step.sizes)), list(scope.numbers(step.strides))
+    named = f"argument {step.value.name}" if step.reason is CheckReason.ARGUMENT else f"%{step.value.name}"
+    name = f"{named}, {step.message}" if step.message else named
+    scope.call(targets.assert_layout, scope.value(step.value), *wanted, step.alignment, name)
+
+
+def is_argument_check(step: Step) -> TypeGuard[CheckLayout]:
+    """Whether a step holds an argument of the call against its type. It is no part of the op that it follows: whoever
+    converts that leaves it to do."""
+    return isinstance(step, CheckLayout) and step.reason is CheckReason.ARGUMENT
+
+
+def check_alignment(step: CheckAlignment, scope: FunctionScope) -> None:
+    """A node for the tensor."""
+    name = f"%{step.value.name}" + (f", {step.message}" if step.message else "")
+    scope.call(targets.assert_alignment, scope.value(step.value), step.alignment, name)
+
+
+def check_condition(step: CheckCondition, scope: FunctionScope) -> None:
     """The condition is computed by nodes of its own."""
-    if scope.program.options.assertions:
-        scope.call(targets.assert_expr, scope.number(op.condition), op.message, str(op.condition))
+    scope.call(targets.assert_expr, scope.number(step.condition), step.message, str(step.condition))
 
 
-def assert_finite(op: AssertFinite, scope: FunctionScope) -> None:
-    """Integers pass without being looked at."""
-    type = op.tensor.type
-    if not scope.program.options.assertions or not isinstance(type, TensorType):
-        return
-    if type.dtype.is_floating or type.dtype.is_complex:
-        scope.call(targets.assert_finite, scope.value(op.tensor), f"%{op.tensor.name}", op.message)
+def check_finite(step: CheckFinite, scope: FunctionScope) -> None:
+    """A node for the tensor."""
+    scope.call(targets.assert_finite, scope.value(step.value), f"%{step.value.name}", step.message)
 
 
-def comment(op: Comment, scope: FunctionScope) -> None:
+def comment(step: Comment, scope: FunctionScope) -> None:
     """A node that does nothing."""
-    scope.call(targets.comment, op.text)
+    scope.call(targets.comment, step.text)
 
 
-def debug_value(op: DebugValue, scope: FunctionScope) -> None:
-    """A node for every value."""
-    for value in op.values:
-        dtype = value.type.dtype.value if isinstance(value.type, TensorType) else ""
-        where = (op.phase.value, op.kernel) if op.kernel else ()
-        scope.call(
-            targets.debug_value, scope.value(value), value.name, op.mode.value, op.label, dtype, *where
-        )
+def show_value(step: ShowValue, scope: FunctionScope) -> None:
+    """A node for the value."""
+    value = step.value
+    dtype = value.type.dtype.value if isinstance(value.type, TensorType) else ""
+    where = (step.phase.value, step.kernel) if step.kernel else ()
+    args = (value.name, step.mode.value, step.label, dtype, *where)
+    scope.call(targets.debug_value, scope.value(value), *args)

@@ -12,33 +12,26 @@ from fx_converter import targets
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.native import resolve
-from wrapper_ir.analysis.emission import checked_next
-from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Unpack, Wait
+from wrapper_ir.lowering.steps import CallOperator, Given, StartCollective, Unpack, Wait
 from wrapper_ir.quoting import is_python_name
-from wrapper_ir.types import TensorType, TupleType
+from wrapper_ir.types import TupleType
 from wrapper_ir.values import Value
 
-__all__ = ["call_extern", "collective", "unpack", "wait"]
+__all__ = ["call_operator", "start_collective", "unpack", "wait"]
 
 # Any in this file: arguments and results in structure
 Nested = Any
 
 
 def _call(
-    op: CallExtern | CollectiveStart, result: Value | None, val: Nested, scope: FunctionScope
+    step: CallOperator | StartCollective, result: Value | None, val: Nested, scope: FunctionScope
 ) -> fx.Node:
     """The call, with the arguments in structure, as the operator's schema has them."""
-    extern = scope.program.analyses.externs.get(op.target)
-    if extern is None:
-        raise scope.invalid(f"the program declares no operator {op.target}")
-    target, position, inner = resolve(extern)
-    args = [scope.argument(arg) for arg in op.args]
+    target, position, inner = resolve(step.operator.extern)
+    args, kwargs = _arguments(step, scope)
     if position is not None:
         args.insert(position, inner)
-    kwargs = {name: scope.argument(arg) for name, arg in op.kwargs}
-    if not all(map(is_python_name, kwargs)):
-        _by_position(op, args, kwargs, scope)
-    with on_stream(op, scope):
+    with on_stream(step, scope):
         made = scope.node(
             "call_function", target, tuple(args), kwargs, None if result is None else result.name, val
         )
@@ -48,57 +41,57 @@ def _call(
     return made
 
 
-def _by_position(
-    op: CallExtern | CollectiveStart, args: list[Nested], kwargs: dict[str, Nested], scope: FunctionScope
-) -> None:
-    """Moves arguments by keyword to those by position, as far as one is called like a keyword of Python (`from`), which no
-    text of a graph can hold. Raises NotSupportedError WIR914 where the schema wants it by keyword."""
-    info = scope.program.analyses.extern_info.get(op.target)
-    given = len(op.args)
-    for arg in info.schema.args[given:] if info is not None else ():
-        if arg.keyword_only or arg.name not in kwargs or all(map(is_python_name, kwargs)):
-            break
-        args.append(kwargs.pop(arg.name))
-    for name in kwargs:
-        if not is_python_name(name):
-            raise scope.not_supported(
-                "WIR914", f"{op.target} takes {name!r} by keyword only", "emit Python, or wrap the operator"
-            )
+def _arguments(
+    step: CallOperator | StartCollective, scope: FunctionScope
+) -> tuple[list[Nested], dict[str, Nested]]:
+    """Arguments by position and by keyword. One that is called like a keyword of Python (`from`), which no text of a graph
+    can hold, is given by position, with those before it. Raises NotSupportedError WIR914 where the schema wants it by
+    keyword."""
+    args: list[Nested] = []
+    kwargs: dict[str, Nested] = {}
+    odd = [a for a in step.arguments if a.given is Given.KEYWORD and not is_python_name(a.schema.name)]
+    for argument in odd:
+        if argument.schema.keyword_only:
+            what = f"{step.operator.extern.name} takes {argument.schema.name!r} by keyword only"
+            raise scope.not_supported("WIR914", what, "emit Python, or wrap the operator")
+    last = step.arguments.index(odd[-1]) if odd else -1
+    for number, argument in enumerate(step.arguments):
+        if argument.given is Given.POSITION or number <= last:
+            args.append(scope.argument(argument.value))
+        elif argument.given is Given.KEYWORD:
+            kwargs[argument.schema.name] = scope.argument(argument.value)
+    return args, kwargs
 
 
-def call_extern(op: CallExtern, scope: FunctionScope) -> None:
-    """A call, and a check of the layout of what it returns."""
-    if op.result is None:
-        _call(op, None, _written(op, scope), scope)
-    elif isinstance(op.result.type, TupleType):
-        _call(op, op.result, _nested(op, op.result, scope), scope)
+def call_operator(step: CallOperator, scope: FunctionScope) -> None:
+    """A call."""
+    if step.result is None:
+        _call(step, None, _written(step, scope), scope)
+    elif isinstance(step.result.type, TupleType):
+        _call(step, step.result, _nested(step, step.result, scope), scope)
     else:
-        _call(op, op.result, scope.fake(op.result), scope)
-        _check_result(op.result, scope)
+        _call(step, step.result, scope.fake(step.result), scope)
 
 
-def _written(op: CallExtern, scope: FunctionScope) -> Nested:
+def _written(step: CallOperator, scope: FunctionScope) -> Nested:
     """What an operator returns whose result nobody keeps: for out variants, the tensors that it wrote."""
-    info = scope.program.analyses.extern_info.get(op.target)
-    if info is None or not info.schema.returns:
-        return None
-    names = [a.name for a in info.schema.args]
-    given: dict[str, Arg] = dict(zip(names, op.args)) | dict(op.kwargs)
-    sets = {alias: a.name for a in info.schema.args if a.written for alias in a.aliases}
+    returns = step.operator.schema.returns
+    sets = {alias: a.value for a in step.arguments if a.schema.written for alias in a.schema.aliases}
     found = []
-    for result in info.schema.returns:
-        arg = given.get(next((sets[alias] for alias in result.aliases if alias in sets), ""))
+    for result in returns:
+        arg = next((sets[alias] for alias in result.aliases if alias in sets), None)
         found.append(scope.value(arg).meta["val"] if isinstance(arg, Value) else None)
+    if not found:
+        return None
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _nested(call: CallExtern, result: Value, scope: FunctionScope) -> Nested:
-    """A nested fake value: what later ops take out of it, and None for what nobody takes. Several results are a tuple."""
+def _nested(step: CallOperator, result: Value, scope: FunctionScope) -> Nested:
+    """A nested fake value: what later steps take out of it, and None for what nobody takes. Several results are a tuple."""
     tree: Nested = None
-    for op in scope.unpacks.get(result, ()):
-        tree = _placed(tree, op.path, scope.fake(op.result))
-    info = scope.program.analyses.extern_info.get(call.target)
-    count = len(info.schema.returns) if info is not None else 0
+    for unpacked in scope.unpacks.get(result, ()):
+        tree = _placed(tree, unpacked.path, scope.fake(unpacked.result))
+    count = len(step.operator.schema.returns)
     if count > 1 and (tree is None or isinstance(tree, list)):
         taken = tree or []
         return (*taken, *[None] * (count - len(taken)))
@@ -120,53 +113,32 @@ def _placed(tree: Nested, path: tuple[int | str, ...], leaf: Nested) -> Nested:
     return items
 
 
-def unpack(op: Unpack, scope: FunctionScope) -> None:
-    """`operator.getitem` for each step of the path; an empty path is the result itself."""
-    node = scope.value(op.source)
+def unpack(step: Unpack, scope: FunctionScope) -> None:
+    """`operator.getitem` for each part of the path; an empty path is the result itself."""
+    node = scope.value(step.source)
     tree = node.meta["val"]
-    for number, step in enumerate(op.path):
-        tree = tree[step] if tree is not None else None
-        if number + 1 < len(op.path):
-            node = scope.call(operator.getitem, node, step, val=tree)
-    if op.path:
-        scope.bind(op.result, operator.getitem, node, op.path[-1], val=tree)
+    for number, part in enumerate(step.path):
+        tree = tree[part] if tree is not None else None
+        if number + 1 < len(step.path):
+            node = scope.call(operator.getitem, node, part, val=tree)
+    if step.path:
+        scope.bind(step.result, operator.getitem, node, step.path[-1], val=tree)
     else:
-        scope.bind(op.result, targets.same, node, val=tree)
-    _check_result(op.result, scope)
+        scope.bind(step.result, targets.same, node, val=tree)
 
 
-def collective(op: CollectiveStart, scope: FunctionScope) -> None:
+def start_collective(step: StartCollective, scope: FunctionScope) -> None:
     """Functional collectives are operators whose results must be waited for; a list of tensors is taken apart."""
-    info = scope.program.analyses.extern_info.get(op.target)
-    listed = info is not None and [r.type for r in info.schema.returns] == ["Tensor[]"]
-    if len(op.results) == 1 and not listed:
-        _call(op, op.results[0], scope.fake(op.results[0]), scope)
-    else:
-        fakes = [scope.fake(result) for result in op.results]
-        made = _call(op, None, fakes, scope)
-        for number, (result, val) in enumerate(zip(op.results, fakes)):
-            scope.bind(result, operator.getitem, made, number, val=val)
-    for result in op.results:
-        _check_result(result, scope)
+    if len(step.results) == 1 and not step.is_list:
+        _call(step, step.results[0], scope.fake(step.results[0]), scope)
+        return
+    fakes = [scope.fake(result) for result in step.results]
+    made = _call(step, None, fakes, scope)
+    for number, (result, val) in enumerate(zip(step.results, fakes)):
+        scope.bind(result, operator.getitem, made, number, val=val)
 
 
-def wait(op: Wait, scope: FunctionScope) -> None:
+def wait(step: Wait, scope: FunctionScope) -> None:
     """torch waits in an operator of its own."""
-    source = scope.value(op.source)
-    scope.bind(op.result, torch.ops._c10d_functional.wait_tensor.default, source, val=source.meta["val"])
-
-
-def _check_result(value: Value, scope: FunctionScope) -> None:
-    """Holds what an operator allocated against its declared layout, where the symbols in it have values.
-
-    Nothing else stands between a wrong declaration and a kernel that writes where it should not.
-    """
-    type = value.type
-    if not isinstance(type, TensorType) or not scope.program.options.check_results:
-        return
-    if not scope.known((*type.sizes, *type.strides)):
-        return
-    if scope.program.options.assertions and checked_next(scope.function.body, scope.position, value):
-        return
-    sizes, strides = scope.numbers(type.sizes), scope.numbers(type.strides)
-    scope.call(targets.assert_layout, scope.nodes[value], list(sizes), list(strides), 0, f"%{value.name}")
+    source = scope.value(step.source)
+    scope.bind(step.result, torch.ops._c10d_functional.wait_tensor.default, source, val=source.meta["val"])

@@ -14,83 +14,51 @@ from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.native import DTYPES, torch_device
 from fx_converter.targets.symmetric import EMPTY_SYMMETRIC, signed
-from wrapper_ir.analysis.emission import (
-    NO_SYMMETRIC,
-    element_type,
-    is_symmetric,
-    is_whole,
-    lacks_symmetric,
-)
+from wrapper_ir.analysis.emission import is_symmetric
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.layout import exact_quotient
-from wrapper_ir.ops import (
-    AllocStorage,
+from wrapper_ir.lowering.steps import (
+    Align,
+    Allocate,
+    BeginSlot,
+    ByteWindow,
     Copy,
-    Drop,
-    EnsureAligned,
-    Free,
+    EndNames,
+    EndStorage,
     ResizeStorage,
+    Same,
     SetStorage,
-    Slot,
-    View,
-    ZeroMode,
+    Window,
+    Zero,
 )
-from wrapper_ir.types import CPU, DType, MemoryKind, StorageType, TensorType
+from wrapper_ir.types import CPU, DType, MemoryKind, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["alloc", "copy", "drop", "ensure_aligned", "free", "resize_storage", "set_storage", "slot", "view"]
+__all__ = [
+    "align",
+    "allocate",
+    "begin_slot",
+    "byte_window",
+    "copy",
+    "end_names",
+    "end_storage",
+    "resize_storage",
+    "same",
+    "set_storage",
+    "window",
+    "zero",
+]
 
 _aten = torch.ops.aten
-_ZERO = Int(0)
 _ONE = Int(1)
 
 
-def alloc(op: AllocStorage, scope: FunctionScope) -> None:
-    """A storage with one view of all of it becomes a tensor of that type; any other one a flat tensor."""
-    type = _storage_type(op.result)
-    views, lent = scope.slots.views.get(op.result, ()), op.result in scope.slots.lent
-    sole = views[0][0] if len(views) == 1 and not lent else None
-    whole = sole is not None and sole.source == op.result and is_whole(sole, type)
-    if whole and op.result not in scope.made_elsewhere:
-        scope.pending[op.result] = op
-        return
-    dtype = DType.U8 if lent else element_type(type, views)  # callees take bytes
-    scope.base_dtypes[op.result] = dtype
-    count = exact_quotient(type.nbytes, dtype.itemsize)
-    assert count is not None
-    flat = TensorType(dtype=dtype, sizes=(count,), strides=(_ONE,), device=type.device)
-    _empty(op, op.result, flat, scope)
-
-
-def slot(op: Slot, scope: FunctionScope) -> None:
-    """No node: its views are made of the pool's tensor. Only what a callee takes is a tensor of its own."""
-    if op.result not in scope.slots.lent:
-        return
-    base, start = scope.slots.places[op.result]
-    nbytes = _storage_type(op.result).nbytes
-    type = TensorType(dtype=DType.U8, sizes=(nbytes,), strides=(_ONE,), device=op.result.type.device)
-    _window(op.result, scope.value(base), type, start, scope)
-
-
-def _storage_type(value: Value) -> StorageType:
-    assert isinstance(value.type, StorageType)
-    return value.type
-
-
-def _tensor_type(value: Value) -> TensorType:
-    assert isinstance(value.type, TensorType)
-    return value.type
-
-
-def _empty(op: AllocStorage, result: Value, type: TensorType, scope: FunctionScope) -> None:
-    """The node that allocates, named after `result`; zeroing is a node of its own."""
-    storage = _storage_type(op.result)
-    if lacks_symmetric(storage):
-        raise scope.not_supported(*NO_SYMMETRIC)
+def allocate(step: Allocate, scope: FunctionScope) -> None:
+    """The node that allocates; zeroing is a node of its own."""
+    storage, type, result = step.storage.type, step.type, step.result
     sizes, strides = scope.numbers(type.sizes), scope.numbers(type.strides)
     pinned = storage.space.kind is MemoryKind.PINNED
     val = scope.program.fakes.tensor(type)
-    with on_stream(op, scope):
+    with on_stream(step, scope):
         fast = _fast_empty(type, pinned, scope)
         if is_symmetric(storage):
             where = torch_device(type.device), storage.space.group, signed(storage.space.alloc_id)
@@ -109,8 +77,23 @@ def _empty(op: AllocStorage, result: Value, type: TensorType, scope: FunctionSco
                 pin_memory=pinned and torch.cuda.is_available(),
                 val=val,
             )
-        if op.zero is not ZeroMode.NONE:
+        if step.zero:
             scope.call(_aten.zero_.default, made, val=val)
+    scope.nodes[step.storage] = made
+
+
+def zero(step: Zero, scope: FunctionScope) -> None:
+    """In place."""
+    made = scope.value(step.value)
+    scope.call(_aten.zero_.default, made, val=made.meta["val"])
+
+
+def begin_slot(step: BeginSlot, scope: FunctionScope) -> None:
+    """No node, but for what a callee takes."""
+    if step.is_lent:
+        place, device = step.place, step.slot.type.device
+        type = TensorType(dtype=DType.U8, sizes=(place.nbytes,), strides=(_ONE,), device=device)
+        _window(step.slot, scope.value(place.base), type, place.start, scope)
 
 
 def _fast_empty(type: TensorType, pinned: bool, scope: FunctionScope) -> Any:  # Any: torch's own function
@@ -122,37 +105,25 @@ def _fast_empty(type: TensorType, pinned: bool, scope: FunctionScope) -> Any:  #
     return None
 
 
-def view(op: View, scope: FunctionScope) -> None:
-    """A window; `reuse` is one as well, and the last use of its source."""
-    type = _tensor_type(op.result)
-    pending = scope.pending.pop(op.source, None)
-    if pending is not None:
-        _empty(pending, op.result, type, scope)
-        scope.nodes[op.source] = scope.nodes[op.result]
-        return
-    base, at = scope.slots.place(op.source, op.offset)
-    source = scope.value(base)
-    dtype = scope.base_dtypes.get(base, DType.U8)  # a storage parameter is a tensor of bytes
-    if isinstance(op.source.type, TensorType):
-        dtype = op.source.type.dtype
-        if op.offset == _ZERO and op.source.type == type:
-            scope.bind(op.result, targets.same, source, val=source.meta["val"])
-            return
-    offset = exact_quotient(at, dtype.itemsize)
-    if dtype is not type.dtype or offset is None:
-        _window_bytes(op.result, source, type, at, scope)
-    else:
-        _window(op.result, source, type, offset, scope)
+def same(step: Same, scope: FunctionScope) -> None:
+    """Another node for the tensor; `reuse` is one as well, and the last use of its source."""
+    source = scope.value(step.source)
+    scope.bind(step.result, targets.same, source, val=source.meta["val"])
 
 
-def _window_bytes(result: Value, source: fx.Node, type: TensorType, at: Expr, scope: FunctionScope) -> None:
+def window(step: Window, scope: FunctionScope) -> None:
+    """A window of the same element type."""
+    _window(step.result, scope.value(step.source), step.result.type, step.offset, scope)
+
+
+def byte_window(step: ByteWindow, scope: FunctionScope) -> None:
     """A window of another element type."""
+    source, type = scope.value(step.source), step.result.type
     val = scope.program.fakes.view(source.meta["val"], type, None)
     sizes, strides = scope.numbers(type.sizes), scope.numbers(type.strides)
-    offset = scope.number(at)
-    scope.bind(
-        result, targets.window, source, DTYPES[type.dtype], list(sizes), list(strides), offset, val=val
-    )
+    offset = scope.number(step.offset)
+    args = (DTYPES[type.dtype], list(sizes), list(strides), offset)
+    scope.bind(step.result, targets.window, source, *args, val=val)
 
 
 def _window(result: Value, source: fx.Node, type: TensorType, offset: Expr, scope: FunctionScope) -> None:
@@ -183,40 +154,38 @@ def _start(source: fx.Node, at: Any, scope: FunctionScope) -> Any:  # Any: numbe
     return known if at == 0 else scope.apply(operator.add, known, at)
 
 
-def free(op: Free, scope: FunctionScope) -> None:
-    """The last use of the storage's nodes."""
-    if op.storage in scope.slots.places:
-        return  # the memory is its pool's
-    scope.pending.pop(op.storage, None)
-    node = scope.nodes.get(op.storage)
+def end_storage(step: EndStorage, scope: FunctionScope) -> None:
+    """The last use of the storage's nodes; that of a slot is its pool's."""
+    node = scope.nodes.get(step.base) if step.slot is None else None
     if node is not None:
         scope.call(targets.free, node)
 
 
-def drop(op: Drop, scope: FunctionScope) -> None:
+def end_names(step: EndNames, scope: FunctionScope) -> None:
     """Nothing to do: a name ends with its last use."""
 
 
-def copy(op: Copy, scope: FunctionScope) -> None:
-    """`copy_` broadcasts and converts as the op does."""
-    dst, src = scope.value(op.dst), scope.value(op.src)
-    with on_stream(op, scope):
-        scope.call(_aten.copy_.default, dst, src, op.non_blocking, val=dst.meta["val"])
+def copy(step: Copy, scope: FunctionScope) -> None:
+    """`copy_` broadcasts and converts as the step does."""
+    dst, src = scope.value(step.dst), scope.value(step.src)
+    with on_stream(step, scope):
+        scope.call(_aten.copy_.default, dst, src, step.non_blocking, val=dst.meta["val"])
 
 
-def ensure_aligned(op: EnsureAligned, scope: FunctionScope) -> None:
+def align(step: Align, scope: FunctionScope) -> None:
     """Only known when the tensor is there."""
-    scope.bind(op.result, targets.align, scope.value(op.source), op.alignment, val=scope.fake(op.result))
+    val = scope.fake(step.result)
+    scope.bind(step.result, targets.align, scope.value(step.source), step.alignment, val=val)
 
 
-def resize_storage(op: ResizeStorage, scope: FunctionScope) -> None:
+def resize_storage(step: ResizeStorage, scope: FunctionScope) -> None:
     """Resizes the storage in place."""
-    scope.call(targets.resize_storage, scope.value(op.target), scope.number(op.nbytes))
+    scope.call(targets.resize_storage, scope.value(step.target), scope.number(step.nbytes))
 
 
-def set_storage(op: SetStorage, scope: FunctionScope) -> None:
+def set_storage(step: SetStorage, scope: FunctionScope) -> None:
     """Makes the target a view of the source, for every holder."""
-    target, source = scope.value(op.target), scope.value(op.source)
+    target, source = scope.value(step.target), scope.value(step.source)
     scope.starts.pop(target, None)
     scope.reset.add(target)
     scope.call(_aten.set_.source_Tensor, target, source, val=target.meta["val"])

@@ -1,85 +1,100 @@
-"""Where work runs: devices, streams and events."""
+"""Where work runs: devices, streams, events and scopes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from torch import fx
-
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.ops import Barrier, Op, RecordEvent, SyncEvent, WaitEvent
-from wrapper_ir.structure import operands, results
-from wrapper_ir.types import CPU, Device, StorageType, TensorType
+from wrapper_ir.lowering.steps import (
+    Allocate,
+    Barrier,
+    CallOperator,
+    Copy,
+    EnterDevice,
+    EnterPool,
+    EnterProfile,
+    ExitScope,
+    Launch,
+    RecordEvent,
+    StartCollective,
+    SyncEvent,
+    WaitEvent,
+)
 
-__all__ = ["barrier", "enter_device", "exit_device", "on_stream", "record_event", "sync_event", "wait_event"]
+__all__ = [
+    "barrier",
+    "enter_device",
+    "enter_pool",
+    "enter_profile",
+    "exit_device",
+    "exit_scope",
+    "on_stream",
+    "record_event",
+    "sync_event",
+    "wait_event",
+]
 
 
-def enter_device(scope: FunctionScope) -> fx.Node | None:
-    """A node that makes the program's device the current one, for launches and for allocators that take no device; None
-    where there is no choice."""
-    device = scope.program.program.target.device
-    if device.type == CPU.type or device.index is None:
-        return None
-    return scope.call(targets.enter_device, str(device))
+def enter_device(step: EnterDevice, scope: FunctionScope) -> None:
+    """A node that makes the program's device the current one, for launches and for allocators that take no device."""
+    scope.device = scope.call(targets.enter_device, str(step.device))
 
 
-def exit_device(entered: fx.Node | None, scope: FunctionScope) -> None:
-    """The node that ends it."""
-    if entered is not None:
-        scope.call(targets.exit_device, entered)
+def exit_device(scope: FunctionScope) -> None:
+    """The node that ends it, where there is one."""
+    if scope.device is not None:
+        scope.call(targets.exit_device, scope.device)
 
 
 @contextmanager
-def on_stream(op: Op, scope: FunctionScope) -> Iterator[None]:
-    """Between two nodes that make the op's stream the current one, unless that is the caller's current stream.
-    Raises NotSupportedError WIR910 for a stream of a device that has none."""
-    stream: int = getattr(op, "stream", 0)  # ops that queue nothing have none
-    if not stream:
+def on_stream(
+    step: Allocate | Copy | Launch | CallOperator | StartCollective, scope: FunctionScope
+) -> Iterator[None]:
+    """Between two nodes that make the step's stream the current one, unless that is the caller's current stream."""
+    stream = step.stream
+    if stream is None:
         yield
         return
-    device = _device(op)
-    if device.type == CPU.type:
-        raise scope.not_supported(
-            "WIR910", f"stream {stream} of {device} does not exist", "put the op on stream 0"
-        )
-    context = scope.call(targets.enter_stream, str(device), stream)
+    context = scope.call(targets.enter_stream, str(stream.device), stream.number)
     yield
     scope.call(targets.exit_stream, context)
 
 
-def _device(op: Op) -> Device:
-    """Where an op runs: with its tensors, as far as they are not on the host."""
-    values = (*results(op), *operands(op))
-    devices = [v.type.device for v in values if isinstance(v.type, TensorType | StorageType)]
-    return next((d for d in devices if d.type != CPU.type), CPU)
-
-
-def record_event(op: RecordEvent, scope: FunctionScope) -> None:
+def record_event(step: RecordEvent, scope: FunctionScope) -> None:
     """An event of torch's."""
-    _check_host(op, scope)
-    scope.bind(op.result, targets.record_event, str(op.device), op.stream)
+    scope.bind(step.result, targets.record_event, str(step.stream.device), step.stream.number)
 
 
-def wait_event(op: WaitEvent, scope: FunctionScope) -> None:
+def wait_event(step: WaitEvent, scope: FunctionScope) -> None:
     """The stream waits, the host goes on."""
-    _check_host(op, scope)
-    scope.call(targets.wait_event, scope.value(op.event), str(op.device), op.stream)
+    stream = step.stream
+    scope.call(targets.wait_event, scope.value(step.event), str(stream.device), stream.number)
 
 
-def sync_event(op: SyncEvent, scope: FunctionScope) -> None:
+def sync_event(step: SyncEvent, scope: FunctionScope) -> None:
     """The host waits."""
-    scope.call(targets.sync_event, scope.value(op.event))
+    scope.call(targets.sync_event, scope.value(step.event))
 
 
-def barrier(op: Barrier, scope: FunctionScope) -> None:
+def barrier(step: Barrier, scope: FunctionScope) -> None:
     """A call that torch keeps, and keeps in order with other calls that have effects."""
     scope.call(targets.barrier)
 
 
-def _check_host(op: RecordEvent | WaitEvent, scope: FunctionScope) -> None:
-    if op.device.type == CPU.type and op.stream:
-        raise scope.not_supported(
-            "WIR911", f"stream {op.stream} of {op.device} does not exist", "put the event on stream 0"
-        )
+def enter_profile(step: EnterProfile, scope: FunctionScope) -> None:
+    """Torch's own scope of its profilers."""
+    scope.entered.append(scope.call(targets.enter_profile, step.name, step.details))
+
+
+def enter_pool(step: EnterPool, scope: FunctionScope) -> None:
+    """The process's pool of this name."""
+    scope.entered.append(scope.call(targets.enter_memory_pool, step.name, str(step.device)))
+
+
+def exit_scope(step: ExitScope, scope: FunctionScope) -> None:
+    """The node that ends the innermost one."""
+    if not scope.entered:
+        raise scope.invalid("a scope ends where none is open")
+    scope.call(targets.exit_scope, scope.entered.pop())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,15 +17,13 @@ from fx_converter.graph.names import Names
 from fx_converter.graph.numbers import Calculator
 from fx_converter.kernels import KernelTargets
 from fx_converter.options import FxOptions
-from wrapper_ir.analyses import Analyses
-from wrapper_ir.analysis.emission import made_elsewhere
-from wrapper_ir.analysis.inputs import input_checks
-from wrapper_ir.analysis.slots import plan_slots
-from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Int, Item, Sym
 from wrapper_ir.expr.width import stays_int64
-from wrapper_ir.ops import AllocStorage, Arg, Complex, Define, Op, OpBase, Provenance, Unpack
+from wrapper_ir.lowering import Plan
+from wrapper_ir.lowering.state import op_place
+from wrapper_ir.lowering.steps import Define, Step, Unpack
+from wrapper_ir.ops import Arg, Complex, Op, OpBase, Provenance
 from wrapper_ir.quoting import ascii_identifier, is_python_name, python_comment
 from wrapper_ir.runtime import TorchCaller
 from wrapper_ir.types import DType, ScalarType, StorageType, TensorType
@@ -55,17 +54,16 @@ class ProgramScope:
 
     def __init__(
         self,
-        artifact: Artifact,
+        plan: Plan,
         options: FxOptions,
         kernels: KernelTargets,
         constants: Mapping[Value, Any],
         caller: TorchCaller,
-        analyses: Analyses,
     ) -> None:
-        self.program = program = artifact.program
+        self.program = program = plan.program
+        self.plans = {f.name: f for f in plan.functions}
         self.options = options
-        self.checks = input_checks(program, artifact.signature, options.guarded)
-        self.analyses = analyses
+        self.analyses = plan.analyses
         self.kernels = kernels
         self.constants = constants
         self.caller = caller
@@ -73,8 +71,8 @@ class ProgramScope:
         self.lowerings: Mapping[type[OpBase], Callable[[Any, FunctionScope], bool]] = {}
         """Ops that somebody else converts."""
         self._provenance: dict[Provenance, dict[str, Any]] = {}
-        self.modules: dict[Callee, fx.GraphModule | None] = {}
-        """Modules of called functions; None while one is made."""
+        self.modules: dict[Callee, fx.GraphModule] = {}
+        """Modules of called functions."""
 
     def provenance(self, prov: Provenance) -> Mapping[str, Any]:
         """Where an op comes from, as entries of `node.meta`."""
@@ -94,7 +92,7 @@ class FunctionScope:
     def __init__(self, program: ProgramScope, callee: Callee, submodule: Submodule) -> None:
         self.program = program
         self.callee = callee
-        self.function = function = program.analyses.functions[callee.function]
+        self.plan = program.plans[callee.function]
         self._submodule = submodule
         self.graph = new_graph()
         self._names = Names()
@@ -102,17 +100,14 @@ class FunctionScope:
         """What `get_attr` nodes refer to: constants and submodules."""
         self.nodes: dict[Value, fx.Node] = {}
         self.symbols: dict[str, Any] = {}
-        self.pending: dict[Value, AllocStorage] = {}
-        """Storages that are made with their one view."""
-        self.base_dtypes: dict[Value, DType] = {}
         self.starts: dict[fx.Node, int] = {}
         """Where windows begin in their storage, in elements, as far as that is known."""
         self.reset: set[fx.Node] = set()
         """Tensors that were given another storage."""
         self.entered: list[fx.Node] = []
         """What began the scopes around this point."""
-        self.made_elsewhere = made_elsewhere(function)
-        self.slots = plan_slots(function)
+        self.device: fx.Node | None = None
+        """What made the program's device the current one."""
         self.unpacks: dict[Value, list[Unpack]] = {}
         self.items: dict[Value, str] = {}
         """Symbols that are defined as a number."""
@@ -122,20 +117,34 @@ class FunctionScope:
         """Ints that were held to 64 bits, by the node that computes them."""
         self.position = 0
         self._meta: Mapping[str, Any] = {}
-        for op in function.body:
-            if isinstance(op, Unpack):
-                self.unpacks.setdefault(op.source, []).append(op)
-            elif isinstance(op, Define) and isinstance(op.expr, Item) and isinstance(op.expr.value, Value):
-                self.items.setdefault(op.expr.value, op.symbol)
+        by_position = itertools.groupby(self.plan.steps, key=lambda step: step.at.position)
+        self._steps = {position: tuple(steps) for position, steps in by_position}
+        for step in self.plan.steps:
+            if isinstance(step, Unpack):
+                self.unpacks.setdefault(step.source, []).append(step)
+            elif (
+                isinstance(step, Define)
+                and isinstance(step.expr, Item)
+                and isinstance(step.expr.value, Value)
+            ):
+                self.items.setdefault(step.expr.value, step.symbol)
+
+    @property
+    def op(self) -> Op:
+        """The op that is converted."""
+        return self.plan.function.body[self.position]
 
     # --- making nodes
 
     def enter(self, position: int) -> Op:
         """The op there; nodes made from now on say where it comes from."""
-        op = self.function.body[position]
         self.position = position
-        self._meta = self.program.provenance(op.prov)
-        return op
+        self._meta = self.program.provenance(self.op.prov)
+        return self.op
+
+    def steps_at(self, position: int) -> tuple[Step, ...]:
+        """The steps of the op at a position; at -1 those before the first op."""
+        return self._steps.get(position, ())
 
     def node(self, op: str, target: Any, args: Any, kwargs: Any, name: str | None, val: Any) -> fx.Node:
         """A node of any kind, with its fake value."""
@@ -211,10 +220,7 @@ class FunctionScope:
         if callee in self.submodules:
             return self.submodules[callee]
         modules = self.program.modules
-        if callee in modules and modules[callee] is None:
-            raise self.invalid(f"@{callee.function} calls itself")
         if callee not in modules:
-            modules[callee] = None
             modules[callee] = self._submodule(callee)
         found = self.submodules[callee] = self.attribute(callee.function, modules[callee], None)
         return found
@@ -262,10 +268,6 @@ class FunctionScope:
         calculate = Calculator(leaf, self.apply)
         return [calculate(e) for e in exprs]
 
-    def known(self, exprs: Sequence[Expr]) -> bool:
-        """Whether all symbols in these have values here."""
-        return all(e.free_symbols <= self.symbols.keys() for e in exprs)
-
     def leaf(self, e: Expr) -> Any:
         """A symbol's number; atoms are read in `symbolic`."""
         if isinstance(e, Sym):
@@ -307,17 +309,12 @@ class FunctionScope:
         )
 
     def not_supported(self, code: str, what: str, hint: str) -> NotSupportedError:
-        """No target does this yet."""
+        """No graph can say this."""
         return NotSupportedError(code, f"{what}\n{self._place()}", hint=hint)
 
     def _place(self) -> str:
         """The op in its surroundings."""
-        from wrapper_ir.text import print_excerpt  # only errors need the text form
-
-        prov = self.function.body[self.position].prov
-        source = ", ".join((*prov.nodes, *prov.ops, *prov.locations))
-        excerpt = print_excerpt(self.function, self.position, self.program.program)
-        return excerpt + (f"\nfrom {source}" if source else "")
+        return op_place(self.plan.function, self.position, self.program.program)
 
 
 def _meta_of(prov: Provenance) -> dict[str, Any]:

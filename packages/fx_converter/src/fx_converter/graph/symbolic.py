@@ -11,7 +11,7 @@ from torch import fx
 from fx_converter.graph.scope import FunctionScope
 from wrapper_ir.expr import Apply, Expr, Int, Item, OffsetOf, SizeOf, StrideOf, SymKind
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.ops import Define
+from wrapper_ir.lowering.steps import Define
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value
 
@@ -20,14 +20,14 @@ __all__ = ["define", "read_atom"]
 _aten = torch.ops.aten
 
 
-def define(op: Define, scope: FunctionScope) -> None:
+def define(step: Define, scope: FunctionScope) -> None:
     """A symbol is the node that computes it, which has its name if nothing else needed the same number before."""
-    made = _number(op.expr, scope)
+    made = _number(step.expr, scope)
     if isinstance(made, fx.Node) and "symbol" not in made.meta and "value" not in made.meta:
-        made.meta["symbol"] = op.symbol
-        made.meta["val"] = scope.program.fakes.symbol(op.symbol)
-        scope.rename(made, op.symbol)
-    scope.symbols[op.symbol] = made
+        made.meta["symbol"] = step.symbol
+        made.meta["val"] = scope.program.fakes.symbol(step.symbol)
+        scope.rename(made, step.symbol)
+    scope.symbols[step.symbol] = made
 
 
 def _number(e: Expr, scope: FunctionScope) -> Any:  # Any: a number, or a node of one
