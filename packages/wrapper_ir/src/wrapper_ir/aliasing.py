@@ -43,7 +43,7 @@ class Aliasing:
     its own. `uncertain` values may or may not alias: they are dropped, never freed. `owned` are the roots that this
     function must free or hand on: its allocations, fresh results and owned parameters, by position of the defining
     op (-1 for parameters). `escaped` are roots touched by `set_storage`, which another tensor may hold or have
-    let go of: their names are dropped. `effects[i]` are the effects of the i-th op. `attached` are the tensors that
+    no longer hold: their names are dropped. `effects[i]` are the effects of the i-th op. `attached` are the tensors that
     `set_storage` gave other storage: the position of the first one, and the roots before. `starts` says where mutable
     constants that share a storage lie in it: bytes after the start of the root. `hosts` has the storage that each slot
     lies in.

@@ -1,8 +1,8 @@
-"""Where tensors begin, as far as that follows from a program: for kernels that rely on addresses being multiples.
+"""What a program implies about the addresses of tensors, for kernels that rely on aligned pointers.
 
 An address is known modulo a number (Granger, "Static analysis of arithmetical congruences", 1989): storages are aligned as
 their types say, views add offsets, aligned copies and assertions say what they make sure of. A function's parameters and
-results are what all of its calls agree on; of what a caller or a library hands over, nothing is known.
+results are what all of its calls have in common. Nothing is known about tensors from a caller or a library.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Congruence:
         return _congruence(gcd(self.modulus, other.modulus, self.rest - other.rest), self.rest)
 
     def meet(self, other: Congruence) -> Congruence:
-        """Numbers that are among both; as far as a larger modulus tells."""
+        """Numbers that are in both, approximated by the larger modulus."""
         return other if other.modulus > self.modulus else self
 
 
@@ -203,7 +203,7 @@ class _Flow:
         return self.places.get(value, (value, _ZERO))
 
     def base(self, value: Value) -> _Known:
-        """What is known of one that is not a view of another."""
+        """What is known of a value that is not a view."""
         if value in self.known:
             return self.known[value]
         if isinstance(value.type, StorageType):

@@ -1,8 +1,8 @@
-"""One memo a program: tables by name, effects, and every analysis that more than one reader asks for.
+"""The memo of a program: tables by name, effects, and the results of analyses.
 
 An analysis is a function of the memo, `called_operators(analyses)`, or of a function and the memo,
 `analyse_liveness(function, analyses)`; one with options is a frozen dataclass that can be called. `get` and `get_for` run
-it once. Programs are immutable, so nothing is ever thrown away: another program has a memo of its own.
+it once. Programs are immutable, so results stay valid; another program has its own memo.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class TensorData:
     """The raw bytes under one constant, or under all constants of one storage: `buffer` holds at least the extents of
     their layouts.
 
-    Bytes are little-endian elements of `dtype`. The buffer may be a view of memory that somebody else owns (a mapped
-    file, a live tensor), which it keeps alive; it is never written through. `file` is the file that the buffer is mapped
+    Bytes are little-endian elements of `dtype`. The buffer may be a view of memory with another owner (a mapped file,
+    a live tensor), which it keeps alive; it is never written through. `file` is the file that the buffer is mapped
     from, where it is.
     """
 
@@ -67,7 +67,7 @@ def window_of(data: TensorData, constant: Constant) -> TensorData:
     size = extent_bytes(type) if constant.storage and isinstance(type, TensorType) else None
     if not isinstance(size, Int) or not isinstance(type, TensorType):
         return data
-    start = max(constant.offset, 0)  # programs that nobody has verified come here, too
+    start = max(constant.offset, 0)  # unverified programs reach this, too
     return TensorData(type.dtype, data.buffer.cast("B")[start : start + size.value], data.file)
 
 
@@ -132,7 +132,7 @@ class Artifact:
 def bare_artifact(
     program: Program, constants: Mapping[str, TensorData] = _NOTHING, analyses: Analyses | None = None
 ) -> Artifact:
-    """A program that no model stands behind, as an artifact: a call takes `main`'s parameters one by one and returns
+    """An artifact of a program without a model: a call takes `main`'s parameters one by one and returns
     `main`'s results as a tuple. `constants` holds their data as in `Artifact`."""
     # Imported here: what a call changes is known from the effects, a layer below.
     from wrapper_ir.analyses import Analyses

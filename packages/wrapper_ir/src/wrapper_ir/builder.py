@@ -315,7 +315,7 @@ class ProgramBuilder:
         return self._program(self._functions.values())
 
     def draft(self) -> Program:
-        """The program as far as it goes: only functions that end in a return, so that they can be analysed."""
+        """The unfinished program: only functions that end in a return, so that they can be analysed."""
         return self._program(f for f in self._functions.values() if f.ops and isinstance(f.ops[-1], Return))
 
     def _program(self, functions: Iterable[FunctionBuilder]) -> Program:

@@ -1,7 +1,6 @@
 """Which operators exist for one type of device only.
 
-Libraries tell when they are asked, but the core asks none. What torch declares is here, and a test compares it with the
-installed one.
+The core imports no library to ask, so the table holds what torch declares. A test compares it with the installed torch.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ PORTABLE = frozenset(
 
 
 def only_device(name: str) -> str:
-    """The type of the one device that an operator is for; '' where there are more, or nothing is known."""
+    """The only type of device that an operator exists for; '' if there are several or none is known."""
     operator, namespace = name.partition(".")[0], name.partition("::")[0]
     for key in (name, operator, f"{namespace}::*"):
         if key in ONE_DEVICE:

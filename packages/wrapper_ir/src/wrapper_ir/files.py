@@ -1,8 +1,7 @@
-"""Files that are used while others may write them: bytes that are copied or mapped, and files that appear at once.
+"""Files that other processes may write: reading by copying or mapping, writing by renaming.
 
-Small files are copied, so that nothing that happens to them later matters. Large ones are mapped. A mapped file must
-be replaced by renaming, never written in place: `MappedFile.check` finds what was written or cut off before a call,
-and nothing can find what happens during one.
+Small files are copied, so that later changes have no effect. Large files are mapped. Replace a mapped file by renaming,
+never write it in place: `MappedFile.check` detects changes before a call, and nothing can detect changes during one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from wrapper_ir.errors import ArtifactError
 __all__ = ["MAP_FROM", "FileBytes", "MappedFile", "check_files", "read_bytes", "replacing"]
 
 MAP_FROM = 1 << 26
-"""Files of so many bytes are mapped, smaller ones copied."""
+"""Files of at least this many bytes are mapped, smaller ones are copied."""
 
 
 class MappedFile:
@@ -41,12 +40,12 @@ class MappedFile:
         self._digest = ""
 
     def __deepcopy__(self, memo: dict[int, object]) -> MappedFile:
-        """Itself: whoever copies what watches a file has copied no file."""
+        """Itself: a copy would watch the same file."""
         return self
 
     def expect(self, payload: memoryview, digest: str) -> None:
-        """Says what a part of the mapped bytes is: its sha256, hex. With that, `check` can tell a new name or a new owner
-        from new bytes under an old time of modification."""
+        """Sets the sha256 (hex) of a part of the mapped bytes, so that `check` can tell a new name or owner from new bytes
+        with an old modification time."""
         self._payload, self._digest = payload, digest
 
     def check(self) -> None:
@@ -73,7 +72,7 @@ class MappedFile:
 
 
 def check_files(files: Sequence[MappedFile]) -> None:
-    """`MappedFile.check` of each: what every engine calls before it runs a program."""
+    """Calls `MappedFile.check` of each; every engine does so before it runs a program."""
     for file in files:
         file.check()
 

@@ -1,4 +1,4 @@
-"""What a caller declares guarded: facts about inputs that hold in each call, so that no engine checks them again."""
+"""Facts about inputs that the caller guarantees for each call, so that no engine checks them again."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Guarded:
     """`params` names parameters of `main` whose arguments are as their types say: class, dtype, device, sizes and strides.
     `symbols` names symbols whose values lie in their declared ranges.
 
-    A call that breaks such a promise reads or writes memory that is not its own; nothing notices. Dynamo guards the inputs of
-    a forward graph, and therefore `torch.compile` with the backend `wrapper_ir` declares them.
+    A call that breaks the guarantee may read or write foreign memory without an error. Dynamo guards the inputs of a forward
+    graph, so `torch.compile` with the backend `wrapper_ir` declares them guarded.
     """
 
     params: frozenset[str] = frozenset()

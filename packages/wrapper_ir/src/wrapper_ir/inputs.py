@@ -1,4 +1,4 @@
-"""What each call of a program is held against: its inputs, described without a tensor library.
+"""Descriptions of a program's inputs that each call is checked against, without a tensor library.
 
 `analysis.inputs` derives the descriptions from `main`; engines spell them in their own way.
 """
@@ -13,7 +13,7 @@ __all__ = ["Input", "NumberInput", "TensorFacts", "TensorInput"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorInput:
     """An argument that is a tensor in plain strided memory. `text` is its type as programs write it, `dtype` and `device` in
-    the same spelling. None in `sizes` and `strides` (in elements) stands for one that only a symbol tells. With `or_cpu` a
+    the same spelling. None in `sizes` and `strides` (in elements) stands for a number that depends on a symbol. With `or_cpu` a
     tensor in the CPU's memory will do as well."""
 
     name: str

@@ -62,7 +62,7 @@ def extent_elements(sizes: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
 
 
 def extent_bytes(type: TensorType) -> Expr:
-    """Bytes from the first element to behind the last one of a tensor of this type."""
+    """Bytes from the start of the first element to the end of the last one of a tensor of this type."""
     return mul(extent_elements(type.sizes, type.strides), Int(type.dtype.itemsize))
 
 
@@ -88,7 +88,7 @@ def remainder(e: Expr) -> tuple[int, int]:
 
 
 def slot_alignment(pool: StorageType, offset: Expr) -> int:
-    """What a slot at `offset` bytes of a pool is aligned to, as far as the two tell."""
+    """The alignment in bytes of a slot at `offset` bytes of a pool that follows from both."""
     return gcd(pool.alignment, *remainder(offset))
 
 

@@ -1,9 +1,8 @@
 """Which library operators a program may call: operators are found by the names that an artifact holds.
 
-Most operators compute on tensors that they are given. A few reach further: they read and write files, or call what the
-process has registered by number or name. `OperatorPolicy` refuses those by default, and all but some where told so. What
-an operator does is said by its name only here: a library that registers operators with reach of its own is covered by
-`OperatorPolicy.only`.
+Most operators compute on their tensor arguments. A few have reach: they read and write files, or call code that the
+process has registered by number or name. `OperatorPolicy` refuses those by default. The table `REACH` lists them by name, so
+it cannot know the operators with reach that another library registers: `OperatorPolicy.only` allows nothing but a list.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ REACH: Mapping[str, str] = {
     "rpc::*": "calls other processes",
     "_test::*": "exists for torch's own tests",
 }
-"""Operators with reach by pattern, and what they can do."""
+"""Operators with reach, by pattern, with what they can do."""
 _WITHOUT = ("higher_order::print", "higher_order::run_and_save_rng_state", "higher_order::run_with_rng_state")
-"""Among those of `REACH`, operators without: they print, or run another operator, which is looked at as well."""
+"""Exceptions to `REACH`: they print, or run another operator, which is checked too."""
 _RUNNERS = frozenset(_WITHOUT[1:])
 
 
@@ -84,9 +83,9 @@ class OperatorPolicy:
 
 
 DEFAULT_OPERATORS = OperatorPolicy()
-"""All operators but those that are known to have reach."""
+"""All operators except those in `REACH`."""
 ALL_OPERATORS = OperatorPolicy(allow=("*",))
-"""For programs of the process's own."""
+"""All operators: for programs that this process has made itself."""
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -125,7 +124,7 @@ def check_operators(program: Program, policy: OperatorPolicy = DEFAULT_OPERATORS
 
 
 def refused(name: str, reason: str, place: str) -> NotSupportedError:
-    """What is raised for an operator that may not be called."""
+    """The error for an operator that a program may not call."""
     return NotSupportedError(
         "WIR917",
         f"operator {name} {reason}, and is not allowed: {place}",

@@ -27,7 +27,7 @@ class Geometry:
 
     @property
     def reach(self) -> int:
-        """Elements from the first one to behind the last."""
+        """Elements from the first one through the last one."""
         return 1 + sum((n - 1) * s for n, s in zip(self.sizes, self.strides, strict=True))
 
     def has_layout(self, sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
@@ -61,7 +61,7 @@ def overlap(a: Geometry, b: Geometry) -> bool:
 
 def _reaches(target: int, terms: tuple[tuple[int, int, int], ...]) -> bool:
     """Whether sum(x * stride) == target for some low <= x <= high; terms are (stride, low, high), widest first."""
-    floors, ceilings = [0], [0]  # what the terms behind can add, from the last one on
+    floors, ceilings = [0], [0]  # the least and the most that the following terms add
     for stride, low, high in reversed(terms):
         floors.append(floors[-1] + low * stride)
         ceilings.append(ceilings[-1] + high * stride)

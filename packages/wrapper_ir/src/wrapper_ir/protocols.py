@@ -57,7 +57,7 @@ class CompiledProgram(Protocol):
 
 
 class Frontend(Protocol):
-    """Makes artifacts out of something. Entry-point group `wrapper_ir.frontends`."""
+    """Captures models as artifacts. Entry-point group `wrapper_ir.frontends`."""
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ class Frontend(Protocol):
 
 
 class Emitter(Protocol[T_co]):
-    """Turns artifacts into code of one target. Entry-point group `wrapper_ir.emitters`."""
+    """Writes artifacts as code for one target. Entry-point group `wrapper_ir.emitters`."""
 
     @property
     def name(self) -> str:
@@ -89,17 +89,17 @@ class Emitter(Protocol[T_co]):
         ...
 
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
-        """A callable with the model's own signature; it need not check what is `guarded`."""
+        """A callable with the model's own signature; it does not check what is `guarded`."""
         ...
 
 
 @runtime_checkable
 class OperatorEmitter(Protocol):
-    """What an `Emitter` offers besides where it minds which operators a program may call; `wir run` asks for it."""
+    """An `Emitter` that restricts which operators a program may call. `wir run` asks for it."""
 
     # Any: the code, as the emitter's own type
     def with_operators(self, policy: OperatorPolicy) -> Emitter[Any]:
-        """The same emitter, for programs that may call what `policy` says."""
+        """The same emitter, for programs that may call the operators that `policy` allows."""
         ...
 
 
@@ -133,24 +133,24 @@ class KernelRuntime(Protocol):
 
 @runtime_checkable
 class AheadCompiler(KernelRuntime, Protocol):
-    """A kernel runtime that compiles for devices that need not be there, into what an artifact can carry."""
+    """A kernel runtime that compiles ahead of time, also for devices that this machine does not have."""
 
     def compile_ahead(
         self, kernels: Sequence[KernelDef], target: Target, candidates: bool
     ) -> tuple[KernelBinary, ...]:
-        """Compiles kernels: as they would be taken, or with each of their candidate configs. Choices among kernels have
-        no code of their own."""
+        """Compiles kernels with their first configs, or with all `candidates`. Kernels that choose among others have no
+        code of their own."""
         ...
 
     def with_binaries(self, binaries: Sequence[KernelBinary]) -> KernelRuntime:
-        """The same runtime, which does not compile what is among `binaries`. It passes over those that its compiler
-        would make otherwise today, and those for other targets."""
+        """The same runtime, which loads kernels from `binaries` instead of compiling them. It ignores binaries for other
+        targets, and those that its compiler would make differently today."""
         ...
 
 
 @runtime_checkable
 class KernelTuner(Protocol):
-    """What a `KernelRuntime` offers besides where its kernels leave choices; `wir tune` asks for it."""
+    """A `KernelRuntime` whose kernels have choices to tune. `wir tune` asks for it."""
 
     # Any: the machine's tensors
     def tune(
@@ -166,16 +166,16 @@ class KernelTuner(Protocol):
         """The artifact with the choices of its kernels written into its program, and what was measured for them into its
         record (`Artifact.tuning`).
 
-        What its own record and those of `records` do not know is measured on `machine`; without one, nothing is, and
-        no device is needed. `inputs` are flat arguments of `main` to measure on, `given` values of symbols. Symbols of which
-        neither says anything, and that have no hint, are assumed; without `assume`, the launches that need them are
-        passed over with a warning.
+        Candidates without a time in the artifact's own record or in `records` are measured on `machine`. Without a
+        machine nothing is measured and no device is needed. `inputs` are flat arguments of `main` to measure on, `given`
+        values of symbols. Symbols that have neither a given value nor a hint are assumed; without `assume`, launches that
+        need them are skipped with a warning.
         """
         ...
 
 
 class Containers(Protocol):
-    """Containers of kind CUSTOM: classes that a library's users registered as structures."""
+    """Containers of kind CUSTOM: classes that are registered with a tensor library as structures."""
 
     def flatten(self, spec: TreeSpec, container: object) -> Sequence[object]:
         """The children, in the order of `spec.children`; raises TypeError for an object of another class."""
@@ -187,8 +187,8 @@ class Containers(Protocol):
 
 
 class CallerTensors(Protocol[T]):
-    """What a calling convention asks of a tensor library about the caller's own tensors: whether autograd would have
-    to record the call, where they lie in memory, and the few ways in which a call changes them beyond their elements.
+    """What a calling convention needs from a tensor library for the caller's tensors: whether autograd has to record the
+    call, where the tensors lie in memory, and how a call changes them beyond their elements.
     """
 
     @property
@@ -201,7 +201,7 @@ class CallerTensors(Protocol[T]):
         ...
 
     def facts(self, tensor: T) -> TensorFacts:
-        """What a call is told about a tensor that it was given: its type, and whether it is plain strided memory."""
+        """A tensor's dtype, device, sizes and strides, and whether it is plain strided memory."""
         ...
 
     # Any: the library's own object for a dtype, device, layout or memory format
@@ -211,15 +211,15 @@ class CallerTensors(Protocol[T]):
 
     # Any: among leaves there are numbers, too
     def needs_gradient(self, leaves: Iterable[Any]) -> bool:
-        """Whether gradients are being recorded, and any of these wants one."""
+        """Whether autograd is recording and any of these requires a gradient."""
         ...
 
     def storage(self, tensor: T) -> Hashable:
-        """What tells the storage under `tensor` from every other live one."""
+        """An identifier of the storage under `tensor`, unique among live storages."""
         ...
 
     def geometry(self, tensor: T) -> Geometry:
-        """Where the tensor lies."""
+        """The tensor's storage, sizes, strides and offset."""
         ...
 
     def window(self, tensor: T, offset: int, count: int) -> T:
@@ -243,8 +243,8 @@ class CallerTensors(Protocol[T]):
         ...
 
     def view_of(self, base: T, result: T) -> T:
-        """What `result` is, as a tensor of its own that the library knows to be a view of `base`; the two share
-        storage. `result` itself where the library cannot say that."""
+        """`result` as a tensor that the library knows to be a view of `base`; the two share storage. `result` itself where
+        the library cannot express that."""
         ...
 
 
@@ -272,7 +272,7 @@ class Machine(Protocol[T]):
         ...
 
     def storage_key(self, tensor: T) -> int:
-        """A number that tells the storage under `tensor` from every other live one."""
+        """An identifier of the storage under `tensor`, unique among live storages."""
         ...
 
     def view(
@@ -306,7 +306,7 @@ class Machine(Protocol[T]):
         ...
 
     def clone(self, tensor: T) -> T:
-        """A copy with storage of its own and the same sizes and strides."""
+        """A copy with new storage and the same sizes and strides."""
         ...
 
     def stack(self, tensors: Sequence[T]) -> T:
@@ -354,7 +354,7 @@ class Machine(Protocol[T]):
 
     # Any: tensors of T and numbers, ordered as the kernel's parameters
     def launch(self, kernel: LoadedKernel, args: Sequence[Any], grid: tuple[int, ...]) -> None:
-        """Launches a loaded kernel; `grid` has the numbers of the launch's grid, which go behind the arguments."""
+        """Launches a loaded kernel. `grid` holds the numbers of the launch's grid; they are appended to the arguments."""
         ...
 
     def check_group(self, name: str) -> None:
@@ -370,7 +370,7 @@ class Machine(Protocol[T]):
         ...
 
     def describe(self, tensor: T) -> str:
-        """The tensor's elements for a reader, shortened."""
+        """The tensor's elements as text, shortened."""
         ...
 
     @property

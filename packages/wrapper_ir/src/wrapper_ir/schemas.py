@@ -29,7 +29,7 @@ __all__ = [
 
 
 class ExternTag(enum.Enum):
-    """What a schema string does not show: effects, and what it takes to call the operator."""
+    """What a schema string does not show: effects, and requirements of a call."""
 
     RANDOM = "random"
     """Draws from the device's random state (or from a generator argument)."""
@@ -137,7 +137,7 @@ _CONTAINERS = frozenset({"Await", "Dict", "Future", "RRef"})
 
 
 def _unquoted(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
-    """(position, character, bracket depth behind it) from `start` on, leaving out quoted strings."""
+    """(position, character, bracket depth after it) from `start` on, without quoted strings."""
     depth, quote, escaped = 0, "", False
     for i in range(start, len(text)):
         c = text[i]
@@ -315,7 +315,7 @@ def _hidden_effect(declared: OpSchema, installed: OpSchema, may_alias: bool) -> 
 
 @dataclass(frozen=True, slots=True)
 class ExternInfo:
-    """A declared operator with its schema parsed, and what calls ask of it again and again."""
+    """A declared operator with its parsed schema, and facts that every call needs."""
 
     extern: ExternDef
     schema: OpSchema

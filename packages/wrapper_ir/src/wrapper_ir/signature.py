@@ -1,4 +1,4 @@
-"""What stands around a program: the structure of the model's inputs and outputs, and how leaves map to `main`.
+"""The calling convention of a program: the structure of the model's inputs and outputs, and how leaves map to `main`.
 
 A program's `main` takes and returns flat values. The signature says how the model's own arguments become those
 values, how results become the model's own output structure, and what else a call does to the caller's tensors: which
@@ -91,7 +91,7 @@ class ParameterKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter of the model's own function, so that calls may spell arguments as the model's calls do.
+    """A parameter of the model's own function, so that calls may pass arguments as calls of the model do.
 
     The first of them stand for the positional arguments in `Signature.inputs`, those with the name of a keyword there
     for that one. What is left was not given at capture: a call may give it only with the value `default`.
@@ -116,9 +116,9 @@ class StaticInput:
 class SubclassSpec:
     """A class of tensors that wrap others (`__tensor_flatten__` and `__tensor_unflatten__` of torch).
 
-    `type_name` is `module:qualname`, `attributes` name the wrapped tensors, `context` is what the class wants to know
-    besides (JSON in the form of `wrapper_ir.runtime.subclasses`). `sizes` and `strides` are the wrapper's own, in
-    elements; None stands for one that each call has anew.
+    `type_name` is `module:qualname`, `attributes` name the wrapped tensors, `context` is the class's own context (JSON in the
+    form of `wrapper_ir.runtime.subclasses`). `sizes` and `strides` are the wrapper's own, in
+    elements; None stands for a number that may differ from call to call.
     """
 
     type_name: str
@@ -263,8 +263,8 @@ class RandomSource(enum.Enum):
     GENERATOR = "generator"
     """The library's default generator of the device, which every call advances; seeding it repeats a call."""
     PHILOX = "philox"
-    """A seed and an offset, two more parameters of `main` behind `Signature.params`, and the advanced offset, one more
-    result behind all others. Reserved for accelerators: nothing captures or runs it yet."""
+    """A seed and an offset, two parameters of `main` after `Signature.params`, and the advanced offset, its last result.
+    Reserved for accelerators: nothing captures or runs it yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

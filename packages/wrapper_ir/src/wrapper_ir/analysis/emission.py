@@ -1,4 +1,4 @@
-"""What every emitter asks of a program whose target has tensors but no storages of their own."""
+"""Questions of emitters whose target has tensors but no separate storages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def is_symmetric(storage: StorageType) -> bool:
 
 
 def lacks_symmetric(storage: StorageType) -> bool:
-    """Whether a storage is to be in symmetric memory of a device that has none."""
+    """Whether a storage asks for symmetric memory on a device that has none."""
     return is_symmetric(storage) and storage.device.type == CPU.type
 
 
@@ -94,7 +94,7 @@ def element_type(storage: StorageType, views: Iterable[tuple[View, Expr]]) -> DT
 
 
 def checked_next(body: Sequence[Op], position: int, value: Value) -> bool:
-    """Whether the ops behind `position` check the layout that `value` is declared with, before anything uses it."""
+    """Whether the ops after `position` check the layout that `value` is declared with, before anything uses it."""
     for op in body[position + 1 : position + _NEAR]:
         if isinstance(op, AssertLayout) and value in op.tensors:
             type = value.type

@@ -1,4 +1,4 @@
-"""What a call must check of its inputs, and which of the program's own checks say the same."""
+"""The input checks of a call, and the program's own checks that they make redundant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SAFE = (AssertLayout, CallExtern, Drop, Free)
 class InputChecks:
     """`entry` are the arguments to check before the first op, each with its parameter.
 
-    `layouts` gives, by position in `main`, the parameters whose whole layout is checked behind the op there, which defines
+    `layouts` gives, by position in `main`, the parameters whose whole layout is checked after the op there, which defines
     the last symbol that it mentions. `covered` are positions of `AssertLayout` ops, each with a parameter whose sizes and
     strides were checked already, or are guarded: only its alignment is left to do.
     """

@@ -1,4 +1,4 @@
-"""Until when each storage and each name of a function is needed: one pass over the effects."""
+"""The last use of each storage and each name of a function: one pass over the effects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Liveness:
 
 
 def moved_roots(op: Op, position: int, aliasing: Aliasing) -> tuple[Value, ...]:
-    """Roots of ours that `op` hands to a callee or to the caller. A `reuse` moves nothing out of the function."""
+    """Owned roots that `op` moves to a callee or to the caller. A `reuse` moves nothing out of the function."""
     effects = aliasing.effects[position]
     if not effects.moves or isinstance(op, View):
         return ()

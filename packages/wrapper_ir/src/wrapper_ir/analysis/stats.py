@@ -18,7 +18,7 @@ __all__ = ["ProgramStats", "program_stats"]
 
 @dataclass(frozen=True, slots=True)
 class ProgramStats:
-    """Statistics of a program. Bytes are those of one call of `main` under the hints; constants are apart."""
+    """Statistics of a program. Bytes are those of one call of `main` under the hints, without constants."""
 
     ops: dict[str, int]
     """Number of ops by class, the most frequent first."""

@@ -1,4 +1,4 @@
-"""Which memory several streams use."""
+"""Memory that several streams use."""
 
 from __future__ import annotations
 

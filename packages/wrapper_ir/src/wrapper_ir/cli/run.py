@@ -19,7 +19,7 @@ __all__ = ["RunChoices", "RunReport", "checked_emitter", "run_artifact"]
 
 
 class RunChoices(TypedDict):
-    """What `wir run` is told: an engine, a machine, how many calls, the seed of the inputs, and operators with reach
+    """The options of `wir run`: an engine, a machine, how many calls, the seed of the inputs, and operators with reach
     that the program may call."""
 
     engine: str

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FunctionInfo:
-    """What the aliasing analysis says about one function, indexed for execution."""
+    """The aliasing of one function, indexed for execution."""
 
     function: Function
     aliasing: Aliasing
@@ -55,7 +55,7 @@ class Session(Generic[T]):
     infos: dict[str, FunctionInfo] = field(default_factory=dict)
     meter: MemoryMeter = field(default_factory=MemoryMeter)
     layouts: Mapping[int, Sequence[Value]] = field(default_factory=dict)
-    """Parameters of `main` whose layouts are checked behind the op at a position."""
+    """Parameters of `main` whose layouts are checked after the op at a position."""
     ops: int = 0
 
     def info(self, name: str) -> FunctionInfo:
@@ -178,7 +178,7 @@ class Frame(Generic[T]):
             )
 
     def born(self, position: int) -> None:
-        """Records the storages that the op at `position` made."""
+        """Records the storages that the op at `position` creates."""
         for root in self.info.born.get(position, ()):
             held = self.values.get(root)
             if held is None:

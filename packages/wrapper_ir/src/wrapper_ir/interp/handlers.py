@@ -1,4 +1,4 @@
-"""What each op without control flow does, one function an op."""
+"""What each op without control flow does, one function per op."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _view(op: View, frame: AnyFrame) -> None:
 
 
 def _end_tensors(source: Value, frame: AnyFrame) -> None:
-    """Reuse ends the source and every tensor over its storage; the storage itself goes on."""
+    """Reuse ends the source and every tensor over its storage, but not the storage."""
     for root in frame.roots_of(source):
         for tenant in tuple(frame.tenants.get(root, ())):
             if tenant == source or not frame.is_storage(tenant):
@@ -137,7 +137,7 @@ def _launch(op: Launch, frame: AnyFrame) -> None:
 
 
 def _check_extents(op: Launch, kernel: KernelDef, args: list[Any], frame: AnyFrame) -> None:
-    """A kernel may touch only bytes that are there: nothing else stands between it and the process."""
+    """Checks that the bytes which a kernel may touch exist; the kernel itself checks nothing."""
     pointers = [i for i, p in enumerate(kernel.params) if p.kind.takes_tensor]
     extents: list[Expr | None] = [*op.extents] or [None] * len(pointers)
     for position, extent in zip(pointers, extents):

@@ -33,7 +33,7 @@ def symbol_values(program: Program, given: Mapping[str, Number]) -> dict[str, Nu
 def example_inputs(
     program: Program, machine: Machine[Any], seed: int, given: Mapping[str, Number]
 ) -> list[Any]:  # Any: the machine's tensors
-    """One input for each parameter of `main`; raises ExecutionError WIR925 for a parameter that cannot be made up."""
+    """One input for each parameter of `main`; raises ExecutionError WIR925 for a parameter of another type than a tensor or a number."""
     values = symbol_values(program, given)
 
     def sizes(dims: tuple[Expr, ...]) -> list[int]:

@@ -107,7 +107,7 @@ class Interpreter(Generic[T]):
 
     @property
     def memory(self) -> MemoryReport:
-        """What the last run made."""
+        """The storages of the last run."""
         return self._meter.report()
 
     # Any: inputs are the machine's tensors, numbers and handles
@@ -115,7 +115,7 @@ class Interpreter(Generic[T]):
         """Runs `main` on flat arguments, yielding before every op, those of callees included.
 
         Empties `args`. The generator returns the results. Raises ExecutionError (WIR92n), and NotSupportedError WIR915
-        where the process does not belong to a process group that the program uses, and ArtifactError WIR713 where a mapped
+        if the process does not belong to a process group that the program uses, and ArtifactError WIR713 where a mapped
         file of constants was written since it was loaded.
         """
         check_files(self._files)
@@ -139,9 +139,9 @@ class Interpreter(Generic[T]):
         return (yield from activate(session, self.artifact.program.main.name, held, {}))
 
     def _check_inputs(self, held: Sequence[Any]) -> None:
-        """Holds the arguments of `main` against what the program says of them, as far as no symbol is needed."""
+        """Checks the arguments of `main` that need no symbol for it."""
         params = self.artifact.program.main.params
-        if len(held) == len(params):  # else entering `main` says so
+        if len(held) == len(params):  # otherwise entering `main` raises
             given = {param.value: arg for param, arg in zip(params, held)}
             entry = self._checks.entry
             check_inputs(self.machine.caller, [want for _, want in entry], [given[v] for v, _ in entry])

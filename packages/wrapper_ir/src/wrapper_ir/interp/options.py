@@ -1,4 +1,4 @@
-"""What a caller may choose for an interpretation, and what it reports."""
+"""Options of an interpretation, and its report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DebugHook = Callable[[DebugValue, dict[str, Any]], None]
 ProfileHook = Callable[[EnterProfile, bool], None]
 """Called where a profile scope begins, with True, and where it ends, with False; not where a failure ends it."""
 Handler = Callable[..., None]
-"""Called with an op, of the class under which it stands, and the frame that it runs in."""
+"""Called with an op of the class that is its key, and with the frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,8 @@ class InterpOptions:
 
     `max_ops` stops a run after so many ops (None: never) with ExecutionError WIR928. `find_runtime` finds the
     runtimes of kernels. `debug` receives the values of `DebugValue` ops (None: prints, or saves to the working
-    directory), `profile` is told of `EnterProfile` scopes. `guarded` is not checked. `operators` says which operators a program may call (`NotSupportedError`
-    WIR917). `handlers` run ops that are not the IR's own, by their classes.
+    directory), `profile` is called at both ends of `EnterProfile` scopes. `guarded` is not checked.
+    `operators` are the operators that a program may call (`NotSupportedError` WIR917). `handlers` run ops that are not the IR's own, by their classes.
     """
 
     poison: int | None = None

@@ -40,7 +40,7 @@ class Pass(ABC):
         return before, after
 
     def around(self, artifact: Artifact, program: Program) -> Artifact:
-        """The artifact with the pass's result, and with what stands around a program changed as the program was."""
+        """The artifact with the pass's result, its signature and binaries changed as the program was."""
         return dataclasses.replace(artifact, program=program)
 
     @property

@@ -1,4 +1,4 @@
-"""Removes ops whose results and writes nobody sees."""
+"""Removes ops whose results and writes nothing uses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["EliminateDeadOps"]
 
 @dataclasses.dataclass(frozen=True)
 class EliminateDeadOps(Pass):
-    """Removes ops without effect on results, arguments, constants or the world, and derives lifetimes anew.
+    """Removes ops without effect on results, arguments, constants or the outside world, and derives lifetimes again.
 
     Kept are ops with effects beyond memory (random state, checks, host input and output, order, collectives), writes
     to parameters and constants, and comments. With `definitions`, functions, kernels and operators that nothing
@@ -111,7 +111,7 @@ def _live_part(function: Function, analyses: Analyses) -> Function:
 
 
 def _prune(analyses: Analyses) -> Program:
-    """Without definitions that nothing refers to; constants stay, since their data stands elsewhere."""
+    """Without definitions that nothing refers to. Constants stay: their data is in the artifact."""
     program = analyses.program
     reached = {program.main.name: program.main} if program.functions else {}
     pending = list(reached.values())

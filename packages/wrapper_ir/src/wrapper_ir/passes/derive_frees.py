@@ -20,7 +20,7 @@ __all__ = ["DeriveFrees", "derive_frees", "strip_frees"]
 
 @dataclasses.dataclass(frozen=True)
 class DeriveFrees(Pass):
-    """Removes every `free` and `drop` and derives them anew.
+    """Removes every `free` and `drop` and derives them again.
 
     A storage is freed after the last use of any tensor of it; owned parameters too; not what is moved into a callee
     or returned. Of those that end together, workspaces are freed last, in reverse order of allocation. Names over bytes that the function does not surely own (borrowed parameters and their views,
@@ -30,7 +30,7 @@ class DeriveFrees(Pass):
     """
 
     name: ClassVar[str] = "derive-frees"
-    # all that wrong, missing or doubled frees and drops can break
+    # the rules that wrong, missing or repeated frees and drops can break
     repairs: ClassVar[frozenset[str]] = frozenset(
         {"WIR060", "WIR061", "WIR063", "WIR064", "WIR065", "WIR066", "WIR067", "WIR070"}
     )
@@ -77,7 +77,7 @@ def _derive(function: Function, analyses: Analyses) -> Function:
 
 
 def _given_away(function: Function, aliasing: Aliasing) -> dict[Value, list[int]]:
-    """Where roots are reused or moved into a callee: no name from before may be mentioned behind that."""
+    """Where roots are reused or moved into a callee: no earlier name may be used after that."""
     found: dict[Value, list[int]] = {}
     for position, op in enumerate(function.body):
         if isinstance(op, View) and op.mode is ViewMode.REUSE:

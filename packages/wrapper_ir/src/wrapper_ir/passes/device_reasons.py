@@ -1,4 +1,4 @@
-"""What keeps an op from being moved to another device."""
+"""Reasons why an op cannot move to another device."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What keeps something where it is, where that stands in the program, and the way out."""
+    """A reason against a move, its place in the program, and a way out."""
 
     what: str
     place: str
@@ -119,7 +119,7 @@ def _kernel(kernel: KernelDef | None, analyses: Analyses, move: Move) -> Iterato
         case MultiKernel():
             for variant in kernel.variants:
                 yield from _kernel(analyses.kernels.get(variant.kernel), analyses, move)
-        case None:  # the verifier says so
+        case None:  # the verifier reports it
             return
         case _ if move.same_type:
             return

@@ -23,7 +23,7 @@ class InsertFiniteChecks(Pass):
     """Puts `assert_finite` before each launch, for each floating-point tensor that it reads.
 
     A tensor is checked once for each content: again only after something wrote its storage. With `outputs`, what a
-    launch wrote is checked right behind it. Functions that a device may record stay as they are.
+    launch wrote is checked right after it. Functions that a device may record stay as they are.
     """
 
     name: ClassVar[str] = "insert-finite-checks"

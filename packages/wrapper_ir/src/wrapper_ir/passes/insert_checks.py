@@ -31,8 +31,8 @@ _Checks = Mapping[int, list[_Check]]
 class InsertChecks(Pass):
     """Puts `assert` where sizes are defined, for each bound that the verifier can neither prove nor disprove.
 
-    Views that may leave their storage, extents, negative sizes, windows that have to be apart, addresses that kernels take
-    to be multiples of something, and the declared ranges that proofs rest on. Every engine runs this pass by itself; a program that needs no check stays as it is.
+    Bounds are those of views and extents, negative sizes, windows that must not overlap, alignments that kernels rely on,
+    and declared ranges that proofs rest on. Every engine runs this pass; a program without open bounds stays as it is.
     """
 
     name: ClassVar[str] = "insert-checks"
@@ -111,7 +111,7 @@ def _of_function(
 
 
 def _after(function: Function, position: int, limit: int) -> int:
-    """Behind an op and the checks that stand right behind it, which say in the author's words what is wrong."""
+    """The position after an op and after the author's own checks that follow it: their messages are better."""
     position += 1
     while position < limit and isinstance(function.body[position], _SILENT):
         position += 1

@@ -28,11 +28,11 @@ from wrapper_ir.verifier.checks.shapes import CHECKED_OUTPUTS
 __all__ = ["layout_checks", "output_checks"]
 
 _LOOK_AHEAD = 16
-"""Ops behind a place among which an assertion of an earlier run stands."""
+"""Ops after a position that are searched for an assertion of an earlier run."""
 
 
 def layout_checks(function: Function, analyses: Analyses) -> Iterator[tuple[int, AssertLayout]]:
-    """Assertions, each with the position of the op that it is put before. Those that stand there already are left out."""
+    """Assertions, each with the position of the op that it is put before. Assertions that are there already are left out."""
     known = {*function.captures, *(op.symbol for op in function.body if isinstance(op, Define))}
     for position, check in _all(function, analyses):
         symbols = frozenset[str]().union(
@@ -81,7 +81,7 @@ def _check(value: Value[TensorType], what: str, op: Op, type: TensorType | None 
 
 
 def _after(value: Value[TensorType], defined: dict[str, int], position: int) -> int:
-    """Behind the op and the definitions of the symbols in the value's type."""
+    """The position after the op and after the definitions of the symbols in the value's type."""
     return 1 + max(position, *(defined.get(name, -1) for name in type_symbols(value.type)), -1)
 
 

@@ -1,4 +1,4 @@
-"""Hands storages that nobody needs after a call to the callee, which can then end them earlier, or reuse them."""
+"""Moves storages that are not needed after a call into the callee, which can free them earlier, or reuse them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MoveArguments(Pass):
     Such an argument is moved: the callee frees it after its own last use, or reuses it, instead of the caller after
     the call. Never moved are `main`'s parameters, what a loop's functions and recorded ones take, constants, borrowed parameters,
     what may alias, what is used again or given twice, and what the callee returns. Both branches of a conditional
-    own the same. Frees and drops are derived anew.
+    own the same. Frees and drops are derived again.
     """
 
     name: ClassVar[str] = "move-arguments"
@@ -51,8 +51,8 @@ def move_arguments(program: Program) -> Program:
 
 def _moved(analyses: Analyses) -> Analyses:
     """The program with the largest set of parameters that can become owned together: starts from all, takes away what any
-    call refuses, until nothing changes. A refused parameter is not a storage of its function's own any more, which may
-    refuse what it hands on in turn."""
+    call refuses, until nothing changes. A refused parameter is not its function's own storage any more, which may
+    refuse further parameters."""
     owned = _candidates(analyses)
     while True:
         found = analyses.after(_owning(analyses.program, owned))

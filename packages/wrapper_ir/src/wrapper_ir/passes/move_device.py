@@ -111,7 +111,7 @@ def _device(option: str, text: str) -> Device:
 
 
 def _only(known: tuple[Device, ...]) -> Device:
-    """The device that is moved where nothing says so: the only one, or the only one besides the CPU."""
+    """The device to move by default: the only one, or the only one that is not the CPU."""
     others = [d for d in known if d != CPU]
     if len(others) > 1:
         shown = ", ".join(map(str, others))
@@ -123,7 +123,7 @@ def _only(known: tuple[Device, ...]) -> Device:
 
 
 def _reasons(analyses: Analyses, move: Move) -> Iterator[Reason]:
-    """All that keeps a program where it is, in the order of the program."""
+    """The reasons against moving a program, in the order of the program."""
     # Imported here: a layer above, and for messages only.
     from wrapper_ir.interp.places import op_place
 

@@ -115,7 +115,7 @@ def run_pipeline(
 
 
 def run_on_artifact(artifact: Artifact, pipeline: str | Iterable[Pass]) -> Artifact:
-    """As `run_pipeline`, of an artifact's program; what stands around it follows."""
+    """As `run_pipeline`, for an artifact: signature and binaries change with the program."""
     for step in parse_pipeline(pipeline) if isinstance(pipeline, str) else tuple(pipeline):
         artifact = step.around(artifact, run_pipeline(artifact.program, (step,)))
     return artifact

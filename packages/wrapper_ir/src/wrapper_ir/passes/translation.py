@@ -1,7 +1,7 @@
 """Translation validation: does a transformed program do what the original did?
 
-Both programs are run symbolically. Every write gives its bytes a number that stands for how they came about: the op,
-its attributes and the numbers of everything it read. Two programs agree when their observable numbers do: what they
+Both programs are run symbolically. Every write gives its bytes a number for their origin: the op, its
+attributes and the numbers of everything it read. Two programs agree when their observable numbers do: what they
 return, what they leave in arguments and constants, and every effect beyond memory, in order. Then each read that
 matters saw the same last write. Names, storages, offsets, lifetimes and dead ops make no difference.
 """
@@ -128,7 +128,7 @@ class _Run:
         return self.numbers.setdefault(key, len(self.numbers))
 
     def observe(self, ended: set[int]) -> list[tuple[str, Number]]:
-        """All that can be observed, in order. What is left in the parameters `ended` can't be: callers give them
+        """Everything that can be observed, in order. The final content of the parameters `ended` cannot: callers give them
         away, before or after the change."""
         params = [(f"parameter {i}", p.value) for i, p in enumerate(self.function.params)]
         inputs = params + [

@@ -107,7 +107,7 @@ def _sizes(program: Program, given: Mapping[str, int], fallback: int) -> tuple[S
 
 
 def _roots(program: Program, known: set[str], assumed: frozenset[str]) -> dict[str, frozenset[str]]:
-    """The assumed symbols behind every symbol that follows from some; what is known follows from nothing."""
+    """For each symbol, the assumed symbols that it follows from; known symbols follow from none."""
     found = {name: frozenset({name}) for name in assumed}
     for op in program.ops:
         if isinstance(op, Define) and op.symbol not in known and op.symbol not in found:
@@ -229,7 +229,7 @@ class _Reduction:
         return self.known[value]
 
     def _made(self, name: str, type: TensorType, touched: int) -> Value[TensorType]:
-        """A tensor with contents of our own, over as many bytes as the launch may touch."""
+        """A tensor with generated contents, over as many bytes as the launch may touch."""
         own = self._size(extent_bytes(type))
         if _may_be_indices(type.dtype):
             storage = Value(f"{name}.s", StorageType(nbytes=Int(own), device=type.device))

@@ -1,4 +1,4 @@
-"""The model's own arguments and results against `main`'s flat ones, for any callable that has a boxed form."""
+"""Maps the model's own arguments and results to the flat ones of `main`, for any callable with a boxed form."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def literal(value: Arg, native: Native | None = None) -> Any:
 
 
 def refuse_unsupported(signature: Signature) -> None:
-    """Raises NotSupportedError WIR916 for what no target does yet."""
+    """Raises NotSupportedError WIR916 for what no target supports yet."""
     for state in signature.random:
         if state.source is not RandomSource.GENERATOR:
             raise NotSupportedError(
@@ -67,7 +67,7 @@ def refuse_unsupported(signature: Signature) -> None:
 
 
 class Convention:
-    """A signature, ready for calls: everything that can be looked up beforehand is.
+    """A signature prepared for calls: classes and outputs are looked up once.
 
     Raises ExecutionError WIR926 for classes that cannot be imported or are not tensor subclasses, and
     NotSupportedError WIR916.
@@ -168,8 +168,7 @@ def signature_call(
 ) -> CompiledProgram:
     """A callable with the model's own signature over `boxed`, which it has as an attribute.
 
-    Any emitter may use it; those that need speed write code of their own with the same pieces. Raises what
-    `Convention` raises, now and in calls.
+    Emitters that need speed generate the same steps as code. Raises what `Convention` raises, now and in calls.
     """
     convention = Convention(signature, caller)
 

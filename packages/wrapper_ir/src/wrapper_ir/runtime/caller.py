@@ -47,7 +47,7 @@ class TorchCaller:
         )
 
     def _special(self, tensor: Any) -> tuple[str, str]:
-        """What a tensor is besides plain memory, and the way out."""
+        """The kind of a tensor that is not plain strided memory, and how to make it plain."""
         plain, kind = self._torch.Tensor, type(tensor)
         if kind.__torch_dispatch__ is not plain.__torch_dispatch__:
             return f"{kind.__name__}", "pass the tensor that it wraps, or capture with one of its class"

@@ -18,7 +18,7 @@ __all__ = ["DebugRecord", "debug_value", "place_text", "report"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebugRecord:
-    """One value: its layout where it is a tensor, and how to get at its content."""
+    """One value: its layout if it is a tensor, and functions that read its content."""
 
     name: str
     describe: Callable[[], str]
@@ -29,14 +29,14 @@ class DebugRecord:
 
     @property
     def layout(self) -> str:
-        """Dtype, sizes and strides, or '' for what is not a tensor."""
+        """Dtype, sizes and strides, '' for a value that is not a tensor."""
         if self.dtype is None:
             return ""
         return f"{self.dtype.value}{list(self.sizes)} strides {list(self.strides)}"
 
 
 def place_text(label: str, phase: DebugPhase, kernel: str) -> str:
-    """What stands before the names of values: `label before kernel`."""
+    """The prefix of the names of values: `label before kernel`."""
     where = () if phase is DebugPhase.HERE else (phase.value, kernel)
     return " ".join(part for part in (label, *where) if part)
 
@@ -70,7 +70,7 @@ def _save(record: DebugRecord, data: TensorData, place: str) -> Path:
 
 
 class HostTensor(Protocol):
-    """The few things that are asked of a tensor here; its methods are the tensor library's."""
+    """The methods of a library's tensor that are used here."""
 
     @property
     def shape(self) -> Sequence[int]:
@@ -107,7 +107,7 @@ def debug_value(
     phase: str = DebugPhase.HERE.value,
     kernel: str = "",
 ) -> None:
-    """The `debug` op of emitted programs; `dtype` is '' for what is not a tensor."""
+    """The `debug` op of emitted programs; `dtype` is '' for a value that is not a tensor."""
     place = place_text(label, DebugPhase(phase), kernel)
     if not dtype:
         report(DebugRecord(name=name, describe=lambda: repr(value)), DebugMode(mode), place)

@@ -1,4 +1,4 @@
-"""What emitted programs raise: coded errors that show the line and the source op."""
+"""Errors of emitted programs: they have a code and show the line and the source op."""
 
 from __future__ import annotations
 

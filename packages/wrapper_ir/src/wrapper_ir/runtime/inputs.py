@@ -1,4 +1,4 @@
-"""Inputs against their descriptions: the check that explains, and the quick one in front of it for torch."""
+"""Checks arguments against their descriptions: a check that explains, and a fast one for torch that runs first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_RELEARNED = 16
 
 
 def check_inputs(caller: CallerTensors[Any], expected: Sequence[Input], given: Sequence[Any]) -> None:
-    """Holds arguments against their descriptions. Raises ExecutionError WIR926 for another class, dtype or device, and
+    """Checks arguments against their descriptions. Raises ExecutionError WIR926 for another class, dtype or device, and
     WIR921 for another layout."""
     for want, got in zip(expected, given, strict=True):
         if isinstance(want, NumberInput):
@@ -62,7 +62,7 @@ def _check_tensor(want: TensorInput, got: TensorFacts) -> None:
 
 
 def _is_on(device: str, want: str) -> bool:
-    """Whether a device is the wanted one; one without an index stands for all of its type."""
+    """Whether a device matches; a wanted device without an index matches all of its type."""
     return device == want or (":" not in want and device.partition(":")[0] == want)
 
 
@@ -93,11 +93,11 @@ def _fail(name: str, expected: str, found: str, hint: str = "", code: str = "WIR
 
 
 class InputGuard:
-    """The inputs of a program that runs on torch. `match(*tensors)` is one call of torch's own compiled check, which looks at
-    class, dtype, device, kind of tensor, sizes and strides; what it does not pass, `check(*arguments)` looks at.
+    """Guards the inputs of a program that runs on torch. `match(*tensors)` calls torch's compiled check of class, dtype,
+    device, dispatch keys, sizes and strides. Where it returns False, `check(*arguments)` decides.
 
-    Torch's check compares classes, dispatch keys and `requires_grad` exactly, where more than one is right: it is made of
-    tensors that `check` has accepted. It knows their kinds and holds none of them.
+    Torch's check compares classes, dispatch keys and `requires_grad` exactly although several values are valid, so it is
+    rebuilt from tensors that `check` has accepted. It holds no reference to them.
     """
 
     def __init__(self, torch: Any, *inputs: Input) -> None:
@@ -109,7 +109,7 @@ class InputGuard:
         self.match: Callable[..., bool] = _nothing_is_known
 
     def check(self, *given: Any) -> None:
-        """Raises what `check_inputs` raises; what it accepts, `match` will pass."""
+        """Raises what `check_inputs` raises. `match` accepts such tensors from now on."""
         check_inputs(self._caller, self._inputs, given)
         if self._learned == _MAX_RELEARNED:
             return

@@ -1,5 +1,4 @@
-"""Kernels as files: `kernels.json` describes them, their sources lie in `kernels/`, one file each; what is compiled
-already lies in `binaries/`."""
+"""Kernels as files: `kernels.json` describes them, `kernels/` has one source file each, `binaries/` those compiled ahead."""
 
 from __future__ import annotations
 
@@ -107,7 +106,7 @@ def write_binaries(folder: Path, binaries: Sequence[KernelBinary]) -> list[Path]
 
 
 def read_binaries(folder: Path, kernels: Iterable[KernelDef]) -> tuple[KernelBinary, ...]:
-    """The kernels compiled ahead of a folder, whose `kernels` they are of; raises ExecutionError WIR929 where they cannot be read."""
+    """The kernels compiled ahead that a folder holds for `kernels`; raises ExecutionError WIR929 if they cannot be read."""
     from wrapper_ir.storage.binaries import BINARIES_TABLE, binaries_from_json
 
     table = folder / BINARIES_TABLE

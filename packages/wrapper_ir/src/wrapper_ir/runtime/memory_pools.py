@@ -1,4 +1,4 @@
-"""The memory pools of this process, by name and device, as emitted programs ask for them."""
+"""The memory pools of this process, by name and device."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["MEMORY_POOLS", "MemoryPools", "use_memory_pool"]
 
 
 class MemoryPools:
-    """Pools by name and device. They are of the process, as process groups are: a program names one, and whoever runs it
-    says what that is, or leaves it to the first use."""
+    """Pools by name and device. Like process groups they belong to the process: a program names a pool, and the process sets
+    it before the first call, or the first use creates it."""
 
     def __init__(self) -> None:
         self._pools: dict[tuple[str, str], Any] = {}  # Any: the tensor library's own objects
@@ -32,7 +32,7 @@ class MemoryPools:
 
 
 MEMORY_POOLS = MemoryPools()
-"""Those of this process."""
+"""The pools of this process."""
 
 
 # Any: a module that this package does not know

@@ -11,7 +11,7 @@ from pathlib import Path
 __all__ = ["module_file", "module_hash", "module_origin"]
 
 _LOCAL_BUILD = "+"
-"""What follows in a version says what a build is for (`+cpu`, `+cu130`): that changes none of its Python functions."""
+"""Starts the local part of a version (`+cpu`, `+cu130`). Builds of one version have the same Python functions."""
 
 
 def module_file(name: str) -> Path | None:

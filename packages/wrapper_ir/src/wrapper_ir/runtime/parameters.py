@@ -1,4 +1,4 @@
-"""Arguments as Python callers spell them, brought into the form in which they were captured."""
+"""Rearranges the arguments of a call as they were given at capture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class _Required:
-    """The default of parameters that Python must let be left out, and that a call must give all the same."""
+    """The default of a parameter that follows one with a default, and that a call must give."""
 
     def __repr__(self) -> str:
         return "REQUIRED"

@@ -1,4 +1,4 @@
-"""An emitted module run as a script: makes inputs, calls itself, and tells how long that takes."""
+"""Runs an emitted module as a script: makes inputs, calls the program, and reports the time."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _symbols(make: Callable[..., list[Any]]) -> dict[str, int | float]:
 
 
 def _times(call: Call, repeat: int) -> list[float]:
-    """Microseconds of each call, after a few that do not count."""
+    """Microseconds of each call, after three warm-up calls."""
     for _ in range(3):
         call()
     times: list[float] = []
@@ -103,7 +103,7 @@ def _ranged(name: str, function: Callable[..., Any], torch: Torch) -> Callable[.
 
 
 def _profile(module: Namespace, torch: Torch, call: Call, options: argparse.Namespace) -> None:
-    """Profiles with every kernel (and operator that the module names) in a range of its own."""
+    """Profiles with a range for each kernel and each operator that the module names."""
     kernels: dict[str, Any] = module.get("kernels", {})
     names = {name for name, value in module.items() if any(value is k for k in kernels.values())}
     names |= {name for name, value in module.items() if type(value).__name__ == "OpOverload"}

@@ -28,7 +28,7 @@ Named = Sequence[tuple[str, Any]]
 
 
 def gradient_leaves(signature: Signature) -> tuple[int, ...]:
-    """The leaves that the program computes with: a gradient that one of them wants would be lost."""
+    """The leaves that the program computes with; a gradient that one of them requires would be lost."""
     bound = {*signature.params, *(u.leaf for u in signature.unwraps)}
     bound |= {leaf for s in signature.same for leaf in s.leaves}
     bound |= {p.leaf for s in signature.shared for p in s.places}

@@ -224,7 +224,7 @@ class PytreeContainers:
         try:
             value: object = json.loads(text)
         except ValueError:
-            value = text  # the class writes its context as a text of its own
+            value = text  # the class serialises its context to text that is not JSON
         return value if load is None else load(value)
 
 

@@ -1,4 +1,4 @@
-"""Kernels compiled ahead, as files: a table that says what they are and how they are launched, and their images."""
+"""Kernels compiled ahead, as files: their images, and a table of what they are and how to launch them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _file(binary: KernelBinary) -> str:
 
 
 def binary_files(binaries: Iterable[KernelBinary]) -> dict[str, bytes]:
-    """The images by file name. Raises ArtifactError WIR712 for a key that is not a hash, or that two different ones have."""
+    """The images by file name. Raises ArtifactError WIR712 for a key that is not a hash, or that two different images share."""
     files: dict[str, bytes] = {}
     for binary in binaries:
         if not _HASH.fullmatch(binary.key):

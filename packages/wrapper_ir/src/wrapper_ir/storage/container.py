@@ -2,7 +2,7 @@
 
 The archive's comment is a seal: a sha256 over every byte of the file before it, except the payloads of the entries
 that the manifest already hashes (the large ones), so that any damage is noticed and no byte is hashed twice. In a signed
-file a signature stands before the seal, of a sha256 over the same bytes up to the comment.
+file, a signature of a sha256 over the same bytes up to the comment precedes the seal.
 Any zip tool can list and extract the entries.
 """
 
@@ -42,7 +42,7 @@ _SEAL_LENGTH = len(_SEAL) + 64
 _SIGNATURE = b"wir-ed25519-1:"
 _SIGNATURE_LENGTH = len(_SIGNATURE) + 128
 _SIGNED = b"wir-artifact-1\0"
-"""What stands before the hash in what is signed: a key's other signatures mean nothing here."""
+"""Prefix of the signed hash, so that signatures of the same key for other purposes are not valid here."""
 _END = struct.Struct("<4s4H2LH")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _MAX_NAME = 255
@@ -51,7 +51,7 @@ _STREAMED = "constants.safetensors"
 
 Chunks = Iterable[bytes | memoryview]
 Authenticate = Callable[[bytes, bytes], None]
-"""Takes what was signed and the signature (empty where there is none); raises what refuses the file."""
+"""Called with the signed message and the signature (empty if there is none); raises to refuse the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +302,8 @@ def open_container(
     """Reads and checks a container: seal, signature, names, sizes, and the sha256 of every entry.
 
     With `check_streamed=False` the constants' payload is not hashed (for start-up time). A file of `map_from` bytes or
-    more is mapped. `authenticate` is given what is signed, which all of the file's bytes follow from where the payload is
-    hashed. Raises what it raises, and ArtifactError: WIR702 unreadable, WIR703 damaged, WIR704 unsafe names, WIR705
+    more is mapped. `authenticate` gets the signed message, which covers all bytes of the file if the payload is hashed.
+    Raises what it raises, and ArtifactError: WIR702 unreadable, WIR703 damaged, WIR704 unsafe names, WIR705
     duplicate entries, WIR706 missing or extra entries, WIR713 written meanwhile.
     """
     return _checked(_read(path, map_from), check_streamed, authenticate)

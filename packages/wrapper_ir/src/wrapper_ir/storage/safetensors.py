@@ -36,7 +36,7 @@ def write_safetensors(tensors: Mapping[str, TensorData]) -> tuple[int, Iterator[
     gaps: list[int] = []
     for name, data in tensors.items():
         gap = -position % _ALIGNMENT
-        if gap:  # the format allows no holes: a pad is a tensor of its own
+        if gap:  # the format allows no holes, so the padding is a tensor
             header[f"__pad__{len(gaps)}"] = {
                 "dtype": _BYTES,
                 "shape": [gap],

@@ -1,4 +1,4 @@
-"""A step for an op that has none of its own: a random instance, made from its spec."""
+"""A step for an op without a hand-written one: a random instance from its spec."""
 
 from __future__ import annotations
 

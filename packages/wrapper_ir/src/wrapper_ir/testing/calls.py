@@ -69,7 +69,7 @@ def call_subgraph(w: World) -> None:
     )
     if own:
         w.forget(x.root)
-    # what shares bytes with what is the callee's business: nobody writes or moves it
+    # only the callee knows what the result shares bytes with, so it is never written or moved
     w.hold(result, own=False, mutable=False)
 
 

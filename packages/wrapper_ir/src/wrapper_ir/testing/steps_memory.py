@@ -82,7 +82,7 @@ def convert(w: World, source: Held) -> None:
 
 @on_dense
 def align(w: World, source: Held) -> None:
-    """ensure_aligned; the result may alias, so that nobody writes it."""
+    """ensure_aligned; the result may alias, so it is never written."""
     result = w.function.value(w.name("aligned"), source.value.type)
     w.function.append(
         EnsureAligned(
@@ -112,7 +112,7 @@ def view(w: World) -> None:
 
 
 def reuse(w: World) -> None:
-    """The bytes of a storage of our own under a new name; all its other names end."""
+    """The bytes of an owned storage under a new name; all its other names end."""
     source = w.pick(t for t in w.tensors if t.own and t.ready and t.dense and t.static)
     if source is None or any(t.root == source.root for t in w.tensors if t is not source):
         return

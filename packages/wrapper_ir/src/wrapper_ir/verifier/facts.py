@@ -22,7 +22,7 @@ from wrapper_ir.verifier.typeinfo import TypeInfo, TypeTable
 __all__ = ["Check", "FunctionFacts", "Handler", "Handlers", "Place", "Shared", "sizes_of"]
 
 Handler = Callable[..., None]
-"""Called with the op's position and the op; the op's class is the key under which the handler stands."""
+"""Called with the op's position and the op, whose class is the handler's key."""
 Handlers = Mapping[type[OpBase], Handler]
 
 Place = tuple[Value, Size]
@@ -77,7 +77,7 @@ class FunctionFacts:
         self._findings.add(code, message, self.function, position)
 
     def place(self, value: Value) -> Place:
-        """Where a tensor starts; one that is not a view of anything, or may alias, is a root of its own here."""
+        """Where a tensor starts. A tensor that is not a view, or may alias, is its own root here."""
         found = self.places.get(value.name)
         return (value, 0) if found is None else found
 

@@ -249,5 +249,5 @@ def _declared(analyses: Analyses) -> dict[str, Interval]:
             try:
                 found[name] = Interval(symbol.lower, symbol.upper)
             except ExpressionError:
-                continue  # an empty range, which is a finding of its own
+                continue  # an empty range, which is reported elsewhere
     return found

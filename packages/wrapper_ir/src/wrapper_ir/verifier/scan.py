@@ -1,4 +1,4 @@
-"""Operands and expressions of an op in one look, made for speed: constants are skipped at once."""
+"""Operands and expressions of an op in one pass, optimised for speed: constants are skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks a signature against the program that it stands around."""
+"""Checks a signature against its program."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def _bound_once(signature: Signature) -> Iterator[Found]:
     for leaf in {leaf for leaf in wrappers if wrappers.count(leaf) > 1 or leaf in bound}:
         yield "WIR111", f"input {signature.name(leaf)} is unwrapped twice, or is bound as a whole, too"
     first = signature.inputs.num_leaves
-    for unwrap in signature.unwraps:  # parts are numbered behind what they are parts of
+    for unwrap in signature.unwraps:  # parts are numbered after their wrapper
         if unwrap.leaf >= first:
             yield "WIR111", f"input {signature.name(unwrap.leaf)} is unwrapped before what it is a part of"
         first += unwrap.subclass.num_parts

@@ -15,7 +15,7 @@ __all__ = ["misfits"]
 
 # Any in this file: annotations, and what a field may hold
 _ANY = object
-"""Stands for `Arg`: arguments have a check of their own (WIR116)."""
+"""Replaces `Arg`: arguments have their own check (WIR116)."""
 
 
 def misfits(signature: Signature) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a type says about itself, computed once a type object: its symbols, its extent, what is wrong with it."""
+"""Facts about a type, computed once per type object: its symbols, its extent, its problems."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TypeTable:
     def __init__(self) -> None:
         self._known: dict[int, tuple[Type, TypeInfo]] = {}
         self._symbolic: dict[tuple[object, ...], TypeInfo] = {}
-        """Facts about symbolic tensors, which are slow to find, by all that they depend on."""
+        """Facts about symbolic tensors, which are expensive, by everything that they depend on."""
 
     def __call__(self, type: Type) -> TypeInfo:
         known = self._known.get(id(type))

@@ -106,7 +106,7 @@ class Calls(Check):
             self.carry(position, carried, made, result, op.stacked)
 
     def fresh(self, position: int, body: Function) -> None:
-        """A loop frees what a trip made after the next one: nobody else may hold it."""
+        """A loop frees the results of a trip after the next one, so nothing else may hold them."""
         seen: set[Value] = set()
         for origin in self.facts.analyses.summary(body.name).results:
             if origin is None:

@@ -162,7 +162,7 @@ class Externs(Check):
         self.element(position, op.result, returns[first].type, rest)
 
     def element(self, position: int, value: Value, declared: str, path: Path) -> None:
-        """`value` is what stands at `path` in a result of schema type `declared`."""
+        """`value` is the element at `path` of a result of schema type `declared`."""
         for step in path:
             inner = declared.removesuffix("?")
             if not inner.endswith("]"):

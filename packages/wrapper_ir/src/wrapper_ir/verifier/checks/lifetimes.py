@@ -1,4 +1,4 @@
-"""Nothing is used after its end, everything of ours ends exactly once, and nothing else is ended."""
+"""Nothing is used after its end, every owned storage ends exactly once, and nothing else is ended."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Lifetimes(Check):
         self.slots.setdefault(op.pool, {})[op.result] = None
 
     def stays(self, value: Value) -> bool:
-        """Whether a value may lie in a slot or a storage parameter, whose bytes are somebody else's."""
+        """Whether a value may lie in a slot or a storage parameter, whose bytes belong to the pool or the caller."""
         return any(r in self.hosts or r in self.lent for r in self.roots.get(value, NO_ROOTS))
 
     def free(self, position: int, op: Free) -> None:
@@ -152,7 +152,7 @@ class Lifetimes(Check):
             self.dropped[source.name] = position
 
     def own_root(self, value: Value) -> Value | None:
-        """The one root of `value` where it is surely ours, else None."""
+        """The one root of `value` where the function surely owns it, else None."""
         roots = self.roots.get(value, NO_ROOTS)
         if (
             len(roots) != 1

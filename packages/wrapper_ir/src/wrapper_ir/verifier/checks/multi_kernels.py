@@ -1,4 +1,4 @@
-"""WIR028: kernels that one is chosen from compute the same, as far as their parameters tell."""
+"""WIR028: the kernels of a multi-kernel agree on their parameters."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Tenant:
 @dataclass(slots=True)
 class Tenants:
     """The slots of one pool that are there. Those at constant places share no bytes, so their order is one by start and
-    by end; a query compares as often as a binary search does, and once for each that overlaps."""
+    by end; a query is a binary search and one comparison for each overlap."""
 
     starts: list[int] = field(default_factory=list)
     fixed: list[Tenant] = field(default_factory=list)
@@ -142,7 +142,7 @@ class Pools(Check):
             found.add(tenant, apart=all(other.slot in found.others for other in near))
 
     def aligned(self, position: int, op: Slot) -> None:
-        """A slot begins at a multiple of what its type says, as far as its pool does."""
+        """A slot has the alignment of its type, if its pool has it too."""
         assert isinstance(op.pool.type, StorageType)
         wanted, given = op.result.type.alignment, op.pool.type.alignment
         if wanted == slot_alignment(op.pool.type, op.offset):

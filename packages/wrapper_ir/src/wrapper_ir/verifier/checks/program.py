@@ -1,4 +1,4 @@
-"""What stands around functions: names, symbols, constants."""
+"""Declarations: names, symbols, constants."""
 
 from __future__ import annotations
 

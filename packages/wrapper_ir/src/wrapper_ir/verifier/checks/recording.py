@@ -1,4 +1,4 @@
-"""What a device can record and replay: see `Function.recordable`. The rules hold for all that such a function calls, too."""
+"""What a device can record and replay: see `Function.recordable`. The rules also hold for its callees."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Recording(Check):
         self.work: dict[int, int] = {}
         """Position of the last work on each other stream that the function's own does not know of."""
         self.events: dict[Value, set[int]] = {}
-        """The streams whose work an event is behind."""
+        """The streams whose work an event waits for."""
         self.joined: dict[int, set[int]] = {}
         """The streams whose work each stream has waited for, up to now."""
         if self.needed:
@@ -140,7 +140,7 @@ class Recording(Check):
     # --- streams
 
     def queue(self, position: int, stream: int) -> None:
-        """Work on a stream: nobody has waited for it yet."""
+        """Work on a stream that no stream has waited for yet."""
         if stream:
             if stream not in self.joined:
                 self.refuse("WIR228", f"stream {stream} has waited for nothing of the recording", position)

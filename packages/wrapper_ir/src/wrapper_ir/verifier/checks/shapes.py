@@ -1,8 +1,7 @@
-"""The sizes of an operator's arguments fit each other, where the library does not look by itself.
+"""The sizes of an operator's arguments fit each other, for operators that do not check them.
 
-Matrix products that are given their output: the library would resize an output of the wrong size, behind the back of
-everyone who holds a tensor of its storage. oneDNN's recurrent layers: torch reads states and weights in the shapes that
-they should have, beyond their memory if need be.
+A matrix product with an output of the wrong size resizes it, and other tensors over its storage do not follow. oneDNN's
+recurrent layers read states and weights in the expected shapes, even beyond their memory.
 """
 
 from __future__ import annotations

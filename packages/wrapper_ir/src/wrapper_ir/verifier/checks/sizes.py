@@ -14,7 +14,7 @@ __all__ = ["Sizes"]
 
 
 class Sizes(Check):
-    """WIR041 to WIR043, of sizes that are not numbers. Runs before the checks that take them to be in order."""
+    """WIR041 to WIR043, of symbolic sizes. Runs before the checks that rely on them."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)

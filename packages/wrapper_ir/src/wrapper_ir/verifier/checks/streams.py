@@ -1,4 +1,4 @@
-"""Bytes that one stream writes are used on another only after an event says so.
+"""Bytes that one stream writes are used on another only after an event orders the two.
 
 Each timeline (a stream of a device) counts its ops; what a timeline knows of the others comes through events. The
 host runs CPU ops in program order and sees a device's work only after a synchronisation; everything that the host
@@ -120,7 +120,7 @@ class Streams(Check):
         self.written.setdefault(op.result, {})[op.result, timeline] = position
 
     def free(self, position: int, op: Free) -> None:
-        """What gets the memory next, on its own stream, waits for nobody."""
+        """The next owner of the memory, on the memory's own stream, does not wait."""
         if op.storage in self.hosts:
             return  # the pool has the memory until it ends itself
         home = self.homes.get(op.storage, _timeline(op.storage.type.device, 0))

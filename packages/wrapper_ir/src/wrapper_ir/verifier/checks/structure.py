@@ -36,7 +36,7 @@ class Structure(Check):
 
 
 def check_calls(analyses: Analyses, findings: Findings) -> None:
-    """WIR022 to WIR024: the call graph, which everything about effects of calls stands on."""
+    """WIR022 to WIR024: the call graph, which the effects of calls rely on."""
     graph: dict[str, dict[str, int]] = {}
     main = analyses.program.functions[0]
     for function in analyses.program.functions:
@@ -56,7 +56,7 @@ def check_calls(analyses: Analyses, findings: Findings) -> None:
 def _check_recursion(
     functions: dict[str, Function], graph: dict[str, dict[str, int]], findings: Findings
 ) -> None:
-    """Depth first without recursion of our own; state 1 is on the path, 2 done."""
+    """Depth first, iterative; state 1 is on the path, 2 is done."""
     state: dict[str, int] = {}
     for start in graph:
         stack = [(start, iter(graph[start].items()))] if start not in state else []
