@@ -12,7 +12,7 @@ from wrapper_ir.expr import Expr, print_expr
 from wrapper_ir.kernels import ConstantValue, OperatorConstant, ParamKind
 from wrapper_ir.ops import Role
 from wrapper_ir.quoting import quote, symbol_name, target_name, value_name
-from wrapper_ir.text.parser_scope import OpParser
+from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.printer_types import TypePrinter, device_text
 from wrapper_ir.tokens import BLOCK
 from wrapper_ir.types import Device, DType, Type

@@ -23,7 +23,7 @@ from wrapper_ir.ops import (
     per_class,
 )
 from wrapper_ir.quoting import value_name
-from wrapper_ir.text.parser_scope import OpParser
+from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.parts import Writer
 from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.text.syntax import Fields, Syntax, compile_syntax, syntax_of

@@ -18,8 +18,8 @@ from wrapper_ir.program import (
     Target,
 )
 from wrapper_ir.schemas import ExternDef
+from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.ops import op_words, read_op
-from wrapper_ir.text.parser_scope import OpParser
 from wrapper_ir.text.syntax import Fields, record_form, syntax_of
 from wrapper_ir.tokens import Source
 from wrapper_ir.types import TensorType, Type

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wrapper_ir.ops import FieldSpec, OpBase, fields_of
-from wrapper_ir.text.parser_scope import OpParser
+from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.types import Type
 

@@ -19,7 +19,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args, get_origin
 
 from wrapper_ir.errors import BuildError
+from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import KernelDef, KernelParam
+from wrapper_ir.layout import slot_alignment
 from wrapper_ir.ops import FieldSpec, OpBase, OpSpec, Role, Shape, fields_of, is_enum, op_spec, per_class
 from wrapper_ir.quoting import value_name
 from wrapper_ir.text.forms import (
@@ -35,7 +37,7 @@ from wrapper_ir.text.forms import (
     or_none,
     pair_of,
 )
-from wrapper_ir.text.parser_scope import OpParser
+from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.parts import (
     BREAK,
     TYPES,
@@ -49,8 +51,7 @@ from wrapper_ir.text.parts import (
     sequence,
 )
 from wrapper_ir.text.printer_types import TypePrinter
-from wrapper_ir.text.storages import BareStorage
-from wrapper_ir.types import MemorySpace, Type
+from wrapper_ir.types import DEFAULT_ALIGNMENT, StorageType, Type
 from wrapper_ir.values import Value
 
 __all__ = ["Fields", "Syntax", "compile_syntax", "form_of", "record_form", "syntax_of"]
@@ -62,6 +63,7 @@ _PART = re.compile(
       | (?P<text>\{\{|\}\}|[\[(]|[^{}<>|\[(]+)""",
     re.VERBOSE,
 )
+_ZERO = Int(0)
 _RESULT = re.compile(r"\{(\w+)\} = ")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _WITH_NAMES = (KernelParam, *get_args(KernelDef))
@@ -184,12 +186,40 @@ def _field(field: FieldSpec, form: str | None, like: str | None) -> Part:
 def _types(field: FieldSpec, form: str, like: str) -> Part:
     """The types of results."""
     if form == "storage":
-        storage = BareStorage(field.name, like, record_form(MemorySpace))
-        return Part((field,), storage.write, lambda p, found: found.update({TYPES: storage.read(p, found)}))
+        return _storage(field, like)
     one = BY_TYPE[Type]
     of_one = Form(lambda value, types: types.type(value.type), one.read)
     made = list_of(of_one) if field.shape is Shape.MANY else of_one
     return Part((field,), made.write, made.read, of=field.name, key=TYPES, like=like)
+
+
+def _storage(field: FieldSpec, pool: str) -> Part:
+    """The type of a storage that an op makes, without its word: `256 @cuda:0 pinned align(16)`. Inside the operand `pool`, it
+    is aligned as follows from its place there unless it says otherwise."""
+    bare = compile_syntax(StorageType, "{nbytes}{device}< {space}>")
+
+    def usual(host: Value, offset: Expr) -> int:
+        return slot_alignment(host.type, offset) if isinstance(host.type, StorageType) else DEFAULT_ALIGNMENT
+
+    def write(op: Any, types: TypePrinter) -> str:  # Any: see Writer
+        held = field.get(op).type
+        if not isinstance(held, StorageType):  # the verifier refuses it, with this line
+            return f": {types.type(held)}"
+        at = usual(getattr(op, pool), op.offset) if pool else DEFAULT_ALIGNMENT  # a name of the class's own
+        return bare.write(held, types) + ("" if held.alignment == at else f" align({held.alignment})")
+
+    def read(p: OpParser, found: Fields) -> None:
+        made: Fields = {}
+        bare.fields(p, made)
+        if p.accept("align"):
+            p.expect("(")
+            made["alignment"] = p.integer("an alignment")
+            p.expect(")")
+        elif pool:
+            made["alignment"] = usual(found[pool], found.get("offset", _ZERO))
+        found[TYPES] = StorageType(**made)
+
+    return Part((field,), write, read)
 
 
 def _call(args: FieldSpec, kwargs: FieldSpec) -> Part:

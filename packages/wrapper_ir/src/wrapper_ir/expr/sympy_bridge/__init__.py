@@ -7,9 +7,10 @@ recognised by the name of their class, so that torch's own classes are understoo
 
 from importlib.util import find_spec
 
-from wrapper_ir.expr.sympy_bridge.convert import from_sympy, replace_floor, to_sympy
+from wrapper_ir.expr.sympy_bridge.reader import from_sympy, replace_floor
 from wrapper_ir.expr.sympy_bridge.simplify import simplify
 from wrapper_ir.expr.sympy_bridge.solve import solve
+from wrapper_ir.expr.sympy_bridge.writer import to_sympy
 
 __all__ = ["from_sympy", "replace_floor", "simplify", "solve", "to_sympy"]
 

@@ -1,4 +1,4 @@
-"""Sympy objects to expressions, by the names of their classes."""
+"""Sympy objects to expressions, by the names of their classes, and floors without `floor`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,52 @@ from wrapper_ir.expr.leaves import Bool, Float, Int, Sym
 from wrapper_ir.expr.logic import apply, to_float, to_int
 from wrapper_ir.expr.operator_row import Operator
 
-__all__ = ["CLASSES", "FromSympy", "fraction"]
+__all__ = ["CLASSES", "from_sympy", "replace_floor"]
 
 SympyExpr: TypeAlias = Any
 """Any sympy object; sympy publishes no types."""
 
-Handler: TypeAlias = Callable[["FromSympy", SympyExpr], Expr]
+Handler: TypeAlias = Callable[["_FromSympy", SympyExpr], Expr]
 
 
-def fraction(expr: SympyExpr) -> tuple[SympyExpr, SympyExpr]:
+def from_sympy(
+    expr: SympyExpr,
+    kind_of: Callable[[SympyExpr], SymKind] | None = None,
+    leaves: Mapping[str, Expr] | None = None,
+) -> Expr:
+    """The expression that a sympy object (or a Python number) stands for.
+
+    `kind_of` gives the kind of a sympy symbol (default: by its assumptions, integer or else float), and
+    `leaves` the expressions for symbols of other names than identifiers. Arithmetic is simplified on the
+    way; comparisons and logic stay as they are, so that a captured assertion cannot fold away. A rational
+    factor among ints is an exact division. Raises ExpressionError WIR406, naming the class, for what has
+    no counterpart.
+    """
+    return _FromSympy(kind_of, leaves or {}).convert(expr)
+
+
+def replace_floor(
+    expr: SympyExpr, floor_div: Callable[[SympyExpr, SympyExpr], SympyExpr] | None = None
+) -> SympyExpr:
+    """A sympy expression in which every `floor(a/b)` is `FloorDiv(a, b)`, and `ceiling(a/b)` likewise.
+
+    No `floor` or `ceiling` remains. `floor_div` makes the quotient; by default a function named FloorDiv.
+    """
+    import sympy
+
+    make = floor_div or sympy.Function("FloorDiv", integer=True)
+
+    def floor(argument: SympyExpr) -> SympyExpr:
+        return make(*_fraction(argument))
+
+    def ceiling(argument: SympyExpr) -> SympyExpr:
+        numerator, denominator = _fraction(argument)
+        return -make(-numerator, denominator)
+
+    return expr.replace(sympy.floor, floor).replace(sympy.ceiling, ceiling)
+
+
+def _fraction(expr: SympyExpr) -> tuple[SympyExpr, SympyExpr]:
     """Numerator and denominator, after bringing terms together; every factor is looked at.
 
     A rational number is split, a power with a negative exponent (or one that carries a minus sign, such as
@@ -42,7 +79,7 @@ def fraction(expr: SympyExpr) -> tuple[SympyExpr, SympyExpr]:
     return numerator, denominator
 
 
-class FromSympy:
+class _FromSympy:
     """One conversion: how symbols are read, and what has been converted already."""
 
     def __init__(self, kind_of: Callable[[SympyExpr], SymKind] | None, leaves: Mapping[str, Expr]) -> None:
@@ -90,7 +127,7 @@ class FromSympy:
         return pow_(self.convert(expr.base), self.convert(expr.exp))
 
     def _divided(self, expr: SympyExpr) -> Expr:
-        numerator, denominator = map(self.convert, fraction(expr))
+        numerator, denominator = map(self.convert, _fraction(expr))
         if SymKind.FLOAT in (numerator.kind, denominator.kind):
             return truediv(numerator, denominator)
         return floordiv(numerator, denominator)
@@ -98,7 +135,7 @@ class FromSympy:
     def rounded(self, expr: SympyExpr) -> Expr:
         """`floor(a/b)` and `ceiling(a/b)` of ints are int divisions."""
         up = type(expr).__name__ == "ceiling"
-        numerator, denominator = map(self.convert, fraction(expr.args[0]))
+        numerator, denominator = map(self.convert, _fraction(expr.args[0]))
         if SymKind.FLOAT not in (numerator.kind, denominator.kind):
             return ceildiv(numerator, denominator) if up else floordiv(numerator, denominator)
         inner = numerator if denominator == Int(1) else truediv(numerator, denominator)
@@ -108,7 +145,7 @@ class FromSympy:
         """A comparison, kept as it is; sides over a number are multiplied by it."""
         if not any(_has_fraction(side) for side in expr.args):
             return op(*self.all(expr))
-        (a, below_a), (b, below_b) = (fraction(side) for side in expr.args)
+        (a, below_a), (b, below_b) = (_fraction(side) for side in expr.args)
         if not (below_a.is_Integer and below_b.is_Integer):
             return op(*self.all(expr))
         return op(mul(self.convert(a), int(below_b)), mul(self.convert(b), int(below_a)))
@@ -162,17 +199,17 @@ def _operator(op: Operator) -> Handler:
     return lambda to, expr: apply(op, *to.all(expr))
 
 
-def _rational(to: FromSympy, expr: SympyExpr) -> Expr:
+def _rational(to: _FromSympy, expr: SympyExpr) -> Expr:
     return truediv(int(expr.p), int(expr.q))
 
 
-def _log(to: FromSympy, expr: SympyExpr) -> Expr:
+def _log(to: _FromSympy, expr: SympyExpr) -> Expr:
     value, *base = to.all(expr)
     logarithm = ops.LOG(value)
     return truediv(logarithm, ops.LOG(base[0])) if base else logarithm
 
 
-def _no_int(to: FromSympy, expr: SympyExpr) -> Expr:
+def _no_int(to: _FromSympy, expr: SympyExpr) -> Expr:
     raise ExpressionError("WIR406", f"sympy class {type(expr).__name__} is not a number of the IR")
 
 

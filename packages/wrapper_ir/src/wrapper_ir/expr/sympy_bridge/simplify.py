@@ -11,7 +11,7 @@ from wrapper_ir.expr.evaluate import evaluate
 from wrapper_ir.expr.operator_row import Number
 from wrapper_ir.expr.operators import CONVERSIONS, FUNCTIONS, WHERE
 from wrapper_ir.expr.rewrite import rebuild
-from wrapper_ir.expr.sympy_bridge.convert import from_sympy
+from wrapper_ir.expr.sympy_bridge.reader import from_sympy
 from wrapper_ir.expr.sympy_bridge.writer import ToSympy
 
 __all__ = ["simplify"]

@@ -9,7 +9,8 @@ from wrapper_ir.expr.base import Expr, ExprLike, SymKind
 from wrapper_ir.expr.build import as_expr, floordiv, sub
 from wrapper_ir.expr.leaves import Sym
 from wrapper_ir.expr.normal import Monomial, Poly, expand
-from wrapper_ir.expr.sympy_bridge.convert import from_sympy, to_sympy
+from wrapper_ir.expr.sympy_bridge.reader import from_sympy
+from wrapper_ir.expr.sympy_bridge.writer import to_sympy
 from wrapper_ir.expr.text import print_expr
 
 __all__ = ["solve"]

@@ -6,17 +6,26 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.base import Expr, ExprLike, SymKind
+from wrapper_ir.expr.build import as_expr
 from wrapper_ir.expr.leaves import Bool, Float, Int, Sym
 from wrapper_ir.expr.operator_row import Apply, Operator
 from wrapper_ir.expr.text import print_expr
 
-__all__ = ["ToSympy"]
+__all__ = ["ToSympy", "to_sympy"]
 
 SympyExpr: TypeAlias = Any
 """Any sympy object; sympy publishes no types."""
 
 _LOGIC = (ops.AND, ops.OR, ops.NOT)
+
+
+def to_sympy(e: ExprLike, leaves: dict[str, Expr] | None = None) -> SympyExpr:
+    """The expression in sympy: int symbols are integer symbols, float ones real.
+
+    Atoms become symbols named by their text; `leaves`, if given, collects them for the way back.
+    """
+    return ToSympy({} if leaves is None else leaves).convert(as_expr(e))
 
 
 class ToSympy:

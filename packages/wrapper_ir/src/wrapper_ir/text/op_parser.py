@@ -1,15 +1,16 @@
-"""Reads expressions, types, devices, values and call arguments."""
+"""Reads types, devices, call arguments, and what all ops share: results, references, streams."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, ExprParser, Float, Int, Sym
+from wrapper_ir.kernels import KernelNames, KernelParam
 from wrapper_ir.layout import contiguous_strides, extent_bytes
-from wrapper_ir.ops import Arg, Complex
+from wrapper_ir.ops import OPS, UNKNOWN, Arg, Complex, OpSet, Provenance
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.tokens import MAX_DEPTH, Source, kind_of
 from wrapper_ir.types import (
@@ -22,20 +23,22 @@ from wrapper_ir.types import (
     TensorType,
     Type,
 )
+from wrapper_ir.values import Value
 
-__all__ = ["DTYPES", "TypeParser"]
+__all__ = ["OpParser"]
 
-DTYPES = {d.value: d for d in DType}
+_DTYPES = {d.value: d for d in DType}
 _FORMATS = {f.value: f for f in MemoryFormat}
 _LAYOUTS = {x.value: x for x in Layout}
+TypeT = TypeVar("TypeT", bound=Type)
 _ENDS = frozenset((",", ")", "]", "}", "\n", ":"))
 """Tokens that surely end an expression."""
 
 
-class TypeParser(ExprParser):
-    """Reads types and arguments, and knows the declared symbols, the values in scope and the target's device."""
+class OpParser(ExprParser):
+    """Reads the ops of one function body at a time; knows the declared symbols, the values in scope and the target's device."""
 
-    def __init__(self, source: Source, types: Mapping[str, Callable[[Any], Type]]) -> None:
+    def __init__(self, source: Source, types: Mapping[str, Callable[[Any], Type]], ops: OpSet = OPS) -> None:
         """`types` read the types that begin with a word, all but those of tensors."""
         super().__init__(source)
         self._type_words = types
@@ -44,6 +47,10 @@ class TypeParser(ExprParser):
         self._simple: dict[str, Expr] = {}
         self._types: dict[tuple[str, ...], Type] = {}
         self._storages: dict[TensorType, StorageType] = {}
+        self.ops = ops
+        self.prov: Provenance = UNKNOWN
+        self._results: list[str] = []
+        self._start = 0
         self._lists = 0
         """How many lists the argument that is being read stands in."""
 
@@ -70,7 +77,7 @@ class TypeParser(ExprParser):
     def exprs(self, opening: str, close: str) -> tuple[Expr, ...]:
         """Expressions between brackets."""
         self.expect(opening)
-        return self.items(close, TypeParser.expr)
+        return self.items(close, OpParser.expr)
 
     def device_name(self, kind: str) -> Device:
         """What follows the device type `kind`: an index or nothing."""
@@ -89,13 +96,13 @@ class TypeParser(ExprParser):
         """A type; those spelt alike are one object."""
         token = self.tokens[self.at]
         start = self.at
-        if token in DTYPES and self.tokens[start + 1] == "[":
-            return self._tensor(DTYPES[token], start)
+        if token in _DTYPES and self.tokens[start + 1] == "[":
+            return self._tensor(_DTYPES[token], start)
         read = self._type_words.get(token)
         if read is not None:
             return read(self)
-        if token not in DTYPES:
-            self.unknown("type", {*DTYPES, *self._type_words})
+        if token not in _DTYPES:
+            self.unknown("type", {*_DTYPES, *self._type_words})
         self.at += 1
         return self.unexpected("`[` and the sizes of a tensor")
 
@@ -142,9 +149,9 @@ class TypeParser(ExprParser):
             return self.string()
         if token == "[":
             return self._list()
-        if token in DTYPES:
+        if token in _DTYPES:
             self.at += 1
-            return DTYPES[token]
+            return _DTYPES[token]
         if token == "none":
             self.at += 1
             return None
@@ -160,7 +167,7 @@ class TypeParser(ExprParser):
         if self._lists > MAX_DEPTH:
             self.fail("WIR553", f"lists nest deeper than {MAX_DEPTH}")
         self.at += 1
-        items = self.items("]", TypeParser.arg)
+        items = self.items("]", OpParser.arg)
         self._lists -= 1
         return items
 
@@ -179,7 +186,7 @@ class TypeParser(ExprParser):
         args: list[Arg] = []
         kwargs: list[tuple[str, Arg]] = []
 
-        def read(p: TypeParser) -> None:
+        def read(p: OpParser) -> None:
             if p.tokens[p.at + 1] == "=":
                 name = p.name("an argument name")
                 p.at += 1
@@ -192,9 +199,106 @@ class TypeParser(ExprParser):
         self.items(")", read)
         return tuple(args), tuple(kwargs)
 
+    # --- what ops share
 
-_CONSTANTS: Mapping[str, Callable[[TypeParser], Arg]] = {
-    "complex": TypeParser.complex,
+    def start_op(self, prov: Provenance) -> None:
+        """Reads the names of the results of the line that starts here, which gets the provenance `prov`."""
+        self.prov = prov
+        self._start = self.at
+        self._results = []
+        mark = self.tokens[self.at]
+        if mark[:1] == "%":
+            if self.tokens[self.at + 1] == "=" and mark[1:2] not in ('"', ""):  # most lines
+                self._results.append(mark[1:])
+                self.at += 2
+            else:
+                self._read_results()
+
+    def _read_results(self) -> None:
+        while True:
+            self._results.append(self.sigil("%", "a value such as %x"))
+            if not self.accept(","):
+                break
+        self.expect("=")
+
+    def result_mark(self) -> None:
+        """Reads the name of the one result of a record, wherever it stands."""
+        self._start = self.at
+        self._results = [self.sigil("%", "a value such as %x")]
+
+    def no_result(self) -> None:
+        """Checks that the line names no result."""
+        if self._results:
+            self.fail("WIR505", "this op has no result", self._start)
+
+    def result(self, type: Type) -> Value:
+        """Defines the one result of the line."""
+        if len(self._results) != 1:
+            self.fail("WIR505", f"{len(self._results)} results are named, but there are 1", self._start)
+        return self.define(self._results[0], type, self._start)
+
+    def results(self, types: Sequence[Type]) -> tuple[Value, ...]:
+        """Defines all results of the line."""
+        if len(types) != len(self._results):
+            self.fail(
+                "WIR505", f"{len(self._results)} results are named, but there are {len(types)}", self._start
+            )
+        return tuple(
+            self.define(name, type, self._start + 2 * n)
+            for n, (name, type) in enumerate(zip(self._results, types, strict=True))
+        )
+
+    def define(self, name: str, type: TypeT, index: int) -> Value[TypeT]:
+        """A new value in scope; a second one of the same name is WIR506."""
+        if name in self.values:
+            self.fail("WIR506", f"value {self.tokens[index]} is defined twice", index)
+        value = Value(name, type)
+        self.values[name] = value
+        return value
+
+    @property
+    def wanted(self) -> int:
+        """How many results the line names."""
+        return len(self._results)
+
+    @property
+    def result_name(self) -> str:
+        """The name of the one result of the line."""
+        if len(self._results) != 1:
+            self.fail("WIR505", f"{len(self._results)} results are named, but there are 1", self._start)
+        return self._results[0]
+
+    def reference(self) -> str:
+        """`@name`."""
+        return self.sigil("@", "a name such as @f")
+
+    def target(self) -> str:
+        """An operator's name."""
+        return self.name("an operator such as aten::add")
+
+    def symbol(self) -> str:
+        """A declared symbol."""
+        start = self.at
+        symbol = self.name("a symbol")
+        if symbol not in self.symbols:
+            self.fail(
+                "WIR551", f"symbol {symbol} is not declared", start, hint="declare it, or check its name"
+            )
+        return symbol
+
+    def own_names(self, read: Callable[[OpParser], Any]) -> Any:  # Any: a kernel or a parameter of one
+        """What `read` makes; its expressions are over a kernel's own names."""
+        outer = self.kinds, self._simple, self.values
+        self.kinds, self._simple, self.values = KernelNames(), {}, {}
+        made = read(self)
+        self.kinds, self._simple, self.values = outer
+        if type(made) is KernelParam:
+            self.kinds.update(KernelNames((made,)))
+        return made
+
+
+_CONSTANTS: Mapping[str, Callable[[OpParser], Arg]] = {
+    "complex": OpParser.complex,
     "device": lambda p: p.device_name(p.name("a device type")),
     "memory_format": lambda p: p.choice(_FORMATS, "memory format"),
     "layout": lambda p: p.choice(_LAYOUTS, "layout"),
