@@ -61,7 +61,6 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(code)
 
 
-@lru_cache(maxsize=1 << 16)  # names come again and again, and the pattern is the slowest part of printing
 def value_name(name: str) -> str:
     """The name of a value, kernel or function behind its sigil: letters, digits, `_` and `.` stand bare."""
     plain = name.isascii() and name.replace(".", "_").isidentifier()  # which is most, and found sooner
