@@ -1,11 +1,7 @@
-"""An emitter that keeps the artifacts it is given, and runs each in whatever way is being checked.
-
-It is found as any emitter is: by its entry point, in the folder `plugin`, which is on the path while it collects.
-"""
+"""An emitter that keeps the artifacts it is given, and runs each in whatever way is being checked."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,12 +13,10 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.protocols import CompiledProgram
 
-__all__ = ["COLLECTOR", "Collector", "Graphs", "How"]
+__all__ = ["Collector", "Graphs", "How"]
 
 How = Callable[[Artifact], CompiledProgram]
 """A way to run a program."""
-
-_PLUGIN = str(Path(__file__).parent / "plugin")
 
 
 @dataclass(slots=True)
@@ -74,25 +68,13 @@ class _Graph:
             return self.graphs.programs[self.number](*args, **kwargs)
 
 
+@dataclass(frozen=True, slots=True)
 class Collector:
-    """See `wrapper_ir.protocols.Emitter`."""
+    """See `wrapper_ir.protocols.Emitter`. An option of `torch.compile` (`options={"emitter": Collector(graphs)}`), so that it
+    need not be installed."""
 
-    name = "collect"
-
-    def __init__(self) -> None:
-        # Emitters are found by name, so what this one collects into cannot be an argument of `compile`.
-        self._into: Graphs | None = None
-
-    @contextmanager
-    def collecting(self, graphs: Graphs) -> Iterator[None]:
-        """The emitter can be found, and artifacts go into `graphs`."""
-        self._into = graphs
-        sys.path.append(_PLUGIN)
-        try:
-            yield
-        finally:
-            sys.path.remove(_PLUGIN)
-            self._into = None
+    graphs: Graphs
+    name: str = field(default="collect", init=False)
 
     def emit(self, artifact: Artifact) -> str:
         """The program's text."""
@@ -106,9 +88,4 @@ class Collector:
 
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
         """Keeps the artifact; the callable runs it in the current way."""
-        assert self._into is not None
-        return self._into.add(artifact)
-
-
-COLLECTOR = Collector()
-"""The object that the entry point names."""
+        return self.graphs.add(artifact)

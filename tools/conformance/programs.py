@@ -12,7 +12,7 @@ import torch
 import inductor_frontend
 from inductor_frontend import CaptureOptions
 from tools.conformance.cases import Call
-from tools.conformance.collector import COLLECTOR, Graphs, How
+from tools.conformance.collector import Collector, Graphs, How
 from tools.conformance.compare import observe
 from wrapper_ir.artifact import Artifact
 
@@ -108,14 +108,13 @@ def collect(call: Call, seed: int, how: How, kernels: Kernels) -> Programs:
     say so.
     """
     torch._dynamo.reset()
-    options: dict[str, str | int | bool | Callable[..., Any]]  # as torch.compile declares it
-    options = {"emitter": COLLECTOR.name, "verify": False, "cpu_kernels": kernels.on_cpu}
-    compiled = torch.compile(call.function, backend="wrapper_ir", options=options)
     graphs = Graphs(how)
-    with COLLECTOR.collecting(graphs):
-        try:
-            observe(call, compiled, seed)
-        except Exception:
-            if not graphs.failed:
-                raise
+    options: dict[str, Any]  # torch.compile declares no objects, which this backend takes
+    options = {"emitter": Collector(graphs), "verify": False, "cpu_kernels": kernels.on_cpu}
+    compiled = torch.compile(call.function, backend="wrapper_ir", options=options)
+    try:
+        observe(call, compiled, seed)
+    except Exception:
+        if not graphs.failed:
+            raise
     return _Compiled(graphs, compiled)
