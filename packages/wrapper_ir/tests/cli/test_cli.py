@@ -205,7 +205,7 @@ def test_binary_files_are_refused_by_what_they_are(tmp_path: Path) -> None:
     path.write_bytes(b"\x7fELF\xff\xfe")
     done = wir("print", path)
     assert done.exit_code == 2
-    assert done.output == f"wir: [WIR702] cannot read {str(path)!r}: not a .wir artifact, nor text\n"
+    assert done.output == f"wir: [WIR702] cannot read {str(path)!r}: neither a .wir artifact nor text\n"
 
 
 def test_a_missing_package_is_named() -> None:

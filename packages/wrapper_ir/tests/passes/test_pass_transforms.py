@@ -146,7 +146,7 @@ def test_pipelines_print_and_parse() -> None:
         print_pipeline(parse_pipeline(" strip-debug { comments = true } , derive-frees "))
         == "strip-debug,derive-frees"
     )
-    assert [line.split("{")[0].split(" ")[0] for line in describe_passes().splitlines()] == list(PASSES)
+    assert [line.split("{")[0] for line in describe_passes().splitlines()[::2]] == list(PASSES)
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,11 @@ def capture(model: str, output: str, name: str) -> None:
 
 @click.command()
 @click.argument("file")
-@click.option("--with", "engine", default="interpreter", help="`interpreter` or an installed emitter.")
-@click.option("--machine", default="torch", help="The interpreter's machine.")
-@click.option("--repeat", type=click.IntRange(min=1), default=1, help="Calls to make.")
+@click.option(
+    "--with", "engine", default="interpreter", help="What runs it: `interpreter`, or an installed emitter."
+)
+@click.option("--machine", default="torch", help="An installed machine, for the interpreter and for inputs.")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, help="How many times to call it.")
 @click.option("--seed", default=0, help="Seed of the random inputs.")
 @allow_operator
 @hint

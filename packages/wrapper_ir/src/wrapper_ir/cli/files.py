@@ -40,5 +40,5 @@ def read_any(path: str) -> Program | Artifact:
     try:
         text = (start + rest).decode()
     except UnicodeDecodeError as error:
-        raise ArtifactError("WIR702", f"cannot read {path!r}: not a .wir artifact, nor text") from error
+        raise ArtifactError("WIR702", f"cannot read {path!r}: neither a .wir artifact nor text") from error
     return from_json(text) if text.lstrip().startswith("{") else parse_program(text)

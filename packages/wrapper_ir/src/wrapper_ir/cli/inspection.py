@@ -58,9 +58,8 @@ def lower(file: str, keep_buffers: bool) -> None:
 @public_key
 @as_json
 def verify(file: str, public_key: str | None, as_json: bool) -> None:
-    """Check a program, and the calling convention of an artifact; prints every finding, exit status 1 if there is one.
-    With --public-key, check who signed the file first. Says how many bounds are left to check at run time, which
-    `wir opt --pass insert-checks` shows."""
+    """Check a program, and the calling convention of an artifact. Every finding is printed; the exit status is 1 if there
+    is one. Also printed: how many bounds are left to check at run time (`wir opt --pass insert-checks` shows them)."""
     from wrapper_ir import verify as check
     from wrapper_ir.analyses import Analyses
     from wrapper_ir.passes.insert_checks import missing_checks
@@ -88,7 +87,7 @@ def verify(file: str, public_key: str | None, as_json: bool) -> None:
         )
         return
     if public_key is not None:
-        click.echo(f"signed with the key to {public_key}")
+        click.echo(f"signed with the private key of {public_key}")
     click.echo(f"ok: {ops} ops" + (f", {left} check(s) at run time" if left else ""))
 
 

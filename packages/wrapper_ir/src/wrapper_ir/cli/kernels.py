@@ -13,19 +13,23 @@ __all__ = ["COMMANDS"]
 @click.command("compile")
 @click.argument("file")
 @click.option("-o", "--output", required=True, help="The .wir file to write; may be the same.")
-@click.option("--candidates", is_flag=True, help="With every candidate config, for tuning later.")
+@click.option(
+    "--candidates",
+    is_flag=True,
+    help="Compile every candidate config, so that a device can choose without compiling.",
+)
 @click.option(
     "--arch",
     "archs",
     multiple=True,
     metavar="ARCH",
-    help="Instead of the target's, such as sm_80; repeatable.",
+    help="An architecture to compile for, such as sm_80, in place of the target's; repeatable.",
 )
 @public_key
 def compile_command(
     file: str, output: str, candidates: bool, archs: tuple[str, ...], public_key: str | None
 ) -> None:
-    """Compile the kernels of an artifact for its target, which need not be here, and keep them in it."""
+    """Compile the kernels of an artifact for its target, and store the images in it. The target need not be present."""
     from wrapper_ir import save
     from wrapper_ir.cli.ahead import compiled_artifact
 
@@ -44,9 +48,11 @@ def compile_command(
     "records",
     multiple=True,
     metavar="FILE",
-    help="A .wir file whose times count too; repeatable.",
+    help="A .wir file whose recorded times are used as well; repeatable.",
 )
-@click.option("--replay", is_flag=True, help="Measure nothing: choose by records alone, without a device.")
+@click.option(
+    "--replay", is_flag=True, help="Measure nothing; choose by recorded times alone. Needs no device."
+)
 @click.option("--machine", default="torch", help="The machine that measurements run on.")
 @hint
 @public_key
@@ -59,7 +65,7 @@ def tune(
     hints: tuple[tuple[str, int], ...],
     public_key: str | None,
 ) -> None:
-    """Choose the configs and kernels that a program leaves open, and write the choices and all times into it."""
+    """Measure the configs and kernels that a program leaves open, choose, and write choices and times into it."""
     from wrapper_ir import save
     from wrapper_ir import verify as check
     from wrapper_ir.cli.ahead import tuned_artifact

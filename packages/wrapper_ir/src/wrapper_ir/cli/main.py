@@ -54,7 +54,7 @@ def _discard_output() -> None:
 
 @click.group(
     cls=_Group,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
     help=__doc__,
 )
 @click.version_option(package_name="wrapper-ir", prog_name="wir")

@@ -20,7 +20,9 @@ allow_operator = click.option(
     help="An operator that may reach files or code of the process, such as aten::from_file; repeatable.",
 )
 public_key = click.option(
-    "--public-key", metavar="PEM", help="Refuse a file that is not signed with the key to this one."
+    "--public-key",
+    metavar="PEM",
+    help="An Ed25519 public key: refuse a file that is not signed with its private key.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for other programs.")
 

@@ -25,7 +25,7 @@ def _list_passes(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 @click.option(
     "--pass", "passes", multiple=True, metavar="SPEC", help="A pass, such as `derive-frees`; repeatable."
 )
-@click.option("-o", "--output", default="-", help="A .wir file, or text (default: to standard output).")
+@click.option("-o", "--output", default="-", help="A .wir file, or a text file; `-` is standard output.")
 @click.option(
     "--list",
     is_flag=True,
@@ -51,8 +51,10 @@ def opt(file: str, passes: tuple[str, ...], output: str) -> None:
 
 @click.command()
 @click.argument("file")
-@click.option("--key", required=True, metavar="PEM", help="A private Ed25519 key, as openssl writes it.")
-@click.option("-o", "--output", help="The .wir file to write (default: in its place).")
+@click.option(
+    "--key", required=True, metavar="PEM", help="An Ed25519 private key in PEM form, as openssl writes it."
+)
+@click.option("-o", "--output", help="The .wir file to write; without it, FILE itself.")
 @click.option("--password", is_flag=True, help="Ask for the key's password.")
 def sign(file: str, key: str, output: str | None, password: bool) -> None:
     """Sign an artifact with a key of your own; `wir verify FILE --public-key PEM` checks it."""

@@ -67,13 +67,13 @@ def print_pipeline(passes: Iterable[Pass]) -> str:
 
 
 def describe_passes() -> str:
-    """One line a pass: its name and options with their defaults, and what it does."""
+    """Two lines a pass: its name and options with their defaults, and what it does."""
     lines = []
     for cls in _CLASSES:
         options = ",".join(_describe(f) for f in dataclasses.fields(cls))
         title = f"{cls.name}{{{options}}}" if options else cls.name
         summary = (cls.__doc__ or "").strip().splitlines()[0]
-        lines.append(f"{title:<44}{summary}")
+        lines += [title, f"    {summary}"]
     return "\n".join(lines)
 
 
