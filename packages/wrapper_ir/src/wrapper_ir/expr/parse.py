@@ -47,7 +47,8 @@ def parse_expr(
     """
     text = _REMAINDER.sub(r"%\1", text.replace("\n", " "))
     parser = ExprParser(Source(text), operators)
-    parser.kinds |= symbol_kinds or {}
+    # a mapping of the caller's own class may know names that it does not list
+    parser.kinds = symbol_kinds if isinstance(symbol_kinds, dict) else dict(symbol_kinds or {})
     parser.values |= values or {}
     parser.skip_lines()
     e = parser.expression()
