@@ -106,9 +106,9 @@ def _same(a: Any, b: Any) -> bool:
 def judge(artifact: Artifact, make: Make, runtime: TouchRuntime, engines: tuple[str, ...]) -> str:
     """`refused`, `error CODE` or `ran`; else what is wrong, after `WRONG: `."""
     try:
-        verify(artifact.program)
+        verify(artifact)  # and its signature, which a corrupted program may no longer fit
     except VerificationError as error:
-        return "refused" if re.fullmatch(r"WIR[02]\d\d", error.code) else f"WRONG: refused with {error.code}"
+        return "refused" if re.fullmatch(r"WIR[012]\d\d", error.code) else f"WRONG: refused with {error.code}"
     ways = _engines(artifact, runtime)
     want = _outcome(ways["interpreter"], make)
     if want.code == "WIR928" and "stopped after" in want.error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import gcd
 
 from wrapper_ir.alignment import Pointer, analyse_alignment
-from wrapper_ir.expr import Expr, Float, Int, SymKind, print_expr
+from wrapper_ir.expr import Expr, Float, Int, Sym, SymKind, add, print_expr, sub, substitute
 from wrapper_ir.kernels import (
     MAX_GRID,
     CppKernel,
@@ -22,7 +22,8 @@ from wrapper_ir.ops import DebugPhase, DebugValue, Launch
 from wrapper_ir.types import Device, ScalarType, TensorType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
-from wrapper_ir.verifier.obligations import Claim, as_size
+from wrapper_ir.verifier.inequalities import terms_of
+from wrapper_ir.verifier.obligations import Claim, Size, as_size
 from wrapper_ir.verifier.proofs import shown
 
 __all__ = ["Kernels"]
@@ -181,12 +182,14 @@ class Kernels(Check):
             self.extent(position, op.kernel, arg, extent)
 
     def extent(self, position: int, kernel: str, arg: Value, extent: Expr) -> None:
-        """A kernel touches nothing of an empty tensor, nor where the extent is not positive."""
+        """A kernel touches nothing where the extent is not positive, and nothing of an empty tensor, which has no address:
+        where the extent is not that of the tensor's layout, it says that it is not positive there."""
         root, start = self.facts.place(arg)
         capacity = self.facts.capacity(root)
         need = as_size(extent)
+        empty = sizes_of(arg)
         if start.__class__ is int and need.__class__ is int and capacity.__class__ is int:
-            if 0 <= need <= capacity - start:
+            if 0 <= need <= capacity - start and (not empty or need == 0):
                 return
         elif need is capacity and root is arg:
             return
@@ -194,9 +197,11 @@ class Kernels(Check):
         assert isinstance(type, TensorType)  # by `launch`
         stated = self.facts.within(root, start, need)
         if is_layout_extent(extent, type):
-            claim = Claim(stated, sizes_of(arg))
+            claim = Claim(stated, empty)
         else:
-            claim = Claim((((need, 0),), *stated)) if not isinstance(need, int) else Claim(stated)
+            left = capacity - start  # none of it is not positive either where it holds what is needed
+            there = tuple((1, n) for n in empty if not (self.is_none_at(need, n) or self.is_none_at(left, n)))
+            claim = Claim((((need, 0),), *((*inside, *there) for inside in stated)))
         self.facts.require(
             claim,
             "WIR089",
@@ -205,6 +210,20 @@ class Kernels(Check):
             ),
             position,
         )
+
+    def is_none_at(self, extent: Size, size: Expr) -> bool:
+        """Whether an extent surely is not positive where a size is 0: what the size's terms are equal to there is put in
+        their place."""
+        if isinstance(extent, int):
+            return extent <= 0
+        for monomial, scale in terms_of(size).items():
+            if len(monomial) == 1 and scale in (1, -1):
+                (atom,) = monomial
+                there = sub(atom, size) if scale == 1 else add(atom, size)
+                key = atom.name if isinstance(atom, Sym) else atom
+                if self.facts.proofs.proves(substitute(extent, {key: there}), 0):
+                    return True
+        return False
 
 
 def _takes_grid(kernel: KernelDef, numbers: int) -> bool:
