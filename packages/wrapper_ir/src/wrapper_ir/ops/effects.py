@@ -7,6 +7,7 @@ Verifier, planner, interpreter, debugger and emitters ask the op, and nobody els
 from __future__ import annotations
 
 import enum
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -131,8 +132,7 @@ Names = tuple[str, ...]
 NamePairs = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EffectSpec:
+class EffectSpec(NamedTuple):
     """Effects in terms of an op's fields, joined by `|`: `reads("source") | may_alias("result", "source")`."""
 
     reads: Names = ()
@@ -146,16 +146,7 @@ class EffectSpec:
 
     def __or__(self, other: EffectSpec) -> EffectSpec:
         """Both."""
-        return EffectSpec(
-            self.reads + other.reads,
-            self.writes + other.writes,
-            self.fresh + other.fresh,
-            self.aliases + other.aliases,
-            self.may_alias + other.may_alias,
-            self.ends + other.ends,
-            self.classes + other.classes,
-            self.within + other.within,
-        )
+        return EffectSpec(*map(operator.add, self, other))
 
     def of(self, op: object) -> Effects:
         """The effects of one op."""

@@ -44,7 +44,8 @@ class TypeTable:
     def _tensor(self, type: TensorType) -> TypeInfo:
         info = _inspect_numbers(type)
         if info is None:
-            key = (type.dtype.itemsize, type.sizes, type.strides)
+            # equal expressions are one object, which `_known` keeps alive, and are slow to hash
+            key = (type.dtype.itemsize, *map(id, type.sizes), 0, *map(id, type.strides))
             info = self._symbolic.get(key)
             if info is None:
                 info = self._symbolic[key] = _inspect_symbolic(type)
