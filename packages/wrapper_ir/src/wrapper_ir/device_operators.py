@@ -59,12 +59,8 @@ ONE_DEVICE: Mapping[str, str] = MappingProxyType(
 """The type of device by operator (all its overloads), by overload, or by namespace (`mkldnn::*`)."""
 
 LAYOUT_BY_DEVICE = frozenset(
-    (
-        "aten::_convolution",
-        "aten::convolution",
-        "aten::convolution_backward",
-        "aten::convolution_overrideable",
-    )
+    f"aten::{name}"
+    for name in ("_convolution", "convolution", "convolution_backward", "convolution_overrideable")
 )
 """Operators whose results have other strides on another type of device, which a captured program relies on."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeGuard
 
 from wrapper_ir.errors import BuildError
-from wrapper_ir.types import StorageType, TensorType, TupleType, Type
+from wrapper_ir.types import Device, StorageType, TensorType, TupleType, Type
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # type checkers know it without the package being installed
@@ -16,7 +16,7 @@ else:
 
     T_co = TypeVar("T_co", covariant=True)
 
-__all__ = ["Value", "as_tensor", "is_results", "is_storage", "is_tensor"]
+__all__ = ["Value", "as_tensor", "device_of", "is_results", "is_storage", "is_tensor"]
 
 
 class Value(Generic[T_co]):
@@ -70,6 +70,11 @@ def is_storage(x: object) -> TypeGuard[Value[StorageType]]:
 def is_results(x: object) -> TypeGuard[Value[TupleType]]:
     """Whether `x` is the nested result of an operator."""
     return isinstance(x, Value) and isinstance(x.type, TupleType)
+
+
+def device_of(value: Value) -> Device | None:
+    """The device of a tensor or a storage; None for other values."""
+    return value.type.device if isinstance(value.type, TensorType | StorageType) else None
 
 
 def as_tensor(x: object) -> Value[TensorType]:

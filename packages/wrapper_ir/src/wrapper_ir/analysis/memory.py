@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from wrapper_ir.aliasing import NO_ROOTS
@@ -57,33 +58,31 @@ def _callee_use(op: CallSubgraph | Switch | WhileLoop, analyses: Analyses, sizes
     )
 
 
-Changes = dict[int, int]
+Changes = Counter[int]
 """Bytes gained (or lost) at each op: gains count during the op, losses after it."""
 
 
-def _peak(changes: tuple[Changes, Changes], inside: dict[int, int]) -> int:
+def _peak(changes: tuple[Changes, Changes], inside: Mapping[int, int]) -> int:
     gains, losses = changes
     now = most = 0
     for position in sorted({*gains, *losses, *inside}):
         # What a callee makes and returns is among its own bytes: count it once, inside.
-        most = max(most, now + max(gains.get(position, 0), inside.get(position, 0)))
-        now += gains.get(position, 0) - losses.get(position, 0)
+        most = max(most, now + max(gains[position], inside.get(position, 0)))
+        now += gains[position] - losses[position]
         most = max(most, now)
     return most
 
 
 def _as_freed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Changes, Changes]:
     """Storages live from their op to their `free` (or move); donated ones give bytes back."""
-    gains: Changes = {}
-    losses: Changes = {}
+    gains, losses = Changes(), Changes()
     for root, position in _allocated(live):
-        gains[position] = gains.get(position, 0) + sizes.bytes_of(root)
+        gains[position] += sizes.bytes_of(root)
     for position, op in enumerate(function.body):
         ended = (op.storage,) if isinstance(op, Free) else moved_roots(op, position, live.aliasing)
         for root in ended:
-            if root in live.aliasing.hosts:
-                continue  # its bytes stay its pool's
-            losses[position] = losses.get(position, 0) + sizes.bytes_of(root)
+            if root not in live.aliasing.hosts:  # a slot's bytes stay its pool's
+                losses[position] += sizes.bytes_of(root)
     return gains, losses
 
 
@@ -100,17 +99,16 @@ def _as_needed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Change
             for root in live.aliasing.roots.get(value, NO_ROOTS):
                 first.setdefault(root, position)
                 last[root] = position
-    gains: Changes = {}
-    losses: Changes = {}
+    gains, losses = Changes(), Changes()
     for root, start in first.items():
         defined = live.aliasing.owned.get(root)
         if defined is None:
             continue
         size = sizes.bytes_of(root)
         if defined >= 0:
-            gains[start] = gains.get(start, 0) + size
+            gains[start] += size
         # The last use of what is moved is the move.
-        losses[last[root]] = losses.get(last[root], 0) + size
+        losses[last[root]] += size
     return gains, losses
 
 

@@ -6,8 +6,8 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import CallExtern
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.structure import operands, results
-from wrapper_ir.types import Device, StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.types import Device
+from wrapper_ir.values import device_of
 
 __all__ = ["random_devices"]
 
@@ -20,10 +20,6 @@ def random_devices(analyses: Analyses) -> tuple[Device, ...]:
     for op in program.ops:
         info = analyses.extern_info.get(op.target) if isinstance(op, CallExtern) else None
         if info is not None and ExternTag.RANDOM in info.extern.tags:
-            values = (*results(op), *operands(op))
-            found[next((d for d in map(_device, values) if d is not None), program.target.device)] = None
+            devices = map(device_of, (*results(op), *operands(op)))
+            found[next(filter(None, devices), program.target.device)] = None
     return tuple(found)
-
-
-def _device(value: Value) -> Device | None:
-    return value.type.device if isinstance(value.type, TensorType | StorageType) else None

@@ -16,7 +16,7 @@ from wrapper_ir.passes.device_reasons import Move, Reason, reasons_against
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import definitions, map_function, operands, results
 from wrapper_ir.types import CPU, Device, OpaqueKind, OpaqueType, StorageType, TensorType, allocator_alignment
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, device_of
 
 __all__ = ["MoveDevice", "devices_of"]
 
@@ -93,12 +93,9 @@ class MoveDevice(Pass):
 
 def devices_of(program: Program) -> tuple[Device, ...]:
     """All devices of a program's values and of its target, in order of their first use."""
-    found: dict[Device, None] = {program.target.device: None}
     values = [c.value for c in program.constants]
-    for value in (*values, *(v for function in program.functions for v in definitions(function))):
-        if isinstance(value.type, TensorType | StorageType):
-            found.setdefault(value.type.device)
-    return tuple(found)
+    values += [v for function in program.functions for v in definitions(function)]
+    return tuple(dict.fromkeys((program.target.device, *filter(None, map(device_of, values)))))
 
 
 def _device(option: str, text: str) -> Device:

@@ -131,17 +131,14 @@ class _Run:
         """Everything that can be observed, in order. The final content of the parameters `ended` cannot: callers give them
         away, before or after the change."""
         params = [(f"parameter {i}", p.value) for i, p in enumerate(self.function.params)]
-        inputs = params + [
-            (f"constant %{c.value.name}", c.value) for c in self.analyses.program.constants if c.mutable
-        ]
-        fixed = [
-            (f"constant %{c.value.name}", c.value) for c in self.analyses.program.constants if not c.mutable
-        ]
-        for what, value in (*inputs, *fixed):
+        constants = [(f"constant %{c.value.name}", c) for c in self.analyses.program.constants]
+        state = [(what, c.value) for what, c in constants if c.mutable]
+        fixed = [(what, c.value) for what, c in constants if not c.mutable]
+        for what, value in (*params, *state, *fixed):
             self.begin(value, self.number("input", what))
         for position, op in enumerate(self.function.body):
             self.step(op, self.aliasing.effects[position])
-        left = [p for i, p in enumerate(params) if i not in ended] + inputs[len(params) :]
+        left = [p for i, p in enumerate(params) if i not in ended] + state
         for what, value in left:
             if isinstance(value.type, TensorType):
                 self.seen.append((f"the final content of {what}", self.read(value)))
@@ -180,9 +177,8 @@ class _Run:
             if value in self.aliasing.owned or not isinstance(value.type, TensorType):
                 self.begin(value, self.number("result", sees, k))
             elif value in self.aliasing.uncertain:
-                self.contents.setdefault(value, []).append(
-                    _Part(Int(0), extent_bytes(value.type), self.number("result", sees, k))
-                )
+                part = _Part(Int(0), _extent(value), self.number("result", sees, k))
+                self.contents.setdefault(value, []).append(part)
 
     def alloc(self, op: AllocStorage) -> None:
         zero = self.number("zero", op.zero)
@@ -230,7 +226,7 @@ class _Run:
         """How the bytes under a tensor came about."""
         found: list[Hashable] = []
         place = self.places.get(value)
-        size = extent_bytes(value.type) if isinstance(value.type, TensorType) else Int(0)
+        size = _extent(value)
         for root in self.aliasing.roots.get(value, NO_ROOTS):
             start = place[1] if place is not None and place[0] == root else None
             for part in self.contents.get(root, ()):
@@ -246,10 +242,14 @@ class _Run:
             parts = self.contents.setdefault(root, [])
             known = place is not None and place[0] == root and isinstance(value.type, TensorType)
             start = place[1] if known and place is not None else Int(0)
-            size = extent_bytes(value.type) if isinstance(value.type, TensorType) else Int(0)
+            size = _extent(value)
             if known:
                 parts[:] = [p for p in parts if not _covers(start, size, p.start, p.size)]
             parts.append(_Part(start, size, number))
+
+
+def _extent(value: Value) -> Expr:
+    return extent_bytes(value.type) if isinstance(value.type, TensorType) else Int(0)
 
 
 def _overlap(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:

@@ -140,10 +140,17 @@ def write_container(
     The file appears under its name only when it is complete and on disk; a failed or killed writer leaves an older
     file as it was. Raises ArtifactError WIR701 where the folder cannot be written.
     """
+    with _writing(path) as temporary:
+        _write_all(temporary, entries, about)
+        _seal(temporary)
+
+
+@contextlib.contextmanager
+def _writing(path: str | os.PathLike[str]) -> Iterator[str]:
+    """As `replacing`; raises ArtifactError WIR701."""
     try:
         with replacing(path) as temporary:
-            _write_all(temporary, entries, about)
-            _seal(temporary)
+            yield temporary
     except OSError as error:
         reason = error.strerror or str(error)
         raise ArtifactError("WIR701", f"cannot write {os.fspath(path)!r}: {reason}") from error
@@ -325,14 +332,10 @@ def sign_container(
     content.update(length)
     signature = _SIGNATURE + sign(_SIGNED + content.digest()).hex().encode()
     content.update(signature)
-    try:
-        with replacing(output) as temporary, open(temporary, "wb") as file:
-            file.write(data[: end - len(length)])
-            file.write(length + signature + _SEAL + content.hexdigest().encode())
-            check_files(() if read.file is None else (read.file,))
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ArtifactError("WIR701", f"cannot write {os.fspath(output)!r}: {reason}") from error
+    with _writing(output) as temporary, open(temporary, "wb") as file:
+        file.write(data[: end - len(length)])
+        file.write(length + signature + _SEAL + content.hexdigest().encode())
+        check_files(() if read.file is None else (read.file,))
 
 
 def _checked(read: FileBytes, check_streamed: bool, authenticate: Authenticate | None) -> Container:

@@ -8,6 +8,8 @@ constants. Keys are PEM files, as `openssl genpkey -algorithm ed25519` writes th
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,35 +78,40 @@ def _pem(key: Key) -> bytes:
 
 
 def _private_key(key: Key, password: bytes | None) -> Ed25519PrivateKey:
-    try:
-        from cryptography.exceptions import UnsupportedAlgorithm
+    with _library("private"):
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
-    except ImportError as error:
-        raise _no_library() from error
-    try:
+
         found = load_pem_private_key(_pem(key), password)
-    except (TypeError, ValueError, UnsupportedAlgorithm) as error:
-        raise _bad_key(f"the private key cannot be read: {error}") from error
     if not isinstance(found, Ed25519PrivateKey):
         raise _bad_key(f"the key is not an Ed25519 key but {type(found).__name__}")
     return found
 
 
 def _public_key(key: Key) -> Ed25519PublicKey:
-    try:
-        from cryptography.exceptions import UnsupportedAlgorithm
+    with _library("public"):
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
-    except ImportError as error:
-        raise _no_library() from error
-    try:
+
         found = load_pem_public_key(_pem(key))
-    except (ValueError, UnsupportedAlgorithm) as error:
-        raise _bad_key(f"the public key cannot be read: {error}") from error
     if not isinstance(found, Ed25519PublicKey):
         raise _bad_key(f"the key is not an Ed25519 key but {type(found).__name__}")
     return found
+
+
+@contextmanager
+def _library(kind: str) -> Iterator[None]:
+    """Within, the package `cryptography` reads a key."""
+    try:
+        from cryptography.exceptions import UnsupportedAlgorithm
+    except ImportError as error:
+        raise ArtifactError(
+            "WIR717", "signatures need the package cryptography", hint="pip install 'wrapper-ir[sign]'"
+        ) from error
+    try:
+        yield
+    except (TypeError, ValueError, UnsupportedAlgorithm) as error:
+        raise _bad_key(f"the {kind} key cannot be read: {error}") from error
 
 
 def _bad_key(message: str) -> ArtifactError:
@@ -112,10 +119,4 @@ def _bad_key(message: str) -> ArtifactError:
         "WIR716",
         message,
         hint="`openssl genpkey -algorithm ed25519` makes a key, `openssl pkey -pubout` its public one",
-    )
-
-
-def _no_library() -> ArtifactError:
-    return ArtifactError(
-        "WIR717", "signatures need the package cryptography", hint="pip install 'wrapper-ir[sign]'"
     )

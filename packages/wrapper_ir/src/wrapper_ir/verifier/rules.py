@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -177,11 +177,6 @@ _RULES = {
 }
 
 
-def _flat() -> Iterator[tuple[str, str, str]]:
-    for check, rules in _RULES.items():
-        for code, meaning in rules.items():
-            yield code, check, meaning
-
-
-RULES: Mapping[str, Rule] = MappingProxyType({r.code: r for r in sorted(Rule(*rule) for rule in _flat())})
+_FLAT = (Rule(code, check, meaning) for check, rules in _RULES.items() for code, meaning in rules.items())
+RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for rule in sorted(_FLAT)})
 """All rules, in order of their codes (WIR001 to WIR099, and from WIR200 on)."""

@@ -252,7 +252,7 @@ def _named_results(signature: Signature) -> Iterator[int]:
 
 def _bound_once(signature: Signature) -> Iterator[Found]:
     bound = [*signature.params, *(s.leaf for s in signature.statics)]
-    for leaf in {leaf for leaf in bound if bound.count(leaf) > 1}:
+    for leaf in _repeated(bound):
         yield "WIR104", f"input {signature.name(leaf)} is bound {bound.count(leaf)} times"
     wrappers = [u.leaf for u in signature.unwraps]
     for leaf in {leaf for leaf in wrappers if wrappers.count(leaf) > 1 or leaf in bound}:
@@ -361,7 +361,7 @@ def _groups(artifact: Artifact) -> Iterator[Found]:
     no_memory = {s.leaf for s in signature.statics} | {u.leaf for u in signature.unwraps}
     for leaf in no_memory.intersection(grouped):
         yield "WIR112", f"input {signature.name(leaf)} is a fixed value or a wrapper, and shares no memory"
-    for leaf in {leaf for leaf in grouped if grouped.count(leaf) > 1}:
+    for leaf in _repeated(grouped):
         yield "WIR112", f"input {signature.name(leaf)} shares memory in two ways"
     for same in signature.same:
         rest = same.leaves[1:]

@@ -24,8 +24,8 @@ from wrapper_ir.ops import (
     WhileLoop,
 )
 from wrapper_ir.program import Ownership
-from wrapper_ir.types import CPU, Device, ScalarType, StorageType, TensorType
-from wrapper_ir.values import Value, is_tensor
+from wrapper_ir.types import CPU, Device, ScalarType
+from wrapper_ir.values import Value, device_of, is_tensor
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Recording"]
@@ -85,16 +85,14 @@ class Recording(Check):
             self.queue(position, getattr(op, "stream", 0))  # ops that queue nothing have none
 
     def place(self, position: int, value: Value) -> None:
-        type = value.type
-        if not isinstance(type, TensorType | StorageType):
+        device = device_of(value)
+        if device is None:
             return
-        self.device = self.device or type.device
-        if type.device.type == CPU.type:
-            self.refuse("WIR226", f"%{value.name} is on {type.device}", position)
-        elif type.device != self.device:
-            self.refuse(
-                "WIR226", f"%{value.name} is on {type.device}, other memory on {self.device}", position
-            )
+        self.device = self.device or device
+        if device.type == CPU.type:
+            self.refuse("WIR226", f"%{value.name} is on {device}", position)
+        elif device != self.device:
+            self.refuse("WIR226", f"%{value.name} is on {device}, other memory on {self.device}", position)
 
     # --- what the host would have to see, or to do again
 

@@ -29,8 +29,8 @@ from wrapper_ir.ops import (
     WaitEvent,
 )
 from wrapper_ir.overlap import Geometry, overlap
-from wrapper_ir.types import Device, StorageType, TensorType
-from wrapper_ir.values import Value
+from wrapper_ir.types import Device, TensorType
+from wrapper_ir.values import Value, device_of
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Streams"]
@@ -187,9 +187,9 @@ class Streams(Check):
         """Where the op's work happens: on its stream of the first device that is not the host."""
         stream = op.stream if isinstance(op, Launch | CallExtern | Copy | CollectiveStart) else 0
         for value in self.facts.scanned[position][0]:
-            type = value.type
-            if isinstance(type, TensorType | StorageType) and type.device.type != "cpu":
-                return _timeline(type.device, stream)
+            device = device_of(value)
+            if device is not None and device.type != "cpu":
+                return _timeline(device, stream)
         return HOST
 
 
