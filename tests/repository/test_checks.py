@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.checks.circles import find_circles
 from tools.checks.finding import Check, Finding, Source
 from tools.checks.forbidden_words import find_pickle, find_words
 from tools.checks.helpers import find_test_imports
@@ -101,3 +102,36 @@ def test_a_changelog_of_another_form_is_found(tmp_path: Path) -> None:
     (make_package(tmp_path) / "CHANGELOG.md").write_text("# Changelog of p-q\n\n## 0.1.0\n")
     found = [f for f in find_incomplete_packages(tmp_path) if f.path == "packages/p/CHANGELOG.md"]
     assert [finding.line for finding in found] == [3, 1]
+
+
+def module(name: str, text: str) -> Source:
+    return Source(f"packages/one/src/one/{name}.py", text)
+
+
+class TestCircles:
+    ONE = module("a", "import one.b\n")
+    TWO = (ONE, module("b", "def f():\n    from one.c import x\n"), module("c", "x = 1\n"))
+    CLOSED = (*TWO[:2], module("c", "if TYPE_CHECKING:\n    from one import a\n"))
+
+    def test_no_circle(self) -> None:
+        assert list(find_circles(self.TWO, {})) == []
+
+    def test_imports_for_types_and_in_functions_count(self) -> None:
+        (found,) = find_circles(self.CLOSED, {})
+        assert str(found) == "packages/one/src/one/a.py:1: imports go in a circle: one.a, one.b, one.c"
+
+    def test_an_exception_has_its_reason_in_the_table(self) -> None:
+        assert list(find_circles(self.CLOSED, {("one.c", "one.a"): "why"})) == []
+
+    def test_an_exception_that_closes_no_circle_is_struck(self) -> None:
+        (found,) = find_circles(self.TWO, {("one.b", "one.c"): "why"})
+        assert "the import of one.c closes no circle" in found.message
+
+    def test_two_circles_that_meet_are_one(self) -> None:
+        sources = (*self.CLOSED, module("d", "from one.a import f\n"))
+        (found,) = find_circles((*sources, module("b", "import one.c, one.d\n")), {})
+        assert found.message.endswith("one.a, one.b, one.c, one.d")
+
+    def test_tests_and_other_files_are_not_looked_at(self) -> None:
+        own = Source("packages/one/tests/a.py", "import one.b")
+        assert list(find_circles((own, Source("tools/b.py", "import tools.b")), {})) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tools.checks.circles import find_circles
 from tools.checks.finding import Check, repository_files
 from tools.checks.forbidden_words import find_pickle, find_words
 from tools.checks.helpers import find_test_imports
@@ -19,6 +20,7 @@ def main() -> int:
     root = Path(__file__).resolve().parents[2]
     sources = list(repository_files(root))
     findings = [finding for source in sources for check in _CHECKS for finding in check(source)]
+    findings += find_circles(sources)
     findings += find_incomplete_packages(root)
     for finding in findings:
         print(finding)

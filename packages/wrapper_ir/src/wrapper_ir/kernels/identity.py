@@ -1,17 +1,17 @@
-"""What a kernel is, apart from its name."""
+"""What a kernel is, apart from its name, and which kernels a program needs."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from wrapper_ir.kernels.host import CppKernel, ForeignKernel
 from wrapper_ir.kernels.multi import MultiKernel
 from wrapper_ir.kernels.operators import OperatorKernel
 from wrapper_ir.kernels.triton import TritonKernel
 
-__all__ = ["KernelDef", "content_hash", "multi_hash", "runtime_kind"]
+__all__ = ["KernelDef", "content_hash", "multi_hash", "needed", "runtime_kind"]
 
 KernelDef = CppKernel | TritonKernel | MultiKernel | OperatorKernel | ForeignKernel
 
@@ -41,3 +41,15 @@ def multi_hash(kernel: MultiKernel, kernels: Mapping[str, KernelDef]) -> str:
     """As `content_hash`, over the ordered contents of the kernels that it chooses from, whatever they are called."""
     variants = (dataclasses.replace(v, kernel=content_hash(kernels[v.kernel])) for v in kernel.variants)
     return content_hash(dataclasses.replace(kernel, variants=tuple(variants)))
+
+
+def needed(kernels: Iterable[KernelDef], launched: Collection[str]) -> tuple[KernelDef, ...]:
+    """Of a program's kernels, those that are launched and those that launched ones choose from, in their order."""
+    kernels = tuple(kernels)
+    by_name: Mapping[str, KernelDef] = {k.name: k for k in kernels}
+    names = set(launched)
+    for name in launched:
+        kernel = by_name.get(name)
+        if isinstance(kernel, MultiKernel):
+            names.update(v.kernel for v in kernel.variants)
+    return tuple(k for k in kernels if k.name in names)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from wrapper_ir.kernels.params import Access, KernelParam
 
-if TYPE_CHECKING:
-    from wrapper_ir.kernels.identity import KernelDef
-
-__all__ = ["Choice", "MultiKernel", "Variant", "merged_access", "needed"]
+__all__ = ["Choice", "MultiKernel", "Variant", "merged_access"]
 
 
 class Choice(enum.Enum):
@@ -71,15 +68,3 @@ def merged_access(accesses: Collection[Access], *, everywhere: bool) -> Access:
         return Access.READ if Access.READ in accesses else Access.NONE
     whole = everywhere and all(a is Access.WRITE for a in accesses)
     return Access.WRITE if whole else Access.READWRITE
-
-
-def needed(kernels: Iterable[KernelDef], launched: Collection[str]) -> tuple[KernelDef, ...]:
-    """Of a program's kernels, those that are launched and those that launched ones choose from, in their order."""
-    kernels = tuple(kernels)
-    by_name: Mapping[str, KernelDef] = {k.name: k for k in kernels}
-    names = set(launched)
-    for name in launched:
-        kernel = by_name.get(name)
-        if isinstance(kernel, MultiKernel):
-            names.update(v.kernel for v in kernel.variants)
-    return tuple(k for k in kernels if k.name in names)

@@ -1,0 +1,112 @@
+"""Imports that go in circles: a file that needs another which needs it is no file of its own.
+
+Every import counts: also those in functions and those for types alone. An edge that closes a circle needs an entry in the
+table below, with the reason beside it; an entry that closes none is reported, so the table only shrinks.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from tools.checks.finding import Finding, Source
+
+__all__ = ["find_circles"]
+
+Edges = Mapping[str, Mapping[str, int]]
+"""By module, the modules that it imports, and the line of the first import of each."""
+
+# (from, to) -> why; none of these is imported when the file is
+_ALLOWED = {
+    ("wrapper_ir.expr.base", "wrapper_ir.values"): "an expression may read a value, whose type has sizes",
+    ("wrapper_ir.expr.leaves", "wrapper_ir.values"): "the same",
+    ("wrapper_ir.expr.leaves", "wrapper_ir.types"): "the same",
+    ("wrapper_ir.expr.parse", "wrapper_ir.values"): "the same",
+    ("wrapper_ir.expr.base", "wrapper_ir.expr.build"): "Python's operators on expressions make normal forms",
+    ("wrapper_ir.expr.base", "wrapper_ir.expr.operator_row"): "a node holds its operator",
+    ("wrapper_ir.expr.base", "wrapper_ir.expr.text"): "the text of an expression is its `str`",
+    ("wrapper_ir.expr.operator_row", "wrapper_ir.expr.operators"): "a row finds the table it is in",
+    ("wrapper_ir.kernels.identity", "wrapper_ir.json_form.records"): "the hash of a kernel is of its JSON",
+    ("wrapper_ir.analyses", "wrapper_ir.aliasing"): "the memo has a property for the analysis asked most",
+    ("wrapper_ir.lowering.steps.control", "wrapper_ir.lowering.plan"): "a branch is a plan",
+    ("fx_converter.options", "fx_converter.compilers"): "an option is a compiler, which is given options",
+    ("fx_converter.graph.scope", "fx_converter.graph.symbolic"): "sizes are nodes of the graph being built",
+    (
+        "triton_runtime.programs",
+        "triton_runtime.runtime",
+    ): "a program is warmed up in the runtime that runs it",
+}
+
+
+def find_circles(
+    sources: Iterable[Source], allowed: Mapping[tuple[str, str], str] = _ALLOWED
+) -> Iterator[Finding]:
+    """Circles of imports between the files of a package, and entries of the table that close none."""
+    modules = {name: source for source in sources if (name := _module(source.path))}
+    edges = {name: dict(_imports(name, source, modules.keys())) for name, source in modules.items()}
+    plain = {
+        name: {to: at for to, at in found.items() if (name, to) not in allowed}
+        for name, found in edges.items()
+    }
+    for circle in _circles(plain):
+        first = min(circle)
+        line = min(at for to, at in plain[first].items() if to in circle)
+        yield Finding(modules[first].path, line, f"imports go in a circle: {', '.join(sorted(circle))}")
+    closed = [set(circle) for circle in _circles(edges)]
+    for edge in allowed:
+        if edge[0] in modules and not any(set(edge) <= circle for circle in closed):
+            yield Finding(
+                modules[edge[0]].path, 1, f"the import of {edge[1]} closes no circle: strike its exception"
+            )
+
+
+def _module(path: str) -> str:
+    """The name of a package's own module, '' for other files."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    if parts[:1] != ("packages",) or parts[2:3] != ("src",) or not path.endswith(".py"):
+        return ""
+    return ".".join(parts[3:]).removesuffix(".__init__")
+
+
+def _imports(name: str, source: Source, modules: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """The modules that a file imports anywhere, the last line first, so that the first one stays."""
+    known = set(modules)
+    found: list[tuple[str, int]] = []
+    for node in ast.walk(ast.parse(source.text)):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            inner = (f"{node.module}.{alias.name}" for alias in node.names)
+            found += [(full if full in known else node.module, node.lineno) for full in inner]
+    return ((to, at) for to, at in sorted(found, key=lambda f: -f[1]) if to in known and to != name)
+
+
+def _circles(edges: Edges) -> list[list[str]]:
+    """Sets of modules that all reach each other (Tarjan 1972, without recursion)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    circles: list[list[str]] = []
+    for root in edges:
+        work = [(root, iter(edges[root]))] if root not in number else []
+        while work:
+            node, rest = work[-1]
+            if node not in number:
+                number[node] = low[node] = len(number)
+                stack.append(node)
+            for to in rest:
+                if to not in number:
+                    work.append((to, iter(edges[to])))
+                    break
+                if to in stack:
+                    low[node] = min(low[node], number[to])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == number[node]:
+                    found = stack[stack.index(node) :]
+                    del stack[stack.index(node) :]
+                    circles += [found] if len(found) > 1 else []
+    return circles
