@@ -18,7 +18,7 @@ from torch import fx
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.exported import export_model
-from inductor_frontend.functionalize.preparation import prepare
+from inductor_frontend.functionalize.preparation import functional_model
 from inductor_frontend.functionalize.views import root_of
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.session import capture_session
@@ -124,7 +124,7 @@ def engine_of(function: Function, make: Make) -> Function:
     """Everything of a capture but the compiler: the functional graph runs as it is."""
     args, kwargs = make()
     with capture_session(CaptureOptions()):
-        graph = prepare(export_model(function, args, kwargs, None))
+        graph = functional_model(export_model(function, args, kwargs, None))
     names = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
     assert not graph.roles, "a function has no state"
 

@@ -52,7 +52,7 @@ def overlaps(program: Program) -> set[tuple[str, str]]:
     return {(p.name, other) for k in program.kernels for p in k.params for other in p.may_overlap}
 
 
-def without_partners(program: Program) -> Program:
+def without_aliases(program: Program) -> Program:
     def alone(param: KernelParam) -> KernelParam:
         return replace(param, may_alias=(), may_overlap=())
 
@@ -133,7 +133,7 @@ class TestPartners:
         assert ("may_alias(" in text) == bool(in_place(program))
         assert ("may_overlap(" in text) == bool(overlaps(program))
         assert parse_program(text) == program
-        assert "WIR087" in {found.code for found in check(without_partners(program))}
+        assert "WIR087" in {found.code for found in check(without_aliases(program))}
 
     def test_pairs_do_not_depend_on_what_a_capture_did(
         self, square: tuple[torch.Tensor, torch.Tensor]
@@ -141,7 +141,7 @@ class TestPartners:
         inside, apart = (capture(chain, square, options=o).program for o in (CaptureOptions(), OUT_OF_PLACE))
         assert in_place(inside) == set()  # there is one pointer
         assert in_place(apart) == {("in_ptr0", "out_ptr0"), ("out_ptr0", "in_ptr0")}
-        assert check(without_partners(apart)) == ()  # what may be shared is not
+        assert check(without_aliases(apart)) == ()  # what may be shared is not
 
 
 def test_one_source_given_shared_and_separate_bytes_is_two_kernels(

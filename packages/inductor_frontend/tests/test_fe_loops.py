@@ -14,7 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from inductor_frontend import CaptureOptions, ConversionError
-from inductor_frontend.record.lowering import LoweringRequest, lower
+from inductor_frontend.record.lowering import LoweringRequest, recorded
 from inductor_frontend.session import capture_session
 from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, build_program
@@ -47,8 +47,8 @@ def loop(body: Body, *, carried: int) -> Program:
     results = [graph.call_function(operator.getitem, (made, k + 1)) for k in range(carried)]
     graph.output(tuple(graph.call_function(torch.ops.flow.times.default, (r, 2)) for r in results))
     request = LoweringRequest(gm=fx.GraphModule(root, graph), inputs=inputs)
-    with capture_session(CaptureOptions()):
-        built = lower(request, lambda lowered: build_program(lowered, BuildContext()))
+    with capture_session(CaptureOptions()), recorded(request) as recording:
+        built = build_program(recording, BuildContext())
     return finish(built.program, CaptureOptions()).program
 
 

@@ -101,7 +101,7 @@ def _compiler_for(cpu: str, folder: Path) -> str:
 
 def test_a_torch_without_these_functions_is_asked_by_upstreams_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inductor_frontend.devices.vector_isa._exports", lambda name: False)
-    monkeypatch.setattr("inductor_frontend.devices.vector_isa._upstream", lambda isa, code: "built")
+    monkeypatch.setattr("inductor_frontend.devices.vector_isa._plain", lambda isa, code: "built")
     assert supports(VecAVX2(), VecISA._avx_code) == "built"  # type: ignore[comparison-overlap]
 
 

@@ -46,7 +46,7 @@ def torch_dtype(dtype: DType) -> torch.dtype:
 
 
 def to_device(device: torch.device | None) -> Device:
-    """The IR's device; CPU where upstream gives none."""
+    """The IR's device; CPU where Inductor gives none."""
     if device is None or device.type == "cpu":
         return CPU
     return Device(device.type, device.index)

@@ -5,14 +5,14 @@
 | FE101 | the model could not be exported |
 | FE102 | an input or output of the model has a type that has no place in a signature |
 | FE103 | an option value is not understood |
-| FE104 | upstream refused to lower the graph |
+| FE104 | Inductor refused to lower the graph |
 | FE105 | the model changes the storage of a tensor in a way that a signature cannot say |
 | FE106 | inputs share memory that the model writes, and cannot be taken as one |
 | FE107 | the model changes Python objects while it runs, which a program cannot |
 | FE108 | programs for several instruction sets differ in more than the sources of their kernels |
-| FE201 | upstream wrote a wrapper line that has no typed form here |
-| FE202 | upstream called a wrapper hook that capture does not support |
-| FE203 | an upstream node class is not known to capture |
+| FE201 | Inductor wrote a wrapper line that has no typed form here |
+| FE202 | Inductor called a wrapper hook that capture does not support |
+| FE203 | an Inductor node class is not known to capture |
 | FE301 | a library operator cannot be expressed (no schema, or no out variant) |
 | FE302 | an argument of a library call has no typed form |
 | FE303 | a kernel definition does not have the expected shape |
@@ -34,7 +34,7 @@ from contextlib import contextmanager
 
 from wrapper_ir.errors import WirError
 
-__all__ = ["BackendError", "CaptureError", "ConversionError", "HookError", "at_node", "upstream_step"]
+__all__ = ["BackendError", "CaptureError", "ConversionError", "HookError", "at_node", "torch_step"]
 
 
 class CaptureError(WirError):
@@ -42,7 +42,7 @@ class CaptureError(WirError):
 
 
 class HookError(CaptureError):
-    """Upstream did something that capture has no hook for (FE2nn)."""
+    """Inductor did something that capture has no hook for (FE2nn)."""
 
 
 class ConversionError(CaptureError):
@@ -53,16 +53,16 @@ class BackendError(WirError):
     """The torch.compile backend cannot go on (FE4nn)."""
 
 
-def at_node(upstream: str, source: str) -> str:
-    """The place of an error: the upstream name and the source op, as far as they are known."""
-    parts = [f"upstream {upstream}" if upstream else "", f"from {source}" if source else ""]
+def at_node(name: str, source: str) -> str:
+    """The place of an error: Inductor's name and the source op, as far as they are known."""
+    parts = [f"Inductor's {name}" if name else "", f"from {source}" if source else ""]
     text = ", ".join(p for p in parts if p)
     return f" ({text})" if text else ""
 
 
 @contextmanager
-def upstream_step(code: str, what: str, hint: str = "") -> Iterator[None]:
-    """Errors of ours pass, also out of the exceptions that upstream wraps them in; all others become `code`."""
+def torch_step(code: str, what: str, hint: str = "") -> Iterator[None]:
+    """Errors of ours pass, also out of the exceptions that Inductor wraps them in; all others become `code`."""
     try:
         yield
     except WirError:

@@ -9,25 +9,21 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch._guards import detect_fake_mode
-from torch._inductor.compile_fx import _recursive_joint_graph_passes
-from torch._inductor.virtualized import V
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 
 from inductor_frontend.constants import is_packed, tensor_data
 from inductor_frontend.devices import place_of
 from inductor_frontend.devices.isa_sources import capture_for_each
-from inductor_frontend.errors import HookError, upstream_step
+from inductor_frontend.errors import HookError
 from inductor_frontend.export.exported import export_model
 from inductor_frontend.export.tensor_kinds import require_types
 from inductor_frontend.export.torch_export import any_size
-from inductor_frontend.functionalize.packing import pack_weights
-from inductor_frontend.functionalize.preparation import PreparedGraph, prepare
-from inductor_frontend.guards.checks import ModelCheck, graph_checks, recorded_checks
+from inductor_frontend.functionalize.joint_passes import with_joint_passes
+from inductor_frontend.functionalize.preparation import FunctionalModel, functional_model
+from inductor_frontend.guards.checks import graph_checks, recorded_checks
 from inductor_frontend.guards.trace_guards import guards_of
 from inductor_frontend.options import CaptureOptions
-from inductor_frontend.record.lowering import LoweringRequest, lower
+from inductor_frontend.record.lowering import LoweringRequest, recorded
 from inductor_frontend.session import capture_session
 from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
@@ -80,17 +76,29 @@ def _capture(
     with capture_session(options), recorded_checks() as checks, place.here():
         exported = export_model(model, args, kwargs, dynamic_shapes, place.device)
         with any_size():
-            graph = prepare(exported)
+            functional = functional_model(exported)
             checks += graph_checks(exported.program.graph_module)
-            built = _lower(graph, options, checks, exported.program, place.target)
+            guards = guards_of(exported.program, checks, functional.windows)
+            simplified = with_joint_passes(functional, packed_weights=options.packed_weights)
+            context = BuildContext(
+                roles=simplified.roles,
+                guards=guards,
+                options=options,
+                root=os.getcwd(),
+                target=place.target,
+            )
+            with recorded(_request(simplified)) as recording:
+                built = build_program(recording, context)
     _check_events(built)
-    inputs = tuple(n.name for n in graph.gm.graph.nodes if n.op == "placeholder")
-    names = tuple(inputs[p] for p in built.positions)
+    inputs = simplified.inputs
+    names = tuple(inputs[p].name for p in built.positions)
     analyses = finish(rename_symbols(built.program, _free_names(built.program, exported.symbols)), options)
     program = analyses.program
     artifact = Artifact(
         program=program,
-        signature=graph.signature(names, analyses.summary(program.main.name), analyses.get(random_devices)),
+        signature=functional.signature(
+            names, analyses.summary(program.main.name), analyses.get(random_devices)
+        ),
         constants={name: tensor_data(name, t) for name, t in built.constants.items() if not is_packed(t)},
         handles={name: tensor for name, tensor in built.constants.items() if is_packed(tensor)},
         metadata=MappingProxyType({"producer": json.dumps({"torch": torch.__version__})}),
@@ -113,34 +121,12 @@ def _free_names(program: Program, names: Mapping[str, str]) -> dict[str, str]:
     return chosen
 
 
-def _lower(
-    graph: PreparedGraph,
-    options: CaptureOptions,
-    checks: Sequence[ModelCheck],
-    exported: ExportedProgram,
-    target: Target,
-) -> GraphProgram:
-    values = [n.meta.get("val") for n in graph.gm.graph.nodes]
-    fake_mode = detect_fake_mode(values) or FakeTensorMode(allow_non_fake_inputs=True)
-    with V.set_fake_mode(fake_mode), upstream_step("FE104", "upstream's joint passes fail"):
-        # Patterns are traced once a process, with tensors on this device; what matches is traced again where it is.
-        gm = _recursive_joint_graph_passes(graph.gm, input_device=torch.device("cpu"))
-        if options.packed_weights:
-            gm = pack_weights(gm, graph.roles)
-    placeholders = gm.graph.find_nodes(op="placeholder")
-    request = LoweringRequest(
-        gm=gm,
-        inputs=[n.meta["val"] for n in placeholders],
-        static_inputs=[i for i, n in enumerate(placeholders) if n.name in graph.roles],
+def _request(model: FunctionalModel) -> LoweringRequest:
+    return LoweringRequest(
+        gm=model.gm,
+        inputs=[n.meta["val"] for n in model.inputs],
+        static_inputs=[i for i, n in enumerate(model.inputs) if n.name in model.roles],
     )
-    context = BuildContext(
-        roles=graph.roles,
-        guards=guards_of(exported, checks, frozenset(w.name for w in graph.merged.windows)),
-        options=options,
-        root=os.getcwd(),
-        target=target,
-    )
-    return lower(request, lambda lowered: build_program(lowered, context))
 
 
 def _check_events(built: GraphProgram) -> None:

@@ -1,4 +1,4 @@
-"""What upstream asks about a GPU, by architecture: the numbers that its code generation depends on."""
+"""What torch asks about a GPU, by architecture: the numbers that its code generation depends on."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def properties_here(index: int = 0) -> GpuProperties:
     fields = {
         f.name: getattr(found, f.name) for f in dataclasses.fields(GpuProperties) if hasattr(found, f.name)
     }
-    cudnn: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]  # upstream's
+    cudnn: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]  # torch's
     return GpuProperties(**fields, cudnn=cudnn or 0)
 
 

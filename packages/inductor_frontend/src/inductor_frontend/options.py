@@ -13,7 +13,7 @@ __all__ = ["CaptureOptions", "PaddingOptions"]
 
 
 def _flag(name: str) -> bool:
-    """Upstream's current value of one of its options."""
+    """Inductor's current value of one of its options."""
     return bool(getattr(inductor_config, name))
 
 
@@ -23,10 +23,10 @@ def _number(name: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaddingOptions:
-    """How upstream pads the strides of buffers that it lays out itself.
+    """How Inductor pads the strides of buffers that it lays out itself.
 
-    Each field is upstream's option of the same name, and is what that option is when the value is made: a capture
-    follows the process's configuration unless told otherwise, and depends on nothing but its options. Upstream pads
+    Each field is Inductor's option of the same name, and is what that option is when the value is made: a capture
+    follows the process's configuration unless told otherwise, and depends on nothing but its options. Inductor pads
     nothing on a CPU as long as `disable_padding_cpu` holds, which is its default. Its other padding, of matrix
     multiplications to multiples of a tile (`shape_padding`, `force_shape_pad`), never happens on a CPU.
     """
@@ -56,25 +56,25 @@ class CaptureOptions:
     """
 
     layout_asserts: bool = True
-    """Keep upstream's checks of input and result layouts (sizes, strides, alignment)."""
+    """Keep Inductor's checks of input and result layouts (sizes, strides, alignment)."""
     scalar_asserts: bool = True
     """Keep runtime assertions about symbols."""
     empty_sizes: bool = False
-    """Let dynamic sizes be 0. Upstream takes them for positive without a guard, so that a model which treats empty
+    """Let dynamic sizes be 0. Inductor takes them for positive without a guard, so that a model which treats empty
     tensors in a way of its own (`if x.numel():`) may do something else then; off: a size of 0 is refused by a check."""
     inplace_kernels: bool = True
     """Keep in-place kernels that the scheduler decided on; off: every kernel output gets storage of its own."""
     padding: PaddingOptions = field(default_factory=PaddingOptions)
-    """Padded strides, as upstream is configured."""
+    """Padded strides, as Inductor is configured."""
     cpu_kernels: Literal["cpp", "triton"] = "cpp"
     """What kernels for a CPU are written in."""
     multi_kernels: bool = False
     """Where a reduction's elements fit into registers, have kernels that hold them there and kernels that loop, one of
     which is chosen by measurement when the program is tuned or runs. Of Triton kernels alone."""
     products: Literal["extern", "templates", "candidates"] = "extern"
-    """What computes matrix products and convolutions: the library's operators; kernels of upstream's Triton templates,
+    """What computes matrix products and convolutions: the library's operators; kernels of Inductor's Triton templates,
     where it has one, fused with what is around them; or one of both, which is chosen by measurement when the program is
-    tuned or runs, and with which nothing is fused. Templates have all of upstream's configs; nothing is measured here."""
+    tuned or runs, and with which nothing is fused. Templates have all of Inductor's configs; nothing is measured here."""
     size_hints: tuple[int, ...] = ()
     """With `products="templates"`: sizes that templates over dynamic sizes are made for, a kernel for each, of which one
     is chosen by the sizes of a call; empty: one kernel, made for the sizes of the example."""
@@ -82,7 +82,7 @@ class CaptureOptions:
     """The GPU to capture for, where the target's architecture is not in the table (`devices.DEVICES`) or another one
     of it is meant; None: the table's."""
     packed_weights: bool = False
-    """Let upstream pack weights for this machine's libraries. What is packed can neither be stored nor read: the
+    """Let Inductor pack weights for this machine's libraries. What is packed can neither be stored nor read: the
     program runs in the process that captured it, and saving it is refused."""
     verify: bool = True
     """Verify the program before it is returned."""

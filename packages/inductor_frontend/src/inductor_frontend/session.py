@@ -1,4 +1,4 @@
-"""Keeping a capture to itself: upstream's options for its duration, one at a time, nothing changed afterwards."""
+"""Keeping a capture to itself: Inductor's options for its duration, one at a time, nothing changed afterwards."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ __all__ = ["capture_session"]
 
 # Any: sympy's own classes, which have no types here.
 def _evaluated(wrapped: Any, precision: int) -> Any:
-    """The number in upstream's wrapper of an index. Without it, sums of such numbers have no order, and graphs with a
+    """The number in Inductor's wrapper of an index. Without it, sums of such numbers have no order, and graphs with a
     padded relative position cannot be lowered."""
     return wrapped.args[0]._eval_evalf(precision)
 
 
-def _stride_hints(self: Any, upstream: Any, index: Any, *args: Any, **kwargs: Any) -> Any:
-    """Upstream's, of an index without wrappers: a stride is a difference of two of its numbers, and what `_evaluated` makes
+def _stride_hints(self: Any, plain: Any, index: Any, *args: Any, **kwargs: Any) -> Any:
+    """Inductor's, of an index without wrappers: a stride is a difference of two of its numbers, and what `_evaluated` makes
     possible takes sympy 40 ms for each."""
-    return upstream(self, sympy.sympify(index).replace(Identity, lambda wrapped: wrapped), *args, **kwargs)
+    return plain(self, sympy.sympify(index).replace(Identity, lambda wrapped: wrapped), *args, **kwargs)
 
 
 @contextmanager
 def capture_session(options: CaptureOptions) -> Iterator[None]:
-    """Upstream's compile lock, options and random state for one capture; all restored at the end, also after errors.
+    """Inductor's compile lock, options and random state for one capture; all restored at the end, also after errors.
 
     Concurrent captures, and captures concurrent with torch.compile, take turns.
     """

@@ -65,7 +65,7 @@ class _Merger:
         """What two calls must have in common; None for one that stays as it is."""
         if kind in (CallKind.OTHER, CallKind.ORDER) or node.is_impure():
             return None
-        if any(self._memory.is_restless(x) for x in node.all_input_nodes):
+        if any(self._memory.is_resized_or_set(x) for x in node.all_input_nodes):
             return None
         try:
             said = _said(node.args), _said({**node.kwargs})

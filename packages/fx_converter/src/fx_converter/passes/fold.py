@@ -23,7 +23,7 @@ def foldable(module: fx.GraphModule) -> frozenset[fx.Node]:
     memory = Memory(module.graph)
     found: set[fx.Node] = set()
     for node in module.graph.nodes:
-        if memory.is_written(node) or memory.is_restless(node) or not is_tensor(node):
+        if memory.is_written(node) or memory.is_resized_or_set(node) or not is_tensor(node):
             continue
         if node.op == "get_attr":
             found.add(node)

@@ -32,7 +32,7 @@ class Memory:
                 for other in node.all_input_nodes:
                     self._join(node, other)
         self._written = {self.group(x) for node in graph.nodes for x in self.writes(node)}
-        self._restless = {
+        self._resized_or_set = {
             self.group(x) for node in graph.nodes if node.target in _RESTLESS for x in node.all_input_nodes
         }
         output = next(iter(reversed(graph.nodes)))
@@ -62,9 +62,9 @@ class Memory:
         """Whether anything in the graph may write what the node's tensor holds."""
         return self.group(node) in self._written
 
-    def is_restless(self, node: fx.Node) -> bool:
+    def is_resized_or_set(self, node: fx.Node) -> bool:
         """Whether anything in the graph gives the node's tensor another storage, or its storage another size."""
-        return self.group(node) in self._restless
+        return self.group(node) in self._resized_or_set
 
     def is_given(self, node: fx.Node) -> bool:
         """Whether the caller gets the node's storage."""

@@ -1,4 +1,4 @@
-"""`torch.compile(model, backend="wrapper_ir")`: upstream's compile flow with our inner compiler and our own cache."""
+"""`torch.compile(model, backend="wrapper_ir")`: torch's compile flow with our inner compiler and our own cache."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def wrapper_ir_backend(
 ) -> Callable[..., Any]:
     """The backend's entry point, called by torch's frontend for each graph.
 
-    Compiled code never enters upstream's caches, nor comes from them. Raises CaptureError (FE103 for options and
+    Compiled code never enters torch's caches, nor comes from them. Raises CaptureError (FE103 for options and
     modes that are not understood), HookError, ConversionError and BackendError.
     """
     require_default_mode(mode)

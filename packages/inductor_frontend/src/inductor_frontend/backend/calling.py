@@ -1,4 +1,4 @@
-"""Upstream's calling convention for compiled graphs: one list of arguments, which the callee empties."""
+"""Torch's calling convention for compiled graphs: one list of arguments, which the callee empties."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Boxed = Callable[[list[Any]], Sequence[Any]]
 
 
 class _OwnCode(OutputCode):
-    """Stands behind a compiled graph where upstream collects what it would cache: it never enters upstream's cache."""
+    """Stands behind a compiled graph where torch collects what it would cache: it never enters torch's cache."""
 
     def prepare_for_serialization(self) -> NoReturn:
         """Refuses."""
@@ -35,9 +35,9 @@ class _OwnCode(OutputCode):
 
 
 def _marked(call: Boxed) -> Boxed:
-    """`call`, a function, with the marks that upstream looks for."""
-    call._boxed_call = True  # type: ignore[attr-defined]  # upstream's mark of this convention
-    call.__wrapped__ = _OwnCode()  # type: ignore[attr-defined]  # where upstream looks for what to cache
+    """`call`, a function, with the marks that torch looks for."""
+    call._boxed_call = True  # type: ignore[attr-defined]  # torch's mark of this convention
+    call.__wrapped__ = _OwnCode()  # type: ignore[attr-defined]  # where torch looks for what to cache
     return call
 
 
@@ -48,7 +48,7 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any], *, is_guarded: bool = Fal
     if isinstance(emitter, OperatorEmitter):  # the model is the process's own, and so is what it calls
         emitter = emitter.with_operators(ALL_OPERATORS)
     try:
-        # Upstream may still be tracing with fake tensors; what emitters make, kernels' loaders among it, is real.
+        # Torch may still be tracing with fake tensors; what emitters make, kernels' loaders among it, is real.
         with _disable_current_modes():
             compiled = emitter.compile(graph.artifact, guarded)
     except WirError as error:
@@ -76,7 +76,7 @@ def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:
     """A backward graph that is compiled when it is first called.
 
     `make(keep)` compiles it, for a graph whose saved tensors are kept (`retain_graph`) or may be overwritten, and
-    says whether the compiled code overwrites them. As upstream does, later calls that keep them are then refused.
+    says whether the compiled code overwrites them. As torch does, later calls that keep them are then refused.
     """
     state = _Deferred(make)
 
@@ -88,7 +88,7 @@ def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:
 
 class _Deferred:
     """What has become of a deferred graph: not compiled yet, compiled, or failed (and then not tried again, since
-    upstream's passes may have left its graph half changed)."""
+    torch's passes may have left its graph half changed)."""
 
     def __init__(self, make: Callable[[bool], tuple[Boxed, bool]]) -> None:
         self._make: Callable[[bool], tuple[Boxed, bool]] | None = make

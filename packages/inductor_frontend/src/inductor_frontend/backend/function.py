@@ -1,4 +1,4 @@
-"""One function as Dynamo gives it to the backend: out of the cache, or through upstream's compile flow and into it."""
+"""One function as Dynamo gives it to the backend: out of the cache, or through torch's compile flow and into it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from wrapper_ir.protocols import Emitter
 
 __all__ = ["compile_function"]
 
-# Any in this file: tensors and numbers of any graph, and upstream's untyped records.
+# Any in this file: tensors and numbers of any graph, and torch's untyped records.
 
-# Upstream then tells what autograd does around the graphs, as it does for code that is compiled ahead of time; what it
+# Torch then tells what autograd does around the graphs, as it does for code that is compiled ahead of time; what it
 # would look up or write itself has a key that nobody else can have, and `calling` refuses to be written.
 _TELLING: Mapping[str, object] = {
     "enable_autograd_cache": True,
@@ -87,7 +87,7 @@ def _is_guarded(context: TracingContext | None) -> bool:
 
 
 class _Compilation:
-    """One trip through upstream's compile flow, with our inner compiler."""
+    """One trip through torch's compile flow, with our inner compiler."""
 
     def __init__(self, options: BackendOptions, emitter: Emitter[Any], store: Store | None) -> None:
         self.options = options
@@ -102,7 +102,7 @@ class _Compilation:
         self.checks = graph_checks(gm)
         keep_equalities(gm)
         with functorch_config.patch(options):
-            # Upstream applies the patches around later calls of `inner` too: a backward graph is compiled lazily.
+            # Torch applies the patches around later calls of `inner` too: a backward graph is compiled lazily.
             compiled = compile_fx(
                 gm,
                 inputs,
@@ -113,7 +113,7 @@ class _Compilation:
         return compiled
 
     def functorch_options(self) -> dict[str, object]:
-        """Upstream's options about its own cache."""
+        """Torch's options about its own cache."""
         return functorch_patches()
 
     def inner(self, gm: GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
@@ -142,13 +142,13 @@ class _KeptCompilation(_Compilation):
         self.has_backward = False
 
     def functorch_options(self) -> dict[str, object]:
-        """Upstream's options under which it tells what surrounds the graphs."""
+        """Torch's options under which it tells what surrounds the graphs."""
         return {**functorch_patches(), **_TELLING}
 
     def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """The compiled function."""
         guards = _aliasing_guards()
-        state = random.getstate()  # upstream draws the key that nobody else can have
+        state = random.getstate()  # torch draws the key that nobody else can have
         try:
             compiled = super().run(gm, inputs)
         finally:
@@ -173,7 +173,7 @@ class _KeptCompilation(_Compilation):
             return deferred(_Later(self, request).make)
         # Its guards must be known to Dynamo before the forward graph runs.
         call, key = self.compile(request)
-        self.backward = (key, False)  # upstream itself checks that it runs once
+        self.backward = (key, False)  # torch itself checks that it runs once
         return call
 
     def store_if_complete(self) -> None:
@@ -193,7 +193,7 @@ class _Later:
         self._request = request
         self._tracing = TracingContext.get()
         self._compile = CompileContext.get()
-        # Upstream compares this list with the empty one before every call; `calling.deferred` checks instead.
+        # Torch compares this list with the empty one before every call; `calling.deferred` checks instead.
         metadata = self._tracing.fw_metadata
         self._reusable: list[int] = [] if metadata is None else metadata.bw_donated_idxs or []
         self._donated = tuple(self._reusable)
@@ -222,11 +222,11 @@ def _aliasing_guards() -> int:
 
 
 def _runtime_facts(compiled: Any, symbols: SymbolState) -> RuntimeFacts:
-    """What upstream tells about a compiled function. Raises NoCanonicalForm."""
-    tell = getattr(compiled, "serialize", None)  # upstream's name for it
+    """What torch tells about a compiled function. Raises NoCanonicalForm."""
+    tell = getattr(compiled, "serialize", None)  # torch's name for it
     told = tell() if callable(tell) else None
     if told is None:
-        raise NoCanonicalForm("upstream does not tell what surrounds the graphs")
+        raise NoCanonicalForm("torch does not tell what surrounds the graphs")
     if told.maybe_subclass_meta is not None:
         raise NoCanonicalForm("tensor subclasses")
     if any(getattr(w, "needs_post_compile", True) for w in told.dispatch_wrappers):

@@ -1,4 +1,4 @@
-"""One graph of upstream's - forward, backward or inference - to a program, or out of the cache."""
+"""One graph of torch's - forward, backward or inference - to a program, or out of the cache."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def compile_graph(
 ) -> tuple[CompiledGraph, str]:
     """The compiled graph, and its key in `store` ("" where it is not in there).
 
-    Tells upstream the results' strides. Raises CaptureError, HookError, ConversionError.
+    Tells torch the results' strides. Raises CaptureError, HookError, ConversionError.
     """
     request.check()
     with capture_session(options.capture):
@@ -91,7 +91,7 @@ def _key(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -
 
 @dataclass(frozen=True, slots=True)
 class _Strides:
-    """What upstream's report of output strides reads: one tuple of size expressions in text form an output."""
+    """What torch's report of output strides reads: one tuple of size expressions in text form an output."""
 
     output_strides: list[tuple[str, ...] | None]
 

@@ -1,4 +1,4 @@
-"""One graph through upstream's passes, lowering and scheduling, and into a program."""
+"""One graph through torch's passes, lowering and scheduling, and into a program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.constants import tensor_data
 from inductor_frontend.guards.trace_guards import TraceGuards
 from inductor_frontend.record.graph import RecordingGraph
-from inductor_frontend.record.lowering import LoweringRequest, lower
+from inductor_frontend.record.lowering import LoweringRequest, recorded
 from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
 from wrapper_ir.artifact import Artifact, bare_artifact
@@ -37,13 +37,9 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
     context = BuildContext(
         guards=TraceGuards(checks=request.checks), options=options.capture, root=os.getcwd()
     )
-    strides: list[tuple[Size, ...] | None] = []
-
-    def translate(graph: RecordingGraph) -> GraphProgram:
-        strides.extend(_output_strides(graph))
-        return build_program(graph, context)
-
-    built = lower(lowering, translate)
+    with recorded(lowering) as recording:
+        strides = _output_strides(recording)
+        built = build_program(recording, context)
     return CompiledGraph(
         artifact=_artifact(built, options),
         inputs=len(request.inputs),

@@ -1,4 +1,4 @@
-"""What upstream asks of an inner compiler."""
+"""What torch asks of an inner compiler."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["GraphRequest"]
 
 @dataclass(frozen=True, slots=True)
 class GraphRequest:
-    """What upstream asks of an inner compiler: a graph, its inputs, and `facts`, its keyword arguments.
+    """What torch asks of an inner compiler: a graph, its inputs, and `facts`, its keyword arguments.
 
     Those that concern CUDA graphs (`cudagraphs`, `boxed_forward_device_index`), labels and logs are ignored."""
 
@@ -40,13 +40,13 @@ class GraphRequest:
         return shape_env_from_inputs(self.inputs) if env is None else env
 
     def check(self) -> None:
-        """Raises CaptureError FE103 where upstream asks for another kind of code than the backend makes."""
+        """Raises CaptureError FE103 where torch asks for another kind of code than the backend makes."""
         wanted = [name for name in ("cpp_wrapper", "fx_wrapper") if self.facts.get(name)]
         wanted += ["aot_mode"] if V.aot_compilation or self.facts.get("aot_mode") else []
         wanted += ["extern_node_serializer"] if self.facts.get("extern_node_serializer") else []
         if wanted:
             raise CaptureError(
                 "FE103",
-                f"upstream was asked for {', '.join(wanted)}, which this backend does not make",
+                f"torch was asked for {', '.join(wanted)}, which this backend does not make",
                 hint="export the model and use inductor_frontend.capture, then an emitter",
             )

@@ -1,4 +1,4 @@
-"""A function out of the cache, put back into what upstream's autograd puts around compiled graphs."""
+"""A function out of the cache, put back into what torch's autograd puts around compiled graphs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from wrapper_ir.protocols import Emitter
 
 __all__ = ["restore"]
 
-# Any in this file: tensors and numbers, and upstream's untyped records.
+# Any in this file: tensors and numbers, and torch's untyped records.
 
 
 @dataclass
 class _Ready(InductorOutput[Any]):
-    """A compiled graph where upstream expects one that it would load."""
+    """A compiled graph where torch expects one that it would load."""
 
     call: Boxed
 
@@ -57,7 +57,7 @@ class _ReadyBackward(GenericCompiledBackward[Any], _Ready):
 
 
 class _NoGraph:
-    """Where upstream keeps the backward graph for compiled autograd, which traces it: our cache keeps programs only."""
+    """Where torch keeps the backward graph for compiled autograd, which traces it: our cache keeps programs only."""
 
     def deserialize(self) -> NoReturn:
         """Refuses."""
@@ -71,7 +71,7 @@ class _NoGraph:
 def restore(
     found: CompiledFunction, gm: GraphModule, inputs: Sequence[Any], emitter: Emitter[Any]
 ) -> Callable[..., Any]:
-    """The callable that upstream's autograd would have made around the graphs of `found`. Raises BackendError."""
+    """The callable that torch's autograd would have made around the graphs of `found`. Raises BackendError."""
     with ExitStack() as stack:
         context = TracingContext.try_get()
         assert context is not None  # functions are cached under Dynamo only
@@ -89,13 +89,13 @@ def restore(
 
 def _hidden(call: Callable[..., Any], reason: str) -> Callable[..., Any]:
     """`call`, which Dynamo does not look into."""
-    disable: Any = torch._dynamo.disable  # upstream leaves it untyped
+    disable: Any = torch._dynamo.disable  # torch leaves it untyped
     hidden: Callable[..., Any] = disable(call, reason=reason)
     return hidden
 
 
 def _preparation() -> dict[str, Any]:
-    """Arguments as upstream's own compile flow gives them; versions of torch differ in which there are."""
+    """Arguments as torch's own compile flow gives them; versions of torch differ in which there are."""
     wanted = {
         "kwargs": None,
         "decompositions": None,
@@ -109,7 +109,7 @@ def _preparation() -> dict[str, Any]:
 
 
 def _result(found: CompiledFunction, emitter: Emitter[Any]) -> GenericAOTAutogradResult[Any, Any]:
-    """Upstream's record of a compiled function; what it keeps for its logs is left empty."""
+    """Torch's record of a compiled function; what it keeps for its logs is left empty."""
     facts = found.facts
     backward = None
     if found.backward is not None:

@@ -93,7 +93,7 @@ def _order(gpu: GpuProperties) -> list[SDPBackend]:
 
 
 def _backend(number: int) -> SDPBackend:
-    members: Any = SDPBackend.__members__  # upstream's stubs have no numbers
+    members: Any = SDPBackend.__members__  # torch's stubs have no numbers
     found: SDPBackend = next(b for b in members.values() if int(b) == number)
     return found
 

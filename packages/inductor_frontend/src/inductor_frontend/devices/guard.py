@@ -1,9 +1,9 @@
 """A device guard for CUDA in a torch that was built without it.
 
 Torch's C++ code asks for a guard of the tensor's device before it indexes a tensor, moves it or notes how to
-differentiate it, also where the tensor is a fake one. Where no GPU is found, upstream sets a guard that does nothing, but
+differentiate it, also where the tensor is a fake one. Where no GPU is found, torch sets a guard that does nothing, but
 only over one that says so; a build without CUDA has none that could. It has one for lazy tensors, which says that there
-is no device: lent to CUDA for a moment, it has upstream set the idle guard.
+is no device: lent to CUDA for a moment, it has torch set the idle guard.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers that upstream computes while it looks at a graph, on this machine instead of a GPU that is not here."""
+"""Numbers that torch computes while it looks at a graph, on this machine instead of a GPU that is not here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ComputeOnHost", "folding_on_host"]
 # Any: arguments and results of any operator.
 
 
-class ComputeOnHost(TorchDispatchMode):  # type: ignore[no-untyped-call]  # upstream's base class
+class ComputeOnHost(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base class
     """Operators that would make real tensors on a GPU make them on the CPU. Fake tensors stay where they are."""
 
     def __torch_dispatch__(
@@ -33,7 +33,7 @@ class ComputeOnHost(TorchDispatchMode):  # type: ignore[no-untyped-call]  # upst
 
 
 def folding_on_host(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The method by which upstream computes what is constant in a graph; it switches modes off that were on before."""
+    """The method by which torch computes what is constant in a graph; it switches modes off that were on before."""
 
     def run_node(folder: Any, node: Any) -> Any:
         with ComputeOnHost():  # type: ignore[no-untyped-call]  # as above

@@ -1,6 +1,6 @@
 """An exported program as if it had been exported on another device.
 
-Upstream moves programs with `torch.export.passes.move_to_device_pass`, in place and with their tensors. Here a copy of the
+Torch moves programs with `torch.export.passes.move_to_device_pass`, in place and with their tensors. Here a copy of the
 graph is moved; the tensors stay.
 """
 

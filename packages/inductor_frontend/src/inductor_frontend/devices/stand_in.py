@@ -1,6 +1,6 @@
-"""A stand-in for a GPU that is not here: for its length, upstream's questions are answered out of a table.
+"""A stand-in for a GPU that is not here: for its length, torch's questions are answered out of a table.
 
-Upstream asks in four ways: through torch.cuda, through its device interfaces, through a handful of functions that
+Torch asks in four ways: through torch.cuda, through its device interfaces, through a handful of functions that
 remember their answer for the whole process, and through FakeTensorMode, which would start up CUDA. The first and the last
 are replaced, the second gets an interface of its own, and what is remembered is forgotten on both sides.
 """
@@ -33,7 +33,7 @@ from inductor_frontend.torch_patches.table import (
 
 __all__ = ["named_target", "stand_in"]
 
-# Any in this file: upstream's devices are numbers, strings or torch.device, and its hooks take and give anything.
+# Any in this file: torch's devices are numbers, strings or torch.device, and its hooks take and give anything.
 
 _REMEMBERING = (
     ("torch.utils._triton", "has_triton"),
@@ -57,7 +57,7 @@ _REMEMBERING = (
     ("torch._inductor.codegen.triton", "TritonScheduling._setup_libdevice_routing"),
     ("torch._inductor.codegen.triton", "TritonKernel.gen_common_triton_imports"),
 )
-"""Functions of upstream that keep an answer about devices for the whole process."""
+"""Functions of torch that keep an answer about devices for the whole process."""
 
 
 def _forget() -> None:
@@ -139,7 +139,7 @@ def _cuda(gpu: GpuProperties) -> dict[str, Callable[..., Any]]:
 
 @contextmanager
 def named_target(gpu: GpuProperties) -> Iterator[None]:
-    """Triton's driver for its length: it names the target, which is enough for upstream to find out what the kernels of
+    """Triton's driver for its length: it names the target, which is enough for torch to find out what the kernels of
     a model write."""
     if not has_triton_package():
         yield
@@ -154,10 +154,10 @@ def named_target(gpu: GpuProperties) -> Iterator[None]:
 @contextmanager
 def stand_in(gpu: GpuProperties) -> Iterator[None]:
     """For its length, this process seems to have one GPU of this kind, `cuda:0`: fake tensors can live there, and
-    upstream schedules and writes kernels for it. Everything is as before afterwards, also after errors."""
+    torch schedules and writes kernels for it. Everything is as before afterwards, also after errors."""
     with ExitStack() as stack:
         stack.enter_context(idle_guard())
-        device_interface.get_interface_for_device("cpu")  # registers upstream's own, once a process
+        device_interface.get_interface_for_device("cpu")  # registers torch's own, once a process
         interface = _interface(gpu)
         table = {**device_interface.device_interfaces, "cuda": interface, "cuda:0": interface}
         stack.enter_context(

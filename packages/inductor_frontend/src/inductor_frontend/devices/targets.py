@@ -19,14 +19,14 @@ __all__ = ["Place", "place_of"]
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a program is to run. `device` is where its model and arguments are traced as if they were there, None for
-    where they are; `gpu` the properties that upstream gets to see meanwhile."""
+    where they are; `gpu` the properties that torch gets to see meanwhile."""
 
     target: Target
     device: torch.device | None = None
     gpu: GpuProperties | None = None
 
     def here(self) -> AbstractContextManager[None]:
-        """For its length, upstream finds such a device in this machine."""
+        """For its length, torch finds such a device in this machine."""
         if self.gpu is not None:
             return stand_in(self.gpu)
         return nullcontext() if torch.cuda.is_available() else named_target(DEVICES["sm_90"])

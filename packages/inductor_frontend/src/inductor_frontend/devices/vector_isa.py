@@ -1,6 +1,6 @@
-"""Which vector instructions upstream may write C++ for, found out in tenths of a second.
+"""Which vector instructions torch may write C++ for, found out in tenths of a second.
 
-Upstream asks by building and loading up to eleven shared libraries, four of them with all of torch's vector headers. What
+Torch asks by building and loading up to eleven shared libraries, four of them with all of torch's vector headers. What
 decides is whether the compiler knows the instructions, and whether this torch exports the functions of its vector library.
 """
 
@@ -29,12 +29,12 @@ __all__ = ["quick_checks", "supports"]
 _FUNCTIONS = {256: "Sleef_expf8_u10", 512: "Sleef_expf16_u10"}
 """A function of torch's vector library, by the bits of its vectors: all of a width are built or none."""
 _VECTORS = "typedef float V __attribute__((vector_size({size}))); V twice(V x) {{ return x + x; }}\n"
-_upstream = VecISA.check_build
+_plain = VecISA.check_build
 
 
 @contextmanager
 def quick_checks() -> Iterator[None]:
-    """Upstream's questions are answered by `supports`, as far as it knows this machine. Answers are upstream's own, and it
+    """Torch's questions are answered by `supports`, as far as it knows this machine. Answers are torch's own, and it
     remembers them, as it does those of its builds."""
     if sys.platform == "linux" and platform.machine() == "x86_64":
         with replaced(VECTOR_BUILDS.by(check_build=supports)):
@@ -44,12 +44,12 @@ def quick_checks() -> Iterator[None]:
 
 
 def supports(isa: VecISA, code: str) -> bool:
-    """Whether `code`, one of upstream's tests, would become a library that can be loaded."""
+    """Whether `code`, one of torch's tests, would become a library that can be loaded."""
     if code != VecISA._avx_code:  # instructions alone: what is compiled can be loaded
         return _compiles(isa, code)
     width = isa.bit_width()
     if not _exports(_FUNCTIONS.get(width, "")):
-        return _upstream(isa, code)
+        return _plain(isa, code)
     return _compiles(isa, _VECTORS.format(size=width // 8))
 
 

@@ -1,6 +1,6 @@
 """Operators that answer a question about data with a Python bool, in terms of operators that can be traced.
 
-Upstream refuses to trace them, because their result decides what the model does next. Where it is only computed with,
+Torch refuses to trace them, because their result decides what the model does next. Where it is only computed with,
 or returned, it can be a symbol instead.
 """
 
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["TracedQuestions", "is_question"]
+__all__ = ["TracedPredicates", "is_data_predicate"]
 
 # Any in this file: the arguments of any torch function, and bools that may be symbols.
 
@@ -37,12 +37,12 @@ _REWRITTEN: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
 )
 
 
-def is_question(op: object) -> bool:
+def is_data_predicate(op: object) -> bool:
     """Whether an operator is one of these."""
     return op in (torch.ops.aten.equal.default, torch.ops.aten.allclose.default)
 
 
-class TracedQuestions(TorchFunctionMode):
+class TracedPredicates(TorchFunctionMode):
     """While this mode is on, such calls give symbolic bools."""
 
     def __torch_function__(

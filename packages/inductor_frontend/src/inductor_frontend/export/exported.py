@@ -75,7 +75,7 @@ def export_model(
     dynamic_shapes: Any,
     device: torch.device | None = None,
 ) -> Exported:
-    """Exports a model unless it is exported; raises CaptureError FE101 with upstream's reason. With a `device`, the
+    """Exports a model unless it is exported; raises CaptureError FE101 with torch's reason. With a `device`, the
     model is traced as if it and its arguments were there."""
     if isinstance(model, ExportedProgram):
         return Exported(model if device is None else moved_program(model, device))
@@ -94,7 +94,7 @@ def export_model(
 @contextmanager
 def _around(module: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, int | torch.SymInt]]]:
     """For the time of an export: unregistered data classes come out of their containers before the model runs, and
-    its results go into such; and arguments show afterwards what they showed before, because upstream reads the sizes
+    its results go into such; and arguments show afterwards what they showed before, because torch reads the sizes
     of the model's inputs from them once the trace is done. What the model does to Python objects is refused. Gives the
     arguments with the sizes of their storages."""
     places: list[tuple[torch.Tensor, Any]] = []

@@ -1,8 +1,8 @@
-"""Triton kernels of a model's own, called as `kernel[grid](...)`: traced as the operator that upstream has for them.
+"""Triton kernels of a model's own, called as `kernel[grid](...)`: traced as the operator that torch has for them.
 
 torch.export sees through a launch only where `torch.library.wrap_triton` was called on its kernel, and loses what it does
 not know: rules that compute constants (`@triton.heuristics`) are applied here, and tensor descriptors are taken apart
-into their tensor and the sizes of their blocks, as upstream's other tracer does.
+into their tensor and the sizes of their blocks, as torch's other tracer does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch._higher_order_ops import triton_kernel_wrap as upstream
+from torch._higher_order_ops import triton_kernel_wrap
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils import _pytree as pytree
 from torch.utils._triton import has_triton_package
@@ -46,7 +46,7 @@ def traced_kernels() -> Iterator[None]:
 
 @contextmanager
 def known_descriptors() -> Iterator[None]:
-    """For its length, upstream counts the parameters that a tensor descriptor becomes wherever it looks at what a kernel
+    """For its length, torch counts the parameters that a tensor descriptor becomes wherever it looks at what a kernel
     writes. By itself it does so for devices with hardware for them, and takes other parameters for written elsewhere."""
     look = WRITTEN_PARAMETERS.own()
     present = DESCRIPTOR_HARDWARE.by(has_triton_tensor_descriptor_host_tma=lambda: True)
@@ -91,12 +91,13 @@ def _node(tracer: Any, variable: Any, grids: Any, given: Mapping[str, Any], tx: 
                 hint="give the tensors as arguments of their own",
             )
     graphable, constants = tracer.store_non_graphable_args(plain)
-    return upstream.triton_kernel_wrapper_mutation(
+    return triton_kernel_wrap.triton_kernel_wrapper_mutation(
         kernel_idx=variable.kernel_idx,
         constant_args_idx=constants,
         grid=grids,
         tma_descriptor_metadata={
-            name: upstream.create_tma_stable_metadata(list(x.block_shape)) for name, x in descriptors.items()
+            name: triton_kernel_wrap.create_tma_stable_metadata(list(x.block_shape))
+            for name, x in descriptors.items()
         },
         kwargs=graphable,
     )

@@ -14,7 +14,7 @@ __all__ = ["repeated_leaves", "separate"]
 
 def separate(tree: Any) -> Any:
     """Arguments in which no tensor object occurs twice, and none is a view: such become tensors of their own over the
-    same memory. Upstream's trace would take a repeated tensor for one input, and make sizes of a view's base symbols."""
+    same memory. Torch's trace would take a repeated tensor for one input, and make sizes of a view's base symbols."""
     leaves = [x for x in pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
     if len({id(x) for x in leaves}) == len(leaves) and not any(_is_plain_view(x) for x in leaves):
         return tree

@@ -1,7 +1,7 @@
 """Streams of a model: while torch.export traces it, what it says with torch.cuda.stream and events enters the graph.
 
 torch.export runs such calls, and forgets them. Here nodes are marked with the number of their stream, and what orders
-streams become nodes, both as upstream's other tracer has them. Number 0 is the stream that is current when the program
+streams become nodes, both as torch's other tracer has them. Number 0 is the stream that is current when the program
 is called.
 """
 

@@ -1,4 +1,4 @@
-"""Tensors that wrap other tensors: how the signature takes them apart, and the parts in upstream's order."""
+"""Tensors that wrap other tensors: how the signature takes them apart, and the parts in torch's order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def input_spec(value: Any) -> SubclassSpec:
 
 
 def output_spec(layout: Any) -> SubclassSpec:
-    """The spec of an output, from upstream's SubclassCreationMeta."""
+    """The spec of an output, from torch's SubclassCreationMeta."""
     cls = layout.original_subclass_type or type(layout.original_subclass)
     return _spec(cls, tuple(layout.attrs), layout.meta, layout.outer_size, layout.outer_stride)
 
@@ -64,7 +64,7 @@ def _known(numbers: Any) -> tuple[int | None, ...]:
 
 def parts_of(value: Any) -> Iterator[tuple[str, Any]]:
     """(name behind a dot, value) of the plain tensors in a wrapper, then of its own symbolic sizes and strides: the
-    order in which upstream makes them inputs."""
+    order in which torch makes them inputs."""
     attributes, _ = value.__tensor_flatten__()
     for attribute in attributes:
         inner = getattr(value, attribute)  # the names that the class gave

@@ -23,12 +23,12 @@ from torch.fx.experimental import _config as symbolic_config
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from inductor_frontend.errors import CaptureError
-from inductor_frontend.export.data_predicates import TracedQuestions, is_question
+from inductor_frontend.export.data_predicates import TracedPredicates, is_data_predicate
 from wrapper_ir.errors import WirError
 
 __all__ = ["any_size", "export"]
 
-# Any in this file: models and their arguments are the user's own, and upstream's configuration is untyped.
+# Any in this file: models and their arguments are the user's own, and torch's configuration is untyped.
 _PACKAGES = [os.path.dirname(os.path.abspath(str(f))) for f in (torch.__file__, sympy.__file__, __file__)]
 _LIBRARY = sysconfig.get_path("stdlib")
 _SITE = os.path.join(
@@ -44,11 +44,11 @@ _INSTEAD = {
 
 
 def any_size() -> AbstractContextManager[None]:
-    """For its length, upstream assumes nothing of dynamic sizes but that they are not negative.
+    """For its length, torch assumes nothing of dynamic sizes but that they are not negative.
 
     By default it takes each for at least 2, without a guard: what it then derives can be wrong for sizes 0 and 1.
     """
-    found: Any = symbolic_config.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]  # upstream's
+    found: Any = symbolic_config.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]  # torch's
     context: AbstractContextManager[None] = found
     return context
 
@@ -56,20 +56,20 @@ def any_size() -> AbstractContextManager[None]:
 def export(
     module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
 ) -> ExportedProgram:
-    """Exports a module; where that fails with dynamic sizes of any number, once more with upstream's own assumption
+    """Exports a module; where that fails with dynamic sizes of any number, once more with torch's own assumption
     that they are at least 2. Raises CaptureError FE101."""
     sizes = (any_size, nullcontext) if dynamic_shapes is not None else (nullcontext,)
-    # The mode comes last: with it, upstream loses track of some symbolic numbers.
-    for questions in (nullcontext, TracedQuestions):
+    # The mode comes last: with it, torch loses track of some symbolic numbers.
+    for predicates in (nullcontext, TracedPredicates):
         for assumption in sizes:
             try:
-                with questions(), assumption():
+                with predicates(), assumption():
                     return torch.export.export(
                         module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=False
                     )
             except WirError:
                 raise
-            except Exception as error:  # upstream reports its reasons in many classes
+            except Exception as error:  # torch reports its reasons in many classes
                 failure = error
         if not any(_asks(cause) for cause in _chain(failure)):
             break
@@ -92,7 +92,7 @@ def _name(module: torch.nn.Module) -> str:
 
 
 def _script_object(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-    """Says where a model or its arguments hold an object of TorchScript's, of which upstream can trace few."""
+    """Says where a model or its arguments hold an object of TorchScript's, of which torch can trace few."""
     leaves = (*_pytree.tree_leaves_with_path(args), *_pytree.tree_leaves_with_path(dict(kwargs)))
     named = [(f"argument {_pytree.keystr(path)}", x) for path, x in leaves]
     for prefix, part in module.named_modules():
@@ -104,7 +104,7 @@ def _script_object(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mappi
 
 
 def _asks(error: BaseException) -> bool:
-    return isinstance(error, DataDependentOutputException) and is_question(error.func)
+    return isinstance(error, DataDependentOutputException) and is_data_predicate(error.func)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -150,7 +150,7 @@ def _hint(first: str | None = None) -> str:
 
 
 def _brief(text: str) -> str:
-    """Upstream's message without its advice on debugging upstream."""
+    """Torch's message without its advice on debugging torch."""
     kept: list[str] = []
     for line in text.splitlines():
         if line.startswith(("The error above occurred", "For more", "For extended", "Use tlparse")):

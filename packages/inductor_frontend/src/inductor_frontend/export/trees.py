@@ -1,6 +1,6 @@
 """Input and output structures: torch's pytree specs as the signature's own typed ones.
 
-Data classes that nobody registered are structures too, as they are for torch.compile: around upstream's export they
+Data classes that nobody registered are structures too, as they are for torch.compile: around torch's export they
 travel as a container of this module.
 """
 
@@ -22,7 +22,7 @@ from wrapper_ir.signature import TreeKind, TreeSpec
 
 __all__ = ["check_classes", "pack", "to_tree", "unpack"]
 
-# Any in this file: the user's own structures, and upstream's loosely typed specs.
+# Any in this file: the user's own structures, and torch's loosely typed specs.
 _LEAF = TreeSpec(kind=TreeKind.LEAF)
 
 

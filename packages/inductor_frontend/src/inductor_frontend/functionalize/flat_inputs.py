@@ -16,7 +16,7 @@ __all__ = ["FlatInputs"]
 
 
 class FlatInputs:
-    """Names the inputs and takes wrappers apart, in upstream's order.
+    """Names the inputs and takes wrappers apart, in torch's order.
 
     `leaves` are the leaves of inputs by name, `roles` the constants; `unwraps` and `names` as in the signature, with
     `names` of the arguments' own leaves given.

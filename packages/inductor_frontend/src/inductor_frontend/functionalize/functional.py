@@ -1,4 +1,4 @@
-"""From a graph with operators in place to a functional one: upstream's AOTAutograd, without its run-time wrappers.
+"""From a graph with operators in place to a functional one: torch's AOTAutograd, without its run-time wrappers.
 
 It is the step that torch.compile takes, so that programs compute what torch.compile computes. What its wrappers would
 do around every call is read from its metadata, and ends up in the signature.
@@ -36,7 +36,7 @@ Flat = Callable[..., Sequence[Any]]
 class FunctionalGraph:
     """A functional graph, in which only copies into inputs at the end write anything.
 
-    `outputs` are the graph's own. Subclasses of tensors are taken apart: `layouts` says for each output of the function what it wraps (upstream's
+    `outputs` are the graph's own. Subclasses of tensors are taken apart: `layouts` says for each output of the function what it wraps (torch's
     SubclassCreationMeta, untyped; None for plain ones), in the order of the graph's outputs. `identical` says for each
     output the input that it is, or None.
     """
@@ -68,7 +68,7 @@ def functionalise(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMo
     """Traces a function of fake inputs, no two of which may share memory that is written."""
     with _analysed(function, inputs, fake_mode) as state:
         infos = state.fw_metadata.output_info
-        captured = aot_stage1_graph_capture(state, function)  # type: ignore[arg-type]  # upstream's alias for such functions
+        captured = aot_stage1_graph_capture(state, function)  # type: ignore[arg-type]  # torch's alias for such functions
         layouts = state.fw_metadata.subclass_fw_graph_out_meta
     identical = tuple(i.base_idx if i.output_type is OutputType.is_input else None for i in infos)
     wrappers = tuple(layout if hasattr(layout, "attrs") else None for layout in layouts)
@@ -79,7 +79,7 @@ def functionalise(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMo
 
 @contextmanager
 def _analysed(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMode) -> Iterator[Any]:
-    """Upstream's analysis of a function; the graph must be captured inside."""
+    """Torch's analysis of a function; the graph must be captured inside."""
     config = AOTConfig(
         fw_compiler=None,
         bw_compiler=None,

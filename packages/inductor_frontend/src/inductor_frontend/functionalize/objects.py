@@ -1,9 +1,9 @@
 """Tensor objects of an exported graph: which nodes are one and the same tensor to its user, and what is done to it.
 
-Upstream's export keeps operators in place. An operator such as `mul_` returns the very tensor that it changes;
+Torch's export keeps operators in place. An operator such as `mul_` returns the very tensor that it changes;
 `transpose_` changes what the caller sees of its own tensor. The first kind matters for identity (`f(x) is x`). The
 second is rewritten here to ordinary views, and what the tensor looks like in the end becomes an output that the
-signature writes back: upstream's functionalisation refuses some of it, and loses where a moved tensor lies.
+signature writes back: torch's functionalisation refuses some of it, and loses where a moved tensor lies.
 """
 
 from __future__ import annotations

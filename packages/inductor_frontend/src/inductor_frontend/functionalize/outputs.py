@@ -61,7 +61,7 @@ class Outputs:
 
     def binding(self, value: Any, layout: Any, rest: list[Any]) -> OutputBinding:
         """What an output is: `value`, or a wrapper of the further values that `layout` takes off the front of `rest`.
-        Any: nodes and numbers; upstream's records."""
+        Any: nodes and numbers; torch's records."""
         if layout is None:
             return ResultOutput(index=self.result(value)) if isinstance(value, fx.Node) else _constant(value)
         values = [value, *rest]
@@ -76,7 +76,7 @@ class Outputs:
         return self.binding(first, layout if hasattr(layout, "attrs") else None, values)
 
     def close(self) -> None:
-        """Makes the results the graph's outputs, and what several of them are views of, so that upstream computes it
+        """Makes the results the graph's outputs, and what several of them are views of, so that torch computes it
         once: then they share memory, as in eager mode."""
         roots: dict[fx.Node, set[fx.Node]] = {}
         for node in self.results:

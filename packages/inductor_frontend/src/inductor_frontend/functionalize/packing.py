@@ -1,4 +1,4 @@
-"""Weights packed for the machine that captures: upstream's freezing, on the graph of a capture."""
+"""Weights packed for the machine that captures: torch's freezing, on the graph of a capture."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch._inductor.graph import GraphLowering
 from torch.fx import GraphModule
 
 from inductor_frontend.constants import ConstantRole
-from inductor_frontend.errors import upstream_step
+from inductor_frontend.errors import torch_step
 
 __all__ = ["pack_weights"]
 
 
 def pack_weights(gm: GraphModule, roles: Mapping[str, ConstantRole]) -> GraphModule:
     """Turns weights that nothing writes into literals of the graph, folds what is computed from them alone, and lets
-    upstream replace the rest by what its libraries take: bytes in an order that only this machine's oneDNN knows.
+    torch replace the rest by what its libraries take: bytes in an order that only this machine's oneDNN knows.
 
     Raises CaptureError FE104.
     """
@@ -28,11 +28,11 @@ def pack_weights(gm: GraphModule, roles: Mapping[str, ConstantRole]) -> GraphMod
     placeholders = gm.graph.find_nodes(op="placeholder")
     names = [node.name for node in placeholders]
     inputs = [node.meta["val"] for node in placeholders]
-    with upstream_step("FE104", "upstream cannot pack the weights"):
+    with torch_step("FE104", "torch cannot pack the weights"):
         if GraphLowering.decide_layout_opt(gm, is_inference=True):
             convert_conv_weights_to_channels_last(gm)
         packed, _ = freeze(gm, gm, inputs)
-    # Upstream copies the graph, and names some nodes anew.
+    # Torch copies the graph, and names some nodes anew.
     for node, name in zip(packed.graph.find_nodes(op="placeholder"), names, strict=True):
         node.name = name
     return packed

@@ -22,7 +22,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from inductor_frontend.constants import ConstantRole
 from inductor_frontend.convert import literal
-from inductor_frontend.errors import CaptureError, upstream_step
+from inductor_frontend.errors import CaptureError, torch_step
 from inductor_frontend.export.exported import EXPORT_HINT, Exported
 from inductor_frontend.export.subclasses import is_wrapper
 from inductor_frontend.export.trees import check_classes, to_tree
@@ -52,13 +52,13 @@ from wrapper_ir.signature import (
 )
 from wrapper_ir.types import Device
 
-__all__ = ["PreparedGraph", "prepare"]
+__all__ = ["FunctionalModel", "functional_model"]
 
 # Any in this file: fake tensors, symbolic numbers, nodes among literals.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedGraph:
+class FunctionalModel:
     """A functional graph that writes its mutations back with copies, and what its signature is made of.
 
     `roles` are the inputs that are constants, `flat` the input leaves of the others, by name; `bindings` say what each
@@ -78,6 +78,16 @@ class PreparedGraph:
     write_backs: tuple[WriteBack, ...]
     parameters: tuple[Parameter, ...]
     program: ExportedProgram
+
+    @property
+    def inputs(self) -> tuple[fx.Node, ...]:
+        """The graph's inputs, in order."""
+        return tuple(self.gm.graph.find_nodes(op="placeholder"))
+
+    @property
+    def windows(self) -> frozenset[str]:
+        """The inputs that stand for the memory of several arguments, and may begin anywhere in it, by name."""
+        return frozenset(w.name for w in self.merged.windows)
 
     def signature(
         self, inputs: tuple[str, ...], summary: FunctionSummary, random: Sequence[Device] = ()
@@ -122,8 +132,8 @@ class PreparedGraph:
         return found
 
 
-def prepare(exported: Exported) -> PreparedGraph:
-    """Decomposes to upstream's operators, takes what surrounds the program out of the graph, and leaves only tensors
+def functional_model(exported: Exported) -> FunctionalModel:
+    """Decomposes to torch's operators, takes what surrounds the program out of the graph, and leaves only tensors
     and numbers that the graph computes with."""
     graph = training_graph(exported.program)
     return _Preparation(exported, graph).run()
@@ -142,13 +152,13 @@ class _Preparation:
         self.inputs: list[FlatInput] = []
         self.hints: dict[int, int] = {}
         self.literals: set[str] = set()
-        """Names of literal tensors: upstream may fold them into kernels."""
+        """Names of literal tensors: torch may fold them into kernels."""
         values = [n.meta.get("val") for n in self.gm.graph.nodes]
         self.fake_mode: FakeTensorMode = detect_fake_mode(values) or FakeTensorMode(
             allow_non_fake_inputs=True, shape_env=ShapeEnv()
         )
 
-    def run(self) -> PreparedGraph:
+    def run(self) -> FunctionalModel:
         """Everything, in order."""
         names = self._sort_inputs()
         objects = Objects(self.gm.graph)
@@ -160,7 +170,7 @@ class _Preparation:
         nodes = list(dict.fromkeys((*settled.values(), *wanted)))  # each once: a tensor returned twice is one
         output.args = (tuple(nodes),)
         self.gm.recompile()
-        with upstream_step("FE101", "the exported program cannot be made functional", EXPORT_HINT):
+        with torch_step("FE101", "the exported program cannot be made functional", EXPORT_HINT):
             merged = merge(graph_function(self.gm), self.inputs, self.fake_mode)
             functional = functionalise(merged.function, [i.value for i in merged.inputs], self.fake_mode)
         flat = FlatInputs(merged.inputs, names)
@@ -189,7 +199,7 @@ class _Preparation:
         merged: Merged,
         outputs: Outputs,
         found: tuple[dict[int, OutputBinding], list[WriteBack]],
-    ) -> PreparedGraph:
+    ) -> FunctionalModel:
         roles = self._roles(flat, outputs)
         _inline(
             gm,
@@ -198,7 +208,7 @@ class _Preparation:
         gm.graph.lint()
         gm.recompile()
         bindings, backs = found
-        return PreparedGraph(
+        return FunctionalModel(
             gm=gm,
             roles={
                 n.name: roles[n.name] for n in gm.graph.nodes if n.op == "placeholder" and n.name in roles
@@ -360,7 +370,7 @@ def _written(outputs: Outputs, flat: FlatInputs, merged: Merged) -> tuple[int, .
 
 
 def _inline(gm: fx.GraphModule, literals: Mapping[str, torch.Tensor]) -> None:
-    """Turns literal tensors into attributes, so that upstream may fold them into kernels."""
+    """Turns literal tensors into attributes, so that torch may fold them into kernels."""
     placeholders = {n.name: n for n in gm.graph.nodes if n.op == "placeholder"}
     for name, tensor in literals.items():
         node = placeholders[name]

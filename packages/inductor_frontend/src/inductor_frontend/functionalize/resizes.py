@@ -1,12 +1,12 @@
 """Storages of inputs that a model resizes.
 
-Upstream makes writes functional, but leaves the operator that resizes a storage as it stands: it then resizes whatever
+Torch makes writes functional, but leaves the operator that resizes a storage as it stands: it then resizes whatever
 holds the value that was written last. Sharded training gives a parameter memory for the time of each use:
 
     parameter.untyped_storage().resize_(n); parameter.copy_(shard); use(parameter); parameter.untyped_storage().resize_(0)
 
-and upstream would take the memory of `shard`, then copy into memory that is no longer there. `lend` lets such a graph
-compute with a tensor of its own, before upstream sees it; `check_resizes` refuses what is lost otherwise.
+and torch would take the memory of `shard`, then copy into memory that is no longer there. `lend` lets such a graph
+compute with a tensor of its own, before torch sees it; `check_resizes` refuses what is lost otherwise.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _has_memory_for_a_while(source: fx.Node) -> bool:
 
 
 def _compute_apart(graph: fx.Graph, source: fx.Node) -> None:
-    """Upstream removes the copy where all of it is written before it is read, as it must be in eager mode, too. The
+    """Torch removes the copy where all of it is written before it is read, as it must be in eager mode, too. The
     input still ends up without memory, should a later call pass one that has some."""
     *earlier, last = (user for user in sorted(source.users) if user.target in _RESIZES)
     for user in earlier:

@@ -21,8 +21,8 @@ __all__ = ["writing_to_inputs"]
 
 @contextmanager
 def writing_to_inputs() -> Iterator[None]:
-    """For its length, where upstream hands tensors through what orders streams, what is written to an input at the end
-    of a graph is still written to that input: upstream itself refuses its graph otherwise."""
+    """For its length, where torch hands tensors through what orders streams, what is written to an input at the end
+    of a graph is still written to that input: torch itself refuses its graph otherwise."""
     if not ORDERS_STREAMS:
         yield
         return

@@ -1,4 +1,4 @@
-"""The graph of an exported program in one form, whichever of upstream's it has: it takes parameters, buffers,
+"""The graph of an exported program in one form, whichever of torch's it has: it takes parameters, buffers,
 literal tensors and arguments, writes to them in place, and returns the model's outputs.
 
 A program as `torch.export.export` makes it is in this form. One that was decomposed returns new values for what it
@@ -44,7 +44,7 @@ class TrainingGraph:
 def training_graph(exported: ExportedProgram) -> TrainingGraph:
     """Raises CaptureError FE102 for outputs that a signature cannot hold."""
     graph = fx.Graph()
-    output: Any = graph.graph_copy(exported.graph, {})  # Any: upstream's type of an output node's argument
+    output: Any = graph.graph_copy(exported.graph, {})  # Any: torch's type of an output node's argument
     graph.output(output)
     gm = fx.GraphModule(exported.graph_module, graph)
     signature = exported.graph_signature
@@ -88,7 +88,7 @@ def _settled(value: fx.Node, writes: MutationWriter) -> fx.Node:
 
 
 def _drop_tokens(graph: fx.Graph, token: fx.Node) -> None:
-    """Calls operators with effects as any others: upstream's functionalisation threads its tokens anew."""
+    """Calls operators with effects as any others: torch's functionalisation threads its tokens anew."""
     for user in list(token.users):
         if user.target is not torch.ops.higher_order.with_effects:
             continue

@@ -42,7 +42,7 @@ class CheckTable:
     def find(self, condition: Expr, defined: Container[str]) -> tuple[Expr, ModelCheck] | None:
         """The check that says what `condition` says, or from which it follows; None where the model has none.
 
-        Upstream may give an unbacked symbol a new name after the model has checked it: where just one check of a
+        Inductor may give an unbacked symbol a new name after the model has checked it: where just one check of a
         symbol that the program does not have (it is not `defined`) is left, it is that one.
         """
         found = self._exact.get(key_of(condition))
@@ -81,7 +81,7 @@ def _renamed(e: Expr, old: str, new: str) -> Expr:
 
 
 def _implied(condition: Expr) -> list[Key]:
-    """Keys of a condition, and of those that upstream derives from it for the range of a symbol."""
+    """Keys of a condition, and of those that Inductor derives from it for the range of a symbol."""
     keys = [key_of(condition)]
     match condition:
         case Apply(ops.EQ, (lhs, rhs)) if SymKind.FLOAT not in (lhs.kind, rhs.kind):

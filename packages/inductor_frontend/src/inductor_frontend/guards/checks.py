@@ -1,6 +1,6 @@
 """What the model itself checks with `torch._check` and its kin: conditions, the author's messages, the places.
 
-Upstream keeps the conditions (as guards, ranges and deferred assertions) but neither the messages nor the places.
+Torch keeps the conditions (as guards, ranges and deferred assertions) but neither the messages nor the places.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from inductor_frontend.torch_patches.table import MESSAGES
 
 __all__ = ["ModelCheck", "graph_checks", "recorded_checks", "said"]
 
-_UPSTREAMS = "Runtime assertion failed for expression"
+_TORCHS_OWN = "Runtime assertion failed for expression"
 _TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
@@ -42,7 +42,7 @@ def recorded_checks() -> Iterator[list[ModelCheck]]:
 
     For its length `torch._check_with`, which all of `torch._check...` call, is wrapped: the message is an argument
     that it drops where the condition is symbolic. The original is always called. Checks of floats also become nodes
-    of the graph: upstream keeps the graph alive for checks of ints alone.
+    of the graph: torch keeps the graph alive for checks of ints alone.
     """
     checks: list[ModelCheck] = []
     original = MESSAGES.own()
@@ -72,7 +72,7 @@ def graph_checks(gm: fx.GraphModule) -> list[ModelCheck]:
 
 
 def _condition(node: fx.Node) -> sympy.Basic | None:
-    """What a node of a graph asserts; of an equality that upstream takes for granted by now, what it was."""
+    """What a node of a graph asserts; of an equality that torch takes for granted by now, what it was."""
     value = node.meta.get("val", node.meta.get("example_value"))
     if isinstance(value, torch.SymBool) and value.node.expr.free_symbols:
         found: sympy.Basic = value.node.expr
@@ -93,8 +93,8 @@ def _side(arg: Any) -> Any:  # Any: nodes and numbers; sympy expressions
 
 
 def said(message: str) -> str:
-    """A message, if it is the author's; '' for one that upstream made up."""
-    return "" if message.startswith(_UPSTREAMS) else message
+    """A message, if it is the author's; '' for one that torch made up."""
+    return "" if message.startswith(_TORCHS_OWN) else message
 
 
 def _on_floats(cond: torch.SymBool) -> bool:

@@ -1,4 +1,4 @@
-"""Numbers read from tensors that a model checks to equal a size: upstream then takes the size, and forgets the check.
+"""Numbers read from tensors that a model checks to equal a size: torch then takes the size, and forgets the check.
 
 Dynamo's graph still asserts that they are the same; autograd's trace of it compares the size with itself.
 """

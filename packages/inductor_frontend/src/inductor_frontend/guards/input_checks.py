@@ -82,7 +82,7 @@ def check_all_layouts(guards: FunctionGuards, params: Iterable[Value]) -> None:
 
 
 def check_left_over(guards: FunctionGuards) -> None:
-    """Deferred assertions that upstream found no place for, as far as their symbols are known: upstream waits for a
+    """Deferred assertions that Inductor found no place for, as far as their symbols are known: Inductor waits for a
     node that computes the last symbol, which may be an input's size instead."""
     if guards.graph.is_backward:
         return  # checked in the forward program
@@ -93,7 +93,7 @@ def check_left_over(guards: FunctionGuards) -> None:
 
 
 def check_no_negative(guards: FunctionGuards, at: int) -> None:
-    """Checks, as the op at this position, that no tensor would have a negative size: where upstream took a size for
+    """Checks, as the op at this position, that no tensor would have a negative size: where Inductor took a size for
     positive, another that it made of it may be below 0 for an empty input."""
     ranges = {s.name: _range(guards.symbols.declare(s)) for s in guards.symbols.defined.values()}
     before, guards.function.ops[at:] = guards.function.ops[at:], []

@@ -34,7 +34,7 @@ class Fact:
 
 
 def facts_of(guards: FunctionGuards, params: Mapping[str, Value]) -> list[Fact]:
-    """All facts that the parameters of these upstream names give, in the order of trust: numbers as they were passed,
+    """All facts that the parameters of these Inductor names give, in the order of trust: numbers as they were passed,
     sizes, and then strides and offsets, which are free where a tensor has one element or none."""
     inputs = [(params[n], node) for n, node in guards.graph.graph_inputs.items() if n in params]
     numbers = [Fact(v, x, Item(v)) for v, x in inputs if isinstance(x, sympy.Expr)]

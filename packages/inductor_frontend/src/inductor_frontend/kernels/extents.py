@@ -37,7 +37,7 @@ def _padded(scope: Scope, name: str, type: TensorType) -> Expr:
 
 def clear_fresh(scope: Scope, root: Value) -> None:
     """Zeroes a storage that nothing has used since it was allocated. A kernel that fills a part of it keeps the
-    rest, which upstream leaves as it finds it: here, every byte that is kept has a value."""
+    rest, which Inductor leaves as it finds it: here, every byte that is kept has a value."""
     ops = scope.function.ops
     for position in range(len(ops) - 1, -1, -1):  # what was used was mostly used just before
         op = ops[position]

@@ -26,7 +26,7 @@ __all__ = ["MultiTable", "Part", "leading"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One kernel as a call launches it: `positions` are those of `args` among the arguments of upstream's call, and
+    """One kernel as a call launches it: `positions` are those of `args` among the arguments of Inductor's call, and
     `grid` has a number for each that the kernel's grid wants; `extents` a size for each tensor among `args`. `hint`: what
     sizes that are not known are taken for."""
 
@@ -49,7 +49,7 @@ class Merged:
 
 
 def leading(definition: TritonDefinition, first: Collection[int]) -> TritonDefinition:
-    """The same kernel, with the parameters that take upstream's arguments at the positions `first` before all others."""
+    """The same kernel, with the parameters that take Inductor's arguments at the positions `first` before all others."""
     kernel = definition.kernel
     pairs = sorted(
         zip(definition.positions, kernel.params, strict=True), key=lambda p: (p[0] not in first, p[0])
@@ -60,7 +60,7 @@ def leading(definition: TritonDefinition, first: Collection[int]) -> TritonDefin
 
 @dataclass(frozen=True, slots=True)
 class MultiTable:
-    """The multi-kernels of one program, by upstream's name and by their kernels."""
+    """The multi-kernels of one program, by Inductor's name and by their kernels."""
 
     made: dict[tuple[str, tuple[Variant, ...], tuple[Expr, ...]], MultiKernel] = field(default_factory=dict)
 

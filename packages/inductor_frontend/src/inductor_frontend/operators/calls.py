@@ -48,7 +48,7 @@ def call_out(scope: Scope, node: ir.ExternKernelOut) -> None:
     name = node.python_kernel_name or ""
     out = node.output_view if node.output_view is not None else node
     if name.endswith("_mm_plus_mm"):
-        # Upstream's own helper of two calls.
+        # Inductor's own helper of two calls.
         a, b, c, d = node.inputs
         _op(scope, torch.ops.aten.mm.out, (a, b), {"out": out})
         _op(scope, torch.ops.aten.addmm.out, (out, c, d), {"out": out})
@@ -76,7 +76,7 @@ def call_alloc(scope: Scope, node: ir.ExternKernelAlloc) -> None:
 
 
 def call_fallback(scope: Scope, node: ir.FallbackKernel) -> None:
-    """A call of an operator that upstream does not generate code for."""
+    """A call of an operator that Inductor does not generate code for."""
     args, kwargs = fallback_args(node)
     result = _call_result(scope, node, args, kwargs)
     define_unbacked(scope, node, result)
@@ -130,7 +130,7 @@ def _result(
         return node.get_name(), None
     if isinstance(layout, ir.Layout):
         return node.get_name(), scope.result_type(layout)
-    outputs: Sequence[object] = getattr(node, "outputs", ())  # set by upstream after construction
+    outputs: Sequence[object] = getattr(node, "outputs", ())  # set by Inductor after construction
     only = outputs[0] if len(outputs) == 1 else None
     if isinstance(only, ir.MultiOutput) and not only.indices:
         return only.get_name(), output_type(scope, only)

@@ -1,7 +1,7 @@
 """Functional collectives: one node starts them, others wait for what they return.
 
-Upstream tells what is in flight by storage, and waits by storage. Here each result is waited for once, by its own
-`Wait`; from then on upstream's buffer name means the finished tensor.
+Inductor tells what is in flight by storage, and waits by storage. Here each result is waited for once, by its own
+`Wait`; from then on Inductor's buffer name means the finished tensor.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def start_collective(scope: Scope, node: ir._CollectiveKernel) -> None:
     else:
         for handle, (buffer, _) in zip(handles, results):
             scope.bind(buffer, handle)
-            scope.flights.add(handle, Flight(handle, (buffer,), name))
+            scope.in_flight.add(handle, Flight(handle, (buffer,), name))
         if isinstance(node.layout, ir.Layout):
             check_result(scope, node)
 
@@ -111,7 +111,7 @@ def _fresh_results(scope: Scope, node: ir._CollectiveKernel) -> list[tuple[str, 
     """Names and types of tensors that the operator makes."""
     if isinstance(node.layout, ir.Layout):
         return [(node.get_name(), scope.result_type(node.layout))]
-    outputs: Sequence[Any] = node.outputs  # Any: upstream declares them late, as nodes of any kind
+    outputs: Sequence[Any] = node.outputs  # Any: Inductor declares them late, as nodes of any kind
     return [(out.get_name(), scope.result_type(out.get_layout())) for out in outputs]
 
 
@@ -126,7 +126,7 @@ def _bind_in_place(
     for operand, handle in zip(operands, handles, strict=True):
         scope.same_storage(handle, operand)
         flight = Flight(handle, tuple(names.get(operand, ())), overload_of(node)._schema.name)
-        scope.flights.add(scope.root(handle), flight)
+        scope.in_flight.add(scope.root(handle), flight)
 
 
 def _whole_buffer(node: ir.IRNode) -> str:
@@ -151,7 +151,7 @@ def wait_collective(scope: Scope, node: ir._WaitKernel) -> None:
     source = node.inputs[0]
     assert isinstance(source, ir.IRNode)
     buffer = _buffer_under(source)
-    flights = scope.flights.land(scope.root(scope.value(buffer.get_name())))
+    flights = scope.in_flight.land(scope.root(scope.value(buffer.get_name())))
     for flight in flights:
         _wait(scope, flight)
     constant = scope.constants.find(buffer.get_name()) is not None
@@ -171,7 +171,7 @@ def wait_for_rest(scope: Scope) -> None:
     """At the end of a function, waits for what nobody has waited for: the IR hands on nothing in flight, and a later
     wait of the caller finds it done. Raises ConversionError FE310 for messages between two processes, which the
     other one may take only after something that comes later here."""
-    for flight in scope.flights.rest():
+    for flight in scope.in_flight.rest():
         if flight.by in _PEER:
             raise ConversionError(
                 _CODE,

@@ -1,4 +1,4 @@
-"""oneDNN's own extern nodes: upstream's classes add a header for C++ and are library calls otherwise."""
+"""oneDNN's own extern nodes: Inductor's classes add a header for C++ and are library calls otherwise."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from wrapper_ir.values import Value, is_results, is_tensor
 __all__ = ["allocated_output", "check_result", "multi_output", "output_type", "unpack_all", "unpack_number"]
 
 _ALIGNMENT = 16
-# Upstream names a pattern's replacement by its function object, whose place in memory is not a fact about the program.
+# Inductor names a pattern's replacement by its function object, whose place in memory is not a fact about the program.
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -46,7 +46,7 @@ def output_type(scope: Scope, node: ir.MultiOutput) -> TensorType | OpaqueType:
     return scope.result_type(node.get_layout())
 
 
-def unpack_all(scope: Scope, outputs: Any) -> None:  # Any: upstream nests nodes in lists and tuples
+def unpack_all(scope: Scope, outputs: Any) -> None:  # Any: Inductor nests nodes in lists and tuples
     """Takes every result of a call out at once, unchecked: symbols are read from them next."""
     if isinstance(outputs, (list, tuple)):
         for item in outputs:
@@ -63,7 +63,7 @@ def unpack_number(scope: Scope, node: ir.Buffer, result: Value, path: tuple[int,
 
 
 def check_result(scope: Scope, node: ir.ExternKernel) -> None:
-    """The check that a call returned the layout which upstream assumes."""
+    """The check that a call returned the layout which Inductor assumes."""
     name = node.get_name()
     value = scope.find(name)
     if not scope.options.layout_asserts or not is_tensor(value):

@@ -30,7 +30,7 @@ _MAYBE_VIEW = frozenset(
 
 _COLLECTIVES = frozenset({"_c10d_functional", "c10d_functional", "c10d", "_dtensor", "symm_mem"})
 
-# What these do, where upstream's own schema leaves it out: they return their argument. One fills it; waiting changes
+# What these do, where Inductor's own schema leaves it out: they return their argument. One fills it; waiting changes
 # nothing that anybody may have looked at before.
 _TRUE_SCHEMAS: Mapping[str, str] = MappingProxyType(
     {

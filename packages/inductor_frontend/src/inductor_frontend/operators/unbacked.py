@@ -46,13 +46,13 @@ from wrapper_ir.values import Value
 
 __all__ = ["assert_scalar", "define_unbacked", "dynamic_scalar", "select_offset", "slice_size"]
 
-# Any in this file: upstream nests result nodes in lists, and key paths hold keys of many classes.
+# Any in this file: Inductor nests result nodes in lists, and key paths hold keys of many classes.
 _ZERO = Int(0)
 _ONE = Int(1)
 
 
 def define_unbacked(scope: Scope, node: Any, result: Value | None) -> None:  # Any: fallbacks and control flow
-    """Defines the symbols that a call's results carry, from where upstream found them."""
+    """Defines the symbols that a call's results carry, from where Inductor found them."""
     bindings = resolve_unbacked_bindings(scope.graph.sizevars.shape_env, node.unbacked_bindings)
     if not bindings:
         return
@@ -142,7 +142,7 @@ def select_offset(scope: Scope, node: ir.DynamicSelectStorageOffset) -> None:
     if node.clamp:
         wrapped = max_(_ZERO, min_(size, wrapped))
     else:
-        # Upstream checks nothing here; the kernels that read through the offset trust it.
+        # Inductor checks nothing here; the kernels that read through the offset trust it.
         condition = and_(le(neg(size), index), lt(index, size))
         scope.guards.assert_that(condition, "a selected index is out of range")
     offset = add(scope.expr(node.base_offset), mul(scope.expr(node.base_dim_stride), wrapped))

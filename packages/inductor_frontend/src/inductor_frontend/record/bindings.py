@@ -1,4 +1,4 @@
-"""Where symbols of a subgraph come from that only run time knows: upstream forgets it when it traces subgraphs again."""
+"""Where symbols of a subgraph come from that only run time knows: Inductor forgets it when it traces subgraphs again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways out where upstream refuses control flow: what it cannot lower, found in the graph beforehand."""
+"""Ways out where Inductor refuses control flow: what it cannot lower, found in the graph beforehand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROLLED = (torch.ops.higher_order.scan, torch.ops.higher_order.map_impl)
 
 
 def control_flow_hint(gm: fx.GraphModule, inputs: Sequence[Any]) -> str:  # Any: fake tensors and numbers
-    """What to change about control flow that upstream cannot lower; '' where there is none of it."""
+    """What to change about control flow that Inductor cannot lower; '' where there is none of it."""
     mode = detect_fake_mode(inputs)
     env = mode.shape_env if mode is not None else None
     for node in _calls(gm):

@@ -1,6 +1,6 @@
-"""What is recorded while upstream generates wrapper code: a closed union of small facts, in program order.
+"""What is recorded while Inductor generates wrapper code: a closed union of small facts, in program order.
 
-Events refer to upstream's nodes. They are translated only when scheduling is over, because until then upstream may
+Events refer to Inductor's nodes. They are translated only when scheduling is over, because until then Inductor may
 still remove buffers.
 """
 
@@ -73,7 +73,7 @@ class DefineKernel:
 
 @dataclass(frozen=True, slots=True)
 class DefineTriton:
-    """A generated Triton kernel: its name and its module, decorated for upstream's tuner."""
+    """A generated Triton kernel: its name and its module, decorated for Inductor's tuner."""
 
     name: str
     source: str

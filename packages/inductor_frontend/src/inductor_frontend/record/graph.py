@@ -1,4 +1,4 @@
-"""Upstream's graph lowering with our wrapper installed: nothing is registered globally."""
+"""Inductor's graph lowering with our wrapper installed: nothing is registered globally."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RecordingGraph(GraphLowering):
     """Lowers an FX graph and records its wrapper in `recording`."""
 
     def init_wrapper_code(self, *args: object, **kwargs: object) -> None:
-        """Installs our wrapper; takes upstream's arguments, which concern subgraphs and partitions."""
+        """Installs our wrapper; takes Inductor's arguments, which concern subgraphs and partitions."""
         others = set(self.device_types) - {"cpu", "meta"}
         if others - {"cuda"}:
             raise HookError(
@@ -60,8 +60,8 @@ class RecordingGraph(GraphLowering):
 
     def call_function(
         self, target: Any, args: Any, kwargs: dict[str, Any]
-    ) -> Any:  # Any: upstream's signature
-        """Lowers one node. Upstream answers 0 for the storage offset of any input."""
+    ) -> Any:  # Any: Inductor's signature
+        """Lowers one node. Inductor answers 0 for the storage offset of any input."""
         if target is torch.ops.aten.sym_storage_offset.default:
             value = self.current_node.meta["val"]
             return value.node.expr if isinstance(value, torch.SymInt) else value
@@ -118,12 +118,12 @@ class RecordingGraph(GraphLowering):
 
 
 class RecordingSubgraph(RecordingGraph, SubgraphLowering):
-    """A subgraph of a recorded graph. Its arguments are upstream's; `parent` is the graph that calls it."""
+    """A subgraph of a recorded graph. Its arguments are Inductor's; `parent` is the graph that calls it."""
 
-    def __init__(self, parent: RecordingGraph, **kwargs: Any) -> None:  # Any: upstream's arguments
+    def __init__(self, parent: RecordingGraph, **kwargs: Any) -> None:  # Any: Inductor's arguments
         super().__init__(parent, **kwargs)
         self.recorded = False
-        # Donated are inputs of the whole backward graph, which upstream counts by position.
+        # Donated are inputs of the whole backward graph, which Inductor counts by position.
         self.bw_donated_idxs = None
 
     def make_wrapper(self) -> RecordingWrapper:
@@ -131,8 +131,8 @@ class RecordingSubgraph(RecordingGraph, SubgraphLowering):
         assert isinstance(self.parent, RecordingGraph)
         return RecordingWrapper(self.parent.recording)
 
-    def output(self, *args: Any, **kwargs: Any) -> None:  # Any: upstream's arguments
-        """Ends the lowering. Results begin where their storage begins: upstream has callers add the offset of a
+    def output(self, *args: Any, **kwargs: Any) -> None:  # Any: Inductor's arguments
+        """Ends the lowering. Results begin where their storage begins: Inductor has callers add the offset of a
         result a second time."""
         super().output(*args, **kwargs)
         self.graph_outputs = [_at_start(x) for x in self.graph_outputs]

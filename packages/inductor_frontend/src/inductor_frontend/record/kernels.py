@@ -1,4 +1,4 @@
-"""What upstream's backends know about the kernel that they are calling."""
+"""What Inductor's backends know about the kernel that they are calling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BODY = re.compile(r"async_compile\.cpp_pybinding\(\[.*?\], r'''\n(?P<source>.*?
 
 
 def translation_unit(name: str, body: str) -> str:
-    """The C++ source inside the Python call that upstream wraps around it; raises HookError FE201."""
+    """The C++ source inside the Python call that Inductor wraps around it; raises HookError FE201."""
     match = _BODY.match(body)
     if match is None:
         raise HookError("FE201", f"kernel {name} is not wrapped in cpp_pybinding: {body[:120]!r}")
@@ -25,7 +25,7 @@ def translation_unit(name: str, body: str) -> str:
 
 
 def triton_module(name: str, body: str) -> str:
-    """The Python source inside the call that upstream wraps around it; raises HookError FE201."""
+    """The Python source inside the call that Inductor wraps around it; raises HookError FE201."""
     with suppress(SyntaxError):
         match ast.parse(body.strip(), mode="eval").body:
             case ast.Call(

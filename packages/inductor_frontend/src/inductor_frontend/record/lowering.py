@@ -1,11 +1,11 @@
-"""Runs upstream's passes and lowering over a functional FX graph, with our hooks installed in this graph alone."""
+"""Runs Inductor's passes and lowering over a functional FX graph, with our hooks installed in this graph alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch._inductor.compile_fx import (
@@ -22,7 +22,7 @@ from torch.fx import GraphModule
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
-from inductor_frontend.errors import ConversionError, at_node, upstream_step
+from inductor_frontend.errors import ConversionError, at_node, torch_step
 from inductor_frontend.export.tensor_kinds import lacks_type
 from inductor_frontend.functionalize.resizes import check_resizes
 from inductor_frontend.record.control_hints import control_flow_hint
@@ -33,15 +33,13 @@ from inductor_frontend.torch_patches._compat import decomposition_argument, shap
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import DESCRIPTORS
 
-__all__ = ["LoweringRequest", "lower"]
-
-T = TypeVar("T")
+__all__ = ["LoweringRequest", "recorded"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweringRequest:
     """A functional graph to lower. `inputs` are its (fake) inputs; `static_inputs` the positions of weights;
-    `graph_id` numbers graphs for upstream's logs."""
+    `graph_id` numbers graphs for Inductor's logs."""
 
     gm: GraphModule
     inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
@@ -51,11 +49,13 @@ class LoweringRequest:
     graph_id: int | None = None
 
 
-def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) -> T:
-    """Post-grad passes, lowering and scheduling; then `translate(graph)`, still inside upstream's context.
+@contextmanager
+def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
+    """Post-grad passes, lowering and scheduling; gives the graph with its recording, inside Inductor's context, which is
+    where recordings are read.
 
-    The graph module is changed by upstream's passes. Raises HookError, ConversionError FE305 for sparse tensors, and
-    CaptureError FE104 for upstream's own refusals, besides what `translate` raises.
+    The graph module is changed by Inductor's passes. Raises HookError, ConversionError FE305 for sparse tensors, and
+    CaptureError FE104 for Inductor's own refusals.
     """
     gm, inputs = request.gm, request.inputs
     with ExitStack() as stack:
@@ -63,8 +63,8 @@ def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) ->
         # Tracing goes on around us; what we look at are real tensors as well.
         stack.enter_context(_disable_current_modes())
         hint = control_flow_hint(gm, inputs)
-        with upstream_step("FE104", "upstream cannot lower the graph", hint):
-            view_to_reshape(gm)  # type: ignore[no-untyped-call]  # upstream's
+        with torch_step("FE104", "Inductor cannot lower the graph", hint):
+            view_to_reshape(gm)  # type: ignore[no-untyped-call]  # Inductor's
             fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)
             _refuse_values(gm)
             _recursive_record_original_output_strides(gm)
@@ -81,11 +81,11 @@ def lower(request: LoweringRequest, translate: Callable[[RecordingGraph], T]) ->
             stack.enter_context(V.set_extern_kernel_nodes([]))
             graph.run(*inputs)
             graph.codegen()
-        return translate(graph)
+        yield graph
 
 
 def _refuse_values(gm: GraphModule) -> None:
-    """Upstream gives sparse values sizes and strides all the same, which no tensor at run time has."""
+    """Inductor gives sparse values sizes and strides all the same, which no tensor at run time has."""
     for node in gm.graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):
             found = lacks_type(value) if isinstance(value, torch.Tensor) and not value.is_mkldnn else ""

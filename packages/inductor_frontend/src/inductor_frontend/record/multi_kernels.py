@@ -1,4 +1,4 @@
-"""Upstream's multi-kernels: several kernels for one job, recorded where upstream would write a class that measures."""
+"""Inductor's multi-kernels: several kernels for one job, recorded where Inductor would write a class that measures."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from inductor_frontend.record.events import DefineMulti, OperatorChoice
 
 __all__ = ["RecordingMultiKernels"]
 
-# Any in this file: upstream's kernels, whose classes differ.
+# Any in this file: Inductor's kernels, whose classes differ.
 
 
 class RecordingMultiKernels(MultiKernelState):
     """Records each set of kernels once."""
 
     def __init__(self, record: Callable[[DefineMulti], None]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # upstream's
+        super().__init__()  # type: ignore[no-untyped-call]  # Inductor's
         self._record = record
 
     def define_kernel(self, kernels: list[Any], kernel_shape_keys: Sequence[object] | None = None) -> str:

@@ -1,6 +1,6 @@
 """Reductions of two orders in one kernel: along rows, and along columns in part.
 
-The kernel leaves one row of partial results for each of its blocks in scratch memory. Upstream adds those up in a line of
+The kernel leaves one row of partial results for each of its blocks in scratch memory. Inductor adds those up in a line of
 text; what it says is known from the kernel, and recorded as `FinishReduction`.
 """
 
@@ -20,11 +20,11 @@ from inductor_frontend.torch_patches.table import KERNEL_CALLS
 
 __all__ = ["partials_of", "told_partials"]
 
-# Any in this file: upstream's kernels, whose members differ between versions.
+# Any in this file: Inductor's kernels, whose members differ between versions.
 
 
 def partials_of(kernel: Any) -> list[FinishReduction]:
-    """What a kernel leaves in its scratch memory, in the order in which upstream finishes it."""
+    """What a kernel leaves in its scratch memory, in the order in which Inductor finishes it."""
     [workspace] = kernel.args.workspace_args
     rows = kernel.numels["x"] + kernel.rsplit_size - 1
     return [

@@ -1,13 +1,13 @@
-"""Values from before a write, which upstream's passes would otherwise read after it.
+"""Values from before a write, which Inductor's passes would otherwise read after it.
 
-In a functional graph an input stands for what it held at the start, and a clone for what its source held. Upstream
+In a functional graph an input stands for what it held at the start, and a clone for what its source held. Inductor
 removes clones that look like their source, also where the source is overwritten before the clone is used, or by the
 very operator that uses it:
 
     t = x.clone(); x.copy_(y); y.copy_(t)    # y would get its own old value back
     x[1:] = x[:-1].clone()                   # reads what it has just written
 
-Here the value gets an operator of its own, which upstream keeps.
+Here the value gets an operator of its own, which Inductor keeps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["keep_old_values"]
 
 _ATEN = torch.ops.aten
 
-# Upstream writes their results over their first argument where it can.
+# Inductor writes their results over their first argument where it can.
 _IN_PLACE = frozenset(
     {
         _ATEN.as_strided_scatter.default,
@@ -78,14 +78,14 @@ class _Keeper:
 
 
 def _root(node: fx.Node) -> fx.Node:
-    """The node whose memory this one shows, once upstream has removed what it can."""
+    """The node whose memory this one shows, once Inductor has removed what it can."""
     while (source := _source(node)) is not None:
         node = source
     return node
 
 
 def _source(node: fx.Node) -> fx.Node | None:
-    """What a view, or a copy that upstream removes, is made from."""
+    """What a view, or a copy that Inductor removes, is made from."""
     if not is_view(node):
         return _copied(node)
     source = node.args[0]
@@ -93,7 +93,7 @@ def _source(node: fx.Node) -> fx.Node | None:
 
 
 def _copied(node: fx.Node) -> fx.Node | None:
-    """The source of a copy that upstream removes; by its own rules."""
+    """The source of a copy that Inductor removes; by its own rules."""
     found: Any = noop_registry.get(
         node.target
     )  # Any: a condition, and where the source is among the arguments

@@ -1,6 +1,6 @@
-"""Upstream's templates of matrix products, convolutions and attention: every instance is kept, none is measured.
+"""Inductor's templates of matrix products, convolutions and attention: every instance is kept, none is measured.
 
-Upstream makes a list of choices for such an op: instances of a template, which differ in their blocks, and the library's
+Inductor makes a list of choices for such an op: instances of a template, which differ in their blocks, and the library's
 operator. Then it compiles and measures them, now or while it fuses. Here the list itself is what the graph holds, as one
 node that fuses as any template does.
 """
@@ -33,7 +33,7 @@ from inductor_frontend.torch_patches.table import (
 
 __all__ = ["TemplateChoices", "call_choices", "keeping_choices", "operator_choice"]
 
-# Any in this file: upstream's choices, kernels and nodes, which differ between versions.
+# Any in this file: Inductor's choices, kernels and nodes, which differ between versions.
 
 
 class TemplateChoices(ir.TritonTemplateBuffer):
@@ -41,11 +41,11 @@ class TemplateChoices(ir.TritonTemplateBuffer):
 
     choices: tuple[Any, ...]
     extern: Any = None
-    """Upstream's choice of an operator that computes the same; None: there is none, or it is not wanted."""
+    """Inductor's choice of an operator that computes the same; None: there is none, or it is not wanted."""
 
 
 class _AllOf(ir.ChoiceCaller):
-    """Takes the place of a choice that upstream has made."""
+    """Takes the place of a choice that Inductor has made."""
 
     def __init__(self, choices: Sequence[Any], extern: Any = None) -> None:
         first = choices[0]
@@ -77,8 +77,8 @@ def _select(
     layout: Any,
     **given: Any,
 ) -> Any:
-    """All instances of templates; where there are none, the library's operator, or else what upstream names first. An
-    instance with less inputs than there are leaves something out (on a CPU, upstream's forget a convolution's bias)."""
+    """All instances of templates; where there are none, the library's operator, or else what Inductor names first. An
+    instance with less inputs than there are leaves something out (on a CPU, Inductor's forget a convolution's bias)."""
     able = [c for c in choices if isinstance(c, TritonTemplateCaller)]
     templates = [c for c in able if len(c.input_nodes) >= len(input_nodes)]
     externs: list[Any] = [c for c in choices if isinstance(c, ExternKernelCaller)]
@@ -90,7 +90,7 @@ def _select(
 
 
 def operator_choice(extern: Any) -> OperatorChoice | None:
-    """The operator that one of upstream's choices calls; None for one without a variant that writes its result into an
+    """The operator that one of Inductor's choices calls; None for one without a variant that writes its result into an
     argument."""
     overload = _overload(extern.choice)
     if overload is None or extern.choice.kernel_creator is not None:
@@ -141,7 +141,7 @@ def call_choices(kernels: list[Any], hints: list[int | None], extern: Any = None
     wrapper: Any = V.graph.wrapper_code
     grids = [kernel.additional_call_args_and_types()[0] for kernel in kernels]
     scratch = [bool(kernel.args.workspace_args) for kernel in kernels]
-    MultiKernel.merge_workspaces_inplace(kernels)  # type: ignore[no-untyped-call]  # upstream's
+    MultiKernel.merge_workspaces_inplace(kernels)  # type: ignore[no-untyped-call]  # Inductor's
     args = [kernel.args.python_argdefs()[1] for kernel in kernels]
     name = kernels[0].kernel_name
     if not all(grids) or any(a != args[0] for a in args):
@@ -162,13 +162,13 @@ def call_choices(kernels: list[Any], hints: list[int | None], extern: Any = None
 
 
 def _unloaded(code: str, extra: str = "", **given: Any) -> Any:
-    """What upstream wants to know of an instance's module, which is not loaded: nobody runs it."""
+    """What Inductor wants to know of an instance's module, which is not loaded: nobody runs it."""
     return SimpleNamespace(__file__="", key=hashlib.sha256((code + extra).encode()).hexdigest())
 
 
 @contextmanager
 def keeping_choices(operators_too: bool) -> Iterator[None]:
-    """For its length, upstream keeps all instances of templates, with the operators that compute the same if asked to, and
+    """For its length, Inductor keeps all instances of templates, with the operators that compute the same if asked to, and
     neither loads nor measures them."""
     select, codegen = TEMPLATE_CHOICES.own(), TEMPLATE_CODE.own()
 

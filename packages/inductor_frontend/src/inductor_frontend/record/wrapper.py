@@ -1,6 +1,6 @@
-"""The wrapper code generator that upstream's scheduler talks to: it writes no text, it records events.
+"""The wrapper code generator that Inductor's scheduler talks to: it writes no text, it records events.
 
-Every hook that upstream may call is either overridden here with a recording, or ends in `writeline`, which refuses.
+Every hook that Inductor may call is either overridden here with a recording, or ends in `writeline`, which refuses.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from inductor_frontend.torch_patches._compat import (
 __all__ = ["RecordingWrapper", "expect_partials", "record_own_kernel"]
 
 
-def _list(values: Any) -> list[Any]:  # Any: upstream's arguments
+def _list(values: Any) -> list[Any]:  # Any: Inductor's arguments
     return list(values)
 
 
@@ -72,7 +72,7 @@ def _operand(raw: object, arg: object) -> object:
 
 
 def record_own_kernel(wrapper: RecordingWrapper, node: ir.UserDefinedTritonKernel) -> None:
-    """Records a kernel that the model brings along: upstream collects its source, and calls the hooks that define and
+    """Records a kernel that the model brings along: Inductor collects its source, and calls the hooks that define and
     call a kernel."""
     wrapper._own = node
     try:
@@ -87,28 +87,28 @@ def expect_partials(wrapper: RecordingWrapper, partials: Iterable[FinishReductio
 
 
 class RecordingWrapper(PythonWrapperCodegen):
-    """Records one graph's wrapper as `events`. Parameters of hooks are upstream's; see the base class.
+    """Records one graph's wrapper as `events`. Parameters of hooks are Inductor's; see the base class.
 
     `caller` is the wrapper of the graph that a subgraph belongs to: the kernels of a program are numbered together,
     and each source is defined once."""
 
     _partials: tuple[FinishReduction, ...] = ()
-    """What the kernel that was called last leaves in part: upstream writes a line for each."""
+    """What the kernel that was called last leaves in part: Inductor writes a line for each."""
 
     def __init__(self, caller: RecordingWrapper | None = None) -> None:
         self.caller = caller
         self.events: list[Event] = []
-        self._own: Any = None  # Any: upstream's class says less of itself than is read of it
+        self._own: Any = None  # Any: Inductor's class says less of itself than is read of it
         self._unchecked: dict[str, None] = {}
         self._unaligned: dict[str, None] = {}
-        super().__init__()  # type: ignore[no-untyped-call]  # upstream's
+        super().__init__()  # type: ignore[no-untyped-call]  # Inductor's
         if caller is None:
             self.multi_kernel_state = RecordingMultiKernels(self.events.append)
         else:
             self.src_to_kernel = caller.src_to_kernel
             self.multi_kernel_state = caller.multi_kernel_state
 
-    # --- text that upstream writes around the body: none of it is kept
+    # --- text that Inductor writes around the body: none of it is kept
 
     def write_header(self) -> None:
         """No header."""
@@ -137,14 +137,14 @@ class RecordingWrapper(PythonWrapperCodegen):
     def write_provenance_debug_handle(self, kernel_name: str, debug_handle: int | None = None) -> None:
         """Provenance replaces debug handles."""
 
-    def write_triton_header_once(self) -> None:  # type: ignore[override]  # upstream's is cached; ours does nothing
+    def write_triton_header_once(self) -> None:  # type: ignore[override]  # Inductor's is cached; ours does nothing
         """No imports."""
 
     def codegen_device_guard_enter(
         self, device_idx: int, num_streams: int = 1, stream_idx_to_user_obj_idx: object = None
     ) -> None:
         """Devices are attributes of types, and streams are told as they are entered. Raises HookError FE202 for several
-        streams where upstream does not tell."""
+        streams where Inductor does not tell."""
         if num_streams > 1 and not ORDERS_STREAMS:
             raise HookError(
                 "FE202",
@@ -156,7 +156,7 @@ class RecordingWrapper(PythonWrapperCodegen):
         """As `codegen_device_guard_enter`."""
 
     def codegen_cuda_stream_enter(self, stream_idx: int) -> Any:  # Any: torch 2.11 lacks this class of lines
-        """Records the stream, by its number in the graph. Upstream's scheduler keeps the line."""
+        """Records the stream, by its number in the graph. Inductor's scheduler keeps the line."""
         known = V.graph.scheduler.stream_idx_to_user_obj_idx
         self.events.append(OnStream(known.get(stream_idx, 0)))
         return entered_stream(stream_idx)
@@ -169,7 +169,7 @@ class RecordingWrapper(PythonWrapperCodegen):
         """Line contexts belong to text."""
 
     def generate(self, is_inference: bool) -> tuple[list[Event], None]:
-        """Upstream's last call; the events are complete."""
+        """Inductor's last call; the events are complete."""
         return self.events, None
 
     def writeline(self, line: object) -> None:
@@ -184,7 +184,7 @@ class RecordingWrapper(PythonWrapperCodegen):
             return
         raise HookError(
             "FE201",
-            f"upstream wrote a wrapper line of type {type(line).__name__} that capture has no typed form for: "
+            f"Inductor wrote a wrapper line of type {type(line).__name__} that capture has no typed form for: "
             f"{str(line)[:200]!r}",
             hint="report it with the model; no captured program holds raw text",
         )
@@ -219,7 +219,7 @@ class RecordingWrapper(PythonWrapperCodegen):
         """Frees are derived later; the scheduler only needs to know that the buffer is gone."""
         if isinstance(buffer, (ir.InputBuffer, ir.TorchBindObject)):
             return
-        if self.can_reuse(buffer):  # type: ignore[no-untyped-call]  # upstream's
+        if self.can_reuse(buffer):  # type: ignore[no-untyped-call]  # Inductor's
             self.freed.add(buffer.get_name())
 
     def codegen_inplace_reuse(self, input_buffer: ir.Buffer, output_buffer: ir.Buffer) -> None:
@@ -253,7 +253,7 @@ class RecordingWrapper(PythonWrapperCodegen):
             unit = translation_unit(kernel_name, kernel_body)
             self.events.append(DefineKernel(kernel_name, unit, cpp_definition))
 
-    def generate_kernel_call(  # noqa: PLR0913 - upstream's signature
+    def generate_kernel_call(  # noqa: PLR0913 - Inductor's signature
         self,
         kernel_name: str,
         call_args: Iterable[object],
@@ -295,7 +295,7 @@ class RecordingWrapper(PythonWrapperCodegen):
         """Frees are derived."""
 
     def generate_numel_expr(self, kernel_name: str, tree: Any, suffix: str | None = None) -> sympy.Expr:
-        """The size of a range of a kernel, as it is. Any: upstream's class of ranges."""
+        """The size of a range of a kernel, as it is. Any: Inductor's class of ranges."""
         found: sympy.Expr = tree.numel
         return found
 
@@ -350,9 +350,9 @@ class RecordingWrapper(PythonWrapperCodegen):
                 self.events.append(CheckInput(name))
 
     def register_alignment_check_inputs(self) -> None:
-        """Queues alignment copies of inputs; written ones are left to the caller, as upstream does.
+        """Queues alignment copies of inputs; written ones are left to the caller, as Inductor does.
 
-        Before torch 2.12 upstream aligned inputs outside of the wrapper, all of them before it ran.
+        Before torch 2.12 Inductor aligned inputs outside of the wrapper, all of them before it ran.
         """
         written = set(V.graph.mutated_input_idxs)
         for index in V.graph.inputs_to_check or ():

@@ -1,4 +1,4 @@
-"""Arguments of library calls: nested Python structures of upstream's nodes as typed IR arguments."""
+"""Arguments of library calls: nested Python structures of Inductor's nodes as typed IR arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wrapper_ir.ops import Arg, Complex
 
 __all__ = ["own_arguments", "to_arg"]
 
-# Any in this file: upstream keeps nodes, numbers and nested lists of both in one list.
+# Any in this file: Inductor keeps nodes, numbers and nested lists of both in one list.
 _SYMBOLIC = (int, sympy.Basic, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -58,7 +58,7 @@ def to_arg(scope: Scope, value: object) -> Arg:
 def own_arguments(node: ir.ExternKernelOut) -> tuple[Sequence[object], dict[str, object]]:
     """The arguments of an out variant besides its out, by position and by name; raises ConversionError FE301.
 
-    Upstream keeps tensors and other arguments in two lists. For its own operators, tensors come first. For a custom
+    Inductor keeps tensors and other arguments in two lists. For its own operators, tensors come first. For a custom
     one the order and the nesting are those of the source node's arguments.
     """
     positional = (*node.inputs, *node.constant_args)

@@ -66,7 +66,7 @@ class ConstantTable:
         self._check_shared_state()
 
     def holds(self, name: str) -> bool:
-        """Whether an upstream name is a constant's."""
+        """Whether an Inductor name is a constant's."""
         return name in self._roles
 
     def declared(self, value: Value) -> bool:
@@ -74,7 +74,7 @@ class ConstantTable:
         return value in self._declared
 
     def find(self, name: str) -> Value | None:
-        """The constant of an upstream name; None where the name is not a constant."""
+        """The constant of an Inductor name; None where the name is not a constant."""
         role = self._roles.get(name)
         if role is None:
             return None

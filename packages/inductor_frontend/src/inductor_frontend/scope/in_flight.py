@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from wrapper_ir.values import Value
 
-__all__ = ["Flight", "Flights"]
+__all__ = ["Flight", "InFlightCollectives"]
 
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """One result of a collective. Once `handle` was waited for, upstream's `names` mean the finished tensor;
+    """One result of a collective. Once `handle` was waited for, Inductor's `names` mean the finished tensor;
     `by` is the operator that makes it."""
 
     handle: Value
@@ -19,8 +19,8 @@ class Flight:
     by: str
 
 
-class Flights:
-    """Flights by the storage that they use. Upstream waits for storages: all that is in flight there."""
+class InFlightCollectives:
+    """InFlightCollectives by the storage that they use. Inductor waits for storages: all that is in flight there."""
 
     def __init__(self) -> None:
         self._flying: dict[Value, list[Flight]] = {}

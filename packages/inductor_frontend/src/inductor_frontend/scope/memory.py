@@ -21,7 +21,7 @@ def _type(scope: Scope, buffer: ir.Buffer) -> TensorType:
 
 
 def allocate(scope: Scope, event: Allocate) -> None:
-    """AllocStorage of what upstream reserves (padding included) and a View of the buffer's own layout."""
+    """AllocStorage of what Inductor reserves (padding included) and a View of the buffer's own layout."""
     name = event.buffer.get_name()
     if name not in scope.graph.removed_buffers:
         scope.function.prov = scope.provenance.read(event.buffer.origins, name)
@@ -46,7 +46,7 @@ def _is_undefined(buffer: ir.Buffer) -> bool:
     """Whether a kernel reads what the model has left undefined (`torch.empty`, filled part by part): any bytes will do,
     and zeros are the same ones in each call. Operators write the outputs that they are given."""
     if not isinstance(buffer, ir.ComputedBuffer) or 0 not in buffer.data.get_size() or 0 in buffer.get_size():
-        return False  # upstream gives what it does not compute a loop without iterations
+        return False  # Inductor gives what it does not compute a loop without iterations
     name = buffer.get_name()
     made = V.graph.scheduler.name_to_buf.get(name)
     return made is not None and any(_reads(user.node, name) for user in made.users)

@@ -9,7 +9,7 @@ __all__ = ["OuterStreams"]
 
 @dataclass(frozen=True, slots=True)
 class OuterStreams:
-    """By upstream's numbers: the streams in whose place a program has its own, the events that it records, and the events
+    """By Inductor's numbers: the streams in whose place a program has its own, the events that it records, and the events
     that it waits for although it has not recorded them."""
 
     streams: tuple[int, ...] = ()

@@ -15,7 +15,7 @@ __all__ = ["class_name", "param_type"]
 
 
 def class_name(held: object) -> str:
-    """The class of an opaque object; upstream's stand-ins name the one that they stand for."""
+    """The class of an opaque object; Inductor's stand-ins name the one that they stand for."""
     return str(getattr(held, "script_class_name", type(held).__name__))
 
 

@@ -27,7 +27,7 @@ def _short(path: str, root: str) -> str:
 
 class ProvenanceReader:
     """Reads provenance of FX nodes, each node once. `root` is the folder that paths are shown relative to, `graph` the
-    graph whose nodes are named: upstream counts what calls a subgraph among the origins of all that is in it."""
+    graph whose nodes are named: Inductor counts what calls a subgraph among the origins of all that is in it."""
 
     def __init__(self, root: str, graph: fx.Graph | None = None) -> None:
         self._root = root

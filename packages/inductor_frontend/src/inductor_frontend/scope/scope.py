@@ -1,4 +1,4 @@
-"""The function being built: upstream's buffer names to values, views made once, sizes converted once."""
+"""The function being built: Inductor's buffer names to values, views made once, sizes converted once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from inductor_frontend.guards.symbols import Symbols
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.scope.constant_table import ConstantTable
-from inductor_frontend.scope.in_flight import Flights
+from inductor_frontend.scope.in_flight import InFlightCollectives
 from inductor_frontend.scope.provenance import ProvenanceReader
 from inductor_frontend.scope.streams import Streams
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder
@@ -74,7 +74,7 @@ class Scope:
         self.provenance = shared.provenance.within(graph.module.graph)
         self.constants = shared.constants
         self.callees: dict[str, Callee] = {}
-        """Functions that this one calls in several places, by upstream's name of the subgraph."""
+        """Functions that this one calls in several places, by Inductor's name of the subgraph."""
         callers = None if outer is None else outer.symbols
         self.symbols: Symbols = Symbols(graph, self.function, callers, empty_sizes=shared.options.empty_sizes)
         self.guards = FunctionGuards(
@@ -85,7 +85,7 @@ class Scope:
             location=self.provenance.location,
             options=shared.options,
         )
-        self.flights = Flights()
+        self.in_flight = InFlightCollectives()
         self.streams = Streams(self.function, graph.device_idxs, nested=outer is not None)
         self._values: dict[str, Value] = {}
         self._views: dict[tuple[Value, TensorType, Expr], Value] = {}
@@ -94,12 +94,12 @@ class Scope:
     # --- names
 
     def bind(self, name: str, value: Value[TypeT]) -> Value[TypeT]:
-        """From now on upstream's `name` means `value`."""
+        """From now on Inductor's `name` means `value`."""
         self._values[name] = value
         return value
 
     def find(self, name: str) -> Value | None:
-        """The value of an upstream name, looking through in-place mutation; None where there is none."""
+        """The value of an Inductor name, looking through in-place mutation; None where there is none."""
         found = self._values.get(name) or self.constants.find(name)
         if found is None:
             real = self.graph.scheduler.mutation_real_name.get(name)
@@ -131,7 +131,7 @@ class Scope:
         return TensorType(to_dtype(dtype), size, stride, to_device(device))
 
     def layout_type(self, layout: ir.Layout) -> TensorType:
-        """The tensor type of an upstream layout."""
+        """The tensor type of an Inductor layout."""
         return self.tensor_type(layout.dtype, layout.size, layout.stride, layout.device)
 
     def result_type(self, layout: ir.Layout) -> TensorType:
@@ -144,7 +144,7 @@ class Scope:
     # --- references
 
     def reference(self, node: ir.IRNode) -> Value:
-        """The value that an upstream node stands for, viewed as the node says."""
+        """The value that an Inductor node stands for, viewed as the node says."""
         match node:
             case ir.MutableBox():
                 return self.reference(node.data)

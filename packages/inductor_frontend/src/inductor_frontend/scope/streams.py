@@ -1,6 +1,6 @@
 """Streams: which one an op goes to, what orders them, and how they begin and end with the program.
 
-Upstream's nodes name streams and events by a number of the trace, 0 for the stream that is current when the program is
+Inductor's nodes name streams and events by a number of the trace, 0 for the stream that is current when the program is
 called. A program has streams of its own: they begin when what was queued before the call is done, and what comes after
 the call waits for them.
 """
@@ -55,7 +55,7 @@ def _numbers(node: ir.FallbackKernel) -> list[Any]:  # Any: numbers, and a devic
 
 
 def _named(events: Iterable[Event]) -> tuple[int, ...]:
-    """Upstream's numbers of the streams that a recording names, besides the current one."""
+    """Inductor's numbers of the streams that a recording names, besides the current one."""
     found: dict[int, None] = {}
     for event in events:
         if isinstance(event, OnStream):
@@ -101,7 +101,7 @@ class Streams:
     def _others(self) -> list[int]:
         return list(self._numbers.values())[1:]
 
-    def told(self, events: Sequence[Event]) -> tuple[list[Event], list[Event]]:
+    def split_prologue(self, events: Sequence[Event]) -> tuple[list[Event], list[Event]]:
         """Learns of the streams of a recording; gives the events in two parts, before and after streams begin. Raises
         HookError FE202 for streams in a subgraph, or of several devices."""
         named = _named(events)

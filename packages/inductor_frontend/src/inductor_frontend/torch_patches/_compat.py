@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-# Any in this file: upstream publishes no types for these objects, or their classes differ between versions.
+# Any in this file: torch publishes no types for these objects, or their classes differ between versions.
 
 
 class _Absent(ir.ExternKernel):
@@ -67,9 +67,9 @@ def _orders_streams() -> bool:
 
 
 ORDERS_STREAMS = _orders_streams()
-"""Whether upstream schedules the streams of a model, and keeps what orders them in the graph: torch 2.11 does not."""
+"""Whether torch schedules the streams of a model, and keeps what orders them in the graph: torch 2.11 does not."""
 
-# Upstream writes "no bound" as a huge integer or as an infinity.
+# Torch writes "no bound" as a huge integer or as an infinity.
 _UNBOUNDED = 2**62
 
 
@@ -105,7 +105,7 @@ def spec_children(spec: Any) -> list[Any]:
 
 
 def entered_stream(stream: int) -> Any:
-    """What upstream's scheduler remembers of a stream that it entered. torch 2.11 enters none."""
+    """What torch's scheduler remembers of a stream that it entered. torch 2.11 enters none."""
     from torch._inductor.codegen.wrapper import EnterCudaStreamContextLine
 
     return EnterCudaStreamContextLine(stream_idx=stream)
@@ -113,7 +113,7 @@ def entered_stream(stream: int) -> Any:
 
 def is_namedtuple(spec: Any) -> bool:
     """Whether a pytree spec is a named tuple's: its class is its context."""
-    return spec.type is pytree.namedtuple  # type: ignore[attr-defined]  # how upstream itself refers to it
+    return spec.type is pytree.namedtuple  # type: ignore[attr-defined]  # how torch itself refers to it
 
 
 def registered_symmetric(overload: torch._ops.OpOverload) -> tuple[str, ...]:
@@ -124,17 +124,17 @@ def registered_symmetric(overload: torch._ops.OpOverload) -> tuple[str, ...]:
 
 
 def shape_env_from_inputs(inputs: Any) -> Any:
-    """The ShapeEnv that fake or symbolic inputs belong to; None for none. All untyped upstream."""
+    """The ShapeEnv that fake or symbolic inputs belong to; None for none. All untyped torch."""
     return compile_fx.shape_env_from_inputs(inputs)  # type: ignore[attr-defined]  # defined elsewhere since 2.12
 
 
 def is_effectful(overload: Any) -> bool:
-    """Whether upstream orders calls of this operator with an effect token."""
+    """Whether torch orders calls of this operator with an effect token."""
     return bool(effects.has_effects(overload))
 
 
 def defers_input_checks() -> bool:
-    """Whether upstream checks an input before its first use; before 2.12 it checked all of them at the start."""
+    """Whether torch checks an input before its first use; before 2.12 it checked all of them at the start."""
     return hasattr(PythonWrapperCodegen, "codegen_deferred_input_asserts")
 
 
@@ -146,7 +146,7 @@ def decomposition_argument() -> dict[str, Any]:
 
 
 def subgraphs_of(node: ir.ExternKernel) -> list[ir.Subgraph]:
-    """The subgraphs that a control flow node calls, in upstream's order; before 2.12 nodes did not list them."""
+    """The subgraphs that a control flow node calls, in torch's order; before 2.12 nodes did not list them."""
     match node:
         case ir.Conditional():
             found = [node.true_subgraph, node.false_subgraph]
@@ -160,7 +160,7 @@ def subgraphs_of(node: ir.ExternKernel) -> list[ir.Subgraph]:
 
 
 def written_parameters(node: Any) -> frozenset[str]:
-    """The parameters of a model's own Triton kernel (a UserDefinedTritonKernel) that it writes to, as far as upstream
+    """The parameters of a model's own Triton kernel (a UserDefinedTritonKernel) that it writes to, as far as torch
     knows; before 2.12 the node kept the tensors alone, so all parameters that are given one of them count."""
     accesses = getattr(node, "arg_accesses", None)
     if accesses is not None:
@@ -176,13 +176,13 @@ def written_parameters(node: Any) -> frozenset[str]:
 
 
 def guard_texts(exported: Any) -> list[str]:
-    """The guards over sizes that an exported program was made under, as Python text; upstream has no public name for
+    """The guards over sizes that an exported program was made under, as Python text; torch has no public name for
     them."""
     return list(exported._guards_code)
 
 
 def detect_shape_env(values: Any) -> Any:
-    """The ShapeEnv that the first symbolic value belongs to; None for none. All untyped upstream."""
+    """The ShapeEnv that the first symbolic value belongs to; None for none. All untyped torch."""
     for value in values:
         holder = getattr(value, "fake_mode", None) or getattr(value, "node", None)
         env = getattr(holder, "shape_env", None)
@@ -191,7 +191,7 @@ def detect_shape_env(values: Any) -> Any:
     return None
 
 
-class _Called(TorchDispatchMode):  # type: ignore[no-untyped-call]  # upstream's base class
+class _Called(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base class
     """Notes the operators that are called."""
 
     def __init__(self) -> None:
@@ -213,6 +213,6 @@ def inverts_masks() -> bool:
 
 
 def takes_offsets_off(graph: GraphLowering) -> bool:
-    """Whether upstream takes the storage offset of an input off the offsets that a model gives to `as_strided`; 2.11 does
+    """Whether torch takes the storage offset of an input off the offsets that a model gives to `as_strided`; 2.11 does
     not."""
     return hasattr(graph, "graph_input_storage_offsets")

@@ -10,7 +10,7 @@ from inductor_frontend.options import CaptureOptions
 
 __all__ = ["functorch_patches", "inductor_patches", "known_options"]
 
-# Upstream's options that a capture does not follow. What upstream schedules and how it writes kernels stays as the
+# Torch's options that a capture does not follow. What torch schedules and how it writes kernels stays as the
 # process is configured; these would put text, timings or machine-specific data where a program has none.
 _PINNED: Mapping[str, object] = {
     # other wrappers, and what they are cut into
@@ -41,10 +41,10 @@ _PINNED: Mapping[str, object] = {
     "max_autotune_pointwise": False,
     "distributed_max_autotune_gemm": False,
     "remote_gemm_autotune_cache": False,
-    # upstream's caches do not know who compiled
+    # torch's caches do not know who compiled
     "fx_graph_cache": False,
     "fx_graph_remote_cache": False,
-    # text for people and for upstream's own tools
+    # text for people and for torch's own tools
     "alignment_asserts": False,
     "aot_inductor.debug_intermediate_value_printer": "0",
     "comment_origin": False,
@@ -57,7 +57,7 @@ _PINNED: Mapping[str, object] = {
 
 
 def inductor_patches(options: CaptureOptions) -> dict[str, object]:
-    """Upstream options that a capture depends on, whatever the process has set."""
+    """Torch options that a capture depends on, whatever the process has set."""
     return {
         **_PINNED,
         **asdict(options.padding),
@@ -79,8 +79,8 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
 
 
 def functorch_patches() -> dict[str, object]:
-    """The same of upstream's autograd. Its cache of whole compiled functions does not know who compiled them: neither
-    read nor fill it. The other two make graphs that upstream itself cannot lower for a CPU."""
+    """The same of torch's autograd. Its cache of whole compiled functions does not know who compiled them: neither
+    read nor fill it. The other two make graphs that torch itself cannot lower for a CPU."""
     return {
         "enable_autograd_cache": False,
         "enable_remote_autograd_cache": False,

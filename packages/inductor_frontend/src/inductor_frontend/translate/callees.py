@@ -139,7 +139,7 @@ def conform(scope: Scope, value: Value, wanted: Type) -> Value:
     if not isinstance(wanted, TensorType) or not isinstance(given, TensorType):
         return value
     if (given.dtype, len(given.sizes)) != (wanted.dtype, len(wanted.sizes)):
-        raise ConversionError("FE307", f"{value.name} is {given}, where upstream expects {wanted}")
+        raise ConversionError("FE307", f"{value.name} is {given}, where Inductor expects {wanted}")
     strides = zip(given.sizes, given.strides, wanted.strides)
     others = [size for size, a, b in strides if _differ(scope, a, b)]
     if not others:

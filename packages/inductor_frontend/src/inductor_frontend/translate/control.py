@@ -1,4 +1,4 @@
-"""Control flow: upstream's nodes that call subgraphs, as ops that call functions of the program."""
+"""Control flow: Inductor's nodes that call subgraphs, as ops that call functions of the program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wrapper_ir.values import Value, is_tensor
 
 __all__ = ["conditional", "invoke_subgraph", "while_loop"]
 
-# Any in this file: upstream declares the fields of its node classes as optional sequences of any node.
+# Any in this file: Inductor declares the fields of its node classes as optional sequences of any node.
 
 
 def conditional(scope: Scope, node: ir.Conditional) -> None:
@@ -56,7 +56,7 @@ def invoke_subgraph(scope: Scope, node: ir.InvokeSubgraph) -> None:
         returned = [(i, scope.result_type(o.get_layout())) for i, o in outputs.items()]
         scope.callees[name] = make_callee(scope, graph, operands, returned)
     elif not _same_sizes(scope, node, graph) or operands.passed != scope.callees[name].passed:
-        # Upstream has compiled it for the sizes of one call only.
+        # Inductor has compiled it for the sizes of one call only.
         raise ConversionError(
             "FE304",
             f"region {name} is called with sizes of which some are the same in one call only",
@@ -147,7 +147,7 @@ def _same_sizes(scope: Scope, node: ir.InvokeSubgraph, graph: RecordingSubgraph)
 
 @contextmanager
 def _arguments(scope: Scope, operands: Operands, *callees: Callee) -> Iterator[tuple[Arg, ...]]:
-    """The arguments of a call, with the layouts that its callees expect: upstream may have changed an operand's
+    """The arguments of a call, with the layouts that its callees expect: Inductor may have changed an operand's
     after it lowered them. What they write into a copy is copied back after the call."""
     args = [operands.args[i] for i in operands.passed]
     given = tuple(

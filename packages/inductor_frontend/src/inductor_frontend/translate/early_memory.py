@@ -1,6 +1,6 @@
 """Memory that several streams write comes from the current stream, before the others begin.
 
-A stream's memory may still be in use there by what had it before, which another stream does not wait for. Upstream
+A stream's memory may still be in use there by what had it before, which another stream does not wait for. Inductor
 allocates where the first op runs that writes it. What one stream writes, others read only when they have waited for it.
 """
 

@@ -1,4 +1,4 @@
-"""Extern nodes by class: the table of every upstream class that capture knows how to translate."""
+"""Extern nodes by class: the table of every Inductor class that capture knows how to translate."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _resize(scope: Scope, node: ir.ResizeStorageBytes) -> None:
 
 
 def fallback(scope: Scope, node: ir.FallbackKernel) -> None:
-    """An operator that upstream does not generate code for, or that orders streams."""
+    """An operator that Inductor does not generate code for, or that orders streams."""
     if is_order(node):
         scope.streams.order(node)
     else:

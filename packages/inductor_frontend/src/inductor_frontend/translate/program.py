@@ -94,7 +94,7 @@ class _Builder:
         self.params: dict[str, Value] = {}
 
     def run(self) -> GraphProgram:
-        """Translates everything, in upstream's order."""
+        """Translates everything, in Inductor's order."""
         positions = self._inputs()
         begin = len(self.scope.function.ops)
         self.scope.shared.translate(self.scope)
@@ -137,5 +137,5 @@ class _Builder:
 
 
 def build_program(graph: RecordingGraph, context: BuildContext) -> GraphProgram:
-    """Builds the program of a graph whose wrapper was recorded. Runs inside upstream's graph context."""
+    """Builds the program of a graph whose wrapper was recorded. Runs inside Inductor's graph context."""
     return _Builder(graph, context).run()

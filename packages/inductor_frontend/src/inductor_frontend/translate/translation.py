@@ -36,10 +36,10 @@ _ALIGNMENT = 16
 
 
 def translate(scope: Scope, table: KernelTable) -> None:
-    """Appends what was recorded for the scope's graph to its function. Runs inside upstream's context of that
+    """Appends what was recorded for the scope's graph to its function. Runs inside Inductor's context of that
     graph."""
     launches = Launches(scope, table)
-    before, events = scope.streams.told(scope.graph.recording.events)
+    before, events = scope.streams.split_prologue(scope.graph.recording.events)
     for event in before:
         _event(scope, launches, event)
     scope.streams.begin()

@@ -1,1 +1,1 @@
-"""Triton kernels that upstream wrote, as data: plain source, parameters, candidates, and grids as expressions."""
+"""Triton kernels that Inductor wrote, as data: plain source, parameters, candidates, and grids as expressions."""

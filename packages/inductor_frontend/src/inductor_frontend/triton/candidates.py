@@ -1,4 +1,4 @@
-"""The candidate configs of a kernel: upstream's own heuristics, called as its tuner would call them."""
+"""The candidate configs of a kernel: Inductor's own heuristics, called as its tuner would call them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from wrapper_ir.kernels import ConstantValue, TritonConfig
 
 __all__ = ["Candidates", "candidates_of", "to_config"]
 
-# Any in this file: upstream's configs and meta data are untyped.
+# Any in this file: Inductor's configs and meta data are untyped.
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What upstream's tuner would choose from, and what it would do to arguments while it measures."""
+    """What Inductor's tuner would choose from, and what it would do to arguments while it measures."""
 
     configs: tuple[TritonConfig, ...]
     meta: Mapping[str, Any]
@@ -34,7 +34,7 @@ class Candidates:
 
 
 class _Tuner:
-    """Takes the place of upstream's tuner, and keeps what that one is given."""
+    """Takes the place of Inductor's tuner, and keeps what that one is given."""
 
     def __init__(self, function: Any, **given: Any) -> None:
         self.given = given
@@ -53,10 +53,10 @@ class _Function:
 
 
 def candidates_of(name: str, source: KernelSource) -> Candidates:
-    """Calls the heuristic that decorates a kernel; raises ConversionError FE303 where upstream has none of that name."""
+    """Calls the heuristic that decorates a kernel; raises ConversionError FE303 where Inductor has none of that name."""
     heuristic = getattr(triton_heuristics, source.heuristic, None)
     if heuristic is None:
-        raise ConversionError("FE303", f"kernel {name}: upstream has no heuristic {source.heuristic}")
+        raise ConversionError("FE303", f"kernel {name}: Inductor has no heuristic {source.heuristic}")
     arguments = copy.deepcopy(dict(source.arguments))  # heuristics change what they are given
     if "filename" in inspect.signature(heuristic).parameters:
         arguments["filename"] = f"{name}.py"
@@ -79,7 +79,7 @@ _OPTIONS = {"num_ctas": 1, "maxnreg": None}
 
 
 def to_config(name: str, config: Any) -> TritonConfig:
-    """One of upstream's configs; raises ConversionError FE303 for what a config cannot say."""
+    """One of Inductor's configs; raises ConversionError FE303 for what a config cannot say."""
     options = {option: getattr(config, option, default) for option, default in _OPTIONS.items()}
     warps = getattr(config, "num_consumer_groups", 0), getattr(config, "num_buffers_warp_spec", 0)
     if any(warps) or getattr(config, "ir_override", None):

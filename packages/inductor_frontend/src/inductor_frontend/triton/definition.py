@@ -19,7 +19,7 @@ from wrapper_ir.types import DType
 
 __all__ = ["TritonDefinition", "definition_of", "element_type"]
 
-# Any in this file: upstream's meta data.
+# Any in this file: Inductor's meta data.
 
 _TYPES = {
     "fp64": DType.F64,
@@ -168,7 +168,7 @@ def _param(kernel: str, name: str, type: str, divisible: bool) -> KernelParam:
 
 
 def _divisible(kernel: str, meta: Mapping[str, Any], names: list[str]) -> set[str]:
-    """Parameters that upstream promises are multiples of 16."""
+    """Parameters that Inductor promises are multiples of 16."""
     found: set[str] = set()
     for described in meta.get("configs", []):
         if not isinstance(described, dict):
@@ -208,7 +208,7 @@ _OPTIONS: Mapping[str, tuple[str, ConstantValue, ConstantValue]] = {
     "launch_pdl": ("launch_pdl", False, True),
     "disable_ftz": ("enable_reflect_ftz", False, False),
 }
-"""Options of the compiler: upstream's name, Triton's, upstream's default, and what Triton is told otherwise."""
+"""Options of the compiler: Inductor's name, Triton's, Inductor's default, and what Triton is told otherwise."""
 
 
 def _options(kernel: str, meta: Mapping[str, Any]) -> tuple[tuple[str, ConstantValue], ...]:
@@ -216,7 +216,7 @@ def _options(kernel: str, meta: Mapping[str, Any]) -> tuple[tuple[str, ConstantV
     for key, value in meta.items():
         if key in _READ or key in _OPTIONS or (key in _OFF and not value):
             continue
-        raise ConversionError("FE303", f"kernel {kernel}: upstream's {key} = {value!r} has no typed form")
+        raise ConversionError("FE303", f"kernel {kernel}: Inductor's {key} = {value!r} has no typed form")
     return tuple(
         (name, told)
         for key, (name, usual, told) in _OPTIONS.items()

@@ -1,6 +1,6 @@
-"""Upstream's launch grids as expressions over a kernel's numbers and meta-parameters.
+"""Inductor's launch grids as expressions over a kernel's numbers and meta-parameters.
 
-Upstream keeps a class for each shape of a grid, which writes it as text for Python or C++; here each class is a function
+Inductor keeps a class for each shape of a grid, which writes it as text for Python or C++; here each class is a function
 from the same facts to one to three expressions.
 """
 
@@ -17,7 +17,7 @@ from wrapper_ir.kernels import TritonConfig
 
 __all__ = ["GRIDS", "MAX_Y_GRID", "grid_of", "own_grids", "parse_size"]
 
-# Any in this file: upstream's meta data.
+# Any in this file: Inductor's meta data.
 Meta = Mapping[str, Any]
 
 MAX_Y_GRID = 65535
@@ -145,11 +145,11 @@ GRIDS: Mapping[str, Callable[[_Blocks, Meta], list[Expr]]] = {
     "SequentialFlattenComboKernelGrid": _flat_combo,
     "RoundRobinComboKernelGrid": _round_robin,
 }
-"""Upstream's grid classes by name."""
+"""Inductor's grid classes by name."""
 
 
 def parse_size(kernel: str, text: str) -> Expr:
-    """A size that upstream wrote in Python: whole numbers and names, sums, products, floored quotients, minima and
+    """A size that Inductor wrote in Python: whole numbers and names, sums, products, floored quotients, minima and
     maxima. Raises ConversionError FE303 for anything else."""
     return _size(kernel, ast.parse(text, mode="eval").body)
 
@@ -199,7 +199,7 @@ def own_grids(kernel: str, meta: Meta, configs: Sequence[TritonConfig]) -> tuple
 
 
 def grid_of(kernel: str, meta: Meta, blocks: Sequence[str]) -> tuple[Expr, ...]:
-    """The grid of a kernel. `meta` are upstream's facts about it, `blocks` the meta-parameters that its configs have;
+    """The grid of a kernel. `meta` are Inductor's facts about it, `blocks` the meta-parameters that its configs have;
     raises ConversionError FE303 for a class that is not known here."""
     kind = str(meta.get("grid_type"))
     make = GRIDS.get(kind)

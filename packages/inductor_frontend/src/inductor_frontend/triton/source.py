@@ -1,4 +1,4 @@
-"""The text of a kernel that upstream wrote: taken apart into plain source and the heuristic that decorates it."""
+"""The text of a kernel that Inductor wrote: taken apart into plain source and the heuristic that decorates it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["KernelSource", "constant_value", "read_source"]
 # Any in this file: a heuristic's arguments are numbers, texts, enumerations, and nested dictionaries of them.
 
 _SETUP = ("set_driver_to_cpu", "set_driver_to_gpu")
-"""Calls that upstream's modules make when they are loaded; which driver runs a kernel is for its runtime to say."""
+"""Calls that Inductor's modules make when they are loaded; which driver runs a kernel is for its runtime to say."""
 
 _ONLY_HEURISTICS = ("triton_heuristics", "AutotuneHint", "ReductionHint", "TileHint", "DeviceProperties")
 
 
 _GENERATED = "triton_"
 _NUMBER = re.compile(r"_\d+$")
-"""Upstream numbers the kernels of a program, and their functions with them: a function without its number is the same in
+"""Inductor numbers the kernels of a program, and their functions with them: a function without its number is the same in
 any program, and so is what is compiled from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSource:
-    """A kernel's module, without what only upstream's tuner reads. `order` are the function's parameters, of which
+    """A kernel's module, without what only Inductor's tuner reads. `order` are the function's parameters, of which
     `constexprs` are known to the compiler, and `defaults` have values where nobody gives one; `heuristic` and `arguments` the call that decorated it."""
 
     text: str
@@ -149,7 +149,7 @@ def _dtype(kernel: str, name: str) -> DType:
 
 
 def constant_value(name: str, node: ast.expr) -> Any:
-    """The value of an argument: a literal, an enumeration of upstream's, or the properties of a device."""
+    """The value of an argument: a literal, an enumeration of Inductor's, or the properties of a device."""
     match node:
         case ast.Constant():
             return node.value

@@ -1,4 +1,4 @@
-"""Instances of one template: upstream writes a kernel for each, which differ in constants at the head of the function and
+"""Instances of one template: Inductor writes a kernel for each, which differ in constants at the head of the function and
 in warps and stages. Here they are one kernel, with a config for each."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wrapper_ir.kernels import ConstantValue, TritonConfig
 __all__ = ["TEMPLATE", "merged_instances", "with_grid"]
 
 TEMPLATE = "template"
-"""Upstream's name of the heuristic of templates, each of which has one config."""
+"""Inductor's name of the heuristic of templates, each of which has one config."""
 
 _HEADER = re.compile(r"\)\s*:\s*$")
 
@@ -46,7 +46,7 @@ class _Instance:
 
 
 def _instance(definition: TritonDefinition) -> _Instance | None:
-    """None for a text that is not written as upstream's templates are."""
+    """None for a text that is not written as Inductor's templates are."""
     kernel = definition.kernel
     module = ast.parse(kernel.source)
     function = next(s for s in module.body if isinstance(s, ast.FunctionDef) and s.name == kernel.entry)
@@ -69,7 +69,7 @@ def merged_instances(
     definitions: Sequence[TritonDefinition],
 ) -> list[tuple[TritonDefinition, tuple[int, ...]]]:
     """The definitions, those that are instances of one template as one, called as the first of them. With each come the
-    positions of its configs among the given ones; a config has the grid that upstream's call states for it, as numbers of
+    positions of its configs among the given ones; a config has the grid that Inductor's call states for it, as numbers of
     the launch."""
     groups: dict[object, list[tuple[int, _Instance]]] = {}
     for position, definition in enumerate(definitions):

@@ -1,0 +1,29 @@
+"""A functional graph after Inductor's passes over the graph as a whole, with weights packed where they are to be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch._guards import detect_fake_mode
+from torch._inductor.compile_fx import _recursive_joint_graph_passes
+from torch._inductor.virtualized import V
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from inductor_frontend.errors import torch_step
+from inductor_frontend.functionalize.packing import pack_weights
+from inductor_frontend.functionalize.preparation import FunctionalModel
+
+__all__ = ["with_joint_passes"]
+
+
+def with_joint_passes(model: FunctionalModel, *, packed_weights: bool) -> FunctionalModel:
+    """The same model, its graph simplified. Raises CaptureError FE104."""
+    values = [n.meta.get("val") for n in model.gm.graph.nodes]
+    fake_mode = detect_fake_mode(values) or FakeTensorMode(allow_non_fake_inputs=True)
+    with V.set_fake_mode(fake_mode), torch_step("FE104", "Inductor's joint passes fail"):
+        # Patterns are traced once a process, with tensors on this device; what matches is traced again where it is.
+        gm = _recursive_joint_graph_passes(model.gm, input_device=torch.device("cpu"))
+        if packed_weights:
+            gm = pack_weights(gm, model.roles)
+    return replace(model, gm=gm)
