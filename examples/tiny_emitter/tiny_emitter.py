@@ -15,47 +15,54 @@ from wrapper_ir.alignment import constant_alignment
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, to_python
+from wrapper_ir.expr import Expr, Int, Item, OffsetOf, SizeOf, StrideOf, Sym, to_python
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ops import (
-    AllocStorage,
-    Arg,
-    AssertExpr,
-    AssertFinite,
-    AssertLayout,
+from wrapper_ir.inputs import Input, NumberInput
+from wrapper_ir.lowering import LoweringOptions, Plan, lower
+from wrapper_ir.lowering.steps import (
+    Align,
+    Allocate,
     Barrier,
-    CallExtern,
-    CallSubgraph,
-    CollectiveStart,
+    BeginSlot,
+    ByteWindow,
+    Call,
+    CallOperator,
+    CheckAlignment,
+    CheckCondition,
+    CheckFinite,
+    CheckGroups,
+    CheckInputs,
+    CheckLayout,
     Comment,
-    Complex,
     Copy,
-    DebugValue,
     Define,
-    Drop,
-    EnsureAligned,
-    EnterMemoryPool,
+    EndNames,
+    EndStorage,
+    EnterDevice,
+    EnterPool,
     EnterProfile,
     ExitScope,
-    Free,
+    Given,
     Launch,
-    Op,
+    Loop,
     RecordEvent,
     ResizeStorage,
     Return,
+    Same,
     SetStorage,
-    Slot,
+    ShowValue,
+    StartCollective,
+    Step,
     Switch,
     SyncEvent,
     Unpack,
-    View,
     Wait,
     WaitEvent,
-    WhileLoop,
-    ZeroMode,
+    Window,
+    Zero,
 )
-from wrapper_ir.ops.check import asserted_layouts
-from wrapper_ir.program import Function, Program
+from wrapper_ir.ops import Arg, Complex
+from wrapper_ir.program import Program
 from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.quoting import (
     python_attribute,
@@ -73,44 +80,33 @@ from wrapper_ir.values import Value
 __all__ = ["EMITTER", "REFUSED", "TinyEmitter"]
 
 Refused = (
-    Switch
-    | WhileLoop
-    | CallSubgraph
-    | RecordEvent
-    | WaitEvent
-    | SyncEvent
-    | Barrier
-    | EnterProfile
-    | EnterMemoryPool
-    | ExitScope
-    | CollectiveStart
-    | Wait
-    | EnsureAligned
-    | ResizeStorage
-    | SetStorage
-    | DebugValue
-)
+    Switch | Loop | Call | EnterDevice | RecordEvent | WaitEvent | SyncEvent | Barrier | EnterProfile | EnterPool | ExitScope
+    | CheckGroups | StartCollective | Wait | Align | ResizeStorage | SetStorage | ShowValue | Zero
+)  # fmt: skip
 REFUSED: Mapping[type[Refused], str] = MappingProxyType(
     {
         Switch: "it writes one function",
-        WhileLoop: "it writes one function",
-        CallSubgraph: "it writes one function",
+        Loop: "it writes one function",
+        Call: "it writes one function",
+        EnterDevice: "it writes for one CPU",
         RecordEvent: "it writes for one CPU",
         WaitEvent: "it writes for one CPU",
         SyncEvent: "it writes for one CPU",
         Barrier: "it keeps no other order than that of a CPU",
         EnterProfile: "nobody profiles what it writes",
-        EnterMemoryPool: "it writes for one CPU",
+        EnterPool: "it writes for one CPU",
         ExitScope: "it writes no scopes",
-        CollectiveStart: "it writes for one process",
+        CheckGroups: "it writes for one process",
+        StartCollective: "it writes for one process",
         Wait: "it writes for one process",
-        EnsureAligned: "torch cannot be asked for an alignment",
+        Align: "it copies nothing that no copy asks for",
         ResizeStorage: "storages are as torch made them",
         SetStorage: "storages are as torch made them",
-        DebugValue: "there is nobody to show values to",
+        ShowValue: "there is nobody to show values to",
+        Zero: "it keeps no memory from call to call",
     }
 )
-"""Every op that this emitter does not write, and why. All others it writes."""
+"""Every step that this emitter does not write, and why. All others it writes."""
 
 HEADER = '''"""Written by tiny_emitter."""
 
@@ -135,6 +131,12 @@ def has_layout(tensor, sizes, strides):
         mine == given for mine, given, size in zip(tensor.stride(), strides, sizes) if size > 1
     )
 
+
+def fits(tensor, dtype, sizes, strides):
+    return tensor.dtype == dtype and tensor.dim() == len(sizes) and all(
+        want is None or want == mine for want, mine in zip([*sizes, *strides], [*tensor.size(), *tensor.stride()])
+    )
+
 '''
 FOOTER = '''
 
@@ -147,31 +149,27 @@ def load():
 '''
 
 
-RESERVED = ("Path", "args", "check", "constants", "has_layout", "kernels", "math", "torch", "view")
+RESERVED = ("Path", "args", "check", "constants", "fits", "has_layout", "kernels", "math", "torch", "view")
 
 
 class FunctionWriter:
-    """Writes one function, an op at a time."""
+    """Writes one function, a step at a time."""
 
-    def __init__(self, function: Function, analyses: Analyses) -> None:
-        self.aliasing = analyses.aliasing(function)
+    def __init__(self, plan: Plan) -> None:
         self.fresh = python_names(RESERVED)
-        self.names = {c.value: f"constants[{python_string(name)}]" for name, c in analyses.constants.items()}
-        self.symbols = {name: self.fresh(f"sym_{name}") for name in analyses.symbols}
-
-    def tensors_over(self, storage: Value) -> list[Value]:
-        """The storage and all tensors of it that have a Python name now: Python keeps bytes as long as any has."""
-        over = (v for v, roots in self.aliasing.roots.items() if storage in roots)
-        return [v for v in over if v in self.names and v not in self.aliasing.uncertain]
-
-    def end(self, values: Iterable[Value]) -> list[str]:
-        """The names of values that are not used any more."""
-        return [self.names.pop(value) for value in values]
+        constants = plan.program.constants
+        self.names = {c.value: f"constants[{python_string(c.value.name)}]" for c in constants}
+        self.symbols = {s.name: self.fresh(f"sym_{s.name}") for s in plan.program.symbols}
 
     def define(self, value: Value) -> str:
         """A fresh Python name for a value: `%buf0.s` is `buf0_s`."""
         name = self.names[value] = self.fresh(value.name)
         return name
+
+    def end(self, values: Iterable[Value]) -> str:
+        """A statement that ends names: Python keeps bytes as long as any name holds a tensor of them."""
+        names = [self.names.pop(value) for value in values]
+        return f"del {', '.join(names)}" if names else ""
 
     def expr(self, e: Expr) -> str:
         """A size, a condition, any number."""
@@ -223,82 +221,110 @@ class FunctionWriter:
         """Sizes or strides."""
         return f"[{', '.join(map(self.expr, es))}]"
 
-    def line(self, op: Op) -> str:
-        """One op as one line of Python."""
-        if isinstance(op, Refused):
-            raise refusal(op)
-        match op:
-            case AllocStorage(result=result, zero=zero):
-                assert isinstance(result.type, StorageType)  # the verifier's rule WIR014
-                make = "empty" if zero is ZeroMode.NONE else "zeros"
-                return f"{self.define(result)} = torch.{make}({self.expr(result.type.nbytes)}, dtype=torch.uint8)"
-            case Free(storage=storage):
-                return f"del {', '.join(self.end(self.tensors_over(storage)))}"
-            case Drop(value=value):
-                return f"del {', '.join(self.end([value]))}"
-            case Slot(pool=pool, result=result, offset=offset):
-                assert isinstance(result.type, StorageType)  # WIR014
-                part = f"{self.expr(offset)}:{self.expr(offset + result.type.nbytes)}"
-                return f"{self.define(result)} = {self.names[pool]}[{part}]"
-            case View(source=source, result=result, offset=offset):
-                type = result.type
-                assert isinstance(type, TensorType)  # WIR014
-                given = (
-                    self.names[source],
-                    self.arg(type.dtype),
-                    self.exprs(type.sizes),
-                    self.exprs(type.strides),
+    def line(self, step: Step) -> str:
+        """One step as one line of Python."""
+        if isinstance(step, Refused):
+            raise refusal(step)
+        match step:
+            case Allocate(result=result, type=type, zero=zero):
+                make = f"torch.empty_strided({self.layout(type)}, dtype={self.arg(type.dtype)})"
+                return f"{self.define(result)} = {make}{'.zero_()' if zero else ''}"
+            case EndStorage(ends=ends) | EndNames(ends=ends):
+                return self.end(ends)
+            case BeginSlot(is_lent=is_lent):
+                assert not is_lent  # only functions take storages
+                return ""
+            case Same(result=result, source=source, ends=ends):
+                return self.made(result, self.names[source], ends)
+            case Window(result=result, source=source, offset=offset, ends=ends):
+                return self.made(
+                    result, self.view(result, source, offset * Int(result.type.dtype.itemsize)), ends
                 )
-                return f"{self.define(result)} = view({', '.join(given)}, {self.expr(offset)})"
+            case ByteWindow(result=result, source=source, offset=offset, ends=ends):
+                return self.made(result, self.view(result, source, offset), ends)
             case Copy(dst=dst, src=src):
                 return f"{self.names[dst]}.copy_({self.names[src]})"
             case Launch(kernel=kernel, args=args):
-                return f"kernels[{python_string(kernel)}]({', '.join(map(self.arg, args))})"
-            case CallExtern():
-                return self.call(op)
+                given = ", ".join(self.arg(arg) for _, arg in args)
+                return f"kernels[{python_string(kernel.name)}]({given})"
+            case CallOperator():
+                return self.call(step)
             case Unpack(source=source, path=path, result=result):
-                steps = "".join(f"[{python_string(s) if isinstance(s, str) else s}]" for s in path)
-                return f"{self.define(result)} = {self.names[source]}{steps}"
+                parts = "".join(f"[{python_string(p) if isinstance(p, str) else p}]" for p in path)
+                return f"{self.define(result)} = {self.names[source]}{parts}"
             case Define(symbol=symbol, expr=expr):
                 return f"{self.symbols[symbol]} = {self.expr(expr)}"
-            case AssertExpr(condition=condition, message=message):
+            case CheckInputs(inputs=inputs):
+                return "; ".join(self.input(value, wanted) for value, wanted in inputs)
+            case CheckCondition(condition=condition, message=message):
                 return f"check({self.expr(condition)}, {python_string(message or str(condition))})"
-            case AssertLayout(message=message):
-                holds = " and ".join(
-                    f"has_layout({self.names[tensor]}, {self.exprs(sizes)}, {self.exprs(strides)})"
-                    for tensor, sizes, strides in asserted_layouts(op)
+            case CheckLayout(value=value, alignment=alignment, message=message):
+                holds = (
+                    f"has_layout({self.names[value]}, {self.exprs(step.sizes)}, {self.exprs(step.strides)})"
                 )
-                named = ", ".join(tensor.name for tensor in op.tensors)
-                return f"check({holds or True}, {python_string(message or f'layout of {named}')})"
-            case AssertFinite(tensor=tensor, message=message):
-                said = python_string(message or f"{tensor.name} is finite")
-                return f"check({self.names[tensor]}.isfinite().all(), {said})"
+                line = f"check({holds}, {python_string(message or f'layout of {value.name}')})"
+                return f"{line}; {self.aligned(value, alignment, message)}" if alignment else line
+            case CheckAlignment(value=value, alignment=alignment, message=message):
+                return self.aligned(value, alignment, message)
+            case CheckFinite(value=value, message=message):
+                said = python_string(message or f"{value.name} is finite")
+                return f"check({self.names[value]}.isfinite().all(), {said})"
             case Comment(text=text):
                 return f"# {python_comment(text)}"
             case Return(values=values):
                 return f"return ({''.join(self.arg(v) + ', ' for v in values)})"
             case _:
-                assert_never(op)
+                assert_never(step)
 
-    def call(self, op: CallExtern) -> str:
-        """A library operator, by the name it has in `torch.ops`."""
-        namespace, _, name = op.target.partition("::")
+    def input(self, value: Value, wanted: Input) -> str:
+        """A check of one argument. None stands for a size that only a symbol tells."""
+        name = self.names[value]
+        if isinstance(wanted, NumberInput):
+            return f"check(type({name}) is {wanted.kind}, {python_string(f'{wanted.name} is not {wanted.kind}')})"
+        assert isinstance(value.type, TensorType)  # as the check says
+        layout = f"{self.arg(value.type.dtype)}, {list(wanted.sizes)}, {list(wanted.fixed_strides)}"
+        return f"check(fits({name}, {layout}), {python_string(f'{wanted.name} is not {wanted.text}')})"
+
+    def aligned(self, value: Value, alignment: int, message: str) -> str:
+        """A check of an address."""
+        said = python_string(message or f"{value.name} is aligned to {alignment} bytes")
+        return f"check({self.names[value]}.data_ptr() % {alignment} == 0, {said})"
+
+    def made(self, result: Value, text: str, ends: tuple[Value, ...]) -> str:
+        """A new name, and the names that it takes the place of."""
+        line, end = f"{self.define(result)} = {text}", self.end(ends)
+        return f"{line}; {end}" if end else line
+
+    def layout(self, type: TensorType) -> str:
+        """Sizes and strides."""
+        return f"{self.exprs(type.sizes)}, {self.exprs(type.strides)}"
+
+    def view(self, result: Value[TensorType], source: Value, offset: Expr) -> str:
+        """A window of bytes."""
+        type = result.type
+        return f"view({self.names[source]}, {self.arg(type.dtype)}, {self.layout(type)}, {self.expr(offset)})"
+
+    def call(self, step: CallOperator) -> str:
+        """A library operator, by the name it has in `torch.ops`, with what the call gives."""
+        namespace, _, name = step.operator.extern.name.partition("::")
         operator, _, overload = name.partition(".")
-        given = [*map(self.arg, op.args), *(python_keyword(key, self.arg(value)) for key, value in op.kwargs)]
+        given = [self.arg(a.value) for a in step.arguments if a.given is Given.POSITION]
+        named = [a for a in step.arguments if a.given is Given.KEYWORD]
+        given += [python_keyword(a.schema.name, self.arg(a.value)) for a in named]
         callee = "torch.ops"
         for part in (namespace, operator, overload or "default"):
             callee = python_attribute(callee, part)
         call = f"{callee}({', '.join(given)})"
-        return call if op.result is None else f"{self.define(op.result)} = {call}"
+        return call if step.result is None else f"{self.define(step.result)} = {call}"
 
 
-def refusal(op: Refused) -> NotSupportedError:
-    """The error for an op that is not written: what, where it came from, why, and the way out."""
-    place = ", ".join((*op.prov.ops, *op.prov.locations)) or "no source is recorded"
+def refusal(step: Refused) -> NotSupportedError:
+    """The error for a step that is not written: what, where it came from, why, and the way out."""
+    place = ", ".join((*step.prov.ops, *step.prov.locations)) or "no source is recorded"
     return NotSupportedError(
         "TINY101",
-        f"tiny_emitter cannot write {type(op).__name__} ({place}): {REFUSED[type(op)]}",
-        hint="emit with the 'python' emitter, which writes all ops",
+        f"tiny_emitter cannot write {type(step).__name__} ({place}): {REFUSED[type(step)]}",
+        hint="emit with the 'python' emitter, which writes all steps",
     )
 
 
@@ -324,9 +350,10 @@ class TinyEmitter:
         program = artifact.program
         wrapper_ir.verify(artifact)
         refuse_devices(program)
-        out = FunctionWriter(program.main, Analyses(program))
+        plan = lower(artifact, LoweringOptions(hoist_windows=False))
+        out = FunctionWriter(plan)
         params = "".join(f"{out.define(param.value)}, " for param in program.main.params)
-        lines = [f"{params}= args" if params else "", "args.clear()", *map(out.line, program.main.body)]
+        lines = [f"{params}= args" if params else "", "args.clear()", *map(out.line, plan.main.steps)]
         body = "".join(f"    {line}\n" for line in lines if line)
         return f"{HEADER}\n@torch.no_grad()\ndef main(args, constants, kernels):\n{body}{FOOTER}"
 
