@@ -71,7 +71,6 @@ def _run(side: str, task: str, folder: str) -> dict[str, float]:
         **os.environ,
         "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
         "WRAPPER_IR_CACHE_DIR": f"{folder}/wir",
-        "PY_WRAPPER_CACHE_DIR": f"{folder}/python",
         "WRAPPER_IR_COMPILE_CACHE": "1",
     }
     env |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}

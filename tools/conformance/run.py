@@ -54,7 +54,6 @@ def pool_options(
     """Workers with one thread and one compiler each, a GPU only where kernels run on one, and all caches in `out`."""
     env = {
         "OMP_NUM_THREADS": "1",
-        "PY_WRAPPER_CACHE_DIR": str((out / "python").absolute()),
         "TORCHINDUCTOR_CACHE_DIR": str((out / "inductor").absolute()),
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
         "TRITON_CACHE_DIR": str((out / "triton").absolute()),

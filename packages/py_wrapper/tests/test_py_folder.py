@@ -19,6 +19,7 @@ from packages.py_wrapper.tests.py_programs import CASES
 import py_wrapper
 from py_wrapper import EMITTER, PyOptions
 from py_wrapper.errors import CacheError
+from wrapper_ir.errors import StoreWarning
 from wrapper_ir.runtime.kernel_files import kernel_file_names, read_kernels, short_name
 
 BY_NAME = {case.name: case for case in CASES}
@@ -92,12 +93,18 @@ def test_kernel_files_have_distinct_names() -> None:
 def test_cached_files_are_stable_and_shared(tmp_path: Path) -> None:
     options = PyOptions(cache_folder=tmp_path, find_runtime=find_runtime, name="mlp")
     first = py_wrapper.compile(artifact_of(BY_NAME["mlp"]), options)
-    before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()}
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.glob("1/python/*/*/**/*") if p.is_file()}
     second = py_wrapper.compile(artifact_of(BY_NAME["mlp"]), options)
-    after = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()}
+    after = {p: p.stat().st_mtime_ns for p in tmp_path.glob("1/python/*/*/**/*") if p.is_file()}
     assert before == after
     assert inspect.getsourcefile(first.boxed) == inspect.getsourcefile(second.boxed)
-    assert sorted(p.name for p in before) == ["double.txt", "increment.txt", "kernels.json", "mlp.py"]
+    assert sorted(p.name for p in before) == [
+        "double.txt",
+        "increment.txt",
+        "kernels.json",
+        "manifest.json",
+        "mlp.py",
+    ]
 
 
 def test_edited_files_in_the_cache_are_written_again(tmp_path: Path) -> None:
@@ -106,8 +113,11 @@ def test_edited_files_in_the_cache_are_written_again(tmp_path: Path) -> None:
     (path,) = tmp_path.rglob("mlp.py")
     text = path.read_text()
     path.write_text(text + "breakpoint()\n")
-    py_wrapper.compile(artifact_of(BY_NAME["mlp"]), options)
+    with pytest.warns(StoreWarning, match=r"WIR254.*set aside"):
+        py_wrapper.compile(artifact_of(BY_NAME["mlp"]), options)
     assert path.read_text() == text
+    (edited,) = tmp_path.glob("1/damaged/*/mlp.py")
+    assert edited.read_text() == text + "breakpoint()\n"
 
 
 def test_every_load_has_state_of_its_own() -> None:
@@ -147,12 +157,15 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     artifact = artifact_of(BY_NAME["unpack_whole"])
     with pytest.raises(CacheError, match="PY202"):
         EMITTER.write(artifact, blocked)
-    with pytest.raises(CacheError, match="PY201"):
-        py_wrapper.compile(artifact, PyOptions(cache_folder=blocked / "cache"))
+    with pytest.warns(StoreWarning, match=r"WIR251.*cannot be written"):
+        f = py_wrapper.compile(artifact, PyOptions(cache_folder=blocked / "cache"))
+    source = inspect.getsourcefile(f.boxed)
+    assert source is not None
+    assert Path(source).is_file()
 
 
 def test_settings_name_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PY_WRAPPER_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("WRAPPER_IR_CACHE_DIR", str(tmp_path / "own"))
     f = py_wrapper.compile(artifact_of(BY_NAME["unpack_whole"]))
     source = inspect.getsourcefile(f.boxed)
     assert source is not None

@@ -31,4 +31,4 @@ class EmitError(PyWrapperError):
 
 
 class CacheError(PyWrapperError):
-    """Files cannot be written: of the cache (PY201), or of an output folder (PY202)."""
+    """Files cannot be written: a module that is not text (PY201), or into an output folder (PY202)."""

@@ -1,6 +1,6 @@
 """From an emitted module to a callable.
 
-The module is written to a content-addressed folder first, so that debuggers, profilers and tracebacks find its source
+The module is written to the cache on disk first, so that debuggers, profilers and tracebacks find its source
 under a name that stays the same from run to run. Constants stay in memory.
 """
 
@@ -18,40 +18,28 @@ from py_wrapper.emit.program import EmittedModule
 from py_wrapper.errors import CacheError
 from py_wrapper.native import resolve
 from py_wrapper.options import PyOptions
-from py_wrapper.settings import read_settings
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.runtime import ModuleContents
+from wrapper_ir.store import open_cache, read_settings
 
 __all__ = ["load_module", "place_in_cache", "write_files"]
 
 
 def place_in_cache(emitted: EmittedModule, options: PyOptions) -> Path:
-    """The module's file in the cache, written unless it is there; raises CacheError PY201."""
-    digest = hashlib.sha256(emitted.source.encode())
-    for name in sorted(emitted.files):
-        digest.update(f"\0{name}\0{emitted.files[name]}".encode("utf-8", "surrogatepass"))
-    root = options.cache_folder or read_settings().cache
-    folder = root / digest.hexdigest()[:2] / digest.hexdigest()[:32]
-    path = folder / f"{emitted.name}.py"
-    try:
-        if not _is_there(folder, emitted):
-            write_files(folder, emitted)
-    except (OSError, UnicodeEncodeError) as error:
-        raise CacheError(
-            "PY201",
-            f"the module cannot be written to {folder}: {error}",
-            hint="set PY_WRAPPER_CACHE_DIR to a folder that can be written",
-        ) from error
-    return path
-
-
-def _is_there(folder: Path, emitted: EmittedModule) -> bool:
-    """Whether the files are there as emitted; what a debugging session has changed in them is written again."""
+    """The module's file in the cache, written unless it is there as emitted; raises CacheError PY201, StoreError."""
     texts = {f"{emitted.name}.py": emitted.source, **emitted.files}
+    digest = hashlib.sha256()
+    for name in sorted(texts):
+        digest.update(f"\0{name}\0{texts[name]}".encode("utf-8", "surrogatepass"))
+    settings = read_settings()
+    if options.cache_folder is not None:
+        settings = settings.with_root(options.cache_folder)
     try:
-        return all((folder / name).read_text(encoding="utf-8") == text for name, text in texts.items())
-    except (OSError, UnicodeDecodeError):
-        return False
+        store = open_cache(settings).store("python")
+        with store.ensure(digest.hexdigest(), lambda folder: write_files(folder, emitted)) as entry:
+            return entry.folder / f"{emitted.name}.py"
+    except UnicodeEncodeError as error:
+        raise CacheError("PY201", f"the module is not text that a file can hold: {error}") from error
 
 
 def write_files(folder: Path, emitted: EmittedModule) -> list[Path]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import traceback
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +43,7 @@ def source_path(source: str, folder: Path) -> Path:
 
 
 def _sources(folder: Path) -> Store:
-    return open_cache(replace(read_cache_settings(), folder=folder)).store("triton-sources")
+    return open_cache(read_cache_settings().with_root(folder)).store("triton-sources")
 
 
 def _file_name(source: str) -> str:

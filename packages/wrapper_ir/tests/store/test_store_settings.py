@@ -15,7 +15,9 @@ from wrapper_ir.store import open_cache, parse_size, read_settings
 def test_defaults_are_in_the_users_cache_folder() -> None:
     settings = read_settings({})
     assert settings.folder == Path.home() / ".cache" / "wrapper-ir"
-    assert settings.fallback == Path(tempfile.gettempdir()) / f"wrapper-ir-{os.getuid()}"
+    assert settings.fallback is not None
+    assert settings.fallback.parent == Path(tempfile.gettempdir())
+    assert settings.fallback.name.startswith(f"wrapper-ir-{os.getuid()}-")
     assert (settings.limit_bytes, settings.shared) == (8 << 30, ())
 
 
@@ -65,3 +67,9 @@ def test_a_limit_that_is_not_a_size() -> None:
 def test_one_cache_for_the_same_settings() -> None:
     settings = read_settings({"WRAPPER_IR_CACHE_DIR": "/nowhere"})
     assert open_cache(settings) is open_cache(read_settings({"WRAPPER_IR_CACHE_DIR": "/nowhere"}))
+
+
+def test_each_root_has_a_fallback_of_its_own() -> None:
+    one, other = (read_settings({"WRAPPER_IR_CACHE_DIR": name}) for name in ("/a", "/b"))
+    assert one.fallback != other.fallback
+    assert one.with_root(Path("/b")) == other

@@ -108,9 +108,7 @@ class Places:
                 above = [
                     parent for parent in path.parents if parent.is_relative_to(shared) and parent != shared
                 ]
-                return not (
-                    all(map(_is_trusted, above)) and (level.is_private() or not os.path.lexists(path))
-                )
+                return not (all(map(_is_trusted, above)) and (level.is_private() or not path.is_dir()))
         return False
 
     def _of_this_process(self) -> Level:

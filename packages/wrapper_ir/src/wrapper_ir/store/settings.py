@@ -9,11 +9,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wrapper_ir.errors import StoreError
@@ -40,14 +41,20 @@ class CacheSettings:
     shared: tuple[str, ...] = ()
     wait_seconds: float = 600.0
 
+    def with_root(self, folder: Path) -> CacheSettings:
+        """The same with another root, and what stands in for that."""
+        root = folder.expanduser().absolute()
+        return replace(self, folder=root, fallback=_fallback(root))
+
 
 def read_settings(env: Mapping[str, str] | None = None) -> CacheSettings:
     """Reads the environment (`os.environ` unless another mapping is given). Raises StoreError WIR256."""
     source = os.environ if env is None else env
     size = source.get("WRAPPER_IR_CACHE_BYTES", "")
+    folder = _root(source)
     return CacheSettings(
-        folder=_root(source),
-        fallback=_fallback(),
+        folder=folder,
+        fallback=_fallback(folder),
         limit_bytes=parse_size(size, "WRAPPER_IR_CACHE_BYTES") if size else _DEFAULT_BYTES,
         shared=tuple(filter(None, map(str.strip, source.get("WRAPPER_IR_CACHE_SHARED", "").split(",")))),
     )
@@ -72,9 +79,11 @@ def _root(env: Mapping[str, str]) -> Path | None:
         return None
 
 
-def _fallback() -> Path | None:
+def _fallback(folder: Path | None) -> Path | None:
+    """What stands in for a root, and for no other: what was written for one is not found under another."""
+    digest = hashlib.sha256(os.fsencode(folder or "")).hexdigest()[:8]
     try:
-        return Path(tempfile.gettempdir()) / f"wrapper-ir-{_user()}"
+        return Path(tempfile.gettempdir()) / f"wrapper-ir-{_user()}-{digest}"
     except FileNotFoundError:  # no temporary folder that can be written
         return None
 

@@ -46,11 +46,15 @@ class Counters:
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self._flushed: Counter[str] = Counter()
+        self.on_count: Callable[[str, int], None] | None = None
+        """Is told of every count."""
 
     def count(self, name: str, by: int = 1) -> None:
         """Adds to the count that `StoreStatistics` calls `name`."""
         with self._lock:
             self._counts[name] += by
+        if self.on_count is not None:
+            self.on_count(name, by)
 
     def read(self) -> StoreStatistics:
         """The counts so far."""

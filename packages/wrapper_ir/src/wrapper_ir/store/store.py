@@ -48,12 +48,10 @@ class Store:
     WIR255: a shared cache cannot be reached).
     """
 
-    def __init__(self, cache: Cache, namespace: str, on_count: Callable[[str, int], None] | None) -> None:
-        """`on_count` is told of every count, by the name of a field of `StoreStatistics`."""
+    def __init__(self, cache: Cache, namespace: str) -> None:
+        """See `Cache.store`."""
         self.namespace = namespace
         self._cache = cache
-        self._counters = cache.counters(namespace)
-        self._on_count = on_count
 
     def find(self, key: str) -> Entry | None:
         """The entry under `key`, in use and whole; None where there is none."""
@@ -74,9 +72,10 @@ class Store:
                 return entry
             return self.add(key, write)
 
-    def add(self, key: str, write: Write) -> Entry:
-        """Writes an entry, and gives it in use; where a whole one has come up meanwhile, that one. Raises as `ensure`."""
-        return self._add(entry_name(self.namespace, key), write, replace=False)
+    def add(self, key: str, write: Write, *, replace: bool = False) -> Entry:
+        """Writes an entry, and gives it in use; where a whole one is there already, that one, unless it is to be replaced.
+        Raises as `ensure`."""
+        return self._add(entry_name(self.namespace, key), write, replace=replace)
 
     def get(self, key: str) -> bytes | None:
         """The bytes that were put under `key`, None where there are none that are whole."""
@@ -158,12 +157,10 @@ class Store:
 
     def stats(self) -> StoreStatistics:
         """What this process did so far."""
-        return self._counters.read()
+        return self._cache.counters(self.namespace).read()
 
     def _count(self, name: str, by: int = 1) -> None:
-        self._counters.count(name, by)
-        if self._on_count is not None:
-            self._on_count(name, by)
+        self._cache.counters(self.namespace).count(name, by)
 
     def _find(self, name: str) -> Entry | None:
         for level in self._cache.places.readable():
@@ -268,8 +265,11 @@ class Cache:
         """Bytes written since the size was last looked at; None: never looked."""
 
     def store(self, namespace: str, on_count: Callable[[str, int], None] | None = None) -> Store:
-        """The entries of one namespace."""
-        return Store(self, namespace, on_count)
+        """The entries of one namespace. `on_count` is told of every count, by the name of a field of `StoreStatistics`; the
+        last one that was given."""
+        if on_count is not None:
+            self.counters(namespace).on_count = on_count
+        return Store(self, namespace)
 
     def counters(self, namespace: str) -> Counters:
         """What this process counts of a namespace."""
