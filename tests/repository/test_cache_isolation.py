@@ -84,7 +84,8 @@ CONTROL = [("e", THEIRS, False), ("f", OURS, False), ("g", THEIRS, True), ("h", 
 def test_neither_backend_is_served_the_others_code(tmp_path: Path) -> None:
     env = {
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "theirs"),
-        "WRAPPER_IR_COMPILE_CACHE": str(tmp_path / "ours"),
+        "WRAPPER_IR_CACHE_DIR": str(tmp_path / "ours"),
+        "WRAPPER_IR_COMPILE_CACHE": "1",
     }
     second = [(name, OTHER[backend], bundled) for name, backend, bundled in FIRST]
     run(TWO_BACKENDS, json.dumps([*FIRST, *CONTROL]), **env)

@@ -24,7 +24,6 @@
 | FE401 | no emitter of this name, or the emitter failed |
 | FE402 | a backward graph that could not be compiled is called again |
 | FE403 | compiled autograd wants the graph of a backward function that came out of the cache |
-| FE501 | (a warning) a cache entry was damaged: it was removed, and what it held is compiled anew |
 """
 
 from __future__ import annotations

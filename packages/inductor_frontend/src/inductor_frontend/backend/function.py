@@ -24,12 +24,13 @@ from inductor_frontend.cache.function_entry import RuntimeFacts, facts_record, f
 from inductor_frontend.cache.keys import function_key
 from inductor_frontend.cache.sizes import Json
 from inductor_frontend.cache.statistics import count_bypass
-from inductor_frontend.cache.store import Store
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.guards.checks import ModelCheck, graph_checks
 from inductor_frontend.guards.equalities import keep_equalities
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches, known_options
+from wrapper_ir.errors import StoreError
 from wrapper_ir.protocols import Emitter
+from wrapper_ir.store import Store
 
 __all__ = ["compile_function"]
 
@@ -182,7 +183,10 @@ class _KeptCompilation(_Compilation):
             self.facts is not None and self.forward and self.has_backward == (self.backward is not None)
         )
         if complete and self.facts is not None and (self.backward is None or self.backward[0]):
-            store_function(self.kept_in, self.key, self.facts, self.forward, self.backward)
+            try:
+                store_function(self.kept_in, self.key, self.facts, self.forward, self.backward)
+            except StoreError as error:
+                count_bypass(f"function: {error}")
 
 
 class _Later:

@@ -17,10 +17,11 @@ from inductor_frontend.cache.graph_entry import CompiledGraph, find_graph, store
 from inductor_frontend.cache.keys import GraphFacts, graph_key
 from inductor_frontend.cache.sizes import Size
 from inductor_frontend.cache.statistics import count, count_bypass
-from inductor_frontend.cache.store import Store
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.scope.outer_streams import OuterStreams
 from inductor_frontend.session import capture_session
+from wrapper_ir.errors import StoreError
+from wrapper_ir.store import Store
 
 __all__ = ["compile_graph"]
 
@@ -64,7 +65,7 @@ def _store(store: Store, key: str, graph: CompiledGraph) -> bool:
         if graph.outer != OuterStreams():
             raise NoCanonicalForm("streams")
         store_graph(store, key, graph)
-    except NoCanonicalForm as error:
+    except (NoCanonicalForm, StoreError) as error:
         count_bypass(str(error))
         return False
     return True

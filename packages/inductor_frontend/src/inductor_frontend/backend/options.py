@@ -13,13 +13,14 @@ from typing import Any
 
 from inductor_frontend.backend.inductor_options import advise, is_inductors
 from inductor_frontend.cache.keys import Choices
-from inductor_frontend.cache.store import Store
+from inductor_frontend.cache.statistics import count
 from inductor_frontend.errors import BackendError, CaptureError
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.settings import read_settings
 from wrapper_ir.errors import PassError, PluginError
 from wrapper_ir.protocols import BufferKeepingEmitter, Emitter
 from wrapper_ir.registry import emitter
+from wrapper_ir.store import Store, open_cache
 
 __all__ = ["BackendOptions"]
 
@@ -35,7 +36,7 @@ class BackendOptions:
     `keep_buffers`: whether calls hold the memory of intermediate results from one to the next, as the emitter's own option of
     that name does.
     `passes`: a pipeline of wrapper_ir passes in text form, run after lifetimes are derived.
-    `cache`: False, True, or the folder to cache in; what the environment says where it is None (see `settings`).
+    `cache`: False, True, or the root of the cache; what the environment says where it is None (see `settings`).
     """
 
     emitter: str | Emitter[Any] = "python"
@@ -91,9 +92,11 @@ class BackendOptions:
     def store(self) -> Store | None:
         """The cache to use; None where it is off."""
         settings = read_settings()
-        on = settings.cache if self.cache is None else self.cache is not False
-        folder = Path(self.cache).expanduser().absolute() if isinstance(self.cache, str) else settings.folder
-        return Store(folder, settings.limit_bytes) if on else None
+        on = settings.enabled if self.cache is None else self.cache is not False
+        folders = settings.cache
+        if isinstance(self.cache, str):
+            folders = folders.with_root(Path(self.cache))
+        return open_cache(folders).store("graphs", count) if on else None
 
 
 def _installed(name: str) -> Emitter[Any]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import sympy
 from torch._functorch._aot_autograd.schemas import ViewAndMutationMeta
 
+from inductor_frontend.cache.entries import read_entry
 from inductor_frontend.cache.graph_entry import CompiledGraph, find_graph
 from inductor_frontend.cache.records import read_record, write_record
 from inductor_frontend.cache.sizes import Json, to_record
 from inductor_frontend.cache.statistics import count
-from inductor_frontend.cache.store import DamagedEntry, Store
 from inductor_frontend.cache.symbols import SymbolState
+from wrapper_ir.store import DamagedEntry, Store
+
+_FILE = "function.json"
 
 __all__ = ["Backward", "CompiledFunction", "RuntimeFacts", "facts_record", "find_function", "store_function"]
 
@@ -67,26 +72,31 @@ def store_function(
     store: Store, key: str, facts: Mapping[str, Json], forward: str, backward: tuple[str, bool] | None
 ) -> None:
     """Keeps a function: its facts as recorded, its graphs by their keys (and whether the backward one overwrites)."""
-    store.write_json(
-        _name(key),
-        {
-            "key": key,
-            "facts": dict(facts),
-            "forward": forward,
-            "backward": None if backward is None else list(backward),
-        },
-    )
+    body = {
+        "key": key,
+        "facts": dict(facts),
+        "forward": forward,
+        "backward": None if backward is None else list(backward),
+    }
+    text = json.dumps(body, sort_keys=True)
+    store.add(
+        _name(key), lambda folder: (folder / _FILE).write_text(text, encoding="utf-8"), replace=True
+    ).close()
 
 
 def find_function(store: Store, key: str, symbols: SymbolState) -> CompiledFunction | None:
     """The function of a key; None where it or one of its graphs is not there."""
-    found = store.read_json(_name(key), lambda body: _read(store, key, body, symbols))
+    found = read_entry(store, _name(key), lambda folder: _read(store, key, _json(folder / _FILE), symbols))
     count("function_misses" if found is None else "function_hits")
     return found
 
 
 def _name(key: str) -> str:
-    return f"functions/{key}.json"
+    return f"function {key}"
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _read(store: Store, key: str, body: Any, symbols: SymbolState) -> CompiledFunction | None:

@@ -9,18 +9,20 @@ from types import MappingProxyType
 
 import sympy
 
+from inductor_frontend.cache.entries import read_entry
 from inductor_frontend.cache.sizes import Size, to_record
 from inductor_frontend.cache.statistics import count
-from inductor_frontend.cache.store import DamagedEntry, Store
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.scope.outer_streams import OuterStreams
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import ArtifactError, WirError
 from wrapper_ir.storage import load, save
+from wrapper_ir.store import DamagedEntry, Store
 
 __all__ = ["CompiledGraph", "find_graph", "store_graph"]
 
 _FACTS = "inductor_frontend.compiled"
+_FILE = "graph.wir"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,7 @@ class CompiledGraph:
 
 
 def store_graph(store: Store, key: str, graph: CompiledGraph) -> None:
-    """Keeps a graph under its key. Raises NoCanonicalForm."""
+    """Keeps a graph under its key. Raises NoCanonicalForm, StoreError."""
     facts = {
         "key": key,
         "inputs": graph.inputs,
@@ -48,18 +50,18 @@ def store_graph(store: Store, key: str, graph: CompiledGraph) -> None:
     }
     metadata = {**graph.artifact.metadata, _FACTS: json.dumps(facts)}
     artifact = replace(graph.artifact, metadata=MappingProxyType(metadata))
-    store.write(_name(key), lambda path: _save(artifact, path))
+    store.add(_name(key), lambda folder: _save(artifact, folder / _FILE), replace=True).close()
 
 
 def find_graph(store: Store, key: str, symbols: SymbolState) -> CompiledGraph | None:
     """The graph of a key, its sizes in terms of `symbols`; None where there is none."""
-    found = store.read(_name(key), lambda path: _load(path, key, symbols))
+    found = read_entry(store, _name(key), lambda folder: _load(folder / _FILE, key, symbols))
     count("graph_misses" if found is None else "graph_hits")
     return found
 
 
 def _name(key: str) -> str:
-    return f"graphs/{key}.wir"
+    return f"graph {key}"
 
 
 def _save(artifact: Artifact, path: Path) -> None:
@@ -73,8 +75,6 @@ def _load(path: Path, key: str, symbols: SymbolState) -> CompiledGraph:
     try:
         artifact = load(path)
     except WirError as error:
-        if not path.exists():  # gone between looking and reading
-            raise FileNotFoundError(path) from error
         raise DamagedEntry(error.message) from error
     match json.loads(artifact.metadata.get(_FACTS, "{}")):
         case {

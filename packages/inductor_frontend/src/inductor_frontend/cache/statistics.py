@@ -30,8 +30,10 @@ class CacheStatistics:
     """Graphs that went through upstream's passes, lowering and scheduling."""
     stored: int = 0
     damaged: int = 0
-    """Entries that did not fit their hash or could not be read; each was removed and compiled anew."""
+    """Entries that did not fit their hash or could not be read; each was set aside and compiled anew."""
     evicted: int = 0
+    unwritten: int = 0
+    """Entries that the cache's folder did not take: they went to another folder."""
     bypasses: Mapping[str, int] = field(default_factory=dict)
     """How often something was not cached, by the reason: what has no canonical form."""
 
@@ -41,7 +43,9 @@ def stats() -> CacheStatistics:
     table = dict(counters[_GROUP])
     bypasses = {name.removeprefix(_BYPASS): n for name, n in table.items() if name.startswith(_BYPASS)}
     names = ("function_hits", "function_misses", "graph_hits", "graph_misses")
-    numbers = {name: table.get(name, 0) for name in (*names, "lowered", "stored", "damaged", "evicted")}
+    numbers = {
+        name: table.get(name, 0) for name in (*names, "lowered", "stored", "damaged", "evicted", "unwritten")
+    }
     return CacheStatistics(**numbers, bypasses=bypasses)
 
 
