@@ -31,7 +31,7 @@ PATIENCE = timedelta(seconds=60)
 PROGRAM = """wir 0.2
 target cuda:RANK arch "sm_90"
 
-extern "symm_mem::one_shot_all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
+extern "symm_mem::one_shot_all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective) symmetric(input)
 
 func @main(%x: f32[1024] @cuda:RANK) {
   %s = alloc_storage 4096 @cuda:RANK symmetric("0", 5)

@@ -14,6 +14,7 @@ import fx_converter
 import py_wrapper
 from inductor_frontend import capture
 from inductor_frontend.operators.schemas import extern_def
+from tests.collectives import symmetric_worker
 from wrapper_ir import check, parse_program, print_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import NotSupportedError, VerificationError
@@ -72,6 +73,10 @@ def test_a_declaration_says_what_torch_needs() -> None:
 
 def sums(input: Tensor, *, scale: float = 1.0) -> Tensor:
     return input.sum(0) * scale
+
+
+def test_the_program_for_two_gpus_is_valid() -> None:
+    assert not check(parse_program(symmetric_worker.PROGRAM.replace("RANK", "0")))
 
 
 @pytest.fixture
