@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -96,12 +97,17 @@ def a_row(chosen: tuple[TritonConfig, TritonConfig], seconds: Mapping[TritonConf
     return Row("m", kernel(*seconds), chosen, (run, run), times)
 
 
+def unpadded(text: str) -> str:
+    """Tables without the spaces that line their columns up."""
+    return re.sub(" +", " ", text)
+
+
 def test_bad_choices_are_told() -> None:
     seconds = {BLOCKS[0]: 1.03e-5, BLOCKS[1]: 1e-5}
     bad = a_row((BLOCKS[0], BLOCKS[1]), seconds)
     good = a_row((BLOCKS[1], BLOCKS[1]), seconds)
     assert verdict([bad, good, good]) == (2, 2)
-    text = report([bad, good], "a machine", 3.0, 1000)
+    text = unpadded(report([bad, good], "a machine", 3.0, 1000))
     assert "Within 2% of the best of 1000 rounds: 1 of 2. The same in two runs: 1 of 2." in text
     assert "| XBLOCK=64 warps=4 stages=1 | 3.00 | XBLOCK=128 warps=4 stages=1 |" in text
 
@@ -110,7 +116,7 @@ def test_a_miss_is_shown_with_all_times() -> None:
     seconds = {BLOCKS[0]: 1.03e-5, BLOCKS[1]: 1e-5}
     bad, good = (a_row((BLOCKS[i], BLOCKS[1]), seconds) for i in range(2))
     text = missed([good, bad])
-    assert text.splitlines()[-2:] == [
+    assert unpadded(text).splitlines()[-2:] == [
         "| XBLOCK=64 warps=4 stages=1 (1) | 10.300 | 3 | 10.300 | 3 | 10.300 | 3.00 |",
         "| XBLOCK=128 warps=4 stages=1 (2) | 10.000 | 3 | 10.000 | 3 | 10.000 | 0.00 |",
     ]

@@ -11,18 +11,17 @@ arguments, weights included. All run the same kernels from the same graph.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from tabulate import tabulate
 
 import inductor_frontend
 import py_wrapper
 from inductor_frontend.backend import function as backend
 from tests.common.zoo import ZOO, Case, gpt2
-from tools.bench.timing import Ratio, compare, write_report
+from tools.bench.pages import command_line, page, publish, table
+from tools.bench.timing import Ratio, compare
 from tools.bench.wrappers import Boxed, inductor_call, last_call
 
 PREDICTION = """\
@@ -79,10 +78,7 @@ def measure(case: Case) -> dict[str, Ratio]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures, prints, and with --write records."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--write", action="store_true")
+    parser = command_line(__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("names", nargs="*", help="parts of the models' names")
     options = parser.parse_args(argv)
@@ -93,12 +89,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             continue
         for kind, ratio in measure(make()).items():
             rows.append((name, kind, *ratio.cells()))
-    headers = ("model", "call", "ours us", "Inductor us", "ratio")
-    print(tabulate(rows, headers))
-    if options.write:
-        table = tabulate(rows, headers, tablefmt="github")
-        text = f"# Cost of a call\n\n`python -m tools.bench.bench_calls --write` printed this table ({options.threads} thread).\n\n"
-        print(write_report("calls", f"{text}## Prediction\n\n{PREDICTION}\n\n## Outcome\n\n{table}\n"))
+    outcome = table(("model", "call", "ours us", "Inductor us", "ratio"), rows)
+    where = f"{options.threads} thread, torch {torch.__version__}."
+    sections = (("Prediction", PREDICTION), ("Outcome", f"{where}\n\n{outcome}"))
+    text = page("Cost of a call", "python -m tools.bench.bench_calls --write", *sections)
+    publish("calls", text, write=options.write)
 
 
 if __name__ == "__main__":

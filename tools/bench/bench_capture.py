@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 
-from tabulate import tabulate
-
-from tools.bench.timing import write_report
+from tools.bench.pages import command_line, page, publish, table
+from tools.bench.processes import in_fresh_process
+from tools.bench.timing import alternate
 
 PREDICTION = """\
 Written before the first measurement. Capture does all that Inductor does before it compiles kernels, plus export in
@@ -64,38 +62,23 @@ def _theirs(name: str) -> dict[str, float]:
 def _run(side: str, name: str) -> dict[str, float]:
     """One measurement in a fresh process with empty caches."""
     with tempfile.TemporaryDirectory() as folder:
-        env = {
-            **os.environ,
-            "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
-            "WRAPPER_IR_CACHE_DIR": f"{folder}/wir",
-        }
-        env |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-        command = [sys.executable, "-m", "tools.bench.bench_capture", f"--side={side}", name]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return times
+        return in_fresh_process(("-m", "tools.bench.bench_capture", f"--side={side}", name), folder)
 
 
 def measure(name: str) -> list[tuple[str, str, str, str, str]]:
     """Rows of the table for one model."""
-    ours, theirs = [], []
-    for _ in range(ROUNDS):
-        ours.append(_run("ours", name))
-        theirs.append(_run("theirs", name)["first result"])
-    want = statistics.median(theirs)
+    found = alternate({side: partial(_run, side, name) for side in ("ours", "theirs")}, ROUNDS)
+    want = statistics.median(times["first result"] for times in found["theirs"])
     rows = []
     for stage in ("capture", "first result"):
-        got = statistics.median(o[stage] for o in ours)
+        got = statistics.median(times[stage] for times in found["ours"])
         rows.append((name, stage, f"{got:.2f}", f"{want:.2f}", f"{got / want:.2f}"))
     return rows
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures, prints, and with --write records."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--write", action="store_true")
+    parser = command_line(__doc__)
     parser.add_argument("--side", choices=("ours", "theirs"), help=argparse.SUPPRESS)
     parser.add_argument("names", nargs="*", default=list(NAMES))
     options = parser.parse_args(argv)
@@ -104,12 +87,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(json.dumps(measured))
         return
     rows = [row for name in options.names for row in measure(name)]
-    headers = ("model", "until", "ours s", "torch.compile s", "ours / torch.compile")
-    print(tabulate(rows, headers))
-    if options.write:
-        table = tabulate(rows, headers, tablefmt="github")
-        head = "# Time from model to result\n\n`python -m tools.bench.bench_capture --write` printed this table.\n"
-        print(write_report("capture", f"{head}\n## Prediction\n\n{PREDICTION}\n\n## Outcome\n\n{table}\n"))
+    outcome = table(("model", "until", "ours s", "torch.compile s", "ours / torch.compile"), rows)
+    sections = (("Prediction", PREDICTION), ("Outcome", outcome))
+    text = page("Time from model to result", "python -m tools.bench.bench_capture --write", *sections)
+    publish("capture", text, write=options.write)
 
 
 if __name__ == "__main__":

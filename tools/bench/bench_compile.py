@@ -12,19 +12,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from tabulate import tabulate
-
-from tools.bench.timing import write_report
+from tools.bench.pages import command_line, page, publish, table
+from tools.bench.processes import in_fresh_process
+from tools.bench.timing import alternate
 
 PREDICTION = """\
 Written before the first measurement. Cold, we do what Inductor does, and build, verify, emit and store a program
@@ -65,33 +63,20 @@ def _measure_here(side: str, task: str) -> dict[str, float]:
     return {"wall": time.perf_counter() - wall, "processor": _processor_seconds() - processor}
 
 
-def _run(side: str, task: str, folder: str) -> dict[str, float]:
-    """One measurement in a fresh process, with all caches in `folder`."""
-    env = {
-        **os.environ,
-        "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
-        "WRAPPER_IR_CACHE_DIR": f"{folder}/wir",
-        "WRAPPER_IR_COMPILE_CACHE": "1",
-    }
-    env |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-    command = [sys.executable, "-W", "ignore", "-m", "tools.bench.bench_compile", f"--side={side}", task]
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return times
+def _run(side: str, task: str, kept: str | None) -> dict[str, float]:
+    """One measurement in a fresh process, with the side's caches in `kept`, or with empty ones."""
+    with tempfile.TemporaryDirectory() as fresh:
+        caches = fresh if kept is None else f"{kept}/{side}"
+        return in_fresh_process(("-m", "tools.bench.bench_compile", f"--side={side}", task), caches)
 
 
 def measure(state: str, task: str, rounds: int) -> tuple[str, ...]:
     """A row of the table: medians over rounds, and the ratios of these."""
-    found: dict[str, list[dict[str, float]]] = {side: [] for side in BACKENDS}
-    with tempfile.TemporaryDirectory() as kept:
-        for number in range(rounds + (state == "warm")):
-            for side in BACKENDS:
-                with tempfile.TemporaryDirectory() as fresh:
-                    times = _run(side, task, f"{kept}/{side}" if state == "warm" else fresh)
-                if state == "cold" or number:  # the first one fills the caches
-                    found[side].append(times)
+    with tempfile.TemporaryDirectory() as folder:
+        sides = {side: partial(_run, side, task, folder if state == "warm" else None) for side in BACKENDS}
+        if state == "warm":
+            alternate(sides, 1)  # fills the caches
+        found = alternate(sides, rounds)
     cells: list[str] = []
     for clock in ("wall", "processor"):
         ours, theirs = (statistics.median(t[clock] for t in found[side]) for side in BACKENDS)
@@ -101,10 +86,7 @@ def measure(state: str, task: str, rounds: int) -> tuple[str, ...]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures, prints, and with --write records."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--write", action="store_true")
+    parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--side", choices=tuple(BACKENDS), help=argparse.SUPPRESS)
     parser.add_argument("what", nargs="*", default=["cold", "warm"], help="cold, warm, training, prediction")
@@ -116,11 +98,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     tasks = [t for t in TASKS if t in options.what] or list(TASKS)
     rows = [measure(state, task, options.rounds) for state in states for task in tasks]
     headers = ("call", "caches", "ours s", "Inductor s", "ratio", "ours cpu s", "Inductor cpu s", "cpu ratio")
-    print(tabulate(rows, headers))
-    if options.write:
-        table = tabulate(rows, headers, tablefmt="github")
-        head = "# Time until compiled\n\n`python -m tools.bench.bench_compile --write` printed this table.\n"
-        print(write_report("compile", f"{head}\n## Prediction\n\n{PREDICTION}\n\n## Outcome\n\n{table}\n"))
+    sections = (("Prediction", PREDICTION), ("Outcome", table(headers, rows)))
+    text = page("Time until compiled", "python -m tools.bench.bench_compile --write", *sections)
+    publish("compile", text, write=options.write)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How fast a program's C++ kernels are built: shared units against one library each, with and without a
 precompiled header, in one run.
 
-Usage: `python tools/bench/bench_cpp_build.py [--write]`. Prints a table; `--write` also writes
+Usage: `python -m tools.bench.bench_cpp_build [--write]`. Prints a table; `--write` also writes
 `docs/benchmarks/cpp_build.md`, expectation first.
 
 The kernels are those that Inductor generates for a training step of a transformer layer. Nothing of Inductor's own
@@ -10,7 +10,6 @@ compiling is timed: its compiler is replaced by one that only collects sources.
 
 from __future__ import annotations
 
-import argparse
 import platform
 import re
 import sys
@@ -29,11 +28,10 @@ from torch._inductor.cpu_vec_isa import pick_vec_isa
 
 from cpp_wrapper import CppKernelRuntime, CppOptions
 from cpp_wrapper.settings import Settings, read_settings
+from tools.bench.pages import command_line, page, publish, table
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
 from wrapper_ir.program import Target
 from wrapper_ir.types import DType
-
-REPORT = Path(__file__).parents[2] / "docs" / "benchmarks" / "cpp_build.md"
 
 EXPECTATION = """\
 Expected from the times of single compiler runs: reading the headers takes some 1.5 s of processor time, a kernel a
@@ -131,47 +129,38 @@ def header_seconds(kernels: list[CppKernel]) -> float:
     return costs[1] - costs[0]
 
 
+FOLLOWS = """\
+- Kernels share units; a second unit is opened only when the kernels outweigh the headers. The cache still
+  answers kernel by kernel: an entry names the library and the symbol.
+- The header is precompiled after four builds with the same flags (`CppOptions.precompile_after`), when what
+  it saves has become worth its cost."""
+
+
 def report(kernels: list[CppKernel], rows: list[Row], header: float) -> str:
     """The document."""
     best = min(row.seconds for row in rows if "shared" in row.way and "header" not in row.way)
     size = sum(len(kernel.source) for kernel in kernels)
-    return "\n".join(
-        (
-            "# Building C++ kernels",
-            "",
-            "Written by `python tools/bench/bench_cpp_build.py --write`; not edited by hand.",
-            "",
-            "## Expectation",
-            "",
-            EXPECTATION,
-            "",
-            "## Measured",
-            "",
-            f"{len(kernels)} kernels of a training step of two transformer layers ({size:,} bytes of source), "
-            f"torch {torch.__version__}, {platform.machine()}, {read_settings().jobs} compiler processes at once, empty cache.",
-            "",
-            "| way | libraries | seconds | over shared units |",
-            "| --- | --- | --- | --- |",
-            *(f"| {r.way} | {r.runs} | {r.seconds:.1f} | {r.seconds / best:.2f} |" for r in rows),
-            "",
-            f"Making the precompiled header adds {header:.1f} s, once for a cache, and takes about 150 MB.",
-            "",
-            "## What follows",
-            "",
-            "- Kernels share units; a second unit is opened only when the kernels outweigh the headers. The cache still",
-            "  answers kernel by kernel: an entry names the library and the symbol.",
-            "- The header is precompiled after four builds with the same flags (`CppOptions.precompile_after`), when what",
-            "  it saves has become worth its cost.",
-            "",
-        )
+    about = (
+        f"{len(kernels)} kernels of a training step of two transformer layers ({size:,} bytes of source), "
+        f"torch {torch.__version__}, {platform.machine()}, {read_settings().jobs} compiler processes at once, empty cache."
+    )
+    times = table(
+        ("way", "libraries", "seconds", "over shared units"),
+        [(r.way, r.runs, f"{r.seconds:.1f}", f"{r.seconds / best:.2f}") for r in rows],
+    )
+    cost = f"Making the precompiled header adds {header:.1f} s, once for a cache, and takes about 150 MB."
+    return page(
+        "Building C++ kernels",
+        "python -m tools.bench.bench_cpp_build --write",
+        ("Expectation", EXPECTATION),
+        ("Measured", f"{about}\n\n{times}\n\n{cost}"),
+        ("What follows", FOLLOWS),
     )
 
 
 def main() -> int:
     """Runs the benchmark; exit status 1 where shared units aren't the fastest way without a header."""
-    parser = argparse.ArgumentParser(description="build time of C++ kernels")
-    parser.add_argument("--write", action="store_true", help=f"write {REPORT.name}")
-    write = parser.parse_args().write
+    options = command_line(__doc__).parse_args()
     kernels = collect()
     rows = [
         timed("shared units", kernels, header=False, shared=True),
@@ -179,11 +168,7 @@ def main() -> int:
         timed("one library each", kernels, header=False, shared=False),
         timed("one library each, precompiled header", kernels, header=True, shared=False),
     ]
-    text = report(kernels, rows, header_seconds(kernels))
-    print(text)
-    if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(text)
+    publish("cpp_build", report(kernels, rows, header_seconds(kernels)), write=options.write)
     return 0 if rows[0].seconds <= rows[2].seconds else 1
 
 

@@ -1,6 +1,6 @@
 """What it costs to launch a compiled CPU kernel from Python, against Inductor's own binding, in one run.
 
-Usage: `python tools/bench/bench_cpp_launch.py [--write]`. Prints a table; `--write` also writes
+Usage: `python -m tools.bench.bench_cpp_launch [--write]`. Prints a table; `--write` also writes
 `docs/benchmarks/cpp_launch.md`, prediction first.
 
 Both sides launch the same kernels, which do nothing, so the time is the launch. Rounds of the two sides alternate
@@ -10,23 +10,22 @@ are also timed with argument checks off.
 
 from __future__ import annotations
 
-import argparse
 import platform
 import sys
 import timeit
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import torch
 from torch._inductor.codecache import CppPythonBindingsCodeCache
 
 from cpp_wrapper import CppKernelRuntime, CppOptions
+from tools.bench.pages import command_line, page, publish, table
+from tools.bench.timing import alternate
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
 from wrapper_ir.program import Target
 from wrapper_ir.types import DType
-
-REPORT = Path(__file__).parents[2] / "docs" / "benchmarks" / "cpp_launch.md"
 
 PREDICTION = """\
 Written before the first measurement. Inductor's binding builds an argument tuple and calls one function of
@@ -109,10 +108,8 @@ def fastest(launches: list[Callable[..., None]], args: tuple[torch.Tensor | int,
         timeit.Timer(f"f({names})", globals={"f": launch, **{f"a{i}": a for i, a in enumerate(args)}})
         for launch in launches
     ]
-    best = [float("inf")] * len(timers)
-    for _ in range(ROUNDS):
-        best = [min(b, t.timeit(CALLS)) for b, t in zip(best, timers)]
-    return [1e9 * b / CALLS for b in best]
+    times = alternate({str(i): partial(t.timeit, CALLS) for i, t in enumerate(timers)}, ROUNDS)
+    return [1e9 * min(seconds) / CALLS for seconds in times.values()]
 
 
 def measure() -> list[Row]:
@@ -128,52 +125,41 @@ def measure() -> list[Row]:
     return rows
 
 
+FOLLOWS = """\
+- Argument checks stay on by default.
+- The GIL stays held during a kernel. Cost is not the reason (an empty function that releases it and takes it
+  back takes 30 ns instead of 8): Inductor's kernels are not reentrant. They keep reduction helpers in function
+  statics and report integer division by zero through one global pointer, so two threads may not be inside at
+  once."""
+
+
 def report(rows: list[Row]) -> str:
     """The document."""
-    lines = [
-        "# Launching a C++ kernel",
-        "",
-        "Written by `python tools/bench/bench_cpp_launch.py --write`; not edited by hand.",
-        "",
-        "## Prediction",
-        "",
-        PREDICTION,
-        "",
-        "## Measured",
-        "",
+    about = (
         f"Python {platform.python_version()}, torch {torch.__version__}, {platform.machine()}, kernels that do nothing; "
-        f"fastest of {ROUNDS} alternating rounds of {CALLS:,} calls, nanoseconds a call, interpreter's loop included.",
-        "",
-        "| kernel | ours | ours, `check_args=False` | Inductor | ours / Inductor |",
-        "| --- | --- | --- | --- | --- |",
-        *(
-            f"| {r.case.name} | {r.ours:.0f} | {r.unchecked:.0f} | {r.inductor:.0f} | {r.ratio:.2f} |"
+        f"fastest of {ROUNDS} alternating rounds of {CALLS:,} calls, nanoseconds a call, interpreter's loop included."
+    )
+    times = table(
+        ("kernel", "ours", "ours, `check_args=False`", "Inductor", "ours / Inductor"),
+        [
+            (r.case.name, f"{r.ours:.0f}", f"{r.unchecked:.0f}", f"{r.inductor:.0f}", f"{r.ratio:.2f}")
             for r in rows
-        ),
-        "",
-        "## What follows",
-        "",
-        "- Argument checks stay on by default.",
-        "- The GIL stays held during a kernel. Cost is not the reason (an empty function that releases it and takes it",
-        "  back takes 30 ns instead of 8): Inductor's kernels are not reentrant. They keep reduction helpers in function",
-        "  statics and report integer division by zero through one global pointer, so two threads may not be inside at",
-        "  once.",
-        "",
-    ]
-    return "\n".join(lines)
+        ],
+    )
+    return page(
+        "Launching a C++ kernel",
+        "python -m tools.bench.bench_cpp_launch --write",
+        ("Prediction", PREDICTION),
+        ("Measured", f"{about}\n\n{times}"),
+        ("What follows", FOLLOWS),
+    )
 
 
 def main() -> int:
     """Runs the benchmark; exit status 1 where a launch costs more than Inductor's."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--write", action="store_true", help=f"write {REPORT.name}")
-    write = parser.parse_args().write
+    options = command_line(__doc__).parse_args()
     rows = measure()
-    text = report(rows)
-    print(text)
-    if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(text)
+    publish("cpp_launch", report(rows), write=options.write)
     return 0 if all(row.ratio <= 1.0 for row in rows) else 1
 
 

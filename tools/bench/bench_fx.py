@@ -7,7 +7,6 @@ these models, which are in C++. `--write` also writes `docs/benchmarks/fx.md`, o
 
 from __future__ import annotations
 
-import argparse
 import gc
 import tempfile
 import time
@@ -18,7 +17,6 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import torch
-from tabulate import tabulate
 from torch._inductor import config as inductor_config
 from torch._inductor.codegen import wrapper_fxir
 from torch.utils import _pytree as pytree
@@ -30,7 +28,8 @@ from fx_converter import FxOptions
 from fx_converter.options import KernelCalls
 from tests.common.zoo import Case, gpt2, mlp
 from tools.bench.bench_ir_scale import synthetic
-from tools.bench.timing import compare, write_report
+from tools.bench.pages import command_line, page, publish, table
+from tools.bench.timing import compare, timed
 from tools.bench.wrappers import Boxed, inductor_call
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.kernels import KernelDef
@@ -113,7 +112,7 @@ def growth() -> str:
             sizes = "symbolic" if dynamic else "fixed"
             rows.append([stage, sizes, *cells, f"{per_op[-1] / per_op[-2]:.2f}"])
     headers = ["stage", "sizes", *(f"{size:,} ops: s (us an op)" for size in SIZES), "growth"]
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+    return table(headers, rows)
 
 
 def _stages(artifact: Artifact) -> dict[str, float]:
@@ -134,9 +133,7 @@ def _stages(artifact: Artifact) -> dict[str, float]:
 
 def _seconds(run: Callable[[], T]) -> tuple[float, T]:
     gc.collect()
-    start = time.process_time()
-    result = run()
-    return time.process_time() - start, result
+    return timed(run, time.process_time)
 
 
 def calls(device: str) -> str:
@@ -160,7 +157,7 @@ def calls(device: str) -> str:
                 *(", ".join(row) for row in found), sep="\n", flush=True
             )  # a run that is cut short has said these
     headers = ("model", "ours / theirs", "ours us", "theirs us", "ratio")
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+    return table(headers, rows)
 
 
 def _mover(device: str) -> Callable[[Any], Any]:
@@ -221,25 +218,22 @@ def _upstream(
     spent: list[float] = []
     generate = wrapper_fxir.FxConverter.generate
 
-    def timed(self: Any) -> Any:
-        start = time.perf_counter()
-        found = generate(self)
-        spent.append(time.perf_counter() - start)
+    def measured(self: Any) -> Any:
+        seconds, found = timed(partial(generate, self))
+        spent.append(seconds)
         return found
 
     with (
         torch.no_grad(),
         inductor_config.patch(**UPSTREAM),
-        mock.patch.object(wrapper_fxir.FxConverter, "generate", timed),
+        mock.patch.object(wrapper_fxir.FxConverter, "generate", measured),
     ):
         theirs, theirs_flat = inductor_call(moved)
         ratios = {
             kind: compare(partial(_call, ours, flat), partial(_call, theirs, theirs_flat), settle=_wait(flat))
             for kind, ours in graphs.items()
         }
-    start = time.perf_counter()
-    fx_converter.convert(artifact)
-    seconds = time.perf_counter() - start
+    seconds, _ = timed(partial(fx_converter.convert, artifact))
     conversion = (f"{1e6 * seconds:.0f}", f"{1e6 * spent[0]:.0f}", f"{seconds / spent[0]:.2f}")
     return [
         *((name, f"{kind} / upstream's graph", *ratio.cells()) for kind, ratio in ratios.items()),
@@ -249,29 +243,26 @@ def _upstream(
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures, prints, and with --write records."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--write", action="store_true")
+    parser = command_line(__doc__)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--only", choices=["calls", "growth"])
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
     where = torch.cuda.get_device_name() if options.device == "cuda" else "one CPU thread"
-    parts = [
-        "# FX graphs",
-        f"`python -m tools.bench.bench_fx --write --device {options.device}`, {where}, torch {torch.__version__}.",
-    ]
-    parts += ["## Prediction", PREDICTION]
+    measured = []
     if options.only != "growth":
         upstream = UPSTREAMS if options.device == "cuda" else NO_UPSTREAM
-        parts += ["## Calls", READING, upstream, calls(options.device)]
+        measured.append(("Calls", "\n\n".join((READING, upstream, calls(options.device)))))
     if options.only != "calls":
-        parts += ["## Converting", growth()]
-    text = "\n\n".join(parts) + "\n"
-    print(text)
-    if options.write:
-        print(write_report("fx" if options.device == "cuda" else "fx_cpu", text))
+        measured.append(("Converting", growth()))
+    text = page(
+        "FX graphs" if options.device == "cuda" else "FX graphs on a CPU",
+        f"python -m tools.bench.bench_fx --write --device {options.device}",
+        ("Prediction", PREDICTION),
+        ("Measured on", f"{where}, torch {torch.__version__}"),
+        *measured,
+    )
+    publish("fx" if options.device == "cuda" else "fx_cpu", text, write=options.write)
 
 
 if __name__ == "__main__":

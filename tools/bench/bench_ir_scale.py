@@ -8,7 +8,6 @@ of a few rounds, in process time. "growth" is the time per op of the largest pro
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -16,9 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tabulate import tabulate
-
-from tools.bench.timing import write_report
+from tools.bench.pages import command_line, page, publish, table
+from tools.bench.timing import best_seconds
 from wrapper_ir import check, from_json, load, parse_program, print_program, save, to_json
 from wrapper_ir.analysis import program_stats
 from wrapper_ir.artifact import Artifact
@@ -97,12 +95,7 @@ def _artifact(program: Program) -> Artifact:
 
 
 def _seconds(run: Callable[[], object]) -> float:
-    best = float("inf")
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        run()
-        best = min(best, time.process_time() - start)
-    return best
+    return best_seconds(run, ROUNDS)
 
 
 def measure(program: Program, folder: Path) -> dict[str, float]:
@@ -131,12 +124,8 @@ def _import_seconds() -> float:
     """Best time of `import wrapper_ir` in a new process, above that of an empty one."""
 
     def run(code: str) -> float:
-        best = float("inf")
-        for _ in range(5):
-            start = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True)
-            best = min(best, time.perf_counter() - start)
-        return best
+        command = [sys.executable, "-c", code]
+        return best_seconds(lambda: subprocess.run(command, check=True), 5, time.perf_counter)
 
     return run("import wrapper_ir") - run("pass")
 
@@ -157,23 +146,24 @@ def report(sizes: Sequence[int], *, dynamic: bool) -> str:
         cells = [f"{column[step]:.3f} ({1e6 * t:.1f})" for column, t in zip(columns, per_op)]
         rows.append([step, *cells, growth])
     head = ["seconds (us an op)", *(f"{count:,} ops" for count in counts), "growth"]
-    return tabulate(rows, headers=head, tablefmt="github", disable_numparse=True)
+    return table(head, rows)
 
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("sizes", nargs="*", type=int, default=list(SIZES), metavar="OPS")
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    parts = ["# Programs of up to 100,000 ops", "## Prediction", PREDICTION, "## Measured"]
-    parts += ["Fixed sizes:", report(options.sizes, dynamic=False)]
-    parts += ["A symbolic batch size:", report(options.sizes, dynamic=True)]
-    parts += [f"`import wrapper_ir`: {_import_seconds():.3f} s above an empty process."]
-    text = "\n\n".join(parts) + "\n"
-    print(text)
-    if options.write:
-        write_report("ir_scale", text)
+    measured = ["Fixed sizes:", report(options.sizes, dynamic=False)]
+    measured += ["A symbolic batch size:", report(options.sizes, dynamic=True)]
+    measured += [f"`import wrapper_ir`: {_import_seconds():.3f} s above an empty process."]
+    text = page(
+        "Programs of up to 100,000 ops",
+        "python -m tools.bench.bench_ir_scale --write",
+        ("Prediction", PREDICTION),
+        ("Measured", "\n\n".join(measured)),
+    )
+    publish("ir_scale", text, write=options.write)
 
 
 if __name__ == "__main__":

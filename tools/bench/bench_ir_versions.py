@@ -13,13 +13,13 @@ import gc
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from tabulate import tabulate
-
 from tools.bench.bench_ir_scale import synthetic
+from tools.bench.pages import table
+from tools.bench.timing import alternate, best_seconds
 from wrapper_ir import check, from_json, parse_program, print_program, to_json
 
 SIZES = (20_000, 100_000)
@@ -45,10 +45,7 @@ def serve(ops: int, dynamic: bool) -> None:
     runs = _measured(ops, dynamic)
     for line in sys.stdin:
         gc.collect()
-        start = time.process_time()
-        made = runs[line.strip()]()
-        print(time.process_time() - start, flush=True)
-        del made
+        print(best_seconds(runs[line.strip()], 1), flush=True)
 
 
 class _Side:
@@ -82,18 +79,15 @@ class _Side:
 
 def compare(old: str, new: str, ops: int, dynamic: bool) -> list[list[str]]:
     """Rows of the table: (ops, sizes, step, best of both, their ratio)."""
-    sides = (_Side(old, ops, dynamic), _Side(new, ops, dynamic))
-    best = {step: [float("inf"), float("inf")] for step in STEPS}
-    for number in range(ROUNDS):
-        for step in STEPS:
-            for which in (0, 1) if number % 2 else (1, 0):
-                best[step][which] = min(best[step][which], sides[which].seconds(step))
-    for side in sides:
+    sides = {"old": _Side(old, ops, dynamic), "new": _Side(new, ops, dynamic)}
+    sizes, rows = "symbolic" if dynamic else "fixed", []
+    for step in STEPS:
+        times = alternate({name: partial(side.seconds, step) for name, side in sides.items()}, ROUNDS)
+        a, b = min(times["old"]), min(times["new"])
+        rows.append([f"{ops:,}", sizes, step, f"{a:.3f}", f"{b:.3f}", f"{b / a:.2f}"])
+    for side in sides.values():
         side.close()
-    sizes = "symbolic" if dynamic else "fixed"
-    return [
-        [f"{ops:,}", sizes, step, f"{a:.3f}", f"{b:.3f}", f"{b / a:.2f}"] for step, (a, b) in best.items()
-    ]
+    return rows
 
 
 def main() -> None:
@@ -111,11 +105,7 @@ def main() -> None:
     for ops in map(int, sizes or SIZES):
         for dynamic in (False, True):
             rows += compare(old, new, ops, dynamic)
-    print(
-        tabulate(
-            rows, ["ops", "sizes", "step", "old s", "new s", "new / old"], "github", disable_numparse=True
-        )
-    )
+    print(table(("ops", "sizes", "step", "old s", "new s", "new / old"), rows))
 
 
 if __name__ == "__main__":

@@ -12,13 +12,11 @@ finishes, untimed. Rounds of all sides alternate. A ratio is the median of the r
 
 from __future__ import annotations
 
-import argparse
 import platform
-import statistics
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -35,7 +33,8 @@ from tools.bench.launch_sides import (
     ours,
     triton_jit,
 )
-from tools.bench.timing import write_report
+from tools.bench.pages import command_line, page, publish, table
+from tools.bench.timing import alternate, median_ratio, timed
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.cuda import CudaDriver, CudaOptions
 from wrapper_ir.program import Target
@@ -84,12 +83,9 @@ def measure(case: Case, folder: Path) -> Row:
     }
     present = {name: side for name, side in sides.items() if side is not None}
     check_results(case, present, tensors)
-    rounds = [one_round(present, i) for i in range(ROUNDS)]
-    times = {name: min(r[name] for r in rounds) for name in present}
-    ratios = {
-        name: statistics.median(r["ours"] / r[name] for r in rounds) for name in present if name != "ours"
-    }
-    return Row(case, times, ratios)
+    times = alternate({name: partial(launch_time, side) for name, side in present.items()}, ROUNDS)
+    ratios = {name: median_ratio(times["ours"], times[name]) for name in present if name != "ours"}
+    return Row(case, {name: min(each) for name, each in times.items()}, ratios)
 
 
 def check_results(case: Case, sides: dict[str, Burst], tensors: list[torch.Tensor]) -> None:
@@ -104,59 +100,40 @@ def check_results(case: Case, sides: dict[str, Burst], tensors: list[torch.Tenso
             raise AssertionError(f"{name} computes something else, with {case.arguments} arguments")
 
 
-def one_round(sides: dict[str, Burst], index: int) -> dict[str, float]:
-    """Nanoseconds a launch for each side; who goes first changes from round to round."""
-    names = list(sides)
-    names = names[index % len(names) :] + names[: index % len(names)]
-    times: dict[str, float] = {}
-    for name in names:
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        sides[name]()
-        times[name] = (time.perf_counter() - start) * 1e9 / BURST
+def launch_time(side: Burst) -> float:
+    """Nanoseconds a launch, when the device has nothing else to do."""
     torch.cuda.synchronize()
-    return times
+    seconds, _ = timed(side)
+    torch.cuda.synchronize()
+    return seconds * 1e9 / BURST
 
 
 def report(rows: list[Row]) -> str:
     """The document."""
     names = list(rows[0].times)
-    lines = [
-        "# Launching a Triton kernel",
-        "",
-        "Written by `python -m tools.bench.bench_launch --write`; not edited by hand.",
-        "",
-        "## Prediction",
-        "",
-        PREDICTION,
-        "",
-        "## Measured",
-        "",
+    about = (
         f"{torch.cuda.get_device_name()}, Python {platform.python_version()}, torch {torch.__version__}, Triton "
         f"{triton.__version__}. Nanoseconds a launch, best of {ROUNDS} alternating rounds of {BURST} launches, the "
-        "interpreter's part included.",
-        "",
-        f"| arguments | {' | '.join(names)} |",
-        f"| --- |{' --- |' * len(names)}",
-        *(
-            f"| {row.case.arguments} | {' | '.join(cell(row.times, name, '.0f') for name in names)} |"
-            for row in rows
-        ),
-        "",
+        "interpreter's part included."
+    )
+    times = [(row.case.arguments, *(cell(row.times, n, ".0f") for n in names)) for row in rows]
+    ratios = [(row.case.arguments, *(cell(row.ratios, n, ".2f") for n in names[1:])) for row in rows]
+    goals = ", ".join(f"at most {goal} of {name}" for name, goal in GOALS.items())
+    missing = [f"Not measured (see the command's messages): {name}." for name in GOALS if name not in names]
+    measured = (
+        about,
+        table(("arguments", *names), times),
         "Ours over each of the others, the median of the rounds' ratios:",
-        "",
-        f"| arguments | {' | '.join(names[1:])} |",
-        f"| --- |{' --- |' * len(names[1:])}",
-        *(
-            f"| {row.case.arguments} | {' | '.join(cell(row.ratios, name, '.2f') for name in names[1:])} |"
-            for row in rows
-        ),
-        "",
-        "Goals: " + ", ".join(f"at most {goal} of {name}" for name, goal in GOALS.items()) + ".",
-        "",
-        *(f"Not measured (see the command's messages): {name}.\n" for name in GOALS if name not in names),
-    ]
-    return "\n".join(lines)
+        table(("arguments", *names[1:]), ratios),
+        f"Goals: {goals}.",
+        *missing,
+    )
+    return page(
+        "Launching a Triton kernel",
+        "python -m tools.bench.bench_launch --write",
+        ("Prediction", PREDICTION),
+        ("Measured", "\n\n".join(measured)),
+    )
 
 
 def cell(values: dict[str, float], name: str, form: str) -> str:
@@ -166,18 +143,13 @@ def cell(values: dict[str, float], name: str, form: str) -> str:
 
 def main() -> int:
     """Runs the benchmark; exit status 1 where a goal is missed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/launch.md")
-    write = parser.parse_args().write
+    options = command_line(__doc__).parse_args()
     if not torch.cuda.is_available():
         print("no GPU: nothing to measure", file=sys.stderr)
         return 0
     with tempfile.TemporaryDirectory() as folder:
         rows = [measure(Case(arguments), Path(folder)) for arguments in ARGUMENTS]
-    text = report(rows)
-    print(text)
-    if write:
-        write_report("launch", text)
+    publish("launch", report(rows), write=options.write)
     missed = [
         (r.case.arguments, n)
         for r in rows

@@ -10,17 +10,16 @@ around the compiled graphs; forward and backward alone leave the optimizer out. 
 
 from __future__ import annotations
 
-import argparse
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from tabulate import tabulate
 from torch import Tensor, nn
 
 from tools.bench.models import small_gpt2, tokens
-from tools.bench.timing import Ratio, compare, keep_memory, write_report
+from tools.bench.pages import command_line, page, publish, table
+from tools.bench.timing import Ratio, compare, keep_memory
 
 PREDICTION = """\
 Written before the first measurement. Both run the same kernels and matrix products on the same memory, which is nearly
@@ -80,26 +79,23 @@ def measure() -> dict[str, Ratio]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures, prints, and with --write records."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--write", action="store_true")
+    parser = command_line(__doc__)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     keep_memory()
     rows = [(name, *ratio.cells(1e-3)) for name, ratio in measure().items()]
-    headers = ("call", "ours ms", "Inductor ms", "ratio")
-    print(tabulate(rows, headers))
-    if options.write:
-        table = tabulate(rows, headers, tablefmt="github")
-        command = "`python -m tools.bench.bench_training --write` printed this table"
-        head = f"# A training step\n\n{command} ({options.threads} thread; GPT-2 of 4 blocks, width 256, 4 x 64 tokens).\n\n"
-        print(
-            write_report(
-                "training", f"{head}## Prediction\n\n{PREDICTION}\n\n## Outcome\n\n{table}\n\n{OUTCOME}\n"
-            )
-        )
+    where = (
+        f"{options.threads} thread; GPT-2 of 4 blocks, width 256, 4 x 64 tokens; torch {torch.__version__}."
+    )
+    outcome = table(("call", "ours ms", "Inductor ms", "ratio"), rows)
+    text = page(
+        "A training step",
+        "python -m tools.bench.bench_training --write",
+        ("Prediction", PREDICTION),
+        ("Outcome", f"{where}\n\n{outcome}\n\n{OUTCOME}"),
+    )
+    publish("training", text, write=options.write)
 
 
 if __name__ == "__main__":

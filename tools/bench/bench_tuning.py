@@ -12,7 +12,6 @@ interleaved rounds for all, none stopped early.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import os
@@ -28,8 +27,8 @@ import torch
 from torch import nn
 
 from inductor_frontend import capture
-from tools.bench.timing import write_report
-from tools.bench.tuning_page import GOAL, KERNELS, Row, all_times, report, table, verdict
+from tools.bench.pages import command_line, publish
+from tools.bench.tuning_page import GOAL, KERNELS, Row, all_times, launch_table, report, verdict
 from triton_runtime import TritonRuntime
 from triton_runtime.settings import read_settings
 from triton_runtime.tune import (
@@ -192,8 +191,7 @@ def collected(machine: Machine[Any], target: Target) -> Iterator[Job]:
 
 def main() -> int:
     """Runs it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true")
+    parser = command_line(__doc__)
     parser.add_argument("--times", type=Path)
     given = parser.parse_args()
     if not torch.cuda.is_available():
@@ -208,16 +206,14 @@ def main() -> int:
         load_each = runtime.loader(target).load_each
         for job in [*collected(find_machine("torch"), target)]:
             rows.append(examined(job, load_each, timer))
-            print(table(rows[-1:]).splitlines()[-1], flush=True)
+            print(launch_table(rows[-1:]).splitlines()[-1], flush=True)
     import triton
 
     about = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, Triton {triton.__version__}"
     text = report(rows, about, time.perf_counter() - start, 2 * EXHAUSTIVE.rounds)
-    print(text)
     if given.times is not None:
         given.times.write_text(all_times(rows))
-    if given.write:
-        print(write_report("tuning", text))
+    publish("tuning", text, write=given.write)
     near, same = verdict(rows)
     return 0 if len(rows) == KERNELS and min(near, same) >= GOAL else 1
 

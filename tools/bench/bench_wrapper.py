@@ -16,18 +16,16 @@ ratios.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import platform
-import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
-from tabulate import tabulate
 from torch import Tensor, nn
 from torch._inductor import config as inductor_config
 from torch.utils import _pytree as pytree
@@ -35,7 +33,8 @@ from torch.utils import _pytree as pytree
 import inductor_frontend
 import py_wrapper
 from tests.common.zoo import Case
-from tools.bench.timing import write_report
+from tools.bench.pages import command_line, page, publish, table
+from tools.bench.timing import Run, alternate, median_ratio, timed
 from tools.bench.wrappers import inductor_call
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import KernelDef, TritonKernel
@@ -64,7 +63,6 @@ LAUNCHES = 400
 """At most so many of one side in a round, well below the 1,024 that the device's queue holds: a full queue would make the
 host wait, and every side as slow as the GPU."""
 TOLERANCE = 2e-3
-Run = Callable[[], object]
 
 
 def mlp() -> Case:
@@ -240,30 +238,36 @@ def calls_of(sides: Mapping[str, Run]) -> int:
 
 
 def measure(sides: Mapping[str, Run], device: str) -> Times:
-    """All sides in alternating rounds; which goes first changes from round to round."""
-    names = list(sides)
+    """All sides in alternating rounds."""
     rounds, calls = (ROUNDS, calls_of(sides)) if device == "cuda" else (2, 1)
-    times = Times(calls, {name: [] for name in names}, {name: [] for name in names})
-    for index in range(rounds):
-        for name in names[index % len(names) :] + names[: index % len(names)]:
-            run = sides[name]
-            sync(device)
-            start = time.perf_counter()
-            for _ in range(calls):
-                run()
-            returned = time.perf_counter()
-            sync(device)
-            times.host[name].append((returned - start) / calls * 1e6)
-            times.whole[name].append((time.perf_counter() - start) / calls * 1e6)
-    return times
+    found = alternate({name: partial(_round, run, calls, device) for name, run in sides.items()}, rounds)
+    return Times(
+        calls,
+        {name: [host for host, _ in times] for name, times in found.items()},
+        {name: [whole for _, whole in times] for name, times in found.items()},
+    )
+
+
+def _round(run: Run, calls: int, device: str) -> tuple[float, float]:
+    """Microseconds of a call: until it returned, and until the device had finished."""
+
+    def many() -> None:
+        for _ in range(calls):
+            run()
+
+    sync(device)
+    start = time.perf_counter()
+    host, _ = timed(many)
+    sync(device)
+    return host / calls * 1e6, (time.perf_counter() - start) / calls * 1e6
 
 
 def ratio(times: Mapping[str, list[float]], name: str, other: str = INDUCTOR) -> float:
     """The median over rounds of a side's time by Inductor's."""
-    return statistics.median(a / b for a, b in zip(times[name], times[other], strict=True))
+    return median_ratio(times[name], times[other])
 
 
-def table(times: Times, form: str = "simple") -> str:
+def side_table(times: Times) -> str:
     """A row for each side."""
     rows = [
         (
@@ -275,40 +279,34 @@ def table(times: Times, form: str = "simple") -> str:
         )
         for name in times.host
     ]
-    headers = ("side", "host us", "of Inductor's", "until finished us", "of Inductor's")
-    return tabulate(rows, headers, tablefmt=form, disable_numparse=True)
+    return table(("side", "host us", "of Inductor's", "until finished us", "of Inductor's"), rows)
 
 
 def report(results: Mapping[str, Times]) -> str:
     """The document."""
     import triton
 
-    lines = [
-        "# A whole call on a GPU",
-        "",
-        "Written by `python -m tools.bench.bench_wrapper --products --write`.",
-        "",
-    ]
-    lines += ["## Prediction", "", PREDICTION, "", "## Measured", ""]
-    lines += [
+    parts = [
         f"{torch.cuda.get_device_name()}, Python {platform.python_version()}, torch {torch.__version__}, Triton "
         f"{triton.__version__}. Microseconds a call, best of {ROUNDS} alternating rounds; ratios are "
         f"medians over the rounds. Goal: {PRODUCTS}, at most {GOAL} of the host's time of {THEIR_PRODUCTS}."
     ]
     for name, times in results.items():
-        lines += ["", f"### {name}", "", f"Calls in a round: {times.calls}.", "", table(times, "github")]
+        parts += [f"### {name}", f"Calls in a round: {times.calls}.", side_table(times)]
         if PRODUCTS in times.host:
             beside = ratio(times.host, PRODUCTS, THEIR_PRODUCTS)
-            lines += ["", f"With Triton products on both sides: {beside:.2f} of the host's time."]
-    return "\n".join(lines) + "\n"
+            parts.append(f"With Triton products on both sides: {beside:.2f} of the host's time.")
+    return page(
+        "A whole call on a GPU",
+        "python -m tools.bench.bench_wrapper --products --write",
+        ("Prediction", PREDICTION),
+        ("Measured", "\n\n".join(parts)),
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures, prints, and with --write records; 1 where a goal is missed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--write", action="store_true")
+    parser = command_line(__doc__)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument(
         "--products", action="store_true", help="also with matrix products as Triton templates"
@@ -325,11 +323,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 results[name] = measure(
                     make_sides(make(), options.device, products=options.products), options.device
                 )
-            print(f"\n{name}\n{table(results[name])}", flush=True)
+            print(f"\n{name}\n{side_table(results[name])}", flush=True)
     if options.device == "cpu":
         return 0
-    if options.write:
-        print(write_report("wrapper", report(results)))
+    publish("wrapper", report(results), write=options.write)
     if not options.products:
         return 0
     return int(any(ratio(times.host, PRODUCTS, THEIR_PRODUCTS) > GOAL for times in results.values()))

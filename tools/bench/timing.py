@@ -1,20 +1,33 @@
-"""Fair timing of two ways to do the same: alternating rounds in one process, the median of the rounds' ratios."""
+"""Fair timing of several ways to do the same: alternating rounds in one process, the median of the rounds' ratios."""
 
 from __future__ import annotations
 
 import ctypes
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TypeVar
 
-__all__ = ["Ratio", "compare", "keep_memory", "write_report"]
+__all__ = [
+    "Clock",
+    "Ratio",
+    "Run",
+    "alternate",
+    "best_seconds",
+    "compare",
+    "keep_memory",
+    "median_ratio",
+    "timed",
+]
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of <malloc.h>
 _NEVER = 1 << 30
 
 Run = Callable[[], object]
+Clock = Callable[[], float]
+"""Seconds since some moment."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,38 +43,64 @@ class Ratio:
         return f"{self.ours / unit:.1f}", f"{self.theirs / unit:.1f}", f"{self.ratio:.2f}"
 
 
-def _round(run: Run, calls: int, settle: Run | None = None) -> float:
-    if settle is not None:
-        settle()
-    start = time.perf_counter()
-    for _ in range(calls):
-        run()
-    return (time.perf_counter() - start) / calls
+def alternate(sides: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
+    """What each side measures, one value a round: other load on the machine hits all alike. Which side goes first changes
+    from round to round."""
+    names = list(sides)
+    found: dict[str, list[T]] = {name: [] for name in names}
+    for index in range(rounds):
+        first = index % len(names)
+        for name in names[first:] + names[:first]:
+            found[name].append(sides[name]())
+    return found
 
 
-def _calls_for(run: Run, seconds: float) -> int:
-    run()
-    once = max(min(_round(run, 1) for _ in range(3)), 1e-7)
-    return max(1, int(seconds / once))
+def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """The median over rounds of ours / theirs, which a round that was disturbed as a whole does not move."""
+    return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+
+
+def timed(run: Callable[[], T], clock: Clock = time.perf_counter) -> tuple[float, T]:
+    """The seconds of one call by `clock`, and its result."""
+    start = clock()
+    result = run()
+    return clock() - start, result
+
+
+def best_seconds(run: Run, rounds: int, clock: Clock = time.process_time) -> float:
+    """The shortest of several calls."""
+    return min(timed(run, clock)[0] for _ in range(rounds))
 
 
 def compare(
-    ours: Run, theirs: Run, *, rounds: int = 21, seconds: float = 0.05, settle: Run | None = None
+    ours: Run,
+    theirs: Run,
+    *,
+    rounds: int = 21,
+    seconds: float = 0.05,
+    settle: Run | None = None,
+    clock: Clock = time.perf_counter,
 ) -> Ratio:
-    """Times both in `rounds` alternating rounds of about `seconds` each; which goes first alternates too. Before each
-    round `settle` is called, untimed: it waits for a device."""
-    calls = (_calls_for(ours, seconds), _calls_for(theirs, seconds))
-    pairs: list[tuple[float, float]] = []
-    for i in range(rounds):
-        if i % 2:
-            b = _round(theirs, calls[1], settle)
-            a = _round(ours, calls[0], settle)
-        else:
-            a = _round(ours, calls[0], settle)
-            b = _round(theirs, calls[1], settle)
-        pairs.append((a, b))
-    ratio = statistics.median(a / b for a, b in pairs)
-    return Ratio(min(a for a, _ in pairs), min(b for _, b in pairs), ratio)
+    """Times both in alternating rounds of about `seconds` each. Before each round `settle` is called, untimed: it waits for
+    a device."""
+
+    def side(run: Run) -> Callable[[], float]:
+        run()
+        calls = max(1, int(seconds / max(best_seconds(run, 3, clock), 1e-7)))
+
+        def repeated() -> None:
+            for _ in range(calls):
+                run()
+
+        def measured() -> float:
+            if settle is not None:
+                settle()
+            return timed(repeated, clock)[0] / calls
+
+        return measured
+
+    times = alternate({"ours": side(ours), "theirs": side(theirs)}, rounds)
+    return Ratio(min(times["ours"]), min(times["theirs"]), median_ratio(times["ours"], times["theirs"]))
 
 
 def keep_memory() -> None:
@@ -71,11 +110,3 @@ def keep_memory() -> None:
     library = ctypes.CDLL(None)
     for parameter in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
         library.mallopt(parameter, _NEVER)
-
-
-def write_report(name: str, text: str) -> Path:
-    """Writes `docs/benchmarks/<name>.md`."""
-    path = Path(__file__).parents[2] / "docs" / "benchmarks" / f"{name}.md"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path

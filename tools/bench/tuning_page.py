@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tools.bench.pages import page, table
 from triton_runtime.tune import Entry, config_key, middle_mean
 from wrapper_ir.kernels import TritonConfig, TritonKernel
 
-__all__ = ["GOAL", "KERNELS", "WITHIN", "Row", "all_times", "missed", "report", "table", "verdict"]
+__all__ = ["GOAL", "KERNELS", "WITHIN", "Row", "all_times", "launch_table", "missed", "report", "verdict"]
 
 PREDICTION = """\
 Written before the first measurement. The tuner's noise is 1 %: it takes the first config among those that it cannot tell
@@ -67,20 +68,17 @@ def verdict(rows: Sequence[Row]) -> tuple[int, int]:
     return sum(row.loss <= WITHIN for row in rows), sum(row.steady for row in rows)
 
 
-def table(rows: Sequence[Row]) -> str:
+def launch_table(rows: Sequence[Row]) -> str:
     """A line for each launch."""
-    lines = [
-        "| model | kernel | configs | best, us | chosen | over the best, % | second run |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for row in rows:
+
+    def cells(row: Row) -> tuple[object, ...]:
         name = row.kernel.name if len(row.kernel.name) <= 40 else f"{row.kernel.name[:40]}…"
-        lines.append(
-            f"| {row.model} | {name} | {len(row.times)} | {row.means[row.best] * 1e6:.2f} | "
-            f"{config_key(row.chosen[0])} | {row.loss * 100:.2f} | "
-            f"{'the same' if row.steady else config_key(row.chosen[1])} |"
-        )
-    return "\n".join(lines)
+        best, loss = f"{row.means[row.best] * 1e6:.2f}", f"{row.loss * 100:.2f}"
+        second = "the same" if row.steady else config_key(row.chosen[1])
+        return row.model, name, len(row.times), best, config_key(row.chosen[0]), loss, second
+
+    headers = ("model", "kernel", "configs", "best, us", "chosen", "over the best, %", "second run")
+    return table(headers, map(cells, rows))
 
 
 def missed(rows: Sequence[Row]) -> str:
@@ -89,26 +87,24 @@ def missed(rows: Sequence[Row]) -> str:
 
 
 def _details(row: Row) -> str:
-    lines = [
-        f"{row.model}, `{row.kernel.name}`:",
-        "",
-        "| config, as listed | first run, us | rounds | second run, us | rounds | exhaustive, us | over the best, % |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for key in row.runs[0].order:
+    def cells(key: str) -> tuple[object, ...]:
         marks = "".join(f" ({n})" for n, c in zip((1, 2), row.chosen, strict=True) if config_key(c) == key)
-        runs = " | ".join(_cells(entry.times.get(key, ())) for entry in row.runs)
+        mean = row.means.get(key)
         long = (
-            f"{row.means[key] * 1e6:.3f} | {(row.means[key] / row.means[row.best] - 1) * 100:.2f}"
-            if key in row.means
-            else " | "
+            ("", "")
+            if mean is None
+            else (f"{mean * 1e6:.3f}", f"{(mean / row.means[row.best] - 1) * 100:.2f}")
         )
-        lines.append(f"| {key}{marks} | {runs} | {long} |")
-    return "\n".join(lines)
+        runs = [cell for entry in row.runs for cell in _run_cells(entry.times.get(key, ()))]
+        return f"{key}{marks}", *runs, *long
+
+    headers = ("first run, us", "rounds", "second run, us", "rounds", "exhaustive, us", "over the best, %")
+    text = table(("config, as listed", *headers), map(cells, row.runs[0].order))
+    return f"{row.model}, `{row.kernel.name}`:\n\n{text}"
 
 
-def _cells(nanoseconds: Sequence[int]) -> str:
-    return f"{middle_mean(nanoseconds) / 1e3:.3f} | {len(nanoseconds)}" if nanoseconds else " | 0"
+def _run_cells(nanoseconds: Sequence[int]) -> tuple[str, int]:
+    return (f"{middle_mean(nanoseconds) / 1e3:.3f}" if nanoseconds else "", len(nanoseconds))
 
 
 def all_times(rows: Sequence[Row]) -> str:
@@ -131,24 +127,15 @@ def all_times(rows: Sequence[Row]) -> str:
 def report(rows: Sequence[Row], machine: str, seconds: float, rounds: int) -> str:
     """The page; `rounds`: of the exhaustive measurement."""
     near, same = verdict(rows)
-    return f"""# Tuning
-
-Written by `python -m tools.bench.bench_tuning --write`; not edited by hand.
-
-## Prediction
-
-{PREDICTION}
-
-## Measured
-
-{machine}. {seconds:.0f} s in all.
-
-{table(rows)}
-
-Within {WITHIN:.0%} of the best of {rounds} rounds: {near} of {len(rows)}. The same in two runs: {same} of \
-{len(rows)}. Goals: at least {GOAL} of {KERNELS} each.
-{_section(missed(rows))}"""
-
-
-def _section(details: str) -> str:
-    return f"\n## Launches that miss a goal\n\n(1) and (2) were chosen.\n\n{details}\n" if details else ""
+    outcome = (
+        f"Within {WITHIN:.0%} of the best of {rounds} rounds: {near} of {len(rows)}. The same in two runs: {same} of "
+        f"{len(rows)}. Goals: at least {GOAL} of {KERNELS} each."
+    )
+    details = missed(rows)
+    return page(
+        "Tuning",
+        "python -m tools.bench.bench_tuning --write",
+        ("Prediction", PREDICTION),
+        ("Measured", f"{machine}. {seconds:.0f} s in all.\n\n{launch_table(rows)}\n\n{outcome}"),
+        ("Launches that miss a goal", f"(1) and (2) were chosen.\n\n{details}" if details else ""),
+    )

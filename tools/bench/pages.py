@@ -1,0 +1,43 @@
+"""What benchmarks share besides timing: their command line, tables, and pages in `docs/benchmarks/`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tabulate import tabulate
+
+__all__ = ["command_line", "page", "publish", "table"]
+
+_FOLDER = Path(__file__).parents[2] / "docs" / "benchmarks"
+
+
+def command_line(description: str | None) -> argparse.ArgumentParser:
+    """A parser with `--write`; the benchmark's docstring is its help."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--write", action="store_true", help="write the page in docs/benchmarks")
+    return parser
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table; numbers stand as they are given."""
+    return tabulate(list(rows), headers, tablefmt="github", disable_numparse=True)
+
+
+def page(title: str, command: str, *sections: tuple[str, str]) -> str:
+    """A page with the command that wrote it; sections are (heading, text), and those without text are left out."""
+    parts = [f"# {title}", f"Written by `{command}`; not edited by hand."]
+    parts += [f"## {heading}\n\n{text.strip()}" for heading, text in sections if text.strip()]
+    return "\n\n".join(parts) + "\n"
+
+
+def publish(name: str, text: str, *, write: bool) -> None:
+    """Prints a page, and writes it to `docs/benchmarks/<name>.md` where it is asked for."""
+    print(text)
+    if write:
+        path = _FOLDER / f"{name}.md"
+        path.write_text(text, encoding="utf-8")
+        print(path)
