@@ -23,12 +23,12 @@ __all__ = [
     "OutputBinding",
     "Parameter",
     "ParameterKind",
-    "Place",
     "RandomSource",
     "RandomState",
     "ResultOutput",
     "ResultView",
     "SameTensor",
+    "SharedLeaf",
     "SharedStorage",
     "Signature",
     "StaticInput",
@@ -150,7 +150,7 @@ class SameTensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SharedLeaf:
     """Where leaf `leaf` lies in a shared storage, in elements."""
 
     leaf: int
@@ -166,7 +166,7 @@ class SharedStorage:
     `Signature.params` gives the leaf of the first place for it."""
 
     param: int
-    places: tuple[Place, ...]
+    places: tuple[SharedLeaf, ...]
 
     @property
     def count(self) -> int:

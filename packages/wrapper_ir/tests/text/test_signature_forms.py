@@ -19,12 +19,12 @@ from wrapper_ir.signature import (
     OutputBinding,
     Parameter,
     ParameterKind,
-    Place,
     RandomSource,
     RandomState,
     ResultOutput,
     ResultView,
     SameTensor,
+    SharedLeaf,
     SharedStorage,
     Signature,
     StaticInput,
@@ -92,7 +92,7 @@ bindings: st.SearchStrategy[OutputBinding] = st.recursive(
     lambda inner: st.builds(WrappedOutput, subclass=subclasses, parts=st.lists(inner, max_size=3).map(tuple)),
     max_leaves=5,
 )
-places = st.builds(Place, leaf=number, sizes=numbers, strides=numbers, offset=number)
+places = st.builds(SharedLeaf, leaf=number, sizes=numbers, strides=numbers, offset=number)
 
 
 def _some(items: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]:

@@ -18,12 +18,12 @@ from wrapper_ir.signature import (
     InputView,
     Parameter,
     ParameterKind,
-    Place,
     RandomSource,
     RandomState,
     ResultOutput,
     ResultView,
     SameTensor,
+    SharedLeaf,
     SharedStorage,
     Signature,
     StaticInput,
@@ -85,8 +85,8 @@ VALID = Signature(
         SharedStorage(
             param=2,
             places=(
-                Place(leaf=2, sizes=(4,), strides=(1,), offset=0),
-                Place(leaf=3, sizes=(2, 2), strides=(2, 1), offset=2),
+                SharedLeaf(leaf=2, sizes=(4,), strides=(1,), offset=0),
+                SharedLeaf(leaf=3, sizes=(2, 2), strides=(2, 1), offset=2),
             ),
         ),
     ),
@@ -108,7 +108,7 @@ def wrapper(**fields: Any) -> tuple[Unwrap, ...]:  # Any: as above
     return (Unwrap(leaf=4, subclass=dataclasses.replace(WRAPPER, **fields)),)
 
 
-def shared(*places: Place, param: int = 2) -> tuple[SharedStorage, ...]:
+def shared(*places: SharedLeaf, param: int = 2) -> tuple[SharedStorage, ...]:
     return (SharedStorage(param=param, places=places),)
 
 

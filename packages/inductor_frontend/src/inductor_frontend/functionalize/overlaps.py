@@ -15,7 +15,7 @@ from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.subclasses import is_wrapper, plain_tensors
 from inductor_frontend.functionalize.functional import Flat, written_inputs
 from wrapper_ir.overlap import Geometry, overlap
-from wrapper_ir.signature import Place
+from wrapper_ir.signature import SharedLeaf
 
 __all__ = ["FlatInput", "Merged", "Same", "Window", "merge"]
 
@@ -44,7 +44,7 @@ class Window:
     """Leaves that overlap; `name` is the input that reaches over all of them."""
 
     name: str
-    places: tuple[Place, ...]
+    places: tuple[SharedLeaf, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class _Merger:
         self.windows: dict[int, Window] = {}
         """By the index of the first member."""
         self.bases: dict[int, FlatInput] = {}
-        self.views: dict[int, Place] = {}
+        self.views: dict[int, SharedLeaf] = {}
         self.same: list[Same] = []
 
     def add(self, members: Sequence[FlatInput], indices: Sequence[int]) -> None:
@@ -155,7 +155,7 @@ class _Merger:
         for index, member in zip(indices, members, strict=True):
             assert member.leaf is not None
             value = member.value
-            place = Place(
+            place = SharedLeaf(
                 leaf=member.leaf,
                 sizes=tuple(value.size()),
                 strides=tuple(value.stride()),

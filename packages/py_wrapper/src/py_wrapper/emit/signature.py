@@ -215,10 +215,10 @@ class _Forward:
 
     def _window(self, shared: SharedStorage) -> str:
         places = ", ".join(
-            f"Place(leaf={p.leaf}, sizes={p.sizes}, strides={p.strides}, offset={p.offset})"
+            f"SharedLeaf(leaf={p.leaf}, sizes={p.sizes}, strides={p.strides}, offset={p.offset})"
             for p in shared.places
         )
-        self.scope.runtime("Place")
+        self.scope.runtime("SharedLeaf")
         self.scope.runtime("SharedStorage")
         comma = "," if len(shared.places) == 1 else ""
         text = f"SharedStorage(param={shared.param}, places=({places}{comma}))"

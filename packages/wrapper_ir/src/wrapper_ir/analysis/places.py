@@ -11,17 +11,19 @@ from wrapper_ir.program import Function
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
 
-__all__ = ["Place", "tensor_places"]
+__all__ = ["RootOffset", "tensor_places"]
 
-Place = tuple[Value, Expr]
+RootOffset = tuple[Value, Expr]
 """A root and a byte offset from its start (for a tensor root: from its first element)."""
 
 
-def tensor_places(function: Function, analyses: Analyses) -> Mapping[Value, Place]:
+def tensor_places(function: Function, analyses: Analyses) -> Mapping[Value, RootOffset]:
     """Places of all views of certain storages; other tensors are roots, or their place is not known."""
     aliasing = analyses.aliasing(function)
     zero = Int(0)
-    places: dict[Value, Place] = {root: (root, zero) for roots in aliasing.roots.values() for root in roots}
+    places: dict[Value, RootOffset] = {
+        root: (root, zero) for roots in aliasing.roots.values() for root in roots
+    }
     places |= {value: (aliasing.roots[value][0], Int(start)) for value, start in aliasing.starts.items()}
     for op, effects in zip(function.body, aliasing.effects, strict=True):
         if isinstance(op, CollectiveStart | Wait):  # the same window of the same storage

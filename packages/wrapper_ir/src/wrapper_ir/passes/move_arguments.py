@@ -19,7 +19,7 @@ from wrapper_ir.values import Value
 
 __all__ = ["MoveArguments", "move_arguments"]
 
-Place = tuple[str, int]
+ParamKey = tuple[str, int]
 """A parameter: its function's name, and its position."""
 
 
@@ -62,7 +62,7 @@ def _moved(analyses: Analyses) -> Analyses:
         owned -= refused
 
 
-def _candidates(analyses: Analyses) -> set[Place]:
+def _candidates(analyses: Analyses) -> set[ParamKey]:
     """Borrowed parameters of functions that are called, but not by loops, and not recorded, except those that are
     returned."""
     program = analyses.program
@@ -70,7 +70,7 @@ def _candidates(analyses: Analyses) -> set[Place]:
     loops: set[str] = {program.main.name}
     for op in program.ops:
         (loops if isinstance(op, WhileLoop) else called).update(callees(op))
-    found: set[Place] = set()
+    found: set[ParamKey] = set()
     for name in (called - loops - analyses.get(recorded_functions).keys()) & analyses.functions.keys():
         origins = analyses.summary(name).results
         returned = {i for origin in origins if origin is not None for i in origin.params}
@@ -80,7 +80,7 @@ def _candidates(analyses: Analyses) -> set[Place]:
     return found
 
 
-def _owning(program: Program, owned: set[Place]) -> Program:
+def _owning(program: Program, owned: set[ParamKey]) -> Program:
     """The program with these parameters owned as well."""
 
     def function(f: Function) -> Function:
@@ -99,7 +99,7 @@ def _borrowed(param: Param) -> bool:
     return param.ownership is Ownership.BORROWED
 
 
-def _refused(function: Function, analyses: Analyses) -> Iterator[Place]:
+def _refused(function: Function, analyses: Analyses) -> Iterator[ParamKey]:
     """Parameters of callees that a call in this function cannot move its argument into, and those that only one
     branch owns."""
     aliasing = analyses.aliasing(function)

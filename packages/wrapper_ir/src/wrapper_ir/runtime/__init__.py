@@ -44,7 +44,7 @@ from wrapper_ir.runtime.trees import (
     namedtuple_of,
     unflatten,
 )
-from wrapper_ir.signature import Place, SharedStorage, SubclassSpec
+from wrapper_ir.signature import SharedLeaf, SharedStorage, SubclassSpec
 
 __all__ = [
     "MEMORY_POOLS",
@@ -56,8 +56,8 @@ __all__ = [
     "MemoryPools",
     "ModuleContents",
     "NumberInput",
-    "Place",
     "PytreeContainers",
+    "SharedLeaf",
     "SharedStorage",
     "Subclass",
     "SubclassSpec",

@@ -19,13 +19,13 @@ from wrapper_ir.verifier.proofs import Proofs
 from wrapper_ir.verifier.scan import Scanned
 from wrapper_ir.verifier.typeinfo import TypeInfo, TypeTable
 
-__all__ = ["Check", "FunctionFacts", "Handler", "Handlers", "Place", "Shared", "sizes_of"]
+__all__ = ["Check", "FunctionFacts", "Handler", "Handlers", "RootOffset", "Shared", "sizes_of"]
 
 Handler = Callable[..., None]
 """Called with the op's position and the op, whose class is the handler's key."""
 Handlers = Mapping[type[OpBase], Handler]
 
-Place = tuple[Value, Size]
+RootOffset = tuple[Value, Size]
 """A root and the byte offset of a tensor's first element in it (for a tensor root: from the root's own)."""
 
 
@@ -67,7 +67,7 @@ class FunctionFacts:
         self.positions: dict[str, int] = {}
         """Position of each name's definition; -1 for parameters."""
         self.aliasing: Aliasing
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, RootOffset] = {}
         self.launched = shared.launched
         self._findings = shared.findings
         self._obligations = shared.obligations
@@ -76,7 +76,7 @@ class FunctionFacts:
         """Records a finding in this function."""
         self._findings.add(code, message, self.function, position)
 
-    def place(self, value: Value) -> Place:
+    def place(self, value: Value) -> RootOffset:
         """Where a tensor starts. A tensor that is not a view, or may alias, is its own root here."""
         found = self.places.get(value.name)
         return (value, 0) if found is None else found

@@ -14,7 +14,7 @@ from wrapper_ir.program import Function
 from wrapper_ir.structure import callees
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
-from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, Place
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, RootOffset
 from wrapper_ir.verifier.obligations import Size, as_size
 from wrapper_ir.verifier.proofs import shown
 
@@ -82,7 +82,7 @@ class SlotItems(Check):
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.needed = facts.analyses.get(_has_slots)
-        self.slots: dict[Value, Place] = {}
+        self.slots: dict[Value, RootOffset] = {}
         """Where slots begin in the storage that was allocated, or is a parameter."""
 
     def handlers(self) -> Handlers:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.analysis.places import Place, tensor_places
+from wrapper_ir.analysis.places import RootOffset, tensor_places
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.ops import (
     AllocStorage,
@@ -75,11 +75,11 @@ class Streams(Check):
         return tuple(dict.fromkeys(self.facts.aliasing.chain(root)[-1] for root in roots))
 
     @cached_property
-    def places(self) -> Mapping[Value, Place]:
+    def places(self) -> Mapping[Value, RootOffset]:
         """Where tensors start, of which only those that two timelines use are asked for."""
         return self.in_pools(self.facts.analyses.get_for(self.facts.function, tensor_places))
 
-    def in_pools(self, places: Mapping[Value, Place]) -> Mapping[Value, Place]:
+    def in_pools(self, places: Mapping[Value, RootOffset]) -> Mapping[Value, RootOffset]:
         """Places in slots as places in the pools."""
         if not self.hosts:
             return places
@@ -193,7 +193,7 @@ class Streams(Check):
         return HOST
 
 
-def _geometry(value: Value, place: Place | None) -> Geometry | None:
+def _geometry(value: Value, place: RootOffset | None) -> Geometry | None:
     """Where a tensor lies in its storage, as many elements as it may have; None where only run time will tell."""
     if place is None or not isinstance(value.type, TensorType):
         return None
