@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
-from wrapper_ir.cli import execute, inspection, kernels, transform
+from wrapper_ir.cli import cache, execute, inspection, kernels, transform
 from wrapper_ir.errors import WirError
 
 __all__ = ["main"]
@@ -74,5 +74,6 @@ def completion(shell: str) -> None:
     click.echo(script(main, {}, "wir", "_WIR_COMPLETE").source())
 
 
-for command in (*inspection.COMMANDS, *transform.COMMANDS, *kernels.COMMANDS, *execute.COMMANDS):
+COMMANDS = (*inspection.COMMANDS, *transform.COMMANDS, *kernels.COMMANDS, *execute.COMMANDS, *cache.COMMANDS)
+for command in COMMANDS:
     main.add_command(command)

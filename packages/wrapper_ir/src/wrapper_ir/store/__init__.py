@@ -20,6 +20,7 @@ data = store.make(key, compute_bytes)
 | `locks.py`      | locks that end with their process                                    |
 """
 
+from wrapper_ir.store.eviction import Trimmed
 from wrapper_ir.store.level import Entry
 from wrapper_ir.store.manifest import DamagedEntry
 from wrapper_ir.store.settings import CacheSettings, parse_size, read_settings
@@ -33,6 +34,7 @@ __all__ = [
     "Entry",
     "Store",
     "StoreStatistics",
+    "Trimmed",
     "open_cache",
     "parse_size",
     "read_settings",

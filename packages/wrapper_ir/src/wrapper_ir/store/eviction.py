@@ -24,6 +24,15 @@ class Trimmed:
     left: int = 0
     in_use: int = 0
 
+    def __add__(self, other: Trimmed) -> Trimmed:
+        """What was removed in both."""
+        return Trimmed(
+            entries=self.entries + other.entries,
+            bytes=self.bytes + other.bytes,
+            left=self.left + other.left,
+            in_use=self.in_use + other.in_use,
+        )
+
 
 def trim(
     level: Level, *, namespace: str | None = None, to: int | None = None, older_than: float | None = None

@@ -223,12 +223,12 @@ class Level:
             with contextlib.suppress(OSError):
                 yield StoredEntry(folder.stat().st_mtime, _bytes_in(folder), namespace, folder)
 
-    def sweep(self) -> None:
+    def sweep(self, damaged_seconds: float = _DAMAGED_SECONDS) -> None:
         """Removes what killed writers left behind, and what was set aside a day ago."""
-        for name, seconds in (("work", _ABANDONED_SECONDS), ("removed", 0), ("damaged", _DAMAGED_SECONDS)):
+        for name, seconds in (("work", _ABANDONED_SECONDS), ("removed", 0), ("damaged", damaged_seconds)):
             for folder in (self.path / _LAYOUT / name).glob("*"):
                 with contextlib.suppress(OSError):
-                    if folder.stat().st_mtime < time.time() - seconds:
+                    if folder.stat().st_mtime <= time.time() - seconds:
                         self._remove_unused(folder)
 
     def is_private(self) -> bool:

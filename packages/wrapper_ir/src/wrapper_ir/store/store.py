@@ -298,15 +298,32 @@ class Cache:
     def trim(
         self, *, namespace: str | None = None, to: int | None = None, older_than: float | None = None
     ) -> Trimmed:
-        """Removes entries from the configured root: see `eviction.trim`."""
-        own = self.places.own
-        if own is None:
-            return Trimmed()
-        done = trim(own, namespace=namespace, to=to, older_than=older_than)
-        for name, count in done.entries.items():
+        """Removes entries from each root: see `eviction.trim`."""
+        total = Trimmed()
+        for level in self.places.readable():
+            total += trim(level, namespace=namespace, to=to, older_than=older_than)
+        for name, count in total.entries.items():
             self.counters(name).count("evicted", count)
         self.flush()
+        return total
+
+    def clear(self, namespace: str | None = None) -> Trimmed:
+        """Removes all entries (of one namespace, or of all) that nobody uses; of all, what was set aside, too."""
+        done = self.trim(namespace=namespace, to=0)
+        if namespace is None:
+            for level in self.places.readable():
+                level.sweep(damaged_seconds=0)
         return done
+
+    def usage(self) -> dict[str, tuple[int, int]]:
+        """How many entries each namespace has, and their bytes; those that have been counted and have none, too."""
+        found: dict[str, tuple[int, int]] = {}
+        for level in self.places.readable():
+            for name in level.namespaces():
+                sizes = [entry.bytes for entry in level.entries(name)]
+                entries, size = found.get(name, (0, 0))
+                found[name] = (entries + len(sizes), size + sum(sizes))
+        return dict(sorted(found.items()))
 
     def shrink(self) -> None:
         """Removes what was unused for longest from each root that is over its limit, to four fifths of that; while another
