@@ -16,6 +16,7 @@ __all__ = [
     "extent_elements",
     "is_contiguous",
     "is_layout_extent",
+    "may_have_item",
     "numel",
     "remainder",
     "slot_alignment",
@@ -29,6 +30,12 @@ _ONE = Int(1)
 def numel(sizes: Sequence[Expr]) -> Expr:
     """Product of the sizes."""
     return mul(*sizes) if sizes else _ONE
+
+
+def may_have_item(type: TensorType) -> bool:
+    """Whether a tensor of this type has exactly one element, as far as its sizes are constants."""
+    count = numel(type.sizes)
+    return not isinstance(count, Int) or count.value == 1
 
 
 def contiguous_strides(sizes: Sequence[Expr]) -> tuple[Expr, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from wrapper_ir.expr import Expr, Int, Sym, SymKind
-from wrapper_ir.layout import numel
+from wrapper_ir.layout import may_have_item
 from wrapper_ir.ops import (
     AllocPurpose,
     AllocStorage,
@@ -66,9 +66,7 @@ class Calls(Check):
     def index(self, position: int, op: Switch) -> None:
         count, type = len(op.branches), _type_of(op.index)
         if isinstance(type, TensorType):
-            elements = numel(type.sizes)
-            good = not (type.dtype.is_floating or type.dtype.is_complex)
-            good = good and (not isinstance(elements, Int) or elements.value == 1)
+            good = not (type.dtype.is_floating or type.dtype.is_complex) and may_have_item(type)
         else:
             good = isinstance(type, ScalarType) and type.kind in (SymKind.BOOL, SymKind.INT)
         if not good:
@@ -128,8 +126,7 @@ class Calls(Check):
     def predicate(self, position: int, arg: Arg) -> None:
         type = arg.type if isinstance(arg, Value) else None
         if isinstance(type, TensorType):
-            count = numel(type.sizes)
-            good = not isinstance(count, Int) or count.value == 1
+            good = may_have_item(type)
         else:
             good = isinstance(_type_of(arg), ScalarType) and _type_of(arg) == ScalarType(SymKind.BOOL)
         if not good:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from wrapper_ir.expr import Expr, Int, Item, OffsetOf, SizeOf, StrideOf, Sym, SymKind
 from wrapper_ir.expr.ranges import bounds
 from wrapper_ir.expr.width import width
-from wrapper_ir.layout import numel
+from wrapper_ir.layout import may_have_item
 from wrapper_ir.ops import (
     AllocStorage,
     AssertExpr,
@@ -223,7 +223,4 @@ def _has_item(value: Value) -> bool:
     type = value.type
     if isinstance(type, ScalarType):
         return True
-    if not isinstance(type, TensorType) or type.dtype.is_complex:
-        return False
-    count = numel(type.sizes)
-    return not isinstance(count, Int) or count.value == 1
+    return isinstance(type, TensorType) and not type.dtype.is_complex and may_have_item(type)
