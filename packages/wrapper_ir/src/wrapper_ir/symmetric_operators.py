@@ -59,7 +59,8 @@ SYMMETRIC_ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(dict(_rows
 implementations (`torch/csrc/distributed/c10d/symm_mem`): those that they look up (`rendezvous`) and refuse when the
 lookup finds nothing, and those that NVSHMEM takes as addresses of its symmetric heap. Not here is what works with any memory:
 `_low_contention_*` and `fused_*` copy such an argument into memory of their own, outputs of `*_out` are written locally,
-and `memset32_` and `stream_write_value32_` write one address."""
+and `memset32_` and `stream_write_value32_` write one address. On two H200 with torch 2.11, each of the CUDA backend's refuses
+ordinary memory there, and takes it for its other arguments."""
 
 _GIVE_UP = """
     aten::_resize_output_: self
@@ -74,8 +75,8 @@ _GIVE_UP = """
 """
 GIVE_UP_STORAGE: Mapping[str, tuple[str, ...]] = MappingProxyType(dict(_rows(_GIVE_UP)))
 """By operator, the arguments whose storage it takes new memory for, hands to another tensor, or leaves to the allocator
-of the device. Symmetric memory is not that allocator's: `record_stream` keeps nothing of it from being used again, and what
-a resize allocates is memory of one process."""
+of the device. Symmetric memory is not that allocator's: `record_stream` keeps nothing of it from being used again, and its
+storage cannot be resized, as torch says."""
 
 
 def _looked_up(table: Mapping[str, tuple[str, ...]], schema: OpSchema) -> tuple[str, ...]:
