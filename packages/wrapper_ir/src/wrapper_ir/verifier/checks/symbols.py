@@ -17,6 +17,7 @@ from wrapper_ir.ops import (
     Op,
     ResizeStorage,
     Return,
+    Slot,
     Switch,
     View,
     WhileLoop,
@@ -30,7 +31,7 @@ __all__ = ["Symbols"]
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _INT64, _MAX_WIDTH = 64, 1 << 16
-_EVALUATED = (AllocStorage, View)
+_EVALUATED = (AllocStorage, Slot, View)
 """Ops that evaluate their result's type; other ops' results may bring symbols that are defined from them."""
 
 
@@ -65,7 +66,8 @@ class Symbols(Check):
         call = self.call
         return {
             Define: self.define,
-            View: self.view,
+            View: self.offset,
+            Slot: self.offset,
             Launch: self.launch,
             AssertExpr: self.condition,
             AssertLayout: self.layout,
@@ -180,7 +182,7 @@ class Symbols(Check):
                 self.report("WIR036", f"%{node.value.name} is neither a number nor a tensor of one", position)
             stack.extend(node.args)
 
-    def view(self, position: int, op: View) -> None:
+    def offset(self, position: int, op: View | Slot) -> None:
         if op.offset.__class__ is not Int:
             self.ints(position, (op.offset,))
 
