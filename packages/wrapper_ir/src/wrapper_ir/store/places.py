@@ -37,8 +37,7 @@ class Places:
 
     def __init__(self, settings: CacheSettings) -> None:
         self._own = Level(settings.folder) if settings.folder is not None else None
-        own = () if settings.fallback is None else (settings.fallback.parent,)
-        self._open_to_all = (*map(Path, _OPEN_TO_ALL), *own)
+        self._above = _public_parents(settings)
         self._fallback = Level(settings.fallback) if settings.fallback is not None else None
         self._temporary: Level | None = None
         self._lock = threading.Lock()
@@ -101,15 +100,10 @@ class Places:
             problems.append(error.with_traceback(None))  # whose frame would hold this list
 
     def _is_foreign(self, level: Level) -> bool:
-        """Whether others could have put files into a root, or a folder above it, below one that everybody may write."""
-        path = level.path
-        for shared in self._open_to_all:
-            if path.is_relative_to(shared) and path != shared:
-                above = [
-                    parent for parent in path.parents if parent.is_relative_to(shared) and parent != shared
-                ]
-                return not (all(map(_is_trusted, above)) and (level.is_private() or not path.is_dir()))
-        return False
+        """Whether others could have put files into the root, or a folder above it, below one that everybody may write."""
+        if self._above is None:
+            return False
+        return not (all(map(_is_trusted, self._above)) and (level.is_private() or not level.path.is_dir()))
 
     def _of_this_process(self) -> Level:
         with self._lock:
@@ -145,6 +139,18 @@ def _nowhere(problems: list[OSError]) -> StoreError:
     if any(problem.errno in _FULL for problem in problems):
         return StoreError("WIR250", f"the disk is full: no folder takes compiled code: {said}", hint=hint)
     return StoreError("WIR252", f"no folder takes compiled code: {said}", hint=hint)
+
+
+def _public_parents(settings: CacheSettings) -> tuple[Path, ...] | None:
+    """The folders between the root and the one above it that everybody may write; None where there is none."""
+    root = settings.folder
+    temporary = () if settings.fallback is None else (settings.fallback.parent,)
+    for shared in (*map(Path, _OPEN_TO_ALL), *temporary):
+        if root is not None and root != shared and root.is_relative_to(shared):
+            return tuple(
+                folder for folder in root.parents if folder != shared and folder.is_relative_to(shared)
+            )
+    return None
 
 
 def _is_trusted(folder: Path) -> bool:
