@@ -8,7 +8,7 @@ from wrapper_ir.cli.main import main
 
 __all__ = ["command_page"]
 
-_WIDTH = 100
+_WIDTH = 90  # what a page of the site shows without scrolling
 
 
 def command_page() -> str:
