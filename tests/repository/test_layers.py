@@ -63,6 +63,12 @@ def test_no_module_of_the_core_loads_a_tensor_library() -> None:
     assert loaded_after(imports) & ((HEAVY | SIBLINGS) - {"click"}) == frozenset()
 
 
+def test_what_emitters_share_of_torch_loads_none_of_them() -> None:
+    loaded = loaded_after("import wrapper_ir_torch")
+    assert "torch" in loaded
+    assert loaded & SIBLINGS == frozenset()
+
+
 @pytest.mark.parametrize("package", sorted(SIBLINGS))
 def test_packages_do_not_load_their_siblings(package: str) -> None:
     loaded = loaded_after(f"import {package}")

@@ -7,11 +7,11 @@ import torch
 from fx_converter import targets
 from fx_converter.graph.numbers import CALLS
 from fx_converter.graph.table import CONVERTERS
-from fx_converter.native import DTYPES
 from fx_converter.saving.functions import FUNCTIONS_BY_NAME, NAMES_OF_FUNCTIONS
 from wrapper_ir.expr.operators import CEILDIV, OPERATORS
 from wrapper_ir.lowering.steps import STEPS
 from wrapper_ir.types import DType
+from wrapper_ir_torch import DTYPES
 
 
 def test_every_step_has_a_converter() -> None:

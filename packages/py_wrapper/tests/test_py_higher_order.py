@@ -9,12 +9,14 @@ import pytest
 import torch
 
 import py_wrapper
-from py_wrapper import TORCH_MACHINE, PyOptions, higher_order
+from py_wrapper import TORCH_MACHINE, PyOptions
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.interp import InterpOptions, run
 from wrapper_ir.operators import ALL_OPERATORS
+from wrapper_ir.schemas import ExternDef
+from wrapper_ir_torch import resolve
 
 _SAVING = "higher_order::run_and_save_rng_state.aten__native_dropout__default"
 _STARTING = "higher_order::run_with_rng_state.aten__native_dropout__default"
@@ -112,4 +114,5 @@ func @main(%x: f32[2]) {{
 
 
 def test_operators_are_found_by_name() -> None:
-    assert higher_order.find("print", "text") is torch.ops.higher_order.print
+    found = resolve(ExternDef(schema="higher_order::print.text(str format_str) -> ()"))
+    assert found.call() is torch.ops.higher_order.print

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from py_wrapper.emit.helpers import HELPERS, Helper
 from py_wrapper.emit.table import WRITERS
-from py_wrapper.native import DTYPES, LAYOUTS, MEMORY_FORMATS
 from wrapper_ir.lowering.steps import STEPS
 from wrapper_ir.types import DType, Layout, MemoryFormat
+from wrapper_ir_torch import DTYPES, LAYOUTS, MEMORY_FORMATS
 
 
 def test_every_step_has_a_writer() -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from py_wrapper.native import DTYPES
 from wrapper_ir.errors import WirError
 from wrapper_ir.expr import Expr
 from wrapper_ir.expr.evaluate import evaluate
 from wrapper_ir.program import Program
 from wrapper_ir.types import ScalarType, TensorType, Type
+from wrapper_ir_torch import DTYPES
 
 __all__ = ["arguments"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -12,7 +11,6 @@ import sympy
 import torch
 from torch import Tensor, fx
 from torch._dynamo.source import ConstantSource
-from torch._library import simple_registry
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ValueRangesSLoc
@@ -22,7 +20,6 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils._traceback import CapturedTraceback
 
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
-from wrapper_ir.runtime import TorchCaller
 
 __all__ = [
     "DEVICE_GUARDS",
@@ -32,17 +29,12 @@ __all__ = [
     "LAYOUT_CHECK",
     "back_symbol",
     "bound_symbol",
-    "bytes_tensor",
-    "caller",
-    "empty_symmetric",
     "fake_like",
-    "find_group",
     "free_name",
     "free_size",
     "has_effect",
     "is_composite",
     "is_impure",
-    "is_overload",
     "name_of",
     "new_fake_mode",
     "new_graph",
@@ -50,7 +42,6 @@ __all__ = [
     "parse_schema",
     "raw_call",
     "raw_stream",
-    "registered_symmetric",
     "rename",
     "unrecorded",
     "without_autograd",
@@ -77,36 +68,6 @@ FORWARD_NAMES = ("self", "_convention", "_leaves")
 LAYOUT_CHECK: Callable[..., None] = _guards.assert_size_stride
 
 
-def bytes_tensor(buffer: memoryview) -> Tensor:
-    """The bytes as a `uint8` tensor over the same memory, also where the buffer is read-only (never write then)."""
-    if buffer.nbytes == 0:
-        return torch.empty(0, dtype=torch.uint8)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The given buffer is not writable")
-        return torch.frombuffer(buffer.cast("B"), dtype=torch.uint8)
-
-
-def caller() -> TorchCaller:
-    """What calls do with torch's tensors."""
-    return TorchCaller(torch)
-
-
-def empty_symmetric(*args: Any) -> Tensor:
-    """`(sizes, strides, dtype, device, group, id)`: a tensor in memory that the processes of a group share."""
-    allocate: Any = torch._C._distributed_c10d._SymmetricMemory.empty_strided_p2p
-    made: Tensor = allocate(*args)
-    return made
-
-
-def find_group(name: str) -> object:
-    """The process group that this process has registered under `name`; raises RuntimeError."""
-    if not torch.distributed.is_available():
-        raise RuntimeError("this torch is built without torch.distributed")
-    from torch.distributed import distributed_c10d  # only in a torch that has it
-
-    return distributed_c10d._resolve_process_group(name)  # type: ignore[attr-defined, arg-type]  # private; names are strings
-
-
 def has_effect(target: Target) -> Target:
     """The same; torch's own passes know from now on that a call of it does more than to return something, and keep it. The
     mark is the process's: it holds for every graph, also in files that are read later, and for copies."""
@@ -130,11 +91,6 @@ def is_impure(target: Callable[..., Any]) -> bool:
 def parse_schema(text: str) -> torch.FunctionSchema:
     """A schema by its text."""
     return torch._C.parse_schema(text)
-
-
-def is_overload(found: object) -> bool:
-    """Whether something is an operator with a schema."""
-    return isinstance(found, torch._ops.OpOverload)
 
 
 def is_watched() -> bool:
@@ -167,13 +123,6 @@ def free_name(wish: str) -> str:
 def name_of(target: str | Callable[..., Any], graph: fx.Graph) -> str:
     """The name that a graph gives a node of its own accord."""
     return free_name(graph._target_to_str(target))
-
-
-def registered_symmetric(overload: torch._ops.OpOverload) -> tuple[str, ...]:
-    """The arguments that a library has registered as symmetric memory (`torch.library.Library.register_symm_mem_args`)."""
-    entry = simple_registry.singleton.find(overload.__qualname__)
-    holder = getattr(entry, "symm_mem_args", None)  # not in all versions
-    return () if holder is None else tuple(holder.get() or ())
 
 
 def rename(node: fx.Node, name: str) -> None:

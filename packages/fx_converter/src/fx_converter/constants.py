@@ -7,9 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fx_converter._compat import bytes_tensor
 from fx_converter.errors import ConvertError
-from fx_converter.native import DTYPES, torch_device
 from wrapper_ir.alignment import constant_alignment
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact, TensorData
@@ -18,6 +16,7 @@ from wrapper_ir.layout import extent_bytes
 from wrapper_ir.program import Constant
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
+from wrapper_ir_torch import DTYPES, bytes_tensor, torch_device
 
 __all__ = ["load_constants"]
 

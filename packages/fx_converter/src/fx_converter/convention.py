@@ -7,11 +7,11 @@ from typing import Any
 
 from torch.fx.graph import CodeGen
 
-from fx_converter._compat import caller
 from fx_converter.errors import ConvertError
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.runtime import Convention
 from wrapper_ir.signature import InputOutput, InputView, OutputBinding, Signature, WrappedOutput
+from wrapper_ir_torch import caller
 
 __all__ = ["ModelCodeGen"]
 

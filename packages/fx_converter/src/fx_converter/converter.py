@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, fx
 from torch.fx.graph import CodeGen
 
-from fx_converter._compat import caller
 from fx_converter.compilers import Lowering, find_compiler, refuse
 from fx_converter.constants import load_constants
 from fx_converter.effects import mark_operators
@@ -31,6 +30,7 @@ from wrapper_ir.ops import AllocStorage, Free, OpBase, Return, View
 from wrapper_ir.program import Function
 from wrapper_ir.runtime import refuse_unsupported
 from wrapper_ir.verifier import require_signature
+from wrapper_ir_torch import caller
 
 __all__ = ["convert", "convert_op", "make_main", "make_module"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import torch
 
 from fx_converter._compat import has_effect
-from fx_converter.native import resolve
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.ops import CallExtern, CollectiveStart, Op, Wait
+from wrapper_ir_torch import resolve
 
 __all__ = ["does_more", "mark_operators"]
 
@@ -43,7 +43,7 @@ def _mark(name: str, analyses: Analyses) -> None:
     if extern is None:
         return
     try:
-        target, _, _ = resolve(extern)
+        target = resolve(extern).function
     except NotSupportedError:
         return
     has_effect(target)

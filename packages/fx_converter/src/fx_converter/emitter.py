@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import fx
 
-from fx_converter._compat import caller, without_autograd
+from fx_converter._compat import without_autograd
 from fx_converter.boxed import boxed_call
 from fx_converter.compilers import find_compiler
 from fx_converter.converter import convert
@@ -23,6 +23,7 @@ from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators import OperatorPolicy
 from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.runtime import signature_call
+from wrapper_ir_torch import caller
 
 __all__ = ["EMITTER", "FxEmitter", "compile"]
 

@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from py_wrapper._compat import bytes_tensor, caller, empty_symmetric, find_group, storage_key
-from py_wrapper.native import DTYPES, LAYOUTS, MEMORY_FORMATS, resolve, torch_device
 from wrapper_ir.analysis.emission import NO_SYMMETRIC, is_symmetric, lacks_symmetric
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import ExecutionError, NotSupportedError
@@ -27,6 +25,18 @@ from wrapper_ir.types import (
     MemoryKind,
     StorageType,
     TensorType,
+)
+from wrapper_ir_torch import (
+    DTYPES,
+    LAYOUTS,
+    MEMORY_FORMATS,
+    bytes_tensor,
+    caller,
+    empty_symmetric,
+    find_group,
+    resolve,
+    storage_key,
+    torch_device,
 )
 
 __all__ = ["TORCH_MACHINE", "TorchMachine"]
@@ -53,7 +63,8 @@ class TorchMachine:
             code, message, hint = NO_SYMMETRIC
             raise NotSupportedError(code, message, hint=hint)
         if is_symmetric(type):
-            made = empty_symmetric(nbytes, torch_device(type.device), type.space.group, type.space.alloc_id)
+            place = torch_device(type.device), type.space.group, type.space.alloc_id
+            made = empty_symmetric((nbytes,), (1,), _U8, *place)
             return made.zero_() if zero else made
         make = torch.zeros if zero else torch.empty
         pinned = type.space.kind is MemoryKind.PINNED and torch.cuda.is_available()
@@ -152,7 +163,7 @@ class TorchMachine:
     def call_extern(self, extern: ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """See `Machine`; raises NotSupportedError WIR914 for an operator that torch does not know."""
         with torch.no_grad():
-            return resolve(extern)(*args, **kwargs)
+            return resolve(extern).call()(*args, **kwargs)
 
     def native(self, arg: Arg) -> Any:
         """See `Machine`."""

@@ -11,11 +11,11 @@ from torch import fx
 from fx_converter import targets
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
-from fx_converter.native import resolve
 from wrapper_ir.lowering.steps import CallOperator, Given, StartCollective, Unpack, Wait
 from wrapper_ir.quoting import is_python_name
 from wrapper_ir.types import TupleType
 from wrapper_ir.values import Value
+from wrapper_ir_torch import resolve
 
 __all__ = ["call_operator", "start_collective", "unpack", "wait"]
 
@@ -27,13 +27,18 @@ def _call(
     step: CallOperator | StartCollective, result: Value | None, val: Nested, scope: FunctionScope
 ) -> fx.Node:
     """The call, with the arguments in structure, as the operator's schema has them."""
-    target, position, inner = resolve(step.operator.extern)
+    called = resolve(step.operator.extern)
     args, kwargs = _arguments(step, scope)
-    if position is not None:
-        args.insert(position, inner)
+    if called.position is not None:
+        args.insert(called.position, called.inner)
     with on_stream(step, scope):
         made = scope.node(
-            "call_function", target, tuple(args), kwargs, None if result is None else result.name, val
+            "call_function",
+            called.function,
+            tuple(args),
+            kwargs,
+            None if result is None else result.name,
+            val,
         )
     if result is not None:
         made.meta["value"] = result.name

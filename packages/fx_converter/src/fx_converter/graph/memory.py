@@ -12,7 +12,6 @@ from fx_converter import targets
 from fx_converter._compat import FAST_EMPTY, FAST_VIEW
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
-from fx_converter.native import DTYPES, torch_device
 from fx_converter.targets.symmetric import EMPTY_SYMMETRIC, signed
 from wrapper_ir.analysis.emission import is_symmetric
 from wrapper_ir.expr import Expr, Int
@@ -32,6 +31,7 @@ from wrapper_ir.lowering.steps import (
 )
 from wrapper_ir.types import CPU, DType, MemoryKind, TensorType
 from wrapper_ir.values import Value
+from wrapper_ir_torch import DTYPES, torch_device
 
 __all__ = [
     "align",

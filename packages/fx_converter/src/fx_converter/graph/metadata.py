@@ -18,13 +18,13 @@ from torch.fx.experimental.sym_node import SymNode
 from fx_converter import targets
 from fx_converter._compat import back_symbol, bound_symbol, fake_like, free_size, new_fake_mode
 from fx_converter.graph.numbers import CALLS, Calculator
-from fx_converter.native import DTYPES, torch_device
 from fx_converter.targets.numbers import EXACT, PARTIAL
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, SymKind
 from wrapper_ir.expr.operators import FUNCTIONS
 from wrapper_ir.program import Program, SymbolDef
 from wrapper_ir.types import TensorType
+from wrapper_ir_torch import DTYPES, torch_device
 
 __all__ = ["FakeValues"]
 

@@ -20,7 +20,6 @@ from fx_converter.errors import SavedGraphError
 from fx_converter.forward import callee_codegen
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.kernels import KernelTargets, Pending
-from fx_converter.native import DTYPES
 from fx_converter.options import FxOptions
 from fx_converter.origin import Origin, origin_of
 from fx_converter.saving.decode import GraphReader
@@ -36,6 +35,7 @@ from wrapper_ir.guarded import NOT_GUARDED
 from wrapper_ir.program import Constant
 from wrapper_ir.types import Device, TensorType, Type
 from wrapper_ir.values import Value
+from wrapper_ir_torch import DTYPES
 
 __all__ = ["load", "save"]
 

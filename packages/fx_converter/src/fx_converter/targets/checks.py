@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
-from fx_converter._compat import LAYOUT_CHECK, find_group, has_effect
+from fx_converter._compat import LAYOUT_CHECK, has_effect
 from wrapper_ir.runtime import fail_assertion, fail_finite, fail_group, fail_layout
+from wrapper_ir_torch import find_group
 
 __all__ = ["assert_alignment", "assert_expr", "assert_finite", "assert_layout", "check_groups"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fx_converter._compat import empty_symmetric
+from wrapper_ir_torch import empty_symmetric
 
 __all__ = ["EMPTY_SYMMETRIC", "signed"]
 

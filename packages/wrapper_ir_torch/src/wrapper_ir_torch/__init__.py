@@ -1,0 +1,32 @@
+"""What emitters and the torch machine share of torch: its objects for a program's types and operators."""
+
+from __future__ import annotations
+
+from wrapper_ir_torch._compat import (
+    bytes_tensor,
+    caller,
+    empty_symmetric,
+    find_group,
+    is_overload,
+    storage_key,
+)
+from wrapper_ir_torch.operators import HIGHER_ORDER, RUNNERS, Operator, overload_path, resolve
+from wrapper_ir_torch.types import DTYPES, LAYOUTS, MEMORY_FORMATS, torch_device
+
+__all__ = [
+    "DTYPES",
+    "HIGHER_ORDER",
+    "LAYOUTS",
+    "MEMORY_FORMATS",
+    "RUNNERS",
+    "Operator",
+    "bytes_tensor",
+    "caller",
+    "empty_symmetric",
+    "find_group",
+    "is_overload",
+    "overload_path",
+    "resolve",
+    "storage_key",
+    "torch_device",
+]

@@ -1,0 +1,79 @@
+"""Differences between the supported torch versions (2.11 to 2.13), and the private names that we rely on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._library import simple_registry
+
+from wrapper_ir.runtime import TorchCaller
+
+__all__ = [
+    "bytes_tensor",
+    "caller",
+    "empty_symmetric",
+    "find_group",
+    "is_overload",
+    "registered_symmetric",
+    "storage_key",
+]
+
+
+def bytes_tensor(buffer: memoryview) -> Tensor:
+    """The bytes as a `uint8` tensor over the same memory, also where the buffer is read-only (never write then)."""
+    if buffer.nbytes == 0:
+        return torch.empty(0, dtype=torch.uint8)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given buffer is not writable")
+        return torch.frombuffer(buffer.cast("B"), dtype=torch.uint8)
+
+
+def caller() -> TorchCaller:
+    """What calls do with torch's tensors."""
+    return TorchCaller(torch)
+
+
+def empty_symmetric(
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    dtype: torch.dtype,
+    device: torch.device,
+    group: str,
+    id: int,
+) -> Tensor:
+    """A tensor in memory that the processes of a group share; an id has the same memory in each call, and holds one tensor
+    at a time."""
+    allocate: Any = torch._C._distributed_c10d._SymmetricMemory.empty_strided_p2p
+    made: Tensor = allocate(sizes, strides, dtype, device, group, id)
+    return made
+
+
+def find_group(name: str) -> object:
+    """The process group that this process has registered under `name`; raises RuntimeError."""
+    if not torch.distributed.is_available():
+        raise RuntimeError("this torch is built without torch.distributed")
+    from torch.distributed import distributed_c10d  # only in a torch that has it
+
+    return distributed_c10d._resolve_process_group(name)  # type: ignore[attr-defined, arg-type]  # private; names are strings
+
+
+def is_overload(found: object) -> bool:
+    """Whether something found under `torch.ops` can be called."""
+    return isinstance(found, torch._ops.OpOverload)
+
+
+def registered_symmetric(overload: torch._ops.OpOverload) -> tuple[str, ...]:
+    """The arguments that a library has registered as symmetric memory (`torch.library.Library.register_symm_mem_args`)."""
+    entry = simple_registry.singleton.find(overload.__qualname__)
+    holder = getattr(entry, "symm_mem_args", None)  # not in all versions
+    return () if holder is None else tuple(holder.get() or ())
+
+
+def storage_key(tensor: Tensor) -> int:
+    """The address of the C++ storage object, unique while the storage lives."""
+    key: int = tensor.untyped_storage()._cdata
+    return key
