@@ -104,7 +104,7 @@ def option_lines(options: CaptureOptions) -> Iterator[str]:
 
 
 def _option(name: str, value: Any) -> str:  # Any: the option's own type
-    if callable(getattr(value, "uuid", None)):  # upstream's own protocol for passes
+    if callable(getattr(value, "uuid", None)):  # Inductor's own protocol for passes
         identity = value.uuid()
         if identity is None:
             raise NoCanonicalForm(f"option {name}: a pass without identity")
@@ -159,7 +159,7 @@ def function_lines() -> Iterator[str]:
 
 
 def foreign_operators() -> frozenset[str]:
-    """Operators that somebody else taught upstream to lower or to decompose: what that code does has no name.
+    """Operators that somebody else taught Inductor to lower or to decompose: what that code does has no name.
 
     Raises NoCanonicalForm where one of torch's own operators is among them.
     """

@@ -26,9 +26,9 @@ __all__ = ["Backward", "CompiledFunction", "RuntimeFacts", "facts_record", "find
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeFacts:
-    """What upstream needs to know to call the compiled graphs of a function.
+    """What AOTAutograd needs to know to call the compiled graphs of a function.
 
-    `metadata` is upstream's own record of inputs, outputs and saved tensors; `detached` the inputs that autograd
+    `metadata` is AOTAutograd's own record of inputs, outputs and saved tensors; `detached` the inputs that autograd
     detaches; `saved` how many results of the forward graph are saved for the backward one, `saved_sizes` how many of
     them are sizes; `guards` what compiling the function learned about sizes.
     """

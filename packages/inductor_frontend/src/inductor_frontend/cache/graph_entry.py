@@ -1,4 +1,4 @@
-"""One compiled graph as it is kept: the artifact, and what upstream must be told about it."""
+"""One compiled graph as it is kept: the artifact, and what Inductor's caller must be told about it."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def _emitter_text(emitter: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphFacts:
-    """What upstream says about a graph beside the graph itself."""
+    """What AOTAutograd says about a graph beside the graph itself."""
 
     inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
     static_inputs: Sequence[int]

@@ -1,6 +1,6 @@
-"""What autograd does around its graphs at run time, as JSON and back: upstream's own records, class by class.
+"""What autograd does around its graphs at run time, as JSON and back: AOTAutograd's own records, class by class.
 
-Only classes of a few of upstream's modules are written, and only those are made when reading: nothing is imported,
+Only classes of a few of AOTAutograd's modules are written, and only those are made when reading: nothing is imported,
 called or evaluated that the file names.
 """
 
@@ -26,7 +26,7 @@ from wrapper_ir.store import DamagedEntry
 
 __all__ = ["read_record", "write_record"]
 
-# Any in this file: fields of upstream's records.
+# Any in this file: fields of AOTAutograd's records.
 _MODULES = (schemas.__name__, descriptors.__name__)
 _TENSORS = (torch.Tensor, torch.nn.Parameter, FakeTensor, FunctionalTensor)
 _NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool, type(None))
@@ -81,7 +81,7 @@ def _write_view(view: Any) -> Json:
 
 
 def _read_views(body: Any) -> ViewMetaSequence:
-    """The views of an output. What upstream compares them by while it traces is not restored."""
+    """The views of an output. What AOTAutograd compares them by while it traces is not restored."""
     modes = views.InverseReturnMode.__members__  # type: ignore[attr-defined]  # not in the stubs
     steps = []
     for name, arguments in body:
@@ -117,7 +117,7 @@ def read_record(record: Json) -> Any:
         case {"enum": str(cls), "name": str(name)}:
             return _find(cls, enum.Enum)[name]
         case {"class": str(cls), "fields": dict(fields)}:
-            # As upstream's own cache does: the fields as they were, not what a constructor would make of them.
+            # As AOTAutograd's own cache does: the fields as they were, not what a constructor would make of them.
             made = object.__new__(_find(cls, object))
             vars(made).update({name: read_record(x) for name, x in fields.items()})
             return made

@@ -27,7 +27,7 @@ class CacheStatistics:
     graph_hits: int = 0
     graph_misses: int = 0
     lowered: int = 0
-    """Graphs that went through upstream's passes, lowering and scheduling."""
+    """Graphs that went through Inductor's passes, lowering and scheduling."""
     stored: int = 0
     damaged: int = 0
     """Entries that did not fit their hash or could not be read; each was set aside and compiled anew."""
