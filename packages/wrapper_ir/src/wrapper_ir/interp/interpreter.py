@@ -44,6 +44,8 @@ class Interpreter(Generic[T]):
     """Executes one artifact's program with the meaning that the IR defines.
 
     Mutable constants keep their content from call to call. Not for use by two threads at once.
+
+    Raises VerificationError (WIR1nn) for a signature that does not fit the program; checks of inputs take names from it.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Interpreter(Generic[T]):
         self.artifact = replace(given, program=checked)
         check_operators(self.artifact.program, self.options.operators)
         self._analyses = analyses.after(checked)
+        require_signature(self.artifact, self._analyses)
         self._alignment = self._analyses.get(constant_alignment)
         self._storages: dict[str, T] = {}
         """Bytes that constants share, by name."""
@@ -157,14 +160,12 @@ class Interpreter(Generic[T]):
                 return results
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls it like the model. Raises VerificationError (WIR1nn) for a signature that does not fit the program, and what
-        `steps` raises."""
+        """Calls it like the model. Raises what `steps` raises."""
         return self._forward(*args, **kwargs)
 
     @cached_property
     def _forward(self) -> CompiledProgram:
         """Looked up for the first call: the boxed form needs none of the model's classes."""
-        require_signature(self.artifact, self._analyses)
         return signature_call(self.artifact.signature, self.boxed, self.machine.caller)
 
 
