@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 
 from wrapper_ir.errors import ExpressionError
@@ -78,10 +79,7 @@ def add(*operands: ExprLike) -> Expr:
 def _add(args: tuple[Expr, ...]) -> Expr:
     if any(arg.kind is SymKind.FLOAT for arg in args):
         return _fold_floats(ADD, list(args))
-    terms: dict[tuple[Expr, ...], int] = {}
-    for arg in args:
-        _collect(arg, 1, terms)
-    return sum_of(terms)
+    return sum_of(_terms_of(args))
 
 
 def sub(lhs: ExprLike, rhs: ExprLike) -> Expr:
@@ -111,9 +109,7 @@ def _mul(args: tuple[Expr, ...]) -> Expr:
     if coefficient == 0:
         return Int(0)
     if len(factors) == 1 and factors[0].op is ADD:
-        terms: dict[tuple[Expr, ...], int] = {}
-        _collect(factors[0], coefficient, terms)
-        return sum_of(terms)
+        return sum_of(_terms_of(factors, coefficient))
     factors.sort(key=factor_key)
     return _term(coefficient, tuple(factors))
 
@@ -139,6 +135,14 @@ def _factors_of(args: Iterable[Expr]) -> tuple[int, list[Expr]]:
         else:
             factors.append(arg)
     return coefficient, factors
+
+
+def _terms_of(args: Iterable[Expr], scale: int = 1) -> dict[tuple[Expr, ...], int]:
+    """The terms of `scale` times the sum of `args`."""
+    terms: dict[tuple[Expr, ...], int] = {}
+    for arg in args:
+        _collect(arg, scale, terms)
+    return terms
 
 
 def _collect(e: Expr, scale: int, terms: dict[tuple[Expr, ...], int]) -> None:
@@ -198,8 +202,7 @@ def _is_int(*args: Expr) -> bool:
 
 def _divide_terms(e: Expr, divisor: int) -> tuple[Expr, Expr]:
     """Split `e` into `divisor * quotient + rest`, taking the terms that divide without remainder."""
-    terms: dict[tuple[Expr, ...], int] = {}
-    _collect(e, 1, terms)
+    terms = _terms_of((e,))
     quotient = {key: scale // divisor for key, scale in terms.items() if scale % divisor == 0}
     rest = {key: scale for key, scale in terms.items() if scale % divisor}
     return sum_of(quotient), sum_of(rest)
@@ -207,8 +210,7 @@ def _divide_terms(e: Expr, divisor: int) -> tuple[Expr, Expr]:
 
 def _cancel(op: Operator, e: Expr, divisor: int) -> tuple[Expr, int]:
     """Divide `e` and `divisor > 0` by what all coefficients share; the constant is rounded like the result."""
-    terms: dict[tuple[Expr, ...], int] = {}
-    _collect(e, 1, terms)
+    terms = _terms_of((e,))
     constant = terms.pop((), 0)
     common = math.gcd(divisor, *terms.values())
     if common == 1:
@@ -266,8 +268,6 @@ def mod(lhs: ExprLike, rhs: ExprLike) -> Expr:
 def _mod(a: Expr, b: Expr) -> Expr:
     if type(b) is not Int or b.value == 0 or not _is_int(a):
         return MOD(a, b)
-    if type(a) is Int:
-        return Int(a.value % b.value)
     rest = _divide_terms(a, b.value)[1]
     if type(rest) is Int:
         return Int(rest.value % b.value)
@@ -294,15 +294,9 @@ def _extremum(op: Operator, operands: tuple[ExprLike, ...]) -> Expr:
         return args[0]
     if not _is_int(*args):
         return op(*args)
-    constants: list[int] = []
-    rest: dict[Expr, None] = {}
-    for arg in args:
-        for item in arg.args if arg.op is op else (arg,):
-            if type(item) is Int:
-                constants.append(item.value)
-            else:
-                rest[item] = None
-    ordered = sorted(rest, key=factor_key)
+    items = dict.fromkeys(item for arg in args for item in (arg.args if arg.op is op else (arg,)))
+    constants = [item.value for item in items if type(item) is Int]
+    ordered = sorted([item for item in items if type(item) is not Int], key=factor_key)
     if constants:
         ordered.append(Int(min(constants) if op is MIN else max(constants)))
     return ordered[0] if len(ordered) == 1 else op(*ordered)
@@ -321,10 +315,8 @@ def truediv(lhs: ExprLike, rhs: ExprLike) -> Expr:
     a, b = as_expr(lhs), as_expr(rhs)
     left, right = _number(a), _number(b)
     if left is not None and right:
-        try:
+        with suppress(OverflowError):
             return Float(left / right)
-        except OverflowError:
-            return TRUEDIV(a, b)
     return TRUEDIV(a, b)
 
 
@@ -342,8 +334,6 @@ def pow_(base: ExprLike, exp: ExprLike) -> Expr:
     if type(left) is bool or type(right) is bool or left is None or right is None:
         return POW(a, b)
     if (type(left) is float and left > 0) or (type(left) is int and type(right) is int):
-        try:
+        with suppress(ExpressionError, OverflowError):
             return as_expr(power(left, right))
-        except (ExpressionError, OverflowError):
-            return POW(a, b)
     return POW(a, b)

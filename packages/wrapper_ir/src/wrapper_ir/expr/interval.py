@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 
 from wrapper_ir.errors import ExpressionError
@@ -14,12 +15,11 @@ __all__ = ["EVERYTHING", "FALSE", "TRUE", "TRUTH", "Bound", "Interval"]
 
 Bound = int | float | None
 """An end of an interval; None is unbounded."""
-
-
 _MAX_BITS = 256
+_LONG = 1 << (_MAX_BITS - 1)
 
 
-def _is_long(end: float) -> bool:
+def _is_long(end: Bound) -> bool:
     return type(end) is int and end.bit_length() > _MAX_BITS
 
 
@@ -31,22 +31,28 @@ class Interval:
     hi: Bound = None
 
     def __post_init__(self) -> None:
-        if self.lo == -math.inf:
-            object.__setattr__(self, "lo", None)
-        if self.hi == math.inf:
-            object.__setattr__(self, "hi", None)
         # Numbers that long are of no use as bounds, and only get longer.
-        if self.lo is not None and _is_long(self.lo):
-            object.__setattr__(self, "lo", None if self.lo < 0 else 1 << (_MAX_BITS - 1))
-        if self.hi is not None and _is_long(self.hi):
-            object.__setattr__(self, "hi", None if self.hi > 0 else -(1 << (_MAX_BITS - 1)))
-        if self.lo is not None and self.hi is not None and not self.lo <= self.hi:
+        if self.lo == -math.inf or _is_long(self.lo):
+            object.__setattr__(self, "lo", None if self.low < 0 else _LONG)
+        if self.hi == math.inf or _is_long(self.hi):
+            object.__setattr__(self, "hi", None if self.high > 0 else -_LONG)
+        if not self.low <= self.high:
             raise ExpressionError("WIR405", f"interval from {self.lo} to {self.hi} is empty")
 
     @staticmethod
     def point(value: int | float) -> Interval:
         """The interval that holds only `value`."""
         return Interval(value, value)
+
+    @property
+    def low(self) -> int | float:
+        """The lower end as a number, perhaps an infinity."""
+        return -math.inf if self.lo is None else self.lo
+
+    @property
+    def high(self) -> int | float:
+        """The upper end as a number, perhaps an infinity."""
+        return math.inf if self.hi is None else self.hi
 
     @property
     def is_point(self) -> bool:
@@ -59,43 +65,32 @@ class Interval:
         return self.lo is not None and self.hi is not None
 
     def __contains__(self, value: int | float) -> bool:
-        return (self.lo is None or self.lo <= value) and (self.hi is None or value <= self.hi)
+        return self.low <= value <= self.high
 
     def __neg__(self) -> Interval:
-        return Interval(None if self.hi is None else -self.hi, None if self.lo is None else -self.lo)
+        return Interval(-self.high, -self.low)
 
     def __add__(self, other: Interval) -> Interval:
-        lo = None if self.lo is None or other.lo is None else self.lo + other.lo
-        hi = None if self.hi is None or other.hi is None else self.hi + other.hi
-        return Interval(lo, hi)
+        return Interval(self.low + other.low, self.high + other.high)
 
     def __mul__(self, other: Interval) -> Interval:
-        if self == _ZERO or other == _ZERO:
-            return _ZERO
-        return _hull(_times(a, b) for a, b in product(_ends(self), _ends(other)))
+        return _hull(_times, self, other)
 
     def union(self, other: Interval) -> Interval:
         """The least interval that holds both."""
-        lo = None if self.lo is None or other.lo is None else min(self.lo, other.lo)
-        hi = None if self.hi is None or other.hi is None else max(self.hi, other.hi)
-        return Interval(lo, hi)
+        return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def minimum(self, other: Interval) -> Interval:
         """Where the lesser of a number of each lies."""
-        lo = None if self.lo is None or other.lo is None else min(self.lo, other.lo)
-        return Interval(lo, min((b for b in (self.hi, other.hi) if b is not None), default=None))
+        return Interval(min(self.low, other.low), min(self.high, other.high))
 
     def maximum(self, other: Interval) -> Interval:
         """Where the greater of a number of each lies."""
-        return -((-self).minimum(-other))
+        return Interval(max(self.low, other.low), max(self.high, other.high))
 
     def floordiv(self, other: Interval) -> Interval:
         """Floor quotients, by the nonzero numbers of `other`; both of ints."""
-        parts = [
-            _hull(_quotient(a, b) for a, b in product(_ends(self), _ends(part)))
-            for part in _without_zero(other)
-        ]
-        return _unite(parts)
+        return _unite([_hull(_quotient, self, part) for part in _without_zero(other)])
 
     def ceildiv(self, other: Interval) -> Interval:
         """Ceiling quotients, by the nonzero numbers of `other`; both of ints."""
@@ -103,110 +98,72 @@ class Interval:
 
     def mod(self, other: Interval) -> Interval:
         """Remainders with the sign of the divisor; both of ints."""
-        parts = []
-        for part in _without_zero(other):
-            if part.lo is not None and part.lo > 0:
-                parts.append(self._mod_positive(part))
-            else:
-                parts.append(-((-self)._mod_positive(-part)))
-        return _unite(parts)
+        above, below = self._mod_positive, (-self)._mod_positive
+        return _unite([above(part) if part.low > 0 else -below(-part) for part in _without_zero(other)])
 
     def _mod_positive(self, divisor: Interval) -> Interval:
-        assert divisor.lo is not None
-        if self.lo is not None and self.lo >= 0:
-            if self.hi is not None and self.hi < divisor.lo:
-                return self
-            return Interval(0, self.hi).minimum(Interval(0, None if divisor.hi is None else divisor.hi - 1))
-        return Interval(0, None if divisor.hi is None else divisor.hi - 1)
+        if self.low >= 0 and self.high < divisor.low:
+            return self
+        return Interval(0, min(self.high if self.low >= 0 else math.inf, divisor.high - 1))
 
     def power(self, other: Interval) -> Interval:
         """Powers of ints with exponents >= 0."""
-        if self.lo is None or self.lo < 0:
+        if self.low < 0:
             even = other.is_point and isinstance(other.lo, int) and other.lo % 2 == 0
             return Interval(0, None) if even else EVERYTHING
-        least = other.lo if other.lo is not None and other.lo >= 0 else 0
-        lo = _power(self.lo, least) if self.lo >= 1 else 0
-        hi = None if self.hi is None or other.hi is None else _power(max(self.hi, 1), max(other.hi, 0))
-        return Interval(1 << (_MAX_BITS - 1) if lo is None else lo, hi)
+        lo = _power(self.low, max(other.low, 0), _LONG) if self.low >= 1 else 0
+        if self.hi is None or other.hi is None:
+            return Interval(lo, None)
+        return Interval(lo, _power(max(self.hi, 1), max(other.hi, 0), None))
 
     def apply(self, function: Callable[[int | float], int | float]) -> Interval:
         """Image under a function that never decreases."""
-        return Interval(
-            None if self.lo is None else function(self.lo), None if self.hi is None else function(self.hi)
-        )
+        lo, hi = (None if end is None else function(end) for end in (self.lo, self.hi))
+        return Interval(lo, hi)
 
     def absolute(self) -> Interval:
         """Absolute values."""
-        if self.lo is not None and self.lo >= 0:
+        if self.low >= 0:
             return self
-        if self.hi is not None and self.hi <= 0:
-            return -self
-        return Interval(0, None if self.lo is None or self.hi is None else max(-self.lo, self.hi))
+        return -self if self.high <= 0 else Interval(0, max(-self.low, self.high))
 
 
 EVERYTHING = Interval()
 TRUTH = Interval(0, 1)
 TRUE = Interval(1, 1)
 FALSE = Interval(0, 0)
-_ZERO = FALSE
-
-# While corners are compared, an end is (sign of infinity, number): infinities have number 0.
-_End = tuple[int, int | float]
 
 
-def _ends(interval: Interval) -> tuple[_End, _End]:
-    return (
-        (-1, 0) if interval.lo is None else (0, interval.lo),
-        (1, 0) if interval.hi is None else (0, interval.hi),
-    )
-
-
-def _sign(end: _End) -> int:
-    infinite, value = end
-    return infinite or (value > 0) - (value < 0)
-
-
-def _times(a: _End, b: _End) -> _End:
-    sign = _sign(a) * _sign(b)
+def _times(a: float, b: float) -> float:
     # Zero times infinity is zero: every number of the interval is finite.
-    return (sign, 0) if (a[0] or b[0]) else (0, a[1] * b[1])
+    return a * b if a and b else 0
 
 
-def _quotient(a: _End, b: _End) -> _End:
-    if a[0]:
-        return (a[0] * _sign(b), 0)
-    if b[0]:  # a finite number over ever larger ones
-        return (0, -1 if _sign(a) * b[0] < 0 else 0)
-    return (0, a[1] // b[1])
+def _quotient(a: float, b: float) -> float:
+    if math.isinf(a):
+        return a if b > 0 else -a
+    if math.isinf(b):  # a finite number over ever larger ones
+        return -1 if _times(a, b) < 0 else 0
+    return a // b
 
 
-def _hull(ends: Iterable[_End]) -> Interval:
-    found = list(ends)
-    low, high = min(found), max(found)
-    return Interval(None if low[0] else low[1], None if high[0] else high[1])
+def _hull(function: Callable[[float, float], float], a: Interval, b: Interval) -> Interval:
+    corners = [function(*ends) for ends in product((a.low, a.high), (b.low, b.high))]
+    return Interval(min(corners), max(corners))
 
 
 def _without_zero(interval: Interval) -> list[Interval]:
-    parts = []
-    if interval.lo is None or interval.lo < 0:
-        parts.append(Interval(interval.lo, min(-1, interval.hi) if interval.hi is not None else -1))
-    if interval.hi is None or interval.hi > 0:
-        parts.append(Interval(max(1, interval.lo) if interval.lo is not None else 1, interval.hi))
-    return parts
+    parts = [Interval(interval.lo, min(-1, interval.high))] if interval.low < 0 else []
+    return parts + ([Interval(max(1, interval.low), interval.hi)] if interval.high > 0 else [])
 
 
 def _unite(parts: list[Interval]) -> Interval:
-    if not parts:
-        return EVERYTHING
-    result = parts[0]
-    for part in parts[1:]:
-        result = result.union(part)
-    return result
+    return reduce(Interval.union, parts) if parts else EVERYTHING
 
 
-def _power(base: float, exp: float) -> float | None:
-    """None where the number would be too long to be a useful bound."""
+def _power(base: float, exp: float, otherwise: int | None) -> float | None:
+    """The power, or `otherwise` where the number would be too long to be a useful bound."""
     try:
         return power(int(base), int(exp))
     except ExpressionError:
-        return None
+        return otherwise

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 from wrapper_ir.expr.interval import EVERYTHING, FALSE, TRUE, TRUTH, Interval
@@ -14,11 +15,7 @@ __all__ = [
     "disjunction",
     "eq",
     "folded",
-    "ge",
-    "gt",
-    "le",
     "lt",
-    "ne",
     "negation",
     "truediv",
     "where",
@@ -32,13 +29,9 @@ def folded(pair: Callable[[Interval, Interval], Interval]) -> Callable[..., Inte
 
 def where(cond: Interval, yes: Interval, no: Interval) -> Interval:
     """One of two, by the condition."""
-    match _truth_of(cond):
-        case True:
-            return yes
-        case False:
-            return no
-        case None:
-            return yes.union(no)
+    if 0 not in cond:
+        return yes
+    return no if cond == FALSE else yes.union(no)
 
 
 def eq(lhs: Interval, rhs: Interval) -> Interval:
@@ -50,51 +43,21 @@ def eq(lhs: Interval, rhs: Interval) -> Interval:
 
 def lt(lhs: Interval, rhs: Interval) -> Interval:
     """Whether the first is less."""
-    if lhs.hi is not None and rhs.lo is not None and lhs.hi < rhs.lo:
+    if lhs.high < rhs.low:
         return TRUE
-    return FALSE if lhs.lo is not None and rhs.hi is not None and lhs.lo >= rhs.hi else TRUTH
-
-
-def ne(lhs: Interval, rhs: Interval) -> Interval:
-    """Whether they are different numbers."""
-    return negation(eq(lhs, rhs))
-
-
-def le(lhs: Interval, rhs: Interval) -> Interval:
-    """Whether the first is at most the second."""
-    return negation(lt(rhs, lhs))
-
-
-def gt(lhs: Interval, rhs: Interval) -> Interval:
-    """Whether the first is greater."""
-    return lt(rhs, lhs)
-
-
-def ge(lhs: Interval, rhs: Interval) -> Interval:
-    """Whether the first is at least the second."""
-    return negation(lt(lhs, rhs))
-
-
-def _truth_of(interval: Interval) -> bool | None:
-    if 0 not in interval:
-        return True
-    return False if interval == FALSE else None
-
-
-def _from_truth(value: bool | None) -> Interval:
-    return TRUTH if value is None else TRUE if value else FALSE
+    return FALSE if lhs.low >= rhs.high else TRUTH
 
 
 def negation(operand: Interval) -> Interval:
     """Where it is 0."""
-    value = _truth_of(operand)
-    return _from_truth(None if value is None else not value)
+    return where(operand, FALSE, TRUE)
 
 
 def conjunction(*operands: Interval) -> Interval:
     """Where none is 0."""
-    values = [_truth_of(operand) for operand in operands]
-    return _from_truth(False if False in values else None if None in values else True)
+    if FALSE in operands:
+        return FALSE
+    return TRUTH if any(0 in operand for operand in operands) else TRUE
 
 
 def disjunction(*operands: Interval) -> Interval:
@@ -104,22 +67,22 @@ def disjunction(*operands: Interval) -> Interval:
 
 def truediv(lhs: Interval, rhs: Interval) -> Interval:
     """Quotients, of bounded operands; rounding is monotone."""
-    if lhs.lo is None or lhs.hi is None or rhs.lo is None or rhs.hi is None or 0 in rhs:
+    if not lhs.is_bounded or not rhs.is_bounded or 0 in rhs:
         return EVERYTHING
-    corners = [a / b for a in (lhs.lo, lhs.hi) for b in (rhs.lo, rhs.hi)]
+    corners = [a / b for a in (lhs.low, lhs.high) for b in (rhs.low, rhs.high)]
     return Interval(min(corners), max(corners))
 
 
 def bit_and(*operands: Interval) -> Interval:
     """Of numbers that are not negative: at most the least."""
-    if any(operand.lo is None or operand.lo < 0 for operand in operands):
-        return EVERYTHING
-    return Interval(0, min((operand.hi for operand in operands if operand.hi is not None), default=None))
+    return _natural(operands, min(operand.high for operand in operands))
 
 
 def bit_or(*operands: Interval) -> Interval:
     """Of numbers that are not negative: no more bits than the longest has."""
-    if any(operand.lo is None or operand.lo < 0 for operand in operands):
-        return EVERYTHING
-    bits = [int(operand.hi).bit_length() for operand in operands if operand.hi is not None]
-    return Interval(0, (1 << max(bits)) - 1 if len(bits) == len(operands) else None)
+    high = max(operand.high for operand in operands)
+    return _natural(operands, high if high == math.inf else (1 << int(high).bit_length()) - 1)
+
+
+def _natural(operands: Sequence[Interval], high: float) -> Interval:
+    return EVERYTHING if any(operand.low < 0 for operand in operands) else Interval(0, high)

@@ -24,11 +24,22 @@ _SMALL_LIMIT = 4096
 _SMALL_INTS: dict[int, Int] = {}  # keeps the few common constants alive; bounded, so it cannot leak
 
 
-class Int(Expr):
-    """An integer constant of at most 4096 bits (WIR408). Text: `-3`."""
+class Constant(Expr):
+    """A number."""
 
     __slots__ = ("value",)
     __match_args__ = ("value",)
+    value: int | float | bool
+
+    @property
+    def constant(self) -> int | float | bool:
+        return self.value
+
+
+class Int(Constant):
+    """An integer constant of at most 4096 bits (WIR408). Text: `-3`."""
+
+    __slots__ = ()
     kind = SymKind.INT
     value: int
 
@@ -44,16 +55,11 @@ class Int(Expr):
             _SMALL_INTS[value] = node
         return node
 
-    @property
-    def constant(self) -> int:
-        return self.value
 
-
-class Float(Expr):
+class Float(Constant):
     """A float64 constant; all NaNs are one node, `0.0` and `-0.0` are two. Text: `2.0`, `inf`, `nan`."""
 
-    __slots__ = ("value",)
-    __match_args__ = ("value",)
+    __slots__ = ()
     kind = SymKind.FLOAT
     value: float
 
@@ -61,26 +67,17 @@ class Float(Expr):
         value = float(value)
         return intern(cls, (cls, value.hex()), (value,))
 
-    @property
-    def constant(self) -> float:
-        return self.value
 
-
-class Bool(Expr):
+class Bool(Constant):
     """A truth constant. Text: `true`, `false`."""
 
-    __slots__ = ("value",)
-    __match_args__ = ("value",)
+    __slots__ = ()
     kind = SymKind.BOOL
     value: bool
 
     def __new__(cls, value: bool) -> Self:
         value = bool(value)
         return intern(cls, (cls, value), (value,))
-
-    @property
-    def constant(self) -> bool:
-        return self.value
 
 
 class Sym(Expr):

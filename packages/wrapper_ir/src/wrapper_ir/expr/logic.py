@@ -108,16 +108,10 @@ def _connect(op: Operator, operands: tuple[ExprLike, ...], *, neutral: bool) -> 
                 args[item] = None
             elif item.value is not neutral:
                 # What comes before may fail when evaluated, so it stays; what comes after is never reached.
-                args[item] = None
-                return _connected(op, args, neutral)
-    return _connected(op, args, neutral)
-
-
-def _connected(op: Operator, args: dict[Expr, None], neutral: bool) -> Expr:
-    items = tuple(args)
-    if not items:
-        return Bool(neutral)
-    return items[0] if len(items) == 1 else op(*items)
+                return op(*args, item) if args else item
+    if len(args) < 2:
+        return next(iter(args), Bool(neutral))
+    return op(*args)
 
 
 def not_(operand: ExprLike) -> Expr:

@@ -108,6 +108,14 @@ def times(terms: Mapping[Monomial, int], factors: Monomial) -> dict[Monomial, in
     return {tuple(sorted((*monomial, *factors), key=factor_key)): scale for monomial, scale in terms.items()}
 
 
+def product(a: Mapping[Monomial, int], b: Mapping[Monomial, int]) -> dict[Monomial, int]:
+    """The product, perhaps with zeros."""
+    total: dict[Monomial, int] = {}
+    for monomial, scale in a.items():
+        accumulate(total, times(b, monomial), scale)
+    return total
+
+
 def add_polys(polys: Iterable[Poly]) -> Poly:
     """The sum."""
     total: dict[Monomial, int] = {}
@@ -129,10 +137,7 @@ def _product(polys: list[Poly]) -> Poly:
             factors = [p.to_expr() for p in (result, poly)]
             result = _poly({tuple(sorted(factors, key=factor_key)): 1})
             continue
-        total: dict[Monomial, int] = {}
-        for monomial, scale in result.terms.items():
-            accumulate(total, times(poly.terms, monomial), scale)
-        result = _poly(total)
+        result = _poly(product(result.terms, poly.terms))
     return result
 
 

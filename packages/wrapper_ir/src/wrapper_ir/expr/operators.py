@@ -13,7 +13,7 @@ from collections.abc import Callable
 from wrapper_ir.expr import arithmetic, interval_ops
 from wrapper_ir.expr.base import SymKind
 from wrapper_ir.expr.interval import Interval
-from wrapper_ir.expr.interval_ops import folded
+from wrapper_ir.expr.interval_ops import eq, folded, lt, negation
 from wrapper_ir.expr.operator_row import MANY, Floats, Level, Number, Operator, Operators, Spelling
 
 __all__ = [
@@ -136,7 +136,7 @@ OR = Operator(
 NOT = Operator(
     name="not", doc="The negation. Text: `not a`.", result=_bool, arity=1, sympy=("Not",),
     text=Spelling("not {0:bool not}", Level.NOT), cpp=Spelling("!{0:bool atom}"),
-    evaluate=operator.not_, bounds=interval_ops.negation, floats=Floats.ALWAYS,
+    evaluate=operator.not_, bounds=negation, floats=Floats.ALWAYS,
 )
 ABS = Operator(
     name="abs", doc="The absolute value, of the same kind. Text: `abs(a)`.", result=_numeric, arity=1,
@@ -170,12 +170,12 @@ def _comparison(
     )
 
 
-EQ = _comparison("==", operator.eq, interval_ops.eq, "Equality")
-NE = _comparison("!=", operator.ne, interval_ops.ne, "Unequality")
-LT = _comparison("<", operator.lt, interval_ops.lt, "StrictLessThan")
-LE = _comparison("<=", operator.le, interval_ops.le, "LessThan")
-GT = _comparison(">", operator.gt, interval_ops.gt, "StrictGreaterThan")
-GE = _comparison(">=", operator.ge, interval_ops.ge, "GreaterThan")
+EQ = _comparison("==", operator.eq, eq, "Equality")
+NE = _comparison("!=", operator.ne, lambda a, b: negation(eq(a, b)), "Unequality")
+LT = _comparison("<", operator.lt, lt, "StrictLessThan")
+LE = _comparison("<=", operator.le, lambda a, b: negation(lt(b, a)), "LessThan")
+GT = _comparison(">", operator.gt, lambda a, b: lt(b, a), "StrictGreaterThan")
+GE = _comparison(">=", operator.ge, lambda a, b: negation(lt(a, b)), "GreaterThan")
 COMPARISONS = (EQ, NE, LT, LE, GT, GE)
 
 

@@ -15,12 +15,11 @@ from functools import lru_cache
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.base import Expr, ExprLike, SymKind
 from wrapper_ir.expr.build import as_expr, sub
-from wrapper_ir.expr.interval import EVERYTHING, Interval
-from wrapper_ir.expr.leaves import Int
-from wrapper_ir.expr.node_bounds import node_bounds
-from wrapper_ir.expr.normal import Monomial, accumulate, expand, times
+from wrapper_ir.expr.interval import EVERYTHING, TRUTH, Interval
+from wrapper_ir.expr.leaves import Int, Item, Sym
+from wrapper_ir.expr.normal import Monomial, accumulate, expand, product, times
+from wrapper_ir.expr.operator_row import Floats, Operator
 from wrapper_ir.expr.operators import FLOORDIV, MAX, MIN, MOD, WHERE
-from wrapper_ir.expr.order import factor_key
 
 __all__ = ["bounds", "prove_eq", "prove_le", "prove_nonneg"]
 
@@ -34,6 +33,7 @@ _MAX_CASES = 16
 _MAX_WORK = 200_000
 _MAX_ELIMINATIONS = 8
 _CHOICES = (MIN, MAX, WHERE)
+_NONNEGATIVE = Interval(0, None)
 
 
 def bounds(e: ExprLike, ranges: Mapping[str, Interval]) -> Interval:
@@ -54,8 +54,7 @@ def prove_le(lhs: ExprLike, rhs: ExprLike, ranges: Mapping[str, Interval]) -> bo
     """True if `lhs <= rhs` follows from the ranges; False says nothing."""
     a, b = as_expr(lhs), as_expr(rhs)
     if SymKind.FLOAT in (a.kind, b.kind):
-        below, above = bounds(a, ranges).hi, bounds(b, ranges).lo
-        return below is not None and above is not None and below <= above
+        return bounds(a, ranges).high <= bounds(b, ranges).low
     return a is b or prove_nonneg(sub(b, a), ranges)
 
 
@@ -68,8 +67,7 @@ def prove_eq(lhs: ExprLike, rhs: ExprLike) -> bool:
         return False
     if type(a) is Int and type(b) is Int:
         return False
-    difference = expand(sub(a, b))
-    return not difference.terms
+    return not expand(sub(a, b)).terms
 
 
 def _relevant(e: Expr, ranges: Mapping[str, Interval]) -> _Ranges:
@@ -87,16 +85,45 @@ def _bounds(e: Expr, ranges: _Ranges) -> Interval:
     def visit(node: Expr) -> Interval:
         found = done.get(node)
         if found is None:
-            found = done[node] = node_bounds(node, visit, table)
+            try:
+                found = _applied(node.op, node, visit) if node.op else _leaf(node, table)
+            except (OverflowError, ZeroDivisionError):
+                found = EVERYTHING
+            if node.kind is SymKind.BOOL and not found.is_bounded:
+                found = TRUTH
+            done[node] = found
         return found
 
     return visit(e)
 
 
+def _leaf(e: Expr, ranges: Mapping[str, Interval]) -> Interval:
+    value = e.constant
+    if type(value) is float and not math.isfinite(value):
+        return EVERYTHING
+    if value is not None:
+        return Interval.point(value if type(value) is float else int(value))
+    if type(e) is Sym:
+        return ranges.get(e.name, EVERYTHING)
+    return EVERYTHING if type(e) is Item else _NONNEGATIVE
+
+
+def _applied(op: Operator, e: Expr, visit: Callable[[Expr], Interval]) -> Interval:
+    """Floats are followed only while every float operand is bounded on both sides: an unbounded one may be NaN.
+    Endpoints of floats are sound because the operations that are followed round monotonically."""
+    intervals = [visit(arg) for arg in e.args]
+    if op.floats is not Floats.ALWAYS:
+        floats = [x for arg, x in zip(e.args, intervals, strict=True) if arg.kind is SymKind.FLOAT]
+        if floats and (op.floats is Floats.NEVER or not all(x.is_bounded for x in floats)):
+            return EVERYTHING
+    found = op.bounds(*intervals)
+    is_finite = math.isfinite(found.low) and math.isfinite(found.high)
+    return found if is_finite or e.kind is not SymKind.FLOAT else EVERYTHING
+
+
 @lru_cache(maxsize=16384)
 def _prove_nonneg(e: Expr, ranges: _Ranges) -> bool:
-    low = _bounds(e, ranges).lo
-    if low is not None and low >= 0:
+    if _bounds(e, ranges).low >= 0:
         return True
     if e.kind is SymKind.FLOAT:
         return False
@@ -146,7 +173,7 @@ class _Prover:
                 continue
             if not all(interval.is_bounded for interval in ranges):
                 return False
-            low += scale * math.prod(map(_width, ranges))
+            low += scale * math.prod(interval.high - interval.low for interval in ranges)
         return low > limit
 
     def _shifted(self, terms: _Terms) -> _Terms | None:
@@ -181,15 +208,8 @@ class _Prover:
         found = [monomial for monomial in terms if node in monomial]
         if node.op is WHERE or len(found) > 1 or found[0].count(node) > 1:
             return False
-        others = [self._range_of(factor).lo for factor in found[0] if factor != node]
         upwards = (terms[found[0]] < 0) == (node.op is MIN)
-        return upwards and all(low is not None and low >= 0 for low in others)
-
-
-def _width(interval: Interval) -> int | float:
-    assert interval.lo is not None
-    assert interval.hi is not None
-    return interval.hi - interval.lo
+        return upwards and all(self._range_of(factor).low >= 0 for factor in found[0] if factor != node)
 
 
 def _times_shifted(terms: _Terms, factor: Expr, interval: Interval) -> _Terms:
@@ -197,13 +217,7 @@ def _times_shifted(terms: _Terms, factor: Expr, interval: Interval) -> _Terms:
     base, sign = (interval.lo, 1) if interval.lo is not None else (interval.hi, -1)
     if base is None:
         base, sign = 0, 1  # no bound at all: the factor stands for itself
-    result: _Terms = {}
-    for monomial, scale in terms.items():
-        if base:
-            result[monomial] = result.get(monomial, 0) + scale * int(base)
-        longer = tuple(sorted((*monomial, factor), key=factor_key))
-        result[longer] = result.get(longer, 0) + sign * scale
-    return result
+    return product(terms, {(): int(base), (factor,): sign} if base else {(factor,): sign})
 
 
 def _eliminate(terms: _Terms, spend: _Spend) -> tuple[_Terms, int]:
@@ -224,10 +238,9 @@ def _eliminate(terms: _Terms, spend: _Spend) -> tuple[_Terms, int]:
             if quotient is None:
                 accumulate(result, {monomial: scale}, common)
                 continue
-            rest = list(monomial)
-            rest.remove(quotient)
-            by = common
             lhs, rhs = quotient.args
+            by, rest = common, list(monomial)
+            rest.remove(quotient)
             if type(rhs) is Int:
                 by //= rhs.value
             else:
@@ -257,14 +270,8 @@ def _substitute(terms: _Terms, node: Expr, operand: Expr, spend: _Spend) -> _Ter
     for monomial, scale in terms.items():
         partial: _Terms = {(): scale}
         for factor in monomial:
-            if factor != node:
-                spend(len(partial) * len(monomial))
-                partial = times(partial, (factor,))
-                continue
-            spend(len(partial) * len(value) * len(monomial))
-            longer: _Terms = {}
-            for own, own_scale in partial.items():
-                accumulate(longer, times(value, own), own_scale)
-            partial = longer
+            by: _Terms = value if factor == node else {(factor,): 1}
+            spend(len(partial) * len(by) * len(monomial))
+            partial = product(partial, by)
         accumulate(result, partial)
     return {monomial: scale for monomial, scale in result.items() if scale}

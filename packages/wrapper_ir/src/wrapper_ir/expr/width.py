@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wrapper_ir.expr.arithmetic import MAX_BITS, fits_int64
+from wrapper_ir.expr.arithmetic import MAX_BITS
 from wrapper_ir.expr.base import Expr, SymKind
 from wrapper_ir.expr.interval import Interval
 from wrapper_ir.expr.leaves import Int, Sym
@@ -70,9 +70,4 @@ def stays_int64(e: Expr) -> bool:
     if e.free_values:  # an atom under an operator
         return False
     found = bounds(e, dict.fromkeys(e.free_symbols, _ANY_INT64))
-    return found.is_bounded and _is_inside(found)
-
-
-def _is_inside(found: Interval) -> bool:
-    low, high = found.lo, found.hi
-    return low is not None and high is not None and fits_int64(int(low)) and fits_int64(int(high))
+    return _ANY_INT64.low <= found.low and found.high <= _ANY_INT64.high
