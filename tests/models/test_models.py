@@ -26,8 +26,9 @@ MODELS = sorted(ZOO)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize("name", MODELS)
+# The scope sorts the tests by model, so that each is captured once and not once a test.
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"], scope="class")
+@pytest.mark.parametrize("name", MODELS, scope="class")
 class TestModel:
     def test_round_trips(self, name: str, dynamic: bool) -> None:
         program = artifact_of(name, dynamic).program
