@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from packages.wrapper_ir.tests.expr.python_text import compile_python
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
@@ -20,7 +21,6 @@ from wrapper_ir.expr import (
     SizeOf,
     Sym,
     SymKind,
-    compile_python,
     evaluate,
     parse_expr,
     to_cpp,

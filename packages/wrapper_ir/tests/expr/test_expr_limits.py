@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 
 import pytest
+from packages.wrapper_ir.tests.expr.python_text import compile_python
 
 from wrapper_ir.errors import ExpressionError, ParseError, WirError
 from wrapper_ir.expr import (
@@ -20,7 +21,6 @@ from wrapper_ir.expr import (
     SymKind,
     apply,
     bounds,
-    compile_python,
     evaluate,
     expand,
     mul,

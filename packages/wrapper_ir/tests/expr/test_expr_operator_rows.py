@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from packages.wrapper_ir.tests.expr.python_text import compile_python
 
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import (
@@ -16,7 +17,6 @@ from wrapper_ir.expr import (
     Sym,
     SymKind,
     bounds,
-    compile_python,
     evaluate,
     expand,
     parse_expr,

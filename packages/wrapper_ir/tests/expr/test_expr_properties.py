@@ -8,6 +8,7 @@ import pickle
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from packages.wrapper_ir.tests.expr.python_text import compile_python
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
@@ -25,7 +26,6 @@ from wrapper_ir.expr import (
     StrideOf,
     Sym,
     SymKind,
-    compile_python,
     evaluate,
     parse_expr,
     print_expr,

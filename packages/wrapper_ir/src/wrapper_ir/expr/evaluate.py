@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr.arithmetic import fits_int64, power, shown
+from wrapper_ir.expr.arithmetic import fits_int64, shown
 from wrapper_ir.expr.base import Expr, SymKind
 from wrapper_ir.expr.leaves import Int, Sym
 from wrapper_ir.expr.operator_row import Number
 from wrapper_ir.expr.operators import POW
-from wrapper_ir.expr.python import to_python
 
-__all__ = ["compile_python", "evaluate"]
+__all__ = ["evaluate"]
 
 
 def evaluate(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] | None = None) -> Number:
@@ -32,29 +30,6 @@ def evaluate(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] 
     if type(value) is int and not fits_int64(value):
         raise ExpressionError("WIR408", f"{e} is {shown(value)}, which is not an int64")
     return value
-
-
-def compile_python(e: Expr, params: Sequence[str]) -> Callable[..., Number]:
-    """A Python function of the symbols `params`, in that order, that computes `e`.
-
-    Raises ExpressionError WIR402 for a symbol outside `params`, WIR403 for an atom.
-    """
-    if not e.free_symbols <= set(params):
-        missing = ", ".join(sorted(e.free_symbols - set(params)))
-        raise ExpressionError("WIR402", f"{e} also needs {missing}")
-    # By position: a symbol may be called like a keyword, and Python takes some different names for one (NFKC).
-    names = {param: f"a{number}" for number, param in enumerate(params)}
-    source = f"lambda {', '.join(names.values())}: {to_python(e, lambda leaf: names[_symbol(leaf)])}"
-    function: Callable[..., Number] = eval(source, {"math": math, "power": power})  # noqa: S307  # our own printer's text
-    return function
-
-
-def _symbol(leaf: Expr) -> str:
-    if type(leaf) is Sym:
-        return leaf.name
-    raise ExpressionError(
-        "WIR403", f"{leaf} has no spelling here", hint="evaluate it, with a value for the atom"
-    )
 
 
 class _Evaluator:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +36,7 @@ from wrapper_ir.json_form.reading import (
     truth,
     within,
 )
-from wrapper_ir.ops import FieldSpec, Role, Shape, fields_of, is_enum
+from wrapper_ir.ops import FieldSpec, Role, Shape, fields_of, is_enum, tag_of
 
 __all__ = ["Codec", "Codecs", "Schema", "array_of", "keyed", "object_schema", "ref", "union_of"]
 
@@ -72,11 +71,6 @@ def object_schema(properties: Mapping[str, Schema], required: Iterable[str]) -> 
     }
 
 
-def _name(cls: type) -> str:
-    """`AllocStorage` is `alloc_storage`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
-
-
 def _kind(cls: Any) -> str | None:  # Any: annotations are any objects
     kind: str | None = vars(cls).get("kind")
     return kind if type(kind) is str else None  # a field may be called so
@@ -90,9 +84,7 @@ _PLAIN: Mapping[object, Codec] = {
     str: Codec(_same, lambda _, x: string(x), {"type": "string"}),
     int: Codec(_same, lambda _, x: integer(x), {"type": "integer"}),
     bool: Codec(_same, lambda _, x: truth(x), {"type": "boolean"}),
-    types.NoneType: Codec(
-        _same, lambda _, x: fault("expected null") if x is not None else None, {"type": "null"}
-    ),
+    types.NoneType: Codec(_same, lambda _, x: x if x is None else fault("expected null"), {"type": "null"}),
 }
 
 
@@ -178,15 +170,11 @@ def _record(cls: type, fields: Sequence[tuple[FieldSpec, Codec]], tag: tuple[str
 def keyed(key: str, codec: Codec) -> Codec:
     """`{key: x}`."""
     write, read = codec.encode, codec.decode
-
-    def decode(d: Any, x: Json) -> Any:  # Any: see Codec
-        try:
-            return read(d, obj(x)[key])
-        except Fault as error:
-            error.path.append(key)
-            raise
-
-    return Codec(lambda e, held: {key: write(e, held)}, decode, object_schema({key: codec.schema}, [key]))
+    return Codec(
+        lambda e, held: {key: write(e, held)},
+        lambda d, x: within(key, read, d, obj(x)[key]),
+        object_schema({key: codec.schema}, [key]),
+    )
 
 
 def union_of(
@@ -205,10 +193,9 @@ def union_of(
     names = [*by_tag, *by_key, *(cls.__name__ for cls in by_json)]
     find = member(by_tag, key)
 
-    def refuse(d: Any, x: Json) -> Any:  # Any: see Codec
-        return fault(
-            f"field {key!r} is missing" if by_tag and type(x) is dict else f"expected {' or '.join(names)}"
-        )
+    def refuse(_: Any, x: Json) -> Any:  # Any: see Codec
+        missing = by_tag and type(x) is dict
+        return fault(f"field {key!r} is missing" if missing else f"expected {' or '.join(names)}")
 
     other = rest.decode if rest else refuse
 
@@ -284,7 +271,7 @@ class Codecs:
     def record(self, cls: Any, key: str = "", prefix: str = "") -> Codec:  # Any: a dataclass
         """The codec of a dataclass, with its tag under `key`; a class with a `kind` always has a tag. Its definition is
         called as the class, after `prefix`."""
-        kind, name = _kind(cls), _name(cls)
+        kind, name = _kind(cls), tag_of(cls)
         tag = (key or "kind", kind or name) if key or kind else None
         codec = _record(cls, [(f, self._field(f)) for f in fields_of(cls)], tag)
         if self.definitions.setdefault(prefix + name, codec.schema) != codec.schema:
@@ -300,9 +287,9 @@ class Codecs:
 
     def _enum(self, cls: type[enum.Enum]) -> Codec:
         table = members_of(cls)
-        read = member(table, _name(cls).replace("_", " "))
-        self.definitions[_name(cls)] = {"enum": list[Json](sorted(table))}
-        return Codec(lambda _, x: x.value, lambda _, x: read(x), ref(_name(cls)))
+        read = member(table, tag_of(cls).replace("_", " "))
+        self.definitions[tag_of(cls)] = {"enum": list[Json](sorted(table))}
+        return Codec(lambda _, x: x.value, lambda _, x: read(x), ref(tag_of(cls)))
 
     def _union(self, members: tuple[Any, ...]) -> Codec:  # Any: see above
         records: list[Any] = [m for m in members if dataclasses.is_dataclass(m)]
@@ -312,14 +299,14 @@ class Codecs:
         keys = [m for m in members if m is float or is_enum(m)]
         return union_of(
             key,
-            {m: (_kind(m) or _name(m), self.record(m, key)) for m in records},
-            {m: (_name(m), self.of(m) if m is float else keyed(_name(m), self.of(m))) for m in keys},
+            {m: (_kind(m) or tag_of(m), self.record(m, key)) for m in records},
+            {m: (tag_of(m), self.of(m) if m is float else keyed(tag_of(m), self.of(m))) for m in keys},
             {typing.get_origin(m) or m: self.of(m) for m in members if m not in records and m not in keys},
         )
 
     def _later(self, hint: Any) -> Codec:  # Any: see above
         """A codec for use inside the one that is being made."""
-        names = [_name(m) for m in typing.get_args(hint) or (hint,)]
+        names = [tag_of(m) for m in typing.get_args(hint) or (hint,)]
         schema: Schema = ref(names[0]) if len(names) == 1 else {"anyOf": list[Json](map(ref, names))}
         return self.nested(lambda: self._made[hint], schema)
 

@@ -133,11 +133,7 @@ def field(x: Mapping[str, Json], name: str, read: Callable[[Json], T]) -> T:
     """A field that must be there."""
     if name not in x:
         fault(f"field {name!r} is missing")
-    try:
-        return read(x[name])
-    except Fault as error:
-        error.path.append(name)
-        raise
+    return within(name, read, x[name])
 
 
 def only(x: Mapping[str, Json], names: Collection[str]) -> None:

@@ -6,14 +6,14 @@ import dataclasses
 import hashlib
 import types
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, get_args
 
 from wrapper_ir.expr import Expr, Float
 from wrapper_ir.json_form.codec import Codec, Codecs, Schema, array_of, keyed, object_schema, ref, union_of
 from wrapper_ir.json_form.context import Decoder, Encoder
 from wrapper_ir.json_form.exprs import ExprDecoder, encode_expr, encode_number, expr_schemas
-from wrapper_ir.json_form.reading import Fault, Json, fault, obj, string
+from wrapper_ir.json_form.reading import Json, fault, obj, string, within
 from wrapper_ir.kernels import KernelDef, KernelNames, KernelParam
 from wrapper_ir.ops import OPS, Arg, Complex, FieldSpec, Op, OpSet, Role
 from wrapper_ir.ops.spec import describe
@@ -32,18 +32,14 @@ _INDEX: Schema = {"type": "integer", "minimum": 0}
 # --- leaves
 
 
-def _sha256(_: Encoder | None, data: bytes) -> Json:
-    """Bytes are stored beside a document; reading it gives their hash."""
-    return hashlib.sha256(data).hexdigest()
-
-
 _FLOAT = Codec(lambda _, x: encode_number(x), lambda d, x: d.float(x).value, ref("float"))
 _EXPR = Codec(lambda _, x: encode_expr(x), ExprDecoder.expr, ref("expr"))
 _OPERAND = Codec(lambda _, x: x.name, ExprDecoder.use, _STRING)
 _LEAVES: dict[Any, Codec] = {  # Any: annotations are any objects
     float: _FLOAT,
     Expr: _EXPR,
-    bytes: Codec(_sha256, lambda _, x: string(x).encode(), _STRING),
+    # Bytes are stored beside a document; reading it gives their hash.
+    bytes: Codec(lambda _, x: hashlib.sha256(x).hexdigest(), lambda _, x: string(x).encode(), _STRING),
 }
 
 
@@ -110,81 +106,62 @@ _ROLES = {
 # --- records
 
 
-def _checked(check: Callable[[Decoder, Any], None]) -> Callable[[Codec], Codec]:
-    """A codec that looks at what it has read. Any: of whatever class it is."""
-
-    def wrap(codec: Codec) -> Codec:
-        def decode(d: Decoder, x: Json) -> Any:
-            made = codec.decode(d, x)
-            check(d, made)
-            return made
-
-        return dataclasses.replace(codec, decode=decode)
-
-    return wrap
+_Read = Callable[[Any, Json], Any]  # Any: see Codec
 
 
-def _fault_at(field: str, message: str) -> None:
-    error = Fault("WIR521", message)
-    error.path.append(field)
-    raise error
+def _reading(change: Callable[[_Read, Decoder, Json], object], codec: Codec) -> Codec:
+    """A codec that reads by `change`, which is given how the codec itself reads."""
+    return dataclasses.replace(codec, decode=partial(change, codec.decode))
 
 
-def _declare(d: Decoder, symbol: SymbolDef) -> None:
+def _symbol(read: _Read, d: Decoder, x: Json) -> SymbolDef:
+    """A symbol, which is declared from here on."""
+    symbol: SymbolDef = read(d, x)
     if symbol.name in d.kinds:
         fault(f"symbol {symbol.name!r} is declared twice", "WIR506")
     if symbol.hint != symbol.hint:
-        _fault_at("hint", "expected a number that equals itself")
+        within("hint", fault, "expected a number that equals itself")
     d.kinds[symbol.name] = symbol.kind
+    return symbol
 
 
-def _check_schema(_: Decoder, extern: ExternDef) -> None:
-    if "(" not in extern.schema:
-        _fault_at("schema", "this is not an operator schema")
+def _extern(read: _Read, d: Decoder, x: Json) -> ExternDef:
+    extern: ExternDef = read(d, x)
+    return extern if "(" in extern.schema else within("schema", fault, "this is not an operator schema")
 
 
-def _own_values(codec: Codec) -> Codec:
+def _function(read: _Read, d: Decoder, x: Json) -> Function:
     """A function's values are its own, beside the program's constants."""
-
-    def decode(d: Decoder, x: Json) -> Any:  # Any: see Codec
-        outer = d.values
-        d.values = dict(outer)
-        function = codec.decode(d, x)
-        d.values = outer
-        return function
-
-    return dataclasses.replace(codec, decode=decode)
+    outer = d.values
+    d.values = dict(outer)
+    function: Function = read(d, x)
+    d.values = outer
+    return function
 
 
-def _own_names(codec: Codec) -> Codec:
+def _own_names(read: _Read, d: Decoder, x: Json) -> object:
     """Expressions of a kernel are over its own names, those of a block over whole numbers."""
+    outer = d.kinds
+    d.kinds = KernelNames()
+    made = read(d, x)
+    d.kinds = outer
+    if type(made) is KernelParam:
+        outer.update(KernelNames((made,)))
+    return made
 
-    def decode(d: Decoder, x: Json) -> Any:  # Any: see Codec
-        outer = d.kinds
-        d.kinds = KernelNames()
-        made = codec.decode(d, x)
-        d.kinds = outer
-        if type(made) is KernelParam:
-            outer.update(KernelNames((made,)))
-        return made
 
-    return dataclasses.replace(codec, decode=decode)
+_READERS: dict[type, Callable[[_Read, Decoder, Json], object]] = {
+    SymbolDef: _symbol,
+    ExternDef: _extern,
+    Function: _function,
+    **dict.fromkeys((KernelParam, *get_args(KernelDef)), _own_names),
+}
 
 
 @cache
 def codecs_of(ops: OpSet) -> Codecs:
     """The codecs of programs with these ops, and of everything in and around them."""
-    codecs = Codecs(
-        leaves=_LEAVES,
-        roles=_ROLES,
-        wraps={
-            SymbolDef: _checked(_declare),
-            ExternDef: _checked(_check_schema),
-            Function: _own_values,
-            KernelParam: _own_names,
-            **dict.fromkeys(get_args(KernelDef), _own_names),
-        },
-    )
+    codecs = Codecs(_LEAVES, _ROLES, {cls: partial(_reading, read) for cls, read in _READERS.items()})
     codecs.definitions |= expr_schemas()
     codecs.definitions["result"] = object_schema({"name": _STRING, "type": _INDEX}, ["name", "type"])
     codecs.add(Arg, _arg(codecs))

@@ -31,6 +31,7 @@ __all__ = [
     "is_enum",
     "op_spec",
     "per_class",
+    "tag_of",
 ]
 
 T = TypeVar("T")
@@ -78,6 +79,15 @@ class FieldSpec:
         return () if held is None else (held,)  # type: ignore[return-value]  # not a tuple, by the line before
 
 
+def tag_of(cls: type) -> str:
+    """A class's name in JSON: `AllocStorage` is `alloc_storage`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
+
+
+def _of_role(*roles: Role) -> cached_property[tuple[FieldSpec, ...]]:
+    return cached_property(lambda spec: spec.of_role(*roles))
+
+
 @dataclasses.dataclass(frozen=True)
 class OpSpec:
     """One op class: its fields but the provenance, in order."""
@@ -85,39 +95,22 @@ class OpSpec:
     cls: type[OpBase]
     fields: tuple[FieldSpec, ...]
 
-    @cached_property
-    def tag(self) -> str:
-        """The class's name in JSON: `AllocStorage` is `alloc_storage`."""
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.cls.__name__).lower()
+    tag = cached_property(lambda spec: tag_of(spec.cls))
+    """The class's name in JSON."""
+    results = _of_role(Role.DEF)
+    """Fields of results."""
+    operands = _of_role(Role.USE)
+    """Fields of operands, not those under arguments and expressions."""
+    nested = _of_role(Role.ARG, Role.EXPR)
+    """Fields of arguments and expressions, which may hold values at any depth."""
+    inputs = _of_role(Role.USE, Role.ARG, Role.EXPR)
+    """Fields that hold what it uses, those of nothing but operands first."""
+    callees = _of_role(Role.CALLEE)
+    """Fields of functions that it calls."""
 
     def of_role(self, *roles: Role) -> tuple[FieldSpec, ...]:
         """The fields of these roles, roles in the order given."""
         return tuple(f for role in roles for f in self.fields if f.role is role)
-
-    @cached_property
-    def results(self) -> tuple[FieldSpec, ...]:
-        """Fields of results."""
-        return self.of_role(Role.DEF)
-
-    @cached_property
-    def operands(self) -> tuple[FieldSpec, ...]:
-        """Fields of operands, not those under arguments and expressions."""
-        return self.of_role(Role.USE)
-
-    @cached_property
-    def nested(self) -> tuple[FieldSpec, ...]:
-        """Fields of arguments and expressions, which may hold values at any depth."""
-        return self.of_role(Role.ARG, Role.EXPR)
-
-    @cached_property
-    def inputs(self) -> tuple[FieldSpec, ...]:
-        """Fields that hold what it uses, those of nothing but operands first."""
-        return (*self.operands, *self.nested)
-
-    @cached_property
-    def callees(self) -> tuple[FieldSpec, ...]:
-        """Fields of functions that it calls."""
-        return self.of_role(Role.CALLEE)
 
     def field(self, name: str) -> FieldSpec:
         """The field of this name; KeyError where there is none."""

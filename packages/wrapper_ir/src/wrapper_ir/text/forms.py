@@ -10,7 +10,7 @@ from typing import Any
 
 from wrapper_ir.expr import Expr, print_expr
 from wrapper_ir.kernels import ConstantValue, OperatorConstant, ParamKind
-from wrapper_ir.ops import Role
+from wrapper_ir.ops import Role, tag_of
 from wrapper_ir.quoting import quote, symbol_name, target_name, value_name
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.printer_types import TypePrinter, device_text
@@ -62,11 +62,8 @@ def choice_of(words: dict[str, Any], what: str) -> Form:
 
 def enum_of(cls: type[enum.Enum]) -> Form:
     """The value of a member."""
-    what = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
-    return choice_of({str(member.value): member for member in cls}, _WHAT.get(cls, what))
-
-
-_WHAT: dict[type, str] = {DType: "element type"}
+    what = "element type" if cls is DType else tag_of(cls).replace("_", " ")
+    return choice_of({str(member.value): member for member in cls}, what)
 
 
 def items_of(item: Form, opening: str, closing: str, *, rows: bool = False) -> Form:

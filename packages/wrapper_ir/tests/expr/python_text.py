@@ -1,0 +1,18 @@
+"""Runs the Python source of expressions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from wrapper_ir.expr import Expr, Number, to_python
+from wrapper_ir.expr.arithmetic import power
+
+__all__ = ["compile_python"]
+
+
+def compile_python(e: Expr, params: Sequence[str]) -> Callable[..., Number]:
+    """A Python function of the symbols `params`, in that order, that computes `e`."""
+    scope = {"math": math, "power": power}
+    function: Callable[..., Number] = eval(f"lambda {', '.join(params)}: {to_python(e)}", scope)
+    return function
