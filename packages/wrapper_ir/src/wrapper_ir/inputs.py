@@ -14,7 +14,8 @@ __all__ = ["Input", "NumberInput", "TensorFacts", "TensorInput"]
 class TensorInput:
     """An argument that is a tensor in plain strided memory. `text` is its type as programs write it, `dtype` and `device` in
     the same spelling. None in `sizes` and `strides` (in elements) stands for a number that depends on a symbol. With `or_cpu` a
-    tensor in the CPU's memory will do as well."""
+    tensor in the CPU's memory will do as well. `apart` are positions among the inputs of those that must not lie in this
+    one's storage: the program resizes it before their last use."""
 
     name: str
     text: str
@@ -23,6 +24,7 @@ class TensorInput:
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
     or_cpu: bool = False
+    apart: tuple[int, ...] = ()
 
     @property
     def fixed_strides(self) -> tuple[int | None, ...]:

@@ -26,15 +26,15 @@ def expectation(want: Input) -> Expectation:
     """A description as plain tuples, for a node."""
     if isinstance(want, NumberInput):
         return (want.name, want.kind)
-    or_cpu = (True,) if want.or_cpu else ()
-    return (want.name, want.text, want.dtype, want.device, want.sizes, want.strides, *or_cpu)
+    more = (want.or_cpu, want.apart) if want.or_cpu or want.apart else ()
+    return (want.name, want.text, want.dtype, want.device, want.sizes, want.strides, *more)
 
 
 def described(expected: Expectation) -> Input:
     """The description that a node holds."""
     if len(expected) == 2:
         return NumberInput(name=expected[0], kind=expected[1])
-    name, text, dtype, device, sizes, strides, *or_cpu = expected
+    name, text, dtype, device, sizes, strides, *more = expected
     return TensorInput(
         name=name,
         text=text,
@@ -42,7 +42,8 @@ def described(expected: Expectation) -> Input:
         device=device,
         sizes=tuple(sizes),
         strides=tuple(strides),
-        or_cpu=bool(or_cpu),
+        or_cpu=bool(more and more[0]),
+        apart=tuple(more[1]) if more else (),
     )
 
 

@@ -58,10 +58,11 @@ def _description(want: Input) -> str:
     name = python_string(want.name)
     if isinstance(want, NumberInput):
         return f"NumberInput(name={name}, kind={python_string(want.kind)})"
-    or_cpu = ", or_cpu=True" if want.or_cpu else ""
+    more = ", or_cpu=True" if want.or_cpu else ""
+    more += f", apart={_ints(want.apart)}" if want.apart else ""
     return (
         f"TensorInput(name={name}, text={python_string(want.text)}, dtype={python_string(want.dtype)}, "
-        f"device={python_string(want.device)}, sizes={_ints(want.sizes)}, strides={_ints(want.strides)}{or_cpu})"
+        f"device={python_string(want.device)}, sizes={_ints(want.sizes)}, strides={_ints(want.strides)}{more})"
     )
 
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.expr import Expr, Int, SizeOf, StrideOf, Sym
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
 from wrapper_ir.layout import is_contiguous
-from wrapper_ir.ops import AssertExpr, AssertLayout, CallExtern, Comment, Define, Drop, Free, Op
+from wrapper_ir.ops import (
+    AssertExpr,
+    AssertLayout,
+    CallExtern,
+    Comment,
+    Define,
+    Drop,
+    Free,
+    Op,
+    ResizeStorage,
+)
 from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.program import Program
 from wrapper_ir.signature import Signature
@@ -40,10 +51,13 @@ class InputChecks:
 
 
 def input_checks(
-    program: Program, signature: Signature | None = None, guarded: Guarded = NOT_GUARDED
+    program: Program,
+    signature: Signature | None = None,
+    guarded: Guarded = NOT_GUARDED,
+    analyses: Analyses | None = None,
 ) -> InputChecks:
     """The checks of `main`'s parameters, less those that are `guarded`. Names are the signature's, which a caller knows, or
-    else the parameters'."""
+    else the parameters'. `analyses` is the program's memo, made where it is missing."""
     body = program.main.body
     defined = {op.symbol: number for number, op in enumerate(body) if isinstance(op, Define)}
     entry: list[tuple[Value, Input]] = []
@@ -68,8 +82,43 @@ def input_checks(
             if is_used(value, body[last + 1 :]):  # else it has ended, or nothing needs it
                 layouts.setdefault(last, []).append(value)
     return InputChecks(
-        entry=tuple(entry), layouts={p: tuple(v) for p, v in layouts.items()}, covered=frozenset(covered)
+        entry=_apart(entry, program, Analyses.of(program, analyses)),
+        layouts={p: tuple(v) for p, v in layouts.items()},
+        covered=frozenset(covered),
     )
+
+
+def _apart(
+    entry: Sequence[tuple[Value, Input]], program: Program, analyses: Analyses
+) -> tuple[tuple[Value, Input], ...]:
+    """Says of each input whose storage is resized which others must lie elsewhere. Nothing says where an input lies in its
+    storage, so nothing says that another one is still inside it afterwards."""
+    resized, last = _resized(program, analyses)
+    made: list[tuple[Value, Input]] = []
+    for value, want in entry:
+        if isinstance(want, TensorInput) and value in resized:
+            others = (
+                (n, v) for n, (v, w) in enumerate(entry) if v is not value and isinstance(w, TensorInput)
+            )
+            want = replace(want, apart=tuple(n for n, v in others if last.get(v, -1) > resized[value]))
+        made.append((value, want))
+    return tuple(made)
+
+
+def _resized(program: Program, analyses: Analyses) -> tuple[dict[Value, int], dict[Value, int]]:
+    """Where the storage of each parameter of `main` is first resized, and, if any is, where each is last used."""
+    body, aliasing = program.main.body, analyses.aliasing(program.main)
+    params = {param.value for param in program.main.params}
+    first: dict[Value, int] = {}
+    for position, op in enumerate(body):
+        if isinstance(op, ResizeStorage):  # main alone may (WIR029)
+            for root in params.intersection(aliasing.roots_at(op.target, position)):
+                first.setdefault(root, position)
+    last: dict[Value, int] = {}
+    for position, op in enumerate(body if first else ()):
+        for value in operands(op):
+            last.update(dict.fromkeys(params.intersection(aliasing.roots_at(value, position)), position))
+    return first, last
 
 
 def type_text(type: TensorType) -> str:

@@ -73,7 +73,9 @@ class Interpreter(Generic[T]):
         self._infos: dict[str, FunctionInfo] = {}
         self._groups = groups_of(self.artifact.program, self._analyses)
         self._files = self.artifact.mapped_files()
-        self._checks = input_checks(self.artifact.program, self.artifact.signature, self.options.guarded)
+        self._checks = input_checks(
+            self.artifact.program, self.artifact.signature, self.options.guarded, self._analyses
+        )
         self._meter = MemoryMeter()
 
     def _used_kernels(self) -> Sequence[KernelDef]:

@@ -59,7 +59,7 @@ class _Lowering:
             program=program,
             analyses=analyses,
             options=options,
-            checks=input_checks(program, artifact.signature, options.guarded),
+            checks=input_checks(program, artifact.signature, options.guarded, analyses),
             constants=analyses.constant_values,
             plan_of=self._plan_of,
         )

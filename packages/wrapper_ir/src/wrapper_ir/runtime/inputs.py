@@ -18,8 +18,8 @@ _MAX_RELEARNED = 16
 
 
 def check_inputs(caller: CallerTensors[Any], expected: Sequence[Input], given: Sequence[Any]) -> None:
-    """Checks arguments against their descriptions. Raises ExecutionError WIR926 for another class, dtype or device, and
-    WIR921 for another layout."""
+    """Checks arguments against their descriptions. Raises ExecutionError WIR926 for another class, dtype or device, WIR921
+    for another layout, and WIR931 for a tensor in a storage that is resized while it is in use."""
     for want, got in zip(expected, given, strict=True):
         if isinstance(want, NumberInput):
             _check_number(want, got)
@@ -27,6 +27,9 @@ def check_inputs(caller: CallerTensors[Any], expected: Sequence[Input], given: S
             _fail(want.name, f"a tensor {want.text}", type(got).__name__)
         else:
             _check_tensor(want, caller.facts(got))
+    for want, got in zip(expected, given, strict=True):
+        if isinstance(want, TensorInput) and want.apart:
+            _check_apart(caller, want, got, [(expected[n].name, given[n]) for n in want.apart])
 
 
 def expect_tensors(caller: CallerTensors[Any], leaves: Sequence[tuple[str, Any]]) -> None:
@@ -59,6 +62,18 @@ def _check_tensor(want: TensorInput, got: TensorFacts) -> None:
         _fail(want.name, expected, _tensor_text(got))
     if not _has_layout(want, got):
         _fail(want.name, expected, _tensor_text(got), code="WIR921")
+
+
+def _check_apart(
+    caller: CallerTensors[Any], want: TensorInput, got: Any, others: Sequence[tuple[str, Any]]
+) -> None:
+    for name, other in others:
+        if caller.storage(other) == caller.storage(got):
+            raise ExecutionError(
+                "WIR931",
+                f"argument {want.name}: its storage is resized, and argument {name} lies in it",
+                hint=f"pass {name}.clone()",
+            )
 
 
 def _is_on(device: str, want: str) -> bool:
@@ -111,8 +126,8 @@ class InputGuard:
     def check(self, *given: Any) -> None:
         """Raises what `check_inputs` raises. `match` accepts such tensors from now on."""
         check_inputs(self._caller, self._inputs, given)
-        if self._learned == _MAX_RELEARNED:
-            return
+        if self._learned == _MAX_RELEARNED or any(i.apart for _, i in self._tensors):
+            return  # torch's check does not compare storages
         self._learned += 1
         tensors = [given[n] for n, _ in self._tensors]
         plain = (self._torch.Tensor, self._torch.nn.Parameter)
