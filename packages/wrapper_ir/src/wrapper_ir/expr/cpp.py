@@ -53,7 +53,9 @@ class _CppPrinter(Printer):
 
     def number(self, value: float) -> str:
         if type(value) is int:
-            return _int_literal(value)
+            if not fits_int64(value):
+                raise ExpressionError("WIR404", f"{value} does not fit in int64_t")
+            return "(-9223372036854775807L - 1L)" if value == _INT64_MIN else f"{value}L"
         if math.isfinite(value):
             return repr(value)
         # The macros are floats, and these two values survive the conversion.
@@ -67,11 +69,3 @@ class _CppPrinter(Printer):
         if type(e) is Int and kind is SymKind.FLOAT and abs(e.value) <= 2**53:
             return self.at(Float(float(e.value)), level)
         return f"static_cast<{_CPP_TYPE[kind]}>({self.text(e)})"
-
-
-def _int_literal(value: int) -> str:
-    if value == _INT64_MIN:
-        return "(-9223372036854775807L - 1L)"
-    if not fits_int64(value):
-        raise ExpressionError("WIR404", f"{value} does not fit in int64_t")
-    return f"{value}L"

@@ -22,7 +22,7 @@ def evaluate(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] 
     outside int64, and for an intermediate one of more than 4096 bits, before it is computed.
     """
     try:
-        value = e.value if type(e) is Int else _Evaluator(env, atom).value(e)
+        value = e.value if type(e) is Int else _value(e, env, atom)
     except ExpressionError:
         raise
     except (ArithmeticError, ValueError) as error:
@@ -32,29 +32,25 @@ def evaluate(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] 
     return value
 
 
-class _Evaluator:
-    def __init__(self, env: Mapping[str, Number], atom: Callable[[Expr], Number] | None) -> None:
-        self._env = env
-        self._atom = atom
+def _value(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] | None) -> Number:
+    op = e.op
+    if op is None:
+        constant = e.constant
+        return _leaf(e, env, atom) if constant is None else constant
+    if op.lazy:
+        return op.evaluate(lambda index: _value(e.args[index], env, atom), len(e.args))
+    values = [_value(arg, env, atom) for arg in e.args]
+    if op is POW and e.kind is SymKind.FLOAT:
+        values = [float(value) for value in values]
+    return op.evaluate(*values)
 
-    def value(self, e: Expr) -> Number:
-        op = e.op
-        if op is None:
-            constant = e.constant
-            return self._leaf(e) if constant is None else constant
-        if op.lazy:
-            return op.evaluate(lambda index: self.value(e.args[index]), len(e.args))
-        values = [self.value(arg) for arg in e.args]
-        if op is POW and e.kind is SymKind.FLOAT:
-            values = [float(value) for value in values]
-        return op.evaluate(*values)
 
-    def _leaf(self, e: Expr) -> Number:
-        if type(e) is Sym:
-            try:
-                return self._env[e.name]
-            except KeyError:
-                raise ExpressionError("WIR402", f"symbol {e.name} has no value here") from None
-        if self._atom is None:
-            raise ExpressionError("WIR402", f"{e} has no value here", hint="pass atom=")
-        return self._atom(e)
+def _leaf(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] | None) -> Number:
+    if type(e) is Sym:
+        try:
+            return env[e.name]
+        except KeyError:
+            raise ExpressionError("WIR402", f"symbol {e.name} has no value here") from None
+    if atom is None:
+        raise ExpressionError("WIR402", f"{e} has no value here", hint="pass atom=")
+    return atom(e)

@@ -152,7 +152,7 @@ class ExprParser(Cursor):
     def _atom(self) -> tuple[Expr, bool]:
         if self.accept("("):
             inner = self._nested(self._whole)
-            self._expect(")")
+            self.expect(")", "WIR550")
             return inner, False
         token = self.tokens[self.at]
         match kind_of(token):
@@ -165,7 +165,7 @@ class ExprParser(Cursor):
             case "NAME":
                 e = self._named(token)
             case _:
-                self._unexpected("an expression")
+                self.unexpected("an expression", "WIR550")
         self.at += 1
         return e, True
 
@@ -196,21 +196,18 @@ class ExprParser(Cursor):
             e: Expr = VALUE_ATOMS[name](self._atom_value())
         elif name in DIM_ATOMS:
             value = self._atom_value()
-            self._expect(",")
+            self.expect(",", "WIR550")
             dim = self.tokens[self.at]
             if kind_of(dim) != "NUMBER" or not dim.isdecimal():
-                self._unexpected("a dimension number")
+                self.unexpected("a dimension number", "WIR550")
             self.at += 1
             e = DIM_ATOMS[name](value, int(dim))
         else:
-            args = [self._nested(self._whole)]
-            while self.accept(","):
-                args.append(self._nested(self._whole))
-            e = self._applied(name, tuple(args), start)
-        self._expect(")")
+            e = self._applied(name, self.several(lambda p: p._nested(p._whole)), start)
+        self.expect(")", "WIR550")
         return e
 
-    def _applied(self, name: str, args: tuple[Expr, ...], start: int) -> Expr:
+    def _applied(self, name: str, args: list[Expr], start: int) -> Expr:
         op = self._operators.calls.get(name)
         if op is None or (op.arity and op.arity != len(args)):
             self.fail("WIR550", f"no function {name} of {len(args)} arguments", start)
@@ -221,7 +218,7 @@ class ExprParser(Cursor):
 
     def _atom_value(self) -> Value:
         if kind_of(self.tokens[self.at]) != "VALUE":
-            self._unexpected("a value such as %x")
+            self.unexpected("a value such as %x", "WIR550")
         return self.value()
 
     def _nested(self, read: Callable[[], Expr]) -> Expr:
@@ -234,13 +231,6 @@ class ExprParser(Cursor):
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self._too_deep()
-
-    def _expect(self, token: str) -> None:
-        if not self.accept(token):
-            self._unexpected(f"`{token}`")
-
-    def _unexpected(self, wanted: str) -> NoReturn:
-        self.fail("WIR550", f"expected {wanted}, found {self.shown()}")
 
     def _too_deep(self) -> NoReturn:
         self.fail("WIR553", f"expression nests deeper than {MAX_DEPTH}", hint="define a part of it first")

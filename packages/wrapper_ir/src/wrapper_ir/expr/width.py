@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from wrapper_ir.expr.arithmetic import MAX_BITS
 from wrapper_ir.expr.base import Expr, SymKind
@@ -24,26 +24,25 @@ def width(e: Expr, symbols: Mapping[str, int]) -> int:
 
     A power that can be longer than 4096 bits counts as 4096: it is computed by `arithmetic.power`, which refuses.
     """
-    return _width(e, symbols, {})
+    done: dict[Expr, int] = {}
+
+    def visit(node: Expr) -> int:
+        found = done.get(node)
+        if found is None:
+            found = done[node] = _width(node, [visit(arg) for arg in node.args], symbols)
+        return found
+
+    return visit(e)
 
 
-def _width(e: Expr, symbols: Mapping[str, int], done: dict[Expr, int]) -> int:
-    found = done.get(e)
-    if found is None:
-        found = done[e] = _compute(e, symbols, done)
-    return found
-
-
-def _compute(e: Expr, symbols: Mapping[str, int], done: dict[Expr, int]) -> int:
+def _width(e: Expr, widths: Sequence[int], symbols: Mapping[str, int]) -> int:
+    """Bits of `e`, whose operands have `widths`."""
     if e.kind is not SymKind.INT:
-        for arg in e.args:
-            _width(arg, symbols, done)
         return _FLOAT if e.kind is SymKind.FLOAT else 1
     if type(e) is Int:
         return e.value.bit_length()
     if not e.args:
         return symbols.get(e.name, _INT64) if type(e) is Sym else _INT64
-    widths = [_width(arg, symbols, done) for arg in e.args]
     if e.op is MUL:
         return sum(widths)
     if e.op is ADD:

@@ -182,7 +182,7 @@ def call_effects(results: Values, args: Args, functions: Sequence[str], context:
         fresh=fresh,
         aliases=aliases,
         may_alias=may_alias,
-        moves=_moved(args, callees),
+        moves=tuple(dict.fromkeys(v for callee in callees for v in values_at(args, callee.owned_params))),
         classes=tuple(dict.fromkeys(c for callee in callees for c in callee.classes)),
     )
 
@@ -195,10 +195,6 @@ def _touched(args: Args, callees: list[FunctionSummary], *, written: bool) -> Va
         found.update(dict.fromkeys(values_at(args, positions)))
         found.update(dict.fromkeys(callee.written_constants if written else callee.read_constants))
     return tuple(found)
-
-
-def _moved(args: Args, callees: list[FunctionSummary]) -> Values:
-    return tuple(dict.fromkeys(v for callee in callees for v in values_at(args, callee.owned_params)))
 
 
 def _call_results(results: Values, args: Args, callees: list[FunctionSummary]) -> tuple[Values, Pairs, Pairs]:

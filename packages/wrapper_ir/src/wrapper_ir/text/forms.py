@@ -54,9 +54,8 @@ def _goes_on(token: str) -> bool:
 
 def choice_of(words: dict[str, Any], what: str) -> Form:
     """One of these words; `what` they are, for messages."""
-    spelled = {
-        id(member): word for word, member in words.items()
-    }  # members hash slowly, and there is one of each
+    # members hash slowly, and there is one of each
+    spelled = {id(member): word for word, member in words.items()}
     return Form(lambda held, types: spelled[id(held)], lambda p: p.choice(words, what), words.__contains__)
 
 
@@ -97,14 +96,11 @@ def lines_of(item: Form) -> Form:
 
 def list_of(item: Form) -> Form:
     """Items separated by commas, at least one."""
-
-    def read(p: OpParser) -> tuple[Any, ...]:
-        found = [item.read(p)]
-        while p.accept(","):
-            found.append(item.read(p))
-        return tuple(found)
-
-    return Form(lambda held, types: ", ".join([item.write(x, types) for x in held]), read, item.starts)
+    return Form(
+        lambda held, types: ", ".join([item.write(x, types) for x in held]),
+        lambda p: tuple(p.several(item.read)),
+        item.starts,
+    )
 
 
 def pair_of(item: Form) -> Form:

@@ -212,19 +212,16 @@ class OpParser(ExprParser):
                 self._results.append(mark[1:])
                 self.at += 2
             else:
-                self._read_results()
+                self._results = self.several(OpParser._value_name)
+                self.expect("=")
 
-    def _read_results(self) -> None:
-        while True:
-            self._results.append(self.sigil("%", "a value such as %x"))
-            if not self.accept(","):
-                break
-        self.expect("=")
+    def _value_name(self) -> str:
+        return self.sigil("%", "a value such as %x")
 
     def result_mark(self) -> None:
         """Reads the name of the one result of a record, wherever it stands."""
         self._start = self.at
-        self._results = [self.sigil("%", "a value such as %x")]
+        self._results = [self._value_name()]
 
     def no_result(self) -> None:
         """Checks that the line names no result."""
@@ -233,20 +230,18 @@ class OpParser(ExprParser):
 
     def result(self, type: Type) -> Value:
         """Defines the one result of the line."""
-        if len(self._results) != 1:
-            self.fail("WIR505", f"{len(self._results)} results are named, but there are 1", self._start)
-        return self.define(self._results[0], type, self._start)
+        return self.define(self.result_name, type, self._start)
 
     def results(self, types: Sequence[Type]) -> tuple[Value, ...]:
         """Defines all results of the line."""
-        if len(types) != len(self._results):
-            self.fail(
-                "WIR505", f"{len(self._results)} results are named, but there are {len(types)}", self._start
-            )
-        return tuple(
-            self.define(name, type, self._start + 2 * n)
-            for n, (name, type) in enumerate(zip(self._results, types, strict=True))
-        )
+        self._count(len(types))
+        named = enumerate(zip(self._results, types, strict=True))
+        return tuple([self.define(name, type, self._start + 2 * n) for n, (name, type) in named])
+
+    def _count(self, made: int) -> None:
+        if len(self._results) != made:
+            message = f"{len(self._results)} results are named, but there are {made}"
+            self.fail("WIR505", message, self._start)
 
     def define(self, name: str, type: TypeT, index: int) -> Value[TypeT]:
         """A new value in scope; a second one of the same name is WIR506."""
@@ -264,8 +259,7 @@ class OpParser(ExprParser):
     @property
     def result_name(self) -> str:
         """The name of the one result of the line."""
-        if len(self._results) != 1:
-            self.fail("WIR505", f"{len(self._results)} results are named, but there are 1", self._start)
+        self._count(1)
         return self._results[0]
 
     def reference(self) -> str:

@@ -169,10 +169,7 @@ def _layouts_text(op: AssertLayout, types: TypePrinter) -> str:
 def _layouts(p: OpParser) -> tuple[Op, ...]:
     p.at += 1
     start = p.at
-    layouts = [_layout(p)]
-    while p.accept(","):
-        layouts.append(_layout(p))
-    tensors, sizes, strides = zip(*layouts, strict=True)
+    tensors, sizes, strides = zip(*p.several(_layout), strict=True)
     found: Fields = {"tensors": tensors, "sizes": sizes, "strides": strides}
     _AFTER_TENSORS.fields(p, found)
     made: Op = _AFTER_TENSORS.finish(p, found, start)
@@ -181,12 +178,7 @@ def _layouts(p: OpParser) -> tuple[Op, ...]:
 
 def _layout(p: OpParser) -> tuple[Value, tuple[Expr, ...], tuple[Expr, ...]]:
     tensor = p.value()
-    return (tensor, _numbers(p), _numbers(p)) if p.tokens[p.at] == "[" else (tensor, (), ())
-
-
-def _numbers(p: OpParser) -> tuple[Expr, ...]:
-    p.expect("[")
-    return p.items("]", OpParser.expr)
+    return (tensor, p.exprs("[", "]"), p.exprs("[", "]")) if p.tokens[p.at] == "[" else (tensor, (), ())
 
 
 _BY_HAND: Mapping[type[OpBase], Callable[[Any, TypePrinter], str]] = {

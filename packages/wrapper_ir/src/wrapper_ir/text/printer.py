@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import get_args
 
 from wrapper_ir.ops import UNKNOWN, AllocStorage, Op, Provenance
@@ -17,18 +17,21 @@ from wrapper_ir.versions import TEXT
 __all__ = ["print_excerpt", "print_function", "print_op", "print_program", "type_printer"]
 
 _WIDTH = 110
+_Marks = dict[Provenance, int]
+"""Provenances, numbered by first use."""
 
 
 def print_program(program: Program) -> str:
     """The program as text, ending in a newline; `parse_program` reads it back."""
     types = type_printer(program)
-    marks = _Marks()
+    marks: _Marks = {}
     sections: list[Iterable[str]] = [[f"wir {TEXT.version}", _text(program.target, types)]]
     for records in (program.symbols, program.constants, program.externs):
         sections.append([_text(record, types) for record in records])
     sections += [[_text(kernel, types)] for kernel in program.kernels]
     sections += [_function_lines(f, types, marks) for f in program.functions]
-    sections.append(marks.table(types))
+    if marks:
+        sections.append(["provenance", *(f"  #{n}{_text(prov, types)}" for prov, n in marks.items())])
     texts = ("\n".join(lines) for lines in sections)
     return "\n\n".join(text for text in texts if text) + "\n"
 
@@ -70,26 +73,6 @@ def _text(record: object, types: TypePrinter) -> str:
     return syntax_of(type(record)).write(record, types)
 
 
-class _Marks:
-    """Numbers provenances by first use."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Provenance, int] = {}
-
-    def mark(self, prov: Provenance) -> str:
-        """`  #3`, empty for an unknown provenance."""
-        if prov == UNKNOWN:
-            return ""
-        return f"  #{self._numbers.setdefault(prov, len(self._numbers) + 1)}"
-
-    def table(self, types: TypePrinter) -> Iterator[str]:
-        """The `provenance` section, from the marks given so far."""
-        if self._numbers:
-            yield "provenance"
-            for prov, number in self._numbers.items():
-                yield f"  #{number}{_text(prov, types)}"
-
-
 def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None) -> list[str]:
     lines = [_header(function, types)]
     body = function.body
@@ -103,7 +86,9 @@ def _function_lines(function: Function, types: TypePrinter, marks: _Marks | None
             position += 1
         else:
             position += 2
-        lines.append(f"  {text}" if marks is None or op.prov is UNKNOWN else f"  {text}{marks.mark(op.prov)}")
+        if marks is not None and op.prov is not UNKNOWN and op.prov != UNKNOWN:
+            text += f"  #{marks.setdefault(op.prov, len(marks) + 1)}"
+        lines.append(f"  {text}")
     lines.append("}")
     return lines
 

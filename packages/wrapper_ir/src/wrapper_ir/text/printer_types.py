@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from wrapper_ir.expr import Expr, print_expr
@@ -31,22 +33,17 @@ def device_text(device: Device) -> str:
     return kind if device.index is None else f"{kind}:{device.index}"
 
 
+@dataclass(frozen=True)
 class _Tensor:
     """What is known of a tensor's type, which is kept so that its parts are."""
 
-    __slots__ = ("_extent", "text", "type")
+    type: TensorType
+    text: str
 
-    def __init__(self, type: TensorType, text: str) -> None:
-        self.type = type
-        self.text = text
-        self._extent: Expr | None = None
-
-    @property
+    @cached_property
     def extent(self) -> Expr:
         """`extent_bytes`, worked out once."""
-        if self._extent is None:
-            self._extent = extent_bytes(self.type)
-        return self._extent
+        return extent_bytes(self.type)
 
 
 class TypePrinter:

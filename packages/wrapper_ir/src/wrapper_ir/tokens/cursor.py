@@ -34,9 +34,9 @@ class Cursor:
         line, column = self.source.locate(self.at if index is None else index)
         raise ParseError(code, message, line=line, column=column, hint=hint)
 
-    def unexpected(self, wanted: str) -> NoReturn:
-        """Raises ParseError WIR500: something else stands here."""
-        self.fail("WIR500", f"expected {wanted}, found {self.shown()}")
+    def unexpected(self, wanted: str, code: str = "WIR500") -> NoReturn:
+        """Raises ParseError: something else stands here."""
+        self.fail(code, f"expected {wanted}, found {self.shown()}")
 
     def shown(self) -> str:
         """The next token for a message."""
@@ -58,10 +58,10 @@ class Cursor:
             return True
         return False
 
-    def expect(self, token: str) -> None:
-        """Consumes this token; anything else is WIR500."""
+    def expect(self, token: str, code: str = "WIR500") -> None:
+        """Consumes this token; anything else is refused with `code`."""
         if self.tokens[self.at] != token:
-            self.unexpected(f"`{token}`")
+            self.unexpected(f"`{token}`", code)
         self.at += 1
 
     def skip_lines(self) -> None:
@@ -103,6 +103,13 @@ class Cursor:
                 self.unexpected(f"`,` or `{close}`")
         self.at += 1
         return tuple(out)
+
+    def several(self, read: Callable[[Self], T]) -> list[T]:
+        """One item or more, separated by commas."""
+        out = [read(self)]
+        while self.accept(","):
+            out.append(read(self))
+        return out
 
     def name(self, what: str) -> str:
         """A bare or quoted name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 from wrapper_ir.errors import ExpressionError
@@ -49,14 +49,13 @@ def replace_floor(
 
     make = floor_div or sympy.Function("FloorDiv", integer=True)
 
-    def floor(argument: SympyExpr) -> SympyExpr:
-        return make(*_fraction(argument))
-
     def ceiling(argument: SympyExpr) -> SympyExpr:
         numerator, denominator = _fraction(argument)
         return -make(-numerator, denominator)
 
-    return expr.replace(sympy.floor, floor).replace(sympy.ceiling, ceiling)
+    return expr.replace(sympy.floor, lambda argument: make(*_fraction(argument))).replace(
+        sympy.ceiling, ceiling
+    )
 
 
 def _fraction(expr: SympyExpr) -> tuple[SympyExpr, SympyExpr]:
@@ -91,8 +90,7 @@ class _FromSympy:
         if isinstance(expr, bool | int | float):
             return as_expr(expr)
         for cls in type(expr).__mro__:
-            handler = CLASSES.get(cls.__name__)
-            if handler is not None:
+            if handler := CLASSES.get(cls.__name__):
                 return handler(self, expr)
         name = type(expr).__name__
         raise ExpressionError(
@@ -175,9 +173,7 @@ def _is_fraction(expr: SympyExpr) -> bool:
 
 
 def _has_fraction(expr: SympyExpr) -> bool:
-    return (
-        any(map(_is_fraction, expr.args)) if getattr(expr, "is_Add", False) else _is_fraction(expr)
-    )  # booleans
+    return any(map(_is_fraction, expr.args if getattr(expr, "is_Add", False) else (expr,)))  # booleans
 
 
 def _call(make: Callable[..., Expr]) -> Handler:
@@ -194,13 +190,7 @@ def _operator(op: Operator) -> Handler:
         return lambda to, expr: to.compare(op, expr)
     if op in (ops.AND, ops.OR):
         return lambda to, expr: op(*args) if len(args := to.all(expr)) > 1 else args[0]
-    if op is ops.NOT:
-        return lambda to, expr: op(*to.all(expr))
-    return lambda to, expr: apply(op, *to.all(expr))
-
-
-def _rational(to: _FromSympy, expr: SympyExpr) -> Expr:
-    return truediv(int(expr.p), int(expr.q))
+    return _call(op if op is ops.NOT else partial(apply, op))
 
 
 def _log(to: _FromSympy, expr: SympyExpr) -> Expr:
@@ -216,7 +206,7 @@ def _no_int(to: _FromSympy, expr: SympyExpr) -> Expr:
 CLASSES: Mapping[str, Handler] = {
     **{name: _operator(op) for op in ops.OPERATORS.rows for name in op.sympy},
     "Integer": lambda to, expr: Int(int(expr)),
-    "Rational": _rational,
+    "Rational": lambda to, expr: truediv(int(expr.p), int(expr.q)),
     "Float": lambda to, expr: Float(float(expr)),
     "NaN": _constant(Float(float("nan"))),
     "Infinity": _constant(Float(float("inf"))),

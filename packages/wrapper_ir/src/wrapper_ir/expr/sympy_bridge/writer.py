@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable
 
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.base import Expr, ExprLike, SymKind
 from wrapper_ir.expr.build import as_expr
 from wrapper_ir.expr.leaves import Bool, Float, Int, Sym
 from wrapper_ir.expr.operator_row import Apply, Operator
+from wrapper_ir.expr.sympy_bridge.reader import SympyExpr
 from wrapper_ir.expr.text import print_expr
 
 __all__ = ["ToSympy", "to_sympy"]
-
-SympyExpr: TypeAlias = Any
-"""Any sympy object; sympy publishes no types."""
 
 _LOGIC = (ops.AND, ops.OR, ops.NOT)
 
@@ -92,23 +89,16 @@ def _class_of(op: Operator, kind: SymKind) -> SympyExpr:
     """Sympy's own class, where the row names one, else a function that is named after torch's."""
     import sympy
 
-    return getattr(sympy, op.sympy[0], None) or sympy.Function(op.sympy[0], **_assumptions(kind))
+    return getattr(sympy, op.sympy[0], None) or sympy.Function(op.sympy[0], **_ASSUMPTIONS[kind])
 
 
 def _symbol(name: str, kind: SymKind) -> SympyExpr:
     import sympy
 
-    return sympy.Symbol(name, **_assumptions(kind))
+    return sympy.Symbol(name, **_ASSUMPTIONS[kind])
 
 
-def _assumptions(kind: SymKind) -> Mapping[str, bool]:
-    match kind:
-        case SymKind.INT:
-            return {"integer": True}
-        case SymKind.FLOAT:
-            return {"real": True}
-        case SymKind.BOOL:
-            return {}
+_ASSUMPTIONS = {SymKind.INT: {"integer": True}, SymKind.FLOAT: {"real": True}, SymKind.BOOL: {}}
 
 
 def _piecewise(cond: SympyExpr, lhs: SympyExpr, rhs: SympyExpr) -> SympyExpr:
