@@ -81,7 +81,7 @@ TEXTS = [
     "a < inf",
     "1e+300*f",
 ]
-ARCS = (ops.by_name("asin"), ops.by_name("acos"))
+ARCS = (ops.OPERATORS.by_name["asin"], ops.OPERATORS.by_name["acos"])
 EXPRS = (
     [parse_expr(text, KINDS) for text in TEXTS]
     + [op(ops.ABS(Sym("f", SymKind.FLOAT))) for op in (ops.ABS, *ops.UNARY_FUNCTIONS) if op not in ARCS]

@@ -26,11 +26,8 @@ def int64(value: int) -> int:
 
 def shown(value: float) -> str:
     """The number, or how long it is."""
-    return (
-        f"a number of {value.bit_length()} bits"
-        if type(value) is int and value.bit_length() > 256
-        else str(value)
-    )
+    bits = value.bit_length() if type(value) is int else 0
+    return f"a number of {bits} bits" if bits > 256 else str(value)
 
 
 def fits(value: float) -> bool:

@@ -72,14 +72,6 @@ class Expr:
     @property
     def kind(self) -> SymKind:
         """What the node evaluates to."""
-        kind = self._kind
-        if kind is None:
-            kind = self._infer_kind()
-            _set(self, "_kind", kind)
-        return kind
-
-    def _infer_kind(self) -> SymKind:
-        """The kind, from the operands' kinds; nodes that always have the same kind override `kind` instead."""
         raise NotImplementedError
 
     @property
@@ -128,9 +120,7 @@ class Expr:
         return self
 
     def __reduce__(self) -> tuple[type[Expr], tuple[object, ...]]:
-        return type(self), tuple(
-            getattr(self, name) for name in self.__match_args__
-        )  # the fields, by slot name
+        return type(self), tuple([getattr(self, name) for name in self.__match_args__])  # by slot name
 
     def __str__(self) -> str:
         from wrapper_ir.expr.text import print_expr

@@ -59,9 +59,8 @@ class _CppPrinter(Printer):
         if math.isfinite(value):
             return repr(value)
         # The macros are floats, and these two values survive the conversion.
-        return (
-            "double(NAN)" if math.isnan(value) else "double(INFINITY)" if value > 0 else "-double(INFINITY)"
-        )
+        number = "double(NAN)" if math.isnan(value) else "double(INFINITY)"
+        return f"-{number}" if value < 0 else number
 
     def as_kind(self, kind: SymKind, e: Expr, level: Level) -> str:
         if e.kind is kind:

@@ -90,11 +90,8 @@ class Sym(Expr):
 
     def __new__(cls, name: str, kind: SymKind = SymKind.INT) -> Self:
         if not name.isidentifier() or name in RESERVED_NAMES:
-            raise ExpressionError(
-                "WIR401",
-                f"{name!r} cannot name a symbol",
-                hint="use an identifier that is neither a keyword nor a function",
-            )
+            hint = "use an identifier that is neither a keyword nor a function"
+            raise ExpressionError("WIR401", f"{name!r} cannot name a symbol", hint=hint)
         return intern(cls, (cls, name, kind), (name, kind))
 
     @property

@@ -204,19 +204,16 @@ class Operators:
     """An immutable set of operators, by what the parser and the JSON decoder meet."""
 
     __slots__ = ("by_name", "calls", "infix", "rows")
-    by_name: Mapping[str, Operator]
-    infix: Mapping[str, Operator]
-    """By the sign between the operands."""
-    calls: Mapping[str, Operator]
-    """By the function's name in the text form."""
 
     def __init__(self, rows: Iterable[Operator]) -> None:
         self.rows: tuple[Operator, ...] = tuple(rows)
-        self.by_name = MappingProxyType({row.name: row for row in self.rows})
+        self.by_name: Mapping[str, Operator] = MappingProxyType({row.name: row for row in self.rows})
         signs = ((row.text.infix, row) for row in self.rows)
-        self.infix = MappingProxyType({sign: row for sign, row in signs if sign})
+        self.infix: Mapping[str, Operator] = MappingProxyType({sign: row for sign, row in signs if sign})
+        """By the sign between the operands."""
         named = {row.name: row for row in self.rows if row.text.template.startswith(f"{row.name}(")}
-        self.calls = MappingProxyType(named)
+        self.calls: Mapping[str, Operator] = MappingProxyType(named)
+        """By the function's name in the text form."""
 
     def with_rows(self, *rows: Operator) -> Operators:
         """These operators and more."""
@@ -237,5 +234,10 @@ class Apply(Expr):
             raise ExpressionError("WIR401", f"{op.name} takes {wanted}, got {len(args)}")
         return intern(cls, (op, args), (op, args))
 
-    def _infer_kind(self) -> SymKind:
-        return self.op.result(tuple([arg.kind for arg in self.args]))
+    @property
+    def kind(self) -> SymKind:
+        kind = self._kind
+        if kind is None:
+            kind = self.op.result(tuple([arg.kind for arg in self.args]))
+            object.__setattr__(self, "_kind", kind)
+        return kind

@@ -20,7 +20,7 @@ __all__ = [
     "ABS", "ADD", "AND", "BIT_AND", "BIT_OR", "BIT_XOR", "CEIL", "CEILDIV", "COMPARISONS", "CONVERSIONS", "EQ", "FLOOR",
     "FLOORDIV", "FUNCTIONS", "GE", "GT", "LE", "LOG", "LT", "MAX", "MIN", "MOD", "MUL", "NE", "NOT", "OPERATORS", "OR",
     "POW", "ROUND", "ROUND_TO", "SQRT", "TO_BOOL", "TO_FLOAT", "TO_INT", "TRUEDIV", "UNARY_FUNCTIONS",
-    "WHERE", "by_name",
+    "WHERE",
 ]  # fmt: skip
 
 _Kinds = tuple[SymKind, ...]
@@ -35,20 +35,11 @@ def _join(kinds: _Kinds) -> SymKind:
     return kinds[0] if kinds.count(kinds[0]) == len(kinds) else _numeric(kinds)
 
 
-def _chosen(kinds: _Kinds) -> SymKind:
-    return _join(kinds[1:])
+def _always(kind: SymKind) -> Callable[[_Kinds], SymKind]:
+    return lambda kinds: kind
 
 
-def _int(kinds: _Kinds) -> SymKind:
-    return SymKind.INT
-
-
-def _float(kinds: _Kinds) -> SymKind:
-    return SymKind.FLOAT
-
-
-def _bool(kinds: _Kinds) -> SymKind:
-    return SymKind.BOOL
+_int, _float, _bool = map(_always, (SymKind.INT, SymKind.FLOAT, SymKind.BOOL))
 
 
 # fmt: off
@@ -110,7 +101,7 @@ MAX = Operator(
     evaluate=max, bounds=folded(Interval.maximum), floats=Floats.BOUNDED,
 )
 WHERE = Operator(
-    name="where", result=_chosen, arity=3, sympy=("Where", "ITE"),
+    name="where", result=lambda kinds: _join(kinds[1:]), arity=3, sympy=("Where", "ITE"),
     doc="The second operand where the first holds, else the third; only that one is evaluated. Text: `where(c, a, b)`.",
     python=Spelling("{1:or} if {0:or} else {2:or}", Level.TERNARY),
     cpp=Spelling("{0:bool or} ? {1:own or} : {2:own or}", Level.TERNARY),
@@ -261,8 +252,3 @@ FUNCTIONS = (ABS, *UNARY_FUNCTIONS, ROUND_TO, BIT_AND, BIT_OR, BIT_XOR)
 _ARITHMETIC = (ADD, MUL, FLOORDIV, CEILDIV, MOD, MIN, MAX, WHERE, TRUEDIV, POW)
 OPERATORS = Operators((*_ARITHMETIC, *COMPARISONS, AND, OR, NOT, *CONVERSIONS, *FUNCTIONS))
 """All operators."""
-
-
-def by_name(name: str) -> Operator:
-    """The operator of this name; raises KeyError."""
-    return OPERATORS.by_name[name]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.base import Expr, SymKind
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ExprParser", "parse_expr"]
 
+E = TypeVar("E", bound=Expr)
 _REMAINDER = re.compile(r"(?<=[\w)])(\s+)%(?=\w)")
 """Where a value cannot stand, `a %b` is a remainder."""
 
@@ -174,20 +175,20 @@ class ExprParser(Cursor):
 
     def _number(self, token: str) -> Int | Float:
         try:
-            return Int(int(token)) if token.isdecimal() else Float(float(token))
-        except ExpressionError as error:
-            self.fail("WIR550", error.message)
+            return self._made(lambda: Int(int(token)) if token.isdecimal() else Float(float(token)))
         except ValueError:
             self.fail("WIR550", f"{token[:40]!r} is not a number")
 
     def _named(self, name: str) -> Expr:
         kind = self.kinds.get(name)
         if kind is None:
-            self.fail("WIR551", f"symbol {name} is not declared", hint="declare it, or check its name")
-        try:
-            return Sym(name, kind)
-        except ExpressionError as error:
-            self.fail("WIR551", error.message)
+            self.undeclared(name, self.at)
+        return self._made(lambda: Sym(name, kind), "WIR551")
+
+    def undeclared(self, symbol: str, start: int) -> NoReturn:
+        """Raises ParseError WIR551 for the symbol at `start`."""
+        hint = "declare it, or check its name"
+        self.fail("WIR551", f"symbol {symbol} is not declared", start, hint=hint)
 
     def _call(self, name: str) -> Expr:
         start = self.at
@@ -211,10 +212,13 @@ class ExprParser(Cursor):
         op = self._operators.calls.get(name)
         if op is None or (op.arity and op.arity != len(args)):
             self.fail("WIR550", f"no function {name} of {len(args)} arguments", start)
+        return self._made(lambda: op(*args), start=start)
+
+    def _made(self, make: Callable[[], E], code: str = "WIR550", start: int | None = None) -> E:
         try:
-            return op(*args)
+            return make()
         except ExpressionError as error:
-            self.fail("WIR550", error.message, start)
+            self.fail(code, error.message, start)
 
     def _atom_value(self) -> Value:
         if kind_of(self.tokens[self.at]) != "VALUE":

@@ -31,9 +31,8 @@ def own_name(readable: Callable[[str], bool]) -> LeafName:
     def name(e: Expr) -> str:
         if type(e) is Sym and readable(e.name):
             return e.name
-        raise ExpressionError(
-            "WIR403", f"{e} has no spelling here", hint="pass name= to say how symbols and atoms are written"
-        )
+        hint = "pass name= to say how symbols and atoms are written"
+        raise ExpressionError("WIR403", f"{e} has no spelling here", hint=hint)
 
     return name
 
@@ -99,15 +98,11 @@ class Printer:
         return self._operand(e, e.args[slot.index], slot)
 
     def _operand(self, parent: Expr, e: Expr, slot: Slot) -> str:
-        match slot.coercion:
-            case Coercion.NONE:
-                return self.at(e, slot.level)
-            case Coercion.OWN:
-                return self.as_kind(parent.kind, e, slot.level)
-            case Coercion.COMMON:
-                return self.as_kind(_common(parent), e, slot.level)
-            case other:
-                return self.as_kind(_KINDS[other], e, slot.level)
+        if slot.coercion is Coercion.NONE:
+            return self.at(e, slot.level)
+        common = slot.coercion is Coercion.COMMON
+        kind = _common(parent) if common else _KINDS.get(slot.coercion, parent.kind)
+        return self.as_kind(kind, e, slot.level)
 
     def _pairs(self, e: Expr, spelling: Spelling) -> str:
         """An operator of many operands, two at a time."""
@@ -124,9 +119,8 @@ class Printer:
 
     def _sum(self, e: Expr) -> str:
         """`a + b - c`."""
-        return "".join(
-            [self._term(e, e.args[0], Level.PRODUCT), *[self._next_term(e, arg) for arg in e.args[1:]]]
-        )
+        rest = [self._next_term(e, arg) for arg in e.args[1:]]
+        return "".join([self._term(e, e.args[0], Level.PRODUCT), *rest])
 
     def _next_term(self, parent: Expr, e: Expr) -> str:
         value = e.constant

@@ -188,7 +188,7 @@ def union_of(
     not an object (or the only record); and of all `rest`."""
     members = {cls: codec for cls, (_, codec) in {**tagged, **keys}.items()} | dict(plain)
     by_key = {name: codec.decode for name, codec in keys.values()}
-    by_json = {_JSON_CLASS.get(cls, dict): codec.decode for cls, codec in plain.items()}
+    by_json = {_json_class(cls): codec.decode for cls, codec in plain.items()}
     by_tag = {name: codec.decode for name, codec in tagged.values()}
     names = [*by_tag, *by_key, *(cls.__name__ for cls in by_json)]
     find = member(by_tag, key)
@@ -219,10 +219,9 @@ def union_of(
     return Codec(encode, decode, {"anyOf": list[Json](choices)})
 
 
-_JSON_CLASS: Mapping[type, type] = {
-    tuple: list, str: str, int: int, bool: bool, types.NoneType: types.NoneType
-}  # fmt: skip
-"""What a member of a union is in JSON, where it is not an object."""
+def _json_class(cls: type) -> type:
+    """What a member of a union is in JSON, where it has no tag and no key."""
+    return cls if cls in _PLAIN else list if cls is tuple else dict
 
 
 class Codecs:

@@ -66,9 +66,8 @@ def load(text: str, read: Callable[[dict[str, Json]], T]) -> T:
     except Fault as error:
         raise error.error() from None
     except json.JSONDecodeError as error:
-        raise ParseError(
-            "WIR520", f"this is not JSON: {error.msg}", line=error.lineno, column=error.colno
-        ) from error
+        message = f"this is not JSON: {error.msg}"
+        raise ParseError("WIR520", message, line=error.lineno, column=error.colno) from error
     except RecursionError as error:
         raise ParseError("WIR553", "the document nests too deeply") from error
     except ValueError as error:  # a number of too many digits

@@ -15,8 +15,7 @@ from wrapper_ir.json_form.context import Decoder, Encoder
 from wrapper_ir.json_form.exprs import ExprDecoder, encode_expr, encode_number, expr_schemas
 from wrapper_ir.json_form.reading import Json, fault, obj, string, within
 from wrapper_ir.kernels import KernelDef, KernelNames, KernelParam
-from wrapper_ir.ops import OPS, Arg, Complex, FieldSpec, Op, OpSet, Role
-from wrapper_ir.ops.spec import describe
+from wrapper_ir.ops import OPS, Arg, Complex, FieldSpec, Op, OpSet, Role, misfit, tag_of
 from wrapper_ir.program import Function, SymbolDef
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat, Type
@@ -58,17 +57,12 @@ def _arg(codecs: Codecs) -> Codec:
                 parts.schema,
             ),
         ),
-        **{cls: (name, codecs.of(cls)) for cls, name in _NAMED.items()},
+        **{cls: (tag_of(cls), codecs.of(cls)) for cls in (DType, Device, MemoryFormat, Layout)},
     }
     keys = {cls: (key, keyed(key, codec)) for cls, (key, codec) in inner.items()}
     arg = union_of("", {}, keys, {types.NoneType: codecs.of(types.NoneType)}, _EXPR)
     codecs.definitions["arg"] = arg.schema
     return dataclasses.replace(arg, schema=ref("arg"))
-
-
-_NAMED: dict[type, str] = {
-    DType: "dtype", Device: "device", MemoryFormat: "memory_format", Layout: "layout"
-}  # fmt: skip
 
 
 # --- fields of a role
@@ -83,7 +77,7 @@ def _judged(codec: Codec, code: str) -> Callable[[FieldSpec], Codec]:
         def decode(d: Decoder, x: Json) -> Value:
             value: Value = read(d, x)
             if type(value.type) not in accepts:
-                fault(f"%{value.name} is {describe(value)}, which cannot stand here", code)
+                fault(misfit(value), code)
             return value
 
         return codec if accepts == get_args(Type) else dataclasses.replace(codec, decode=decode)
@@ -91,15 +85,11 @@ def _judged(codec: Codec, code: str) -> Callable[[FieldSpec], Codec]:
     return of
 
 
-def _always(codec: Codec) -> Callable[[FieldSpec], Codec]:
-    return lambda field: codec
-
-
-_ROLES = {
+_ROLES: dict[Role, Callable[[FieldSpec], Codec]] = {
     Role.DEF: _judged(Codec(Encoder.define, Decoder.define, ref("result")), "WIR014"),
     Role.USE: _judged(_OPERAND, "WIR013"),
-    Role.SYMBOL: _always(Codec(lambda _, x: x, ExprDecoder.symbol, _STRING)),
-    Role.PROVENANCE: _always(Codec(Encoder.provenance, Decoder.provenance, _INDEX)),
+    Role.SYMBOL: lambda _: Codec(lambda _, x: x, ExprDecoder.symbol, _STRING),
+    Role.PROVENANCE: lambda _: Codec(Encoder.provenance, Decoder.provenance, _INDEX),
 }
 
 

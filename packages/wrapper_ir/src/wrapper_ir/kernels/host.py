@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from wrapper_ir.kernels.params import KernelParam
-from wrapper_ir.kernels.requirements import Requirement
+from wrapper_ir.kernels.params import KernelParam, Requirement
 
 __all__ = ["CppKernel", "CppSource", "ForeignKernel"]
 

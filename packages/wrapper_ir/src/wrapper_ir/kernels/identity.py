@@ -7,8 +7,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 
 from wrapper_ir.kernels.host import CppKernel, ForeignKernel
-from wrapper_ir.kernels.multi import MultiKernel
-from wrapper_ir.kernels.operators import OperatorKernel
+from wrapper_ir.kernels.multi import MultiKernel, OperatorKernel
 from wrapper_ir.kernels.triton import TritonKernel
 
 __all__ = ["KernelDef", "content_hash", "multi_hash", "needed", "runtime_kind"]

@@ -1,4 +1,5 @@
-"""Several kernels for one job, of which one is chosen when the program is tuned or runs."""
+"""Several kernels for one job, of which one is chosen when the program is tuned or runs; library operators as kernels, so that
+they can be among them."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from wrapper_ir.kernels.params import Access, KernelParam
+from wrapper_ir.kernels.triton import ConstantValue
 
-__all__ = ["Choice", "MultiKernel", "Variant", "merged_access"]
+__all__ = ["Choice", "MultiKernel", "OperatorConstant", "OperatorKernel", "Variant", "merged_access"]
 
 
 class Choice(enum.Enum):
@@ -68,3 +70,26 @@ def merged_access(accesses: Collection[Access], *, everywhere: bool) -> Access:
         return Access.READ if Access.READ in accesses else Access.NONE
     whole = everywhere and all(a is Access.WRITE for a in accesses)
     return Access.WRITE if whole else Access.READWRITE
+
+
+OperatorConstant = ConstantValue | tuple[int, ...]
+"""A number, a string, an element type, None, or a list of whole numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorKernel:
+    """A call of an operator that writes what it computes into its arguments, as a kernel does.
+
+    `params` and `constants` are called as the arguments of `schema`, which decides which are written, and give a value to
+    each that has no default. Tensors keep the sizes and strides of what a launch passes.
+    Text: `kernel operator @mm "aten::mm.out(...) -> ..." (read f32* self, read f32* mat2, write f32* out)`,
+    `kernel operator @add "aten::add.out(...) -> ..." (read f32* self, write f32* out) constants(alpha = 2)`.
+    """
+
+    kind: ClassVar[str] = "operator"
+    syntax: ClassVar[str] = "kernel operator {name:reference} {schema} ({params})< constants({constants})>"
+
+    name: str
+    params: tuple[KernelParam, ...]
+    schema: str
+    constants: tuple[tuple[str, OperatorConstant], ...] = ()

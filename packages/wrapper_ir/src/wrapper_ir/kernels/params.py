@@ -1,4 +1,4 @@
-"""What all kinds of kernels share: parameters, and what a kernel does through them."""
+"""What all kinds of kernels share: parameters, what a kernel does through them, and what its source takes from elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar
 from wrapper_ir.expr import Expr
 from wrapper_ir.types import DType
 
-__all__ = ["Access", "KernelAccess", "KernelParam", "ParamKind"]
+__all__ = ["Access", "KernelAccess", "KernelParam", "ParamKind", "Requirement"]
 
 
 class ParamKind(enum.Enum):
@@ -89,8 +89,23 @@ class KernelAccess:
     @staticmethod
     def of(params: Sequence[KernelParam]) -> KernelAccess:
         """From the parameters."""
-        return KernelAccess(
-            tuple(i for i, p in enumerate(params) if p.access.reads),
-            tuple(i for i, p in enumerate(params) if p.access.writes),
-            len(params),
-        )
+        reads = tuple(i for i, p in enumerate(params) if p.access.reads)
+        writes = tuple(i for i, p in enumerate(params) if p.access.writes)
+        return KernelAccess(reads, writes, len(params))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """A header (`torch/csrc/inductor/cpp_prefix.h`) or a module (`torch._inductor.runtime.triton_helpers`).
+
+    `origin`: the distribution that it is part of, with its version; `sha256`: of its own text, in hex. They are those that
+    the source was written for, each empty where it is not known. What the source's compiler itself brings (the standard
+    library, `triton`) is not listed.
+    Text: `"torch/csrc/inductor/cpp_prefix.h" of "torch 2.13.0" sha256 "3f..."`.
+    """
+
+    syntax: ClassVar[str] = "{name}< of {origin}>< sha256 {sha256}>"
+
+    name: str
+    origin: str = ""
+    sha256: str = ""

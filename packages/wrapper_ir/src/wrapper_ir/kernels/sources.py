@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import assert_never
 
 from wrapper_ir.kernels.host import CppKernel, ForeignKernel
 from wrapper_ir.kernels.identity import KernelDef
-from wrapper_ir.kernels.multi import MultiKernel
-from wrapper_ir.kernels.operators import OperatorKernel
+from wrapper_ir.kernels.multi import MultiKernel, OperatorKernel
 from wrapper_ir.kernels.triton import TritonKernel
 
 __all__ = ["source_of", "source_suffix", "with_source"]
@@ -24,24 +22,20 @@ def source_suffix(kernel: KernelDef) -> str:
 def source_of(kernel: KernelDef) -> str:
     """The text; '' for a kernel that has none."""
     match kernel:
-        case CppKernel() | TritonKernel():
-            return kernel.source
         case ForeignKernel():
             return kernel.payload
         case MultiKernel() | OperatorKernel():
             return ""
         case _:
-            assert_never(kernel)
+            return kernel.source
 
 
 def with_source(kernel: KernelDef, source: str) -> KernelDef:
     """The same kernel with another text."""
     match kernel:
-        case CppKernel() | TritonKernel():
-            return dataclasses.replace(kernel, source=source)
         case ForeignKernel():
             return dataclasses.replace(kernel, payload=source)
         case MultiKernel() | OperatorKernel():
             return kernel
         case _:
-            assert_never(kernel)
+            return dataclasses.replace(kernel, source=source)

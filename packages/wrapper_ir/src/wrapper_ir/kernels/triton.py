@@ -7,15 +7,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.kernels.params import KernelParam, ParamKind
-from wrapper_ir.kernels.requirements import Requirement
+from wrapper_ir.expr import Expr, Int, SymKind, substitute
+from wrapper_ir.kernels.params import KernelParam, ParamKind, Requirement
 from wrapper_ir.types import DType
 
-__all__ = ["ConstantValue", "Derivation", "KernelNames", "TritonConfig", "TritonKernel", "kernel_symbols"]
+__all__ = [
+    "MAX_GRID",
+    "ConstantValue",
+    "Derivation",
+    "KernelNames",
+    "TritonConfig",
+    "TritonKernel",
+    "bound_grid",
+    "kernel_symbols",
+]
 
 ConstantValue = int | float | bool | str | DType | None
 """What a `tl.constexpr` parameter may be: a number, a string, an element type (`tl.float32`), or None."""
+
+
+MAX_GRID = 3
+"""Sizes that a grid has at most."""
 
 
 class Derivation(enum.Enum):
@@ -121,3 +133,19 @@ def kernel_symbols(kernel: TritonKernel) -> frozenset[str]:
     numbers = {p.name for p in kernel.params if _is_number(p)} | {*kernel.grid_params}
     pairs = [*kernel.constants, *(pair for config in kernel.configs for pair in config.meta)]
     return frozenset(numbers | {name for name, value in pairs if isinstance(value, int)})
+
+
+def bound_grid(kernel: TritonKernel, config: TritonConfig) -> tuple[Expr, ...]:
+    """The three sizes of the grid, x, y and z, of launches with `config`: the config's own expressions, else the
+    kernel's, with constants and meta-parameters put in; missing sizes are 1.
+
+    What is left to evaluate are names of numbers among the arguments of a launch (`params`, then `grid_params`). A size
+    of 0 means that there is nothing to launch.
+    """
+    fixed: dict[str | Expr, Expr] = {
+        name: Int(int(value))
+        for name, value in (*kernel.constants, *config.meta)
+        if isinstance(value, int)  # a bool too
+    }
+    sizes = tuple(substitute(size, fixed) for size in config.grid or kernel.grid)
+    return sizes + (Int(1),) * (MAX_GRID - len(sizes))

@@ -7,14 +7,7 @@ from typing import NamedTuple
 
 from wrapper_ir.atoms import values_in
 from wrapper_ir.ops.base import Arg
-from wrapper_ir.ops.effects import (
-    EffectClass,
-    EffectContext,
-    Effects,
-    FunctionSummary,
-    Pairs,
-    ResultOrigin,
-)
+from wrapper_ir.ops.effects import EffectClass, EffectContext, Effects, FunctionSummary, Pairs, ResultOrigin
 from wrapper_ir.schemas import ExternInfo, ExternTag, SchemaArg, SchemaReturn
 from wrapper_ir.values import Value, is_results, is_tensor
 
@@ -90,9 +83,8 @@ def unknown_effects(args: Args, kwargs: Kwargs, made: Values, *more: EffectClass
     """A call of an operator that is not declared: anything may happen to its arguments."""
     tensors = tensors_in((*args, *(v for _, v in kwargs)))
     shared = tuple((r, t) for r in made for t in tensors)
-    return Effects(
-        tensors, tensors, () if shared else made, may_alias=shared, classes=(EffectClass.EFFECT, *more)
-    )
+    fresh, classes = () if shared else made, (EffectClass.EFFECT, *more)
+    return Effects(tensors, tensors, fresh, may_alias=shared, classes=classes)
 
 
 def operator_effects(args: Args, kwargs: Kwargs, result: Value | None, info: ExternInfo) -> Effects:

@@ -84,11 +84,8 @@ class WhileLoop(OpBase):
         """Carried values are also read by the loop itself, which clones them when it makes no trip."""
         args = (*self.carried, *self.captured)
         found = call_effects((), args, (self.cond_fn, self.body_fn), context)
-        return found._replace(
-            reads=(*tensors_in(self.carried), *found.reads),
-            fresh=tuple(r for r in self.results if is_tensor(r)),
-            moves=(),
-        )
+        reads, fresh = (*tensors_in(self.carried), *found.reads), tuple(filter(is_tensor, self.results))
+        return found._replace(reads=reads, fresh=fresh, moves=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

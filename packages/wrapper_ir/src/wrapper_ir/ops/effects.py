@@ -177,9 +177,7 @@ def _held(op: object, fields: Iterable[str]) -> tuple[Value, ...]:
 
 
 def _pairs(op: object, pairs: NamePairs) -> Pairs:
-    return tuple(
-        (r, s) for result, source in pairs for r in _held(op, (result,)) for s in _held(op, (source,))
-    )
+    return tuple([(r, s) for left, right in pairs for r in _held(op, (left,)) for s in _held(op, (right,))])
 
 
 def reads(*fields: str) -> EffectSpec:

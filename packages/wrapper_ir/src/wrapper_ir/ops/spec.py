@@ -29,6 +29,7 @@ __all__ = [
     "describe",
     "fields_of",
     "is_enum",
+    "misfit",
     "op_spec",
     "per_class",
     "tag_of",
@@ -112,14 +113,6 @@ class OpSpec:
         """The fields of these roles, roles in the order given."""
         return tuple(f for role in roles for f in self.fields if f.role is role)
 
-    def field(self, name: str) -> FieldSpec:
-        """The field of this name; KeyError where there is none."""
-        return self._by_name[name]
-
-    @cached_property
-    def _by_name(self) -> dict[str, FieldSpec]:
-        return {f.name: f for f in self.fields}
-
     @cached_property
     def _judged(self) -> tuple[FieldSpec, ...]:
         return tuple(f for f in (*self.operands, *self.results) if f.accepts != _ANY_TYPES)
@@ -144,10 +137,7 @@ class OpSpec:
 
     def _misfits(self, op: OpBase) -> Sequence[tuple[str, str]]:
         return [
-            (
-                "WIR014" if field.role is Role.DEF else "WIR013",
-                f"%{value.name} is {describe(value)}, which cannot stand here",
-            )
+            ("WIR014" if field.role is Role.DEF else "WIR013", misfit(value))
             for field in self._judged
             for value in field.values(op)
             if type(value.type) not in field.accepts
@@ -159,6 +149,11 @@ def describe(value: Value) -> str:
     if isinstance(value.type, OpaqueType):
         return f"a handle ({value.type.kind.value})"
     return _KINDS.get(type(value.type), "of an unknown type")
+
+
+def misfit(value: Value) -> str:
+    """The message for a value of a kind that cannot stand where it does."""
+    return f"%{value.name} is {describe(value)}, which cannot stand here"
 
 
 def is_enum(hint: Any) -> bool:  # Any: see FieldSpec

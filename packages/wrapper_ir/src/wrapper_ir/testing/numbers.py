@@ -12,7 +12,7 @@ from wrapper_ir.expr import operators as ops
 __all__ = ["random_bool", "random_float", "random_int"]
 
 _DEPTH = 3
-_SAFE_MATH = tuple(map(ops.by_name, ("sin", "cos", "tanh", "atan", "asinh", "abs")))
+_SAFE_MATH = tuple(ops.OPERATORS.by_name[name] for name in ("sin", "cos", "tanh", "atan", "asinh", "abs"))
 
 
 def random_int(rng: random.Random, symbols: Sequence[Expr], depth: int = _DEPTH) -> Expr:

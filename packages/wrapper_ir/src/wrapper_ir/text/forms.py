@@ -216,7 +216,6 @@ def _read_bound(p: OpParser) -> int | None:
 
 _DTYPE = enum_of(DType)
 _REFERENCE = Form(lambda name, types: f"@{value_name(name)}", OpParser.reference, lambda t: t[:1] == "@")
-_NUMBER = Form(lambda x, types: _CONSTANT_TEXTS[type(x)](x), OpParser.number)
 _EXPR = Form(lambda e, types: print_expr(e), OpParser.expr, _goes_on)
 
 BY_NAME: dict[str, Form] = {
@@ -243,7 +242,7 @@ BY_ROLE: dict[Role, Form] = {
 BY_TYPE: dict[Any, Form] = {
     str: Form(lambda text, types: quote(text), OpParser.string, _is_string),
     int: Form(lambda number, types: str(number), OpParser.integer),
-    int | float | bool | None: _NUMBER,
+    int | float | bool | None: Form(_write_constant, OpParser.number),
     Expr: _EXPR,
     Type: Form(lambda type, types: types.type(type), OpParser.type),
     Device: Form(lambda device, types: types.at(device), OpParser.device_suffix),

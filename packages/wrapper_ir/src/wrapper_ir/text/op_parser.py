@@ -13,21 +13,13 @@ from wrapper_ir.layout import contiguous_strides, extent_bytes
 from wrapper_ir.ops import OPS, UNKNOWN, Arg, Complex, OpSet, Provenance
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.tokens import MAX_DEPTH, Source, kind_of
-from wrapper_ir.types import (
-    CPU,
-    Device,
-    DType,
-    Layout,
-    MemoryFormat,
-    StorageType,
-    TensorType,
-    Type,
-)
+from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat, StorageType, TensorType, Type
 from wrapper_ir.values import Value
 
 __all__ = ["OpParser"]
 
 _DTYPES = {d.value: d for d in DType}
+_ARGUMENTS: Mapping[str, DType | None] = {**_DTYPES, "none": None}
 _FORMATS = {f.value: f for f in MemoryFormat}
 _LAYOUTS = {x.value: x for x in Layout}
 TypeT = TypeVar("TypeT", bound=Type)
@@ -149,12 +141,9 @@ class OpParser(ExprParser):
             return self.string()
         if token == "[":
             return self._list()
-        if token in _DTYPES:
+        if token in _ARGUMENTS:
             self.at += 1
-            return _DTYPES[token]
-        if token == "none":
-            self.at += 1
-            return None
+            return _ARGUMENTS[token]
         if self.tokens[self.at + 1] == "(" and token in _CONSTANTS:
             self.at += 2
             constant = _CONSTANTS[token](self)
@@ -275,9 +264,7 @@ class OpParser(ExprParser):
         start = self.at
         symbol = self.name("a symbol")
         if symbol not in self.symbols:
-            self.fail(
-                "WIR551", f"symbol {symbol} is not declared", start, hint="declare it, or check its name"
-            )
+            self.undeclared(symbol, start)
         return symbol
 
     def own_names(self, read: Callable[[OpParser], Any]) -> Any:  # Any: a kernel or a parameter of one

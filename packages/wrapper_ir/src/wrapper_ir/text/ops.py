@@ -119,10 +119,8 @@ def _alloc(p: OpParser) -> tuple[Op, ...]:
         p.fail("WIR500", f"{len(type_.sizes)} sizes, but {len(type_.strides)} strides", start)
     storage = p.define(f"{name}.s", p.storage_of(type_), start - 3)
     result = p.define(name, type_, start - 3)
-    return (
-        AllocStorage(result=storage, prov=p.prov, **options),
-        View(source=storage, result=result, prov=p.prov),
-    )
+    made = AllocStorage(result=storage, prov=p.prov, **options)
+    return made, View(source=storage, result=result, prov=p.prov)
 
 
 # --- cond

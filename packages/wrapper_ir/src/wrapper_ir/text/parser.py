@@ -10,13 +10,7 @@ from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import ParseError
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.ops import OPS, UNKNOWN, Op, OpSet, Provenance
-from wrapper_ir.program import (
-    Constant,
-    Function,
-    Program,
-    SymbolDef,
-    Target,
-)
+from wrapper_ir.program import Constant, Function, Program, SymbolDef, Target
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.ops import op_words, read_op
@@ -31,12 +25,8 @@ _TABLE = "provenance"
 _TARGET, _SYMBOL, _CONSTANT = record_form(Target), record_form(SymbolDef), record_form(Constant)
 _EXTERN, _PROVENANCE = record_form(ExternDef), record_form(Provenance)
 _KERNELS = {cls.kind: record_form(cls) for cls in get_args(KernelDef)}
-_TYPE_WORDS = {
-    word: syntax_of(cls).read
-    for cls in get_args(Type)
-    if cls is not TensorType
-    for word in syntax_of(cls).words
-}
+_TYPES = [syntax_of(cls) for cls in get_args(Type) if cls is not TensorType]
+_TYPE_WORDS = {word: syntax.read for syntax in _TYPES for word in syntax.words}
 
 
 @paused_collection()
@@ -51,13 +41,12 @@ def parse_program(text: str, ops: OpSet = OPS) -> Program:
     try:
         return _ProgramParser(Source(text), ops).program()
     except ParseError as error:
-        place = f"line {error.line}, column {error.column}: "
-        message = error.message.removeprefix(place) if error.line else error.message
-        if error.line:
-            message += "\n" + Source.excerpt_of(text, error.line, error.column)
-        raise ParseError(
-            error.code, message, line=error.line, column=error.column, hint=error.hint
-        ) from error.__cause__
+        if not error.line:
+            raise
+        line, column = error.line, error.column
+        message = error.message.removeprefix(f"line {line}, column {column}: ")
+        message += "\n" + Source.excerpt_of(text, line, column)
+        raise ParseError(error.code, message, line=line, column=column, hint=error.hint) from error.__cause__
 
 
 class _ProgramParser(OpParser):

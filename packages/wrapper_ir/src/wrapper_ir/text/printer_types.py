@@ -11,14 +11,7 @@ from wrapper_ir.expr import Expr, print_expr
 from wrapper_ir.layout import extent_bytes, is_contiguous
 from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.quoting import plain_name, quote, value_name
-from wrapper_ir.types import (
-    Device,
-    DType,
-    Layout,
-    MemoryFormat,
-    TensorType,
-    Type,
-)
+from wrapper_ir.types import Device, DType, Layout, MemoryFormat, TensorType, Type
 from wrapper_ir.values import Value
 
 __all__ = ["ARGUMENT_WORDS", "TypePrinter", "device_text"]

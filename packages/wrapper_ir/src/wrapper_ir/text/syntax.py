@@ -24,19 +24,8 @@ from wrapper_ir.kernels import KernelDef, KernelParam
 from wrapper_ir.layout import slot_alignment
 from wrapper_ir.ops import FieldSpec, OpBase, OpSpec, Role, Shape, fields_of, is_enum, op_spec, per_class
 from wrapper_ir.quoting import value_name
-from wrapper_ir.text.forms import (
-    BY_NAME,
-    BY_ROLE,
-    BY_TYPE,
-    Form,
-    choice_of,
-    enum_of,
-    items_of,
-    lines_of,
-    list_of,
-    or_none,
-    pair_of,
-)
+from wrapper_ir.text import forms
+from wrapper_ir.text.forms import Form
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.parts import (
     BREAK,
@@ -179,7 +168,7 @@ def _parts(template: str, fields: Mapping[str, FieldSpec], cls: type) -> list[Pa
 def _field(field: FieldSpec, form: str | None, like: str | None) -> Part:
     if form in ("type", "storage"):
         return _types(field, form, like or "")
-    made = lines_of(_form(field.item)) if form == "lines" else form_of(field, form)
+    made = forms.lines_of(_form(field.item)) if form == "lines" else form_of(field, form)
     return Part((field,), made.write, made.read, made.starts, of=field.name, key=field.name)
 
 
@@ -187,9 +176,9 @@ def _types(field: FieldSpec, form: str, like: str) -> Part:
     """The types of results."""
     if form == "storage":
         return _storage(field, like)
-    one = BY_TYPE[Type]
+    one = forms.BY_TYPE[Type]
     of_one = Form(lambda value, types: types.type(value.type), one.read)
-    made = list_of(of_one) if field.shape is Shape.MANY else of_one
+    made = forms.list_of(of_one) if field.shape is Shape.MANY else of_one
     return Part((field,), made.write, made.read, of=field.name, key=TYPES, like=like)
 
 
@@ -238,8 +227,8 @@ def _items(field: FieldSpec, opening: str, style: str | None) -> Part:
     """A field of several items in brackets."""
     rows = style == "rows"
     item = item_of(field, None if rows else style)
-    item = pair_of(item) if field.shape is Shape.NAMED else item
-    made = items_of(item, opening, _CLOSING[opening], rows=rows)
+    item = forms.pair_of(item) if field.shape is Shape.NAMED else item
+    made = forms.items_of(item, opening, _CLOSING[opening], rows=rows)
     return Part((field,), made.write, made.read, made.starts, of=field.name, key=field.name)
 
 
@@ -250,33 +239,33 @@ def form_of(field: FieldSpec, name: str | None = None) -> Form:
     """The form of a field, perhaps one of another name than its own; BuildError WIR307 for a type that has none."""
     if name is None and field.role is Role.DATA:
         if field.hint is bool:
-            return choice_of({field.name: True}, f"word: `{field.name}`")
-        if field.hint in BY_TYPE:
-            return BY_TYPE[field.hint]
+            return forms.choice_of({field.name: True}, f"word: `{field.name}`")
+        if field.hint in forms.BY_TYPE:
+            return forms.BY_TYPE[field.hint]
     item = item_of(field, name)
-    return list_of(item) if field.shape is Shape.MANY else item
+    return forms.list_of(item) if field.shape is Shape.MANY else item
 
 
 def item_of(field: FieldSpec, name: str | None) -> Form:
     """The form of one of the things that a field holds."""
     if name is None:
-        return BY_ROLE.get(field.role) or _form(field.item)
-    if name in BY_NAME:
-        return BY_NAME[name]
+        return forms.BY_ROLE.get(field.role) or _form(field.item)
+    if name in forms.BY_NAME:
+        return forms.BY_NAME[name]
     yes, _, no = name.partition("/")
-    return choice_of({yes: True, no: False}, f"word: `{yes}` or `{no}`")
+    return forms.choice_of({yes: True, no: False}, f"word: `{yes}` or `{no}`")
 
 
 def _form(hint: Any) -> Form:  # Any: annotations are any objects
-    if hint in BY_TYPE:
-        return BY_TYPE[hint]
+    if hint in forms.BY_TYPE:
+        return forms.BY_TYPE[hint]
     args = get_args(hint)
     if get_origin(hint) is tuple:
-        return items_of(_form(args[0]), "(", ")")
+        return forms.items_of(_form(args[0]), "(", ")")
     if len(args) == 2 and args[1] is type(None):
-        return or_none(_form(args[0]))
+        return forms.or_none(_form(args[0]))
     if is_enum(hint):
-        return enum_of(hint)
+        return forms.enum_of(hint)
     if "syntax" in vars(hint):
         return record_form(hint)
     raise BuildError("WIR307", f"what is of type {hint} has no text form")

@@ -19,6 +19,7 @@ MAX_DEPTH = 100
 stack."""
 
 _SHOWN = 40
+_UNSEEN = {"EOF": "the end of the text", "NEWLINE": "the end of the line", "BLOCK": "a source block"}
 
 
 class Cursor:
@@ -41,15 +42,8 @@ class Cursor:
     def shown(self) -> str:
         """The next token for a message."""
         token = self.tokens[self.at]
-        match kind_of(token):
-            case "EOF":
-                return "the end of the text"
-            case "NEWLINE":
-                return "the end of the line"
-            case "BLOCK":
-                return "a source block"
-            case _:
-                return f"`{token[:_SHOWN]}`" if len(token) <= _SHOWN else f"`{token[:_SHOWN]}...`"
+        text = f"`{token[:_SHOWN]}`" if len(token) <= _SHOWN else f"`{token[:_SHOWN]}...`"
+        return _UNSEEN.get(kind_of(token), text)
 
     def accept(self, token: str) -> bool:
         """Consumes the next token if it is this one."""

@@ -91,12 +91,9 @@ class Source:
             closing = re.compile(rf"\n\}}{{{len(opener[1])}}}[ \t\r]*(?=\n)").search(text, position - 1)
             if closing is None:
                 line, column = self._place(opener.start())
+                hint = f"end it with a line of {len(opener[1])} closing braces"
                 raise ParseError(
-                    "WIR504",
-                    "this source block has no end",
-                    line=line,
-                    column=column,
-                    hint=f"end it with a line of {len(opener[1])} closing braces",
+                    "WIR504", "this source block has no end", line=line, column=column, hint=hint
                 )
             end = opener.start()
             while end > start and text[end - 1] in " \t":

@@ -92,12 +92,8 @@ class _FromSympy:
         for cls in type(expr).__mro__:
             if handler := CLASSES.get(cls.__name__):
                 return handler(self, expr)
-        name = type(expr).__name__
-        raise ExpressionError(
-            "WIR406",
-            f"sympy class {name} has no counterpart (in {expr})",
-            hint="define its value as a symbol first",
-        )
+        message = f"sympy class {type(expr).__name__} has no counterpart (in {expr})"
+        raise ExpressionError("WIR406", message, hint="define its value as a symbol first")
 
     def all(self, expr: SympyExpr) -> list[Expr]:
         """The converted arguments of `expr`."""
@@ -108,21 +104,10 @@ class _FromSympy:
         leaf = self._leaves.get(expr.name)
         return Sym(expr.name, self._kind_of(expr)) if leaf is None else leaf
 
-    def sum(self, expr: SympyExpr) -> Expr:
-        """Terms that add up to an int may be fractions one by one, so they are brought together."""
-        if any(map(_is_fraction, expr.args)):
-            return self._divided(expr)
-        return add(*self.all(expr))
-
-    def product(self, expr: SympyExpr) -> Expr:
-        """A product, or a quotient written as one."""
-        return self._divided(expr) if _is_fraction(expr) else mul(*self.all(expr))
-
-    def power(self, expr: SympyExpr) -> Expr:
-        """A power; negative exponents are divisions."""
-        if _is_fraction(expr):
-            return self._divided(expr)
-        return pow_(self.convert(expr.base), self.convert(expr.exp))
+    def arithmetic(self, make: Callable[..., Expr], expr: SympyExpr) -> Expr:
+        """A sum, product or power, or a quotient written as one; negative exponents are divisions. Terms that add up to an
+        int may be fractions one by one, so they are brought together."""
+        return self._divided(expr) if _has_fraction(expr) else make(*self.all(expr))
 
     def _divided(self, expr: SympyExpr) -> Expr:
         numerator, denominator = map(self.convert, _fraction(expr))
@@ -217,9 +202,9 @@ CLASSES: Mapping[str, Handler] = {
     "BooleanTrue": _constant(Bool(True)),
     "BooleanFalse": _constant(Bool(False)),
     "Symbol": lambda to, expr: to.symbol(expr),
-    "Add": lambda to, expr: to.sum(expr),
-    "Mul": lambda to, expr: to.product(expr),
-    "Pow": lambda to, expr: to.power(expr),
+    "Add": lambda to, expr: to.arithmetic(add, expr),
+    "Mul": lambda to, expr: to.arithmetic(mul, expr),
+    "Pow": lambda to, expr: to.arithmetic(pow_, expr),
     "Piecewise": lambda to, expr: to.piecewise(expr),
     "Xor": lambda to, expr: reduce(ops.NE, to.all(expr)),
     "ModularIndexing": _call(lambda base, divisor, modulus: mod(floordiv(base, divisor), modulus)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.base import Expr, ExprLike, SymKind
@@ -29,9 +30,8 @@ def solve(lhs: ExprLike, rhs: ExprLike, unknown: str | Collection[str]) -> Expr:
     equation = f"{print_expr(a)} == {print_expr(b)}"
     if len(found) != 1:
         names = " and ".join(found) if found else "nothing"
-        raise ExpressionError(
-            "WIR407", f"{equation} cannot be solved for {names}", hint="define all symbols but one first"
-        )
+        hint = "define all symbols but one first"
+        raise ExpressionError("WIR407", f"{equation} cannot be solved for {names}", hint=hint)
     solution = _solve_linear(expand(sub(a, b)), found[0])
     return _solve_by_sympy(a, b, found[0], equation) if solution is None else solution
 
@@ -65,12 +65,9 @@ def _solve_by_sympy(a: Expr, b: Expr, name: str, equation: str) -> Expr:
     try:
         equal = to_sympy(a, leaves) - to_sympy(b, leaves)
         # Sizes: knowing that they are positive rules out the other root of a square.
-        sizes = {
-            symbol: sympy.Symbol(symbol.name, integer=True, positive=True) for symbol in equal.free_symbols
-        }
-        equal = equal.subs({symbol: size for symbol, size in sizes.items() if symbol.is_integer})
-        size = sympy.Symbol(name, integer=True, positive=True)
-        solutions = sympy.solve(equal, size)
+        size = partial(sympy.Symbol, integer=True, positive=True)
+        equal = equal.subs({s: size(s.name) for s in equal.free_symbols if s.is_integer})
+        solutions = sympy.solve(equal, size(name))
         if len(solutions) == 1:
             return from_sympy(sympy.floor(solutions[0]), leaves=leaves)
         found = f"{len(solutions)} solutions"
