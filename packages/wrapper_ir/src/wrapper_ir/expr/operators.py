@@ -170,14 +170,10 @@ GE = _comparison(">=", operator.ge, lambda a, b: negation(lt(a, b)), "GreaterTha
 COMPARISONS = (EQ, NE, LT, LE, GT, GE)
 
 
-def _conversion(
-    name: str,
-    doc: str,
-    result: Callable[[_Kinds], SymKind],
-    meaning: Callable[..., Number],
-    cpp: str,
-    *sympy: str,
-) -> Operator:
+_RESULTS = {"int64_t": _int, "double": _float, "bool": _bool}
+
+
+def _conversion(name: str, doc: str, meaning: Callable[..., Number], cpp: str, *sympy: str) -> Operator:
     """`cpp` is the C++ type, after the function that rounds a float, if one does."""
     *rounding, type = cpp.split()
     plain = Spelling(f"static_cast<{type}>({{0}})")
@@ -185,7 +181,7 @@ def _conversion(
     return Operator(
         name=name,
         doc=f"{doc} Text: `{name}(a)`.",
-        result=result,
+        result=_RESULTS[type],
         arity=1,
         python=Spelling(f"{module}{meaning.__name__}({{*}})"),
         cpp=Spelling(f"static_cast<{type}>(std::{rounding[0]}({{0}}))") if rounding else plain,
@@ -198,14 +194,12 @@ def _conversion(
     )
 
 
-TO_INT = _conversion("to_int", "Truncation.", _int, int, "trunc int64_t", "TruncToInt")
-TO_FLOAT = _conversion("to_float", "The nearest float.", _float, float, "double", "ToFloat")
-TO_BOOL = _conversion("to_bool", "True where not 0.", _bool, bool, "bool")
-FLOOR = _conversion("floor", "Rounding down.", _int, math.floor, "floor int64_t", "FloorToInt")
-CEIL = _conversion("ceil", "Rounding up.", _int, math.ceil, "ceil int64_t", "CeilToInt")
-ROUND = _conversion(
-    "round", "The nearest int, halves to even.", _int, round, "nearbyint int64_t", "RoundToInt"
-)
+TO_INT = _conversion("to_int", "Truncation.", int, "trunc int64_t", "TruncToInt")
+TO_FLOAT = _conversion("to_float", "The nearest float.", float, "double", "ToFloat")
+TO_BOOL = _conversion("to_bool", "True where not 0.", bool, "bool")
+FLOOR = _conversion("floor", "Rounding down.", math.floor, "floor int64_t", "FloorToInt")
+CEIL = _conversion("ceil", "Rounding up.", math.ceil, "ceil int64_t", "CeilToInt")
+ROUND = _conversion("round", "The nearest int, halves to even.", round, "nearbyint int64_t", "RoundToInt")
 CONVERSIONS = (TO_INT, TO_FLOAT, TO_BOOL, FLOOR, CEIL, ROUND)
 
 

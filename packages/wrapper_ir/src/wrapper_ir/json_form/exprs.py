@@ -25,7 +25,7 @@ from wrapper_ir.expr import (
     Sym,
     SymKind,
 )
-from wrapper_ir.json_form.codec import Schema, object_schema, ref
+from wrapper_ir.json_form.codec import Schema, fixed_array, object_schema, ref
 from wrapper_ir.json_form.reading import MAX_DEPTH, Json, fault, integer, obj, string
 from wrapper_ir.values import Value
 
@@ -145,8 +145,7 @@ def _finite(number: float | int) -> float:
 
 
 def _tagged(tags: list[str], *operands: Schema) -> Schema:
-    items: list[Json] = [{"enum": list[Json](sorted(tags))}, *operands]
-    return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
+    return fixed_array({"enum": list[Json](sorted(tags))}, *operands)
 
 
 def expr_schemas() -> dict[str, Schema]:

@@ -53,9 +53,8 @@ def replace_floor(
         numerator, denominator = _fraction(argument)
         return -make(-numerator, denominator)
 
-    return expr.replace(sympy.floor, lambda argument: make(*_fraction(argument))).replace(
-        sympy.ceiling, ceiling
-    )
+    without_floor = expr.replace(sympy.floor, lambda argument: make(*_fraction(argument)))
+    return without_floor.replace(sympy.ceiling, ceiling)
 
 
 def _fraction(expr: SympyExpr) -> tuple[SympyExpr, SympyExpr]:
