@@ -168,11 +168,15 @@ def _record(cls: type, fields: Sequence[tuple[FieldSpec, Codec]], tag: tuple[str
 def keyed(key: str, codec: Codec) -> Codec:
     """`{key: x}`."""
     write, read = codec.encode, codec.decode
-    return Codec(
-        lambda e, held: {key: write(e, held)},
-        lambda d, x: within(key, read, d, obj(x)[key]),
-        object_schema({key: codec.schema}, [key]),
-    )
+
+    def decode(d: Any, x: Json) -> Any:  # Any: see Codec
+        try:  # as `within`, without a call: most arguments of calls are such
+            return read(d, obj(x)[key])
+        except Fault as error:
+            error.path.append(key)
+            raise
+
+    return Codec(lambda e, held: {key: write(e, held)}, decode, object_schema({key: codec.schema}, [key]))
 
 
 def union_of(

@@ -1,26 +1,13 @@
-"""Kernels compiled ahead of time, as a program's artifact carries them: an image, and what it asks of its launch (facts, and
-the parameters that the device's driver passes)."""
+"""What a compiled kernel asks of its launch: facts, and the parameters that the device's driver passes."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from wrapper_ir.kernels.identity import KernelDef, content_hash
-from wrapper_ir.kernels.triton import TritonConfig
 from wrapper_ir.types import DType
 
-__all__ = [
-    "DriverParam",
-    "DriverParamKind",
-    "ImageKind",
-    "KernelBinary",
-    "LaunchFacts",
-    "Scratch",
-    "TensorMap",
-    "find_binary",
-]
+__all__ = ["DriverParam", "DriverParamKind", "ImageKind", "LaunchFacts", "Scratch", "TensorMap"]
 
 
 class ImageKind(enum.Enum):
@@ -139,37 +126,3 @@ class DriverParam:
         if self.kind is DriverParamKind.TENSOR_MAP:
             return _MAP_BYTES
         return _ADDRESS_BYTES if self.kind in _ADDRESSES else self.dtype.itemsize
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelBinary:
-    """One kernel compiled with one config for one target, with all that a launch takes: `facts` say how the driver is
-    called, `params` what it is given. The grid is `bound_grid(kernel, config)`.
-
-    `runtime`: the kind of the kernel runtime that made it. `kernel`: the kernel's `content_hash`. `target`: what it was
-    compiled for, `cuda:sm_90`. `config`: None for kernels of a kind that has none. `key`: a hash (hex) by which the
-    runtime tells that it would make the same today: over all that decided the result, the version of its compiler, which
-    `compiler` names, among it.
-    """
-
-    runtime: str
-    kernel: str
-    target: str
-    key: str
-    compiler: str
-    config: TritonConfig | None
-    kind: ImageKind
-    facts: LaunchFacts
-    params: tuple[DriverParam, ...]
-    image: bytes = field(repr=False)
-
-
-def find_binary(
-    binaries: Iterable[KernelBinary], kernel: KernelDef, config: TritonConfig | None, target: str
-) -> KernelBinary | None:
-    """The one of a kernel, compiled with `config` for `target` (`cuda:sm_90`); None where it is not there."""
-    wanted = content_hash(kernel)
-    for binary in binaries:
-        if (binary.kernel, binary.target, binary.config) == (wanted, target, config):
-            return binary
-    return None
