@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wrapper_ir import check, parse_program, print_program
+from wrapper_ir import check, parse_program, print_program, verify
 from wrapper_ir.guarded import Guarded
 from wrapper_ir.passes import insert_checks, missing_checks, run_pipeline
 from wrapper_ir.program import Program
@@ -266,3 +266,30 @@ func @main(%x: f32[s0]) {
     assert str(only.message).startswith("s0, size(%x, 0), is outside of its declared range")
     [found] = check(parse_program(text.replace("[8, 9]", "[8, 10]")))
     assert found.code == "WIR080"
+
+
+def test_what_one_fact_proves_is_found_among_many() -> None:
+    """Two facts of many terms come first; a search in depth would spend its steps on them."""
+    program = parse_program("""wir 0.2
+target cpu
+
+symbol s0 : int backed [2, *] hint 4
+symbol s1 : int backed [2, *] hint 3
+symbol u0 : int unbacked
+
+func @main(%x: f32[s0, s1], %n: i64[]) {
+  define s0 = size(%x, 0)
+  define s1 = size(%x, 1)
+  assert (s1 - 1)*(s1 + 1) + s1 + 1 <= s0*s1
+  assert (min(s1, s0 - 1) - 1)*(s1 + 1) + s1 + 1 <= s0*s1
+  define u0 = item(%n)
+  assert u0 >= 0
+  assert u0 <= s0
+  %v = view %x : f32[u0, s1]
+  drop %n
+  drop %x
+  return %v
+}
+""")
+    verify(program)
+    assert missing_checks(program) == ()

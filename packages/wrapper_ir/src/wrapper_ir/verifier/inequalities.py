@@ -36,7 +36,9 @@ def nonneg(e: Expr, ranges: Ranges) -> bool:
 
 def follows(e: Expr, ranges: Ranges, facts: Sequence[Terms]) -> bool:
     """Whether `e >= 0` follows from the ranges and from facts, which are polynomials that are not negative."""
-    return bool(facts) and _Search(ranges, facts).reaches(dict(terms_of(e)), _DEPTH)
+    terms = dict(terms_of(e))
+    # By depth: what follows from one fact is found however many other facts there are.
+    return bool(facts) and any(_Search(ranges, facts).reaches(terms, depth) for depth in range(1, _DEPTH + 1))
 
 
 class _Search:
