@@ -60,6 +60,11 @@ CASES = {
         [(2, 1, 0), (2, 1, 1), (5, 1, 4)],
         [(2, 1, 2), (2, 1, -1), (5, 1, 5)],
     ),
+    "unwritten": (
+        "  %b = alloc f32[s1//2, 8]\n  %r = call aten::neg(%b) : f32[s1//2, 8]\n  free %b.s",
+        [(4, 1, 0), (4, 0, 0)],
+        [(4, 2, 0)],
+    ),
     "output_of_another_shape": (
         "  %m = view %y : f32[8, s1]\n  %r = alloc f32[s0, s0]\n  call aten::mm.out(%x, %m, out=%r)",
         [(3, 3, 0)],

@@ -264,8 +264,31 @@ func @main(%x: f32[s0]) {
     assert check(program) == ()
     [only] = missing_checks(program)
     assert str(only.message).startswith("s0, size(%x, 0), is outside of its declared range")
-    [found] = check(parse_program(text.replace("[8, 9]", "[8, 10]")))
+    [found] = check(parse_program(text.replace("[8, 9]", "[10, 12]")))  # it has 1 or 2 rows
     assert found.code == "WIR080"
+
+
+def test_that_a_tensor_is_empty_that_nothing_has_written_is_checked_where_a_run_tells() -> None:
+    """A compiler that knows a guard of its caller leaves out the kernel that would write it."""
+    text = """wir 0.2
+target cpu
+
+symbol s0 : int backed [0, *]
+extern "aten::neg(Tensor self) -> Tensor"
+
+func @main(%x: f32[s0]) {
+  define s0 = size(%x, 0)
+  %b = alloc f32[s0//2, 2]
+  %n = call aten::neg(%b) : f32[s0//2, 2]
+  free %b.s
+  return %n
+}
+"""
+    program = parse_program(text)
+    verify(program)
+    assert 'assert s0//2 <= 0 "%b is read, but nothing has written it (WIR080)"' in print_program(
+        insert_checks(program)
+    )
 
 
 def test_what_one_fact_proves_is_found_among_many() -> None:
