@@ -19,8 +19,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.common.forms import FORMS
-
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
@@ -36,6 +34,7 @@ from fx_converter import FxOptions
 from tests.collectives.collective_cases import CASES, GROUP, HAS_P2P, WORLD, CollectiveCase, funcol
 from tests.collectives.collective_training import TRAINING
 from tests.common.compare import assert_same, clone_tree
+from tests.common.forms import FORMS
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import Interpreter
 
