@@ -18,8 +18,13 @@ from packages.wrapper_ir.tests.text.form_strategies import programs
 from wrapper_ir import Program, from_json, parse_program, to_json
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import NODE_TYPES, Float, Int
-from wrapper_ir.json_form import signature_from_json, signature_to_json
-from wrapper_ir.json_form.schema import SCHEMAS, program_schema, signature_schema
+from wrapper_ir.json_form import (
+    SCHEMAS,
+    program_schema,
+    signature_from_json,
+    signature_schema,
+    signature_to_json,
+)
 from wrapper_ir.ops import OPS, Arg
 from wrapper_ir.signature import (
     ConstantOutput,

@@ -1,6 +1,18 @@
-"""The JSON form: canonical text, no pickle, no evaluation. Its JSON Schema ships in `wrapper_ir/schema`."""
+"""The JSON form: canonical text, no pickle, no evaluation. Its JSON Schemas (draft 2020-12) ship in `wrapper_ir/schema`; a test
+compares these files with what the codecs say."""
 
-from wrapper_ir.json_form.program import from_json, to_json
-from wrapper_ir.json_form.signature import signature_from_json, signature_to_json
+from wrapper_ir.json_form.program import from_json, program_schema, to_json
+from wrapper_ir.json_form.signature import signature_from_json, signature_schema, signature_to_json
 
-__all__ = ["from_json", "signature_from_json", "signature_to_json", "to_json"]
+__all__ = [
+    "SCHEMAS",
+    "from_json",
+    "program_schema",
+    "signature_from_json",
+    "signature_schema",
+    "signature_to_json",
+    "to_json",
+]
+
+SCHEMAS = {"program.schema.json": program_schema, "signature.schema.json": signature_schema}
+"""The shipped files and what makes them."""
