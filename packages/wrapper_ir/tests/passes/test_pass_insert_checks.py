@@ -291,6 +291,26 @@ func @main(%x: f32[s0]) {
     )
 
 
+def test_a_view_that_may_be_empty_excuses_no_other_read_of_its_storage() -> None:
+    program = parse_program("""wir 0.2
+target cpu
+
+symbol s0 : int backed [0, *]
+extern "aten::neg(Tensor self) -> Tensor"
+
+func @main(%x: f32[s0]) {
+  define s0 = size(%x, 0)
+  %b = alloc f32[8]
+  %v = view %b : f32[s0]
+  %n = call aten::neg(%v) : f32[s0]
+  %m = call aten::neg(%b) : f32[8]
+  free %b.s
+  return %n, %m
+}
+""")
+    assert [(found.code, found.op_index) for found in check(program)] == [("WIR080", 5)]  # `alloc` is two ops
+
+
 def test_what_one_fact_proves_is_found_among_many() -> None:
     """Two facts of many terms come first; a search in depth would spend its steps on them."""
     program = parse_program("""wir 0.2

@@ -92,9 +92,11 @@ class FunctionFacts:
             inside += tuple((1, n) for n in sizes_of(root))  # what an empty one reaches says nothing
         return (inside,)
 
-    def require(self, claim: Claim, code: str, message: Callable[[], str], position: int) -> None:
-        """Reports a claim that is disproved, and records one that is open."""
-        self._settle(self.proofs.decide(claim), code, message, position)
+    def require(self, claim: Claim, code: str, message: Callable[[], str], position: int) -> bool:
+        """Reports a claim that is disproved, and records one that is open. Returns False for the first."""
+        decided = self.proofs.decide(claim)
+        self._settle(decided, code, message, position)
+        return decided[0] is not Verdict.DISPROVED
 
     def require_multiple(
         self,

@@ -111,13 +111,14 @@ class Initialised(Check):
         parts = self.empty[root]
         if not parts or (window and not any(lo < window[1] and window[0] < hi for lo, hi in parts)):
             # A compiler leaves out the kernel that would write a tensor without elements.
-            self.facts.require(
+            is_fine = self.facts.require(
                 Claim(tuple(((size, 0),) for size in sizes_of(value))),
                 "WIR080",
                 lambda: f"%{value.name} is read, but nothing has written it",
                 position,
             )
-            del self.empty[root]
+            if not is_fine:  # once for each storage
+                del self.empty[root]
 
     def write(self, value: Value, root: Value) -> None:
         window = self.window(value, root)
