@@ -8,7 +8,7 @@ import sympy
 import torch
 
 from inductor_frontend.errors import ConversionError
-from wrapper_ir.expr import Bool, Expr, Float, Int
+from wrapper_ir.expr import Expr, Float, Int, as_expr
 from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat
 
@@ -93,12 +93,8 @@ def literal(value: object) -> Arg:
     match value:
         case None | str():
             return value
-        case bool():
-            return Bool(value)
-        case int():
-            return Int(value)
-        case float():
-            return Float(value)
+        case bool() | int() | float():
+            return as_expr(value)
         case complex():
             return Complex(Float(value.real), Float(value.imag))
         case torch.dtype():

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from wrapper_ir.errors import LoweringError
-from wrapper_ir.expr import Bool, Expr, Float, Int
+from wrapper_ir.expr import Expr, as_expr
 from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.lowering.steps import Argument, Given
 from wrapper_ir.ops import Arg, CallExtern, CollectiveStart
@@ -70,12 +70,8 @@ def _argument(value: object) -> Arg:
     match value:
         case None | str():
             return value
-        case bool():
-            return Bool(value)
-        case int():
-            return Int(value)
-        case float():
-            return Float(value)
+        case bool() | int() | float():
+            return as_expr(value)
         case list() | tuple():
             return tuple(_argument(item) for item in value)
         case _:
