@@ -20,7 +20,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError
 from wrapper_ir.interp import call
-from wrapper_ir.json_form import from_json, to_json
+from wrapper_ir.json import from_json, to_json
 from wrapper_ir.program import Program
 from wrapper_ir.registry import emitter, machine
 from wrapper_ir.text import parse_program, print_program

@@ -7,7 +7,7 @@ import pytest
 import py_wrapper
 import wrapper_ir
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.json_form import from_json, to_json
+from wrapper_ir.json import from_json, to_json
 from wrapper_ir.passes import derive_frees, run_pipeline
 
 STEP = """wir 0.2

@@ -25,7 +25,7 @@ from wrapper_ir import check, load, save
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError, WirError
 from wrapper_ir.interp import Interpreter
-from wrapper_ir.json_form.signature import signature_from_json, signature_to_json
+from wrapper_ir.json.signature import signature_from_json, signature_to_json
 from wrapper_ir.signature import Signature
 
 # Any in this file: parts of signatures, arguments and results

@@ -27,7 +27,7 @@ _ALLOWED = {
     ("wrapper_ir.expr.base", "wrapper_ir.expr.operator_row"): "a node holds its operator",
     ("wrapper_ir.expr.base", "wrapper_ir.expr.text"): "the text of an expression is its `str`",
     ("wrapper_ir.expr.operator_row", "wrapper_ir.expr.operators"): "a row finds the table it is in",
-    ("wrapper_ir.kernels.identity", "wrapper_ir.json_form.records"): "the hash of a kernel is of its JSON",
+    ("wrapper_ir.kernels.identity", "wrapper_ir.json.records"): "the hash of a kernel is of its JSON",
     ("wrapper_ir.analyses", "wrapper_ir.aliasing"): "the memo has a property for the analysis asked most",
     ("wrapper_ir.lowering.steps.control", "wrapper_ir.lowering.plan"): "a branch is a plan",
     ("fx_converter.options", "fx_converter.compilers"): "an option is a compiler, which is given options",

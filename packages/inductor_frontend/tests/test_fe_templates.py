@@ -23,7 +23,7 @@ from inductor_frontend.triton.definition import definition_of
 from inductor_frontend.triton.templates import merged_instances
 from tests.common.torch_versions import STORES
 from wrapper_ir.expr import Int
-from wrapper_ir.json_form import from_json, to_json
+from wrapper_ir.json import from_json, to_json
 from wrapper_ir.kernels import Access, Choice, KernelDef, MultiKernel, OperatorKernel, TritonKernel
 from wrapper_ir.ops import CallExtern, Launch
 from wrapper_ir.program import Program

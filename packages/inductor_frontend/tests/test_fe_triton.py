@@ -26,7 +26,7 @@ from inductor_frontend.kernels import cpp_definition
 from inductor_frontend.torch_patches._compat import defers_input_checks
 from tests.common import zoo
 from wrapper_ir.expr import print_expr
-from wrapper_ir.json_form import from_json, to_json
+from wrapper_ir.json import from_json, to_json
 from wrapper_ir.kernels import Access, Derivation, TritonKernel, content_hash
 from wrapper_ir.ops import AllocPurpose, AllocStorage, CallExtern, Copy, Launch, ZeroMode
 from wrapper_ir.program import Program

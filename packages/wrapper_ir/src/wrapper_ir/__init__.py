@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wrapper_ir.analyses import Analyses
     from wrapper_ir.artifact import Artifact, TensorData
-    from wrapper_ir.json_form import from_json, to_json
+    from wrapper_ir.json import from_json, to_json
     from wrapper_ir.operators import OperatorPolicy
     from wrapper_ir.passes import run_pipeline
     from wrapper_ir.program import Program
@@ -44,14 +44,14 @@ _HOME = {
     "Program": "program",
     "TensorData": "artifact",
     "check": "verifier",
-    "from_json": "json_form",
+    "from_json": "json",
     "load": "storage",
     "parse_program": "text",
     "print_program": "text",
     "run_pipeline": "passes",
     "save": "storage",
     "sign": "storage",
-    "to_json": "json_form",
+    "to_json": "json",
     "verify": "verifier",
 }
 """The module of each public name; a test compares the keys with `__all__`."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wrapper_ir.json_form.reading import Json
+    from wrapper_ir.json.decode import Json
 
 __all__ = ["ARTIFACT", "PROGRAM_JSON", "SIGNATURE_JSON", "TEXT", "Form", "Upgrader"]
 

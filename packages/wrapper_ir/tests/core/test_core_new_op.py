@@ -15,8 +15,8 @@ from wrapper_ir import check, parse_program, print_program
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import Expr, Sym
 from wrapper_ir.interp import InterpOptions, run
-from wrapper_ir.json_form import from_json, to_json
-from wrapper_ir.json_form.program import program_schema
+from wrapper_ir.json import from_json, to_json
+from wrapper_ir.json.program import program_schema
 from wrapper_ir.ops import OPS, Def, EffectSpec, OpBase, Use, fresh, op_spec, reads
 from wrapper_ir.structure import exprs, map_values, operands, results
 from wrapper_ir.testing import RandomOptions, random_program

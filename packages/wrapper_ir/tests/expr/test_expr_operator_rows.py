@@ -25,7 +25,7 @@ from wrapper_ir.expr import (
     to_cpp,
     to_python,
 )
-from wrapper_ir.json_form.exprs import ExprDecoder, encode_expr
+from wrapper_ir.json.exprs import ExprDecoder, encode_expr
 
 KINDS = {"a": SymKind.INT, "b": SymKind.INT, "f": SymKind.FLOAT}
 GCD = Operator(

@@ -18,7 +18,7 @@ from packages.wrapper_ir.tests.text.form_strategies import programs
 from wrapper_ir import Program, from_json, parse_program, to_json
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import NODE_TYPES, Float, Int
-from wrapper_ir.json_form import (
+from wrapper_ir.json import (
     SCHEMAS,
     program_schema,
     signature_from_json,

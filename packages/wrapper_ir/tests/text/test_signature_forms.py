@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.json_form import signature_from_json, signature_schema, signature_to_json
+from wrapper_ir.json import signature_from_json, signature_schema, signature_to_json
 from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.signature import (
     ConstantOutput,

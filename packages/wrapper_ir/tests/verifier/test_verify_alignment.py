@@ -7,7 +7,7 @@ import pytest
 from wrapper_ir import check, parse_program, print_program
 from wrapper_ir.alignment import Congruence, analyse_alignment
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.json_form import from_json, to_json
+from wrapper_ir.json import from_json, to_json
 from wrapper_ir.ops import AssertLayout, Slot
 from wrapper_ir.passes import insert_checks, missing_checks
 from wrapper_ir.passes.move_device import MoveDevice

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wrapper_ir import check, parse_program, print_program
-from wrapper_ir.json_form import from_json, to_json
+from wrapper_ir.json import from_json, to_json
 
 _TEXT = """wir 0.2
 target cpu

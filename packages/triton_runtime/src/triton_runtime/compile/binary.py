@@ -7,8 +7,8 @@ from functools import partial
 
 from triton_runtime.protocols import Binary
 from wrapper_ir.errors import ParseError
-from wrapper_ir.json_form.reading import Json, dump, each, field, load, string
-from wrapper_ir.json_form.records import decode, encode
+from wrapper_ir.json.decode import Json, dump, each, field, load, string
+from wrapper_ir.json.records import decode, encode
 from wrapper_ir.kernels import LaunchFacts, TensorMap
 
 __all__ = ["binary_from_bytes", "binary_to_bytes"]

@@ -29,8 +29,8 @@ def runtime_kind(kernel: KernelDef) -> str:
 def content_hash(kernel: KernelDef) -> str:
     """Sha256 (hex) over the JSON of everything but the kernel's name. Of a MultiKernel, over the names of its kernels:
     `multi_hash` looks into them."""
-    from wrapper_ir.json_form.reading import dump
-    from wrapper_ir.json_form.records import encode_kernel  # which imports this module's kernels
+    from wrapper_ir.json.decode import dump
+    from wrapper_ir.json.records import encode_kernel  # which imports this module's kernels
 
     content = {name: x for name, x in encode_kernel(kernel).items() if name != "name"}
     return hashlib.sha256(dump(content).encode()).hexdigest()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from wrapper_ir.errors import ExecutionError, ParseError
 from wrapper_ir.files import replacing
-from wrapper_ir.json_form.reading import Json, each, field, load, obj, string
-from wrapper_ir.json_form.records import decode, decode_kernel, encode, encode_kernel
+from wrapper_ir.json.decode import Json, each, field, load, obj, string
+from wrapper_ir.json.records import decode, decode_kernel, encode, encode_kernel
 from wrapper_ir.kernels import KernelBinary, KernelDef, source_suffix, with_source
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device

@@ -25,7 +25,7 @@ from importlib.metadata import PackageNotFoundError, version
 from wrapper_ir.artifact import Artifact, TensorData, window_of
 from wrapper_ir.errors import ArtifactError, WirError
 from wrapper_ir.files import MAP_FROM, check_files
-from wrapper_ir.json_form import from_json, signature_from_json, signature_to_json, to_json
+from wrapper_ir.json import from_json, signature_from_json, signature_to_json, to_json
 from wrapper_ir.kernels import KernelBinary, KernelDef, source_of, source_suffix, with_source
 from wrapper_ir.program import Program
 from wrapper_ir.storage.binaries import BINARIES_TABLE, binaries_from_json, binaries_to_json, binary_files

@@ -25,8 +25,8 @@ from wrapper_ir.expr import (
     Sym,
     SymKind,
 )
-from wrapper_ir.json_form.codec import Schema, fixed_array, object_schema, ref
-from wrapper_ir.json_form.reading import MAX_DEPTH, Json, fault, integer, obj, string
+from wrapper_ir.json.codec import Schema, fixed_array, object_schema, ref
+from wrapper_ir.json.decode import MAX_DEPTH, Json, fault, integer, obj, string
 from wrapper_ir.values import Value
 
 __all__ = ["ExprDecoder", "encode_expr", "encode_number", "expr_schemas"]

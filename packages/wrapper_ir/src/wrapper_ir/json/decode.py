@@ -39,7 +39,7 @@ MAX_DEPTH = 200
 
 
 class Fault(Exception):
-    """A fault on its way up; whoever knows the place adds it. Never leaves `wrapper_ir.json_form`."""
+    """A fault on its way up; whoever knows the place adds it. Never leaves `wrapper_ir.json`."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wrapper_ir.json_form.envelope import Envelope
-from wrapper_ir.json_form.reading import Json, dump, load
-from wrapper_ir.json_form.records import CODECS, Decoder, Encoder
+from wrapper_ir.json.decode import Json, dump, load
+from wrapper_ir.json.envelope import Envelope
+from wrapper_ir.json.records import CODECS, Decoder, Encoder
 from wrapper_ir.signature import Signature
 from wrapper_ir.versions import SIGNATURE_JSON
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wrapper_ir.json_form.codec import Schema
-from wrapper_ir.json_form.reading import Json, array, fault, field, obj, string
+from wrapper_ir.json.codec import Schema
+from wrapper_ir.json.decode import Json, array, fault, field, obj, string
 from wrapper_ir.versions import Form
 
 __all__ = ["Envelope"]

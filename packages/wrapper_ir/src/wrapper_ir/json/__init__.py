@@ -1,8 +1,8 @@
 """The JSON form: canonical text, no pickle, no evaluation. Its JSON Schemas (draft 2020-12) ship in `wrapper_ir/schema`; a test
 compares these files with what the codecs say."""
 
-from wrapper_ir.json_form.program import from_json, program_schema, to_json
-from wrapper_ir.json_form.signature import signature_from_json, signature_schema, signature_to_json
+from wrapper_ir.json.program import from_json, program_schema, to_json
+from wrapper_ir.json.signature import signature_from_json, signature_schema, signature_to_json
 
 __all__ = [
     "SCHEMAS",

@@ -6,9 +6,9 @@ import dataclasses
 from functools import partial
 
 from wrapper_ir.collection import paused_collection
-from wrapper_ir.json_form.envelope import Envelope
-from wrapper_ir.json_form.reading import Json, dump, field, load
-from wrapper_ir.json_form.records import CODECS, Decoder, Encoder, codecs_of
+from wrapper_ir.json.decode import Json, dump, field, load
+from wrapper_ir.json.envelope import Envelope
+from wrapper_ir.json.records import CODECS, Decoder, Encoder, codecs_of
 from wrapper_ir.ops import OPS, OpSet, Provenance
 from wrapper_ir.program import Program, SymbolDef
 from wrapper_ir.types import Type

@@ -10,9 +10,9 @@ from functools import cache, partial
 from typing import Any, TypeVar, get_args
 
 from wrapper_ir.expr import Expr, Float
-from wrapper_ir.json_form.codec import Codec, Codecs, Schema, array_of, keyed, object_schema, ref, union_of
-from wrapper_ir.json_form.exprs import ExprDecoder, encode_expr, encode_number, expr_schemas
-from wrapper_ir.json_form.reading import Json, fault, field, integer, obj, string, within
+from wrapper_ir.json.codec import Codec, Codecs, Schema, array_of, keyed, object_schema, ref, union_of
+from wrapper_ir.json.decode import Json, fault, field, integer, obj, string, within
+from wrapper_ir.json.exprs import ExprDecoder, encode_expr, encode_number, expr_schemas
 from wrapper_ir.kernels import KernelDef, KernelNames, KernelParam
 from wrapper_ir.ops import OPS, Arg, Complex, FieldSpec, Op, OpSet, Provenance, Role, misfit, tag_of
 from wrapper_ir.program import Function, SymbolDef

@@ -22,8 +22,20 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from wrapper_ir.json_form import reading
-from wrapper_ir.json_form.reading import Fault, Json, array, fault, obj, within
+from wrapper_ir.json.decode import (
+    MAX_DEPTH,
+    Fault,
+    Json,
+    array,
+    fault,
+    integer,
+    member,
+    members_of,
+    obj,
+    string,
+    truth,
+    within,
+)
 from wrapper_ir.ops import FieldSpec, Role, Shape, fields_of, is_enum, tag_of
 
 __all__ = [
@@ -84,9 +96,9 @@ def _same(_: Any, x: Any) -> Json:  # Any: see Codec
 
 
 _PLAIN: Mapping[object, Codec] = {
-    str: Codec(_same, lambda _, x: reading.string(x), {"type": "string"}),
-    int: Codec(_same, lambda _, x: reading.integer(x), {"type": "integer"}),
-    bool: Codec(_same, lambda _, x: reading.truth(x), {"type": "boolean"}),
+    str: Codec(_same, lambda _, x: string(x), {"type": "string"}),
+    int: Codec(_same, lambda _, x: integer(x), {"type": "integer"}),
+    bool: Codec(_same, lambda _, x: truth(x), {"type": "boolean"}),
     types.NoneType: Codec(_same, lambda _, x: x if x is None else fault("expected null"), {"type": "null"}),
 }
 
@@ -193,7 +205,7 @@ def union_of(
     by_json = {_json_class(cls): codec.decode for cls, codec in plain.items()}
     by_tag = {name: codec.decode for name, codec in tagged.values()}
     names = [*by_tag, *by_key, *(cls.__name__ for cls in by_json)]
-    find = reading.member(by_tag, key)
+    find = member(by_tag, key)
 
     def refuse(_: Any, x: Json) -> Any:  # Any: see Codec
         missing = by_tag and type(x) is dict
@@ -287,8 +299,8 @@ class Codecs:
         return array_of(make(field)) if field.shape is Shape.MANY else make(field)
 
     def _enum(self, cls: type[enum.Enum]) -> Codec:
-        table = reading.members_of(cls)
-        read = reading.member(table, tag_of(cls).replace("_", " "))
+        table = members_of(cls)
+        read = member(table, tag_of(cls).replace("_", " "))
         self.definitions[tag_of(cls)] = {"enum": list[Json](sorted(table))}
         return Codec(lambda _, x: x.value, lambda _, x: read(x), ref(tag_of(cls)))
 
@@ -317,8 +329,8 @@ class Codecs:
 
         def decode(d: Any, x: Json) -> Any:  # Any: see Codec
             d.depth += 1
-            if d.depth > reading.MAX_DEPTH:
-                fault(f"nests deeper than {reading.MAX_DEPTH}", "WIR553")
+            if d.depth > MAX_DEPTH:
+                fault(f"nests deeper than {MAX_DEPTH}", "WIR553")
             made = codec().decode(d, x)
             d.depth -= 1
             return made
