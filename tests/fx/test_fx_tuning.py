@@ -30,7 +30,7 @@ from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.interp import InterpreterDriver
 from triton_runtime.protocols import Launchable
 from triton_runtime.settings import read_settings
-from triton_runtime.tune import Entry, Place, TuningRecord, config_key, with_record
+from triton_runtime.tune import Entry, TuningKey, TuningRecord, config_key, with_record
 
 SMALL, LARGE = 64, 256
 PROGRAM = """wir 0.2
@@ -183,10 +183,8 @@ def test_without_a_device_known_times_decide(tmp_path: Path) -> None:
     (kernel,) = for_a_gpu.program.kernels
     assert isinstance(kernel, TritonKernel)
     small, large = (config_key(config) for config in kernel.configs)
-    place = Place(content_hash(kernel), "some device", "3.7", (4096,))
-    record = TuningRecord(
-        {place: Entry(order=(small, large), times={small: (2000,) * 5, large: (1000,) * 5})}
-    )
+    key = TuningKey(content_hash(kernel), "some device", "3.7", (4096,))
+    record = TuningRecord({key: Entry(order=(small, large), times={small: (2000,) * 5, large: (1000,) * 5})})
     known = with_record(for_a_gpu, record)
     for given, records, want in ((for_a_gpu, (), SMALL), (known, (), LARGE), (for_a_gpu, (known,), LARGE)):
         tune = KernelTuning(machine=None, records=records)

@@ -36,7 +36,7 @@ from triton_runtime import CompileError, Launchable, TritonOptions, TritonRuntim
 from triton_runtime.errors import KernelError, TuningError
 from triton_runtime.interp import InterpreterDriver
 from triton_runtime.settings import Settings
-from triton_runtime.tune import HostTimer, MeasureOptions, TuneOptions, Where
+from triton_runtime.tune import DeviceKey, HostTimer, MeasureOptions, TuneOptions
 
 SOURCE = """
 import triton
@@ -97,7 +97,7 @@ class Machine:
             tune=self.tune,
             executor=self.executor,
             timer=HostTimer(CPU),
-            where=Where("a device", "3"),
+            device_key=DeviceKey("a device", "3"),
         )
         self.runtime = TritonRuntime(settings=settings, options=options)
 

@@ -49,7 +49,7 @@ import py_wrapper
 from inductor_frontend import CaptureOptions, capture
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.interp import InterpreterDriver
-from triton_runtime.tune import HostTimer, MeasureOptions, TuneOptions, Where
+from triton_runtime.tune import HostTimer, MeasureOptions, TuneOptions, DeviceKey
 from wrapper_ir.program import Target
 from wrapper_ir.types import CPU, Device
 
@@ -71,7 +71,7 @@ class ForGpu:
 
 tune = TuneOptions(measure=MeasureOptions(rounds=2, trial=2))
 runtime = TritonRuntime(
-    options=TritonOptions(driver=Driver(), tune=tune, timer=HostTimer(CPU), where=Where("a device", "3"))
+    options=TritonOptions(driver=Driver(), tune=tune, timer=HostTimer(CPU), device_key=DeviceKey("a device", "3"))
 )
 emitter = py_wrapper.PythonEmitter(options=py_wrapper.PyOptions(find_runtime=lambda kind: ForGpu()))
 """

@@ -32,13 +32,13 @@ from tools.bench.tuning_page import GOAL, KERNELS, Row, all_times, launch_table,
 from triton_runtime import TritonRuntime
 from triton_runtime.settings import read_settings
 from triton_runtime.tune import (
-    Book,
+    DeviceKey,
     Entry,
     LoadEach,
     MeasureOptions,
     Timer,
+    TimingCache,
     Tuner,
-    Where,
     config_key,
     measure,
     neighbours,
@@ -171,10 +171,10 @@ def examined(job: Job, load_each: LoadEach, timer: Timer, exhaustive: MeasureOpt
 
 def _tuned(job: Job, load_each: LoadEach, timer: Timer) -> tuple[TritonConfig, Entry]:
     """What is chosen, and the times that led to it: none of a kernel that leaves no choice."""
-    tuner = Tuner(load_each, timer, Book(Where("this device", "this compiler")))
+    tuner = Tuner(load_each, timer, TimingCache(DeviceKey("this device", "this compiler")))
     chosen = tuner.choose(job.kernel, job.args)
     unknown = Entry(order=(config_key(chosen),), times={})
-    return chosen, tuner.book.record.entries.get(tuner.place(job.kernel, job.args), unknown)
+    return chosen, tuner.timings.record.entries.get(tuner.key(job.kernel, job.args), unknown)
 
 
 def _bound(kernel: LoadedKernel, args: tuple[Any, ...]) -> Callable[[], object]:

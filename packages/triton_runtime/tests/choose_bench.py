@@ -10,7 +10,7 @@ from packages.triton_runtime.tests.tuning import HERE, Clock, Shelf, config
 from torch import Tensor
 
 from triton_runtime.choose import ChoiceOptions, MultiLaunch
-from triton_runtime.tune import Book, Gather
+from triton_runtime.tune import Gather, TimingCache
 from wrapper_ir.kernels import (
     Access,
     KernelDef,
@@ -106,8 +106,8 @@ class Bench:
         **options: Any,
     ) -> MultiLaunch:  # Any: any options
         loaded = {name: self.load(name) for name in KERNELS}
-        book = Book(HERE, gather=gather)
-        return MultiLaunch(kernel, KERNELS, loaded, self.clock, book, store, ChoiceOptions(**options))
+        timings = TimingCache(HERE, gather=gather)
+        return MultiLaunch(kernel, KERNELS, loaded, self.clock, timings, store, ChoiceOptions(**options))
 
 
 def args(size: int = 8) -> tuple[Tensor, Tensor, int, Tensor, int, int]:

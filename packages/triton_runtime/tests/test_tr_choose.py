@@ -14,7 +14,7 @@ from packages.triton_runtime.tests.tuning import HERE, Shelf, config
 from triton_runtime.choose import MetricsTable, MultiLaunch, Pick, nearest
 from triton_runtime.choose.metrics import COLUMNS
 from triton_runtime.errors import TuningError
-from triton_runtime.tune import Book, Entry, TuningRecord
+from triton_runtime.tune import Entry, TimingCache, TuningRecord
 from wrapper_ir.kernels import (
     Choice,
     MultiKernel,
@@ -127,7 +127,7 @@ class TestStored:
         bench = Bench(looped=3.0, persistent=1.0, split=2.0)
         for kernels in (KERNELS, {**KERNELS, "split": dataclasses.replace(SPLIT, **changes)}):
             loaded = {name: bench.load(name) for name in KERNELS}
-            MultiLaunch(MULTI, kernels, loaded, bench.clock, Book(HERE), shelf)(*args())
+            MultiLaunch(MULTI, kernels, loaded, bench.clock, TimingCache(HERE), shelf)(*args())
         assert len(shelf) == 2
 
     def test_other_choices_of_the_same_kernels_are_other_entries(self) -> None:
@@ -169,7 +169,9 @@ class TestTogether:
         assert chosen == [0, 0] or chosen == [2, 2]
 
     def test_others_at_another_kernel_are_told(self) -> None:
-        other = TuningRecord({Book(HERE).place("another"): Entry(order=("0",), times={"0": (1,)})}).to_json()
+        other = TuningRecord(
+            {TimingCache(HERE).key("another"): Entry(order=("0",), times={"0": (1,)})}
+        ).to_json()
         bench = Bench(looped=3.0, persistent=1.0, split=2.0)
         with pytest.raises(TuningError, match=r"TR603.*another"):
             bench.launch(gather=lambda text: [text, other])(*args())

@@ -12,7 +12,7 @@ from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, HERE, Lab, config
 from triton_runtime.compile import CompileStats, MemoryStore
 from triton_runtime.fake import FakeDriver
 from triton_runtime.loading import Compiler, Loader
-from triton_runtime.tune import Book, TuneOptions, Tuner, config_key
+from triton_runtime.tune import TimingCache, TuneOptions, Tuner, config_key
 from triton_runtime.tune.derive import MULTIPROCESSORS, scaled
 from wrapper_ir.kernels import Derivation, LaunchFacts, TritonConfig, TritonKernel
 from wrapper_ir.program import Target
@@ -102,17 +102,18 @@ def test_derived_configs_are_measured_recorded_and_found_again() -> None:
         return [config(512)]
 
     owner = kernel(*BLOCKS, derive=(Derivation.SCALED_REDUCTION,))
-    tuner = Tuner(lab.load_each, lab.clock, Book(HERE), derive=derive)
+    tuner = Tuner(lab.load_each, lab.clock, TimingCache(HERE), derive=derive)
     assert tuner.choose(owner, ARGS) == config(512)
-    [entry] = tuner.book.record.entries.values()
+    [entry] = tuner.timings.record.entries.values()
     assert entry.order[-1] == config_key(config(512))
-    again = Tuner(lab.load_each, lab.clock, Book(HERE, record=tuner.book.record))
+    again = Tuner(lab.load_each, lab.clock, TimingCache(HERE, record=tuner.timings.record))
     measured = lab.clock.measured
     assert again.choose(owner, ARGS) == config(512)
     assert lab.clock.measured == measured
     # without the rule nothing is derived
     assert (
-        Tuner(lab.load_each, lab.clock, Book(HERE), derive=derive).choose(kernel(*BLOCKS), ARGS) == BLOCKS[1]
+        Tuner(lab.load_each, lab.clock, TimingCache(HERE), derive=derive).choose(kernel(*BLOCKS), ARGS)
+        == BLOCKS[1]
     )
 
 
@@ -120,5 +121,7 @@ def test_descent_goes_on_from_derived_configs() -> None:
     lab = Lab({256: 4.0, 512: 2.0, 1024: 1.0, 2048: 3.0})
     owner = kernel(BLOCKS[2], derive=(Derivation.SCALED_REDUCTION, Derivation.COORDINATE_DESCENT))
     options = TuneOptions(descent=True)
-    tuner = Tuner(lab.load_each, lab.clock, Book(HERE), derive=lambda k: [config(512)], options=options)
+    tuner = Tuner(
+        lab.load_each, lab.clock, TimingCache(HERE), derive=lambda k: [config(512)], options=options
+    )
     assert tuner.choose(owner, ARGS) == config(1024)

@@ -17,7 +17,15 @@ from triton_runtime.choose import ChoiceOptions
 from triton_runtime.errors import TuningError
 from triton_runtime.programs import replay_artifact
 from triton_runtime.settings import read_settings
-from triton_runtime.tune import Entry, MeasureOptions, Place, TuneOptions, TuningRecord, config_key, record_of
+from triton_runtime.tune import (
+    Entry,
+    MeasureOptions,
+    TuneOptions,
+    TuningKey,
+    TuningRecord,
+    config_key,
+    record_of,
+)
 from wrapper_ir import load, parse_program, print_program, save, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.cli.main import main
@@ -112,7 +120,7 @@ def test_tuned_without_inputs(tmp_path: Path) -> None:
     tuned = runtime(tmp_path).tune(artifact(), machine=TORCH_MACHINE)
     check(tuned)
     record = record_of(tuned)
-    assert sorted(place.numbers for place in record.entries) == [(), (100,), (100,)]
+    assert sorted(key.numbers for key in record.entries) == [(), (100,), (100,)]
     assert all(all(entry.times.values()) for entry in record.entries.values())
 
     save(tuned, tmp_path / "tuned.wir")
@@ -126,7 +134,7 @@ def test_tuned_on_inputs_that_are_left_as_they_are(tmp_path: Path) -> None:
     before = inputs[0].clone()
     tuned = runtime(tmp_path).tune(artifact(), machine=TORCH_MACHINE, inputs=inputs, given={"s0": 50})
     check(tuned)
-    assert sorted(place.numbers for place in record_of(tuned).entries) == [(), (50,), (50,)]
+    assert sorted(key.numbers for key in record_of(tuned).entries) == [(), (50,), (50,)]
     assert torch.equal(inputs[0], before)
 
 
@@ -140,7 +148,7 @@ def test_a_replay_needs_no_device_and_is_always_the_same(tmp_path: Path) -> None
     assert texts == {print_program(tuned.program)}
 
 
-def entries(**changes: Any) -> TuningRecord:  # Any: parts of places
+def entries(**changes: Any) -> TuningRecord:  # Any: parts of keys
     """A record that says: @first with its second config, and of the two kernels the second."""
     program = artifact().program
     kernels = {k.name: k for k in program.kernels}
@@ -149,12 +157,12 @@ def entries(**changes: Any) -> TuningRecord:  # Any: parts of places
         kernel = kernels[name]
         if isinstance(kernel, TritonKernel):
             order, numbers = tuple(config_key(c) for c in kernel.configs), (100.0,)
-            place = Place(content_hash(kernel), *CPU_AND_3, numbers)
+            key = TuningKey(content_hash(kernel), *CPU_AND_3, numbers)
         else:
             assert isinstance(kernel, MultiKernel)
-            order, place = ("0", "1"), Place(multi_hash(kernel, kernels), *CPU_AND_3)
+            order, key = ("0", "1"), TuningKey(multi_hash(kernel, kernels), *CPU_AND_3)
         times = {order[0]: (2000,) * 5, order[1]: (1000,) * 5}
-        found[dataclasses.replace(place, **changes)] = Entry(order=order, times=times)
+        found[dataclasses.replace(key, **changes)] = Entry(order=order, times=times)
     return TuningRecord(found)
 
 
@@ -220,10 +228,10 @@ def test_the_launch_that_takes_longest_decides() -> None:
     for long, short, want in ((100.0, 99.0, 0), (99.0, 100.0, 1)):
         record = TuningRecord(
             {
-                Place(content_hash(kernel), *CPU_AND_3, (100.0,)): Entry(
+                TuningKey(content_hash(kernel), *CPU_AND_3, (100.0,)): Entry(
                     order=keys, times={keys[0]: (int(long),) * 5, keys[1]: (1000,) * 5}
                 ),
-                Place(content_hash(kernel), *CPU_AND_3, (99.0,)): Entry(
+                TuningKey(content_hash(kernel), *CPU_AND_3, (99.0,)): Entry(
                     order=keys, times={keys[0]: (1000,) * 5, keys[1]: (int(short),) * 5}
                 ),
             }
@@ -272,7 +280,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load(tmp_path / "a.wir").program == replay_artifact(artifact(), record).program
     assert "kernels" in wir("--hint", "s0=40", "-o", str(tmp_path / "b.wir"))
     check(load(tmp_path / "b.wir"))
-    assert (40,) in {place.numbers for place in record_of(load(tmp_path / "b.wir")).entries}
+    assert (40,) in {key.numbers for key in record_of(load(tmp_path / "b.wir")).entries}
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:

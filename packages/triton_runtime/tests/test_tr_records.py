@@ -16,7 +16,7 @@ from triton_runtime.errors import TuningError
 from triton_runtime.tune import (
     Entry,
     MeasureOptions,
-    Place,
+    TuningKey,
     TuningRecord,
     config_key,
     config_of,
@@ -154,8 +154,8 @@ _entries = st.builds(
     ),
     failed=st.dictionaries(_names, st.text(max_size=5)),
 )
-_places = st.builds(Place, _names, _names, _names, st.lists(st.integers(0, 100), max_size=2).map(tuple))
-_records = st.dictionaries(_places, _entries, max_size=3).map(TuningRecord)
+_keys = st.builds(TuningKey, _names, _names, _names, st.lists(st.integers(0, 100), max_size=2).map(tuple))
+_records = st.dictionaries(_keys, _entries, max_size=3).map(TuningRecord)
 
 
 class TestRecords:
@@ -194,7 +194,7 @@ class TestRecords:
     )
     def test_other_texts_are_refused(self, change: Callable[[Any], object]) -> None:
         entry = Entry(order=("a", "b"), times={"a": (5, 6)})
-        found = json.loads(TuningRecord({Place("k", "d", "c", (8,)): entry}).to_json())
+        found = json.loads(TuningRecord({TuningKey("k", "d", "c", (8,)): entry}).to_json())
         change(found)
         for text in (json.dumps(found), "{", "[]", ""):
             with pytest.raises(TuningError, match="TR601"):
@@ -203,20 +203,24 @@ class TestRecords:
     def test_the_nearest_numbers(self) -> None:
         entries = [Entry(order=(str(n),), times={}) for n in (8, 1000)]
         record = TuningRecord(
-            {Place("k", "d", "c", (n,)): e for n, e in zip((8, 1000), entries, strict=True)}
+            {TuningKey("k", "d", "c", (n,)): e for n, e in zip((8, 1000), entries, strict=True)}
         )
-        assert record.find(Place("k", "d", "c", (8,))) is entries[0]
-        assert record.find(Place("k", "d", "c", (80,))) is entries[0]
-        assert record.find(Place("k", "d", "c", (100,))) is entries[1]
-        assert record.find(Place("k", "d", "c", (0,))) is entries[0]
-        for place in (Place("k", "d", "c", ()), Place("k", "e", "c", (8,)), Place("j", "d", "c", (8,))):
-            assert record.find(place) is None
+        assert record.find(TuningKey("k", "d", "c", (8,))) is entries[0]
+        assert record.find(TuningKey("k", "d", "c", (80,))) is entries[0]
+        assert record.find(TuningKey("k", "d", "c", (100,))) is entries[1]
+        assert record.find(TuningKey("k", "d", "c", (0,))) is entries[0]
+        for key in (
+            TuningKey("k", "d", "c", ()),
+            TuningKey("k", "e", "c", (8,)),
+            TuningKey("j", "d", "c", (8,)),
+        ):
+            assert record.find(key) is None
 
     def test_in_an_artifact(self) -> None:
         builder = ProgramBuilder()
         builder.function("main").ret(())
         artifact = bare_artifact(builder.finish())
-        record = TuningRecord({Place("k", "d", "c", (8,)): Entry(order=("a",), times={"a": (5,)})})
+        record = TuningRecord({TuningKey("k", "d", "c", (8,)): Entry(order=("a",), times={"a": (5,)})})
         assert record_of(artifact) == TuningRecord()
         assert record_of(with_record(artifact, record)) == record
 

@@ -19,9 +19,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from triton_runtime.errors import CompileError, TuningError
 from triton_runtime.tune import (
-    Book,
     HostTimer,
     StreamTimer,
+    TimingCache,
     TuneOptions,
     Tuner,
     TuningRecord,
@@ -101,7 +101,7 @@ class TestTuner:
         measured = lab.clock.measured
         assert tuner.choose(kernel(*BLOCKS), ARGS) == BLOCKS[1]
         assert lab.clock.measured == measured
-        [entry] = tuner.book.record.entries.values()
+        [entry] = tuner.timings.record.entries.values()
         assert {key: len(values) > 0 for key, values in entry.times.items()} == {
             config_key(c): True for c in BLOCKS
         }
@@ -153,7 +153,7 @@ class TestTuner:
     def test_replay_measures_nothing(self) -> None:
         tuner = Lab({64: 3.0, 128: 1.0, 256: 2.0}).tuner()
         tuner.choose(kernel(*BLOCKS), ARGS)
-        record = TuningRecord.from_json(tuner.book.record.to_json())
+        record = TuningRecord.from_json(tuner.timings.record.to_json())
         lab = Lab({})
         replayed = lab.tuner(record=record)
         assert replayed.replay(kernel(*BLOCKS), ARGS) == BLOCKS[1]
@@ -166,7 +166,7 @@ class TestTuner:
         lab = Lab({256: 2.0}, broken)
         tuner = lab.tuner()
         assert tuner.choose(kernel(*BLOCKS), ARGS) == BLOCKS[2]
-        [entry] = tuner.book.record.entries.values()
+        [entry] = tuner.timings.record.entries.values()
         assert list(entry.failed) == [config_key(c) for c in BLOCKS[:2]]
         assert "shared memory" in entry.failed[config_key(BLOCKS[1])]
 
@@ -193,7 +193,7 @@ class TestTuner:
         chosen = tuner.choose(owner, ARGS)
         assert dict(chosen.meta) == {"XBLOCK": 1024}
         assert Lab(seconds).tuner().choose(owner, ARGS) == BLOCKS[0]
-        assert Lab({}).tuner(record=tuner.book.record).replay(owner, ARGS) == chosen
+        assert Lab({}).tuner(record=tuner.timings.record).replay(owner, ARGS) == chosen
 
     def test_descent_from_configs_that_were_measured_long(self) -> None:
         """The listed ones differ by the limit of noise, so that they are measured in many rounds, unlike their neighbours."""
@@ -201,7 +201,7 @@ class TestTuner:
         owner = kernel(*BLOCKS[:2], derive=(Derivation.COORDINATE_DESCENT,))
         tuner = lab.tuner(options=TuneOptions(descent=True))
         assert tuner.choose(owner, ARGS) == BLOCKS[2]
-        [entry] = tuner.book.record.entries.values()
+        [entry] = tuner.timings.record.entries.values()
         taken = {key: len(entry.times[key]) for key in map(config_key, BLOCKS)}
         assert taken[config_key(BLOCKS[0])] > 2 * taken[config_key(BLOCKS[2])]
 
@@ -212,7 +212,7 @@ class TestTuner:
         def load_each(kernels: Sequence[TritonKernel]) -> list[LoadedKernel | Exception]:
             return [lambda x, *rest: x.add_(1) for _ in kernels]
 
-        Tuner(load_each, HostTimer(Device("cpu")), Book(HERE)).choose(
+        Tuner(load_each, HostTimer(Device("cpu")), TimingCache(HERE)).choose(
             kernel(*BLOCKS, params=params), (x, *ARGS[1:])
         )
         assert x.tolist() == [1.0] * 8

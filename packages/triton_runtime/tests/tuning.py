@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from triton_runtime.errors import CompileError
-from triton_runtime.tune import Book, Gather, Tuner, TuningRecord, Where
+from triton_runtime.tune import DeviceKey, Gather, TimingCache, Tuner, TuningRecord
 from wrapper_ir.kernels import TritonConfig, TritonKernel
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.testing.catalogue import TRITON
 
 __all__ = ["ARGS", "BLOCKS", "HERE", "Clock", "Lab", "Shelf", "config", "kernel"]
 
-HERE = Where("some device", "3.7")
+HERE = DeviceKey("some device", "3.7")
 
 
 def config(block: int, warps: int = 4, stages: int = 1) -> TritonConfig:
@@ -77,7 +77,7 @@ class Lab:
     def tuner(
         self, record: TuningRecord | None = None, gather: Gather | None = None, **changes: Any
     ) -> Tuner:  # Any: the tuner's own options
-        return Tuner(self.load_each, self.clock, Book(HERE, record=record, gather=gather), **changes)
+        return Tuner(self.load_each, self.clock, TimingCache(HERE, record=record, gather=gather), **changes)
 
 
 ARGS = (torch.ones(8), torch.zeros(8), 8, 1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from triton_runtime.choose import ChoiceOptions
 from triton_runtime.protocols import ByteStore, Driver
-from triton_runtime.tune import Gather, Timer, TuneOptions, TuningRecord, Where
+from triton_runtime.tune import DeviceKey, Gather, Timer, TuneOptions, TuningRecord
 from wrapper_ir.kernels import TritonConfig, TritonKernel
 
 __all__ = ["Choose", "TritonOptions", "first_config"]
@@ -29,8 +29,9 @@ class TritonOptions:
     `choose`: which config to take where nothing is tuned. `tune`: at its first launch, a kernel with several configs is
     tuned, from `record` or by measuring; None: not. `gather`: all processes that tune together bring their times
     together. `choice`: how one of the kernels of a multi-kernel is chosen. `timer`: measures instead of the one that the type
-    of the device has; `where`: what times hold for, instead of the model of the device and Triton's version. `executor`: runs compilations; None: as many processes as the environment's
-    WRAPPER_IR_BUILD_JOBS says, for as long as there are kernels to compile. `timeout`: seconds for one compilation.
+    of the device has; `device_key`: what times are valid for, instead of the model of the device and Triton's version.
+    `executor`: runs compilations; None: as many processes as the environment's WRAPPER_IR_BUILD_JOBS says, for as long as
+    there are kernels to compile. `timeout`: seconds for one compilation.
     `store`: keeps what was compiled; None: the store on disk. `driver`: replaces the one that the target's device would
     have.
     """
@@ -41,7 +42,7 @@ class TritonOptions:
     gather: Gather | None = None
     choice: ChoiceOptions = field(default_factory=ChoiceOptions)
     timer: Timer | None = None
-    where: Where | None = None
+    device_key: DeviceKey | None = None
     executor: Executor | None = None
     timeout: float | None = 600.0
     store: ByteStore | None = None

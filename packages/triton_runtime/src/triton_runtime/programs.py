@@ -12,16 +12,16 @@ from triton_runtime.choose.multi import variant_keys
 from triton_runtime.errors import TritonRuntimeError, TuningError
 from triton_runtime.tune import (
     NOISE,
+    DeviceKey,
     Entry,
-    Place,
     TuneOptions,
+    TuningKey,
     TuningRecord,
-    Where,
     config_of,
     record_of,
     with_record,
 )
-from triton_runtime.tuning import place_of
+from triton_runtime.tuning import device_key
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import WirError
 from wrapper_ir.interp import InterpOptions, Interpreter, example_inputs, run
@@ -103,8 +103,8 @@ def tune_artifact(
             run(bare_artifact(one.program, constants), made, machine, options)
         except (WirError, TritonRuntimeError, RuntimeError) as error:
             _warn(one, str(error))
-    where = runtime.options.where or place_of(artifact.program.target.device)
-    return replay_artifact(artifact, tuner.record, where=where, given=given, noise=_noise(runtime))
+    device = runtime.options.device_key or device_key(artifact.program.target.device)
+    return replay_artifact(artifact, tuner.record, device=device, given=given, noise=_noise(runtime))
 
 
 def _run_through(interpreter: Interpreter[Any], inputs: list[Any]) -> dict[str, int]:
@@ -122,7 +122,7 @@ def _knows(record: TuningRecord, one: TuningProgram) -> bool:
     hashes = {
         multi_hash(k, kernels) if isinstance(k, MultiKernel) else content_hash(k) for k in kernels.values()
     }
-    return any(place.kernel in hashes and any(e.times.values()) for place, e in record.entries.items())
+    return any(key.kernel in hashes and any(e.times.values()) for key, e in record.entries.items())
 
 
 def _warn(one: TuningProgram, why: str) -> None:
@@ -145,20 +145,20 @@ def replay_artifact(
     artifact: Artifact,
     record: TuningRecord,
     *,
-    where: Where | None = None,
+    device: DeviceKey | None = None,
     given: Mapping[str, int] | None = None,
     noise: Noise | None = None,
 ) -> Artifact:
     """The artifact with the choices that `record` leads to, and with the record. Needs no device: choices follow from the
     record, the program and `given` alone.
 
-    `where`: the device and compiler whose times count; None: those of the record. `noise`: what decides nothing; None: as
-    where no options say. Raises TuningError TR605 where these are several.
+    `device`: whose times count; None: the only device of the record. `noise`: relative differences that decide nothing;
+    None: the default. Raises TuningError TR605 where the record is of several devices.
     """
-    where = where or _only(record)
-    if where is None:
+    device = device or _only(record)
+    if device is None:
         return artifact
-    choices = _Choices(artifact, record, where, noise or Noise(), tuning_programs(artifact.program, given))
+    choices = _Choices(artifact, record, device, noise or Noise(), tuning_programs(artifact.program, given))
     program = with_choices(artifact.program, choices.configs(), choices.variants())
     binaries = _still_wanted(artifact, program)
     return with_record(dataclasses.replace(artifact, program=program, binaries=binaries), record)
@@ -180,14 +180,14 @@ def _has_config(kernel: KernelDef, binary: KernelBinary) -> bool:
     return not isinstance(kernel, TritonKernel) or binary.config in kernel.configs
 
 
-def _only(record: TuningRecord) -> Where | None:
-    found = sorted({(place.device, place.compiler) for place in record.entries})
+def _only(record: TuningRecord) -> DeviceKey | None:
+    found = sorted({(key.device, key.compiler) for key in record.entries})
     if len(found) > 1:
         shown = "; ".join(f"{device}, Triton {compiler}" for device, compiler in found)
         raise TuningError(
             "TR605", f"the records are of several devices: {shown}", hint="give records of one device only"
         )
-    return Where(*found[0]) if found else None
+    return DeviceKey(*found[0]) if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class _Choices:
 
     artifact: Artifact
     record: TuningRecord
-    where: Where
+    device: DeviceKey
     noise: Noise
     programs: Sequence[TuningProgram]
 
@@ -226,7 +226,7 @@ class _Choices:
         found: dict[str, int] = {}
         for kernel in kernels.values():
             if isinstance(kernel, MultiKernel) and kernel.choice is Choice.MEASURE:
-                entry = self.record.find(self._place(multi_hash(kernel, kernels)))
+                entry = self.record.find(self._key(multi_hash(kernel, kernels)))
                 if entry is not None and entry.order == variant_keys(kernel) and any(entry.times.values()):
                     found[kernel.name] = int(entry.decision(self.noise.kernels).winner)
         return found
@@ -234,8 +234,8 @@ class _Choices:
     def _entries(self, kernel: TritonKernel) -> Iterator[tuple[TuningProgram, Entry]]:
         for one in self.programs:
             if any(k.name == kernel.name for k in one.program.kernels):
-                place = self._place(content_hash(kernel), one.numbers(kernel.name))
-                entry = self.record.find(place)
+                key = self._key(content_hash(kernel), one.numbers(kernel.name))
+                entry = self.record.find(key)
                 if entry is not None and any(entry.times.values()):
                     yield one, entry
 
@@ -243,5 +243,5 @@ class _Choices:
         decision = entry.decision(self.noise.configs)
         return one.count * decision.means[decision.best], decision.winner
 
-    def _place(self, kernel: str, numbers: Sequence[float] = ()) -> Place:
-        return Place(kernel, self.where.device, self.where.compiler, tuple(numbers))
+    def _key(self, kernel: str, numbers: Sequence[float] = ()) -> TuningKey:
+        return TuningKey(kernel, self.device.model, self.device.compiler, tuple(numbers))

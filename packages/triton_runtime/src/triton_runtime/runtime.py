@@ -19,8 +19,8 @@ from triton_runtime.operators import load_operator
 from triton_runtime.options import TritonOptions
 from triton_runtime.protocols import Binary, Driver, Launchable
 from triton_runtime.settings import Settings, read_settings
-from triton_runtime.tune import Book, Source, TuneOptions, TuningRecord
-from triton_runtime.tuning import Tuning, place_of
+from triton_runtime.tune import Source, TimingCache, TuneOptions, TuningRecord
+from triton_runtime.tuning import Tuning, device_key
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, OperatorKernel, TritonKernel
 from wrapper_ir.program import Target
@@ -40,7 +40,7 @@ class _World:
     cuda: CudaDriver
     forker: Forker = field(default_factory=Forker)
     refused: dict[str, CompileError] = field(default_factory=dict)
-    books: dict[Target, Book] = field(default_factory=dict)
+    timings: dict[Target, TimingCache] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class TritonRuntime:
         loaded |= {kernel.name: load_operator(kernel) for kernel in operators}
         if tuned or multis:
             options = replace(self.options, tune=tune, choice=self._choice(world.settings))
-            tuning = Tuning(options, world.cache, self._book(target, world), loader, target.device)
+            tuning = Tuning(options, world.cache, self._timings(target, world), loader, target.device)
             loaded |= {kernel.name: tuning.tuned(kernel) for kernel in tuned}
             known = {kernel.name: kernel for kernel in kernels}
             loaded |= {kernel.name: tuning.multi(kernel, known, loaded) for kernel in multis}
@@ -139,15 +139,15 @@ class TritonRuntime:
     @property
     def record(self) -> TuningRecord:
         """The times that choices came from so far: those that were given, found in the store, and measured."""
-        books = () if self._world is None else tuple(self._world.books.values())
-        entries = {place: entry for book in books for place, entry in book.record.entries.items()}
+        timings = () if self._world is None else tuple(self._world.timings.values())
+        entries = {key: entry for t in timings for key, entry in t.record.entries.items()}
         return TuningRecord({**self.options.record.entries, **entries})
 
     @property
     def sources(self) -> Mapping[Source, int]:
         """Where the times of choices came from so far, by how many choices."""
-        books = () if self._world is None else tuple(self._world.books.values())
-        return {source: sum(book.sources[source] for book in books) for source in Source}
+        timings = () if self._world is None else tuple(self._world.timings.values())
+        return {source: sum(t.sources[source] for t in timings) for source in Source}
 
     def tune(
         self,
@@ -199,12 +199,14 @@ class TritonRuntime:
             return choice
         return replace(choice, picked=MetricsTable(settings.metrics))
 
-    def _book(self, target: Target, world: _World) -> Book:
+    def _timings(self, target: Target, world: _World) -> TimingCache:
         with self._lock:
-            if target not in world.books:
-                where = self.options.where or place_of(target.device)
-                world.books[target] = Book(where, record=self.options.record, gather=self.options.gather)
-            return world.books[target]
+            if target not in world.timings:
+                device = self.options.device_key or device_key(target.device)
+                world.timings[target] = TimingCache(
+                    device, record=self.options.record, gather=self.options.gather
+                )
+            return world.timings[target]
 
     def _world_of(self, settings: Settings) -> _World:
         """What is kept from load to load; made anew where the environment has changed."""

@@ -10,27 +10,27 @@ from importlib.metadata import version
 from triton_runtime.choose import MultiLaunch
 from triton_runtime.loading import Loader
 from triton_runtime.options import TritonOptions
-from triton_runtime.tune import Book, TunedLaunch, Tuner, Where, timer_for, with_config
+from triton_runtime.tune import DeviceKey, TimingCache, TunedLaunch, Tuner, timer_for, with_config
 from wrapper_ir.kernels import KernelDef, MultiKernel, TritonConfig, TritonKernel
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.store import Cache
 from wrapper_ir.types import Device
 
-__all__ = ["Tuning", "place_of"]
+__all__ = ["Tuning", "device_key"]
 
 
 class Tuning:
-    """Makes kernels that are chosen at their first launch, by the times in `book`."""
+    """Makes kernels that are chosen at their first launch, by the times in `timings`."""
 
     def __init__(
-        self, options: TritonOptions, cache: Cache, book: Book, loader: Loader, device: Device
+        self, options: TritonOptions, cache: Cache, timings: TimingCache, loader: Loader, device: Device
     ) -> None:
-        self._options, self._cache, self._book, self._loader = options, cache, book, loader
+        self._options, self._cache, self._timings, self._loader = options, cache, timings, loader
         self._timer = options.timer or timer_for(device)
         self._tuner = Tuner(
             loader.load_each,
             self._timer,
-            book,
+            timings,
             store=cache.store("triton-tuning"),
             derive=loader.derived,
             options=options.tune,
@@ -46,7 +46,7 @@ class Tuning:
         """One of several kernels, which are loaded."""
         choices = self._cache.store("triton-choices")
         choice = replace(self._options.choice, sources=self._loader.compiler.folder)
-        return MultiLaunch(kernel, kernels, loaded, self._timer, self._book, choices, choice)
+        return MultiLaunch(kernel, kernels, loaded, self._timer, self._timings, choices, choice)
 
     def _load(self, kernel: TritonKernel, config: TritonConfig) -> LoadedKernel:
         [loaded] = self._loader.load_each([with_config(kernel, config)])
@@ -55,9 +55,9 @@ class Tuning:
         return loaded
 
 
-def place_of(device: Device) -> Where:
+def device_key(device: Device) -> DeviceKey:
     """What times hold for on this machine."""
-    return Where(_device_name(device), version("triton"))
+    return DeviceKey(_device_name(device), version("triton"))
 
 
 def _device_name(device: Device) -> str:

@@ -13,10 +13,10 @@ from triton_runtime.errors import TuningError
 from triton_runtime.protocols import ByteStore
 from triton_runtime.source import source_path
 from triton_runtime.tune.arguments import Preserved
-from triton_runtime.tune.book import Book
 from triton_runtime.tune.distance import distance
 from triton_runtime.tune.measure import Timer, attempt, measure
 from triton_runtime.tune.record import Entry
+from triton_runtime.tune.timing_cache import TimingCache
 from wrapper_ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, multi_hash, source_of
 from wrapper_ir.protocols import LoadedKernel
 
@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 class MultiLaunch:
     """A loaded multi-kernel: called as any kernel, with the arguments of its parameters and the numbers of its grid.
 
-    The first call chooses, by what the book or `store` knows of the same kernels on the same device, or by measuring;
+    The first call chooses, by what `timings` or `store` knows of the same kernels on the same device, or by measuring;
     size-hinted ones are chosen for each new combination of sizes, and never measured. `chosen` is the index of the kernel
     that the last call ran.
     """
@@ -40,7 +40,7 @@ class MultiLaunch:
         kernels: Mapping[str, KernelDef],
         loaded: Mapping[str, LoadedKernel],
         timer: Timer,
-        book: Book,
+        timings: TimingCache,
         store: ByteStore | None = None,
         options: ChoiceOptions | None = None,
     ) -> None:
@@ -48,7 +48,7 @@ class MultiLaunch:
         self.kernel = kernel
         self.options = options or ChoiceOptions()
         self.chosen: int | None = None
-        self._kernels, self._timer, self._book = kernels, timer, book
+        self._kernels, self._timer, self._timings = kernels, timer, timings
         self._store = store if self.options.stored else None
         count = len(kernel.params)
         self._takes = [_taker((*v.args, *(count + g for g in v.grid))) for v in kernel.variants]
@@ -88,8 +88,8 @@ class MultiLaunch:
             if index is None:
                 index = self._by_sizes[sizes] = self._picked(self._nearest(sizes), "sizes")
             return index
-        place = self._book.place(multi_hash(self.kernel, self._kernels))
-        entry, source = self._book.entry(place, self._fits, lambda: self._measured(args), self._store)
+        key = self._timings.key(multi_hash(self.kernel, self._kernels))
+        entry, source = self._timings.entry(key, self._fits, lambda: self._measured(args), self._store)
         if not self._fits(entry):
             raise TuningError(
                 "TR602", f"none of the kernels of @{self.kernel.name} runs:{self._reasons(entry)}"

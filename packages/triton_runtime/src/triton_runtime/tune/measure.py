@@ -12,7 +12,7 @@ from typing import Protocol
 
 from triton_runtime.errors import TritonRuntimeError
 from triton_runtime.tune.decide import NOISE
-from triton_runtime.tune.settle import unsettled
+from triton_runtime.tune.racing import contenders
 
 __all__ = ["MeasureOptions", "Timer", "attempt", "measure", "reason"]
 
@@ -95,7 +95,7 @@ def measure(
     for round_ in range(max(options.rounds, options.most)):
         if round_ == check:
             check = math.ceil(_CHECK * check)
-            left = unsettled({key: times[key] for key in left}, noise, options.precision)
+            left = contenders({key: times[key] for key in left}, noise, options.precision)
             if time.monotonic() > end:
                 break
         if not left:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from triton_runtime.tune.book import Gather
+from triton_runtime.tune.timing_cache import Gather
 
 __all__ = ["gather_over"]
 

@@ -15,7 +15,7 @@ from triton_runtime.tune.decide import NOISE, Decision, decide
 from triton_runtime.tune.distance import distance
 from wrapper_ir.artifact import Artifact
 
-__all__ = ["Entry", "Place", "TuningRecord", "record_of", "with_record"]
+__all__ = ["Entry", "TuningKey", "TuningRecord", "record_of", "with_record"]
 
 _FORMAT = "triton-tuning"
 _VERSION = 1
@@ -25,8 +25,8 @@ _NANO = 1e-9
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
-    """What times are of: a kernel (its content hash), on a device (by its model's name), from a compiler, and the
+class TuningKey:
+    """What was measured: a kernel (its content hash), on a device (by its model's name), from a compiler, and the
     numbers of the launch (scalar arguments and numbers of the grid)."""
 
     kernel: str
@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Times of one place: `order` has all candidates, as the kernel lists them; `times` are in whole nanoseconds.
+    """Times of one key: `order` has all candidates, as the kernel lists them; `times` are in whole nanoseconds.
     `failed` says why candidates have none."""
 
     order: tuple[str, ...]
@@ -75,54 +75,54 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class TuningRecord:
-    """Entries by place. Records are values: merging makes a new one, and gives the same in any order."""
+    """Entries by key. Records are values: merging makes a new one, and gives the same in any order."""
 
-    entries: Mapping[Place, Entry] = field(default_factory=lambda: MappingProxyType({}))
+    entries: Mapping[TuningKey, Entry] = field(default_factory=lambda: MappingProxyType({}))
 
-    def find(self, place: Place) -> Entry | None:
+    def find(self, key: TuningKey) -> Entry | None:
         """What was measured there; else for the same kernel on the same device where the numbers were nearest, by the
         sum of the distances of their logarithms (ties: the smaller numbers)."""
-        found = self.entries.get(place)
+        found = self.entries.get(key)
         if found is not None:
             return found
         same = [
             p
             for p in self.entries
             if (p.kernel, p.device, p.compiler, len(p.numbers))
-            == (place.kernel, place.device, place.compiler, len(place.numbers))
+            == (key.kernel, key.device, key.compiler, len(key.numbers))
         ]
         nearest = min(
             same,
-            key=lambda p: (distance(zip(p.numbers, place.numbers, strict=True)), p.numbers),
+            key=lambda p: (distance(zip(p.numbers, key.numbers, strict=True)), p.numbers),
             default=None,
         )
         return None if nearest is None else self.entries[nearest]
 
-    def with_entry(self, place: Place, entry: Entry) -> TuningRecord:
+    def with_entry(self, key: TuningKey, entry: Entry) -> TuningRecord:
         """This record and an entry, merged with what was there."""
-        return self.merged(TuningRecord({place: entry}))
+        return self.merged(TuningRecord({key: entry}))
 
     def merged(self, *others: TuningRecord) -> TuningRecord:
         """This record and others, as one."""
         entries = dict(self.entries)
         for other in others:
-            for place, entry in other.entries.items():
-                entries[place] = entries[place].merged(entry) if place in entries else entry
-        return TuningRecord({place: entries[place] for place in sorted(entries)})
+            for key, entry in other.entries.items():
+                entries[key] = entries[key].merged(entry) if key in entries else entry
+        return TuningRecord({key: entries[key] for key in sorted(entries)})
 
     def to_json(self) -> str:
         """Canonical text."""
         entries = [
             {
-                "kernel": place.kernel,
-                "device": place.device,
-                "compiler": place.compiler,
-                "numbers": list(place.numbers),
+                "kernel": key.kernel,
+                "device": key.device,
+                "compiler": key.compiler,
+                "numbers": list(key.numbers),
                 "order": list(entry.order),
-                "times": {key: list(values) for key, values in entry.times.items()},
+                "times": {candidate: list(values) for candidate, values in entry.times.items()},
                 "failed": dict(entry.failed),
             }
-            for place, entry in sorted(self.entries.items(), key=lambda item: item[0])
+            for key, entry in sorted(self.entries.items(), key=lambda item: item[0])
         ]
         return json.dumps({"format": _FORMAT, "version": _VERSION, "entries": entries}, sort_keys=True)
 
@@ -138,7 +138,7 @@ class TuningRecord:
             raise TuningError("TR601", f"this is not a tuning record: {error}", hint="tune again") from error
 
 
-def _read_entry(found: Mapping[str, Any]) -> tuple[Place, Entry]:  # Any: JSON, checked here
+def _read_entry(found: Mapping[str, Any]) -> tuple[TuningKey, Entry]:  # Any: JSON, checked here
     times = {key: _nanoseconds(values) for key, values in found["times"].items()}
     texts = (
         found["kernel"],
@@ -150,10 +150,12 @@ def _read_entry(found: Mapping[str, Any]) -> tuple[Place, Entry]:  # Any: JSON, 
     )
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("names are texts")
-    place = Place(found["kernel"], found["device"], found["compiler"], tuple(map(_number, found["numbers"])))
+    key = TuningKey(
+        found["kernel"], found["device"], found["compiler"], tuple(map(_number, found["numbers"]))
+    )
     if not {*times} <= {*found["order"]}:
         raise ValueError("times of candidates that there are not")
-    return place, Entry(order=tuple(found["order"]), times=times, failed=dict(found["failed"]))
+    return key, Entry(order=tuple(found["order"]), times=times, failed=dict(found["failed"]))
 
 
 def _number(x: object) -> float:

@@ -10,11 +10,11 @@ from typing import Any
 from triton_runtime.errors import TuningError
 from triton_runtime.protocols import ByteStore
 from triton_runtime.tune.arguments import Preserved
-from triton_runtime.tune.book import Book
 from triton_runtime.tune.candidates import config_key, config_of, neighbours, with_config
 from triton_runtime.tune.decide import NOISE
 from triton_runtime.tune.measure import MeasureOptions, Timer, attempt, measure, reason
-from triton_runtime.tune.record import Entry, Place
+from triton_runtime.tune.record import Entry, TuningKey
+from triton_runtime.tune.timing_cache import TimingCache
 from wrapper_ir.kernels import Derivation, TritonConfig, TritonKernel, content_hash
 from wrapper_ir.protocols import LoadedKernel
 
@@ -43,27 +43,27 @@ class TuneOptions:
 
 
 class Tuner:
-    """Chooses configs on one device. Choices follow from the book's record alone."""
+    """Chooses configs on one device. Choices follow from the record of `timings` alone."""
 
     def __init__(
         self,
         load_each: LoadEach,
         timer: Timer,
-        book: Book,
+        timings: TimingCache,
         *,
         store: ByteStore | None = None,
         derive: Derive | None = None,
         options: TuneOptions | None = None,
     ) -> None:
         self.options = options or TuneOptions()
-        self.book = book
+        self.timings = timings
         self._load_each, self._timer, self._derive = load_each, timer, derive
         self._store = store
-        self._chosen: dict[Place, TritonConfig] = {}
+        self._chosen: dict[TuningKey, TritonConfig] = {}
 
-    def place(self, kernel: TritonKernel, args: Sequence[Any]) -> Place:
-        """What is tuned: the kernel with the numbers among these arguments (and those of the grid, behind them)."""
-        return self.book.place(content_hash(kernel), [a for a in args if isinstance(a, int | float)])
+    def key(self, kernel: TritonKernel, args: Sequence[Any]) -> TuningKey:
+        """What is tuned: the kernel with the numbers among these arguments (and those of the grid, after them)."""
+        return self.timings.key(content_hash(kernel), [a for a in args if isinstance(a, int | float)])
 
     def choose(self, kernel: TritonKernel, args: Sequence[Any]) -> TritonConfig:
         """The config to launch the kernel with, on these arguments: measured now, unless the record or the store know.
@@ -73,20 +73,20 @@ class Tuner:
         """
         if len(kernel.configs) == 1 and not (self._descends(kernel) or self._scales(kernel)):
             return kernel.configs[0]
-        place = self.place(kernel, args)
-        if place not in self._chosen:
+        key = self.key(kernel, args)
+        if key not in self._chosen:
 
             def fits(entry: Entry) -> bool:
                 return any(entry.times.values()) and winner(kernel, entry, self.options.noise) is not None
 
-            entry, _ = self.book.entry(place, fits, lambda: self._tune(kernel, args), self._store)
-            self._chosen[place] = self._config(kernel, entry)
-        return self._chosen[place]
+            entry, _ = self.timings.entry(key, fits, lambda: self._tune(kernel, args), self._store)
+            self._chosen[key] = self._config(kernel, entry)
+        return self._chosen[key]
 
     def replay(self, kernel: TritonKernel, args: Sequence[Any]) -> TritonConfig:
         """The choice that the record leads to, for these numbers or the nearest ones; the first config where it knows
         nothing of the kernel. Measures nothing."""
-        entry = self.book.record.find(self.place(kernel, args))
+        entry = self.timings.record.find(self.key(kernel, args))
         return kernel.configs[0] if entry is None or not entry.times else self._config(kernel, entry)
 
     # --- choosing

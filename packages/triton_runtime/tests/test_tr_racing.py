@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from packages.triton_runtime.tests.simulated import Unsteady, some_kernel
 
 from triton_runtime.tune import MeasureOptions, decide, measure
-from triton_runtime.tune.settle import unsettled
+from triton_runtime.tune.racing import contenders
 
 KERNELS = 100
 
@@ -59,26 +59,26 @@ def test_what_the_whole_run_is_off_by_is_borne() -> None:
     assert found.same >= 0.9
 
 
-class TestUnsettled:
+class TestContenders:
     @staticmethod
     def steady(**seconds: float) -> list[str]:
-        """What hangs on 400 times each that do not vary."""
-        return unsettled({key: [s] * 400 for key, s in seconds.items()}, 0.015, 0.0)
+        """The contenders after 400 rounds, in which no candidate's time varies."""
+        return contenders({key: [s] * 400 for key, s in seconds.items()}, 0.015, 0.0)
 
-    def test_a_sure_choice_hangs_on_nothing(self) -> None:
+    def test_a_certain_choice_has_no_contenders(self) -> None:
         assert self.steady(a=1.1, b=1.0, c=1.0) == []
         assert self.steady(a=1.005, b=1.0) == []
         assert self.steady(a=1.0) == []
 
-    def test_what_is_near_the_limit_is_open(self) -> None:
+    def test_candidates_near_the_limit_are_contenders(self) -> None:
         assert self.steady(a=1.1, b=1.015, c=1.005, d=1.0, e=1.2) == ["b", "c", "d"]
         assert self.steady(a=1.015, b=1.0, c=1.03) == ["a", "b", "c"]  # drifts meet all alike
 
-    def test_who_comes_behind_a_sure_one_does_not_matter(self) -> None:
+    def test_candidates_after_a_certain_choice_do_not_matter(self) -> None:
         assert self.steady(a=1.005, b=1.015, c=1.0) == []
         assert self.steady(a=1.0, b=1.015, c=1.0) == []
 
-    def test_near_enough(self) -> None:
+    def test_precision_ends_the_race(self) -> None:
         times = {"a": [1.015] * 400, "b": [1.0] * 400}
-        assert unsettled(times, 0.015, 0.001) == ["a", "b"]
-        assert unsettled(times, 0.015, 0.002) == []
+        assert contenders(times, 0.015, 0.001) == ["a", "b"]
+        assert contenders(times, 0.015, 0.002) == []
