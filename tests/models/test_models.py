@@ -48,7 +48,7 @@ class TestModel:
     def test_python(self, name: str, dynamic: bool) -> None:
         case = case_of(name)
         artifact = artifact_of(name, dynamic)
-        runs = [py_wrapper.compile(artifact, PyOptions(keep_buffers=keep)) for keep in (False, True)]
+        runs = [py_wrapper.compile(artifact, PyOptions(persistent_buffers=keep)) for keep in (False, True)]
         for args, kwargs in calls_of(case, dynamic):
             with torch.no_grad():
                 want = case.model(*clone_tree(args), **clone_tree(kwargs))

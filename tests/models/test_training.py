@@ -16,7 +16,7 @@ from tests.models.training_cases import step, training_case
 
 QUICK_FX = ["convnet", "gpt2"]
 MODELS = ["bert", "convnet", "gpt2", "llama", "lstm", "moe"]
-KEEPING = PythonEmitter(options=PyOptions(keep_buffers=True))
+KEEPING = PythonEmitter(options=PyOptions(persistent_buffers=True))
 
 
 @pytest.fixture(autouse=True)

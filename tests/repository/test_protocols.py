@@ -78,7 +78,7 @@ def test_the_registry_knows_every_protocol() -> None:
     found = {name for name, p in vars(protocols).items() if getattr(p, "_is_protocol", False)}
     assert found - {"Protocol"} == {p[2].__name__ for p in PLUGINS} | {
         "AheadCompiler",
-        "BufferKeepingEmitter",
+        "PersistentBufferEmitter",
         "CallerTensors",
         "CompiledProgram",
         "Containers",

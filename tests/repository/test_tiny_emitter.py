@@ -237,7 +237,7 @@ def test_refusals_name_the_step_the_place_and_the_way_out(name: str, tiny: Emitt
     callees = CALLEES.split("func")
     text = f"{head}{callees[0]}func @main(%x: f32[8], %y: f32[8]) {{\n{event}{REFUSED[name]}\nreturn\n}}\n"
     program = wrapper_ir.parse_program(text + "func" + "func".join(callees[1:]))
-    plan = lower(bare_artifact(program), LoweringOptions(keep_buffers=True))
+    plan = lower(bare_artifact(program), LoweringOptions(persistent_buffers=True))
     step = next(step for step in plan.main.steps if type(step).__name__ == name)
     error = module().refusal(step)
     assert isinstance(error, NotSupportedError)

@@ -103,13 +103,13 @@ def test_graphs_are_tuned_when_they_are_made(form: KernelCalls) -> None:
 
 @pytest.mark.parametrize("emitter", ["python", "fx"])
 @pytest.mark.parametrize("name", ["mlp", "gpt2"])
-def test_kept_buffers_on_streams_and_in_graphs(name: str, emitter: str) -> None:
+def test_persistent_buffers_on_streams_and_in_graphs(name: str, emitter: str) -> None:
     """Each stream has buffers of its own, and so does a graph, also when it runs between other calls."""
     case = ZOO[name]()
     if emitter == "fx":
-        run = fx_converter.compile(captured(case), fx_converter.FxOptions(keep_buffers=True))
+        run = fx_converter.compile(captured(case), fx_converter.FxOptions(persistent_buffers=True))
     else:
-        run = py_wrapper.compile(captured(case), PyOptions(keep_buffers=True))
+        run = py_wrapper.compile(captured(case), PyOptions(persistent_buffers=True))
     args, kwargs = on_device(case.args), on_device(case.kwargs or {})
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's own
     current = torch.cuda.current_stream()

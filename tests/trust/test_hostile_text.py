@@ -80,7 +80,7 @@ def test_interpreter(case: HostileProgram) -> None:
 @given(hostile_programs())
 @FEW
 def test_python(folder: Path, keep: bool, case: HostileProgram) -> None:
-    options = PyOptions(find_runtime=find_runtime, cache_folder=folder, keep_buffers=keep)
+    options = PyOptions(find_runtime=find_runtime, cache_folder=folder, persistent_buffers=keep)
     compiled = py_wrapper.compile(case.artifact(), options)
     for _ in range(2):
         assert same(compiled(*case.arguments()), case.expected())

@@ -4,9 +4,10 @@ Usage: `python -m tools.bench.bench_calls [--write] [NAME ...]`. Prints a table 
 `docs/benchmarks/calls.md`, prediction first.
 
 Five comparisons for each model. A captured artifact (weights are its constants) against Inductor's wrapper (weights
-are arguments), both on flat arguments, and the same with `PyOptions(keep_buffers=True)`; the artifact called with the model's own signature against `torch.compile`'s
-callable; both compilers under `torch.compile`, with the same guards around; and the two wrappers on the very same flat
-arguments, weights included. All run the same kernels from the same graph.
+are arguments), both on flat arguments, and the same with `PyOptions(persistent_buffers=True)`; the artifact called
+with the model's own signature against `torch.compile`'s callable; both compilers under `torch.compile`, with the same
+guards around; and the two wrappers on the very same flat arguments, weights included. All run the same kernels from
+the same graph.
 """
 
 from __future__ import annotations
@@ -63,13 +64,13 @@ def measure(case: Case) -> dict[str, Ratio]:
         artifact = inductor_frontend.capture(case.model, case.args, kwargs)
         ahead = py_wrapper.compile(artifact)
         leaves = [*case.args, *kwargs.values()]
-        kept = py_wrapper.compile(artifact, py_wrapper.PyOptions(keep_buffers=True))
+        persistent = py_wrapper.compile(artifact, py_wrapper.PyOptions(persistent_buffers=True))
         flat_call = compare(lambda: ahead.boxed(list(leaves)), lambda: theirs(list(flat)))
-        kept_call = compare(lambda: kept.boxed(list(leaves)), lambda: theirs(list(flat)))
+        persistent_call = compare(lambda: persistent.boxed(list(leaves)), lambda: theirs(list(flat)))
         whole = compare(lambda: ahead(*case.args, **kwargs), lambda: stock(*case.args, **kwargs))
     return {
         "captured artifact / Inductor's wrapper": flat_call,
-        "the same with kept buffers": kept_call,
+        "the same with persistent buffers": persistent_call,
         "captured artifact / torch.compile": whole,
         "both under torch.compile": compiled,
         "both wrappers on the same arguments": bare,

@@ -43,8 +43,8 @@ microseconds. Upstream's graph pays for a Triton launch through two Python layer
 quarter of it. Converting makes a node and a fake value an op, about 40 us, and nothing looks back, so growth stays
 below 1.2.
 
-Written when a GPT's graph had been measured at 0.28 of upstream's, of which allocations and views are a sixth: with kept
-buffers it is 0.24, and as long as the Python wrapper's call with kept buffers.
+Written when a GPT's graph had been measured at 0.28 of upstream's, of which allocations and views are a sixth: with persistent
+buffers it is 0.24, and as long as the Python wrapper's call with persistent buffers.
 
 Written when 100,000 ops with direct calls had taken 2.67 and 1.82 times as long an op as 10,000, with torch 2.11: graphs
 there look for a free number from one up whenever a kernel's name comes again. With numbers of our own no stage grows by
@@ -146,7 +146,9 @@ def calls(device: str) -> str:
         flat = list(pytree.tree_leaves(on_device((case.args, dict(case.kwargs or {})))))
         graphs = {
             "graph": fx_converter.compile(artifact).boxed,
-            "graph with kept buffers": fx_converter.compile(artifact, FxOptions(keep_buffers=True)).boxed,
+            "graph with persistent buffers": fx_converter.compile(
+                artifact, FxOptions(persistent_buffers=True)
+            ).boxed,
         }
         parts = [partial(_beside, name, graphs, artifact, flat)]
         if device == "cuda":
@@ -169,12 +171,12 @@ def _beside(
 ) -> list[tuple[str, ...]]:
     """Graphs and the form `hop` against the Python wrapper."""
     python = py_wrapper.compile(artifact)
-    kept = py_wrapper.compile(artifact, py_wrapper.PyOptions(keep_buffers=True))
+    persistent = py_wrapper.compile(artifact, py_wrapper.PyOptions(persistent_buffers=True))
     hop = fx_converter.compile(artifact, FxOptions(kernel_calls="hop"))
     module = fx_converter.convert(artifact, FxOptions(convention="flat"))
     sides = (
         ("graph / Python wrapper", graphs["graph"], python.boxed),
-        ("both with kept buffers", graphs["graph with kept buffers"], kept.boxed),
+        ("both with persistent buffers", graphs["graph with persistent buffers"], persistent.boxed),
         ("graph module's forward / Python wrapper", lambda args: module(*args), python.boxed),
         ("graph of operators / Python wrapper", hop.boxed, python.boxed),
     )

@@ -5,8 +5,8 @@ Usage: `python -m tools.bench.bench_wrapper [--write] [--products] [--device cpu
 `--device cpu` runs the same with C++ kernels where there is no GPU, to try the benchmark itself: it writes nothing and has
 no goals.
 
-Sides, all with the same weights and results: the captured artifact's `boxed` call, as emitted by default and with kept
-buffers (`PyOptions(keep_buffers=True)`), and its call with the model's own signature; Inductor's Python wrapper as
+Sides, all with the same weights and results: the captured artifact's `boxed` call, as emitted by default and with persistent
+buffers (`PyOptions(persistent_buffers=True)`), and its call with the model's own signature; Inductor's Python wrapper as
 `torch.compile` calls it, on flat arguments; `torch.compile`'s callable, guards included; eager mode; and a CUDA graph of our
 call, replayed, which is what the GPU needs. `--products` adds both wrappers with matrix products as Triton templates, in
 the same instance. A round calls one side several times, few enough for the device's queue: until the last call returns
@@ -44,7 +44,7 @@ Written before the first measurement. On one H200 Inductor's Python wrapper took
 the GPU alone 129 us. Of ours, a launch costs about 2.5 us (of which the driver has 2), a matrix product into a given buffer
 5 us, an allocation 1 us, the rest of a call 5 us: with 16 of each about 145 us, 0.4 of Inductor's, and near what the GPU
 needs. A block of the GPT has six products, about five other kernels, ten allocations and ten views: about 55 us, 0.45 to
-0.6 of Inductor's, most of it in torch's own products, which both sides call. Kept buffers save the allocations and the
+0.6 of Inductor's, most of it in torch's own products, which both sides call. Persistent buffers save the allocations and the
 views: a tenth of the MLP's call, a quarter of the GPT's.
 
 Written when torch's products had been measured, 13 us each, of which 11 are inside the library that computes them: no
@@ -54,10 +54,10 @@ templates, to 0.45 of it."""
 
 GOAL = 0.5
 """Of the host's time of Inductor's wrapper, where both launch matrix products as Triton templates."""
-OURS, KEPT, INDUCTOR = "ours", "ours, kept buffers", "Inductor's wrapper"
+OURS, PERSISTENT, INDUCTOR = "ours", "ours, persistent buffers", "Inductor's wrapper"
 INSTANCE = "BLOCK_K=128, BLOCK_M=32, BLOCK_N=32"
 """Of the template for products: the fastest for these models on an H200, where Inductor measured all of them."""
-PRODUCTS, THEIR_PRODUCTS = "ours, kept buffers, Triton products", "Inductor's wrapper, Triton products"
+PRODUCTS, THEIR_PRODUCTS = "ours, persistent buffers, Triton products", "Inductor's wrapper, Triton products"
 ROUNDS = 41
 LAUNCHES = 400
 """At most so many of one side in a round, well below the 1,024 that the device's queue holds: a full queue would make the
@@ -131,7 +131,7 @@ def with_products(case: Case, there: Case, target: str) -> dict[str, Run]:
     """Both wrappers with matrix products as one instance of Triton's template: what differs is how it is launched."""
     options = inductor_frontend.CaptureOptions(products="templates")
     artifact = inductor_frontend.capture(case.model, case.args, target=target, options=options)
-    ours = py_wrapper.compile(one_instance(artifact), py_wrapper.PyOptions(keep_buffers=True))
+    ours = py_wrapper.compile(one_instance(artifact), py_wrapper.PyOptions(persistent_buffers=True))
     with inductor_config.patch(
         {
             "max_autotune_gemm": True,
@@ -169,7 +169,7 @@ def make_sides(case: Case, device: str, *, products: bool = False) -> dict[str, 
     artifact = inductor_frontend.capture(case.model, case.args, target=target)
     origin = Case(name=case.name, model=copy.deepcopy(case.model), args=case.args)
     ahead = py_wrapper.compile(artifact)
-    kept = py_wrapper.compile(artifact, py_wrapper.PyOptions(keep_buffers=True))
+    persistent = py_wrapper.compile(artifact, py_wrapper.PyOptions(persistent_buffers=True))
     model = case.model.to(device)
     args = pytree.tree_map(lambda t: t.to(device), case.args)
     there = Case(name=case.name, model=model, args=args)
@@ -178,8 +178,8 @@ def make_sides(case: Case, device: str, *, products: bool = False) -> dict[str, 
     stock = torch.compile(model)
     sides: dict[str, Run] = {
         OURS: lambda: ahead.boxed(list(args)),
-        KEPT: lambda: kept.boxed(list(args)),
-        f"{KEPT}, forward": lambda: kept(*args),
+        PERSISTENT: lambda: persistent.boxed(list(args)),
+        f"{PERSISTENT}, forward": lambda: persistent(*args),
         INDUCTOR: lambda: wrapper(list(flat)),
         "torch.compile": lambda: stock(*args),
         "eager": lambda: model(*args),

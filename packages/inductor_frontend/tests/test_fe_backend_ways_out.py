@@ -19,7 +19,7 @@ from wrapper_ir.kernels import CppKernel
 from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.registry import emitter
 
-KNOWN = {f.name for f in dataclasses.fields(CaptureOptions)} | {"emitter", "keep_buffers", "passes"}
+KNOWN = {f.name for f in dataclasses.fields(CaptureOptions)} | {"emitter", "persistent_buffers", "passes"}
 
 
 def refused(options: dict[str, Any], *parts: str) -> None:
@@ -34,8 +34,8 @@ def refused(options: dict[str, Any], *parts: str) -> None:
 @pytest.mark.parametrize(
     ("mode", "way_out"),
     [
-        ("reduce-overhead", "keep_buffers"),
-        ("max-autotune", "multi_kernels.*keep_buffers"),
+        ("reduce-overhead", "persistent_buffers"),
+        ("max-autotune", "multi_kernels.*persistent_buffers"),
         ("max-autotune-no-cudagraphs", "WRAPPER_IR_TRITON_TUNE"),
         ("lite", "leave it out"),
     ],
@@ -60,14 +60,14 @@ def test_each_option_of_inductor_is_named_with_its_way_out() -> None:
         "backend wrapper_ir: epilogue_fusion, size-asserts, triton.cudagraphs\n",
         '\n  epilogue_fusion: `with torch._inductor.config.patch({"epilogue_fusion": False}):`',
         "\n  size-asserts: `layout_asserts`",
-        '\n  triton.cudagraphs: `options={"keep_buffers": True}`',
+        '\n  triton.cudagraphs: `options={"persistent_buffers": True}`',
     )
     refused({"pad_channels_last": True}, '`options={"padding": {"pad_channels_last": True}}`')
     refused({"memory_planning": True}, "memory_planning: leave it out: a capture does not follow it")
 
 
 def test_a_name_that_is_nearly_right() -> None:
-    refused({"keep_buffer": True}, "did you mean 'keep_buffers'?")
+    refused({"persistent_buffer": True}, "did you mean 'persistent_buffers'?")
 
 
 def test_what_messages_name_exists() -> None:

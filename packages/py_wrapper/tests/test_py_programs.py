@@ -51,9 +51,9 @@ def assert_equal(got: tuple[Any, ...], want: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_results_in_kept_buffers(case: Case) -> None:
+def test_results_in_persistent_buffers(case: Case) -> None:
     """Also of a second call, which finds in them what the first one left."""
-    options = PyOptions(name=case.name, keep_buffers=True, find_runtime=find_runtime)
+    options = PyOptions(name=case.name, persistent_buffers=True, find_runtime=find_runtime)
     compiled = py_wrapper.compile(artifact_of(case), options)
     for _ in range(1 if case.constants else 2):
         inputs = case.inputs()

@@ -13,7 +13,7 @@ from torch import fx
 
 from fx_converter import targets
 from fx_converter._compat import FAST_VIEW, without_autograd
-from fx_converter.kept import KeptNodes
+from fx_converter.persistent import PersistentNodes
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import constant_windows
 from wrapper_ir.collection import paused_collection
@@ -25,10 +25,10 @@ __all__ = ["boxed_call", "boxed_source"]
 Boxed = Callable[[list[Any]], tuple[Any, ...]]
 
 
-def boxed_call(module: fx.GraphModule, kept: KeptNodes | None = None) -> Boxed:
+def boxed_call(module: fx.GraphModule, persistent: PersistentNodes | None = None) -> Boxed:
     """A callable over flat arguments. Nothing is recorded for autograd, and autocast does not apply. The module's graph and
-    attributes are taken as they are now. `kept`: nodes whose tensors are there before a call."""
-    source, scope = boxed_source(module, kept)
+    attributes are taken as they are now. `persistent`: nodes whose tensors are there before a call."""
+    source, scope = boxed_source(module, persistent)
     file = f"<boxed {type(module).__name__} {id(module):x}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     exec(compile(source, file, "exec"), scope)
@@ -37,19 +37,21 @@ def boxed_call(module: fx.GraphModule, kept: KeptNodes | None = None) -> Boxed:
 
 
 @paused_collection()
-def boxed_source(module: fx.GraphModule, kept: KeptNodes | None = None) -> tuple[str, dict[str, Any]]:
+def boxed_source(
+    module: fx.GraphModule, persistent: PersistentNodes | None = None
+) -> tuple[str, dict[str, Any]]:
     """The text, and the objects that it refers to by name."""
-    writer = _Writer(module, kept)
+    writer = _Writer(module, persistent)
     return writer.text(), writer.scope
 
 
 class _Writer(StraightLine):
-    def __init__(self, module: fx.GraphModule, kept: KeptNodes | None) -> None:
+    def __init__(self, module: fx.GraphModule, persistent: PersistentNodes | None) -> None:
         super().__init__(list(module.graph.nodes))
         self._module = module
-        self._kept = kept
+        self._persistent = persistent
         self._give = ""
-        """The line that gives back what is kept."""
+        """The line that gives back the persistent buffers."""
         self._fixed = self._constant_views()
 
     def _constant_views(self) -> dict[fx.Node, Any]:
@@ -74,37 +76,37 @@ class _Writer(StraightLine):
             lines.append(f"    {', '.join(node.name for node in inputs)}, = {args}")
         lines.append(f"    {args}.clear()")
         enters = any(node.target is targets.enter_device for node in self.nodes)
-        taken = [] if self._kept is None or enters else self._take(self._kept)
+        taken = [] if self._persistent is None or enters else self._take(self._persistent)
         body: list[Line] = [*((line, None) for line in taken), *self.body()]
         lines += (line for line, _ in indented(self.guarded(body)))
         return "\n".join(lines) + "\n"
 
     def behind(self, node: fx.Node) -> list[str]:
-        """What is kept is taken on the program's device, where it makes that the current one."""
-        if self._kept is not None and node.target is targets.enter_device:
-            return self._take(self._kept)
+        """The persistent buffers are taken on the program's device, where it makes that the current one."""
+        if self._persistent is not None and node.target is targets.enter_device:
+            return self._take(self._persistent)
         return []
 
     def before_output(self) -> list[str]:
         """See `StraightLine`."""
         return [self._give]
 
-    def _take(self, kept: KeptNodes) -> list[str]:
-        """Takes what is kept, for this call."""
-        buffer_pool = self.object(BufferPool(kept.make), "buffer_pool")
-        key = self.object(kept.key(), "stream_key")
+    def _take(self, persistent: PersistentNodes) -> list[str]:
+        """Takes the persistent buffers, for this call."""
+        buffer_pool = self.object(BufferPool(persistent.make), "buffer_pool")
+        key = self.object(persistent.key(), "stream_key")
         stream, buffers = self.name("key"), self.name("buffers")
         self._give = f"{buffer_pool}.give({stream}, {buffers})"
         return [
             f"{stream} = {key}()",
             f"{buffers} = {buffer_pool}.take({stream})",
-            f"{', '.join(node.name for node in kept.used())}, = {buffers}",
+            f"{', '.join(node.name for node in persistent.used())}, = {buffers}",
         ]
 
     def is_ready(self, node: fx.Node) -> bool:
         """See `StraightLine`."""
-        kept = self._kept is not None and node in self._kept.nodes
-        return kept or node in self._fixed or super().is_ready(node)
+        persistent = self._persistent is not None and node in self._persistent.nodes
+        return persistent or node in self._fixed or super().is_ready(node)
 
     def value(self, node: fx.Node) -> str:
         """See `StraightLine`."""

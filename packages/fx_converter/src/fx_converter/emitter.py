@@ -13,8 +13,8 @@ from fx_converter._compat import without_autograd
 from fx_converter.boxed import boxed_call
 from fx_converter.compilers import find_compiler
 from fx_converter.converter import convert
-from fx_converter.kept import kept_nodes
 from fx_converter.options import FxOptions
+from fx_converter.persistent import persistent_nodes
 from fx_converter.saving import save
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
@@ -41,8 +41,8 @@ def compile(
     module = convert(artifact, options, analyses)
     compiler = find_compiler(artifact.program.target.device.type, options.compilers)
     if compiler is None:
-        kept = kept_nodes(module.graph, artifact.program) if options.keep_buffers else None
-        boxed = boxed_call(module, kept)
+        persistent = persistent_nodes(module.graph, artifact.program) if options.persistent_buffers else None
+        boxed = boxed_call(module, persistent)
     else:
         boxed = _boxed(compiler.compile_graph(module))
     files = artifact.mapped_files()
@@ -98,9 +98,9 @@ class FxEmitter:
         """See `wrapper_ir.protocols.OperatorEmitter`."""
         return replace(self, options=replace(self.options, operators=policy))
 
-    def with_kept_buffers(self) -> FxEmitter:
-        """See `wrapper_ir.protocols.BufferKeepingEmitter`."""
-        return replace(self, options=replace(self.options, keep_buffers=True))
+    def with_persistent_buffers(self) -> FxEmitter:
+        """See `wrapper_ir.protocols.PersistentBufferEmitter`."""
+        return replace(self, options=replace(self.options, persistent_buffers=True))
 
 
 EMITTER = FxEmitter()

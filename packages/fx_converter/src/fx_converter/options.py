@@ -29,17 +29,18 @@ Convention = Literal["model", "flat"]
 class FxOptions:
     """Choices of `convert` and `compile`.
 
-    `kernel_calls`: "direct" calls loaded kernels, operators and allocators the fastest way; "hop" calls only what torch's
-    own passes understand and can trace again: registered operators, and `triton_kernel_wrapper_mutation` for Triton.
-    `convention`: whether the graph module is called with the model's own arguments ("model") or with the program's flat
-    ones. `assertions` keeps the program's run-time checks as nodes. `check_results` holds what operators return against
-    its declared layout. `fake_mode` is where fake values in `node.meta["val"]` live; None makes a mode from the program's
-    symbols. `find_runtime` finds the runtimes of kernels. `tune` measures what a program leaves open of its kernels before
-    it is converted; None takes what it has: choices that tuning wrote, else first configs. `compilers` are those that
-    `compile` hands graphs to, by type of device; None takes the installed ones. `forbid`: classes of ops that a graph must
-    not have (ConvertError FX106). `keep_buffers`: what `compile` makes holds the memory of intermediate results of fixed sizes
-    from call to call, for each stream, where no other compiler takes the graph. `guarded`: what the graph need not check. `operators`: which operators a
-    program may call (`NotSupportedError` WIR917), of a file's graph too. Raises ConvertError FX103 for other values.
+    `kernel_calls`: "direct" calls loaded kernels, operators and allocators the fastest way; "hop" calls only what
+    torch's own passes understand and can trace again: registered operators, and `triton_kernel_wrapper_mutation` for
+    Triton. `convention`: whether the graph module is called with the model's own arguments ("model") or with the
+    program's flat ones. `assertions` keeps the program's run-time checks as nodes. `check_results` holds what operators
+    return against its declared layout. `fake_mode` is where fake values in `node.meta["val"]` live; None makes a mode
+    from the program's symbols. `find_runtime` finds the runtimes of kernels. `tune` measures what a program leaves open
+    of its kernels before it is converted; None takes what it has: choices that tuning wrote, else first configs.
+    `compilers` are those that `compile` hands graphs to, by type of device; None takes the installed ones. `forbid`:
+    classes of ops that a graph must not have (ConvertError FX106). `persistent_buffers`: what `compile` makes holds the
+    memory of intermediate results of fixed sizes from call to call, for each stream, where no other compiler takes the
+    graph. `guarded`: what the graph need not check. `operators`: which operators a program may call
+    (`NotSupportedError` WIR917), of a file's graph too. Raises ConvertError FX103 for other values.
     """
 
     kernel_calls: KernelCalls = "direct"
@@ -51,7 +52,7 @@ class FxOptions:
     tune: KernelTuning | None = None
     compilers: Mapping[str, GraphCompiler] | None = None
     forbid: Collection[type[OpBase]] = ()
-    keep_buffers: bool = False
+    persistent_buffers: bool = False
     guarded: Guarded = NOT_GUARDED
     operators: OperatorPolicy = DEFAULT_OPERATORS
 

@@ -98,9 +98,9 @@ class PythonEmitter:
         """See `wrapper_ir.protocols.OperatorEmitter`."""
         return replace(self, options=replace(self.options, operators=policy))
 
-    def with_kept_buffers(self) -> PythonEmitter:
-        """See `wrapper_ir.protocols.BufferKeepingEmitter`."""
-        return replace(self, options=replace(self.options, keep_buffers=True))
+    def with_persistent_buffers(self) -> PythonEmitter:
+        """See `wrapper_ir.protocols.PersistentBufferEmitter`."""
+        return replace(self, options=replace(self.options, persistent_buffers=True))
 
 
 EMITTER = PythonEmitter()

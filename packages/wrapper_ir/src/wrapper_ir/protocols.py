@@ -23,7 +23,6 @@ from wrapper_ir.types import CPU, Device, StorageType, TensorType
 
 __all__ = [
     "AheadCompiler",
-    "BufferKeepingEmitter",
     "CallerTensors",
     "Containers",
     "Emitter",
@@ -33,6 +32,7 @@ __all__ = [
     "LoadedKernel",
     "Machine",
     "OperatorEmitter",
+    "PersistentBufferEmitter",
 ]
 
 T = TypeVar("T")
@@ -104,12 +104,12 @@ class OperatorEmitter(Protocol):
 
 
 @runtime_checkable
-class BufferKeepingEmitter(Protocol):
+class PersistentBufferEmitter(Protocol):
     """What an `Emitter` offers besides where its callables can hold the memory of intermediate results from call to call;
-    the option `keep_buffers` of `torch.compile`'s backend asks for it."""
+    the option `persistent_buffers` of `torch.compile`'s backend asks for it."""
 
     # Any: the code, as the emitter's own type
-    def with_kept_buffers(self) -> Emitter[Any]:
+    def with_persistent_buffers(self) -> Emitter[Any]:
         """The same emitter, for callables that neither allocate nor free what is not a result."""
         ...
 

@@ -15,7 +15,7 @@ from wrapper_ir.program import Program
 
 PLANS = Path(__file__).parent / "plans"
 NAMES = sorted(path.stem for path in PLANS.glob("*.wir"))
-OPTIONS = {"kept_memory": LoweringOptions(keep_buffers=True)}
+OPTIONS = {"persistent_memory": LoweringOptions(persistent_buffers=True)}
 
 
 def program_of(name: str) -> Program:

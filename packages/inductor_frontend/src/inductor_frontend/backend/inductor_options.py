@@ -15,8 +15,8 @@ from inductor_frontend.torch_patches.pinned_options import inductor_patches
 __all__ = ["advise", "canonical_name", "is_inductors", "require_default_mode"]
 
 _GRAPHS = (
-    '`options={"keep_buffers": True}` takes allocations out of the calls; `torch.cuda.graph` around a call of the compiled '
-    "function records it as one CUDA graph"
+    '`options={"persistent_buffers": True}` takes allocations out of the calls; `torch.cuda.graph` around a call '
+    "of the compiled function records it as one CUDA graph"
 )
 _TUNING = (
     'on a GPU, `options={"products": "candidates", "multi_kernels": True}` captures the choices, and '

@@ -18,14 +18,14 @@ from inductor_frontend.errors import BackendError, CaptureError
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.settings import read_settings
 from wrapper_ir.errors import PassError, PluginError
-from wrapper_ir.protocols import BufferKeepingEmitter, Emitter
+from wrapper_ir.protocols import Emitter, PersistentBufferEmitter
 from wrapper_ir.registry import emitter
 from wrapper_ir.store import Store, open_cache
 
 __all__ = ["BackendOptions"]
 
 # Any in this file: options as the user typed them, and the results of emitters.
-_OWN = ("cache", "emitter", "keep_buffers", "passes")
+_OWN = ("cache", "emitter", "persistent_buffers", "passes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +33,14 @@ class BackendOptions:
     """Options of the backend, as given in `torch.compile(..., options={...})`; the rest are fields of `CaptureOptions`.
 
     `emitter`: the name of an installed emitter, or an emitter (one made with options of its own).
-    `keep_buffers`: whether calls hold the memory of intermediate results from one to the next, as the emitter's own option of
-    that name does.
+    `persistent_buffers`: whether calls hold the memory of intermediate results from one to the next, as the emitter's
+    own option of that name does.
     `passes`: a pipeline of wrapper_ir passes in text form, run after lifetimes are derived.
     `cache`: False, True, or the root of the cache; what the environment says where it is None (see `settings`).
     """
 
     emitter: str | Emitter[Any] = "python"
-    keep_buffers: bool = False
+    persistent_buffers: bool = False
     passes: str = ""
     cache: bool | str | None = None
     capture: CaptureOptions = field(default_factory=CaptureOptions)
@@ -58,7 +58,7 @@ class BackendOptions:
         own = {name: given.pop(name) for name in _OWN if name in given}
         return BackendOptions(
             emitter=_emitter(own.get("emitter", "python")),
-            keep_buffers=_flag("keep_buffers", own.get("keep_buffers", False)),
+            persistent_buffers=_flag("persistent_buffers", own.get("persistent_buffers", False)),
             passes=_passes(own.get("passes", "")),
             cache=_cache(own.get("cache")),
             capture=_made(CaptureOptions, given, ""),
@@ -73,13 +73,13 @@ class BackendOptions:
         """The emitter; raises BackendError FE401 where none of this name is installed, or it does not load, and CaptureError
         FE103 where it cannot keep buffers and is asked to."""
         found = self.emitter if not isinstance(self.emitter, str) else _installed(self.emitter)
-        if not self.keep_buffers:
+        if not self.persistent_buffers:
             return found
-        if isinstance(found, BufferKeepingEmitter):
-            return found.with_kept_buffers()
+        if isinstance(found, PersistentBufferEmitter):
+            return found.with_persistent_buffers()
         raise CaptureError(
             "FE103",
-            f"option 'keep_buffers': the emitter {found.name!r} cannot hold buffers from call to call",
+            f"option 'persistent_buffers': the emitter {found.name!r} cannot hold buffers from call to call",
             hint="leave the option out, or choose the emitter 'python' or 'fx'",
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from py_wrapper.emit.kept import name_kept, write_new_buffers, write_take
+from py_wrapper.emit.persistent import name_persistent, write_new_buffers, write_take
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.streams import on_stream
 from py_wrapper.emit.table import WRITERS
@@ -23,8 +23,8 @@ _LOOK_AHEAD = 20
 def write_function(scope: FunctionScope, name: str, doc: str) -> None:
     """`def name(args, s0):`, whose list of arguments is emptied, and which returns a tuple."""
     function, out = scope.plan.function, scope.out
-    name_kept(scope)
-    if scope.plan.kept.windows:
+    name_persistent(scope)
+    if scope.plan.persistent.windows:
         write_new_buffers(scope)
     out.line()
     out.line()
@@ -38,12 +38,12 @@ def write_function(scope: FunctionScope, name: str, doc: str) -> None:
 
 
 def _write_steps(scope: FunctionScope) -> None:
-    """All steps; those before the first op come before what is kept is taken."""
+    """All steps; those before the first op come before the persistent buffers are taken."""
     written = _written(scope)
     head = [step for step in written if step.at.op is None]
     for step in head:
         WRITERS[type(step)](step, scope)
-    given = f"buffer_pool.give({', '.join(write_take(scope))})" if scope.plan.kept.windows else ""
+    given = f"buffer_pool.give({', '.join(write_take(scope))})" if scope.plan.persistent.windows else ""
     previous = ""
     for step in written[len(head) :]:
         scope.position = step.at.position

@@ -27,7 +27,7 @@ _OWN = (
     "open_parts",
     "explain",
 )
-_KEPT = ("new_buffers", "buffer_pool")
+_PERSISTENT = ("new_buffers", "buffer_pool")
 _RUNTIME = (*runtime.__all__, "find_group")
 
 
@@ -38,7 +38,7 @@ class ModuleScope:
         self.plan = plan
         self.program = program = plan.program
         self.options = options
-        self.names = namer((*_OWN, *_KEPT, *_RUNTIME, *(h.value for h in Helper)))
+        self.names = namer((*_OWN, *_PERSISTENT, *_RUNTIME, *(h.value for h in Helper)))
         self.helpers: dict[Helper, None] = {}
         self.runtime_names: dict[str, None] = {}
         self.containers: dict[TreeSpec, tuple[str, str]] = {}

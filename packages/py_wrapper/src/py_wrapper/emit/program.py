@@ -106,7 +106,7 @@ def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | Non
 def _lowering(options: PyOptions) -> LoweringOptions:
     return LoweringOptions(
         check_results=options.check_results,
-        keep_buffers=options.keep_buffers and options.poison is None,
+        persistent_buffers=options.persistent_buffers and options.poison is None,
         guarded=options.guarded,
         operators=options.operators,
     )

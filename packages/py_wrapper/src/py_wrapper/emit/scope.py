@@ -37,9 +37,9 @@ class FunctionScope:
         self.bound: dict[Value, str] = {}
         self.defined: dict[str, str] = {}
         self.position = 0
-        self.kept: dict[Value, str] = {}
-        """Values over memory that is kept from call to call, by the variables that hold them throughout a call."""
-        self.kept_names: list[str] = []
+        self.persistent: dict[Value, str] = {}
+        """Values over memory that persists from call to call, by the variables that hold them throughout a call."""
+        self.persistent_names: list[str] = []
         """These variables, by the numbers of the plan's windows."""
 
     # --- names
@@ -51,7 +51,9 @@ class FunctionScope:
 
     def name(self, value: Value) -> str:
         """The variable that holds a value; raises EmitError PY101 for one that is not, or no longer, defined."""
-        name = self.bound.get(value) or self.kept.get(value) or self.module.global_name(self.plan, value)
+        name = (
+            self.bound.get(value) or self.persistent.get(value) or self.module.global_name(self.plan, value)
+        )
         if name is None:
             raise EmitError(
                 "PY101", f"%{value.name} is not defined here, or was freed, dropped or moved", self

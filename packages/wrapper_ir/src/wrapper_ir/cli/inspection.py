@@ -38,9 +38,9 @@ def print_command(file: str, as_json: bool, kernels: bool, head: int) -> None:
 @click.command()
 @click.argument("file")
 @click.option(
-    "--keep-buffers", is_flag=True, help="Keep the memory of intermediate results from call to call."
+    "--persistent-buffers", is_flag=True, help="Keep the memory of intermediate results from call to call."
 )
-def lower(file: str, keep_buffers: bool) -> None:
+def lower(file: str, persistent_buffers: bool) -> None:
     """Print a program's plan: the steps that emitters spell, with everything decided."""
     from wrapper_ir import verify as check
     from wrapper_ir.artifact import bare_artifact
@@ -50,7 +50,9 @@ def lower(file: str, keep_buffers: bool) -> None:
     found = read_any(file)
     artifact = found if isinstance(found, Artifact) else bare_artifact(found)
     check(artifact)
-    click.echo(print_plan(lower_artifact(artifact, LoweringOptions(keep_buffers=keep_buffers))), nl=False)
+    click.echo(
+        print_plan(lower_artifact(artifact, LoweringOptions(persistent_buffers=persistent_buffers))), nl=False
+    )
 
 
 @click.command()

@@ -10,8 +10,8 @@ from wrapper_ir.lowering.plan import (
     ConstantBytes,
     ConstantWindow,
     FunctionPlan,
-    KeptMemory,
-    KeptWindow,
+    PersistentMemory,
+    PersistentWindow,
     Plan,
 )
 from wrapper_ir.lowering.printer import print_plan, print_step
@@ -21,9 +21,9 @@ __all__ = [
     "ConstantBytes",
     "ConstantWindow",
     "FunctionPlan",
-    "KeptMemory",
-    "KeptWindow",
     "LoweringOptions",
+    "PersistentMemory",
+    "PersistentWindow",
     "Plan",
     "lower",
     "print_plan",

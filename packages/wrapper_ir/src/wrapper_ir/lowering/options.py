@@ -14,13 +14,13 @@ __all__ = ["LoweringOptions"]
 class LoweringOptions:
     """`assertions` are the program's own checks; `check_results` holds what operators return against their declared
     layouts. `fuse_views` allocates a storage as its one view. `hoist_windows` makes windows of constants when the program is
-    loaded. `keep_buffers` keeps the memory of intermediate results of fixed sizes from call to call. `guarded` is what a
+    loaded. `persistent_buffers` keeps the memory of intermediate results of fixed sizes from call to call. `guarded` is what a
     call need not check, `operators` which operators a program may call."""
 
     assertions: bool = True
     check_results: bool = True
     fuse_views: bool = True
     hoist_windows: bool = True
-    keep_buffers: bool = False
+    persistent_buffers: bool = False
     guarded: Guarded = NOT_GUARDED
     operators: OperatorPolicy = DEFAULT_OPERATORS

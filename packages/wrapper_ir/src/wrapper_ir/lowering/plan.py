@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.analysis.kept import KeptBlock
+from wrapper_ir.analysis.persistent import PersistentBlock
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.lowering.steps import Step, Stream
@@ -19,8 +19,8 @@ __all__ = [
     "ConstantBytes",
     "ConstantWindow",
     "FunctionPlan",
-    "KeptMemory",
-    "KeptWindow",
+    "PersistentMemory",
+    "PersistentWindow",
     "Plan",
 ]
 
@@ -48,7 +48,7 @@ class ConstantWindow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptWindow:
+class PersistentWindow:
     """A tensor over a block, `offset` bytes after its begin; `name` is that of the first value that it stands for."""
 
     block: int
@@ -58,12 +58,12 @@ class KeptWindow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptMemory:
-    """What `main` keeps from call to call: blocks, tensors over them, and which values these stand for (by their numbers).
-    One set of blocks serves one call at a time. `storages` are those that lie in them."""
+class PersistentMemory:
+    """What of `main` persists from call to call: blocks, tensors over them, and which values these stand for (by their
+    numbers). One set of blocks serves one call at a time. `storages` are those that lie in them."""
 
-    blocks: tuple[KeptBlock, ...] = ()
-    windows: tuple[KeptWindow, ...] = ()
+    blocks: tuple[PersistentBlock, ...] = ()
+    windows: tuple[PersistentWindow, ...] = ()
     values: Mapping[Value[Type], int] = field(default_factory=dict)
     storages: frozenset[Value[Type]] = frozenset()
 
@@ -77,7 +77,7 @@ class FunctionPlan:
     steps: tuple[Step, ...]
     is_main: bool = False
     windows: Mapping[Value[Type], int] = field(default_factory=dict)
-    kept: KeptMemory = KeptMemory()
+    persistent: PersistentMemory = PersistentMemory()
 
     @property
     def name(self) -> str:

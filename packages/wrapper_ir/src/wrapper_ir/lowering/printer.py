@@ -70,11 +70,11 @@ def _function(function: FunctionPlan, types: TypePrinter) -> Iterator[str]:
     yield f"function @{value_name(function.name)}({params}{captures}) {{"
     for value, number in function.windows.items():
         yield f"  {_value(value)} is window #{number}"
-    for number, block in enumerate(function.kept.blocks):
+    for number, block in enumerate(function.persistent.blocks):
         yield f"  keep block {number}: {block.nbytes}{' zero' if block.zero else ''}"
-    for value, number in function.kept.values.items():
-        window = function.kept.windows[number]
-        yield f"  {_value(value)} is kept in block {window.block} + {window.offset} : {types.type(window.type)}"
+    for value, number in function.persistent.values.items():
+        window = function.persistent.windows[number]
+        yield f"  {_value(value)} is in persistent block {window.block} + {window.offset} : {types.type(window.type)}"
     for step in function.steps:
         yield f"  {_step(step, types)}"
     yield "}"

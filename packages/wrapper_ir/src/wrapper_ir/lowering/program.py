@@ -11,8 +11,8 @@ from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.analysis.references import called_operators, launched_kernels
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.lowering.constants import HoistedWindows, reads_files, shared_bytes
-from wrapper_ir.lowering.kept import plan_windows
 from wrapper_ir.lowering.options import LoweringOptions
+from wrapper_ir.lowering.persistent import plan_windows
 from wrapper_ir.lowering.plan import FunctionPlan, Plan
 from wrapper_ir.lowering.rules.checks import check_arguments, prologue
 from wrapper_ir.lowering.rules.table import RULES
@@ -100,14 +100,14 @@ class _Lowering:
         state = FunctionState(self._state, function, windows, is_main)
         for param in function.params:
             state.define(param.value)
-        if is_main and self._options.keep_buffers:
-            state.kept = plan_windows(state)
+        if is_main and self._options.persistent_buffers:
+            state.persistent = plan_windows(state)
         made = self._plans[function.name] = FunctionPlan(
             function=function,
             steps=tuple(_steps(state)),
             is_main=is_main,
             windows=windows,
-            kept=state.kept,
+            persistent=state.persistent,
         )
         return made
 

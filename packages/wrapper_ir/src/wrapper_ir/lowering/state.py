@@ -11,12 +11,12 @@ from wrapper_ir.aliasing import Aliasing
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.emission import made_elsewhere
 from wrapper_ir.analysis.inputs import InputChecks
-from wrapper_ir.analysis.kept import storage_users
+from wrapper_ir.analysis.persistent import storage_users
 from wrapper_ir.analysis.slots import SlotPlaces, plan_slots
 from wrapper_ir.errors import LoweringError, NotSupportedError
 from wrapper_ir.expr import Expr
 from wrapper_ir.lowering.options import LoweringOptions
-from wrapper_ir.lowering.plan import FunctionPlan, KeptMemory
+from wrapper_ir.lowering.plan import FunctionPlan, PersistentMemory
 from wrapper_ir.lowering.steps import BEFORE, Origin, Stream
 from wrapper_ir.ops import AllocStorage, Free, Op, RecordEvent, View, WaitEvent
 from wrapper_ir.program import Function, Program
@@ -53,7 +53,7 @@ class FunctionState:
         self.function = function
         self.is_main = is_main
         self.windows = windows
-        self.kept = KeptMemory()
+        self.persistent = PersistentMemory()
         self.at: Origin = BEFORE
         self.defined: set[str] = set(function.captures)
         self.pending: dict[Value[Type], AllocStorage] = {}

@@ -43,12 +43,12 @@ _ONE = Int(1)
 
 
 def alloc(op: AllocStorage, state: FunctionState) -> Iterator[Step]:
-    """A storage with one view of all of it is allocated with that; any other one as a flat tensor. What is kept is there
+    """A storage with one view of all of it is allocated with that; any other one as a flat tensor. Persistent memory is there
     already. Raises NotSupportedError WIR913 for symmetric memory of the CPU."""
     storage = op.result
     if lacks_symmetric(storage.type):
         raise state.not_supported(*NO_SYMMETRIC)
-    if storage in state.kept.storages:
+    if storage in state.persistent.storages:
         if op.zero is ZeroMode.CALL:
             yield steps.Zero(value=storage, at=state.at)
         return
@@ -75,7 +75,7 @@ def alloc(op: AllocStorage, state: FunctionState) -> Iterator[Step]:
 def slot(op: Slot, state: FunctionState) -> Iterator[Step]:
     """Views of a slot are made of its pool's tensor. Only what a callee takes is a tensor of its own."""
     place = _slot_place(op.result, state)
-    if place.base in state.kept.storages:
+    if place.base in state.persistent.storages:
         return
     is_lent = op.result in state.slots.lent
     if is_lent:
@@ -92,7 +92,7 @@ def _slot_place(slot: Value[StorageType], state: FunctionState) -> SlotPlace:
 def view(op: View, state: FunctionState) -> Iterator[Step]:
     """An allocation where the storage waits for this view, else a window; with `reuse`, the storage's other names end."""
     is_reuse = op.mode is ViewMode.REUSE
-    if op.result in state.kept.values:
+    if op.result in state.persistent.values:
         if is_reuse and (gone := state.end(state.tenants(op.source))):
             yield steps.EndNames(ends=gone, at=state.at)
         return
@@ -137,7 +137,7 @@ def free(op: Free, state: FunctionState) -> Iterator[Step]:
     """Ends every name over the storage, so that its memory is released here."""
     state.pending.pop(op.storage, None)
     ends = state.end(state.tenants(op.storage))
-    if state.slots.place(op.storage, _ZERO)[0] in state.kept.storages:
+    if state.slots.place(op.storage, _ZERO)[0] in state.persistent.storages:
         return
     base = state.stands_for.get(op.storage, op.storage)
     slot = None

@@ -52,7 +52,7 @@ class Allocate(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zero(StepBase):
-    """Fills memory that is kept from call to call with zeros. Text: `zero %ws`."""
+    """Fills memory that persists from call to call with zeros. Text: `zero %ws`."""
 
     syntax: ClassVar[str] = "zero {value}"
 

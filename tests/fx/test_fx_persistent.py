@@ -1,4 +1,4 @@
-"""FX graphs whose memory is kept from call to call: they compute the same, and no call sees another one's memory."""
+"""FX graphs whose memory persists from call to call: they compute the same, and no call sees another one's memory."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 import torch
-from packages.py_wrapper.tests.kept_program import PROGRAM, assert_right, assert_threads_are_right
+from packages.py_wrapper.tests.persistent_program import PROGRAM, assert_right, assert_threads_are_right
 from packages.py_wrapper.tests.py_case import Case, artifact_of
 from packages.py_wrapper.tests.stream_program import STREAMS
 
 import fx_converter
 from fx_converter import FxOptions
 from fx_converter.boxed import boxed_source
-from fx_converter.kept import kept_nodes
 from fx_converter.options import KernelCalls
+from fx_converter.persistent import persistent_nodes
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms
 from tests.fx.fx_cases import every_case, options, wanted
@@ -31,34 +31,34 @@ def program() -> Artifact:
 
 
 def compiled(form: KernelCalls) -> CompiledProgram:
-    return fx_converter.compile(program(), FxOptions(kernel_calls=form, keep_buffers=True))
+    return fx_converter.compile(program(), FxOptions(kernel_calls=form, persistent_buffers=True))
 
 
 @both_forms
 @every_case
 def test_the_same_in_every_call(case: Case, form: KernelCalls) -> None:
-    run = fx_converter.compile(artifact_of(case), options(form, keep_buffers=True))
+    run = fx_converter.compile(artifact_of(case), options(form, persistent_buffers=True))
     for _ in range(2 if case.after is None else 1):
         assert_same(run.boxed(case.inputs()), wanted(case))
 
 
 @both_forms
-def test_what_is_kept(form: KernelCalls) -> None:
+def test_what_is_persistent(form: KernelCalls) -> None:
     """Storages that the program frees, and windows of them; what is returned is allocated by the call."""
     module = fx_converter.convert(program(), FxOptions(kernel_calls=form, convention="flat"))
-    kept = kept_nodes(module.graph, program().program)
-    assert kept is not None
-    names = {node.name: block for node, block in kept.nodes.items()}
+    persistent = persistent_nodes(module.graph, program().program)
+    assert persistent is not None
+    names = {node.name: block for node, block in persistent.nodes.items()}
     assert names == {
         "a": 0, "at": None, "b": 1, "c": 0, "d": None, "cd": None, "counts": 2, "total": None, "once": 3,
     }  # fmt: skip
-    assert [(block.nbytes, block.zero) for block in kept.blocks] == [
+    assert [(block.nbytes, block.zero) for block in persistent.blocks] == [
         (64, False),
         (64, False),
         (16, False),
         (16, True),
     ]
-    source = boxed_source(module, kept)[0]
+    source = boxed_source(module, persistent)[0]
     assert source.count("empty_strided") == 2, source
     assert "_buffer_pool.give(_key, _buffers)\n    return (out, sums)" in source
 
@@ -78,7 +78,7 @@ def test_threads_have_memory_of_their_own() -> None:
 
 def test_a_call_that_fails_leaves_the_next_one_right() -> None:
     guarded = Guarded.all_inputs(program().program)  # so that it fails in the middle
-    run = fx_converter.compile(program(), FxOptions(keep_buffers=True, guarded=guarded))
+    run = fx_converter.compile(program(), FxOptions(persistent_buffers=True, guarded=guarded))
     assert_right(run)
     with pytest.raises(RuntimeError):
         run.boxed([torch.randn(4, 4), torch.randn(5, 4)])
@@ -90,10 +90,10 @@ def test_a_call_that_fails_leaves_the_next_one_right() -> None:
     [PROGRAM.replace("  free %a.s\n", "  resize_storage %a, 64\n  free %a.s\n"), STREAMS],
     ids=["memory that changes its size", "several streams"],
 )
-def test_nothing_is_kept(text: str) -> None:
+def test_nothing_is_persistent(text: str) -> None:
     artifact = bare_artifact(parse_program(text))
     module = fx_converter.convert(artifact, FxOptions(convention="flat"))
-    assert kept_nodes(module.graph, artifact.program) is None
+    assert persistent_nodes(module.graph, artifact.program) is None
 
 
 def test_another_compiler_is_handed_the_graph_as_it_is() -> None:
@@ -107,7 +107,7 @@ def test_another_compiler_is_handed_the_graph_as_it_is() -> None:
             seen.extend(str(node.target) for node in module.graph.nodes)
             return module
 
-    options = FxOptions(keep_buffers=True, compilers={"cpu": Compiler()})
+    options = FxOptions(persistent_buffers=True, compilers={"cpu": Compiler()})
     run = fx_converter.compile(program(), options)
     assert_right(run)
     assert sum("empty_strided" in target for target in seen) == 7

@@ -1,6 +1,6 @@
-"""Memory that is kept from call to call: the nodes whose tensors lie in it, and how they are made.
+"""Memory that persists from call to call: the nodes whose tensors lie in it, and how they are made.
 
-`wrapper_ir.analysis.kept` says which storages may be kept. Views of them that depend on nothing else are made with them.
+`wrapper_ir.analysis.persistent` says which storages may persist. Views of them that depend on nothing else are made with them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from torch import Tensor, fx
 
 from fx_converter import targets
 from fx_converter._compat import FAST_EMPTY, FAST_VIEW, raw_stream
-from wrapper_ir.analysis.kept import KeptBlock, plan_kept, storage_users
+from wrapper_ir.analysis.persistent import PersistentBlock, plan_persistent, storage_users
 from wrapper_ir.ops import View
 from wrapper_ir.program import Program
 from wrapper_ir.types import CPU, Device
 
-__all__ = ["KeptNodes", "kept_nodes"]
+__all__ = ["PersistentNodes", "persistent_nodes"]
 
 # Any in this file: targets of nodes
 _EMPTY: frozenset[Any] = frozenset({*FAST_EMPTY.values(), torch.ops.aten.empty_strided.default})
@@ -28,11 +28,11 @@ _VIEWS: frozenset[Any] = frozenset({FAST_VIEW, targets.window, torch.ops.aten.as
 
 
 @dataclass(frozen=True, slots=True)
-class KeptNodes:
+class PersistentNodes:
     """The blocks, and for each node in order the block that it allocates from, None for a view."""
 
     device: Device
-    blocks: Sequence[KeptBlock]
+    blocks: Sequence[PersistentBlock]
     nodes: Mapping[fx.Node, int | None]
 
     def make(self) -> tuple[Tensor, ...]:
@@ -58,10 +58,10 @@ class KeptNodes:
         return _no_stream if self.device == CPU else partial(_stream, self.device.index or 0)
 
 
-def kept_nodes(graph: fx.Graph, program: Program) -> KeptNodes | None:
-    """What a call of `main`'s graph may keep; None for nothing."""
+def persistent_nodes(graph: fx.Graph, program: Program) -> PersistentNodes | None:
+    """What a call of `main`'s graph may keep from call to call; None for nothing."""
     users = storage_users(program.main)
-    plan = plan_kept(program.main, program.target.device, users)
+    plan = plan_persistent(program.main, program.target.device, users)
     blocks = {storage.name: block for storage, block in plan.places.items()}
     for storage, block in plan.places.items():
         views = [op for op in users[storage] if isinstance(op, View)]
@@ -76,7 +76,7 @@ def kept_nodes(graph: fx.Graph, program: Program) -> KeptNodes | None:
             found[node] = blocks[node.meta["value"]]
         elif node.target in _VIEWS and len(inputs) == 1 and inputs[0] in found:
             found[node] = None
-    return KeptNodes(program.target.device, plan.blocks, found) if found else None
+    return PersistentNodes(program.target.device, plan.blocks, found) if found else None
 
 
 def _view(node: fx.Node, made: Mapping[fx.Node, Tensor]) -> Tensor:

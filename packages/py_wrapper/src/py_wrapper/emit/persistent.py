@@ -1,6 +1,6 @@
-"""The text that makes memory which is kept from call to call, and takes it: `FunctionPlan.kept` says what is.
+"""The text that makes memory which persists from call to call, and takes it: `FunctionPlan.persistent` says what is.
 
-The tensors over kept memory are made together with it, so that a call finds them ready.
+The tensors over persistent memory are made together with it, so that a call finds them ready.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
 from wrapper_ir.types import CPU
 
-__all__ = ["name_kept", "write_new_buffers", "write_take"]
+__all__ = ["name_persistent", "write_new_buffers", "write_take"]
 
 
-def name_kept(scope: FunctionScope) -> None:
-    """Names for the tensors over kept memory, which they have throughout a call."""
-    kept = scope.plan.kept
-    scope.kept_names = [scope.names(window.name) for window in kept.windows]
-    scope.kept = {value: scope.kept_names[number] for value, number in kept.values.items()}
+def name_persistent(scope: FunctionScope) -> None:
+    """Names for the tensors over persistent memory, which they have throughout a call."""
+    memory = scope.plan.persistent
+    scope.persistent_names = [scope.names(window.name) for window in memory.windows]
+    scope.persistent = {value: scope.persistent_names[number] for value, number in memory.values.items()}
 
 
 def write_new_buffers(scope: FunctionScope) -> None:
     """The function that makes one set of buffers, and what holds those that no call uses."""
-    out, module, plan = scope.out, scope.module, scope.plan.kept
+    out, module, plan = scope.out, scope.module, scope.plan.persistent
     device = module.program.target.device
     empty = module.helper(Helper.EMPTY if device == CPU else Helper.EMPTY_CUDA)
     out.line()
@@ -34,14 +34,14 @@ def write_new_buffers(scope: FunctionScope) -> None:
             for name, block in zip(memory, plan.blocks, strict=True):
                 zero = ".zero_()" if block.zero else ""
                 out.line(f"{name} = {empty}(({max(block.nbytes, 1)},), (1,), torch.uint8){zero}")
-            for window, name in zip(plan.windows, scope.kept_names, strict=True):
+            for window, name in zip(plan.windows, scope.persistent_names, strict=True):
                 sizes, strides = (
                     tuple_text([str(e) for e in es]) for es in (window.type.sizes, window.type.strides)
                 )
                 dtype = f"torch.{window.type.dtype.torch_name}"
                 head = f"{name} = {module.helper(Helper.WINDOW)}("
                 out.items(head, [memory[window.block], dtype, sizes, strides, str(window.offset)], ")")
-        out.tuple("return ", scope.kept_names)
+        out.tuple("return ", scope.persistent_names)
     out.line()
     out.line()
     out.line(f"buffer_pool = {module.runtime('BufferPool')}(new_buffers)")
@@ -55,5 +55,5 @@ def write_take(scope: FunctionScope) -> tuple[str, str]:
         key = scope.names("key")
         out.line(f"{key} = {scope.module.helper(Helper.STREAM_KEY)}()")
     out.line(f"{buffers} = buffer_pool.take({key})")
-    out.unpack(scope.kept_names, buffers)
+    out.unpack(scope.persistent_names, buffers)
     return key, buffers

@@ -1,4 +1,4 @@
-"""Memory that is kept from call to call: what may be, and that no call sees another one's."""
+"""Memory that persists from call to call: what may be, and that no call sees another one's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from packages.py_wrapper.tests.kept_program import PROGRAM, assert_right, assert_threads_are_right, expected
+from packages.py_wrapper.tests.persistent_program import (
+    PROGRAM,
+    assert_right,
+    assert_threads_are_right,
+    expected,
+)
 from packages.py_wrapper.tests.py_golden import without_version
 from packages.py_wrapper.tests.stream_program import STREAMS
 
@@ -18,11 +23,11 @@ from wrapper_ir.errors import ExecutionError
 from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.runtime import BufferPool
 
-GOLDEN = Path(__file__).parent / "golden" / "kept.py.txt"
-KEPT = PyOptions(name="kept", keep_buffers=True)
+GOLDEN = Path(__file__).parent / "golden" / "persistent.py.txt"
+PERSISTENT = PyOptions(name="persistent", persistent_buffers=True)
 
 
-def compiled(text: str = PROGRAM, options: PyOptions = KEPT) -> CompiledProgram:
+def compiled(text: str = PROGRAM, options: PyOptions = PERSISTENT) -> CompiledProgram:
     program = parse_program(text)
     verify(program)
     return py_wrapper.compile(bare_artifact(program), options)
@@ -30,7 +35,7 @@ def compiled(text: str = PROGRAM, options: PyOptions = KEPT) -> CompiledProgram:
 
 def test_text(update_golden: bool) -> None:
     """Storages that follow each other share a block; what is zero only once has its own."""
-    text = without_version(py_wrapper.emit(bare_artifact(parse_program(PROGRAM)), KEPT).source)
+    text = without_version(py_wrapper.emit(bare_artifact(parse_program(PROGRAM)), PERSISTENT).source)
     if update_golden:
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8")
@@ -68,8 +73,8 @@ def test_a_call_that_fails_costs_a_set_of_buffers_and_nothing_else() -> None:
     [PROGRAM.replace("  free %a.s\n", "  resize_storage %a, 64\n  free %a.s\n"), STREAMS],
     ids=["memory that changes its size", "several streams"],
 )
-def test_nothing_is_kept(text: str) -> None:
-    source = py_wrapper.emit(bare_artifact(parse_program(text)), KEPT).source
+def test_nothing_is_persistent(text: str) -> None:
+    source = py_wrapper.emit(bare_artifact(parse_program(text)), PERSISTENT).source
     assert "new_buffers" not in source
     assert "empty_c" in source
 
@@ -89,7 +94,7 @@ func @main(%x: f32[s0, 4], %w: f32[4, 4]) {
   return %b
 }
 """
-    assert "new_buffers" not in py_wrapper.emit(bare_artifact(parse_program(text)), KEPT).source
+    assert "new_buffers" not in py_wrapper.emit(bare_artifact(parse_program(text)), PERSISTENT).source
     x, w = torch.randn(7, 4), torch.randn(4, 4)
     torch.testing.assert_close(compiled(text).boxed([x, w])[0], x @ w @ w)
 
@@ -109,7 +114,7 @@ def test_spare_buffers_belong_to_a_key() -> None:
     not torch.cuda.is_available(), reason="the program runs on a CUDA device, and there is none"
 )
 def test_on_a_device() -> None:
-    """Workspaces among the kept memory: one that each call zeroes, and one that is zero once."""
+    """Workspaces among the persistent memory: one that each call zeroes, and one that is zero once."""
     major, minor = torch.cuda.get_device_capability()
     run = compiled(PROGRAM.replace("target cpu", f'target cuda:0 arch "sm_{major}{minor}"'))
     for _ in range(3):

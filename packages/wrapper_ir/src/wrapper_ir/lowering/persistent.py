@@ -1,10 +1,10 @@
-"""Which tensors lie in memory that is kept from call to call: `wrapper_ir.analysis.kept` says which storages may."""
+"""Which tensors lie in memory that persists from call to call: `wrapper_ir.analysis.persistent` says which storages may."""
 
 from __future__ import annotations
 
-from wrapper_ir.analysis.kept import plan_kept
+from wrapper_ir.analysis.persistent import plan_persistent
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.lowering.plan import KeptMemory, KeptWindow
+from wrapper_ir.lowering.plan import PersistentMemory, PersistentWindow
 from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.ops import AllocStorage, View, ZeroMode
 from wrapper_ir.types import DType, StorageType, TensorType, Type
@@ -18,21 +18,21 @@ class _Windows:
 
     def __init__(self) -> None:
         self.numbers: dict[tuple[int, TensorType, int], int] = {}
-        self.windows: list[KeptWindow] = []
+        self.windows: list[PersistentWindow] = []
         self.values: dict[Value[Type], int] = {}
 
     def add(self, value: Value[Type], type: TensorType, block: int, offset: int) -> None:
         key = (block, type, offset)
         if key not in self.numbers:
             self.numbers[key] = len(self.windows)
-            self.windows.append(KeptWindow(block=block, type=type, offset=offset, name=value.name))
+            self.windows.append(PersistentWindow(block=block, type=type, offset=offset, name=value.name))
         self.values[value] = self.numbers[key]
 
 
-def plan_windows(state: FunctionState) -> KeptMemory:
+def plan_windows(state: FunctionState) -> PersistentMemory:
     """The blocks of a function, and the tensors over them that are known before any call. A storage is a tensor of bytes
     where something else is made of it, or where it is filled with zeros in each call."""
-    memory = plan_kept(state.function, state.program.program.target.device, state.users)
+    memory = plan_persistent(state.function, state.program.program.target.device, state.users)
     found = _Windows()
     places: dict[Value[Type], tuple[int, int]] = {}  # block and offset
     for op in state.function.body:
@@ -50,7 +50,7 @@ def plan_windows(state: FunctionState) -> KeptMemory:
                     found.add(result, result.type, block, start + at.value)
             case _:
                 pass
-    return KeptMemory(
+    return PersistentMemory(
         blocks=tuple(memory.blocks),
         windows=tuple(found.windows),
         values=found.values,

@@ -1,4 +1,4 @@
-"""The option `keep_buffers` of the backend: results are the same, and calls ask torch for the memory of results alone."""
+"""The option `persistent_buffers` of the backend: results are the same, and calls ask torch for the memory of results alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def bytes_asked_for(run: Callable[[Tensor], object], x: Tensor) -> int:
 
 @pytest.mark.parametrize("name", ["python", "fx"])
 @pytest.mark.parametrize("cached", [True, False])
-def test_buffers_are_kept_between_calls(name: str, cached: bool, tmp_path: Path) -> None:
+def test_buffers_persist_between_calls(name: str, cached: bool, tmp_path: Path) -> None:
     model = small_net()
     asked = {}
     with torch.no_grad():
@@ -49,7 +49,7 @@ def test_buffers_are_kept_between_calls(name: str, cached: bool, tmp_path: Path)
             options: dict[str, Any] = {
                 "emitter": name,
                 "cache": str(tmp_path) if cached else False,
-                "keep_buffers": keep,
+                "persistent_buffers": keep,
             }
             compiled = torch.compile(model, backend="wrapper_ir", options=options)
             results = []
@@ -63,13 +63,15 @@ def test_buffers_are_kept_between_calls(name: str, cached: bool, tmp_path: Path)
 
 
 def test_training() -> None:
-    model, kept = small_net().train(), small_net().train()
-    compiled = torch.compile(kept, backend="wrapper_ir", options={"keep_buffers": True, "cache": False})
+    model, trained = small_net().train(), small_net().train()
+    compiled = torch.compile(
+        trained, backend="wrapper_ir", options={"persistent_buffers": True, "cache": False}
+    )
     for _ in range(3):
         x = torch.randn(ROWS, 8)
         for run in (model, compiled):
             torch.autograd.backward(run(x).square().sum())
-    for want, got in zip(model.parameters(), kept.parameters(), strict=True):
+    for want, got in zip(model.parameters(), trained.parameters(), strict=True):
         torch.testing.assert_close(got.grad, want.grad)
 
 
@@ -84,17 +86,17 @@ class Plain:
 
 
 def test_an_emitter_that_cannot() -> None:
-    options: dict[str, Any] = {"emitter": Plain(), "keep_buffers": True}
-    with pytest.raises(CaptureError, match=r"(?s)FE103.*keep_buffers.*'plain'.*hint: .*'fx'"):
+    options: dict[str, Any] = {"emitter": Plain(), "persistent_buffers": True}
+    with pytest.raises(CaptureError, match=r"(?s)FE103.*persistent_buffers.*'plain'.*hint: .*'fx'"):
         BackendOptions.parse(options).find_emitter()
 
 
 def test_an_emitter_with_options_of_its_own() -> None:
     mine = PythonEmitter(options=PyOptions(comments=False))
-    found = BackendOptions.parse({"emitter": mine, "keep_buffers": True}).find_emitter()
-    assert found == PythonEmitter(options=PyOptions(comments=False, keep_buffers=True))
+    found = BackendOptions.parse({"emitter": mine, "persistent_buffers": True}).find_emitter()
+    assert found == PythonEmitter(options=PyOptions(comments=False, persistent_buffers=True))
 
 
 def test_the_value_is_a_bool() -> None:
-    with pytest.raises(CaptureError, match=r"(?s)FE103.*'keep_buffers' is 1.*True or False"):
-        BackendOptions.parse({"keep_buffers": 1})
+    with pytest.raises(CaptureError, match=r"(?s)FE103.*'persistent_buffers' is 1.*True or False"):
+        BackendOptions.parse({"persistent_buffers": 1})

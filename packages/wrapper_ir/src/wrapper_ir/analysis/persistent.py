@@ -1,6 +1,6 @@
 """Which memory an emitter may keep from call to call, and which storages share it.
 
-A storage may be kept where no caller can come to hold it: the program itself frees it. Storages that are not alive at the
+A storage may persist where no caller can come to hold it: the program itself frees it. Storages that are not alive at the
 same time share memory, which is right as long as all work goes to one stream, in order.
 """
 
@@ -26,13 +26,13 @@ from wrapper_ir.structure import operands
 from wrapper_ir.types import Device, MemoryKind, StorageType
 from wrapper_ir.values import Value
 
-__all__ = ["KeptBlock", "KeptMemory", "plan_kept", "storage_users"]
+__all__ = ["PersistentBlock", "PersistentMemory", "plan_persistent", "storage_users"]
 
 _DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True, slots=True)
-class KeptBlock:
+class PersistentBlock:
     """Bytes that storages share one after the other; those that are zero at first belong to one storage alone."""
 
     nbytes: int
@@ -40,10 +40,10 @@ class KeptBlock:
 
 
 @dataclass(slots=True)
-class KeptMemory:
-    """The blocks, and the number of the block that each storage which may be kept lies at the begin of."""
+class PersistentMemory:
+    """The blocks, and the number of the block that each persistent storage lies at the begin of."""
 
-    blocks: list[KeptBlock] = field(default_factory=list)
+    blocks: list[PersistentBlock] = field(default_factory=list)
     places: dict[Value, int] = field(default_factory=dict)
 
 
@@ -59,10 +59,12 @@ def storage_users(function: Function) -> dict[Value, list[Op]]:
     return found
 
 
-def plan_kept(function: Function, device: Device, users: Mapping[Value, Sequence[Op]]) -> KeptMemory:
+def plan_persistent(
+    function: Function, device: Device, users: Mapping[Value, Sequence[Op]]
+) -> PersistentMemory:
     """What a function may keep on the program's device. Nothing where work goes to several streams, moves memory under
     tensors, or takes it from pools of the caller's."""
-    plan, spare = KeptMemory(), list[int]()
+    plan, spare = PersistentMemory(), list[int]()
     # stream: of ops that have one
     if any(
         isinstance(op, ResizeStorage | SetStorage | EnterMemoryPool) or getattr(op, "stream", 0)
@@ -107,7 +109,7 @@ def _is_only_viewed(storage: Value, users: Mapping[Value, Sequence[Op]]) -> bool
     )
 
 
-def _block_for(op: AllocStorage, spare: list[int], plan: KeptMemory) -> int:
+def _block_for(op: AllocStorage, spare: list[int], plan: PersistentMemory) -> int:
     """The smallest free block that is large enough, or a new one."""
     assert isinstance(op.result.type.nbytes, Int)
     nbytes = op.result.type.nbytes.value
@@ -117,5 +119,5 @@ def _block_for(op: AllocStorage, spare: list[int], plan: KeptMemory) -> int:
         block = min(fitting, key=lambda i: (plan.blocks[i].nbytes, i))
         spare.remove(block)
         return block
-    plan.blocks.append(KeptBlock(nbytes, zero))
+    plan.blocks.append(PersistentBlock(nbytes, zero))
     return len(plan.blocks) - 1

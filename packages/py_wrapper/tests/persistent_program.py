@@ -1,4 +1,4 @@
-"""A program whose memory is kept from call to call."""
+"""A program whose memory persists from call to call."""
 
 from __future__ import annotations
 
