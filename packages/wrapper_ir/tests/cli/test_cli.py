@@ -217,6 +217,13 @@ def test_a_missing_package_is_named() -> None:
         emitter("python")
 
 
+def test_messages_of_torch_are_without_its_frames(artifact: Path) -> None:
+    said = "randn(): too large\nException raised from unpack at numbers.h:79 (most recent call first):\nframe #0: 1"
+    with patch("wrapper_ir.cli.files.load", side_effect=TypeError(said)):
+        done = wir("run", artifact)
+    assert (done.exit_code, done.stderr) == (2, "wir: TypeError: randn(): too large\n")
+
+
 FACTORIES = """
 def broken():
     return {}["weights"]
@@ -243,9 +250,10 @@ def test_a_factorys_error_shows_its_own_frames(tmp_path: Path) -> None:
     assert "No module named 'gone'" in capture("gone:make")
 
 
-def test_output_that_cannot_be_written(text: Path) -> None:
+@pytest.mark.parametrize("args", [("print", "FILE"), ("--help",), ("print", "--help")], ids=" ".join)
+def test_output_that_cannot_be_written(args: tuple[str, ...], text: Path) -> None:
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "wrapper_ir.cli", "print", str(text)]
+        command = [sys.executable, "-m", "wrapper_ir.cli", *(str(text) if a == "FILE" else a for a in args)]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (2, "wir: No space left on device\n")
 

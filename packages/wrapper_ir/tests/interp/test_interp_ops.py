@@ -8,11 +8,12 @@ import pytest
 from packages.wrapper_ir.tests.interp.interp_case import OPTIONS, STATE, X, artifact, parse
 from packages.wrapper_ir.tests.interp.list_machine import ListMachine, find_runtime, tensor
 
-from wrapper_ir.errors import ExecutionError, NotSupportedError
-from wrapper_ir.interp import InterpOptions, Interpreter, run, steps
+from wrapper_ir.errors import ExecutionError, ExpressionError, NotSupportedError
+from wrapper_ir.interp import InterpOptions, Interpreter, example_inputs, run, steps
 from wrapper_ir.interp.engine import CONTROL
 from wrapper_ir.interp.handlers import HANDLERS
 from wrapper_ir.ops import OPS, DebugPhase, DebugValue, Return
+from wrapper_ir.text import parse_program
 
 
 def execute(text: str, *args: Any, options: InterpOptions = OPTIONS) -> list[Any]:
@@ -149,6 +150,16 @@ def test_wrong_arguments() -> None:
     for args in ([], [3]):
         with pytest.raises(ExecutionError, match="WIR926"):
             run(artifact(main("return %x")), [*args], ListMachine(), OPTIONS)
+
+
+def test_inputs_that_no_library_can_hold_are_refused() -> None:
+    program = parse_program(
+        "wir 0.2\ntarget cpu\nsymbol n : int backed\nfunc @main(%x: f32[n, 8]) {\n  return\n}\n"
+    )
+    with pytest.raises(ExpressionError, match=r"WIR408.*32\*n is 288000000000000000000"):
+        example_inputs(program, ListMachine(), 0, {"n": 9 * 10**18})
+    [made] = example_inputs(program, ListMachine(), 0, {"n": 3})
+    assert made.sizes == (3, 8)
 
 
 def test_a_run_can_be_limited() -> None:

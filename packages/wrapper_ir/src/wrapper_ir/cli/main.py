@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import click
@@ -24,23 +25,34 @@ _SHELLS = ("bash", "zsh", "fish")
 class _Group(click.Group):
     """Turns what a command raises into one message on standard error and exit status 2."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:  # Any: click's own
+        with _one_message(None):  # of what `--help` and `--version` print
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:  # Any: click's own
-        try:
+        with _one_message(ctx):
             return super().invoke(ctx)
-        except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
-            raise
-        except OSError as error:
-            _discard_output()
-            place = f"{os.fspath(error.filename)!r}: " if isinstance(error.filename, str) else ""
-            _fail(ctx, error, f"{place}{error.strerror or error}")
-        except WirError as error:
-            _fail(ctx, error, str(error))
-        except Exception as error:  # of a plug-in, torch, or a kernel
-            _fail(ctx, error, f"{type(error).__name__}: {error}")
 
 
-def _fail(ctx: click.Context, error: Exception, message: str) -> NoReturn:
-    if ctx.params.get("traceback"):
+@contextmanager
+def _one_message(ctx: click.Context | None) -> Iterator[None]:
+    try:
+        yield
+    except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
+        raise
+    except OSError as error:
+        _discard_output()
+        place = f"{os.fspath(error.filename)!r}: " if isinstance(error.filename, str) else ""
+        _fail(ctx, error, f"{place}{error.strerror or error}")
+    except WirError as error:
+        _fail(ctx, error, str(error))
+    except Exception as error:  # of a plug-in, torch, or a kernel
+        said, _, _ = str(error).partition("\nException raised from ")  # torch appends frames of C++
+        _fail(ctx, error, f"{type(error).__name__}: {said}")
+
+
+def _fail(ctx: click.Context | None, error: Exception, message: str) -> NoReturn:
+    if ctx is not None and ctx.params.get("traceback"):
         raise error
     click.echo(f"wir: {message}", err=True)
     sys.exit(2)

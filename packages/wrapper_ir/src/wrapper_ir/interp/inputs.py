@@ -8,6 +8,7 @@ from typing import Any
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import Expr, Number, SymKind
 from wrapper_ir.expr.evaluate import evaluate
+from wrapper_ir.layout import extent_bytes
 from wrapper_ir.program import Program
 from wrapper_ir.protocols import Machine
 from wrapper_ir.types import ScalarType, TensorType, Type
@@ -33,7 +34,8 @@ def symbol_values(program: Program, given: Mapping[str, Number]) -> dict[str, Nu
 def example_inputs(
     program: Program, machine: Machine[Any], seed: int, given: Mapping[str, Number]
 ) -> list[Any]:  # Any: the machine's tensors
-    """One input for each parameter of `main`; raises ExecutionError WIR925 for a parameter of another type than a tensor or a number."""
+    """One input for each parameter of `main`; raises ExecutionError WIR925 for a parameter of another type than a tensor or a
+    number, ExpressionError WIR408 for one of more bytes than an int64 holds."""
     values = symbol_values(program, given)
 
     def sizes(dims: tuple[Expr, ...]) -> list[int]:
@@ -42,6 +44,9 @@ def example_inputs(
     def make(number: int, name: str, type: Type) -> Any:
         match type:
             case TensorType():
+                evaluate(
+                    extent_bytes(type), values
+                )  # what no library can allocate is refused by its expression
                 return machine.example(type, sizes(type.sizes), sizes(type.strides), seed + number)
             case ScalarType(kind=kind):
                 return {SymKind.INT: 2, SymKind.FLOAT: 0.5, SymKind.BOOL: True}[kind]
