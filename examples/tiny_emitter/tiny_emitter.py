@@ -191,7 +191,7 @@ class FunctionWriter:
             case Item(value=value):
                 return self.names[value]
             case _:
-                raise AssertionError(f"{e} is no leaf")
+                raise AssertionError(f"{e} is not a leaf")
 
     def arg(self, x: Arg) -> str:
         """An argument of a call."""

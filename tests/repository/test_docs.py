@@ -29,7 +29,7 @@ FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: what stands behind the backticks, the text, and the line where it starts."""
+    """A fenced block: what follows the backticks, the text, and the line where it starts."""
 
     page: Path
     language: str

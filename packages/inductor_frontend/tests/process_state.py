@@ -29,7 +29,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 __all__ = ["State", "configurations", "registrations", "torch_contexts", "unchanged"]
 
-from inductor_frontend.torch_patches.table import PLACES
+from inductor_frontend.torch_patches.table import PATCH_POINTS
 
 State = dict[str, Any]  # Any: settings of every kind
 
@@ -118,7 +118,7 @@ def process_settings() -> State:
 
 def replaced_places() -> State:
     """What torch has where a capture replaces something."""
-    found = [(p, name) for p in PLACES if p.owner.startswith("torch") for name in p.names]
+    found = [(p, name) for p in PATCH_POINTS if p.owner.startswith("torch") for name in p.names]
     return {f"{p.owner} {name}": getattr(p.find(), name, None) for p, name in found}
 
 

@@ -17,10 +17,10 @@ import inductor_frontend
 from inductor_frontend.torch_patches import replaced as module
 from inductor_frontend.torch_patches import table
 from inductor_frontend.torch_patches.replaced import replaced
-from inductor_frontend.torch_patches.table import PLACES, Place
+from inductor_frontend.torch_patches.table import PATCH_POINTS, PatchPoint
 
 SOURCE = Path(inductor_frontend.__file__).parent
-NAMES = {name: value for name, value in vars(table).items() if isinstance(value, Place)}
+NAMES = {name: value for name, value in vars(table).items() if isinstance(value, PatchPoint)}
 
 
 class Base:
@@ -34,10 +34,10 @@ class Torch(Base):
     two: object = property(lambda self: 2)
 
 
-PLACE = Place(f"{__name__}:Torch", "one two inherited added", "a test", adds=True)
+POINT = PatchPoint(f"{__name__}:Torch", "one two inherited added", "a test", adds=True)
 CHANGES = (
-    PLACE.by(one=10, two=20),
-    PLACE.by(inherited="replaced", added=30, one=100),
+    POINT.by(one=10, two=20),
+    POINT.by(inherited="replaced", added=30, one=100),
 )
 
 
@@ -53,19 +53,19 @@ def sources() -> Iterator[tuple[Path, str]]:
 class TestTable:
     @pytest.mark.parametrize("name", NAMES)
     def test_every_place_is_in_this_torch_and_is_used(self, name: str) -> None:
-        place = NAMES[name]
-        assert place.why
+        point = NAMES[name]
+        assert point.why
         assert any(name in text for path, text in sources() if path.name != "table.py"), "nobody uses it"
-        if place.owner.startswith("triton.") and not has_triton_package():
+        if point.owner.startswith("triton.") and not has_triton_package():
             pytest.skip("no Triton")
         version = ".".join(torch.__version__.split(".")[:2])
-        if "to" in place.versions or version in place.versions:
-            found = place.find()
-            assert place.may_lack or place.adds or all(hasattr(found, n) for n in place.names)
+        if "to" in point.versions or version in point.versions:
+            found = point.find()
+            assert point.may_lack or point.adds or all(hasattr(found, n) for n in point.names)
 
     def test_all_are_listed(self) -> None:
-        assert tuple(NAMES.values()) == PLACES
-        owned = [(place.owner, name) for place in PLACES for name in place.names]
+        assert tuple(NAMES.values()) == PATCH_POINTS
+        owned = [(point.owner, name) for point in PATCH_POINTS for name in point.names]
         assert len(owned) == len(set(owned))
 
     def test_nothing_else_replaces_anything(self) -> None:
@@ -90,7 +90,7 @@ class TestTable:
 
     def test_what_is_not_listed_cannot_be_replaced(self) -> None:
         with pytest.raises(AssertionError, match="not listed"):
-            PLACE.by(three=3)
+            POINT.by(three=3)
 
 
 class TestReplaced:
@@ -110,11 +110,11 @@ class TestReplaced:
 
     def test_a_place_that_torch_no_longer_has(self) -> None:
         before = state()
-        gone = Place(PLACE.owner, "gone", "a test")
+        gone = PatchPoint(POINT.owner, "gone", "a test")
         with pytest.raises(AttributeError, match="has no gone"), replaced(*CHANGES, gone.by(gone=1)):
             pass
         assert state() == before
-        may_lack = Place(PLACE.owner, "gone", "a test", may_lack=True)
+        may_lack = PatchPoint(POINT.owner, "gone", "a test", may_lack=True)
         with replaced(may_lack.by(gone=1)):
             assert not hasattr(Torch, "gone")
 

@@ -81,7 +81,7 @@ class _Writer(StraightLine):
         lines += (line for line, _ in indented(self.guarded(body)))
         return "\n".join(lines) + "\n"
 
-    def behind(self, node: fx.Node) -> list[str]:
+    def lines_after(self, node: fx.Node) -> list[str]:
         """The persistent buffers are taken on the program's device, where it makes that the current one."""
         if self._persistent is not None and node.target is targets.enter_device:
             return self._take(self._persistent)

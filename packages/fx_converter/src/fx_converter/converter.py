@@ -87,7 +87,7 @@ def make_main(
     graph: fx.Graph, attributes: dict[str, Any], name: str, origin: Origin, kernels: KernelTargets
 ) -> fx.GraphModule:
     """The main module, with its calling convention and its memory of where it comes from. Kernels are entered into torch's
-    tables here, behind all that may fail."""
+    tables here, after every step that can fail."""
     signature = origin.artifact.signature if origin.options.convention == "model" else None
     kernels.settle()
     files = origin.artifact.mapped_files()

@@ -73,8 +73,8 @@ class StraightLine:
         """The text for the value of a node."""
         return self.attribute(str(node.target)) if node.op == "get_attr" else node.name
 
-    def behind(self, node: fx.Node) -> list[str]:
-        """More lines behind a node's own."""
+    def lines_after(self, node: fx.Node) -> list[str]:
+        """Lines that follow a node's own."""
         return []
 
     def before_output(self) -> list[str]:
@@ -93,7 +93,7 @@ class StraightLine:
             found = self.before_output() if node.op == "output" else []
             if not self.is_ready(node):
                 found.append(self._line(node))
-            found += self.behind(node)
+            found += self.lines_after(node)
             ended = last.get(node, [])
             if ended and node.op != "output":
                 found.append(f"del {', '.join(n.name for n in ended)}")
@@ -105,11 +105,11 @@ class StraightLine:
         if not any(node.target in _ENTERS for node in self.nodes):
             return lines
         leave = self.object(streams.leave, "leave")
-        behind = ("except BaseException:", f"    {leave}(locals())", "    raise")
-        return [("try:", None), *indented(lines), *((line, None) for line in behind)]
+        handler = ("except BaseException:", f"    {leave}(locals())", "    raise")
+        return [("try:", None), *indented(lines), *((line, None) for line in handler)]
 
     def _last_uses(self) -> dict[fx.Node, list[fx.Node]]:
-        """For each node, the variables that end behind it; attributes have none."""
+        """For each node, the variables whose lifetime ends after it; attributes have none."""
         found: dict[fx.Node, list[fx.Node]] = {}
         seen: set[fx.Node] = set()
         for node in reversed(self.nodes):
@@ -129,7 +129,7 @@ class StraightLine:
 
     def _line(self, node: fx.Node) -> str:
         if node.op == "call_function" and node.target is targets.free:
-            return ""  # the variable ends behind this line, which is all that it is for
+            return ""  # the node only ends the variable's lifetime, which the `del` after it does
         if node.op == "call_function" and node.target is targets.same:
             return f"{node.name} = {self.repr(node.args[0])}"
         if node.op == "output":

@@ -77,7 +77,7 @@ class _Made:
 
 class Windows:
     """Windows of tensors, made again when one of the tensors is another, lies elsewhere, or is of another type than in the
-    last call. Each is said by its source, the position of a tensor or, behind those, of an earlier window, and what
+    last call. Each is said by its source, the position of a tensor or, after those, of an earlier window, and what
     `FAST_VIEW` takes. A tensor that was replaced ends with the next call."""
 
     def __init__(self, said: Sequence[tuple[int, tuple[Any, ...]]]) -> None:

@@ -36,7 +36,7 @@ def is_packed(tensor: torch.Tensor) -> bool:
 
 
 def _extent(tensor: torch.Tensor) -> int:
-    """Elements from the first to behind the last."""
+    """Elements from the first up to the end of the last."""
     if tensor.numel() == 0:
         return 0
     return 1 + sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride()))

@@ -12,7 +12,7 @@ import torch
 from torch.export import ExportedProgram
 
 from inductor_frontend.constants import is_packed, tensor_data
-from inductor_frontend.devices import place_of
+from inductor_frontend.devices import capture_target
 from inductor_frontend.devices.isa_sources import capture_for_each
 from inductor_frontend.errors import HookError
 from inductor_frontend.export.exported import export_model
@@ -72,9 +72,9 @@ def _capture(
     options: CaptureOptions,
 ) -> Artifact:
     require_types(model, args, kwargs)
-    place = place_of(target, options.gpu)
-    with capture_session(options), recorded_checks() as checks, place.here():
-        exported = export_model(model, args, kwargs, dynamic_shapes, place.device)
+    device = capture_target(target, options.gpu)
+    with capture_session(options), recorded_checks() as checks, device.emulated():
+        exported = export_model(model, args, kwargs, dynamic_shapes, device.device)
         with any_size():
             functional = functional_model(exported)
             checks += graph_checks(exported.program.graph_module)
@@ -85,7 +85,7 @@ def _capture(
                 guards=guards,
                 options=options,
                 root=os.getcwd(),
-                target=place.target,
+                target=device.target,
             )
             with recorded(_request(simplified)) as recording:
                 built = build_program(recording, context)

@@ -15,7 +15,7 @@ __all__ = ["paused_collection"]
 
 @contextmanager
 def paused_collection() -> Iterator[None]:
-    """Switches automatic collection off inside, and on again behind if it was on. It is the interpreter's own
+    """Switches automatic collection off inside, and on again afterwards if it was on. It is the interpreter's own
     switch: other threads are not collected either for that time."""
     was_on = gc.isenabled()
     gc.disable()

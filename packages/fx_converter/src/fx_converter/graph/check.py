@@ -54,7 +54,7 @@ def check_layout(step: CheckLayout, scope: FunctionScope) -> None:
 
 
 def is_argument_check(step: Step) -> TypeGuard[CheckLayout]:
-    """Whether a step holds an argument of the call against its type. It is no part of the op that it follows: whoever
+    """Whether a step holds an argument of the call against its type. It is not part of the op that it follows: whoever
     converts that leaves it to do."""
     return isinstance(step, CheckLayout) and step.reason is CheckReason.ARGUMENT
 

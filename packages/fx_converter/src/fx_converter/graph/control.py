@@ -30,7 +30,7 @@ def _captures(*functions: FunctionPlan) -> tuple[str, ...]:
 
 
 def _operands(args: tuple[Arg, ...], captures: tuple[str, ...], scope: FunctionScope) -> list[Any]:
-    """Arguments, and behind them the captured symbols. Any: nodes and numbers."""
+    """Arguments, followed by the captured symbols. Any: nodes and numbers."""
     return [*(scope.argument(arg) for arg in args), *(scope.symbols[symbol] for symbol in captures)]
 
 

@@ -10,7 +10,7 @@ __all__ = ["launch"]
 
 
 def launch(step: Launch, scope: FunctionScope) -> None:
-    """A call of a kernel, in the chosen form; the numbers of its grid come behind its arguments."""
+    """A call of a kernel, in the chosen form; the numbers of its grid come after its arguments."""
     kernel = step.kernel
     args = [scope.argument(arg) for _, arg in step.args]
     grid = [scope.argument(arg) for arg in step.grid]

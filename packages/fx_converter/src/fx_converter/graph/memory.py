@@ -141,7 +141,7 @@ def _window(result: Value, source: fx.Node, type: TensorType, offset: Expr, scop
 
 
 def _start(source: fx.Node, at: Any, scope: FunctionScope) -> Any:  # Any: numbers, and nodes of numbers
-    """`at` elements behind the source's first one, from the start of the storage."""
+    """`at` elements after the source's first one, from the start of the storage."""
     known: int | fx.Node | None = scope.starts.get(source)
     if known is None and source.target is _aten.empty_strided.default and source not in scope.reset:
         known = 0

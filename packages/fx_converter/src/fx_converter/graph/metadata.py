@@ -92,7 +92,7 @@ class FakeValues:
                 return SymBool(SymNode(sympy.Eq(symbol, 1), env, bool, hint))  # type: ignore[no-untyped-call]  # torch leaves it so
 
     def _torch_name(self, declared: SymbolDef, backed: bool) -> str:
-        """Torch tells symbols apart by how their names begin, in either case, and reads the number behind the begin of an
+        """Torch tells symbols apart by how their names begin, in either case, and reads the number after the beginning of an
         unbacked one's."""
         name, prefix = declared.name, (_BACKED if backed else _UNBACKED)[declared.kind]
         if not backed:

@@ -36,7 +36,7 @@ Target = Callable[..., Any]  # Any: whatever operators take and return
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """A function as a module of its own: it takes these symbols behind its parameters. A `condition` returns its one
+    """A function as a module of its own: it takes these symbols after its parameters. A `condition` returns its one
     result itself, not a tuple."""
 
     function: str

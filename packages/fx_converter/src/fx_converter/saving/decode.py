@@ -110,7 +110,7 @@ class GraphReader:
 
     def _operator(self, name: str) -> Any:
         if reason := self._operators.refusal(name):
-            raise refused(name, reason, f"the graph calls it behind {len(self._nodes)} nodes")
+            raise refused(name, reason, f"the graph calls it after {len(self._nodes)} nodes")
         return _operator(name)
 
     def _argument(self, said: Any) -> Any:

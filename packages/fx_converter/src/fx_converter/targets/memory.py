@@ -33,7 +33,7 @@ def fill_zero(x: Tensor) -> Tensor:
 def window(
     x: Tensor, dtype: torch.dtype, sizes: Sequence[int], strides: Sequence[int], offset: int
 ) -> Tensor:
-    """A tensor of another element type over the same storage, `offset` bytes behind the first element of `x`."""
+    """A tensor of another element type over the same storage, `offset` bytes after the first element of `x`."""
     start = x.storage_offset() * x.element_size() + offset
     if isinstance(x, FakeTensor) or is_watched():
         flat = x.as_strided((x.untyped_storage().nbytes() // x.element_size(),), (1,), 0)

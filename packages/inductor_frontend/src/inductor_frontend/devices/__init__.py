@@ -2,15 +2,15 @@
 
 from inductor_frontend.devices.places import on_device
 from inductor_frontend.devices.stand_in import stand_in
-from inductor_frontend.devices.targets import Place, place_of
+from inductor_frontend.devices.targets import CaptureTarget, capture_target
 from inductor_frontend.gpu_properties import DEVICES, GpuProperties, properties_here, properties_of
 
 __all__ = [
     "DEVICES",
+    "CaptureTarget",
     "GpuProperties",
-    "Place",
+    "capture_target",
     "on_device",
-    "place_of",
     "properties_here",
     "properties_of",
     "stand_in",

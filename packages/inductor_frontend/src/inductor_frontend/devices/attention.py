@@ -113,7 +113,7 @@ _RUN = {
 
 @contextmanager
 def attention_on(gpu: GpuProperties) -> Iterator[None]:
-    """For its length, the operator decomposes for tensors on `cuda` as it does on this GPU."""
+    """While the context is active, the operator decomposes for tensors on `cuda` as it does on this GPU."""
     op = torch.ops.aten.scaled_dot_product_attention.default
     key = DispatchKey.CompositeImplicitAutograd
     inverted = inverts_masks()

@@ -3,7 +3,7 @@
 Torch's C++ code asks for a guard of the tensor's device before it indexes a tensor, moves it or notes how to
 differentiate it, also where the tensor is a fake one. Where no GPU is found, torch sets a guard that does nothing, but
 only over one that says so; a build without CUDA has none that could. It has one for lazy tensors, which says that there
-is no device: lent to CUDA for a moment, it has torch set the idle guard.
+is not a device: lent to CUDA for a moment, it has torch set the idle guard.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _made: list[int] = []
 
 @contextmanager
 def idle_guard() -> Iterator[None]:
-    """For its length there is a guard for CUDA, which does nothing unless torch has its own. Raises CaptureError FE103
+    """While the context is active, there is a guard for CUDA, which does nothing unless torch has its own. Raises CaptureError FE103
     where this torch offers no way."""
     if torch.cuda._is_compiled():
         torch._C._ensureCUDADeviceGuardSet()  # as every FakeTensorMode does

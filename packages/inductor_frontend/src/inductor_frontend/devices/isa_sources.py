@@ -53,7 +53,7 @@ def capture_for_each(names: Sequence[str], capture: Callable[[], Artifact]) -> A
 
 @contextmanager
 def written_for(name: str) -> Iterator[None]:
-    """For its length, Inductor writes C++ for these instructions and asks neither machine nor compiler about them."""
+    """While the context is active, Inductor writes C++ for these instructions and asks neither machine nor compiler about them."""
     isa = _SETS[name]()
     # "ok" is taken for all that is asked about an instruction set; scalar code is written where there is none.
     options = {"cpp.vec_isa_ok": name != _GENERIC, "cpp.simdlen": isa.bit_width()}

@@ -52,7 +52,7 @@ class _Moved:
 def on_device(
     module: torch.nn.Module, arguments: T, device: torch.device | None
 ) -> Iterator[tuple[T, dict[str, torch.Tensor]]]:
-    """For its length, parameters and buffers of `module` are fake tensors on `device`, and so are the tensors of the
+    """While the context is active, parameters and buffers of `module` are fake tensors on `device`, and so are the tensors of the
     arguments that it gives; besides, the module's own tensors by name. The module has them back afterwards, also after
     errors. Without a device, nothing is moved."""
     if device is None:

@@ -1,4 +1,4 @@
-"""A stand-in for a GPU that is not here: for its length, torch's questions are answered out of a table.
+"""A stand-in for a GPU that is not here: while it is active, torch's questions are answered out of a table.
 
 Torch asks in four ways: through torch.cuda, through its device interfaces, through a handful of functions that
 remember their answer for the whole process, and through FakeTensorMode, which would start up CUDA. The first and the last
@@ -139,7 +139,7 @@ def _cuda(gpu: GpuProperties) -> dict[str, Callable[..., Any]]:
 
 @contextmanager
 def named_target(gpu: GpuProperties) -> Iterator[None]:
-    """Triton's driver for its length: it names the target, which is enough for torch to find out what the kernels of
+    """Triton's driver while the context is active: it names the target, which is enough for torch to find out what the kernels of
     a model write."""
     if not has_triton_package():
         yield
@@ -153,7 +153,7 @@ def named_target(gpu: GpuProperties) -> Iterator[None]:
 
 @contextmanager
 def stand_in(gpu: GpuProperties) -> Iterator[None]:
-    """For its length, this process seems to have one GPU of this kind, `cuda:0`: fake tensors can live there, and
+    """While the context is active, this process seems to have one GPU of this kind, `cuda:0`: fake tensors can live there, and
     torch schedules and writes kernels for it. Everything is as before afterwards, also after errors."""
     with ExitStack() as stack:
         stack.enter_context(idle_guard())

@@ -1,4 +1,4 @@
-"""What a program is captured for, as a caller says it."""
+"""The device that a program is captured for, as a caller names it."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from inductor_frontend.gpu_properties import DEVICES, GpuProperties, properties_
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device
 
-__all__ = ["Place", "place_of"]
+__all__ = ["CaptureTarget", "capture_target"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a program is to run. `device` is where its model and arguments are traced as if they were there, None for
-    where they are; `gpu` the properties that torch gets to see meanwhile."""
+class CaptureTarget:
+    """Where a program is to run. The model and its arguments are traced as if they were on `device`; None: on the devices
+    where they are. `gpu`: the properties that torch reads while it traces."""
 
     target: Target
     device: torch.device | None = None
     gpu: GpuProperties | None = None
 
-    def here(self) -> AbstractContextManager[None]:
-        """For its length, torch finds such a device in this machine."""
+    def emulated(self) -> AbstractContextManager[None]:
+        """While the context is active, torch finds this device in the machine."""
         if self.gpu is not None:
             return stand_in(self.gpu)
         return nullcontext() if torch.cuda.is_available() else named_target(DEVICES["sm_90"])
 
 
-def place_of(target: Target | str | None, given: GpuProperties | None = None) -> Place:
+def capture_target(target: Target | str | None, given: GpuProperties | None = None) -> CaptureTarget:
     """`None` and `"cpu"` leave things where they are; `"cuda:sm_90"` is a GPU of that architecture, present or not.
     Raises CaptureError FE103."""
     match target:
         case None | "cpu":
-            return Place(Target())
+            return CaptureTarget(Target())
         case str():
             device, _, arch = target.partition(":")
         case Target():
             device, arch = target.device.type, target.arch
     if device == "cpu" and not arch:
-        return Place(Target())
+        return CaptureTarget(Target())
     if device != "cuda" or not arch:
         raise CaptureError(
             "FE103", f"target {target!r} is not understood", hint='take None or "cuda:sm_90", for example'
         )
     gpu = properties_of(arch, given)
-    return Place(Target(device=Device("cuda", 0), arch=arch), torch.device("cuda", 0), gpu)
+    return CaptureTarget(Target(device=Device("cuda", 0), arch=arch), torch.device("cuda", 0), gpu)

@@ -43,7 +43,7 @@ def parameters_of(
         kind = ParameterKind.KEYWORD if by_keyword else _KINDS[parameter.kind]
         made = _parameter(parameter, kind, given, static)
         if made is None:
-            by_keyword = True  # those behind it cannot be reached by position any more
+            by_keyword = True  # the inputs after it cannot be passed by position any more
         else:
             found.append(made)
     return tuple(found)

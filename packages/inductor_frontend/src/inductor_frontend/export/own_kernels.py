@@ -34,7 +34,7 @@ __all__ = ["known_descriptors", "traced_kernels"]
 
 @contextmanager
 def traced_kernels() -> Iterator[None]:
-    """For its length, launches that this thread traces become nodes of the graph. Raises ConversionError FE303 for
+    """While the context is active, launches that this thread traces become nodes of the graph. Raises ConversionError FE303 for
     arguments that have no typed form."""
     if not has_triton_package():
         yield
@@ -46,7 +46,7 @@ def traced_kernels() -> Iterator[None]:
 
 @contextmanager
 def known_descriptors() -> Iterator[None]:
-    """For its length, torch counts the parameters that a tensor descriptor becomes wherever it looks at what a kernel
+    """While the context is active, torch counts the parameters that a tensor descriptor becomes wherever it looks at what a kernel
     writes. By itself it does so for devices with hardware for them, and takes other parameters for written elsewhere."""
     look = WRITTEN_PARAMETERS.own()
     present = DESCRIPTOR_HARDWARE.by(has_triton_tensor_descriptor_host_tma=lambda: True)

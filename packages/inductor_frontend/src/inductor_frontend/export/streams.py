@@ -144,7 +144,7 @@ def _place(known: list[Any], wanted: Any) -> int:
 
 @contextmanager
 def traced_streams(device: torch.device | None) -> Iterator[None]:
-    """For its length, the streams and events of torch.cuda that this thread traces are part of the graph. With a
+    """While the context is active, the streams and events of torch.cuda that this thread traces are part of the graph. With a
     `device`, which need not be here, the model may make such."""
     here = torch.cuda.is_available() and device is None
     if not ORDERS_STREAMS or not (here or (device is not None and device.type == "cuda")):

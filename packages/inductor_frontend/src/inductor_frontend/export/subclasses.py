@@ -63,7 +63,7 @@ def _known(numbers: Any) -> tuple[int | None, ...]:
 
 
 def parts_of(value: Any) -> Iterator[tuple[str, Any]]:
-    """(name behind a dot, value) of the plain tensors in a wrapper, then of its own symbolic sizes and strides: the
+    """(name after a dot, value) of the plain tensors in a wrapper, then of its own symbolic sizes and strides: the
     order in which torch makes them inputs."""
     attributes, _ = value.__tensor_flatten__()
     for attribute in attributes:

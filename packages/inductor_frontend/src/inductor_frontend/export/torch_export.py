@@ -44,7 +44,7 @@ _INSTEAD = {
 
 
 def any_size() -> AbstractContextManager[None]:
-    """For its length, torch assumes nothing of dynamic sizes but that they are not negative.
+    """While the context is active, torch assumes nothing of dynamic sizes but that they are not negative.
 
     By default it takes each for at least 2, without a guard: what it then derives can be wrong for sizes 0 and 1.
     """

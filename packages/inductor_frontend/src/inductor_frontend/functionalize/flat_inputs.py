@@ -56,7 +56,7 @@ class FlatInputs:
 
     # Any: fake tensors
     def _leaves_of(self, value: Any, leaf: int, whole: int | None = None) -> list[int]:
-        """The leaves of the plain parts of an argument; they are numbered behind all others."""
+        """The leaves of the plain parts of an argument; their numbers follow all others."""
         if whole is not None:
             self.wrappers[leaf] = whole
         if not is_wrapper(value):

@@ -21,7 +21,7 @@ __all__ = ["writing_to_inputs"]
 
 @contextmanager
 def writing_to_inputs() -> Iterator[None]:
-    """For its length, where torch hands tensors through what orders streams, what is written to an input at the end
+    """While the context is active, where torch hands tensors through what orders streams, what is written to an input at the end
     of a graph is still written to that input: torch itself refuses its graph otherwise."""
     if not ORDERS_STREAMS:
         yield
@@ -40,7 +40,7 @@ def writing_to_inputs() -> Iterator[None]:
 
 def _source(node: Any) -> Any:
     """What a node is, looked at through what orders streams: each of their results is the operand that stands one place
-    behind it, after what they wait for and what they run."""
+    after it, after what they wait for and what they run."""
     from torch._inductor.fx_passes.control_dependencies import control_deps
 
     while node.target is operator.getitem and node.args[0].target is control_deps:

@@ -40,7 +40,7 @@ class ModelCheck:
 def recorded_checks() -> Iterator[list[ModelCheck]]:
     """The checks that are traced in this block, in their order.
 
-    For its length `torch._check_with`, which all of `torch._check...` call, is wrapped: the message is an argument
+    While the context is active, `torch._check_with`, which all of `torch._check...` call, is wrapped: the message is an argument
     that it drops where the condition is symbolic. The original is always called. Checks of floats also become nodes
     of the graph: torch keeps the graph alive for checks of ints alone.
     """

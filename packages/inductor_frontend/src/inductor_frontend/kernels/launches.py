@@ -47,7 +47,7 @@ class KernelTable:
 
     defined: dict[str, Definition] = field(default_factory=dict)
     multis: dict[str, DefineMulti] = field(default_factory=dict)
-    made: dict[tuple[str, Hashable], CppKernel | TritonKernel] = field(default_factory=dict)
+    kernels_by_use: dict[tuple[str, Hashable], CppKernel | TritonKernel] = field(default_factory=dict)
     chosen: MultiTable = field(default_factory=MultiTable)
     operators: OperatorTable = field(default_factory=dict)
 
@@ -235,15 +235,15 @@ class Launches:
         becomes a second definition, so that all launches of one kernel state the same extents."""
         name = definition.kernel.name
         key = name, (definition.identity, uses, extents)
-        found = self._table.made.get(key)
+        found = self._table.kernels_by_use.get(key)
         if found is None:
-            count = sum(made == name for made, _ in self._table.made)
+            count = sum(other == name for other, _ in self._table.kernels_by_use)
             params = tuple(
                 replace(p, access=use.access, may_alias=use.may_alias, may_overlap=use.may_overlap)
                 for p, use in zip(definition.kernel.params, uses, strict=True)
             )
             found = definition.completed(name if count == 0 else f"{name}_{count}", params)
-            self._table.made[key] = found
+            self._table.kernels_by_use[key] = found
         return found
 
     # --- arguments

@@ -62,7 +62,9 @@ def leading(definition: TritonDefinition, first: Collection[int]) -> TritonDefin
 class MultiTable:
     """The multi-kernels of one program, by Inductor's name and by their kernels."""
 
-    made: dict[tuple[str, tuple[Variant, ...], tuple[Expr, ...]], MultiKernel] = field(default_factory=dict)
+    kernels: dict[tuple[str, tuple[Variant, ...], tuple[Expr, ...]], MultiKernel] = field(
+        default_factory=dict
+    )
 
     def merged(self, name: str, parts: Sequence[Part]) -> Merged:
         """One launch for all `parts`, which begin with the arguments that all of them take."""
@@ -80,9 +82,9 @@ class MultiTable:
             for part in parts
         )
         extents = tuple(sizes[p] for p in given if p in sizes)
-        kernel = self.made.get((name, variants, extents))
+        kernel = self.kernels.get((name, variants, extents))
         if kernel is None:
-            count = sum(made == name for made, *_ in self.made)
+            count = sum(other == name for other, *_ in self.kernels)
             kernel = MultiKernel(
                 name=name if count == 0 else f"{name}_{count}",
                 params=_params(tuple(given), parts),
@@ -90,7 +92,7 @@ class MultiTable:
                 choice=Choice.MEASURE if parts[0].hint is None else Choice.SIZE_HINTS,
                 grid_params=tuple(f"grid_{i}" for i in range(len(grid))),
             )
-            self.made[name, variants, extents] = kernel
+            self.kernels[name, variants, extents] = kernel
         return Merged(
             kernel=kernel,
             args=tuple(given.values()),

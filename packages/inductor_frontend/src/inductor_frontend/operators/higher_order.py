@@ -25,7 +25,7 @@ _RUNNERS = {"run_and_save_rng_state": 0, "run_with_rng_state": 1}
 
 
 def takes_operator(operator: HigherOrderOperator) -> int | None:
-    """The position of the operator that `operator` runs with a random state; None where it is no such."""
+    """The position of the operator that `operator` runs with a random state; None where it is another operator."""
     return _RUNNERS.get(str(operator))
 
 

@@ -98,7 +98,7 @@ def written_arguments(overload: OpOverload) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class DefineMulti:
     """Triton kernels that one is chosen from, by name. All take the arguments of a call, but for the last of them:
-    there, each in turn has as many numbers of its grid as `own`; behind these come the tensors of `operator`. With `hints`,
+    there, each in turn has as many numbers of its grid as `own`; after these come the tensors of `operator`. With `hints`,
     kernels are instances of templates, each perhaps made for sizes of this number, and each of which `takes` those at some
     positions: not all need scratch memory."""
 

@@ -42,7 +42,7 @@ def partials_of(kernel: Any) -> list[FinishReduction]:
 
 @contextmanager
 def told_partials() -> Iterator[None]:
-    """For its length, kernels that leave partial results tell the wrapper so once they are called."""
+    """While the context is active, kernels that leave partial results tell the wrapper so once they are called."""
     plain = KERNEL_CALLS.own()
 
     def call_kernel(kernel: Any, *args: Any, **kwargs: Any) -> None:

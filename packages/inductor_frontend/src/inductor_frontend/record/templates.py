@@ -168,7 +168,7 @@ def _unloaded(code: str, extra: str = "", **given: Any) -> Any:
 
 @contextmanager
 def keeping_choices(operators_too: bool) -> Iterator[None]:
-    """For its length, Inductor keeps all instances of templates, with the operators that compute the same if asked to, and
+    """While the context is active, Inductor keeps all instances of templates, with the operators that compute the same if asked to, and
     neither loads nor measures them."""
     select, codegen = TEMPLATE_CHOICES.own(), TEMPLATE_CODE.own()
 

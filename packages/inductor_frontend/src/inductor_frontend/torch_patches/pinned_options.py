@@ -21,7 +21,7 @@ _PINNED: Mapping[str, object] = {
     # memory: storages, lifetimes and reuse are decided on the program
     "allow_buffer_reuse": False,
     "memory_planning": False,
-    # writes behind the end of an input
+    # writes past the end of an input
     "can_inplace_pad_graph_input": False,
     # the model keeps its weights
     "freezing_discard_parameters": False,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from inductor_frontend.torch_patches.table import Change, Place
+from inductor_frontend.torch_patches.table import Change, PatchPoint
 
 __all__ = ["replaced"]
 
@@ -17,16 +17,16 @@ _Before = tuple[Any, str, object]  # Any: an object of torch
 
 @contextmanager
 def replaced(*changes: Change) -> Iterator[None]:
-    """For its length, these places have other values. All are as before afterwards: after errors, and where an interrupt
-    comes while some are replaced and others not yet, or while they are put back. Raises AttributeError for a place that this
-    torch does not have and the table says it has."""
-    found = [(change, change.place.find()) for change in changes]
+    """While the context is active, these attributes have other values. Afterwards all are as before: after errors, and
+    after an interrupt while some are replaced and others not yet, or while they are restored. Raises AttributeError for an
+    attribute that this torch lacks and the table does not say it may."""
+    found = [(change, change.point.find()) for change in changes]
     before: list[_Before] = []
     try:
         try:
             for change, owner in found:
                 for name, value in change.values.items():
-                    _replace(change.place, owner, name, value, before)
+                    _replace(change.point, owner, name, value, before)
             yield
         finally:
             _restore(before)
@@ -34,11 +34,11 @@ def replaced(*changes: Change) -> Iterator[None]:
         _restore(before)  # the rest, where the first was interrupted
 
 
-def _replace(place: Place, owner: Any, name: str, value: object, before: list[_Before]) -> None:
-    if not hasattr(owner, name) and not place.adds:
-        if place.may_lack:
+def _replace(point: PatchPoint, owner: Any, name: str, value: object, before: list[_Before]) -> None:
+    if not hasattr(owner, name) and not point.adds:
+        if point.may_lack:
             return
-        raise AttributeError(f"{place.owner} has no {name}")
+        raise AttributeError(f"{point.owner} has no {name}")
     before.append((owner, name, vars(owner).get(name, _NOTHING)))  # first: what is noted can be put back
     setattr(owner, name, value)
 

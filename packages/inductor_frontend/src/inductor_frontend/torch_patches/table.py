@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-__all__ = ["PLACES", "Change", "Place"]
+__all__ = ["PATCH_POINTS", "Change", "PatchPoint"]
 
 # Any in this file: attributes of torch, of any type.
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Attributes of one object, with spaces between their names. `owner` is a module, or what is found in it by the path behind
+class PatchPoint:
+    """Attributes of one object, with spaces between their names. `owner` is a module, or what is found in it by the path after
     a colon. `may_lack`: not every torch has them, and where one has not, nothing is replaced; `adds`: the object inherits
     them, or has none."""
 
@@ -53,9 +53,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """New values of a place, by name."""
+    """New values of attributes, by name."""
 
-    place: Place
+    point: PatchPoint
     values: dict[str, object]
 
 
@@ -64,50 +64,52 @@ _ORDERS_STREAMS = "2.12, 2.13"
 
 # --- while a model is exported
 
-MESSAGES = Place("torch", "_check_with", "the message of a check is dropped where its condition is symbolic")
-TRITON_LAUNCHES = Place(
+MESSAGES = PatchPoint(
+    "torch", "_check_with", "the message of a check is dropped where its condition is symbolic"
+)
+TRITON_LAUNCHES = PatchPoint(
     "triton.runtime.jit:KernelInterface",
     "__getitem__",
     "torch.export sees through a launch only of a kernel that was wrapped by hand",
 )
-TRITON_NODES = Place(
+TRITON_NODES = PatchPoint(
     "torch._higher_order_ops.triton_kernel_wrap:TracingTritonHOPifier",
     "call_HOP",
     "the tracer of torch.export loses the blocks of tensor descriptors",
 )
-CUDA_CLASSES = Place(
+CUDA_CLASSES = PatchPoint(
     "torch.cuda",
     "Stream Event",
     "a model that is traced for an absent GPU makes its own",
     versions=_ORDERS_STREAMS,
 )
-CUDA_FUNCTIONS = Place(
+CUDA_FUNCTIONS = PatchPoint(
     "torch.cuda",
     "current_stream synchronize",
     "torch.export runs what orders streams, and forgets it",
     versions=_ORDERS_STREAMS,
 )
-CUDA_CONTEXTS = Place(
+CUDA_CONTEXTS = PatchPoint(
     "torch.cuda:StreamContext",
     "__enter__ __exit__",
     "nodes are marked with their stream",
     versions=_ORDERS_STREAMS,
 )
-CUDA_STREAMS = Place(
+CUDA_STREAMS = PatchPoint(
     "torch.cuda:Stream",
     "wait_event wait_stream record_event synchronize query",
     "torch.export runs what orders streams, and forgets it",
     versions=_ORDERS_STREAMS,
     adds=True,
 )
-CUDA_EVENTS = Place(
+CUDA_EVENTS = PatchPoint(
     "torch.cuda:Event",
     "record wait synchronize query",
     "torch.export runs what orders streams, and forgets it",
     versions=_ORDERS_STREAMS,
     adds=True,
 )
-CUDA_MEMORY = Place(
+CUDA_MEMORY = PatchPoint(
     "torch:Tensor",
     "record_stream",
     "memory that several streams use is kept until the program ends",
@@ -117,7 +119,7 @@ CUDA_MEMORY = Place(
 
 # --- while it is made functional
 
-STREAM_ORDER = Place(
+STREAM_ORDER = PatchPoint(
     "torch._functorch._aot_autograd.graph_capture",
     "wrap_all_sync_nodes_with_control_deps",
     "AOTAutograd refuses its own graph where tensors that are written go through what orders streams",
@@ -126,70 +128,70 @@ STREAM_ORDER = Place(
 
 # --- while Inductor schedules
 
-TUNING_KEY = Place(
+TUNING_KEY = PatchPoint(
     "torch.utils._triton",
     "triton_hash_with_backend",
     "the key of a cache that nothing here reads; making it takes a device",
 )
-INDEX_VALUES = Place(
+INDEX_VALUES = PatchPoint(
     "torch.utils._sympy.functions:Identity",
     "_eval_evalf",
     "sums of wrapped indices have no order without it, and graphs with a padded relative position fail",
     adds=True,
 )
-STRIDE_HINTS = Place(
+STRIDE_HINTS = PatchPoint(
     "torch._inductor.sizevars:SizeVarAllocator",
     "stride_hints",
     "with the values of wrapped indices, sympy takes 40 ms for a stride",
 )
-VECTOR_BUILDS = Place(
+VECTOR_BUILDS = PatchPoint(
     "torch._inductor.cpu_vec_isa:VecISA",
     "check_build",
     "Inductor builds up to eleven libraries to learn which vector instructions there are",
 )
-TEMPLATE_CHOICES = Place(
+TEMPLATE_CHOICES = PatchPoint(
     "torch._inductor.select_algorithm:AlgorithmSelectorCache",
     "__call__",
     "every instance of a template is kept, and none is measured",
 )
-TEMPLATE_CODE = Place(
+TEMPLATE_CODE = PatchPoint(
     "torch._inductor.codegen.simd:SIMDScheduling",
     "codegen_template",
     "a kernel is written for every instance that was kept",
 )
-TEMPLATE_MODULES = Place(
+TEMPLATE_MODULES = PatchPoint(
     "torch._inductor.select_algorithm",
     "PyCodeCache",
     "the module of an instance is not loaded: nobody runs it",
 )
-TEMPLATE_OPERATORS = Place(
+TEMPLATE_OPERATORS = PatchPoint(
     "torch._inductor.select_algorithm",
     "use_aten_gemm_kernels",
     "asks whether an operator could still take over from a template that wants other strides",
     versions="2.13",
     may_lack=True,
 )
-WRITTEN_PARAMETERS = Place(
+WRITTEN_PARAMETERS = PatchPoint(
     "torch._higher_order_ops.triton_kernel_wrap",
     "generate_ttir",
     "counts what a tensor descriptor becomes only for devices with hardware for it",
 )
-DESCRIPTOR_HARDWARE = Place(
+DESCRIPTOR_HARDWARE = PatchPoint(
     "torch.utils._triton",
     "has_triton_tensor_descriptor_host_tma",
     "counts what a tensor descriptor becomes only for devices with hardware for it",
 )
-DESCRIPTORS = Place(
+DESCRIPTORS = PatchPoint(
     "torch._inductor.ir:TMADescriptor",
     "_CACHE",
     "keeps descriptors of tensors that have been at the same address in an earlier graph",
 )
-KERNEL_CALLS = Place(
+KERNEL_CALLS = PatchPoint(
     "torch._inductor.codegen.triton:TritonKernel",
     "call_kernel",
     "what a kernel leaves in part is finished by a line of text",
 )
-TUNER = Place(
+TUNER = PatchPoint(
     "torch._inductor.runtime.triton_heuristics",
     "cached_autotune",
     "a heuristic gives its configs to the tuner alone",
@@ -197,15 +199,15 @@ TUNER = Place(
 
 # --- while C++ is written for another machine
 
-CHOSEN_VECTORS = Place(
+CHOSEN_VECTORS = PatchPoint(
     "torch._inductor.cpu_vec_isa", "pick_vec_isa", "asks the machine which vector instructions it has"
 )
-CHOSEN_VECTORS_OF_PRODUCTS = Place(
+CHOSEN_VECTORS_OF_PRODUCTS = PatchPoint(
     "torch._inductor.codegen.cpp_micro_gemm",
     "pick_vec_isa",
     "asks the machine which vector instructions it has",
 )
-BF16_VECTORS = Place(
+BF16_VECTORS = PatchPoint(
     "torch.cpu",
     "_is_avx512_bf16_supported",
     "an extension of this machine would make the source one for this machine",
@@ -213,35 +215,37 @@ BF16_VECTORS = Place(
 
 # --- while a GPU is not here
 
-GPU_INTERFACES = Place(
+GPU_INTERFACES = PatchPoint(
     "torch._dynamo.device_interface",
     "device_interfaces",
     "Inductor asks device interfaces, and CUDA's looks for a GPU",
 )
-GPU_FACTS = Place(
+GPU_FACTS = PatchPoint(
     "torch.cuda",
     "is_available is_initialized device_count current_device get_device_properties get_device_capability get_device_name is_bf16_supported is_tf32_supported mem_get_info _lazy_init get_rng_state set_rng_state",
     "asked about the GPU, and answered out of a table",
 )
-FAKE_DEVICES = Place(
+FAKE_DEVICES = PatchPoint(
     "torch._subclasses.fake_tensor:FakeTensorMode", "avoid_device_init", "fake tensors would start up CUDA"
 )
-FAKE_CONTEXTS = Place("torch._subclasses.fake_tensor", "init_gpu_context", "fake tensors would start up CUDA")
-FOLDING = Place(
+FAKE_CONTEXTS = PatchPoint(
+    "torch._subclasses.fake_tensor", "init_gpu_context", "fake tensors would start up CUDA"
+)
+FOLDING = PatchPoint(
     "torch._inductor.constant_folding:ConstantFolder",
     "run_node",
     "computes constants with real tensors, on the device of the graph",
 )
-TRITON_DRIVER = Place(
+TRITON_DRIVER = PatchPoint(
     "triton.runtime.driver:driver",
     "_active",
     "names the target, by which Inductor finds out what kernels of a model write",
 )
-ATTENTION = Place(
+ATTENTION = PatchPoint(
     "torch:ops.aten.scaled_dot_product_attention.default",
     "py_kernels",
     "torch asks the device which kernel to take, and takes products and a softmax where there is none",
 )
 
-PLACES = tuple(value for value in vars().copy().values() if isinstance(value, Place))
+PATCH_POINTS = tuple(value for value in vars().copy().values() if isinstance(value, PatchPoint))
 """All of them. Besides, `devices/guard.py` lends a guard for CUDA to a torch that was built without it, in C++."""

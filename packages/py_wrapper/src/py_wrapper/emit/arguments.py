@@ -37,7 +37,7 @@ def arguments_of(signature: Signature, names: Namer) -> tuple[Argument, ...]:
     """All parameters, in the order of `forward`; raises EmitError PY102 where the signature does not fit."""
     inputs = signature.inputs
     if [c.kind for c in inputs.children] != [TreeKind.TUPLE, TreeKind.DICT]:
-        raise EmitError("PY102", "the signature's inputs are no (arguments, keywords)")
+        raise EmitError("PY102", "the signature's inputs are not (arguments, keywords)")
     for name in (*(p.name for p in signature.parameters), *map(str, tree_keys(inputs.children[1]))):
         if name not in _USED:  # first of all, so that no variable takes what callers may use
             names.claim(name)
@@ -55,7 +55,7 @@ def in_order(arguments: Sequence[Argument]) -> Iterator[tuple[str, TreeSpec]]:
 
 def head_of(arguments: Sequence[Argument]) -> tuple[list[str], list[Argument]]:
     """What stands between the brackets of `def forward(...)`, and the arguments that Python lets be left out although
-    a call must give them: behind one with a default, every positional one needs a default."""
+    a call must give them: after one with a default, every positional one needs a default."""
     heads: list[str] = []
     unchecked: list[Argument] = []
     defaulted = False

@@ -34,7 +34,7 @@ class Helper(enum.Enum):
 
 _WINDOW = '''
 def window(source, dtype, sizes, strides, offset):
-    """A tensor over the storage of `source`, `offset` bytes behind its first element."""
+    """A tensor over the storage of `source`, `offset` bytes after its first element."""
     start = source.storage_offset() * source.element_size() + offset
     empty = torch.empty(0, dtype=dtype, device=source.device)
     return empty.set_(source.untyped_storage(), start // dtype.itemsize, sizes, strides)

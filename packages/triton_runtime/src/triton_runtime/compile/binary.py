@@ -18,7 +18,7 @@ _DIGEST = 32
 
 
 def binary_to_bytes(binary: Binary) -> bytes:
-    """A line that says what it is, a sha256 of the rest, and the parts, each behind its length."""
+    """A line that says what it is, a sha256 of the rest, and the parts, each after its length."""
     about: dict[str, Json] = {
         "target": binary.target,
         "compiler": binary.compiler,

@@ -1,7 +1,7 @@
 """The process that compiler processes are forked from: it imports once what all of them need, which takes longer than most
 compilations.
 
-It answers one request at a time on a socket. A request is a line of JSON, behind its length, with open files:
+It answers one request at a time on a socket. A request is a line of JSON, after its length, with open files:
 
 | request | files | answer |
 | --- | --- | --- |

@@ -15,7 +15,7 @@ __all__ = ["Step", "make_sequence"]
 @dataclass(frozen=True, slots=True)
 class Step:
     """One launch: the kernel (of a `CudaDriver`), and where its arguments are: indices into what a call of the sequence is
-    given, and behind that into the constants."""
+    given, and after that into the constants."""
 
     kernel: LoadedKernel
     indices: tuple[int, ...]

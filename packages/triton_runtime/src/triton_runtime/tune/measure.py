@@ -85,7 +85,7 @@ def measure(
 ) -> dict[str, list[float]]:
     """Seconds of each run, by candidate, most preferred first; `before` is called before each, and not timed. `noise`: as
     `decide` is told. Rounds go over all that are left, each in another order: drifts of the device's clock meet all alike,
-    and none always runs behind the same other one."""
+    and none always runs after the same other one."""
     options = options or MeasureOptions()
     times: dict[str, list[float]] = {key: [] for key in candidates}
     _warm_up(candidates, options.warm_up, before)

@@ -37,7 +37,7 @@ class HostTimer:
 
 
 class StreamTimer:
-    """Work that is queued: timed between two events of the device, behind a write of twice as many bytes as its
+    """Work that is queued: timed between two events of the device, after a write of twice as many bytes as its
     second-level cache holds. While the device writes, the host has time to queue what is timed. A device that was idle first works for
     a while, since its clock comes up slowly."""
 

@@ -74,7 +74,7 @@ def add(*operands: ExprLike) -> Expr:
 
 
 # Layouts repeat a few sums, products and quotients all over a program, hence the (bounded) caches. They
-# stand behind `as_expr`, because 1, 1.0 and True would be one key.
+# stand after `as_expr`, because 1, 1.0 and True would be one key.
 @lru_cache(maxsize=_CACHED)
 def _add(args: tuple[Expr, ...]) -> Expr:
     if any(arg.kind is SymKind.FLOAT for arg in args):

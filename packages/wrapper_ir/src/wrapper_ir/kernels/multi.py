@@ -45,7 +45,7 @@ class MultiKernel:
     """Kernels that compute the same. A launch gives arguments for `params`, which hold all that any of them takes, and
     numbers for `grid_params`.
 
-    The first arguments are those that all of them take, in one order; behind them come what only some take, such as a
+    The first arguments are those that all of them take, in one order; after them come those that only some take, such as a
     workspace. `params` say what may happen whichever kernel is chosen: a tensor is written where any kernel writes it,
     and only where all of them write it without reading it is it `WRITE`.
 

@@ -61,8 +61,8 @@ def _derive(function: Function, analyses: Analyses) -> Function:
     given = _given_away(function, live.aliasing) if crossing else {}
     for value, position in live.names.items():
         if value in crossing:
-            behind = [at for root in live.aliasing.roots.get(value, NO_ROOTS) for at in given.get(root, ())]
-            position = min((at - 1 for at in behind if at > position), default=end)
+            later = [at for root in live.aliasing.roots.get(value, NO_ROOTS) for at in given.get(root, ())]
+            position = min((at - 1 for at in later if at > position), default=end)
         after.setdefault(position, []).append(Drop(value=value))
     for value, position in _release_order(function, live):
         assert is_storage(value) or is_tensor(value)  # nothing else owns bytes

@@ -260,5 +260,5 @@ def _overlap(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
 
 def _covers(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
     """Whether [a, a + n) surely contains [b, b + m)."""
-    before, behind = b - a, (a + n) - (b + m)
-    return all(isinstance(e, Int) and e.value >= 0 for e in (before, behind))
+    before, after = b - a, (a + n) - (b + m)
+    return all(isinstance(e, Int) and e.value >= 0 for e in (before, after))

@@ -62,7 +62,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def value_name(name: str) -> str:
-    """The name of a value, kernel or function behind its sigil: letters, digits, `_` and `.` stand bare."""
+    """The name of a value, kernel or function after its sigil: letters, digits, `_` and `.` stand bare."""
     plain = name.isascii() and name.replace(".", "_").isidentifier()  # which is most, and found sooner
     return name if plain or _DOTTED.fullmatch(name) else quote(name)
 

@@ -118,7 +118,7 @@ def read_safetensors(
         if name in dtypes:
             found[name] = TensorData(dtypes[name], payload[begin:end], file)
     if position != len(payload):
-        raise ArtifactError("WIR707", "constants: bytes behind the last tensor")
+        raise ArtifactError("WIR707", "constants: bytes after the last tensor")
     if missing := sorted(set(dtypes) - set(found)):
         raise ArtifactError("WIR707", f"constants: no data for {', '.join(missing)}")
     return found

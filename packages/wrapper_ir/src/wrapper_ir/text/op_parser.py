@@ -181,7 +181,7 @@ class OpParser(ExprParser):
                 p.at += 1
                 kwargs.append((name, p.arg()))
             elif kwargs:
-                p.fail("WIR500", "a positional argument stands behind a named one")
+                p.fail("WIR500", "a positional argument stands after a named one")
             else:
                 args.append(p.arg())
 

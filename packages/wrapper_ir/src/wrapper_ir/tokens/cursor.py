@@ -78,7 +78,7 @@ class Cursor:
             self.unexpected("the end of the line")
 
     def items(self, close: str, read: Callable[[Self], T]) -> tuple[T, ...]:
-        """Items separated by commas, and `close`; line ends may stand between them, a comma behind the last."""
+        """Items separated by commas, and `close`; line ends may stand between them, a comma after the last."""
         out: list[T] = []
         tokens = self.tokens
         while True:
@@ -122,7 +122,7 @@ class Cursor:
         return self._unquoted(token)
 
     def sigil(self, sigil: str, what: str) -> str:
-        """The name behind `%` or `@`."""
+        """The name after `%` or `@`."""
         token = self.tokens[self.at]
         if token[:1] != sigil or len(token) < 2:
             self.unexpected(what)

@@ -78,7 +78,7 @@ class Source:
         self.tokens += ["\n", "", ""]
 
     def _split(self) -> Iterator[tuple[int, int, str | None]]:
-        """(start, end, the source block behind it) of each stretch without blocks."""
+        """(start, end, the source block after it) of each stretch without blocks."""
         text, start, position = self.text, 0, 0
         while True:
             opener = _OPENER.search(text, position)

@@ -98,7 +98,7 @@ class ViewStep(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Same(ViewStep):
-    """`result` is `source` under another name. Text: `%y = same %x`, with `reuse(%x)` behind it where names end."""
+    """`result` is `source` under another name. Text: `%y = same %x`, with `reuse(%x)` after it where names end."""
 
     syntax: ClassVar[str] = "{result} = same {source}< {is_reuse:reuse}>< ends({ends})>"
 

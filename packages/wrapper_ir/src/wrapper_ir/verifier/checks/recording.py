@@ -152,13 +152,13 @@ class Recording(Check):
         self.events[op.result] = {op.stream, *self.joined.get(op.stream, ())}
 
     def wait(self, position: int, op: WaitEvent) -> None:
-        behind = self.events.get(op.event)
-        if behind is None:
+        waited_for = self.events.get(op.event)
+        if waited_for is None:
             self.refuse("WIR228", f"%{op.event.name} is an event of its caller", position)
             return
         if op.stream:
             self.work.setdefault(op.stream, position)  # it takes part from here on
-        self.joined.setdefault(op.stream, set()).update(behind)
+        self.joined.setdefault(op.stream, set()).update(waited_for)
 
     def finish(self) -> None:
         for stream, position in self.work.items():
