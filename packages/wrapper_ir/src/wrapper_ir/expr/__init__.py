@@ -15,11 +15,11 @@ from wrapper_ir.expr.leaves import *
 from wrapper_ir.expr.logic import *
 from wrapper_ir.expr.nodes import *
 from wrapper_ir.expr.normal import *
-from wrapper_ir.expr.operator_row import *
 from wrapper_ir.expr.operators import OPERATORS as OPERATORS
 from wrapper_ir.expr.parse import *
 from wrapper_ir.expr.printer import *
 from wrapper_ir.expr.python import *
 from wrapper_ir.expr.ranges import *
 from wrapper_ir.expr.rewrite import *
+from wrapper_ir.expr.spelling import *
 from wrapper_ir.expr.text import *

@@ -1,18 +1,42 @@
-"""The base class of expression nodes: interning, cached facts and operators."""
+"""Expression nodes: interning, cached facts, and the row that says what an operator is.
+
+Parser, printers, evaluation, intervals, JSON and sympy read that row. What Python's operators make of nodes, and their text,
+is set on `Expr` by the modules that know (`build`, `text`).
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
-from functools import cache
-from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Self, TypeVar, cast
 from weakref import WeakValueDictionary
 
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.expr.interval import EVERYTHING, Interval
+from wrapper_ir.expr.spelling import Spelling
+
 if TYPE_CHECKING:
-    from wrapper_ir.expr.operator_row import Operator
     from wrapper_ir.values import Value
 
-__all__ = ["Expr", "ExprLike", "SymKind", "intern"]
+__all__ = [
+    "MANY",
+    "Apply",
+    "Expr",
+    "ExprLike",
+    "Floats",
+    "Number",
+    "Operator",
+    "Operators",
+    "SymKind",
+    "intern",
+]
+
+Number = int | float | bool
+
+MANY = 0
+"""The arity of operators of two or more operands."""
 
 
 class SymKind(enum.StrEnum):
@@ -23,6 +47,15 @@ class SymKind(enum.StrEnum):
     BOOL = "bool"
 
 
+class Floats(enum.Enum):
+    """Whether an operator's interval function holds for floats; an unbounded one may be NaN."""
+
+    NEVER = enum.auto()
+    BOUNDED = enum.auto()
+    """While all operands of kind float are bounded on both sides."""
+    ALWAYS = enum.auto()
+
+
 # The one table of live nodes. It is a cache, not state: it holds nodes weakly, and losing an entry (or
 # two threads making the same node at once) costs speed only, because equality falls back to structure.
 _TABLE: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
@@ -31,19 +64,11 @@ _EMPTY: frozenset[str] = frozenset()
 _set = object.__setattr__
 
 
-@cache
-def _constructor(name: str) -> Callable[[ExprLike, ExprLike], Expr]:
-    from wrapper_ir.expr import build  # which needs this module
-
-    found: Callable[[ExprLike, ExprLike], Expr] = getattr(build, name)  # the names are those below
-    return found
-
-
 def _sides(name: str) -> tuple[_Binary, _Binary]:
     """The methods of an operator with the node on the left, and on the right."""
     return (
-        lambda self, other: _constructor(name)(self, other),
-        lambda self, other: _constructor(name)(other, self),
+        lambda self, other: Expr.arithmetic[name](self, other),
+        lambda self, other: Expr.arithmetic[name](other, self),
     )
 
 
@@ -56,6 +81,11 @@ class Expr:
 
     __slots__ = ("__weakref__", "_free", "_hash", "_key", "_kind", "_order", "_values")
     __match_args__: tuple[str, ...] = ()
+
+    arithmetic: ClassVar[Mapping[str, Callable[[ExprLike, ExprLike], Expr]]]
+    """What Python's operators make, which are normal forms: `build` sets it."""
+    text_form: ClassVar[Callable[[Expr], str]]
+    """The text of a node: `text` sets it."""
 
     op: Operator | None = None
     """The operator; None for a constant, a symbol and an atom."""
@@ -123,9 +153,7 @@ class Expr:
         return type(self), tuple([getattr(self, name) for name in self.__match_args__])  # by slot name
 
     def __str__(self) -> str:
-        from wrapper_ir.expr.text import print_expr
-
-        return print_expr(self)
+        return Expr.text_form(self)
 
     def __repr__(self) -> str:
         fields = ", ".join(repr(getattr(self, name)) for name in self.__match_args__)  # by slot name
@@ -173,3 +201,109 @@ def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
         elif not names <= result:
             result = result | names
     return result
+
+
+_SAME = Spelling("")
+
+
+def _nowhere(*operands: Interval) -> Interval:
+    return EVERYTHING
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class Operator:
+    """One operator. Rows are compared by identity; only those of `OPERATORS` can be pickled."""
+
+    name: str
+    """The tag in JSON, and the function's name where the text form is a call."""
+    doc: str
+    """What it means, and its text form."""
+    result: Callable[[tuple[SymKind, ...]], SymKind]
+    """The kind of the result by those of the operands."""
+    evaluate: Callable[..., Number]
+    """The value for Python numbers; a lazy operator gets a function from an operand's index to its value, and the number
+    of operands. May raise ArithmeticError, ValueError or ExpressionError WIR402."""
+    arity: int = 2
+    lazy: bool = False
+    text: Spelling = _SAME
+    """As a call of its name, if it is not given."""
+    python: Spelling = _SAME
+    """As `text`, if it is not given."""
+    cpp: Spelling = _SAME
+    """As `python`, if it is not given."""
+    cpp_of_ints: Spelling = _SAME
+    """The C++ text where no operand is a float, if it differs."""
+    bounds: Callable[..., Interval] = _nowhere
+    """An interval that holds the result for operands in these intervals."""
+    floats: Floats = Floats.NEVER
+    sympy: tuple[str, ...] = ()
+    """Names of the sympy functions that mean this; the first is the one written."""
+    order: str = ""
+    """How its text starts where factors are sorted; by default as sympy's, or with its own name."""
+
+    def __post_init__(self) -> None:
+        self._default("text", _SAME, Spelling(f"{self.name}({{*}})"))
+        self._default("python", _SAME, self.text)
+        self._default("cpp", _SAME, self.python)
+        self._default("cpp_of_ints", _SAME, self.cpp)
+        self._default("order", "", f"{(*self.sympy, self.name)[0]}(")
+
+    def _default(self, field: str, missing: object, value: object) -> None:
+        if getattr(self, field) == missing:  # a field, by its name
+            object.__setattr__(self, field, value)
+
+    def __call__(self, *args: Expr) -> Apply:
+        """The node, exactly as given."""
+        return Apply(self, args)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+class Operators:
+    """An immutable set of operators, by what the parser and the JSON decoder meet."""
+
+    __slots__ = ("by_name", "calls", "infix", "rows")
+
+    def __init__(self, rows: Iterable[Operator]) -> None:
+        self.rows: tuple[Operator, ...] = tuple(rows)
+        self.by_name: Mapping[str, Operator] = MappingProxyType({row.name: row for row in self.rows})
+        signs = ((row.text.infix, row) for row in self.rows)
+        self.infix: Mapping[str, Operator] = MappingProxyType({sign: row for sign, row in signs if sign})
+        """By the sign between the operands."""
+        named = {row.name: row for row in self.rows if row.text.template.startswith(f"{row.name}(")}
+        self.calls: Mapping[str, Operator] = MappingProxyType(named)
+        """By the function's name in the text form."""
+
+    def with_rows(self, *rows: Operator) -> Operators:
+        """These operators and more."""
+        return Operators((*self.rows, *rows))
+
+
+class Apply(Expr):
+    """An operator applied to operands, exactly as given. Text: `a + b`, `min(a, b)`, `not a`."""
+
+    __slots__ = ("args", "op")
+    __match_args__: ClassVar[tuple[str, ...]] = ("op", "args")
+    op: Operator
+    args: tuple[Expr, ...]
+
+    def __new__(cls, op: Operator, args: tuple[Expr, ...]) -> Self:
+        if len(args) != op.arity and (op.arity or len(args) < 2):
+            wanted = f"{op.arity} operands" if op.arity else "two or more operands"
+            raise ExpressionError("WIR401", f"{op.name} takes {wanted}, got {len(args)}")
+        return intern(cls, (op, args), (op, args))
+
+    @property
+    def kind(self) -> SymKind:
+        kind = self._kind
+        if kind is None:
+            kind = self.op.result(tuple([arg.kind for arg in self.args]))
+            _set(self, "_kind", kind)
+        return kind

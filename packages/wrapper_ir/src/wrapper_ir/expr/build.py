@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from types import MappingProxyType
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.arithmetic import power
-from wrapper_ir.expr.base import Expr, ExprLike, SymKind
+from wrapper_ir.expr.base import Expr, ExprLike, Operator, SymKind
 from wrapper_ir.expr.leaves import Bool, Float, Int
-from wrapper_ir.expr.operator_row import Operator
 from wrapper_ir.expr.operators import ADD, CEILDIV, FLOORDIV, MAX, MIN, MOD, MUL, POW, TRUEDIV, WHERE
 from wrapper_ir.expr.order import factor_key, term_key
 
@@ -337,3 +337,6 @@ def pow_(base: ExprLike, exp: ExprLike) -> Expr:
         with suppress(ExpressionError, OverflowError):
             return as_expr(power(left, right))
     return POW(a, b)
+
+
+Expr.arithmetic = MappingProxyType({"add": add, "sub": sub, "mul": mul, "floordiv": floordiv, "mod": mod})

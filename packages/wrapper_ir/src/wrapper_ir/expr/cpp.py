@@ -13,10 +13,10 @@ from pathlib import Path
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.arithmetic import fits_int64
-from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.base import Expr, Operator, SymKind
 from wrapper_ir.expr.leaves import Float, Int, Sym
-from wrapper_ir.expr.operator_row import Level, Operator, Spelling
 from wrapper_ir.expr.printer import LeafName, Printer, own_name
+from wrapper_ir.expr.spelling import Level, Spelling
 from wrapper_ir.quoting import is_cpp_name
 
 __all__ = ["CPP_HELPERS", "to_cpp"]

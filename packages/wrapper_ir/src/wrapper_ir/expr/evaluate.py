@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.arithmetic import fits_int64, shown
-from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.base import Expr, Number, SymKind
 from wrapper_ir.expr.leaves import Int, Sym
-from wrapper_ir.expr.operator_row import Number
 from wrapper_ir.expr.operators import POW
 
 __all__ = ["evaluate"]

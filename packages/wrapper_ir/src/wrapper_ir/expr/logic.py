@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 
 from wrapper_ir.expr import build
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.expr.base import Expr, ExprLike, SymKind
+from wrapper_ir.expr.base import Expr, ExprLike, Operator, SymKind
 from wrapper_ir.expr.build import as_expr
 from wrapper_ir.expr.leaves import Bool, Float, Int
-from wrapper_ir.expr.operator_row import Operator
 from wrapper_ir.expr.operators import AND, EQ, GE, GT, LE, LT, NE, NOT, OR
 
 __all__ = [

@@ -6,9 +6,8 @@ operator means stands in its row.
 
 from __future__ import annotations
 
-from wrapper_ir.expr.base import Expr
+from wrapper_ir.expr.base import Apply, Expr
 from wrapper_ir.expr.leaves import Bool, Float, Int, Item, OffsetOf, SizeOf, StrideOf, Sym
-from wrapper_ir.expr.operator_row import Apply
 
 __all__ = ["NODE_TYPES", "Node"]
 

@@ -14,10 +14,9 @@ from functools import lru_cache
 
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.arithmetic import MAX_BITS
-from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.base import Apply, Expr, SymKind
 from wrapper_ir.expr.build import sum_of
 from wrapper_ir.expr.leaves import Bool, Int
-from wrapper_ir.expr.operator_row import Apply
 from wrapper_ir.expr.operators import ADD, FLOORDIV, MAX, MIN, MUL
 from wrapper_ir.expr.order import factor_key
 from wrapper_ir.expr.rewrite import rebuild

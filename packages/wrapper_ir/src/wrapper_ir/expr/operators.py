@@ -6,15 +6,16 @@ what the operator is called and takes, how it is written, and what it computes, 
 
 from __future__ import annotations
 
+import copyreg
 import math
 import operator
 from collections.abc import Callable
 
 from wrapper_ir.expr import arithmetic, interval_ops
-from wrapper_ir.expr.base import SymKind
+from wrapper_ir.expr.base import MANY, Floats, Number, Operator, Operators, SymKind
 from wrapper_ir.expr.interval import Interval
 from wrapper_ir.expr.interval_ops import eq, folded, lt, negation
-from wrapper_ir.expr.operator_row import MANY, Floats, Level, Number, Operator, Operators, Spelling
+from wrapper_ir.expr.spelling import Level, Spelling
 
 __all__ = [
     "ABS", "ADD", "AND", "BIT_AND", "BIT_OR", "BIT_XOR", "CEIL", "CEILDIV", "COMPARISONS", "CONVERSIONS", "EQ", "FLOOR",
@@ -246,3 +247,10 @@ FUNCTIONS = (ABS, *UNARY_FUNCTIONS, ROUND_TO, BIT_AND, BIT_OR, BIT_XOR)
 _ARITHMETIC = (ADD, MUL, FLOORDIV, CEILDIV, MOD, MIN, MAX, WHERE, TRUEDIV, POW)
 OPERATORS = Operators((*_ARITHMETIC, *COMPARISONS, AND, OR, NOT, *CONVERSIONS, *FUNCTIONS))
 """All operators."""
+
+
+def _named(name: str) -> Operator:
+    return OPERATORS.by_name[name]
+
+
+copyreg.pickle(Operator, lambda row: (_named, (row.name,)))  # rows are compared by identity

@@ -19,10 +19,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.base import Expr, Operator, Operators, SymKind
 from wrapper_ir.expr.leaves import CONSTANTS, DIM_ATOMS, VALUE_ATOMS, Float, Int, Sym
-from wrapper_ir.expr.operator_row import Level, Operator, Operators
 from wrapper_ir.expr.operators import ADD, MUL, NOT, OPERATORS, POW
+from wrapper_ir.expr.spelling import Level
 from wrapper_ir.tokens import MAX_DEPTH, Cursor, Source, kind_of
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable
 
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.base import Expr, Operator, SymKind
 from wrapper_ir.expr.leaves import Bool, Float, Int, Sym
-from wrapper_ir.expr.operator_row import Coercion, Level, Operator, Slot, Spelling
 from wrapper_ir.expr.operators import ADD, MUL
+from wrapper_ir.expr.spelling import Coercion, Level, Slot, Spelling
 
 __all__ = ["LeafName", "Printer", "own_name"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.base import Expr, Operator, SymKind
 from wrapper_ir.expr.leaves import Int
-from wrapper_ir.expr.operator_row import Level, Operator, Spelling
 from wrapper_ir.expr.operators import POW
 from wrapper_ir.expr.printer import LeafName, Printer, own_name
+from wrapper_ir.expr.spelling import Level, Spelling
 from wrapper_ir.expr.width import is_wide_power
 from wrapper_ir.quoting import is_python_name
 

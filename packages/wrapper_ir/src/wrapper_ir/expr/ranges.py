@@ -13,12 +13,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr.base import Expr, ExprLike, SymKind
+from wrapper_ir.expr.base import Expr, ExprLike, Floats, Operator, SymKind
 from wrapper_ir.expr.build import as_expr, sub
 from wrapper_ir.expr.interval import EVERYTHING, TRUTH, Interval
 from wrapper_ir.expr.leaves import Int, Item, Sym
 from wrapper_ir.expr.normal import Monomial, accumulate, expand, product, times
-from wrapper_ir.expr.operator_row import Floats, Operator
 from wrapper_ir.expr.operators import FLOORDIV, MAX, MIN, MOD, WHERE
 
 __all__ = ["bounds", "prove_eq", "prove_le", "prove_nonneg"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from wrapper_ir.expr.base import Expr
+from wrapper_ir.expr.base import Apply, Expr
 from wrapper_ir.expr.leaves import Atom, Sym
 from wrapper_ir.expr.logic import apply
-from wrapper_ir.expr.operator_row import Apply
 
 __all__ = ["map_atoms", "rebuild", "substitute"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from wrapper_ir.expr.base import Expr
+from wrapper_ir.expr.base import Expr, Operator
 from wrapper_ir.expr.leaves import Atom, DimAtom, Int, Sym
-from wrapper_ir.expr.operator_row import Level, Operator, Slot, Spelling
 from wrapper_ir.expr.printer import Printer
+from wrapper_ir.expr.spelling import Level, Slot, Spelling
 from wrapper_ir.quoting import value_name
 
 __all__ = ["print_expr"]
@@ -49,3 +49,4 @@ def _leaf(e: Expr) -> str:
 
 
 _PRINTER = _TextPrinter(_leaf)
+Expr.text_form = print_expr

@@ -8,11 +8,10 @@ from typing import Any, TypeAlias
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.expr.base import Expr, SymKind
+from wrapper_ir.expr.base import Expr, Operator, SymKind
 from wrapper_ir.expr.build import add, as_expr, ceildiv, floordiv, mod, mul, pow_, truediv, where
 from wrapper_ir.expr.leaves import Bool, Float, Int, Sym
 from wrapper_ir.expr.logic import apply, to_float, to_int
-from wrapper_ir.expr.operator_row import Operator
 
 __all__ = ["CLASSES", "from_sympy", "replace_floor"]
 

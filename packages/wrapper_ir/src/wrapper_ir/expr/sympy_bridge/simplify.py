@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr.base import Expr, ExprLike, SymKind
+from wrapper_ir.expr.base import Expr, ExprLike, Number, SymKind
 from wrapper_ir.expr.build import as_expr
 from wrapper_ir.expr.evaluate import evaluate
-from wrapper_ir.expr.operator_row import Number
 from wrapper_ir.expr.operators import CONVERSIONS, FUNCTIONS, WHERE
 from wrapper_ir.expr.rewrite import rebuild
 from wrapper_ir.expr.sympy_bridge.reader import from_sympy

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wrapper_ir.expr import operators as ops
-from wrapper_ir.expr.base import Expr, ExprLike, SymKind
+from wrapper_ir.expr.base import Apply, Expr, ExprLike, Operator, SymKind
 from wrapper_ir.expr.build import as_expr
 from wrapper_ir.expr.leaves import Bool, Float, Int, Sym
-from wrapper_ir.expr.operator_row import Apply, Operator
 from wrapper_ir.expr.sympy_bridge.reader import SympyExpr
 from wrapper_ir.expr.text import print_expr
 
