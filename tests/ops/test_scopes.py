@@ -12,10 +12,10 @@ import fx_converter
 import py_wrapper
 from fx_converter import FxOptions
 from tests.common.input_engines import artifact_of, engines
-from wrapper_ir.analysis.emission import made_elsewhere
 from wrapper_ir.errors import NotSupportedError, PassError, WirError
 from wrapper_ir.interp import Interpreter
 from wrapper_ir.interp.options import InterpOptions
+from wrapper_ir.lowering.storages import made_elsewhere
 from wrapper_ir.ops import EnterMemoryPool, EnterProfile
 from wrapper_ir.passes import run_pipeline
 from wrapper_ir.registry import machine

@@ -1,6 +1,6 @@
 """Memory that persists from call to call: the nodes whose tensors lie in it, and how they are made.
 
-`wrapper_ir.analysis.persistent` says which storages may persist. Views of them that depend on nothing else are made with them.
+`wrapper_ir.lowering` says which storages may persist. Views of them that depend on nothing else are made with them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from torch import Tensor, fx
 
 from fx_converter import targets
 from fx_converter._compat import FAST_EMPTY, FAST_VIEW, raw_stream
-from wrapper_ir.analysis.persistent import PersistentBlock, plan_persistent, storage_users
-from wrapper_ir.ops import View
+from wrapper_ir.lowering.persistent import PersistentBlock, plan_persistent
 from wrapper_ir.program import Program
 from wrapper_ir.types import CPU, Device
 
@@ -60,13 +59,10 @@ class PersistentNodes:
 
 def persistent_nodes(graph: fx.Graph, program: Program) -> PersistentNodes | None:
     """What a call of `main`'s graph may keep from call to call; None for nothing."""
-    users = storage_users(program.main)
-    plan = plan_persistent(program.main, program.target.device, users)
-    blocks = {storage.name: block for storage, block in plan.places.items()}
-    for storage, block in plan.places.items():
-        views = [op for op in users[storage] if isinstance(op, View)]
-        if len(views) == 1:  # one node may stand for both
-            blocks[views[0].result.name] = block
+    memory = plan_persistent(program.main, program.target.device)
+    windows = {value.name: memory.windows[number].block for value, number in memory.values.items()}
+    # a node that allocates may stand for the one view of all of its storage
+    blocks = windows | {storage.name: block for storage, block in memory.storages.items()}
     found: dict[fx.Node, int | None] = {}
     for node in graph.nodes:
         inputs = node.all_input_nodes
@@ -76,7 +72,7 @@ def persistent_nodes(graph: fx.Graph, program: Program) -> PersistentNodes | Non
             found[node] = blocks[node.meta["value"]]
         elif node.target in _VIEWS and len(inputs) == 1 and inputs[0] in found:
             found[node] = None
-    return PersistentNodes(program.target.device, plan.blocks, found) if found else None
+    return PersistentNodes(program.target.device, memory.blocks, found) if found else None
 
 
 def _view(node: fx.Node, made: Mapping[fx.Node, Tensor]) -> Tensor:

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wrapper_ir.analysis.emission import NO_SYMMETRIC, is_symmetric, lacks_symmetric
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import ExecutionError, NotSupportedError
+from wrapper_ir.lowering.storages import NO_SYMMETRIC, lacks_symmetric
 from wrapper_ir.ops import Arg
 from wrapper_ir.protocols import CallerTensors, LoadedKernel
 from wrapper_ir.runtime import fail_group
@@ -62,7 +62,7 @@ class TorchMachine:
         if lacks_symmetric(type):
             code, message, hint = NO_SYMMETRIC
             raise NotSupportedError(code, message, hint=hint)
-        if is_symmetric(type):
+        if type.is_symmetric:
             place = torch_device(type.device), type.space.group, type.space.alloc_id
             made = empty_symmetric((nbytes,), (1,), _U8, *place)
             return made.zero_() if zero else made

@@ -200,6 +200,11 @@ class StorageType:
     space: MemorySpace = _DEFAULT_SPACE
     alignment: int = DEFAULT_ALIGNMENT
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether it is in memory that the processes of a group share."""
+        return self.space.kind is MemoryKind.SYMMETRIC
+
 
 @dataclass(frozen=True, slots=True)
 class TensorType:

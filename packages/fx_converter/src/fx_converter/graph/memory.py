@@ -13,7 +13,6 @@ from fx_converter._compat import FAST_EMPTY, FAST_VIEW
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.targets.symmetric import EMPTY_SYMMETRIC, signed
-from wrapper_ir.analysis.emission import is_symmetric
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.lowering.steps import (
     Align,
@@ -60,7 +59,7 @@ def allocate(step: Allocate, scope: FunctionScope) -> None:
     val = scope.program.fakes.tensor(type)
     with on_stream(step, scope):
         fast = _fast_empty(type, pinned, scope)
-        if is_symmetric(storage):
+        if storage.is_symmetric:
             where = torch_device(type.device), storage.space.group, signed(storage.space.alloc_id)
             args = list(sizes), list(strides), DTYPES[type.dtype], *where
             made = scope.bind(result, EMPTY_SYMMETRIC, *args, val=val)

@@ -6,7 +6,6 @@ from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
-from wrapper_ir.analysis.emission import is_symmetric
 from wrapper_ir.lowering import ConstantWindow
 from wrapper_ir.lowering.steps import (
     Align,
@@ -57,7 +56,7 @@ def allocate(step: Allocate, scope: FunctionScope) -> None:
 def _empty(type: TensorType, storage: StorageType, scope: FunctionScope) -> str:
     args = f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}"
     torch_dtype, device = f"torch.{type.dtype.torch_name}", python_string(str(type.device))
-    if is_symmetric(storage):
+    if storage.is_symmetric:
         where = f"torch.device({device}), {python_string(storage.space.group)}, {storage.space.alloc_id}"
         return f"{scope.module.helper(Helper.EMPTY_SYMMETRIC)}({args}, {torch_dtype}, {where})"
     if type.device.type == "cuda" and type.device == scope.module.program.target.device:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.analysis.emission import is_symmetric
 from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Op
 from wrapper_ir.program import Program
 from wrapper_ir.schemas import ExternTag
@@ -27,7 +26,7 @@ def _group(op: Op, analyses: Analyses) -> str:
             return op.group
         case AllocStorage():
             type = op.result.type
-            return type.space.group if is_symmetric(type) else ""
+            return type.space.group if type.is_symmetric else ""
         case CallExtern():
             return _argument(op, analyses)
         case _:

@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 from wrapper_ir.lowering.options import LoweringOptions
+from wrapper_ir.lowering.persistent import PersistentMemory, PersistentWindow
 from wrapper_ir.lowering.plan import (
     ConstantBytes,
     ConstantWindow,
-    FunctionPlan,
-    PersistentMemory,
-    PersistentWindow,
     Plan,
 )
 from wrapper_ir.lowering.printer import print_plan, print_step
 from wrapper_ir.lowering.program import lower
+from wrapper_ir.lowering.steps import FunctionPlan
 
 __all__ = [
     "ConstantBytes",

@@ -1,16 +1,88 @@
-"""Which tensors lie in memory that persists from call to call: `wrapper_ir.analysis.persistent` says which storages may."""
+"""Which memory of a function may persist from call to call, and which tensors lie in it.
+
+A storage may persist where no caller can come to hold it: the program itself frees it. Storages that are not alive at the
+same time share memory, which is right as long as all work goes to one stream, in order.
+"""
 
 from __future__ import annotations
 
-from wrapper_ir.analysis.persistent import plan_persistent
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.lowering.plan import PersistentMemory, PersistentWindow
-from wrapper_ir.lowering.state import FunctionState
-from wrapper_ir.ops import AllocStorage, View, ZeroMode
-from wrapper_ir.types import DType, StorageType, TensorType, Type
+from wrapper_ir.lowering.storages import plan_slots
+from wrapper_ir.ops import (
+    AllocStorage,
+    EnterMemoryPool,
+    Free,
+    ResizeStorage,
+    SetStorage,
+    View,
+    ZeroMode,
+)
+from wrapper_ir.program import Function
+from wrapper_ir.types import Device, DType, MemoryKind, StorageType, TensorType, Type
 from wrapper_ir.values import Value
 
-__all__ = ["plan_windows"]
+__all__ = ["PersistentBlock", "PersistentMemory", "PersistentWindow", "plan_persistent"]
+
+_DEVICES = ("cpu", "cuda")
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentBlock:
+    """Bytes that storages share one after the other; those that are zero at first belong to one storage alone."""
+
+    nbytes: int
+    zero: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistentWindow:
+    """A tensor over a block, `offset` bytes after its begin; `name` is that of the first value that it stands for."""
+
+    block: int
+    type: TensorType
+    offset: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistentMemory:
+    """What of `main` persists from call to call: blocks, tensors over them, and which values these stand for (by their
+    numbers). One set of blocks serves one call at a time. `storages` has those that lie in them, each at the begin of one.
+    """
+
+    blocks: tuple[PersistentBlock, ...] = ()
+    windows: tuple[PersistentWindow, ...] = ()
+    values: Mapping[Value[Type], int] = field(default_factory=dict)
+    storages: Mapping[Value[Type], int] = field(default_factory=dict)
+
+
+def plan_persistent(function: Function, device: Device) -> PersistentMemory:
+    """What of a function may persist on the program's device: blocks, and the tensors over them that are known before any
+    call. A storage is a tensor of bytes where something else is made of it, or where it is filled with zeros in each call.
+    """
+    slots, found = plan_slots(function), _Windows()
+    blocks, storages = _plan_blocks(function, device, slots.lent)
+    places: dict[Value[Type], tuple[int, int]] = {}  # block and offset
+    for op in function.body:
+        match op:
+            case AllocStorage(result=storage) if storage in storages:
+                places[storage] = block, _ = storages[storage], 0
+                views = slots.views.get(storage, ())
+                if op.zero is ZeroMode.CALL or not all(_is_static(view, at) for view, at in views):
+                    found.add(storage, _bytes_of(storage.type), block, 0)
+            case View(result=result):
+                source, at = slots.place(op.source, op.offset)
+                if source in places and isinstance(at, Int) and _is_static(op, at):
+                    block, start = places[source]
+                    places[result] = (block, start + at.value)
+                    found.add(result, result.type, block, start + at.value)
+            case _:
+                pass
+    windows = tuple(found.windows)
+    return PersistentMemory(blocks=blocks, windows=windows, values=found.values, storages=storages)
 
 
 class _Windows:
@@ -29,35 +101,6 @@ class _Windows:
         self.values[value] = self.numbers[key]
 
 
-def plan_windows(state: FunctionState) -> PersistentMemory:
-    """The blocks of a function, and the tensors over them that are known before any call. A storage is a tensor of bytes
-    where something else is made of it, or where it is filled with zeros in each call."""
-    memory = plan_persistent(state.function, state.program.program.target.device, state.users)
-    found = _Windows()
-    places: dict[Value[Type], tuple[int, int]] = {}  # block and offset
-    for op in state.function.body:
-        match op:
-            case AllocStorage(result=storage) if storage in memory.places:
-                places[storage] = block, _ = memory.places[storage], 0
-                views = state.slots.views.get(storage, ())
-                if op.zero is ZeroMode.CALL or not all(_is_static(view, at) for view, at in views):
-                    found.add(storage, _bytes_of(storage.type), block, 0)
-            case View(result=result):
-                source, at = state.slots.place(op.source, op.offset)
-                if source in places and isinstance(at, Int) and _is_static(op, at):
-                    block, start = places[source]
-                    places[result] = (block, start + at.value)
-                    found.add(result, result.type, block, start + at.value)
-            case _:
-                pass
-    return PersistentMemory(
-        blocks=tuple(memory.blocks),
-        windows=tuple(found.windows),
-        values=found.values,
-        storages=frozenset(memory.places),
-    )
-
-
 def _is_static(view: View, at: Expr) -> bool:
     """Whether a view at this byte is known before any call."""
     type = view.result.type
@@ -66,3 +109,51 @@ def _is_static(view: View, at: Expr) -> bool:
 
 def _bytes_of(type: StorageType) -> TensorType:
     return TensorType(DType.U8, (type.nbytes,), (Int(1),), type.device)
+
+
+def _plan_blocks(
+    function: Function, device: Device, lent: Set[Value]
+) -> tuple[tuple[PersistentBlock, ...], dict[Value[Type], int]]:
+    """Blocks, and the number of the one that each persistent storage lies at the begin of. `lent` are storages that something
+    takes as a whole. None where work goes to several streams, moves memory under tensors, or takes it from pools of the
+    caller's."""
+    blocks, places, spare = list[PersistentBlock](), dict[Value[Type], int](), list[int]()
+    # stream: of ops that have one
+    if any(
+        isinstance(op, ResizeStorage | SetStorage | EnterMemoryPool) or getattr(op, "stream", 0)
+        for op in function.body
+    ):
+        return (), places
+    freed = {op.storage for op in function.body if isinstance(op, Free)} - lent
+    for op in function.body:
+        if isinstance(op, AllocStorage) and op.result in freed and _is_plain(op.result.type, device):
+            places[op.result] = _block_for(op, spare, blocks)
+        elif isinstance(op, Free) and op.storage in places:
+            block = places[op.storage]
+            if not blocks[block].zero:
+                spare.append(block)
+    return tuple(blocks), places
+
+
+def _is_plain(type: StorageType, device: Device) -> bool:
+    """Whether storages are of a known size, in the usual memory of the program's device."""
+    return (
+        isinstance(type.nbytes, Int)
+        and type.device == device
+        and device.type in _DEVICES
+        and type.space.kind is MemoryKind.DEFAULT
+    )
+
+
+def _block_for(op: AllocStorage, spare: list[int], blocks: list[PersistentBlock]) -> int:
+    """The smallest free block that is large enough, or a new one."""
+    assert isinstance(op.result.type.nbytes, Int)
+    nbytes = op.result.type.nbytes.value
+    zero = op.zero is ZeroMode.ONCE
+    fitting = [] if zero else [i for i in spare if blocks[i].nbytes >= nbytes]
+    if fitting:
+        block = min(fitting, key=lambda i: (blocks[i].nbytes, i))
+        spare.remove(block)
+        return block
+    blocks.append(PersistentBlock(nbytes, zero))
+    return len(blocks) - 1

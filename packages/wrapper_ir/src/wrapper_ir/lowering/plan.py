@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.analysis.persistent import PersistentBlock
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import KernelDef
-from wrapper_ir.lowering.steps import Step, Stream
-from wrapper_ir.program import Constant, Function, Program
+from wrapper_ir.lowering.steps import FunctionPlan, Stream
+from wrapper_ir.program import Constant, Program
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import TensorType, Type
 from wrapper_ir.values import Value
@@ -18,9 +16,6 @@ from wrapper_ir.values import Value
 __all__ = [
     "ConstantBytes",
     "ConstantWindow",
-    "FunctionPlan",
-    "PersistentMemory",
-    "PersistentWindow",
     "Plan",
 ]
 
@@ -45,44 +40,6 @@ class ConstantWindow:
     """A constant, or the number of an earlier window."""
     offset: int
     in_bytes: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersistentWindow:
-    """A tensor over a block, `offset` bytes after its begin; `name` is that of the first value that it stands for."""
-
-    block: int
-    type: TensorType
-    offset: int
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersistentMemory:
-    """What of `main` persists from call to call: blocks, tensors over them, and which values these stand for (by their
-    numbers). One set of blocks serves one call at a time. `storages` are those that lie in them."""
-
-    blocks: tuple[PersistentBlock, ...] = ()
-    windows: tuple[PersistentWindow, ...] = ()
-    values: Mapping[Value[Type], int] = field(default_factory=dict)
-    storages: frozenset[Value[Type]] = frozenset()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FunctionPlan:
-    """A function's steps, in order. `windows` gives the windows of constants that its values stand for, by their numbers in
-    the plan."""
-
-    function: Function
-    steps: tuple[Step, ...]
-    is_main: bool = False
-    windows: Mapping[Value[Type], int] = field(default_factory=dict)
-    persistent: PersistentMemory = PersistentMemory()
-
-    @property
-    def name(self) -> str:
-        """The function's name."""
-        return self.function.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -16,8 +16,8 @@ from typing import Any
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.kernels import KernelParam
-from wrapper_ir.lowering.plan import ConstantWindow, FunctionPlan, Plan
-from wrapper_ir.lowering.steps import Argument, Given, SlotPlace, StepBase, Stream
+from wrapper_ir.lowering.plan import ConstantWindow, Plan
+from wrapper_ir.lowering.steps import Argument, FunctionPlan, Given, SlotPlace, StepBase, Stream
 from wrapper_ir.ops import Complex, DebugPhase
 from wrapper_ir.program import Program
 from wrapper_ir.quoting import quote, value_name

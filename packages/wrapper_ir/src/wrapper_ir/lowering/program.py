@@ -12,12 +12,12 @@ from wrapper_ir.analysis.references import called_operators, launched_kernels
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.lowering.constants import HoistedWindows, reads_files, shared_bytes
 from wrapper_ir.lowering.options import LoweringOptions
-from wrapper_ir.lowering.persistent import plan_windows
-from wrapper_ir.lowering.plan import FunctionPlan, Plan
+from wrapper_ir.lowering.persistent import plan_persistent
+from wrapper_ir.lowering.plan import Plan
 from wrapper_ir.lowering.rules.checks import check_arguments, prologue
 from wrapper_ir.lowering.rules.table import RULES
 from wrapper_ir.lowering.state import FunctionState, ProgramState, stream_device
-from wrapper_ir.lowering.steps import Origin, Step, Stream
+from wrapper_ir.lowering.steps import FunctionPlan, Origin, Step, Stream
 from wrapper_ir.operators import check_operators
 from wrapper_ir.passes.insert_checks import insert_checks
 from wrapper_ir.program import Function, Program
@@ -101,7 +101,7 @@ class _Lowering:
         for param in function.params:
             state.define(param.value)
         if is_main and self._options.persistent_buffers:
-            state.persistent = plan_windows(state)
+            state.persistent = plan_persistent(function, self._artifact.program.target.device)
         made = self._plans[function.name] = FunctionPlan(
             function=function,
             steps=tuple(_steps(state)),

@@ -9,15 +9,13 @@ from functools import cached_property
 
 from wrapper_ir.aliasing import Aliasing
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.analysis.emission import made_elsewhere
 from wrapper_ir.analysis.inputs import InputChecks
-from wrapper_ir.analysis.persistent import storage_users
-from wrapper_ir.analysis.slots import SlotPlaces, plan_slots
 from wrapper_ir.errors import LoweringError, NotSupportedError
 from wrapper_ir.expr import Expr
 from wrapper_ir.lowering.options import LoweringOptions
-from wrapper_ir.lowering.plan import FunctionPlan, PersistentMemory
-from wrapper_ir.lowering.steps import BEFORE, Origin, Stream
+from wrapper_ir.lowering.persistent import PersistentMemory
+from wrapper_ir.lowering.steps import BEFORE, FunctionPlan, Origin, Stream
+from wrapper_ir.lowering.storages import SlotPlaces, made_elsewhere, plan_slots, storage_users
 from wrapper_ir.ops import AllocStorage, Free, Op, RecordEvent, View, WaitEvent
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import operands, results

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.analysis.emission import is_symmetric
 from wrapper_ir.ops import Arg, CallExtern, CollectiveStart, Op
 from wrapper_ir.program import Function, Program
 from wrapper_ir.schemas import ExternTag
@@ -33,7 +32,7 @@ def rename_groups(program: Program, names: Mapping[str, str], analyses: Analyses
 def _function(function: Function, analyses: Analyses, names: Mapping[str, str]) -> Function:
     def new(value: Value) -> Value:
         type = value.type
-        if not isinstance(type, StorageType) or not is_symmetric(type):
+        if not isinstance(type, StorageType) or not type.is_symmetric:
             return value
         space = dataclasses.replace(type.space, group=names.get(type.space.group, type.space.group))
         return Value(value.name, dataclasses.replace(type, space=space))

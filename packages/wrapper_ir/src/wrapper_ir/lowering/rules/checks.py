@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from wrapper_ir.analysis.emission import checked_next
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.expr.width import stays_int64
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.lowering.steps import CheckReason, Step
-from wrapper_ir.ops import AssertExpr, AssertFinite, AssertLayout, Comment, DebugValue, Define
-from wrapper_ir.types import CPU, Type
+from wrapper_ir.ops import (
+    AssertExpr,
+    AssertFinite,
+    AssertLayout,
+    Comment,
+    DebugValue,
+    Define,
+    Drop,
+    Free,
+    Op,
+    Unpack,
+)
+from wrapper_ir.ops.check import asserted_layouts
+from wrapper_ir.types import CPU, TensorType, Type
 from wrapper_ir.values import Value, is_tensor
 
 __all__ = [
@@ -25,6 +36,9 @@ __all__ = [
     "define",
     "prologue",
 ]
+
+_NEAR = 20
+"""Ops after a definition among which its check is looked for."""
 
 
 def prologue(state: FunctionState) -> Iterator[Step]:
@@ -69,7 +83,7 @@ def check_result(value: Value[Type], state: FunctionState) -> Iterator[Step]:
     type = value.type
     if not state.knows((*type.sizes, *type.strides)):
         return
-    if options.assertions and checked_next(state.function.body, state.at.position, value):
+    if options.assertions and _checked_next(state.function.body, state.at.position, value):
         return
     yield steps.CheckLayout(
         value=value, sizes=type.sizes, strides=type.strides, reason=CheckReason.RESULT, at=state.at
@@ -121,3 +135,14 @@ def debug_value(op: DebugValue, state: FunctionState) -> Iterator[Step]:
         yield steps.ShowValue(
             value=value, mode=op.mode, phase=op.phase, kernel=op.kernel, label=op.label, at=state.at
         )
+
+
+def _checked_next(body: Sequence[Op], position: int, value: Value) -> bool:
+    """Whether the ops after `position` check the layout that `value` is declared with, before anything uses it."""
+    for op in body[position + 1 : position + _NEAR]:
+        if isinstance(op, AssertLayout) and value in op.tensors:
+            type = value.type
+            return isinstance(type, TensorType) and (value, type.sizes, type.strides) in asserted_layouts(op)
+        if not isinstance(op, AssertLayout | Unpack | Drop | Free):
+            return False
+    return False

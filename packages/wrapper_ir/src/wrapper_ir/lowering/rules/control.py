@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.constants import used_constants
-from wrapper_ir.lowering.plan import FunctionPlan
 from wrapper_ir.lowering.state import FunctionState
-from wrapper_ir.lowering.steps import Step
+from wrapper_ir.lowering.steps import FunctionPlan, Step
 from wrapper_ir.ops import Arg, CallSubgraph, Return, Switch, WhileLoop, is_two_way
 from wrapper_ir.program import Function, Ownership
 from wrapper_ir.types import TensorType, Type

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wrapper_ir.analysis.emission import NO_SYMMETRIC, element_type, is_whole, lacks_symmetric
 from wrapper_ir.expr import Int
 from wrapper_ir.layout import exact_quotient
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.lowering.steps import SlotPlace, Step
+from wrapper_ir.lowering.storages import NO_SYMMETRIC, element_type, is_whole, lacks_symmetric
 from wrapper_ir.ops import (
     AllocStorage,
     Copy,

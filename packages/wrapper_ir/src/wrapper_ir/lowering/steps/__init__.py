@@ -13,25 +13,19 @@ from wrapper_ir.lowering.steps import base, calls, checks, control, memory, plac
 # Every family's own `__all__` says what is public; naming it here again would be a second list.
 from wrapper_ir.lowering.steps.base import *
 from wrapper_ir.lowering.steps.calls import *
-from wrapper_ir.lowering.steps.calls import CallStep
 from wrapper_ir.lowering.steps.checks import *
-from wrapper_ir.lowering.steps.checks import CheckStep
 from wrapper_ir.lowering.steps.control import *
-from wrapper_ir.lowering.steps.control import ControlStep
+from wrapper_ir.lowering.steps.control import Step
 from wrapper_ir.lowering.steps.memory import *
-from wrapper_ir.lowering.steps.memory import MemoryStep
 from wrapper_ir.lowering.steps.placement import *
-from wrapper_ir.lowering.steps.placement import PlacementStep
 
-__all__ = ["STEPS", "Step"]
+__all__ = ["STEPS"]
 __all__ += base.__all__
 __all__ += calls.__all__
 __all__ += checks.__all__
 __all__ += control.__all__
 __all__ += memory.__all__
 __all__ += placement.__all__
-
-Step = MemoryStep | CallStep | CheckStep | ControlStep | PlacementStep
 
 STEPS: tuple[type[base.StepBase], ...] = get_args(Step)
 """The classes of all steps, in the order of the union."""

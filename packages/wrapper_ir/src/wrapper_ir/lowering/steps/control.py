@@ -1,19 +1,23 @@
-"""Steps of structured control flow. Callees are plans of functions."""
+"""Steps of structured control flow. Callees are plans of functions, which hold steps of every family."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
 
+from wrapper_ir.lowering.persistent import PersistentMemory
 from wrapper_ir.lowering.steps.base import StepBase
+from wrapper_ir.lowering.steps.calls import CallStep
+from wrapper_ir.lowering.steps.checks import CheckStep
+from wrapper_ir.lowering.steps.memory import MemoryStep
+from wrapper_ir.lowering.steps.placement import PlacementStep
 from wrapper_ir.ops import Arg
+from wrapper_ir.program import Function
 from wrapper_ir.types import Type
 from wrapper_ir.values import Value
 
-if TYPE_CHECKING:
-    from wrapper_ir.lowering.plan import FunctionPlan
-
-__all__ = ["Call", "ControlStep", "Loop", "Return", "Switch"]
+__all__ = ["Call", "FunctionPlan", "Loop", "Return", "Step", "Switch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,4 +81,22 @@ class Return(StepBase):
     values: tuple[Arg, ...] = ()
 
 
-ControlStep = Call | Switch | Loop | Return
+Step = MemoryStep | CallStep | CheckStep | Call | Switch | Loop | Return | PlacementStep
+"""The closed set of steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FunctionPlan:
+    """A function's steps, in order. `windows` gives the windows of constants that its values stand for, by their numbers in
+    the plan."""
+
+    function: Function
+    steps: tuple[Step, ...]
+    is_main: bool = False
+    windows: Mapping[Value[Type], int] = field(default_factory=dict)
+    persistent: PersistentMemory = field(default_factory=PersistentMemory)
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.function.name

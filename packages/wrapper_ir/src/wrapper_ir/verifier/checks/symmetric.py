@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.analysis.emission import is_symmetric
 from wrapper_ir.ops import (
     AllocStorage,
     CallSubgraph,
@@ -55,7 +54,7 @@ class Symmetric(Check):
         self.live: dict[MemorySpace, Value] = {}
         for param in facts.function.params:
             type = param.value.type
-            if isinstance(type, StorageType) and is_symmetric(type):
+            if isinstance(type, StorageType) and type.is_symmetric:
                 self.live.setdefault(type.space, param.value)  # slots of one memory may be lent together
 
     def handlers(self) -> Handlers:
@@ -73,7 +72,7 @@ class Symmetric(Check):
 
     def alloc(self, position: int, op: AllocStorage) -> None:
         space = op.result.type.space
-        if is_symmetric(op.result.type) and self.live.setdefault(space, op.result) is not op.result:
+        if op.result.type.is_symmetric and self.live.setdefault(space, op.result) is not op.result:
             self.taken(position, space, f"%{op.result.name}")
 
     def taken(self, position: int, space: MemorySpace, by: str) -> None:
@@ -108,7 +107,7 @@ class Symmetric(Check):
 
     def inside(self, position: int, value: Value) -> None:
         for root in self.roots_at(value, position):
-            if isinstance(root.type, StorageType) and is_symmetric(root.type):
+            if isinstance(root.type, StorageType) and root.type.is_symmetric:
                 self.report(
                     "WIR204", f"%{value.name} lies in symmetric memory, and leaves the function", position
                 )

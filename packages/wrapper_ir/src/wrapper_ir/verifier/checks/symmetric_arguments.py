@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.analysis.emission import is_symmetric
 from wrapper_ir.atoms import values_in
 from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, EnterMemoryPool, ResizeStorage, Slot
 from wrapper_ir.schemas import ExternInfo
@@ -94,7 +93,7 @@ class SymmetricArguments(Check):
             self.report("WIR208", f"{message}, which is symmetric memory", position)
 
     def is_root_symmetric(self, root: Value) -> bool:
-        return isinstance(root.type, StorageType) and is_symmetric(root.type)
+        return isinstance(root.type, StorageType) and root.type.is_symmetric
 
     def is_elsewhere(self, value: Value, position: int) -> bool:
         """Whether a tensor surely lives in ordinary memory, whatever storage it has."""
