@@ -7,6 +7,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+import tools  # noqa: F401 - what the backend cannot compile is an error in tests
+
 __all__: list[str] = []
 
 # A test that compiles must compile, whatever earlier runs have left; tests of the cache choose a folder themselves.

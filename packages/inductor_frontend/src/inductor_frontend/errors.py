@@ -24,6 +24,7 @@
 | FE401 | no emitter of this name, or the emitter failed |
 | FE402 | a backward graph that could not be compiled is called again |
 | FE403 | compiled autograd wants the graph of a backward function that came out of the cache |
+| FE360 | a graph is compiled by Inductor itself, since it cannot be compiled here (a warning) |
 """
 
 from __future__ import annotations
@@ -33,7 +34,15 @@ from contextlib import contextmanager
 
 from wrapper_ir.errors import WirError
 
-__all__ = ["BackendError", "CaptureError", "ConversionError", "HookError", "at_node", "torch_step"]
+__all__ = [
+    "BackendError",
+    "CaptureError",
+    "ConversionError",
+    "FallbackWarning",
+    "HookError",
+    "at_node",
+    "torch_step",
+]
 
 
 class CaptureError(WirError):
@@ -50,6 +59,20 @@ class ConversionError(CaptureError):
 
 class BackendError(WirError):
     """The torch.compile backend cannot go on (FE4nn)."""
+
+
+class FallbackWarning(UserWarning):
+    """Inductor compiles a graph itself (FE360): `refusal` says, with its code, why it is not compiled here."""
+
+    code = "FE360"
+
+    def __init__(self, refusal: WirError) -> None:
+        self.refusal = refusal
+        super().__init__(
+            f"[{self.code}] Inductor itself compiles a function that the wrapper_ir backend cannot compile, because of "
+            f"{refusal}\n  To report it, send this message, and the traceback that "
+            'torch.compile(..., options={"on_unsupported": "error"}) gives.'
+        )
 
 
 def at_node(name: str, source: str) -> str:

@@ -20,7 +20,7 @@ from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators import ALL_OPERATORS
 from wrapper_ir.protocols import Emitter, OperatorEmitter
 
-__all__ = ["Boxed", "boxed", "deferred"]
+__all__ = ["Boxed", "boxed", "deferred", "marked"]
 
 # Any in this file: tensors and numbers of any graph.
 Boxed = Callable[[list[Any]], Sequence[Any]]
@@ -34,7 +34,7 @@ class _OwnCode(OutputCode):
         raise BypassAOTAutogradCache("code of the wrapper_ir backend is in its own cache")
 
 
-def _marked(call: Boxed) -> Boxed:
+def marked(call: Boxed) -> Boxed:
     """`call`, a function, with the marks that torch looks for."""
     call._boxed_call = True  # type: ignore[attr-defined]  # torch's mark of this convention
     call.__wrapped__ = _OwnCode()  # type: ignore[attr-defined]  # where torch looks for what to cache
@@ -69,7 +69,7 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any], *, is_guarded: bool = Fal
             args.clear()
             return run(used)
 
-    return _marked(call if graph.outer == OuterStreams() else between_streams(call, graph.outer))
+    return marked(call if graph.outer == OuterStreams() else between_streams(call, graph.outer))
 
 
 def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:
@@ -83,7 +83,7 @@ def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:
     def call(args: list[Any]) -> Sequence[Any]:
         return state.call(args)
 
-    return _marked(call)
+    return marked(call)
 
 
 class _Deferred:

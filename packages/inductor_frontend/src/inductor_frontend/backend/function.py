@@ -15,6 +15,7 @@ from torch._inductor.compile_fx import compile_fx
 from torch.fx import GraphModule
 
 from inductor_frontend.backend.calling import Boxed, boxed, deferred
+from inductor_frontend.backend.fallback import Fallback, counting_faults
 from inductor_frontend.backend.graph import compile_graph
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
@@ -48,7 +49,8 @@ _TELLING: Mapping[str, object] = {
 
 
 def compile_function(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -> Callable[..., Any]:
-    """The compiled function. Raises CaptureError, HookError, ConversionError and BackendError."""
+    """The compiled function. Raises CaptureError, HookError, ConversionError and BackendError; where Inductor takes over,
+    what it raises."""
     emitter, store = options.find_emitter(), options.store()
     if torch.compiler.config.force_disable_caches:
         store = None
@@ -96,6 +98,11 @@ class _Compilation:
         self.store = store
         self.checks: Sequence[ModelCheck] = ()
         self.is_guarded = _is_guarded(TracingContext.try_get())
+        self.inductor_options = known_options(inductor_patches(options.capture), inductor_config)
+        self.fallback = self._fallback() if options.on_unsupported == "inductor" else None
+
+    def _fallback(self) -> Fallback:
+        return Fallback(self.inductor_options, self.functorch_options())
 
     def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """The compiled function."""
@@ -108,7 +115,7 @@ class _Compilation:
                 gm,
                 inputs,
                 inner_compile=self.inner,  # type: ignore[arg-type]  # any boxed callable will do
-                config_patches=known_options(inductor_patches(self.options.capture), inductor_config),
+                config_patches=self.inductor_options,
             )
         assert callable(compiled)
         return compiled
@@ -122,7 +129,13 @@ class _Compilation:
         return self.compile(GraphRequest(gm, inputs, facts, self.checks))[0]
 
     def compile(self, request: GraphRequest) -> tuple[Boxed, str]:
-        """A compiled graph, and its key."""
+        """A compiled graph, and its key in the cache ("": it is not in there)."""
+        if self.fallback is not None:
+            return self.fallback.compile(request, self.captured)
+        return counting_faults(request, self.captured)
+
+    def captured(self, request: GraphRequest) -> tuple[Boxed, str]:
+        """The same, always by way of a program."""
         graph, key = compile_graph(request, self.options, self.store)
         return boxed(graph, self.emitter, is_guarded=self.is_guarded and not request.is_backward), key
 

@@ -16,7 +16,7 @@ from inductor_frontend.cache.keys import Choices
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.errors import BackendError, CaptureError
 from inductor_frontend.options import CaptureOptions
-from inductor_frontend.settings import read_settings
+from inductor_frontend.settings import OnUnsupported, on_unsupported, read_settings
 from wrapper_ir.errors import PassError, PluginError
 from wrapper_ir.protocols import Emitter, PersistentBufferEmitter
 from wrapper_ir.registry import emitter
@@ -25,7 +25,7 @@ from wrapper_ir.store import Store, open_cache
 __all__ = ["BackendOptions"]
 
 # Any in this file: options as the user typed them, and the results of emitters.
-_OWN = ("cache", "emitter", "persistent_buffers", "passes")
+_OWN = ("cache", "emitter", "on_unsupported", "passes", "persistent_buffers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +37,15 @@ class BackendOptions:
     own option of that name does.
     `passes`: a pipeline of wrapper_ir passes in text form, run after lifetimes are derived.
     `cache`: False, True, or the root of the cache; what the environment says where it is None (see `settings`).
+    `on_unsupported`: what a graph is for that cannot be captured, verified or emitted: an `error`, or Inductor's own code,
+    with a warning (`inductor`); the environment's choice, which is `inductor` unless set (see `settings`).
     """
 
     emitter: str | Emitter[Any] = "python"
     persistent_buffers: bool = False
     passes: str = ""
     cache: bool | str | None = None
+    on_unsupported: OnUnsupported = "inductor"
     capture: CaptureOptions = field(default_factory=CaptureOptions)
 
     @staticmethod
@@ -61,6 +64,7 @@ class BackendOptions:
             persistent_buffers=_flag("persistent_buffers", own.get("persistent_buffers", False)),
             passes=_passes(own.get("passes", "")),
             cache=_cache(own.get("cache")),
+            on_unsupported=_unsupported(own.get("on_unsupported")),
             capture=_made(CaptureOptions, given, ""),
         )
 
@@ -120,6 +124,12 @@ def _require_known(given: Mapping[str, Any]) -> None:
         similar = [match for name in unknown for match in get_close_matches(name, known, n=1)]
         meant = f"did you mean {' and '.join(map(repr, similar))}? " if similar else ""
         raise CaptureError("FE103", f"unknown options {unknown}", hint=f"{meant}known: {sorted(known)}")
+
+
+def _unsupported(value: Any) -> OnUnsupported:
+    return (
+        read_settings().on_unsupported if value is None else on_unsupported(value, "option 'on_unsupported'")
+    )
 
 
 def _flag(name: str, value: Any) -> bool:

@@ -1,0 +1,97 @@
+"""A graph and the state of its symbols, as they were before something changed them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, MutableSet
+from typing import Any
+
+from torch import fx
+
+__all__ = ["GraphCopy", "SymbolSnapshot"]
+
+# Any in this file: attributes of graphs, and torch's untyped ShapeEnv.
+
+_COUNTERS = ("_version_counter", "_replacements_version_counter")
+"""They only rise: what torch has worked out is kept under their values."""
+
+
+class GraphCopy:
+    """A graph module as it is now: its nodes with their facts, the tensors and graphs that it names. Tensors are shared.
+
+    Inductor's passes change graphs in place. A copy takes no generated code: `make` writes it, once.
+    """
+
+    def __init__(self, gm: fx.GraphModule) -> None:
+        self._graph = copy.deepcopy(gm.graph)  # copies nodes, not the values that they hold
+        self._name = type(gm).__name__
+        self._meta = dict(gm.meta)
+        self._symbols = {"shape_env": gm.shape_env} if hasattr(gm, "shape_env") else {}
+        self._attributes: Mapping[str, Any] = {name: _copied(_attribute(gm, name)) for name in _named(gm)}
+
+    def make(self) -> fx.GraphModule:
+        """The graph module; its caller may change it, so that it is made once."""
+        attributes = {
+            name: value.make() if isinstance(value, GraphCopy) else value
+            for name, value in self._attributes.items()
+        }
+        gm = fx.GraphModule(attributes, self._graph, self._name)
+        gm.meta.update(self._meta)
+        for name, value in self._symbols.items():
+            setattr(gm, name, value)  # where autograd leaves it
+        return gm
+
+
+def _named(gm: fx.GraphModule) -> dict[str, None]:
+    """The attributes that a graph's nodes name, in their order."""
+    return dict.fromkeys(str(n.target) for n in gm.graph.nodes if n.op in ("get_attr", "call_module"))
+
+
+def _attribute(gm: fx.GraphModule, path: str) -> Any:
+    value: Any = gm
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def _copied(value: Any) -> Any:
+    return GraphCopy(value) if isinstance(value, fx.GraphModule) else value
+
+
+class SymbolSnapshot:
+    """What a ShapeEnv (None: there is none) knows now: symbols, ranges, replacements, guards, deferred assertions."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self._state = {} if env is None else {name: _plain_copy(value) for name, value in vars(env).items()}
+
+    @property
+    def guards(self) -> int:
+        """How many guards there were."""
+        return len(self._state.get("guards", ()))
+
+    def restore(self) -> None:
+        """Has the ShapeEnv know this again, and nothing else. Its tables stay the same objects, which others share."""
+        for name, value in self._state.items():
+            now = getattr(self._env, name)
+            if isinstance(value, dict):
+                now.clear()
+                now.update(_plain_copy(value))
+            elif isinstance(value, list):
+                now[:] = value
+            elif isinstance(value, MutableSet):  # torch's ordered one, too
+                now.clear()
+                now |= value
+            elif isinstance(value, int) and name not in _COUNTERS:
+                setattr(self._env, name, value)
+        if self._env is not None:
+            self._env._update_version_counter()
+
+
+def _plain_copy(value: Any) -> Any:
+    """A copy of a table, and of the lists in one; everything else as it is."""
+    if isinstance(value, dict):
+        copied = copy.copy(value)
+        copied.update({key: item[:] for key, item in value.items() if isinstance(item, list)})
+        return copied
+    return copy.copy(value) if isinstance(value, (list, MutableSet)) else value
