@@ -21,7 +21,8 @@ from triton_runtime.fake import FakeDriver
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.cli.main import main
 from wrapper_ir.errors import ArtifactError, PluginError
-from wrapper_ir.kernels import ImageKind, TritonKernel, content_hash, find_binary
+from wrapper_ir.kernel_hash import content_hash, find_binary
+from wrapper_ir.kernels import ImageKind, TritonKernel
 from wrapper_ir.protocols import AheadCompiler
 from wrapper_ir.runtime.ahead import compile_ahead
 from wrapper_ir.runtime.kernels import load_kernels

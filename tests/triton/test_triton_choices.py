@@ -21,7 +21,8 @@ from triton_runtime.choose import ChoiceOptions, Pick
 from triton_runtime.tune.measure import MeasureOptions
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import call
-from wrapper_ir.kernels import MultiKernel, OperatorKernel, TritonKernel, content_hash
+from wrapper_ir.kernel_hash import content_hash
+from wrapper_ir.kernels import MultiKernel, OperatorKernel, TritonKernel
 from wrapper_ir.passes import with_choices
 from wrapper_ir.program import Target
 

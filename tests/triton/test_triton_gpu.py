@@ -17,7 +17,8 @@ from py_wrapper import TORCH_MACHINE, PyOptions
 from tests.common.zoo import ZOO, Case
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import call
-from wrapper_ir.kernels import TritonKernel, content_hash
+from wrapper_ir.kernel_hash import content_hash
+from wrapper_ir.kernels import TritonKernel
 
 pytestmark = [
     pytest.mark.gpu,

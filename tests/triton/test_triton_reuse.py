@@ -157,7 +157,7 @@ HASHES = """
 import sys
 from pathlib import Path
 from packages.inductor_frontend.tests.own_kernel_source import TEXT, load, offline, own
-from wrapper_ir.kernels import content_hash
+from wrapper_ir.kernel_hash import content_hash
 module = load(Path(sys.argv[1]), TEXT)
 print(*(content_hash(k) for model in (module.adding, module.accumulating) for k in own(offline(model))))
 """

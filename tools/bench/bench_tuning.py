@@ -48,7 +48,8 @@ from triton_runtime.tune import (
 from triton_runtime.tune.arguments import Preserved
 from triton_runtime.tune.measure import attempt
 from wrapper_ir.interp import InterpOptions, example_inputs, run
-from wrapper_ir.kernels import KernelDef, TritonConfig, TritonKernel, content_hash
+from wrapper_ir.kernel_hash import content_hash
+from wrapper_ir.kernels import KernelDef, TritonConfig, TritonKernel
 from wrapper_ir.passes import tuning_programs
 from wrapper_ir.program import Program, Target
 from wrapper_ir.protocols import KernelRuntime, LoadedKernel, Machine

@@ -23,8 +23,6 @@ _ALLOWED = {
     ("wrapper_ir.expr.leaves", "wrapper_ir.values"): "the same",
     ("wrapper_ir.expr.leaves", "wrapper_ir.types"): "the same",
     ("wrapper_ir.expr.parse", "wrapper_ir.values"): "the same",
-    ("wrapper_ir.kernels.identity", "wrapper_ir.json.records"): "the hash of a kernel is of its JSON",
-    ("wrapper_ir.analyses", "wrapper_ir.aliasing"): "the memo has a property for the analysis asked most",
     ("fx_converter.options", "fx_converter.compilers"): "an option is a compiler, which is given options",
     ("fx_converter.graph.scope", "fx_converter.graph.symbolic"): "sizes are nodes of the graph being built",
     (

@@ -27,7 +27,8 @@ from inductor_frontend.torch_patches._compat import defers_input_checks
 from tests.common import zoo
 from wrapper_ir.expr import print_expr
 from wrapper_ir.json import from_json, to_json
-from wrapper_ir.kernels import Access, Derivation, TritonKernel, content_hash
+from wrapper_ir.kernel_hash import content_hash
+from wrapper_ir.kernels import Access, Derivation, TritonKernel
 from wrapper_ir.ops import AllocPurpose, AllocStorage, CallExtern, Copy, Launch, ZeroMode
 from wrapper_ir.program import Program
 from wrapper_ir.text import parse_program, print_program

@@ -15,7 +15,8 @@ from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.torch_patches._compat import defers_input_checks
 from wrapper_ir.expr import print_expr
 from wrapper_ir.interp import call
-from wrapper_ir.kernels import Access, content_hash
+from wrapper_ir.kernel_hash import content_hash
+from wrapper_ir.kernels import Access
 from wrapper_ir.ops import Launch
 from wrapper_ir.registry import machine
 

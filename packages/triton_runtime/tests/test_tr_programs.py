@@ -30,15 +30,8 @@ from wrapper_ir import load, parse_program, print_program, save, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.cli.main import main
 from wrapper_ir.interp import example_inputs, run
-from wrapper_ir.kernels import (
-    ImageKind,
-    KernelBinary,
-    LaunchFacts,
-    MultiKernel,
-    TritonKernel,
-    content_hash,
-    multi_hash,
-)
+from wrapper_ir.kernel_hash import content_hash, multi_hash
+from wrapper_ir.kernels import ImageKind, KernelBinary, LaunchFacts, MultiKernel, TritonKernel
 from wrapper_ir.passes import tuning_programs
 
 KERNEL = """

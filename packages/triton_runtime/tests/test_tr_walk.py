@@ -21,7 +21,8 @@ from triton_runtime.cuda import CudaDriver
 from triton_runtime.settings import Settings
 from wrapper_ir import load, parse_program, save
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.kernels import DriverParamKind, KernelBinary, TritonKernel, find_binary
+from wrapper_ir.kernel_hash import find_binary
+from wrapper_ir.kernels import DriverParamKind, KernelBinary, TritonKernel
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.runtime.ahead import compile_ahead
 from wrapper_ir.runtime.kernels import load_kernels

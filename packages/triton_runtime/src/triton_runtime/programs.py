@@ -25,16 +25,8 @@ from triton_runtime.tuning import device_key
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import WirError
 from wrapper_ir.interp import InterpOptions, Interpreter, example_inputs, run
-from wrapper_ir.kernels import (
-    Choice,
-    KernelBinary,
-    KernelDef,
-    MultiKernel,
-    TritonConfig,
-    TritonKernel,
-    content_hash,
-    multi_hash,
-)
+from wrapper_ir.kernel_hash import content_hash, multi_hash
+from wrapper_ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, TritonConfig, TritonKernel
 from wrapper_ir.passes import TuningProgram, tuning_programs, with_choices
 from wrapper_ir.program import Program
 from wrapper_ir.protocols import Machine

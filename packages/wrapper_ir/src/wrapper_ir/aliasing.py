@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from typing import Protocol
 
-from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import (
     Arg,
     CallExtern,
     EffectClass,
+    EffectContext,
     Effects,
     FunctionSummary,
     Op,
@@ -23,16 +24,43 @@ from wrapper_ir.ops import (
     SetStorage,
     Unpack,
 )
-from wrapper_ir.program import Function, Ownership
+from wrapper_ir.program import Constant, Function, Ownership, Program
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.types import StorageType, TensorType, TupleType
 from wrapper_ir.values import Value
 
-__all__ = ["Aliasing", "analyse_aliasing", "summarise"]
+__all__ = ["Aliasing", "AliasingContext", "analyse_aliasing", "summarise"]
 
 Roots = tuple[Value, ...]
 Path = tuple[int | str, ...]
 NO_ROOTS: Roots = ()
+
+
+class AliasingContext(EffectContext, Protocol):
+    """What the analysis asks about the program around a function; `wrapper_ir.analyses.Analyses` answers."""
+
+    @property
+    def program(self) -> Program:
+        """The program."""
+
+    @property
+    def constants(self) -> Mapping[str, Constant]:
+        """Constants by value name."""
+
+    @property
+    def constant_values(self) -> Set[Value]:
+        """The values of all constants."""
+
+    @property
+    def shared_constants(self) -> Mapping[Value, tuple[Value, int]]:
+        """For mutable constants in one storage, the one that begins first, and the bytes after it."""
+
+    @property
+    def constant_starts(self) -> Mapping[Value, int]:
+        """The bytes of `shared_constants`."""
+
+    def aliasing(self, function: Function) -> Aliasing:
+        """The result for a function, worked out once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +108,11 @@ def _union(groups: Iterable[Roots]) -> Roots:
 
 
 class _Pass:
-    def __init__(self, function: Function, analyses: Analyses) -> None:
-        self.analyses = analyses
+    def __init__(self, function: Function, context: AliasingContext) -> None:
+        self.context = context
         self.roots: dict[Value, Roots] = {
-            c.value: (analyses.shared_constants.get(c.value, (c.value, 0))[0],)
-            for c in analyses.constants.values()
+            c.value: (context.shared_constants.get(c.value, (c.value, 0))[0],)
+            for c in context.constants.values()
         }
         self.owned: dict[Value, int] = {}
         self.uncertain: set[Value] = set()
@@ -159,7 +187,7 @@ class _Pass:
 
     def is_fresh(self, base: Value, path: Path) -> bool:
         """Whether the element at `path` of a call's nested result has storage of its own."""
-        info = self.analyses.extern_info.get(self.targets.get(base, ""))
+        info = self.context.operator(self.targets.get(base, ""))
         if info is None or ExternTag.MAY_ALIAS in info.extern.tags:
             return False
         returns = info.schema.returns
@@ -168,10 +196,10 @@ class _Pass:
         return not any(r.alias for r in returns)
 
 
-def analyse_aliasing(function: Function, analyses: Analyses) -> Aliasing:
+def analyse_aliasing(function: Function, context: AliasingContext) -> Aliasing:
     """Runs the pass; linear in the number of ops."""
-    state = _Pass(function, analyses)
-    effects = tuple([op.effects(analyses) for op in function.body])
+    state = _Pass(function, context)
+    effects = tuple([op.effects(context) for op in function.body])
     for position, (op, effect) in enumerate(zip(function.body, effects, strict=True)):
         state.step(position, op, effect)
     return Aliasing(
@@ -181,14 +209,14 @@ def analyse_aliasing(function: Function, analyses: Analyses) -> Aliasing:
         frozenset(state.escaped),
         effects,
         state.attached,
-        analyses.constant_starts,
+        context.constant_starts,
         state.hosts,
     )
 
 
-def summarise(function: Function, analyses: Analyses) -> FunctionSummary:
+def summarise(function: Function, context: AliasingContext) -> FunctionSummary:
     """What a call of `function` does, seen from its caller."""
-    found = analyses.aliasing(function)
+    found = context.aliasing(function)
     position = {p.value: i for i, p in enumerate(function.params)}
     reads: dict[Value, None] = {}
     writes: dict[Value, None] = {}
@@ -199,8 +227,8 @@ def summarise(function: Function, analyses: Analyses) -> FunctionSummary:
                 for root in found.roots.get(value, NO_ROOTS):
                     touched.update(dict.fromkeys(found.chain(root)))
         classes.update(dict.fromkeys(effects.classes))
-    constants = analyses.constant_values
-    mutable = {c.value for c in analyses.program.constants if c.mutable}
+    constants = context.constant_values
+    mutable = {c.value for c in context.program.constants if c.mutable}
     last = function.body[-1] if function.body else None
     returned = last.values if isinstance(last, Return) else ()
     return FunctionSummary(

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from wrapper_ir.aliasing import Aliasing, analyse_aliasing, summarise
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.kernels import KernelAccess, KernelDef
 from wrapper_ir.ops import Effects, FunctionSummary, OpBase
 from wrapper_ir.program import Constant, Function, Program, SymbolDef
 from wrapper_ir.schemas import ExternDef, ExternInfo
 from wrapper_ir.values import Value
-
-if TYPE_CHECKING:
-    from wrapper_ir.aliasing import Aliasing
 
 __all__ = ["Analyses"]
 
@@ -131,7 +129,7 @@ class Analyses:
         """Declared symbols by name."""
         return {s.name: s for s in reversed(self.program.symbols)}
 
-    # --- what ops ask (`wrapper_ir.ops.effects.EffectContext`), and the analysis that all others rest on
+    # --- what ops and aliasing ask (`EffectContext`, `AliasingContext`)
 
     def access(self, kernel: str) -> KernelAccess | None:
         """What the kernel of this name does through its parameters; None for an unknown one."""
@@ -154,14 +152,9 @@ class Analyses:
         self._summaries[function] = FunctionSummary()
         found = self.functions.get(function)
         if found is not None:
-            # Imported here: a summary needs the aliasing of the callee, which needs the effects of its ops.
-            from wrapper_ir.aliasing import summarise
-
             self._summaries[function] = summarise(found, self)
         return self._summaries[function]
 
     def aliasing(self, function: Function) -> Aliasing:
         """Which storage each value of the function may live in."""
-        from wrapper_ir.aliasing import analyse_aliasing  # as above
-
         return self.get_for(function, analyse_aliasing)

@@ -10,7 +10,8 @@ import dataclasses
 import difflib
 from collections.abc import Iterator, Mapping
 
-from wrapper_ir.kernels import KernelDef, content_hash
+from wrapper_ir.kernel_hash import content_hash
+from wrapper_ir.kernels import KernelDef
 from wrapper_ir.ops import UNKNOWN, Op
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import map_values, results

@@ -53,22 +53,22 @@ def _program() -> Program:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often aliasing was analysed, by function, and how often all checks ran."""
-    from wrapper_ir import aliasing
+    from wrapper_ir import aliasing, analyses
     from wrapper_ir.verifier import walk
 
     found: Counter[str] = Counter()
     analyse = aliasing.analyse_aliasing
     check_program = walk.check_program  # type: ignore[attr-defined]  # where the walk calls it
 
-    def counted(function: Function, analyses: Analyses) -> aliasing.Aliasing:
+    def counted(function: Function, context: Analyses) -> aliasing.Aliasing:
         found[function.name] += 1
-        return analyse(function, analyses)
+        return analyse(function, context)
 
     def checked(*args: object) -> None:
         found["checks"] += 1
         check_program(*args)  # type: ignore[arg-type]  # whatever it was called with
 
-    monkeypatch.setattr(aliasing, "analyse_aliasing", counted)
+    monkeypatch.setattr(analyses, "analyse_aliasing", counted)
     monkeypatch.setattr(walk, "check_program", checked)
     return found
 

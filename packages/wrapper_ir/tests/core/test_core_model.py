@@ -16,6 +16,7 @@ from packages.wrapper_ir.tests.core.op_samples import INDEX, KERNEL, PROGRAM, W,
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Int, Sym
+from wrapper_ir.kernel_hash import content_hash, multi_hash
 from wrapper_ir.kernels import (
     Access,
     CppKernel,
@@ -25,8 +26,6 @@ from wrapper_ir.kernels import (
     OperatorKernel,
     Requirement,
     Variant,
-    content_hash,
-    multi_hash,
     needed,
     runtime_kind,
 )

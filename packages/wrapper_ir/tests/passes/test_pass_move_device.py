@@ -11,7 +11,8 @@ import pytest
 from wrapper_ir import check, parse_program, print_program, run_pipeline
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import PassError
-from wrapper_ir.kernels import KernelBinary, content_hash
+from wrapper_ir.kernel_hash import content_hash
+from wrapper_ir.kernels import KernelBinary
 from wrapper_ir.kernels.compiled import ImageKind, LaunchFacts
 from wrapper_ir.passes import MoveDevice, devices_of, parse_pipeline, print_pipeline, run_on_artifact
 from wrapper_ir.testing import RandomOptions, random_program

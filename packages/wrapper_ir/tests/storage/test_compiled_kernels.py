@@ -12,6 +12,7 @@ import pytest
 from wrapper_ir import parse_program
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import print_expr
+from wrapper_ir.kernel_hash import content_hash, find_binary
 from wrapper_ir.kernels import (
     DriverParam,
     DriverParamKind,
@@ -22,8 +23,6 @@ from wrapper_ir.kernels import (
     TensorMap,
     TritonKernel,
     bound_grid,
-    content_hash,
-    find_binary,
 )
 from wrapper_ir.storage.binaries import binaries_from_json, binaries_to_json, binary_files
 from wrapper_ir.types import DType

@@ -18,7 +18,8 @@ from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.source import Member, check_kernel
 from cpp_wrapper.kernels.toolchain import Toolchain, find_toolchain, kernel_recipe
 from cpp_wrapper.settings import Settings, read_settings
-from wrapper_ir.kernels import CppKernel, KernelDef, content_hash
+from wrapper_ir.kernel_hash import content_hash
+from wrapper_ir.kernels import CppKernel, KernelDef
 from wrapper_ir.program import Target
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.store import open_cache

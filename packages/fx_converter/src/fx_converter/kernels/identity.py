@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wrapper_ir.kernels import KernelDef, MultiKernel, content_hash, multi_hash
+from wrapper_ir.kernel_hash import content_hash, multi_hash
+from wrapper_ir.kernels import KernelDef, MultiKernel
 
 __all__ = ["kernel_hash"]
 

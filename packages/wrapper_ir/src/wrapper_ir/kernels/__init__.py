@@ -1,14 +1,14 @@
 """Kernel definitions as typed data.
 
 A definition holds all that a runtime needs to compile and launch: nothing is looked up elsewhere. Its identity is
-`content_hash`, a hash over everything but the name.
+`wrapper_ir.kernel_hash.content_hash`, a hash over everything but the name.
 """
 
 # Every module's own `__all__` says what is public; naming it here again would be a second list.
 from wrapper_ir.kernels.binary import *
 from wrapper_ir.kernels.compiled import *
+from wrapper_ir.kernels.definition import *
 from wrapper_ir.kernels.host import *
-from wrapper_ir.kernels.identity import *
 from wrapper_ir.kernels.multi import *
 from wrapper_ir.kernels.params import *
 from wrapper_ir.kernels.sources import *

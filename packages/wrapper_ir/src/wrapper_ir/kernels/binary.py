@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from wrapper_ir.kernels.compiled import DriverParam, ImageKind, LaunchFacts
-from wrapper_ir.kernels.identity import KernelDef, content_hash
 from wrapper_ir.kernels.triton import TritonConfig
 
-__all__ = ["KernelBinary", "find_binary"]
+__all__ = ["KernelBinary"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +15,7 @@ class KernelBinary:
     """One kernel compiled with one config for one target, with all that a launch takes: `facts` say how the driver is
     called, `params` what it is given. The grid is `bound_grid(kernel, config)`.
 
-    `runtime`: the kind of the kernel runtime that made it. `kernel`: the kernel's `content_hash`. `target`: what it was
+    `runtime`: the kind of the kernel runtime that made it. `kernel`: the kernel's `wrapper_ir.kernel_hash.content_hash`. `target`: what it was
     compiled for, `cuda:sm_90`. `config`: None for kernels of a kind that has none. `key`: a hash (hex) by which the
     runtime tells that it would make the same today: over all that decided the result, the version of its compiler, which
     `compiler` names, among it.
@@ -33,14 +31,3 @@ class KernelBinary:
     facts: LaunchFacts
     params: tuple[DriverParam, ...]
     image: bytes = field(repr=False)
-
-
-def find_binary(
-    binaries: Iterable[KernelBinary], kernel: KernelDef, config: TritonConfig | None, target: str
-) -> KernelBinary | None:
-    """The one of a kernel, compiled with `config` for `target` (`cuda:sm_90`); None where it is not there."""
-    wanted = content_hash(kernel)
-    for binary in binaries:
-        if (binary.kernel, binary.target, binary.config) == (wanted, target, config):
-            return binary
-    return None

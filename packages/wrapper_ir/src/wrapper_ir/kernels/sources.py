@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from wrapper_ir.kernels.definition import KernelDef
 from wrapper_ir.kernels.host import CppKernel, ForeignKernel
-from wrapper_ir.kernels.identity import KernelDef
 from wrapper_ir.kernels.multi import MultiKernel, OperatorKernel
 from wrapper_ir.kernels.triton import TritonKernel
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 from wrapper_ir.errors import ArtifactError
 from wrapper_ir.json.decode import Json, dump, each, fault, field, integer, load, obj, only, string
 from wrapper_ir.json.records import decode, encode
-from wrapper_ir.kernels import KernelBinary, KernelDef, KernelNames, content_hash
+from wrapper_ir.kernel_hash import content_hash
+from wrapper_ir.kernels import KernelBinary, KernelDef, KernelNames
 
 __all__ = ["BINARIES_TABLE", "binaries_from_json", "binaries_to_json", "binary_files"]
 
