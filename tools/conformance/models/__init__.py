@@ -1,0 +1,1 @@
+"""Real model configurations through `torch.compile`, ours beside stock."""

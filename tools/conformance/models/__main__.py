@@ -1,0 +1,161 @@
+"""Real models through `torch.compile`, ours beside stock and eager: `python -m tools.conformance.models`.
+
+Each model is run in a process of its own: its results, its gradients, and for decoders what it generates over a static
+cache. Results go to out/conformance-models as they come: a run that was stopped goes on where it was. A run over all models
+writes docs/conformance-models.md. Exit status 1 if a case of ours that stock gets right is wrong, 2 if cases still have to
+run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tools.conformance.models.statements import STATEMENTS, check
+from tools.conformance.models.zoo import ModelCase, model_cases
+
+_ROOT = Path(__file__).parents[3]
+_PAGE = _ROOT / "docs" / "conformance-models.md"
+
+Result = dict[str, Any]
+"""One line of the file of results: `name`, `statement`, `error`, `stock` (stock's own failure), `exact`, `graphs`. Any: JSON."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line (the process's own, unless given); return the exit status."""
+    options = _arguments(argv)
+    if options.worker:
+        return _work(options.worker)
+    cases = model_cases()
+    wanted = [name for name in cases if not options.model or name in options.model]
+    file = Path(options.out) / f"results-{torch.__version__}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    known = _read(file) if not options.again else {}
+    missing = [name for name in wanted if any((name, s) not in known for s in statements_of(cases[name]))]
+    with ThreadPoolExecutor(options.workers) as pool:
+        running = {pool.submit(_model, cases[name], options.timeout): name for name in missing}
+        for done in as_completed(running):
+            for result in done.result():
+                known[result["name"], result["statement"]] = result
+                with file.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps(result) + "\n")
+                print(result["name"], result["statement"], _verdict(result), flush=True)
+    results = [known[name, s] for name in wanted for s in statements_of(cases[name])]
+    text = render(results, cases)
+    print(text)
+    if not options.model:
+        _PAGE.write_text(text, encoding="utf-8")
+    return 1 if any(r["error"] for r in results) else 0
+
+
+def statements_of(case: ModelCase) -> list[str]:
+    """What is said about a model."""
+    return [s for s in STATEMENTS if s != "generation" or case.generates]
+
+
+def render(results: Sequence[Result], cases: dict[str, ModelCase]) -> str:
+    """A row for each model, and each failure."""
+    counted = [r for r in results if not r["stock"]]
+    right = sum(not r["error"] for r in counted)
+    exact = sum(bool(r["exact"]) for r in counted)
+    lines = [
+        "# Conformance: models",
+        "",
+        "<!-- written by `python -m tools.conformance.models`; do not edit -->",
+        "",
+        f"Models of transformers and torchvision in small configurations with random weights, torch {torch.__version__}, Python "
+        f"{platform.python_version()}. Each is compiled by stock and by ours, without a fallback; results, gradients of all "
+        "parameters, and eight tokens that decoders generate over a static cache are held against eager and against stock.",
+        "",
+        f"Of {len(results)} cases of {len({r['name'] for r in results})} models stock gets {len(counted)} right; of these ours "
+        f"gets {right} right, {exact} of them with every bit of stock's results.",
+        "",
+        "| family | model | " + " | ".join(STATEMENTS) + " |",
+        "| --- | --- |" + " --- |" * len(STATEMENTS),
+    ]
+    table = {(r["name"], r["statement"]): r for r in results}
+    for name in dict.fromkeys(r["name"] for r in results):
+        cells = [_verdict(table[name, s]) if (name, s) in table else "" for s in STATEMENTS]
+        lines.append(f"| {cases[name].family} | {name} | {' | '.join(cells)} |")
+    for title, key in (("Where ours is wrong", "error"), ("Where stock is wrong", "stock")):
+        failing = [r for r in results if r[key]]
+        lines += ["", f"## {title}", "", *([] if failing else ["None."])]
+        lines += [f"- {r['name']}, {r['statement']}: {' '.join(r[key].split())[:300]}" for r in failing]
+    return "\n".join(lines) + "\n"
+
+
+def _verdict(result: Result) -> str:
+    if result["stock"]:
+        return "stock fails"
+    if result["error"]:
+        return "**wrong**"
+    return "equal" if result["exact"] else "close"
+
+
+def _model(case: ModelCase, timeout: float) -> list[Result]:
+    """All statements about a model, from a process of its own."""
+    command = [sys.executable, "-m", "tools.conformance.models", "--worker", case.name]
+    started = time.monotonic()
+    try:
+        done = subprocess.run(
+            command, cwd=_ROOT, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        told, lost = done.stdout, f"the process ended with {done.returncode}: {done.stderr[-300:]}"
+    except subprocess.TimeoutExpired as error:
+        told = (error.stdout or b"").decode() if isinstance(error.stdout, bytes) else error.stdout or ""
+        lost = f"no answer in {time.monotonic() - started:.0f} s"
+    found = {
+        r["statement"]: r for r in (json.loads(line) for line in told.splitlines() if line.startswith("{"))
+    }
+    nothing = {"name": case.name, "error": lost, "stock": "", "exact": False, "graphs": [0, 0]}
+    return [found.get(s, {**nothing, "statement": s}) for s in statements_of(case)]
+
+
+def _work(name: str) -> int:
+    """A worker: one line for each statement about a model."""
+    case = model_cases()[name]
+    for statement in statements_of(case):
+        result: Result = {"name": name, "statement": statement, "stock": ""}
+        try:
+            result |= check(case, statement)
+        except Exception as error:  # stock's: the case does not count
+            result |= {
+                "error": "",
+                "stock": f"{type(error).__name__}: {error}",
+                "exact": False,
+                "graphs": [0, 0],
+            }
+        print(json.dumps(result), flush=True)
+    return 0
+
+
+def _read(file: Path) -> dict[tuple[str, str], Result]:
+    if not file.is_file():
+        return {}
+    found = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return {(r["name"], r["statement"]): r for r in found}
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.conformance.models", description=__doc__)
+    parser.add_argument("--model", action="append", help="only this model; can be given again")
+    parser.add_argument("--again", action="store_true", help="run also what has a result")
+    parser.add_argument("--out", default="out/conformance-models", help="folder of the results")
+    parser.add_argument("--workers", type=int, default=2, help="processes at a time")
+    parser.add_argument("--timeout", type=float, default=1200.0, help="seconds for one model")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

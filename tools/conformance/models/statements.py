@@ -1,0 +1,98 @@
+"""What is said about a model: its results, its gradients and what it generates are stock's and eager's."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._dynamo.utils import counters
+from torch.utils import _pytree as pytree
+
+from tools.conformance.models.zoo import ModelCase
+
+__all__ = ["BACKENDS", "STATEMENTS", "check"]
+
+BACKENDS = {"stock": "inductor", "ours": "wrapper_ir"}
+_EAGER = {"rtol": 1e-3, "atol": 1e-4}
+"""Of float32 values that another order of additions gives."""
+
+Run = Callable[[nn.Module, dict[str, Any]], list[Tensor]]
+
+
+def _forward(model: nn.Module, inputs: dict[str, Any]) -> list[Tensor]:
+    with torch.no_grad():
+        return list(_tensors(model(**inputs)))
+
+
+def _gradients(model: nn.Module, inputs: dict[str, Any]) -> list[Tensor]:
+    """The loss, and the gradient of each parameter that has one."""
+    model.zero_grad()
+    output = model(**inputs)
+    loss = output["loss"]
+    loss.backward()
+    grads = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    return [loss.detach(), *(grad.clone() for grad in grads)]
+
+
+def _generation(model: nn.Module, inputs: dict[str, Any]) -> list[Tensor]:
+    """Eight tokens over a static cache, whose memory stays where it is."""
+    generate: Any = model.generate  # Any: transformers' models have it, `nn.Module` does not
+    settings = {"max_new_tokens": 8, "do_sample": False, "cache_implementation": "static"}
+    return [generate(inputs["input_ids"], **settings)]
+
+
+STATEMENTS: Mapping[str, Run] = {"forward": _forward, "gradients": _gradients, "generation": _generation}
+
+
+def check(case: ModelCase, statement: str) -> dict[str, Any]:
+    """Run a statement in eager mode, with stock `torch.compile` and with ours. What is found: `error` (empty where ours is
+    right), `exact` (every bit of ours is stock's) and `graphs` of both.
+
+    Raises what stock raises: such a case does not count.
+    """
+    run = STATEMENTS[statement]
+    expected = _run(run, case, None)[0]
+    stock, stock_graphs = _run(run, case, BACKENDS["stock"])
+    _equal(stock, expected, _EAGER)
+    try:
+        ours, graphs = _run(run, case, BACKENDS["ours"])
+        _equal(ours, expected, _EAGER)
+        _equal(ours, stock, _EAGER)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}", "exact": False, "graphs": [stock_graphs, 0]}
+    same = graphs == stock_graphs > 0
+    told = "" if same else f"ours compiled {graphs} graphs, stock {stock_graphs}"
+    exact = all(torch.equal(a, b) for a, b in zip(ours, stock, strict=True))
+    return {"error": told, "exact": exact, "graphs": [stock_graphs, graphs]}
+
+
+def _run(run: Run, case: ModelCase, backend: str | None) -> tuple[list[Tensor], int]:
+    """The results, and how many graphs were compiled."""
+    torch._dynamo.reset()
+    counters.clear()
+    model = copy.deepcopy(case.make())
+    torch.manual_seed(1)
+    inputs = case.inputs()
+    if backend is not None:
+        model.forward = torch.compile(model.forward, backend=backend)  # type: ignore[method-assign]  # as `generate` calls it
+    torch.manual_seed(2)
+    results = run(model, inputs)
+    return [result.detach().clone() for result in results], counters["stats"]["unique_graphs"]
+
+
+def _tensors(output: object) -> Iterator[Tensor]:
+    """The tensors of a result, caches apart, which are objects of their own."""
+    values = output.values() if isinstance(output, Mapping) else [output]
+    for value in values:
+        yield from (leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor))
+
+
+def _equal(actual: list[Tensor], expected: list[Tensor], tolerance: Mapping[str, float]) -> None:
+    assert len(actual) == len(expected), f"{len(actual)} results, {len(expected)} expected"
+    for number, (a, b) in enumerate(zip(actual, expected)):
+        torch.testing.assert_close(
+            a, b, **tolerance, equal_nan=True, msg=lambda text, at=number: f"result {at}: {text}"
+        )
