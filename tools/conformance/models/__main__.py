@@ -13,7 +13,6 @@ import json
 import platform
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -26,6 +25,7 @@ from tools.conformance.models.zoo import ModelCase, model_cases
 
 _ROOT = Path(__file__).parents[3]
 _PAGE = _ROOT / "docs" / "conformance-models.md"
+_WORKER = (sys.executable, "-m", "tools.conformance.models", "--worker")
 
 Result = dict[str, Any]
 """One line of the file of results: `name`, `statement`, `error`, `stock` (stock's own failure), `exact`, `graphs`. Any: JSON."""
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line (the process's own, unless given); return the exit status."""
     options = _arguments(argv)
     if options.worker:
-        return _work(options.worker)
+        return _work(options.worker, options.statements)
     cases = model_cases()
     wanted = [name for name in cases if not options.model or name in options.model]
     file = Path(options.out) / f"results-{torch.__version__}.jsonl"
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     known = _read(file) if not options.again else {}
     missing = [name for name in wanted if any((name, s) not in known for s in statements_of(cases[name]))]
     with ThreadPoolExecutor(options.workers) as pool:
-        running = {pool.submit(_model, cases[name], options.timeout): name for name in missing}
+        running = {pool.submit(run_model, cases[name], options.timeout): name for name in missing}
         for done in as_completed(running):
             for result in done.result():
                 known[result["name"], result["statement"]] = result
@@ -102,39 +102,54 @@ def _verdict(result: Result) -> str:
     return "equal" if result["exact"] else "close"
 
 
-def _model(case: ModelCase, timeout: float) -> list[Result]:
-    """All statements about a model, from a process of its own."""
-    command = [sys.executable, "-m", "tools.conformance.models", "--worker", case.name]
-    started = time.monotonic()
-    try:
-        done = subprocess.run(
-            command, cwd=_ROOT, capture_output=True, text=True, timeout=timeout, check=False
-        )
-        told, lost = done.stdout, f"the process ended with {done.returncode}: {done.stderr[-300:]}"
-    except subprocess.TimeoutExpired as error:
-        told = (error.stdout or b"").decode() if isinstance(error.stdout, bytes) else error.stdout or ""
-        lost = f"no answer in {time.monotonic() - started:.0f} s"
-    found = {
-        r["statement"]: r for r in (json.loads(line) for line in told.splitlines() if line.startswith("{"))
-    }
-    nothing = {"name": case.name, "error": lost, "stock": "", "exact": False, "graphs": [0, 0]}
-    return [found.get(s, {**nothing, "statement": s}) for s in statements_of(case)]
-
-
-def _work(name: str) -> int:
-    """A worker: one line for each statement about a model."""
-    case = model_cases()[name]
-    for statement in statements_of(case):
-        result: Result = {"name": name, "statement": statement, "stock": ""}
+def run_model(case: ModelCase, timeout: float) -> list[Result]:
+    """All statements about a model, from a process of its own. A process that ends decides the statement it was at, for the
+    side it was at; those after it are run by another."""
+    found: list[Result] = []
+    statements = statements_of(case)
+    while len(found) < len(statements):
+        rest = statements[len(found) :]
+        command = [*_WORKER, case.name, "--statements", *rest]
         try:
-            result |= check(case, statement)
+            done = subprocess.run(
+                command, cwd=_ROOT, capture_output=True, text=True, timeout=timeout, check=False
+            )
+            told, lost = done.stdout, f"the process ended with {done.returncode}: {done.stderr[-300:]}"
+        except subprocess.TimeoutExpired as error:
+            told = error.stdout.decode() if isinstance(error.stdout, bytes) else ""
+            lost = f"no answer in {timeout:g} s"
+        lines = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+        answers = [line for line in lines if "error" in line]
+        found += answers
+        if len(answers) < len(rest):
+            side = lines[-1].get("at", "ours") if lines else "ours"
+            found.append(
+                _result(case.name, rest[len(answers)], **{"stock" if side == "stock" else "error": lost})
+            )
+    return found
+
+
+def _result(name: str, statement: str, *, error: str = "", stock: str = "") -> Result:
+    """A failure of one side."""
+    return {
+        "name": name,
+        "statement": statement,
+        "error": error,
+        "stock": stock,
+        "exact": False,
+        "graphs": [0, 0],
+    }
+
+
+def _work(name: str, statements: Sequence[str]) -> int:
+    """A worker: a line for each side it comes to, and one for each statement about the model."""
+    case = model_cases()[name]
+    for statement in statements:
+        try:
+            found = check(case, statement, lambda side: print(json.dumps({"at": side}), flush=True))
+            result = {"name": name, "statement": statement, "stock": "", **found}
         except Exception as error:  # stock's: the case does not count
-            result |= {
-                "error": "",
-                "stock": f"{type(error).__name__}: {error}",
-                "exact": False,
-                "graphs": [0, 0],
-            }
+            result = _result(name, statement, stock=f"{type(error).__name__}: {error}")
         print(json.dumps(result), flush=True)
     return 0
 
@@ -154,6 +169,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=2, help="processes at a time")
     parser.add_argument("--timeout", type=float, default=1200.0, help="seconds for one model")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--statements", nargs="*", default=list(STATEMENTS), help=argparse.SUPPRESS)
     return parser.parse_args(argv)
 
 

@@ -362,7 +362,6 @@ def _transformer(auto: str, model_type: str, options: Options) -> Callable[[], n
     def make() -> nn.Module:
         import transformers
 
-        torch.manual_seed(0)
         config = transformers.AutoConfig.for_model(model_type, **options)
         model: nn.Module = getattr(transformers, auto).from_config(config)
         return model.eval()
@@ -385,7 +384,6 @@ class _Classifier(nn.Module):
 def _torchvision(name: str) -> Callable[[], nn.Module]:
     def make() -> nn.Module:
         models = importlib.import_module("torchvision.models")
-        torch.manual_seed(0)
         return _Classifier(models.get_model(name, weights=None)).eval()
 
     return make
