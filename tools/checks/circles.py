@@ -23,12 +23,6 @@ _ALLOWED = {
     ("wrapper_ir.expr.leaves", "wrapper_ir.values"): "the same",
     ("wrapper_ir.expr.leaves", "wrapper_ir.types"): "the same",
     ("wrapper_ir.expr.parse", "wrapper_ir.values"): "the same",
-    ("fx_converter.options", "fx_converter.compilers"): "an option is a compiler, which is given options",
-    ("fx_converter.graph.scope", "fx_converter.graph.symbolic"): "sizes are nodes of the graph being built",
-    (
-        "triton_runtime.programs",
-        "triton_runtime.runtime",
-    ): "a program is warmed up in the runtime that runs it",
 }
 
 

@@ -16,6 +16,7 @@ from fx_converter.forward import callee_codegen, codegen
 from fx_converter.graph.check import check_layout, is_argument_check
 from fx_converter.graph.placement import exit_device
 from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope, identifier
+from fx_converter.graph.symbolic import read_atom
 from fx_converter.graph.table import CONVERTERS
 from fx_converter.kernels import KernelTargets
 from fx_converter.options import FxOptions
@@ -61,8 +62,8 @@ def convert(
     plan = lower(artifact, _lowering(options, lowerings), given.after(artifact.program))
     artifact = plan.artifact
     constants = load_constants(artifact, plan.analyses)
-    kernels = KernelTargets(artifact, options)
-    scope = ProgramScope(plan, options, kernels, constants, caller())
+    kernels = KernelTargets(artifact, options.kernel_calls, options.find_runtime)
+    scope = ProgramScope(plan, kernels, constants, caller(), options.kernel_calls, options.fake_mode)
     mark_operators(scope.analyses)
     scope.lowerings = lowerings
     graph, attributes = _convert_function(Callee(plan.main.name), scope)
@@ -102,7 +103,7 @@ def make_main(
 
 def _convert_function(callee: Callee, program: ProgramScope) -> tuple[fx.Graph, dict[str, Any]]:
     """A function's graph, and the attributes of its module by name."""
-    scope = FunctionScope(program, callee, lambda called: _submodule(called, program))
+    scope = FunctionScope(program, callee, lambda called: _submodule(called, program), read_atom)
     function = scope.plan.function
     _placeholders(function, callee.captures, scope)
     convert_op(-1, scope)
@@ -148,7 +149,7 @@ def _placeholder(name: str, val: Any, scope: FunctionScope) -> fx.Node:
 def _submodule(callee: Callee, program: ProgramScope) -> fx.GraphModule:
     """The module of a called function."""
     graph, attributes = _convert_function(callee, program)
-    return make_module(graph, attributes, callee.function, callee_codegen(program.options.kernel_calls))
+    return make_module(graph, attributes, callee.function, callee_codegen(program.kernel_calls))
 
 
 def make_module(

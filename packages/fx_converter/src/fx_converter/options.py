@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from fx_converter.compilers import GraphCompiler
 from fx_converter.errors import ConvertError
+from fx_converter.kernels import KernelCalls
 from fx_converter.tuning import KernelTuning
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy
@@ -16,12 +18,8 @@ from wrapper_ir.ops import OPS, OpBase
 from wrapper_ir.registry import kernel_runtime
 from wrapper_ir.runtime import FindRuntime
 
-if TYPE_CHECKING:
-    from fx_converter.compilers import GraphCompiler
-
 __all__ = ["Convention", "FxOptions", "KernelCalls"]
 
-KernelCalls = Literal["direct", "hop"]
 Convention = Literal["model", "flat"]
 
 

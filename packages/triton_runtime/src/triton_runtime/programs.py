@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from triton_runtime.choose.multi import variant_keys
 from triton_runtime.errors import TritonRuntimeError, TuningError
@@ -14,14 +14,12 @@ from triton_runtime.tune import (
     NOISE,
     DeviceKey,
     Entry,
-    TuneOptions,
     TuningKey,
     TuningRecord,
     config_of,
     record_of,
     with_record,
 )
-from triton_runtime.tuning import device_key
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import WirError
 from wrapper_ir.interp import InterpOptions, Interpreter, example_inputs, run
@@ -29,13 +27,10 @@ from wrapper_ir.kernel_hash import content_hash, multi_hash
 from wrapper_ir.kernels import Choice, KernelBinary, KernelDef, MultiKernel, TritonConfig, TritonKernel
 from wrapper_ir.passes import TuningProgram, tuning_programs, with_choices
 from wrapper_ir.program import Program
-from wrapper_ir.protocols import Machine
+from wrapper_ir.protocols import KernelRuntime, Machine
 from wrapper_ir.registry import kernel_runtime
 
-if TYPE_CHECKING:
-    from triton_runtime.runtime import TritonRuntime
-
-__all__ = ["Noise", "replay_artifact", "tune_artifact"]
+__all__ = ["Noise", "TunableRuntime", "known_times", "replay_artifact", "tune_artifact"]
 
 # Any in this file: a machine's tensors.
 
@@ -48,44 +43,49 @@ class Noise:
     kernels: float = NOISE
 
 
-def _noise(runtime: TritonRuntime) -> Noise:
-    """What a runtime's options say."""
-    tune = runtime.options.tune or TuneOptions()
-    return Noise(configs=tune.noise, kernels=runtime.options.choice.noise)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunableRuntime:
+    """A runtime that tunes kernels at their first launches. `kernels` loads them, those compiled ahead among them; `record`
+    gives the times that are known by now, which are of `device`."""
+
+    kernels: KernelRuntime
+    record: Callable[[], TuningRecord]
+    device: DeviceKey
+    noise: Noise
+
+
+def known_times(record: TuningRecord, artifact: Artifact, records: Sequence[Artifact] = ()) -> TuningRecord:
+    """`record`, with the times in an artifact and in others. Raises TuningError TR601."""
+    return record.merged(record_of(artifact), *map(record_of, records))
 
 
 def tune_artifact(
-    runtime: TritonRuntime,
+    runtime: TunableRuntime,
     artifact: Artifact,
+    machine: Machine[Any],
     *,
-    machine: Machine[Any] | None,
-    records: Sequence[Artifact] = (),
     given: Mapping[str, int] | None = None,
     inputs: Sequence[Any] | None = None,
     assume: bool = True,
 ) -> Artifact:
     """The artifact with every choice that can be made written into its program, and all times into its record.
 
-    What the records (its own, those of `records`, the runtime's) do not know is measured on the runtime's device: with
-    `inputs`, flat arguments of `main`, in a run of the whole program on copies of them, which also says what its symbols
-    are; what that does not reach, launch by launch on inputs that `machine` makes up. Without a machine nothing is
-    measured. `given` are values of symbols. A launch that cannot run is left as it is, with a warning (TR606); so is,
-    without `assume`, one whose sizes nothing is known of. Raises TuningError TR601, and TR605 as `replay_artifact` does.
+    What the runtime does not know is measured on its device: with `inputs`, flat arguments of `main`, in a run of the whole
+    program on copies of them, which also says what its symbols are; what that does not reach, launch by launch on inputs
+    that `machine` makes up. `given` are values of symbols. A launch that cannot run is left as it is, with a warning
+    (TR606); so is, without `assume`, one whose sizes nothing is known of. Raises TuningError TR601, and TR605 as
+    `replay_artifact` does.
     """
-    known = runtime.options.record.merged(record_of(artifact), *map(record_of, records))
-    if machine is None:
-        return replay_artifact(artifact, known, given=given, noise=_noise(runtime))
-    tuner = _tuner(runtime, known)
-    carrying = tuner.with_binaries(artifact.binaries)
+    carrying = runtime.kernels
     options = InterpOptions(
-        find_runtime=lambda kind: carrying if kind == tuner.kind else kernel_runtime(kind)
+        find_runtime=lambda kind: carrying if kind == carrying.kind else kernel_runtime(kind)
     )
     if inputs is not None:
         copies = [machine.clone(x) if machine.is_tensor(x) else x for x in inputs]
         given = {**_run_through(Interpreter(artifact, machine, options), copies), **(given or {})}
     for one in tuning_programs(artifact.program, given):
         if one.assumed and not assume:
-            if not _knows(tuner.record, one):
+            if not _knows(runtime.record(), one):
                 names = ", ".join(sorted(one.assumed))
                 _warn(one, f"nothing is known of {names}; give a hint, or inputs")
             continue
@@ -95,8 +95,9 @@ def tune_artifact(
             run(bare_artifact(one.program, constants), made, machine, options)
         except (WirError, TritonRuntimeError, RuntimeError) as error:
             _warn(one, str(error))
-    device = runtime.options.device_key or device_key(artifact.program.target.device)
-    return replay_artifact(artifact, tuner.record, device=device, given=given, noise=_noise(runtime))
+    return replay_artifact(
+        artifact, runtime.record(), device=runtime.device, given=given, noise=runtime.noise
+    )
 
 
 def _run_through(interpreter: Interpreter[Any], inputs: list[Any]) -> dict[str, int]:
@@ -121,16 +122,6 @@ def _warn(one: TuningProgram, why: str) -> None:
     """A launch is left as it is. The level is the caller's of `KernelTuner.tune`."""
     message = f"[TR606] a launch of @{one.launch.kernel} is not tuned: {why}"
     warnings.warn(message, RuntimeWarning, stacklevel=4)
-
-
-def _tuner(runtime: TritonRuntime, record: TuningRecord) -> TritonRuntime:
-    """A runtime that tunes at first launches, and begins with this record."""
-    tune = runtime.options.tune or TuneOptions()
-    tuner = dataclasses.replace(
-        runtime, options=dataclasses.replace(runtime.options, record=record, tune=tune)
-    )
-    tuner.stats = runtime.stats
-    return tuner
 
 
 def replay_artifact(

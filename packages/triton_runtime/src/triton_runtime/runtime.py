@@ -159,13 +159,25 @@ class TritonRuntime:
         inputs: Sequence[Any] | None = None,
         assume: bool = True,
     ) -> Artifact:
-        """See `KernelTuner`, and `triton_runtime.programs`, which does it. Raises TuningError TR601, TR605."""
+        """See `KernelTuner`, and `triton_runtime.programs`, which does it. What the records (the artifact's, those of
+        `records`, this runtime's) do not know is measured; without a machine nothing is. Raises TuningError TR601, TR605."""
         # imported here: most who load kernels tune no programs
-        from triton_runtime.programs import tune_artifact
+        from triton_runtime.programs import Noise, TunableRuntime, known_times, replay_artifact, tune_artifact
 
-        return tune_artifact(
-            self, artifact, machine=machine, records=records, given=given, inputs=inputs, assume=assume
+        known = known_times(self.options.record, artifact, records)
+        tune = self.options.tune or TuneOptions()
+        noise = Noise(configs=tune.noise, kernels=self.options.choice.noise)
+        if machine is None:
+            return replay_artifact(artifact, known, given=given, noise=noise)
+        tuner = replace(self, options=replace(self.options, record=known, tune=tune))
+        tuner.stats = self.stats
+        runtime = TunableRuntime(
+            kernels=tuner.with_binaries(artifact.binaries),
+            record=lambda: tuner.record,
+            device=self.options.device_key or device_key(artifact.program.target.device),
+            noise=noise,
         )
+        return tune_artifact(runtime, artifact, machine, given=given, inputs=inputs, assume=assume)
 
     def _is_measured(self, kernel: TritonKernel, multis: Sequence[MultiKernel]) -> bool:
         """Instances of a template come in no order, so that the first says nothing of the others: one that is measured

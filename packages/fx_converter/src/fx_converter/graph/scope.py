@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, fx, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from fx_converter import targets
 from fx_converter._compat import free_name, name_of, new_graph, rename
@@ -15,8 +16,7 @@ from fx_converter.errors import ConvertError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.graph.names import Names
 from fx_converter.graph.numbers import Calculator
-from fx_converter.kernels import KernelTargets
-from fx_converter.options import FxOptions
+from fx_converter.kernels import KernelCalls, KernelTargets
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.expr import Expr, Int, Item, Sym
 from wrapper_ir.expr.width import stays_int64
@@ -55,19 +55,20 @@ class ProgramScope:
     def __init__(
         self,
         plan: Plan,
-        options: FxOptions,
         kernels: KernelTargets,
         constants: Mapping[Value, Any],
         caller: TorchCaller,
+        kernel_calls: KernelCalls,
+        fake_mode: FakeTensorMode | None,
     ) -> None:
         self.program = program = plan.program
         self.plans = {f.name: f for f in plan.functions}
-        self.options = options
+        self.kernel_calls = kernel_calls
         self.analyses = plan.analyses
         self.kernels = kernels
         self.constants = constants
         self.caller = caller
-        self.fakes = FakeValues(program, options.fake_mode)
+        self.fakes = FakeValues(program, fake_mode)
         self.lowerings: Mapping[type[OpBase], Callable[[Any, FunctionScope], bool]] = {}
         """Ops that somebody else converts."""
         self._provenance: dict[Provenance, dict[str, Any]] = {}
@@ -83,17 +84,24 @@ class ProgramScope:
     @property
     def direct(self) -> bool:
         """Whether the graph calls what is fastest, not what can be traced."""
-        return self.options.kernel_calls == "direct"
+        return self.kernel_calls == "direct"
+
+
+ReadAtom = Callable[[Expr, "FunctionScope"], Any]
+"""Gives the number that an atom reads from a value: a node, or what a parameter holds."""
 
 
 class FunctionScope:
     """One function's graph in the making."""
 
-    def __init__(self, program: ProgramScope, callee: Callee, submodule: Submodule) -> None:
+    def __init__(
+        self, program: ProgramScope, callee: Callee, submodule: Submodule, read_atom: ReadAtom
+    ) -> None:
         self.program = program
         self.callee = callee
         self.plan = program.plans[callee.function]
         self._submodule = submodule
+        self._read_atom = read_atom
         self.graph = new_graph()
         self._names = Names()
         self.attributes: dict[str, Any] = {}
@@ -269,14 +277,12 @@ class FunctionScope:
         return [calculate(e) for e in exprs]
 
     def leaf(self, e: Expr) -> Any:
-        """A symbol's number; atoms are read in `symbolic`."""
+        """The number of a symbol, or of an atom."""
         if isinstance(e, Sym):
             if e.name not in self.symbols:
                 raise self.invalid(f"symbol {e.name} has no value here")
             return self.symbols[e.name]
-        from fx_converter.graph.symbolic import read_atom  # it makes nodes in this scope
-
-        return read_atom(e, self)
+        return self._read_atom(e, self)
 
     def apply(self, target: Target, *args: Any) -> Any:
         """A call of numbers; computed now where all are known."""

@@ -3,6 +3,14 @@
 from fx_converter.kernels.direct import LoadedTarget
 from fx_converter.kernels.identity import kernel_hash
 from fx_converter.kernels.registered import NAMESPACE, registered_operator
-from fx_converter.kernels.targets import KernelTargets, Pending
+from fx_converter.kernels.targets import KernelCalls, KernelTargets, Pending
 
-__all__ = ["NAMESPACE", "KernelTargets", "LoadedTarget", "Pending", "kernel_hash", "registered_operator"]
+__all__ = [
+    "NAMESPACE",
+    "KernelCalls",
+    "KernelTargets",
+    "LoadedTarget",
+    "Pending",
+    "kernel_hash",
+    "registered_operator",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from torch import fx
 
@@ -13,17 +13,19 @@ from fx_converter.kernels.direct import LoadedTarget
 from fx_converter.kernels.identity import kernel_hash
 from fx_converter.kernels.registered import NAMESPACE, operator_name, registered_operator, schema_text
 from fx_converter.kernels.triton_form import TritonForm, triton_form, triton_kernel_wrapper_mutation
-from fx_converter.options import FxOptions
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import Expr
 from wrapper_ir.kernels import KernelDef, needed
 from wrapper_ir.ops import Launch
 from wrapper_ir.program import Program
 from wrapper_ir.protocols import LoadedKernel
+from wrapper_ir.runtime import FindRuntime
 from wrapper_ir.runtime.kernels import load_kernels
 
-__all__ = ["KernelTargets", "Pending"]
+__all__ = ["KernelCalls", "KernelTargets", "Pending"]
 
+KernelCalls = Literal["direct", "hop"]
+"""The form of kernels' calls: `fx_converter.FxOptions` says what each is."""
 
 Target = Callable[..., Any]  # Any: tensors and numbers
 
@@ -48,7 +50,13 @@ class KernelTargets:
     SavedGraphError FX202 for a hash that no kernel of the program has.
     """
 
-    def __init__(self, artifact: Artifact, options: FxOptions, hashes: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        artifact: Artifact,
+        calls: KernelCalls,
+        find_runtime: FindRuntime,
+        hashes: Sequence[str] | None = None,
+    ) -> None:
         self._program = program = artifact.program
         by_name = {k.name: k for k in program.kernels}
         all_hashes = {k.name: kernel_hash(k, by_name) for k in program.kernels}
@@ -62,16 +70,16 @@ class KernelTargets:
         if missing:
             raise SavedGraphError("FX202", f"the file has no kernel {sorted(missing)[0]}")
         self._forms: dict[str, TritonForm] = {}
-        if _as_triton(program, options):
+        if _as_triton(program, calls):
             forms = {hash: triton_form(kernel, by_name) for hash, kernel in self._kernels.items()}
             self._forms = {hash: form for hash, form in forms.items() if form is not None}
         for form in self._forms.values():
             form.function()
         names = {name for name, hash in self._hashes.items() if hash not in self._forms}
         self._loaded = load_kernels(
-            needed(program.kernels, names), program.target, options.find_runtime, artifact.binaries
+            needed(program.kernels, names), program.target, find_runtime, artifact.binaries
         )
-        self._direct = options.kernel_calls == "direct"
+        self._direct = calls == "direct"
         self._launchers = {
             hash: _loaded(kernel, hash, self._loaded[kernel.name])
             for hash, kernel in self._kernels.items()
@@ -163,7 +171,7 @@ def _call_triton(form: TritonForm, args: list[Any], grid: list[Any], scope: _Gra
     )
 
 
-def _as_triton(program: Program, options: FxOptions) -> bool:
+def _as_triton(program: Program, calls: KernelCalls) -> bool:
     """Whether Triton kernels are called as torch calls them: on devices. On the CPU an interpreter runs them, which is a
     kernel runtime like others."""
-    return options.kernel_calls == "hop" and program.target.device.type != "cpu"
+    return calls == "hop" and program.target.device.type != "cpu"

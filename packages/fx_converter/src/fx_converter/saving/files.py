@@ -208,7 +208,7 @@ def load(
         )
         loader = _Loader(artifact, chosen, said)
         graphs, wanted = loader.graphs()
-    kernels = KernelTargets(artifact, chosen, wanted)
+    kernels = KernelTargets(artifact, chosen.kernel_calls, chosen.find_runtime, wanted)
     mark_operators(Analyses(artifact.program))
     with _damage_in(path):
         return loader.module(graphs, kernels)
