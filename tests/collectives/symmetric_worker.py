@@ -28,7 +28,7 @@ from wrapper_ir.interp import Interpreter
 
 WORLD = 2
 PATIENCE = timedelta(seconds=60)
-PROGRAM = """wir 0.2
+PROGRAM = """wir 0.3
 target cuda:RANK arch "sm_90"
 
 extern "symm_mem::one_shot_all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective) symmetric(input)

@@ -27,7 +27,7 @@ from wrapper_ir.interp import Interpreter
 
 X, W = torch.randn(5), torch.randn(3, 4)
 LARGE = 2**64 - 2
-PROGRAM = """wir 0.2
+PROGRAM = """wir 0.3
 target cpu
 
 symbol s0 : int backed [2, 64] hint 4

@@ -24,7 +24,7 @@ Run = Callable[[list[Any]], Any]  # Any: inputs of every kind, right and wrong
 
 def artifact_of(body: str) -> Artifact:
     """A checked program from its text, less the first lines."""
-    program = wrapper_ir.parse_program(f"wir 0.2\ntarget cpu\n\n{body}")
+    program = wrapper_ir.parse_program(f"wir 0.3\ntarget cpu\n\n{body}")
     wrapper_ir.verify(program)
     return bare_artifact(program)
 

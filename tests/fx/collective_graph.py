@@ -13,7 +13,7 @@ from wrapper_ir.artifact import bare_artifact
 __all__ = ["graph"]
 
 
-PROGRAM = """wir 0.2
+PROGRAM = """wir 0.3
 target cpu
 
 extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)

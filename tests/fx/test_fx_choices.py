@@ -26,7 +26,7 @@ from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton
 from triton_runtime import TritonOptions, TritonRuntime
 from triton_runtime.choose import ChoiceOptions, Pick
 
-HEAD = "wir 0.2\ntarget cpu\n\nsymbol s0 : int backed [2, 4096] hint 100\n"
+HEAD = "wir 0.3\ntarget cpu\n\nsymbol s0 : int backed [2, 4096] hint 100\n"
 KERNELS = """
 kernel triton @whole entry "whole" (read f32* x, write f32* out, i64 n)
   order(x, out, n, BLOCK)

@@ -97,7 +97,7 @@ def test_every_op_with_an_effect_is_a_call_that_torch_keeps(form: KernelCalls) -
     }  # fmt: skip
 
 
-CONTROL = """wir 0.2
+CONTROL = """wir 0.3
 target cpu
 
 extern "aten::rand_like(Tensor self) -> Tensor" tags(random)
@@ -181,7 +181,7 @@ def test_a_launcher_that_is_forgotten_is_freed() -> None:
     assert len(fx.node._side_effectful_functions) == before
 
 
-SILENT = """wir 0.2
+SILENT = """wir 0.3
 target cpu
 
 kernel foreign @increment runtime "pytest-kernels" (read f32* x) {{{
@@ -203,7 +203,7 @@ def test_a_kernel_that_writes_nothing_is_kept(form: KernelCalls) -> None:
     assert len([n for n in module.graph.nodes if "kernel" in n.meta]) == 1
 
 
-EFFECTFUL = """wir 0.2
+EFFECTFUL = """wir 0.3
 target cpu
 
 extern "aten::rand_like(Tensor self) -> Tensor" tags(random)
@@ -247,7 +247,7 @@ else:
     raise AssertionError("the check is gone")
 print(*(n.name for n in module.graph.nodes))
 """
-CPP = """wir 0.2
+CPP = """wir 0.3
 target cpu
 
 extern "aten::sgn(Tensor self) -> Tensor" tags(host_io)

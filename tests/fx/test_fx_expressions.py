@@ -55,7 +55,7 @@ def find_runtime(kind: str) -> KernelRuntime:
     return Store()
 
 
-PROGRAM = """wir 0.2
+PROGRAM = """wir 0.3
 target cpu
 
 symbol s0 : int {size}

@@ -70,7 +70,7 @@ def test_random_programs(seed: int) -> None:
 
 # --- what is merged, and what is not
 
-EXTERNS = """wir 0.2
+EXTERNS = """wir 0.3
 target cpu
 
 extern "aten::relu(Tensor self) -> Tensor"

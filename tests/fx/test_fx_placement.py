@@ -23,7 +23,7 @@ from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.guarded import Guarded
 
-PROGRAM = """wir 0.2
+PROGRAM = """wir 0.3
 target cuda:1 arch "sm_90"
 
 symbol s0 : int backed [2, 64] hint 4

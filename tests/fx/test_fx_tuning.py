@@ -34,7 +34,7 @@ from triton_runtime.settings import read_settings
 from triton_runtime.tune import Entry, TuningKey, TuningRecord, config_key, with_record
 
 SMALL, LARGE = 64, 256
-PROGRAM = """wir 0.2
+PROGRAM = """wir 0.3
 target cpu
 
 symbol s0 : int backed [2, 100000] hint 4096

@@ -13,7 +13,7 @@ import py_wrapper
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 
-TEXT = """wir 0.2
+TEXT = """wir 0.3
 target cpu
 
 kernel cpp @"model.relu" entry "relu" (readwrite f32* x) {{{

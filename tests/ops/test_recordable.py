@@ -10,7 +10,7 @@ from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.json import from_json, to_json
 from wrapper_ir.passes import derive_frees, run_pipeline
 
-STEP = """wir 0.2
+STEP = """wir 0.3
 target cuda:0
 
 symbol s0 : int backed [1, 64]
@@ -86,7 +86,7 @@ def test_what_cannot(code: str, old: str, new: str) -> None:
     assert not {d.code for d in plain} & {"WIR225", "WIR226", "WIR227", "WIR228"}
 
 
-HANDED_ON = """wir 0.2
+HANDED_ON = """wir 0.3
 target cuda:0
 
 extern "aten::relu(Tensor self) -> Tensor"

@@ -24,7 +24,7 @@ from wrapper_ir.registry import emitter
 from wrapper_ir.testing import RandomOptions, random_artifact
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "tiny_emitter"
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 symbol s0 : int backed [1, 64] hint 8
@@ -254,7 +254,7 @@ def test_a_refused_program_raises(tiny: Emitter[str]) -> None:
 
 
 def test_other_devices_are_refused(tiny: Emitter[str]) -> None:
-    text = "wir 0.2\ntarget cuda:0\n\nfunc @main(%x: f32[8]) {\n  drop %x\n  return\n}\n"
+    text = "wir 0.3\ntarget cuda:0\n\nfunc @main(%x: f32[8]) {\n  drop %x\n  return\n}\n"
     with pytest.raises(NotSupportedError, match=r"TINY102.*%x on cuda:0"):
         tiny.emit(bare_artifact(wrapper_ir.parse_program(text)))
 

@@ -344,7 +344,7 @@ def test_an_input_that_has_ended_is_not_looked_at_again(folder: Path) -> None:
         assert size == 3
 
 
-SEEDS = """wir 0.2
+SEEDS = """wir 0.3
 target cuda
 
 extern "aten::neg(Tensor self) -> Tensor"

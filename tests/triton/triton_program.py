@@ -11,7 +11,7 @@ from wrapper_ir.artifact import Artifact, bare_artifact
 __all__ = ["PROGRAM", "artifact", "expected"]
 
 
-PROGRAM = """wir 0.2
+PROGRAM = """wir 0.3
 target cpu
 
 symbol s0 : int backed [2, 100000] hint 8

@@ -32,7 +32,7 @@ from wrapper_ir.storage import LoadOptions
 from wrapper_ir.types import DType
 
 TEXT = """
-wir 0.2
+wir 0.3
 target cpu
 
 const %c : f32[{n}]

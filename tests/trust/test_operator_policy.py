@@ -27,7 +27,7 @@ from wrapper_ir.operators import ALL_OPERATORS, REACH, OperatorPolicy, check_ope
 from wrapper_ir.types import DType
 
 HEAD = """
-wir 0.2
+wir 0.3
 target cpu
 
 """

@@ -15,7 +15,7 @@ from fx_converter.options import Convention, KernelCalls
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.types import DType
 
-PROGRAM = """wir 0.2
+PROGRAM = """wir 0.3
 target cpu
 
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"

@@ -31,7 +31,7 @@ _NAME = "fx_graph.json"
 
 
 def artifact(text: str, header: str = "target cpu\n") -> Artifact:
-    return bare_artifact(wrapper_ir.parse_program(f"wir 0.2\n{header}\n{text}"))
+    return bare_artifact(wrapper_ir.parse_program(f"wir 0.3\n{header}\n{text}"))
 
 
 def refusal(text: str, header: str = "target cpu\n", **options: Any) -> WirError:

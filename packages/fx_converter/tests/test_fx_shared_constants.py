@@ -14,7 +14,7 @@ from wrapper_ir import parse_program, storage
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.types import DType
 
-TEXT = """wir 0.2
+TEXT = """wir 0.3
 target cpu
 
 mutable const %b : f32[2] buffer storage("s", 8)

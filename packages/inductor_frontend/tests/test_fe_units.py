@@ -74,7 +74,7 @@ class TestProvenance:
         assert "addmm" in call.prov.nodes
         assert call.prov.modules == ("fc",)
         assert call.prov.locations[0].startswith("torch/nn/modules/linear.py:")
-        assert call.prov.upstream == "buf0"
+        assert call.prov.frontend_name == "buf0"
 
     def test_own_code_is_preferred_over_torchs(self) -> None:
         class Own(torch.nn.Module):
@@ -96,7 +96,7 @@ class TestProvenance:
 
     def test_without_sources(self) -> None:
         assert ProvenanceReader("").read((), "") is UNKNOWN
-        assert ProvenanceReader("").read((), "buf0").upstream == "buf0"
+        assert ProvenanceReader("").read((), "buf0").frontend_name == "buf0"
 
 
 class TestStructures:

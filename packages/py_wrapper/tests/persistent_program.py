@@ -13,7 +13,7 @@ from wrapper_ir.protocols import CompiledProgram
 __all__ = ["PROGRAM", "assert_right", "assert_threads_are_right", "expected"]
 
 
-PROGRAM = """wir 0.2
+PROGRAM = """wir 0.3
 target cpu
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"

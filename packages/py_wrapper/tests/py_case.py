@@ -73,7 +73,7 @@ class Case:
         return parse_program(HEADER + self.text)
 
 
-HEADER = """wir 0.2
+HEADER = """wir 0.3
 target cpu
 
 symbol s0 : int backed [2, 1024] hint 8

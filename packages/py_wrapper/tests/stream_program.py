@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["STREAMS"]
 
 
-STREAMS = """wir 0.2
+STREAMS = """wir 0.3
 target cuda:0 arch "sm_90"
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"

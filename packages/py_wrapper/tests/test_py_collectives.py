@@ -16,7 +16,7 @@ from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.interp import run
 from wrapper_ir.program import Program
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
 extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)

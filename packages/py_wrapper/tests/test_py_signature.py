@@ -40,7 +40,7 @@ from wrapper_ir.signature import (
 from wrapper_ir.types import CPU
 
 LEAF = TreeSpec(kind=TreeKind.LEAF)
-PROGRAM = parse_program("""wir 0.2
+PROGRAM = parse_program("""wir 0.3
 target cpu
 extern "aten::relu(Tensor self) -> Tensor"
 extern "aten::neg(Tensor self) -> Tensor"
@@ -316,7 +316,7 @@ def test_parameters_keep_their_names() -> None:
         check(engine)
 
 
-VIEWS = """wir 0.2
+VIEWS = """wir 0.3
 target cpu
 extern "aten::neg(Tensor self) -> Tensor"
 func @main(%x: f32[2], %y: f32[2]) {
@@ -336,7 +336,7 @@ WRAPPER = SubclassSpec(
 
 
 def test_wrappers_whose_size_each_call_has_anew() -> None:
-    program = parse_program("""wir 0.2
+    program = parse_program("""wir 0.3
 target cpu
 symbol s0 : int backed
 extern "aten::neg(Tensor self) -> Tensor"
@@ -369,7 +369,7 @@ func @main(%a: f32[s0], %b: f32[s0], %n: int) {
             engine(X)
 
 
-RANDOM = """wir 0.2
+RANDOM = """wir 0.3
 target cpu
 extern "aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)" tags(random)
 func @main(%x: owned f32[2], %y: f32[2]STATE) {

@@ -32,7 +32,7 @@ ADD_PARAMS = (
 def kernel_of(params: str, clauses: str, source: str, *, entry: str, name: str = "k") -> TritonKernel:
     """One kernel; `source` may do without its imports."""
     text = (
-        f'wir 0.2\ntarget cuda:0 arch "sm_90"\n'
+        f'wir 0.3\ntarget cuda:0 arch "sm_90"\n'
         f'kernel triton @{name} entry "{entry}" ({params})\n{clauses}\n  {{{{{{\n{HEAD}{source}\n}}}}}}\n'
         "func @main() {\n  return\n}\n"
     )

@@ -55,7 +55,7 @@ class Form:
         )
 
 
-TEXT = Form("text", "0.2")
-PROGRAM_JSON = Form("JSON of a program", "0.2")
+TEXT = Form("text", "0.3")
+PROGRAM_JSON = Form("JSON of a program", "0.3")
 SIGNATURE_JSON = Form("JSON of a signature", "0.2")
 ARTIFACT = Form("an artifact", "0.2")

@@ -69,7 +69,11 @@ __all__ = ["INDEX", "PROGRAM", "SAMPLES", "S", "X", "Y", "Z", "storage", "tensor
 CUDA = Device("cuda", 0)
 S0 = Sym("s0")
 PROV = Provenance(
-    nodes=("linear",), ops=("aten.linear.default",), locations=("m.py:3",), modules=("mlp",), upstream="buf0"
+    nodes=("linear",),
+    ops=("aten.linear.default",),
+    locations=("m.py:3",),
+    modules=("mlp",),
+    frontend_name="buf0",
 )
 
 

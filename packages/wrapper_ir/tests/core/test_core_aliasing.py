@@ -9,7 +9,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import EffectClass
 from wrapper_ir.values import Value
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 const %w : f32[8]

@@ -15,7 +15,7 @@ from wrapper_ir.passes import PASSES, insert_checks
 from wrapper_ir.passes.strip import StripDebug
 from wrapper_ir.program import Function, Program
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 symbol s0 : int backed [2, 64]

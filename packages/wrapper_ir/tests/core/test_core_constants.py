@@ -21,7 +21,7 @@ from wrapper_ir.program import ConstantKind
 from wrapper_ir.storage import load, save
 from wrapper_ir.types import DType
 
-TEXT = """wir 0.2
+TEXT = """wir 0.3
 target cpu
 
 mutable const %b : f32[2] buffer storage("s", 8)

@@ -14,7 +14,7 @@ from wrapper_ir.schemas import ExternTag
 from wrapper_ir.structure import operands, results
 from wrapper_ir.values import Value
 
-PRELUDE = """wir 0.2
+PRELUDE = """wir 0.3
 target cpu
 
 symbol s0 : int backed [1, 64] hint 8
@@ -248,7 +248,7 @@ def test_no_result_is_both_fresh_and_an_alias() -> None:
 def test_unknown_names_read_and_write_everything() -> None:
     """So that a program with a hole in it is never optimised on a guess."""
     program = parse_program(
-        "wir 0.2\ntarget cpu\n\nfunc @main(%x: f32[8], %y: f32[8]) {\n"
+        "wir 0.3\ntarget cpu\n\nfunc @main(%x: f32[8], %y: f32[8]) {\n"
         "  launch @nowhere(%x, %y, 3)\n  %z = call lib::nothing(%x, out=%y) : f32[8]\n  return\n}\n"
     )
     analyses = Analyses(program)
@@ -260,7 +260,7 @@ def test_unknown_names_read_and_write_everything() -> None:
 def test_recursion_ends() -> None:
     """The verifier refuses it; the analysis must come back all the same."""
     program = parse_program(
-        "wir 0.2\ntarget cpu\n\nfunc @main(%x: f32[8]) {\n  %y = call_subgraph @main(%x) : f32[8]\n  return %y\n}\n"
+        "wir 0.3\ntarget cpu\n\nfunc @main(%x: f32[8]) {\n  %y = call_subgraph @main(%x) : f32[8]\n  return %y\n}\n"
     )
     assert isinstance(Analyses(program).effects(program.main.body[0]), Effects)
 

@@ -42,7 +42,7 @@ class ScaledSum(OpBase):
 
 
 NEW_OPS = OPS.extended(ScaledSum)
-TEXT = """wir 0.2
+TEXT = """wir 0.3
 target cpu
 
 symbol s0 : int backed [1, 8]

@@ -13,7 +13,7 @@ from wrapper_ir.types import DType
 __all__ = ["OPTIONS", "STATE", "X", "artifact", "parse"]
 
 
-HEADER = """wir 0.2
+HEADER = """wir 0.3
 target cpu
 
 symbol s0 : int backed [0, *] hint 2

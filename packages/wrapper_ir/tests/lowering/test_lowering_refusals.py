@@ -13,7 +13,7 @@ from wrapper_ir.lowering.rules.table import RULES
 from wrapper_ir.ops import OPS
 from wrapper_ir.schemas import SchemaArg, parse_schema
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 symbol s9 : int unbacked

@@ -13,7 +13,7 @@ from wrapper_ir.passes import derive_frees
 from wrapper_ir.program import Program
 from wrapper_ir.testing import RandomOptions, random_program
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 symbol s0 : int backed [2, 1024] hint 8

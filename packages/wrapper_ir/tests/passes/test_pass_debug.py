@@ -6,7 +6,7 @@ from wrapper_ir import check, parse_program
 from wrapper_ir.ops import DebugValue
 from wrapper_ir.passes.dead_ops import EliminateDeadOps
 
-TEXT = """wir 0.2
+TEXT = """wir 0.3
 target cpu
 
 kernel cpp @k entry "k" (read f32* src) {{{

@@ -10,7 +10,7 @@ from wrapper_ir import check, parse_program, print_program
 from wrapper_ir.passes import derive_frees, strip_frees
 from wrapper_ir.testing import RandomOptions, random_program
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 extern "aten::relu(Tensor self) -> Tensor"
@@ -163,7 +163,7 @@ def test_frees(case: str) -> None:
     assert print_program(strip_frees(derived)) == bare
 
 
-STREAMS = """wir 0.2
+STREAMS = """wir 0.3
 target cuda:0 arch "sm_90"
 
 extern "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)" tags(may_alias)

@@ -9,7 +9,7 @@ from wrapper_ir.guarded import Guarded
 from wrapper_ir.passes import insert_checks, missing_checks, run_pipeline
 from wrapper_ir.program import Program
 
-_HEAD = """wir 0.2
+_HEAD = """wir 0.3
 target cpu
 
 symbol s0 : int backed [2, 64]
@@ -151,7 +151,7 @@ def test_runs_as_a_pass() -> None:
     assert _assertions(run_pipeline(_program(lines), "insert-checks")) == wanted
 
 
-_CALLEE = """wir 0.2
+_CALLEE = """wir 0.3
 target cpu
 
 symbol s0 : int backed [4, 64]
@@ -191,7 +191,7 @@ def test_callees() -> None:
     ]
 
 
-_ENDED = """wir 0.2
+_ENDED = """wir 0.3
 target cpu
 
 symbol u0 : int unbacked [0, 64]
@@ -223,7 +223,7 @@ def test_what_has_ended_is_not_looked_at() -> None:
 
 
 def test_a_parameter_that_ends_before_its_size_is_defined() -> None:
-    program = parse_program("""wir 0.2
+    program = parse_program("""wir 0.3
 target cpu
 
 symbol u0 : int unbacked [0, 64]
@@ -246,7 +246,7 @@ func @f(%a: f32[u0], %k: i64[]) {
 
 
 def test_nothing_is_read_of_a_tensor_that_is_empty_within_its_ranges() -> None:
-    text = """wir 0.2
+    text = """wir 0.3
 target cpu
 
 symbol s0 : int backed [8, 9]
@@ -270,7 +270,7 @@ func @main(%x: f32[s0]) {
 
 def test_that_a_tensor_is_empty_that_nothing_has_written_is_checked_where_a_run_tells() -> None:
     """A compiler that knows a guard of its caller leaves out the kernel that would write it."""
-    text = """wir 0.2
+    text = """wir 0.3
 target cpu
 
 symbol s0 : int backed [0, *]
@@ -292,7 +292,7 @@ func @main(%x: f32[s0]) {
 
 
 def test_a_view_that_may_be_empty_excuses_no_other_read_of_its_storage() -> None:
-    program = parse_program("""wir 0.2
+    program = parse_program("""wir 0.3
 target cpu
 
 symbol s0 : int backed [0, *]
@@ -313,7 +313,7 @@ func @main(%x: f32[s0]) {
 
 def test_what_one_fact_proves_is_found_among_many() -> None:
     """Two facts of many terms come first; a search in depth would spend its steps on them."""
-    program = parse_program("""wir 0.2
+    program = parse_program("""wir 0.3
 target cpu
 
 symbol s0 : int backed [2, *] hint 4

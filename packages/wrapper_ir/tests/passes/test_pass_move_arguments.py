@@ -11,7 +11,7 @@ from wrapper_ir.passes import compare, derive_frees, move_arguments
 from wrapper_ir.program import Ownership, Program
 from wrapper_ir.testing import RandomOptions, random_program
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 extern "aten::relu(Tensor self) -> Tensor"

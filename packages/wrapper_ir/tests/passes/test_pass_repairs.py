@@ -9,7 +9,7 @@ from wrapper_ir.errors import VerificationError
 from wrapper_ir.passes import PASSES, DeriveFrees
 from wrapper_ir.verifier import RULES
 
-HEAD = 'wir 0.2\ntarget cpu\n\nextern "aten::relu(Tensor self) -> Tensor"\n\nconst %w : f32[8]\n\n'
+HEAD = 'wir 0.3\ntarget cpu\n\nextern "aten::relu(Tensor self) -> Tensor"\n\nconst %w : f32[8]\n\n'
 RELU = "%t = call aten::relu(%x) : f32[8]"
 BROKEN = {
     "WIR060": f"{RELU}\n free %t\n %y = call aten::relu(%t) : f32[8]\n return %y",

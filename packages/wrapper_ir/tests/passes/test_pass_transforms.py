@@ -11,7 +11,7 @@ from wrapper_ir.errors import PassError, VerificationError
 from wrapper_ir.passes import PASSES, compare, describe_passes, parse_pipeline, print_pipeline, run_pipeline
 from wrapper_ir.testing import RandomOptions, random_program
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 """

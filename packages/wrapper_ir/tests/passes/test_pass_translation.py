@@ -14,7 +14,7 @@ from wrapper_ir.ops import CollectiveStart, Launch, Wait
 from wrapper_ir.passes import Pass, compare, derive_frees, run_pipeline
 from wrapper_ir.program import Program
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 mutable const %state : f32[8]

@@ -9,7 +9,7 @@ from wrapper_ir.kernels import TritonKernel
 from wrapper_ir.passes import tuning_programs, with_choices
 from wrapper_ir.program import Program
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 symbol s0 : int backed [2, 4096] hint 16

@@ -28,7 +28,7 @@ from wrapper_ir.storage.binaries import binaries_from_json, binaries_to_json, bi
 from wrapper_ir.types import DType
 
 PROGRAM = """
-wir 0.2
+wir 0.3
 target cuda:0 arch "sm_90"
 
 kernel triton @k entry "k" (read f16[] x block(B, 64), f32 ratio, i64 n)

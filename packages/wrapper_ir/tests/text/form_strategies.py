@@ -90,7 +90,7 @@ devices = st.builds(
 provenances = st.builds(
     Provenance,
     **dict.fromkeys(("nodes", "ops", "locations", "modules"), st.lists(strings, max_size=2).map(tuple)),
-    upstream=strings,
+    frontend_name=strings,
 )
 spaces = st.builds(MemorySpace, st.sampled_from(MemoryKind), strings, ints)
 

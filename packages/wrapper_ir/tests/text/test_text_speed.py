@@ -28,7 +28,7 @@ def _chain(ops: int) -> Program:
     x = f.param("x", tensor_type(DType.F32, (Sym("s0"), 64)))
     f.define("s0", SizeOf(x, 0))
     for n in range(ops // 4):
-        f.prov = Provenance(nodes=(f"relu_{n}",), locations=(f"model.py:{n}",), upstream=f"buf{n}")
+        f.prov = Provenance(nodes=(f"relu_{n}",), locations=(f"model.py:{n}",), frontend_name=f"buf{n}")
         rows = Sym("s0") * (1 + n % 50)
         storage = f.alloc_storage(f"buf{n}.s", rows * 256)
         y = f.view(f"buf{n}", storage, tensor_type(DType.F32, (rows, 64)))
@@ -73,7 +73,7 @@ def test_hundred_thousand_ops() -> None:
 
 def test_import_is_light() -> None:
     code = (
-        "import sys, json, wrapper_ir; before = sorted(sys.modules); wrapper_ir.parse_program('wir 0.2');"
+        "import sys, json, wrapper_ir; before = sorted(sys.modules); wrapper_ir.parse_program('wir 0.3');"
         "wrapper_ir.to_json; print(json.dumps([before, sorted(sys.modules)]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ from wrapper_ir.program import Program
 from wrapper_ir.structure import results
 from wrapper_ir.values import Value
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 const %w : f32[8]

@@ -15,7 +15,7 @@ from wrapper_ir.program import Program
 from wrapper_ir.structure import results
 from wrapper_ir.types import StorageType
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 symbol s0 : int backed [0, 64]
@@ -232,5 +232,5 @@ def test_congruences() -> None:
 
 
 def test_another_device_aligns_as_its_allocators_do() -> None:
-    text = "wir 0.2\ntarget cuda:0\n\nfunc @main() {\n  %s = alloc_storage 64 align(256)\n  free %s\n  return\n}\n"
+    text = "wir 0.3\ntarget cuda:0\n\nfunc @main() {\n  %s = alloc_storage 64 align(256)\n  free %s\n  return\n}\n"
     assert "align" not in print_program(MoveDevice(to="cpu").run(parse_program(text)))

@@ -78,7 +78,7 @@ def test_near_finds_what_every_pair_finds(seed: int) -> None:
             there.append(made)
 
 
-HEAD = """wir 0.2
+HEAD = """wir 0.3
 target cpu
 
 symbol s0 : int backed [0, 1024]

@@ -39,7 +39,7 @@ from wrapper_ir.testing import random_artifact
 from wrapper_ir.types import CPU, Device
 from wrapper_ir.verifier import SIGNATURE_RULES
 
-PROGRAM = parse_program("""wir 0.2
+PROGRAM = parse_program("""wir 0.3
 target cpu
 extern "aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)" tags(random)
 extern "aten::relu(Tensor self) -> Tensor"

@@ -8,7 +8,7 @@ from wrapper_ir import parse_program, print_program
 from wrapper_ir.passes import DeriveFrees
 from wrapper_ir.verifier import check
 
-PARTS = """wir 0.2
+PARTS = """wir 0.3
 target cuda:0 arch "sm_90"
 kernel foreign @f runtime "r" (read f32* src, write f32* dst) {{{
 }}}

@@ -60,7 +60,7 @@ class FunctionGuards:
                 sizes=(value.type.sizes,),
                 strides=(value.type.strides,),
                 message="input",
-                prov=Provenance(upstream=value.name),
+                prov=Provenance(frontend_name=value.name),
             )
         )
 

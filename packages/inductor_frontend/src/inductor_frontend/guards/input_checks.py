@@ -124,7 +124,7 @@ def _check_ranges(
         number = fact is not None and isinstance(fact.atom, Item)
         low, high = _narrowed(definition, promised.get(symbol.name, (None, None)))
         expr, place = Sym(symbol.name), _place(fact, symbol)
-        prov = Provenance(upstream=symbol.name if fact is None else fact.value.name)
+        prov = Provenance(frontend_name=symbol.name if fact is None else fact.value.name)
         if low is not None and (number or low > 0):
             guards.assert_that(ge(expr, low), f"{place} is out of range", prov)
         if high is not None:
@@ -195,7 +195,7 @@ def _offset_roots(guards: FunctionGuards) -> Iterator[str]:
 def _check_atom(guards: FunctionGuards, fact: Fact, wanted: Expr, message: str) -> None:
     kind = wanted.kind
     suffix = "offset" if isinstance(fact.atom, OffsetOf) else "value"
-    guards.function.prov = Provenance(upstream=fact.value.name)
+    guards.function.prov = Provenance(frontend_name=fact.value.name)
     symbol = guards.symbols.define(SymbolDef(name=f"{fact.value.name}_{suffix}", kind=kind), fact.atom)
     guards.assert_that(eq(symbol, wanted), message)
 
@@ -215,7 +215,7 @@ def _check_replaced(guards: FunctionGuards, params: Mapping[str, Value], traced:
         for symbol, place in zip(lost, places, strict=True):
             assert place is not None
             value = params[place.input]
-            guards.function.prov = Provenance(upstream=value.name)
+            guards.function.prov = Provenance(frontend_name=value.name)
             guards.symbols.define(symbol, (SizeOf if place.what == "size" else StrideOf)(value, place.dim))
         guards.assert_that(_convert(check.condition), "", UNKNOWN)
 

@@ -118,4 +118,4 @@ def _solve(guards: FunctionGuards, fact: Fact) -> None:
 
 def _from(guards: FunctionGuards, fact: Fact) -> None:
     """The ops that follow come from this input."""
-    guards.function.prov = Provenance(upstream=fact.value.name)
+    guards.function.prov = Provenance(frontend_name=fact.value.name)

@@ -39,8 +39,8 @@ class ProvenanceReader:
         assert isinstance(graph, fx.Graph)
         return ProvenanceReader(self._root, graph)
 
-    def read(self, origins: Iterable[fx.Node], upstream: str) -> Provenance:
-        """The joint provenance of several source nodes, in their graph's order of creation."""
+    def read(self, origins: Iterable[fx.Node], name: str) -> Provenance:
+        """The joint provenance of several source nodes, in their graph's order of creation; `name` is Inductor's."""
         nodes: dict[str, None] = {}
         facts: list[tuple[str, str, str]] = []
         origins = list(origins)
@@ -49,10 +49,10 @@ class ProvenanceReader:
                 nodes[node.name] = None
                 facts.append(self._facts(node))
         if not facts:
-            return Provenance(upstream=upstream) if upstream else UNKNOWN
+            return Provenance(frontend_name=name) if name else UNKNOWN
         ops, locations, modules = (tuple(dict.fromkeys(x for x in column if x)) for column in zip(*facts))
         return Provenance(
-            nodes=tuple(nodes), ops=ops, locations=locations, modules=modules, upstream=upstream
+            nodes=tuple(nodes), ops=ops, locations=locations, modules=modules, frontend_name=name
         )
 
     def _facts(self, node: fx.Node) -> tuple[str, str, str]:

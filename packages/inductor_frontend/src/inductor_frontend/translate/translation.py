@@ -91,6 +91,6 @@ def _check_input(scope: Scope, event: CheckInput) -> None:
 def _align_input(scope: Scope, event: AlignInput) -> None:
     source = as_tensor(scope.value(event.name))
     result = scope.function.value(f"{event.name}.a", source.type)
-    prov = Provenance(upstream=event.name)
+    prov = Provenance(frontend_name=event.name)
     scope.function.append(EnsureAligned(source=source, result=result, alignment=_ALIGNMENT, prov=prov))
     scope.bind(event.name, result)

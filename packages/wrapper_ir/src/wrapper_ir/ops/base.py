@@ -123,7 +123,7 @@ class Provenance:
     """
 
     syntax: ClassVar[str] = (
-        "< nodes({nodes})>< ops({ops})>< at({locations})>< modules({modules})>< upstream({upstream})>"
+        "< nodes({nodes})>< ops({ops})>< at({locations})>< modules({modules})>< frontend({frontend_name})>"
     )
 
     nodes: tuple[str, ...] = ()
@@ -134,8 +134,8 @@ class Provenance:
     """`file:line` places in the model's source."""
     modules: tuple[str, ...] = ()
     """Paths of the owning modules, such as `encoder.layer.0.attention`."""
-    upstream: str = ""
-    """The upstream compiler's own name for this line, such as `buf3` or `cpp_fused_relu_0`."""
+    frontend_name: str = ""
+    """What the frontend's compiler calls this line, such as `buf3` or `cpp_fused_relu_0`."""
 
 
 UNKNOWN = Provenance()

@@ -59,5 +59,5 @@ def random_provenance(rng: random.Random) -> Provenance:
         ops=some("aten.relu.default", "aten.addmm.default"),
         locations=some("model.py:12", "C:\\model.py:7"),
         modules=some("encoder.layer.0", "mlp.1"),
-        upstream=rng.choice(("", "buf0", "cpp_fused_relu_0")),
+        frontend_name=rng.choice(("", "buf0", "cpp_fused_relu_0")),
     )
