@@ -50,6 +50,18 @@ def test_backend_is_registered() -> None:
     assert "wrapper_ir" in torch._dynamo.list_backends()
 
 
+def test_equal_views_are_tensors_of_their_own() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        u = (x + 1).view(-1)
+        return u, u.permute([0]), u
+
+    for backend in ("inductor", "wrapper_ir"):
+        a, b, c = torch.compile(function, backend=backend)(torch.ones(2, 3))
+        assert a is c
+        assert a is not b
+        assert a.data_ptr() == b.data_ptr()
+
+
 def test_emitters_make_real_tensors() -> None:
     """Upstream calls compilers while it traces with fake tensors; a loader of kernels may need some of its own."""
     python = emitter("python")

@@ -133,3 +133,77 @@ class TestUnbacked:
 
         artifact = capture(function, (torch.randn(2), torch.tensor(3.5)))
         equals_eager(artifact, function, torch.randn(2), torch.tensor(-1.25))
+
+
+def _all_but_the_first(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[1:] = 0
+    return y
+
+
+def _every_other(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[::2] = 0
+    return y
+
+
+def _the_last_two(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[-2:] = 0
+    return y
+
+
+def _the_second_and_third(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[1:3].mul_(2)
+    return y
+
+
+def _of_a_transpose(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y.t()[1:] = 0
+    return y
+
+
+def _shifted(x: torch.Tensor) -> torch.Tensor:
+    y = torch.zeros_like(x)
+    y[1:] = x[:-1]
+    return y
+
+
+def _between_two_ends(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[-3:-1] = 1
+    return y
+
+
+def _of_complex_diagonal(x: torch.Tensor) -> torch.Tensor:
+    y = x.to(torch.complex64)
+    y.diagonal().add_(1)
+    return torch.view_as_real(y)
+
+
+_SLICES = {
+    f.__name__: f
+    for f in (
+        _all_but_the_first,
+        _every_other,
+        _the_last_two,
+        _the_second_and_third,
+        _of_a_transpose,
+        _shifted,
+        _between_two_ends,
+        _of_complex_diagonal,
+    )
+}
+
+
+def test_slices_of_any_size_are_assigned(equals_eager: Check) -> None:
+    """Nothing orders the ends of a slice and the size."""
+
+    def function(x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {name: f(x) for name, f in _SLICES.items()}
+
+    artifact = capture(function, (torch.randn(5, 6),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},))
+    for sizes in ((5, 6), (9, 4), (4, 3), (4, 9)):
+        equals_eager(artifact, function, torch.randn(sizes))

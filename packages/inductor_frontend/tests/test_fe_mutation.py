@@ -95,6 +95,12 @@ def by_as_strided(x: Tensor) -> Tensor:
     return x + 1
 
 
+def of_itself(x: Tensor, y: Tensor) -> Tensor:
+    x.copy_(x)
+    y[:] = y
+    return x + y
+
+
 def of_the_result_alone(x: Tensor) -> Tensor:
     y = x.view(2, 2)
     y.t().add_(1)
@@ -117,6 +123,7 @@ WRITES = {
         (returning_nothing, (_randn(4),)),
         (returning_views, (_randn(4), _randn(4))),
         (by_as_strided, (_randn(8),)),
+        (of_itself, (_randn(4), _randn(4))),
         (of_the_result_alone, (_randn(4),)),
     )
 }

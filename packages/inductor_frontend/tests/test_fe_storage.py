@@ -16,6 +16,7 @@ from torch import Tensor
 
 from inductor_frontend import capture
 from wrapper_ir.errors import WirError
+from wrapper_ir.registry import emitter
 
 
 def _x(size: int = 4) -> Tensor:
@@ -63,6 +64,15 @@ def transposed(x: Tensor) -> Tensor:
     return x * 2
 
 
+def shown_from_the_start(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The input begins later in its storage."""
+    return x.as_strided([2, 2], [1, 1], 0), x.as_strided([2, 2], [1, 1], 0) + 1
+
+
+def shown_to_the_end(x: Tensor) -> Tensor:
+    return x.as_strided([8], [1], 0)
+
+
 CASES = {
     f.__name__: Case(f, args)
     for f, args in (
@@ -71,6 +81,8 @@ CASES = {
         (replaced, (_x(), _y())),
         (replaced_by_another_size, (_x(), _x(6))),
         (replaced_by_the_operator, (_x(), _y())),
+        (shown_from_the_start, (_x(6)[3:],)),
+        (shown_to_the_end, (_x(8)[3:5],)),
         (strided_anew, (_x(),)),
         (transposed, (_x(6).view(2, 3),)),
     )
@@ -79,6 +91,13 @@ CASES = {
 
 def test_changes_of_storage() -> None:
     check_all_paths(together(CASES))
+
+
+def test_a_storage_with_less_than_is_shown_is_refused() -> None:
+    compiled = emitter("python").compile(capture(shown_to_the_end, (_x(8)[3:5],)))
+    assert compiled(_x(9)[3:5]).tolist() == _x(8).tolist()
+    with pytest.raises(WirError, match="out of bounds for storage"):
+        compiled(_x(7)[3:5])
 
 
 GIVEN_UP = """func @main(%x: f32[4]) {

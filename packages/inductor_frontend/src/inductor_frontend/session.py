@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partialmethod
@@ -13,7 +14,7 @@ from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.utils import preserve_rng_state
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
-from torch.utils._sympy.functions import Identity
+from torch.utils._sympy.functions import Identity, Max, Min
 
 from inductor_frontend.devices.vector_isa import quick_checks
 from inductor_frontend.export.own_kernels import known_descriptors
@@ -21,7 +22,7 @@ from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.templates import keeping_choices
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches, known_options
 from inductor_frontend.torch_patches.replaced import replaced
-from inductor_frontend.torch_patches.table import INDEX_VALUES, STRIDE_HINTS, TUNING_KEY
+from inductor_frontend.torch_patches.table import CLAMPED_SIZES, INDEX_VALUES, STRIDE_HINTS, TUNING_KEY
 
 __all__ = ["capture_session"]
 
@@ -37,6 +38,26 @@ def _stride_hints(self: Any, plain: Any, index: Any, *args: Any, **kwargs: Any) 
     """Inductor's, of an index without wrappers: a stride is a difference of two of its numbers, and what `_evaluated` makes
     possible takes sympy 40 ms for each."""
     return plain(self, sympy.sympify(index).replace(Identity, lambda wrapped: wrapped), *args, **kwargs)
+
+
+def _ordered(sizevars: Any, first: Any, second: Any) -> tuple[Any, Any] | None:
+    """Two sizes, the smaller first; None where nothing says which one that is. No size is above the largest index, which
+    stands for the end of a slice without one."""
+    first, second = (sympy.sympify(x).subs(sizevars.inv_precomputed_replacements) for x in (first, second))
+    for low, high in ((first, second), (second, first)):
+        if high == sys.maxsize or sizevars.guard_or_false(sympy.Le(low, high)):
+            return low, high
+    return None
+
+
+def _smaller(self: Any, left: Any, right: Any) -> Any:
+    ordered = _ordered(self, left, right)
+    return Min(left, right) if ordered is None else ordered[0]  # type: ignore[no-untyped-call]  # torch's
+
+
+def _larger(self: Any, left: Any, right: Any) -> Any:
+    ordered = _ordered(self, left, right)
+    return Max(left, right) if ordered is None else ordered[1]  # type: ignore[no-untyped-call]  # torch's
 
 
 @contextmanager
@@ -57,6 +78,7 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
                 TUNING_KEY.by(triton_hash_with_backend=lambda: ""),
                 INDEX_VALUES.by(_eval_evalf=_evaluated),
                 STRIDE_HINTS.by(stride_hints=hints),
+                CLAMPED_SIZES.by(evaluate_min=_smaller, evaluate_max=_larger),
             )
         )
         stack.enter_context(keeping_choices(options.products == "candidates"))

@@ -63,7 +63,8 @@ class FunctionalModel:
 
     `roles` are the inputs that are constants, `flat` the input leaves of the others, by name; `bindings` say what each
     output leaf is, in terms of the graph's outputs. `roots` are the outputs that are not views of others, `hints` the
-    leaves that outputs are views of, as far as the model says.
+    leaves that outputs are views of, as far as the model says. `written` are the names of the inputs that the graph writes:
+    Inductor removes what writes an input's own values to it.
     """
 
     gm: fx.GraphModule
@@ -74,7 +75,7 @@ class FunctionalModel:
     statics: tuple[StaticInput, ...]
     roots: frozenset[int]
     hints: Mapping[int, int]
-    written: tuple[int, ...]
+    written: frozenset[str]
     write_backs: tuple[WriteBack, ...]
     parameters: tuple[Parameter, ...]
     program: ExportedProgram
@@ -112,7 +113,9 @@ class FunctionalModel:
             unwraps=tuple(self.flat.unwraps),
             same=tuple(SameTensor(leaves=s.leaves) for s in self.merged.same),
             shared=tuple(SharedStorage(param=inputs.index(w.name), places=w.places) for w in windows),
-            written=self.written,
+            written=_written(
+                self.written & {inputs[p] for p in summary.written_params}, self.flat, self.merged
+            ),
             write_backs=self.write_backs,
             random=tuple(RandomState(device=device) for device in random),
         )
@@ -219,7 +222,7 @@ class _Preparation:
             statics=tuple(self.statics),
             roots=outputs.roots,
             hints=self.hints,
-            written=_written(outputs, flat, merged),
+            written=frozenset(outputs.written),
             write_backs=tuple(backs),
             parameters=self.parameters,
             program=self.exported,
@@ -357,10 +360,10 @@ def _write_back(leaf: int, node: fx.Node, kind: WriteBackKind, binding: OutputBi
     return WriteBack(result=binding.index, leaf=leaf, kind=kind)
 
 
-def _written(outputs: Outputs, flat: FlatInputs, merged: Merged) -> tuple[int, ...]:
-    """The leaves whose elements the graph changes, and the tensors that wrap them."""
+def _written(names: frozenset[str], flat: FlatInputs, merged: Merged) -> tuple[int, ...]:
+    """The leaves whose elements change where these inputs are written, and the tensors that wrap them."""
     found: set[int] = set()
-    for name in outputs.written:
+    for name in names:
         leaf = flat.leaves.get(name)
         if leaf is not None:
             found |= {leaf, flat.wrappers.get(leaf, leaf)}

@@ -5,14 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import sympy
 import torch
 from torch._inductor import ir
 from torch._inductor.codegen.common import get_device_op_overrides
 from torch._inductor.graph import GraphLowering, SubgraphLowering
+from torch._inductor.lowering import fallback_handler
 from torch._inductor.virtualized import V
 from torch.fx import GraphModule
 
 from inductor_frontend.errors import HookError
+from inductor_frontend.functionalize.views import root_of
 from inductor_frontend.record.bindings import bind_unbacked
 from inductor_frontend.record.events import CallNode
 from inductor_frontend.record.wrapper import RecordingWrapper, record_own_kernel
@@ -65,18 +68,33 @@ class RecordingGraph(GraphLowering):
         if target is torch.ops.aten.sym_storage_offset.default:
             value = self.current_node.meta["val"]
             return value.node.expr if isinstance(value, torch.SymInt) else value
-        if target is torch.ops.aten.as_strided.default and not takes_offsets_off(self):
-            args = self._without_offset(args)
+        if target is torch.ops.aten.as_strided.default and (source := _input_of(args[0])) is not None:
+            offset = self.input_offsets()[source.get_name()]
+            if self._reaches_outside(source, offset, *args[1:]) and not self._writes(source.get_name()):
+                handler: Any = fallback_handler(target, add_to_fallback_set=False)  # type: ignore[no-untyped-call]  # Inductor's
+                return handler(*args, **kwargs)
+            if not takes_offsets_off(self) and len(args) > 3 and args[3] is not None:
+                args = (*args[:3], args[3] - offset)
         return super().call_function(target, args, kwargs)
 
-    def _without_offset(self, args: Any) -> Any:
-        """The arguments of `as_strided`, with an offset that counts from where an input begins, as its buffer does."""
-        x, *layout = args
-        while isinstance(x, (ir.BaseView, ir.MutableBox)):
-            x = x.unwrap_view() if isinstance(x, ir.BaseView) else x.data
-        if len(layout) < 3 or layout[2] is None or not isinstance(x, ir.InputBuffer):
-            return args
-        return (*args[:3], args[3] - self.input_offsets()[x.get_name()])
+    def _reaches_outside(
+        self, source: ir.InputBuffer, begin: Any, sizes: Any, strides: Any, offset: Any = None
+    ) -> bool:
+        """Whether memory of an input's storage may be shown that is not the input's own: the storage may have less, which
+        the operator itself checks. `begin` is where the input begins, `offset` where what is shown does."""
+        known = self.sizevars.statically_known_leq
+        offset = begin if offset is None else offset
+        own, shown = (
+            sympy.expand(sum((sympy.sympify(n) - 1) * t for n, t in zip(*layout)))
+            for layout in ((source.get_size(), source.get_stride()), (sizes, strides))
+        )
+        return not (known(begin, offset) and known(offset + shown, begin + own))
+
+    def _writes(self, name: str) -> bool:
+        """Whether the graph writes to the memory of an input: Inductor orders writes by the names of buffers."""
+        assert isinstance(self.module, GraphModule)
+        calls = self.module.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
+        return any(root_of(call.args[0]).name == name for call in calls)
 
     def register_operation(self, op: ir.Operation) -> str:
         """Registers `op`; extern nodes are told to record themselves instead of writing text."""
@@ -115,6 +133,13 @@ class RecordingGraph(GraphLowering):
             name=self.qualify_name(subgraph_name),
             **decomposition_argument(),
         )
+
+
+def _input_of(x: Any) -> ir.InputBuffer | None:  # Any: nodes of any class
+    """The input that a node is a view of; None where it is not one."""
+    while isinstance(x, (ir.BaseView, ir.MutableBox)):
+        x = x.unwrap_view() if isinstance(x, ir.BaseView) else x.data
+    return x if isinstance(x, ir.InputBuffer) and not isinstance(x, ir.ConstantBuffer) else None
 
 
 class RecordingSubgraph(RecordingGraph, SubgraphLowering):

@@ -196,6 +196,13 @@ class Scope:
         self._roots[result] = self.root(source)
         return result
 
+    def own_view(self, view: Value) -> Value:
+        """A tensor of its own in the place of `view`, which `view_as` made; anything else as it is."""
+        for (base, wanted, offset), found in self._views.items():
+            if found is view:
+                return self.make_view(f"{base.name}.v", base, wanted, offset)
+        return view
+
     def same_storage(self, result: Value, source: Value) -> None:
         """`result`, which an op made, lives where `source` does."""
         self._roots[result] = self.root(source)

@@ -144,6 +144,11 @@ STRIDE_HINTS = PatchPoint(
     "stride_hints",
     "with the values of wrapped indices, sympy takes 40 ms for a stride",
 )
+CLAMPED_SIZES = PatchPoint(
+    "torch._inductor.sizevars:SizeVarAllocator",
+    "evaluate_min evaluate_max",
+    "refuse sizes that nothing orders, and take gcd(n - 2, 0) for the smaller of n - 2 and 0",
+)
 VECTOR_BUILDS = PatchPoint(
     "torch._inductor.cpu_vec_isa:VecISA",
     "check_build",

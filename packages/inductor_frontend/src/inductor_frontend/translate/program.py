@@ -30,7 +30,7 @@ from inductor_frontend.scope.provenance import ProvenanceReader
 from inductor_frontend.scope.scope import Scope, Shared
 from inductor_frontend.translate.translation import translate
 from wrapper_ir.builder import ProgramBuilder
-from wrapper_ir.ops import UNKNOWN
+from wrapper_ir.ops import UNKNOWN, Arg
 from wrapper_ir.program import Ownership, Program, Target
 from wrapper_ir.types import Device
 from wrapper_ir.values import Value
@@ -103,13 +103,25 @@ class _Builder:
             if self.context.options.empty_sizes:
                 check_no_negative(self.scope.guards, begin)
         self.scope.function.prov = UNKNOWN  # of the return
-        results = tuple(to_arg(self.scope, x) for x in self.graph.graph_outputs)
+        results = self._results()
         self.scope.function.ret(results)
         program = self.constants.finish(self.builder.finish())
         params = {p.value: i for i, p in enumerate(program.main.params)}
         roots = (self.scope.root(x) if isinstance(x, Value) else None for x in results)
         shared = tuple(None if r is None else params.get(r) for r in roots)
         return GraphProgram(program, self.constants.tensors, positions, shared, self.scope.streams.outer)
+
+    def _results(self) -> tuple[Arg, ...]:
+        """What the graph returns. Two views of one layout are two tensors to the caller, as in Inductor's own code."""
+        found: list[Arg] = []
+        views: set[Value] = set()
+        for output in self.graph.graph_outputs:
+            result = to_arg(self.scope, output)
+            if isinstance(result, Value):
+                result = self.scope.own_view(result) if result in views else result
+                views.add(result)
+            found.append(result)
+        return tuple(found)
 
     # --- inputs and constants
 
