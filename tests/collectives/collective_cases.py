@@ -32,7 +32,7 @@ __all__ = [
     "lonely_group",
 ]
 
-# Any in this file: functions of any signature, with any results; upstream leaves its operators untyped.
+# Any in this file: functions of any signature, with any results; torch leaves its operators untyped.
 c10d: Any = torch.ops._c10d_functional
 funcol: Any = _functional_collectives
 check: Any = torch._check
@@ -97,7 +97,7 @@ class CollectiveCase:
     """`make(rank)` gives a function and the arguments that the process of that rank calls it with.
 
     `dynamic` are the symbolic sizes of the arguments, as torch.export takes them; `in_flight` says that the function
-    returns tensors that nobody has waited for; `options` are upstream's, of its compiler.
+    returns tensors that nobody has waited for; `options` are torch's, of its compiler.
     """
 
     make: Callable[[int], tuple[Callable[..., Any], tuple[Any, ...]]]
@@ -128,7 +128,7 @@ def _all_reduce_of_an_input(rank: int) -> Any:
     return model, _numbers(rank)
 
 
-def _rewritten_by_upstream(rank: int) -> Any:
+def _rewritten_by_torch(rank: int) -> Any:
     """Functions that fill what they are given, as eager programs call them."""
 
     def model(x: Tensor, w: Tensor) -> Any:
@@ -202,7 +202,7 @@ def _out_argument(rank: int) -> Any:
 
 
 def _in_buckets(rank: int) -> Any:
-    """Upstream makes one gather of two: each process puts its part where the result has it."""
+    """Torch makes one gather of two: each process puts its part where the result has it."""
 
     def model(x: Tensor, w: Tensor) -> Any:
         a, b = (c10d.all_gather_into_tensor(t, WORLD, GROUP) for t in (x, w))
@@ -269,7 +269,7 @@ def _cases() -> Iterator[tuple[str, CollectiveCase]]:
     rows = torch.export.Dim("rows", min=2, max=64)
     yield "all_reduce", CollectiveCase(make=_all_reduce)
     yield "all_reduce_of_an_input", CollectiveCase(make=_all_reduce_of_an_input)
-    yield "rewritten_by_upstream", CollectiveCase(make=_rewritten_by_upstream)
+    yield "rewritten_by_torch", CollectiveCase(make=_rewritten_by_torch)
     yield "gather_and_scatter", CollectiveCase(make=_gather_and_scatter)
     yield "gather_of_any_size", CollectiveCase(make=_gather_of_any_size, dynamic=({0: rows}, None))
     yield "coalesced", CollectiveCase(make=_coalesced)

@@ -23,7 +23,7 @@ from tests.common.compare import assert_same
 
 __all__ = ["TRAINING"]
 
-# Any in this file: compiled callables of any signature; what upstream leaves untyped.
+# Any in this file: compiled callables of any signature; what torch leaves untyped.
 funcol: Any = _functional_collectives
 BACKENDS = ("wrapper_ir", "inductor")
 
@@ -157,7 +157,7 @@ def _gradients(model: Any, run: Any, x: Tensor) -> list[Tensor]:
 
 
 def wrapped_data_parallel(rank: int) -> None:
-    """Upstream's own wrapper around a compiled module: it sums gradients while the backward graph runs."""
+    """Torch's own wrapper around a compiled module: it sums gradients while the backward graph runs."""
     x, *_ = _weights()
     reference = _model()
     want = [g / WORLD for g in _gradients(reference, reference, x)]
@@ -167,7 +167,7 @@ def wrapped_data_parallel(rank: int) -> None:
 
 
 def distributed_tensors(rank: int) -> None:
-    """Parameters that are split over the processes as subclasses of tensors; upstream inserts the collectives."""
+    """Parameters that are split over the processes as subclasses of tensors; torch inserts the collectives."""
     x, *_ = _weights()
     reference = _model()
     want = _gradients(reference, reference, x)

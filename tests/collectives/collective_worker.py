@@ -118,7 +118,7 @@ def waits_for_inputs(rank: int) -> None:
 
 
 def messages(rank: int) -> None:
-    """Upstream's functions for messages, which only `torch.compile` traces, where it is asked to."""
+    """Torch's functions for messages, which only `torch.compile` traces, where it is asked to."""
     x, w = CASES["all_reduce"].make(rank)[1]
 
     def model(x: Tensor, w: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ __all__ = [
 
 _IS_OLD = torch.__version__.startswith("2.11.")
 Args = tuple[Any, ...]  # Any: the arguments of any function
-# Upstream publishes no types for these.
+# Torch publishes no types for these.
 check: Callable[..., None] = torch._check
 check_is_size: Callable[..., None] = torch._check_is_size
 check_value: Callable[..., None] = torch._check_value

@@ -59,7 +59,7 @@ def test_sample(tmp_path: Path, kernels: Kernels) -> None:
 
 @pytest.mark.conformance
 def test_whole_database() -> None:
-    """At least 99 % of the cases that upstream gets right pass; writes the page."""
+    """At least 99 % of the cases that Inductor gets right pass; writes the page."""
     assert main([]) == 0
 
 
@@ -215,15 +215,15 @@ class TestStages:
         failures = check_case(case, load_call(case, op_table()), lambda stage: None).failures
         assert [(f.stage, f.code) for f in failures] == [(Stage.INTERPRETER, "Mismatch")]
 
-    def test_random_values_are_upstreams(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_random_values_are_inductors(self, monkeypatch: pytest.MonkeyPatch) -> None:
         case = case_of("randn")
         call = load_call(case, op_table())
         assert check_case(case, call, lambda stage: None) == Checked(
             (), Source.EXPORT, 1, random=True, kernels=1
         )
         eager = observe(call, call.function, case.seed)
-        # In its default configuration upstream has a generator of its own: eager's values are wrong ones.
-        monkeypatch.setattr(stages, "upstream_values", lambda call, seed: eager)
+        # In its default configuration Inductor has a generator of its own: eager's values are wrong ones.
+        monkeypatch.setattr(stages, "stock_values", lambda call, seed: eager)
         failing = {f.stage for f in check_case(case, call, lambda stage: None).failures}
         assert failing == {Stage.INTERPRETER, Stage.PYTHON, Stage.FX, Stage.BACKEND}
 

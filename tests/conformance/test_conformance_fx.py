@@ -1,17 +1,17 @@
-"""The tool that holds FX graphs against upstream's on the operator database."""
+"""The tool that holds FX graphs against Inductor's on the operator database."""
 
 from __future__ import annotations
 
 from tools.conformance.cases import CaseId
-from tools.conformance.fx import OURS, UPSTREAM, Result, counted_cases, render, result_of, share
+from tools.conformance.fx import OURS, STOCK, Result, counted_cases, render, result_of, share
 from tools.conformance.pool import Answer, Job
 
 CASE = CaseId("abs", "float32", 0, 2026)
 
 
 def test_answers_become_results() -> None:
-    upstream = Answer(Job(UPSTREAM, CASE), 1.0, {"graphs": 1, "error": "NotImplementedError: no"})
-    assert result_of(upstream) == Result(UPSTREAM, CASE, "NotImplementedError: no")
+    stock = Answer(Job(STOCK, CASE), 1.0, {"graphs": 1, "error": "NotImplementedError: no"})
+    assert result_of(stock) == Result(STOCK, CASE, "NotImplementedError: no")
     lost = Answer(Job(OURS, CASE), 1.0, None, lost="killed by SIGSEGV", at="fx")
     assert result_of(lost) == Result(OURS, CASE, "fx crash: killed by SIGSEGV")
     failures = [{"stage": "fx", "code": "Mismatch", "reason": "nodes without a value"}]
@@ -24,17 +24,17 @@ def test_the_page_shows_both_sides() -> None:
     results = [
         Result(OURS, CASE, ""),
         Result(OURS, other, "fx FX101: a | b"),
-        Result(UPSTREAM, CASE, ""),
-        Result(UPSTREAM, other, ""),
+        Result(STOCK, CASE, ""),
+        Result(STOCK, other, ""),
     ]
     assert share(results, OURS) == 0.5
     text = render(results)
     assert "| fx_converter | 2 | 1 | 50.0 % |" in text
-    assert "| upstream's converter | 2 | 2 | 100.0 % |" in text
+    assert "| Inductor's converter | 2 | 2 | 100.0 % |" in text
     assert "| `add float32 #0` | fx FX101: a \\| b |" in text
 
 
-def test_cases_are_those_that_upstream_gets_right() -> None:
+def test_cases_are_those_that_inductor_gets_right() -> None:
     cases = counted_cases(None)
     assert len(cases) > 1000
     assert counted_cases(5) == cases[:5]

@@ -11,13 +11,13 @@ import pytest
 from tools.conformance.cases import SEED, CaseId
 from tools.conformance.pool import Answer, Job, PoolError, PoolOptions, run_jobs
 from tools.conformance.programs import Source
-from tools.conformance.reasons import failure_detail, failure_reason, upstream_reason
+from tools.conformance.reasons import failure_detail, failure_reason, stock_reason
 from tools.conformance.report import render
-from tools.conformance.results import Outcome, Store, Upstream, outcome_of, tidy, verdict_of
+from tools.conformance.results import Outcome, StockVerdict, Store, outcome_of, tidy, verdict_of
 from tools.conformance.run import Again, Only, jobs_of
 from tools.conformance.stages import CRASH, Failure, Stage
+from tools.conformance.stock import Verdict
 from tools.conformance.summary import summarise
-from tools.conformance.upstream import Verdict
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,8 +105,8 @@ class TestResults:
         for result in (
             bad,
             good,
-            Upstream(case_of("x"), Verdict(1)),
-            Upstream(case_of("y"), Verdict(0, "no")),
+            StockVerdict(case_of("x"), Verdict(1)),
+            StockVerdict(case_of("y"), Verdict(0, "no")),
         ):
             store.add(result)
         with (tmp_path / "outcomes.jsonl").open("a") as file:
@@ -136,10 +136,10 @@ class TestResults:
         store = Store(tmp_path / "outcomes.jsonl", [tmp_path / "up.jsonl"])
         store.add(Outcome(case_of("good"), "old sources", 1.0))
         store.add(Outcome(case_of("bad"), "old sources", 1.0, (Failure(Stage.JSON, "X", ""),)))
-        store.add(Upstream(case_of("good"), Verdict(1)))
+        store.add(StockVerdict(case_of("good"), Verdict(1)))
         jobs = jobs_of([case_of(op) for op in ("good", "bad", "new")], store, again)
         assert [job.case.op for job in jobs if job.what == "ours"] == ops
-        assert [job.case.op for job in jobs if job.what == "upstream"] == ["bad", "new"]
+        assert [job.case.op for job in jobs if job.what == "stock"] == ["bad", "new"]
         for only in Only:
             one_side = jobs_of([case_of(op) for op in ("good", "bad", "new")], store, again, only)
             assert one_side == [job for job in jobs if job.what == only]
@@ -197,8 +197,8 @@ class TestReasons:
             ("ValueError: whatever", "It fails."),
         ],
     )
-    def test_upstream(self, error: str, reason: str) -> None:
-        assert upstream_reason(error) == reason
+    def test_stock(self, error: str, reason: str) -> None:
+        assert stock_reason(error) == reason
 
 
 class TestReport:
@@ -242,7 +242,7 @@ class TestReport:
     @pytest.mark.parametrize(
         "words",
         [
-            "Of 6 cases, upstream's `torch.compile` compiles and gets right 4: these count. It compiles nothing of 1, "
+            "Of 6 cases, stock `torch.compile` compiles and gets right 4: these count. It compiles nothing of 1, "
             "which eager runs (of these, 0 pass every path below all the same), and refuses or gets wrong 1.",
             "torch.export in 3 of the cases that count, and in 1 that it refuses from the 3 graphs",
             "eager runs them.** On our side, of 1: - torch.export refuses it. (capture FE101) 1: `eager float32 #0`.",

@@ -1,4 +1,4 @@
-"""Control flow that upstream can compile: functions of a `Flow`, so that the same can run in Python."""
+"""Control flow that torch can compile: functions of a `Flow`, so that the same can run in Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROWS = Dim("rows", min=2, max=64)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """`make(flow)` gives a function; `args` are calls of it, the first one the example. `sources` are those that
-    upstream can handle, each from this minor version of torch 2 on."""
+    torch can handle, each from this minor version of torch 2 on."""
 
     make: Callable[[Flow], Callable[..., Any]]
     args: tuple[tuple[Any, ...], ...]
@@ -123,8 +123,8 @@ def _item(flow: Flow) -> Any:
 def _item_outside(flow: Flow) -> Any:
     def function(x: Tensor, n: Tensor) -> Any:
         k = n.item()
-        torch._check(k >= 2)  # type: ignore[no-untyped-call]  # upstream's
-        torch._check(k <= x.shape[0])  # type: ignore[no-untyped-call]  # upstream's
+        torch._check(k >= 2)  # type: ignore[no-untyped-call]  # torch's
+        torch._check(k <= x.shape[0])  # type: ignore[no-untyped-call]  # torch's
         y = rows(x, k)
         return flow.cond(positive(x), lambda y: times(y, k), lambda y: plus(y, y), (y,))
 
@@ -252,7 +252,7 @@ def _scan_rows(flow: Flow) -> Any:
     return lambda x, w: flow.scan(lambda c, row: (times(c, 2), plus(c, row @ w)), x[0] @ w, x)
 
 
-# --- regions; those that are called once, upstream writes out
+# --- regions; those that are called once, torch writes out
 
 
 def _twice(flow: Flow) -> Any:

@@ -1,4 +1,4 @@
-"""Operators that upstream calls, so that no kernel has to be built, and control flow in two ways: upstream's, and Python's."""
+"""Operators that torch calls, so that no kernel has to be built, and control flow in two ways: torch's, and Python's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
     "say",
     "times",
     "total",
-    "upstream",
+    "traced",
 ]
 
 # Any in this file: what branches and bodies take and return.
@@ -100,13 +100,13 @@ rows.register_fake(lambda x, n: x.new_empty(n, *x.shape[1:]))
 total.register_fake(lambda x: torch.empty(1, 3))
 
 
-def _tell_upstream() -> None:
+def _register_operators() -> None:
     from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
 
     _register_effectful_op(torch.ops.flow.say.default, _EffectType.ORDERED)
 
 
-_tell_upstream()
+_register_operators()
 
 
 def _branch(
@@ -135,7 +135,7 @@ def _map(function: Callable[..., Any], xs: Tensor, *args: Any) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Control flow: upstream's operators, or Python."""
+    """Control flow: torch's operators, or Python."""
 
     cond: Callable[..., Any]
     loop: Callable[..., Any]
@@ -144,5 +144,5 @@ class Flow:
     region: Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-upstream = Flow(torch.cond, while_loop, scan, map_rows, torch.compiler.nested_compile_region)
+traced = Flow(torch.cond, while_loop, scan, map_rows, torch.compiler.nested_compile_region)
 eager = Flow(_branch, _loop, _scan, _map, lambda function: function)

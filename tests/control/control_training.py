@@ -1,4 +1,4 @@
-"""Control flow whose gradients upstream can compile."""
+"""Control flow whose gradients torch can compile."""
 
 from __future__ import annotations
 
@@ -47,4 +47,4 @@ TRAINED: dict[str, Callable[[Flow], Callable[..., Any]]] = {
     "scan": _trained_scan,
     "regions": _trained_regions,
 }
-"""Functions of a matrix of 3 columns and a square one, whose gradients upstream can compile."""
+"""Functions of a matrix of 3 columns and a square one, whose gradients torch can compile."""

@@ -18,7 +18,7 @@ from fx_converter import FxOptions
 from fx_converter.options import KernelCalls
 from tests.common.compare import assert_same, clone_tree
 from tests.control.control_cases import CASES
-from tests.control.control_ops import eager, said, upstream
+from tests.control.control_ops import eager, said, traced
 from tests.control.control_training import TRAINED
 from wrapper_ir import parse_program, print_program, run_pipeline
 from wrapper_ir.artifact import Artifact
@@ -31,7 +31,7 @@ Run = Callable[..., Any]  # Any: arguments and results of the case
 @pytest.fixture(autouse=True)
 def _fresh_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
-    # what a model may read from data is traced; else upstream breaks the graph, or refuses
+    # what a model may read from data is traced; else torch breaks the graph, or refuses
     with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
         yield
 
@@ -54,7 +54,7 @@ FIXED = ["unequal", "branch_in_loop", "twice"]
 
 
 def runs(source: str) -> list[Any]:
-    """(name, dynamic) of the cases that upstream can compile from a source."""
+    """(name, dynamic) of the cases that torch can compile from a source."""
     names = [n for n, c in CASES.items() if c.has(source)]
     found = [pytest.param(n, True, id=n) for n in names]
     return found + [pytest.param(n, False, id=f"{n}-fixed") for n in FIXED]
@@ -74,7 +74,7 @@ def as_graphs(artifact: Artifact) -> Iterator[Run]:
 def test_exported(name: str, dynamic: bool) -> None:
     case = CASES[name]
     shapes = case.dynamic if dynamic else None
-    artifact = inductor_frontend.capture(case.make(upstream), clone_tree(case.args[0]), dynamic_shapes=shapes)
+    artifact = inductor_frontend.capture(case.make(traced), clone_tree(case.args[0]), dynamic_shapes=shapes)
     assert parse_program(print_program(artifact.program)) == artifact.program
     assert run_pipeline(artifact.program, "move-arguments") == artifact.program
     compiled, reference = emitter("python").compile(artifact), case.make(eager)
@@ -90,7 +90,7 @@ def test_exported(name: str, dynamic: bool) -> None:
 @pytest.mark.parametrize(("name", "dynamic"), runs("compile"))
 def test_compiled(name: str, dynamic: bool) -> None:
     case = CASES[name]
-    compiled = torch.compile(case.make(upstream), backend="wrapper_ir", dynamic=dynamic, fullgraph=True)
+    compiled = torch.compile(case.make(traced), backend="wrapper_ir", dynamic=dynamic, fullgraph=True)
     reference = case.make(eager)
     for args in case.args if dynamic else case.args[:1]:
         check(compiled, reference, args)
@@ -107,7 +107,7 @@ def gradients(run: Run, *args: Tensor) -> Any:
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_trained(name: str) -> None:
-    compiled = torch.compile(TRAINED[name](upstream), backend="wrapper_ir", dynamic=True, fullgraph=True)
+    compiled = torch.compile(TRAINED[name](traced), backend="wrapper_ir", dynamic=True, fullgraph=True)
     for rows in (4, 5):
         args = torch.rand(rows, 3), torch.rand(3, 3) - 0.5
         assert_same(gradients(compiled, *args), gradients(TRAINED[name](eager), *args))

@@ -14,7 +14,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-# Compiles and trains functions, each under a name (which decides its sizes), a backend, and with upstream's cache in
+# Compiles and trains functions, each under a name (which decides its sizes), a backend, and with torch's cache in
 # one of its two forms; tells who compiled and who was served. Matrix products only, so nobody needs a C++ compiler.
 TWO_BACKENDS = """
 import json, sys, torch
@@ -95,7 +95,7 @@ def test_neither_backend_is_served_the_others_code(tmp_path: Path) -> None:
         assert found == backend
         assert (own_hits, autograd_hits, graph_hits) == (0, 0, 0), f"{name}: served from a cache"
         assert lowered == (2 if backend == OURS else 0)
-        assert written == (0 if backend == OURS else 1), f"{name} ({bundled=}): entries in upstream's cache"
+        assert written == (0 if backend == OURS else 1), f"{name} ({bundled=}): entries in torch's cache"
     for name, backend, bundled in CONTROL:  # the folders are shared: each finds what itself has left
         _, lowered, own_hits, autograd_hits, graph_hits, written = told[name]
         if backend == OURS:

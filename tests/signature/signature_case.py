@@ -74,5 +74,5 @@ def case(make: Callable[[], Call] = one, **more: Any) -> Callable[[Callable[...,
 
 
 def pair(a: Tensor, b: Tensor) -> Any:
-    """Upstream's own example of a wrapper."""
-    return TwoTensor(a, b)  # type: ignore[no-untyped-call]  # upstream's
+    """Torch's own example of a wrapper."""
+    return TwoTensor(a, b)  # type: ignore[no-untyped-call]  # torch's

@@ -128,7 +128,7 @@ def several_views_of_the_input(x: Tensor) -> Any:
 @case(
     stock=("identity", "sharing", "views", "writes"),
     ours=("identity", "sharing", "views", "writes"),
-    reason="upstream makes a copy of what dropout leaves alone",
+    reason="torch makes a copy of what dropout leaves alone",
 )
 def no_operation(x: Tensor) -> Any:
     return x.contiguous(), x.float(), x.to(torch.float32), nn.functional.dropout(x, 0.5, training=False)
@@ -281,7 +281,7 @@ class WrappedParameter(nn.Module):
     calls=2,
     stock=("results", "writes"),
     ours=("results", "writes"),
-    reason="upstream draws random numbers by operators of its own; its C++ code is held against ours by itself",
+    reason="torch draws random numbers by operators of its own; its C++ code is held against ours by itself",
 )
 def random(x: Tensor) -> Any:
     return torch.rand_like(x), torch.randn(4, 3), nn.functional.dropout(x, 0.5)

@@ -162,7 +162,7 @@ def same_tensor_written(x: Tensor, y: Tensor) -> Any:
     return x + y, y
 
 
-@case(_same_memory, stock=("versions", "views"), reason="upstream makes a base of its own for both")
+@case(_same_memory, stock=("versions", "views"), reason="torch makes a base of its own for both")
 def same_memory_written(x: Tensor, y: Tensor) -> Any:
     x.mul_(2)
     return x + y, y.view(-1)

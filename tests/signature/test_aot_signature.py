@@ -216,12 +216,12 @@ def test_gradients_are_not_lost_in_silence() -> None:
         engine(value.detach())
         with torch.no_grad():
             out = engine(value)[0]
-        (value * 2).sum().backward()  # type: ignore[no-untyped-call]  # upstream's
+        (value * 2).sum().backward()  # type: ignore[no-untyped-call]  # torch's
         used = (value**2).sum()
         with torch.no_grad():
             out.add_(1)  # autograd knows whose memory this is
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-            used.backward()  # type: ignore[no-untyped-call]  # upstream's
+            used.backward()  # type: ignore[no-untyped-call]  # torch's
 
 
 def test_a_write_is_known_to_autograd() -> None:
@@ -230,7 +230,7 @@ def test_a_write_is_known_to_autograd() -> None:
         used = (weight * value).sum()
         engine(value)
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-            used.backward()  # type: ignore[no-untyped-call]  # upstream's
+            used.backward()  # type: ignore[no-untyped-call]  # torch's
 
 
 # --- the model's own parameters
@@ -294,7 +294,7 @@ def test_any_number_of_arguments() -> None:
 
 @pytest.mark.parametrize("decomposed", [False, True])
 def test_exported_programs(decomposed: bool) -> None:
-    """An exported program keeps what it says of writes, in both of upstream's forms, and is left as it was."""
+    """An exported program keeps what it says of writes, in both of torch's forms, and is left as it was."""
 
     class Model(nn.Module):
         count: Tensor
@@ -329,15 +329,13 @@ def test_capture_leaves_its_arguments_alone() -> None:
 
 
 def test_a_kept_copy_survives_a_swap() -> None:
-    """Upstream's own code takes the copy away, and swaps nothing."""
+    """Torch's own code takes the copy away, and swaps nothing."""
     case = CASES["swapped"]
     args, _ = case.make()
     with torch.no_grad():
         stock: Engine = torch.compile(case.model())
         stock(*args)
-    assert torch.equal(
-        args[0], args[1]
-    )  # if this fails, upstream has been repaired, and our protection may go
+    assert torch.equal(args[0], args[1])  # if this fails, torch has been repaired, and our protection may go
 
 
 # --- how it is said

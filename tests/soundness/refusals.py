@@ -107,7 +107,7 @@ def _refusal(program: RandomProgram) -> Exception | None:
     compiled = torch.compile(program.function(), backend="wrapper_ir", dynamic=True, options=options)
     try:
         compiled(*INPUTS[0])
-    except Exception as error:  # whatever upstream wraps it in
+    except Exception as error:  # whatever torch wraps it in
         seen: BaseException | None = error
         while seen is not None:
             if isinstance(seen, _Lowered):

@@ -57,8 +57,8 @@ def loops() -> Made:
         def shrink(i: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
             return i - 1, y * 0.5
 
-        i, y = while_loop(more, body, (torch.zeros((), dtype=torch.int64), x))  # type: ignore[no-untyped-call]  # upstream's
-        j, z = while_loop(lambda i, y: i > 1, shrink, (i, y))  # type: ignore[no-untyped-call]  # upstream's
+        i, y = while_loop(more, body, (torch.zeros((), dtype=torch.int64), x))  # type: ignore[no-untyped-call]  # torch's
+        j, z = while_loop(lambda i, y: i > 1, shrink, (i, y))  # type: ignore[no-untyped-call]  # torch's
         return y + z, j
 
     torch.manual_seed(0)

@@ -180,7 +180,7 @@ def grid_from_a_tensor(x: Tensor, count: Tensor) -> Tensor:
 
 
 def generated_from_a_tensor(x: Tensor, count: Tensor) -> tuple[Tensor, ...]:
-    """Upstream's own kernels: a number among their arguments, and the size of what they make."""
+    """Torch's own kernels: a number among their arguments, and the size of what they make."""
     n: Any = count.item()
     check(n >= 0)
     check(n <= x.numel())

@@ -26,7 +26,7 @@ from wrapper_ir.kernels import MultiKernel, OperatorKernel, TritonKernel
 from wrapper_ir.passes import with_choices
 from wrapper_ir.program import Target
 
-pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
+pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 
 MULTI = CaptureOptions(cpu_kernels="triton", multi_kernels=True)
 TEMPLATES = CaptureOptions(cpu_kernels="triton", products="templates")
@@ -87,7 +87,7 @@ def test_templates(name: str) -> None:
     model, args = PRODUCTS[name]
     artifact = capture(model, args, options=TEMPLATES)
     found = [k for k in artifact.program.kernels if isinstance(k, TritonKernel) and k.heuristic == "template"]
-    assert bool(found) is (name != "a convolution with a bias")  # which upstream's template forgets on a CPU
+    assert bool(found) is (name != "a convolution with a bias")  # which Inductor's template forgets on a CPU
     for options in (TritonOptions(), TritonOptions(choose=lambda kernel: kernel.configs[-1])):
         compiled = through(artifact, TritonRuntime(options=options))
         with torch.no_grad():

@@ -59,7 +59,7 @@ class Product(nn.Module):
 
 
 class Sum(nn.Module):
-    """Of two products, which upstream has a template and an operator for."""
+    """Of two products, which Inductor has a template and an operator for."""
 
     def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
         return a @ b + c @ d
@@ -155,7 +155,7 @@ def test_templates(name: str) -> None:
 
 @pytest.mark.skipif(
     torch.cuda.is_available() and torch.cuda.get_device_capability() < (9, 0),
-    reason="upstream has templates with descriptors for GPUs from sm_90 on",
+    reason="Inductor has templates with descriptors for GPUs from sm_90 on",
 )
 @pytest.mark.parametrize("store", STORES)
 def test_templates_with_descriptors(store: bool) -> None:

@@ -1,4 +1,4 @@
-"""Every kind of kernel that upstream generates, and every class of launch grid: captured, compiled for a GPU that is not
+"""Every kind of kernel that Inductor generates, and every class of launch grid: captured, compiled for a GPU that is not
 here, and on a device against eager mode."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from triton_runtime.compile import compile_job, make_job
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A model whose kernels are of this kind: the heuristic's name and the grid's class, upstream's names."""
+    """A model whose kernels are of this kind: the heuristic's name and the grid's class, Inductor's names."""
 
     heuristic: str
     grid: str
@@ -124,11 +124,11 @@ def require(kind: Kind) -> None:
 
 
 def captured(kind: Kind, target: str) -> tuple[Artifact, set[str]]:
-    """The program, and the classes of grids that upstream named."""
+    """The program, and the classes of grids that Inductor named."""
     named: set[str] = set()
     grid_of, own_grids = grids.grid_of, grids.own_grids
 
-    # Any: upstream's meta data
+    # Any: Inductor's meta data
     def seen(name: str, meta: Any, blocks: Any) -> Any:
         named.add(meta["grid_type"])
         return grid_of(name, meta, blocks)
@@ -137,7 +137,7 @@ def captured(kind: Kind, target: str) -> tuple[Artifact, set[str]]:
         named.add(meta["grid_type"])
         return own_grids(name, meta, configs)
 
-    # Any: upstream's keyword arguments of a kernel
+    # Any: Inductor's keyword arguments of a kernel
     def arguments(self: object, cls: object, features: object, groups: object, given: dict[str, Any]) -> Any:
         fixed = {"fixed_config": FixedTritonConfig({"XBLOCK": 64})}
         return {**given, **fixed} if kind.heuristic == "fixed_config" else given
@@ -187,7 +187,7 @@ def test_every_class_of_grid_occurs() -> None:
 
 
 def test_every_heuristic_occurs() -> None:
-    """Those that upstream decorates kernels with: functions that take what is said about a kernel, besides its tuner."""
+    """Those that Inductor decorates kernels with: functions that take what is said about a kernel, besides its tuner."""
     found = {
         name
         for name, value in vars(triton_heuristics).items()

@@ -21,7 +21,7 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.kernels import TritonKernel
 from wrapper_ir.protocols import CompiledProgram
 
-pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
+pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 
 OPTIONS = CaptureOptions(cpu_kernels="triton")
 QUICK = [("gpt2", False), ("bert", False), ("vit", False), ("lstm", True)]

@@ -109,7 +109,7 @@ def test_training_equals_eager(tmp_path: Path) -> None:
     def step(model: Any) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         case.model.zero_grad()
         loss: torch.Tensor = model(input_ids=ids, labels=ids).loss
-        loss.backward()  # type: ignore[no-untyped-call]  # upstream's
+        loss.backward()  # type: ignore[no-untyped-call]  # torch's
         grads = {n: p.grad.clone() for n, p in case.model.named_parameters() if p.grad is not None}
         return loss.detach(), grads
 

@@ -145,7 +145,7 @@ def test_descriptors_of_old_are_refused() -> None:
 
 
 def test_tensors_in_tuples_are_refused() -> None:
-    """Upstream would lose what the kernel writes to them."""
+    """Torch would lose what the kernel writes to them."""
 
     def model(x: torch.Tensor) -> torch.Tensor:
         out = torch.empty_like(x)

@@ -19,7 +19,7 @@ from tests.models.training_cases import step, training_case
 from wrapper_ir.kernels import TritonKernel
 from wrapper_ir.storage import load
 
-pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
+pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 
 MODELS = ["mlp", "gpt2", "bert", "vit", "lstm", "moe", "convnet", "resnet", "t5", "llama"]
 QUICK = ["mlp"]

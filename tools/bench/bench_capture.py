@@ -27,7 +27,7 @@ result. To the first result we add one compiler run for all kernels where Induct
 is at most 1.1, and below 1.0 where there are many kernels.
 
 Written when an MLP's capture was at 0.91 and its first result at 1.11, GPT-2's at 0.72 and 0.93: of the 13 s, 8 to 10 were
-upstream's builds of libraries, which ask what vector instructions there are. Capture now asks in 1.3 s
+torch's builds of libraries, which ask what vector instructions there are. Capture now asks in 1.3 s
 (`inductor_frontend.devices.vector_isa`): captures 0.3 to 0.45 of `torch.compile`'s time, first results 0.5 to 0.6."""
 
 NAMES = ("mlp", "gpt2", "minilm")

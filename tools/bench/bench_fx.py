@@ -1,6 +1,6 @@
 """FX graphs: what a call costs beside the Python wrapper, what converting costs, and whether that is linear in the ops.
 
-Usage: `python -m tools.bench.bench_fx [--write] [--device cuda]`. On a CUDA device upstream's converter (`fx_wrapper=True`)
+Usage: `python -m tools.bench.bench_fx [--write] [--device cuda]`. On a CUDA device Inductor's converter (`fx_wrapper=True`)
 runs beside ours in the same process: calls of its graphs, and the time it takes to convert. On CPU it refuses the kernels of
 these models, which are in C++. `--write` also writes `docs/benchmarks/fx.md`, or `fx_cpu.md`, prediction first.
 """
@@ -39,11 +39,11 @@ from wrapper_ir.protocols import KernelRuntime, LoadedKernel
 PREDICTION = """\
 Written before the first measurement. The straight-line form of a graph with direct calls does what the Python wrapper
 does, so a call is within 1.2 of it; with operators in place of launchers each kernel pays the dispatcher, a few
-microseconds. Upstream's graph pays for a Triton launch through two Python layers for every kernel: ours is at most a
+microseconds. Inductor's graph pays for a Triton launch through two Python layers for every kernel: ours is at most a
 quarter of it. Converting makes a node and a fake value an op, about 40 us, and nothing looks back, so growth stays
 below 1.2.
 
-Written when a GPT's graph had been measured at 0.28 of upstream's, of which allocations and views are a sixth: with persistent
+Written when a GPT's graph had been measured at 0.28 of Inductor's, of which allocations and views are a sixth: with persistent
 buffers it is 0.24, and as long as the Python wrapper's call with persistent buffers.
 
 Written when 100,000 ops with direct calls had taken 2.67 and 1.82 times as long an op as 10,000, with torch 2.11: graphs
@@ -54,27 +54,27 @@ Written when a graph module's own forward was torch's text, which took 1.40 and 
 and 2.6 on one CPU thread, and after a first look at the CPU's numbers: with a forward of our own, which takes all weights at
 once, keeps windows of them and calls what the straight-line form calls, it stays below 1.1 on both. Arguments that an
 operator takes by itself are no longer passed, which brings the straight-line form from 1.1 to 1.0 on the CPU, and on a GPU
-from 1.05 to 1.02 and a GPT's graph from 0.26 to 0.25 of upstream's.
+from 1.05 to 1.02 and a GPT's graph from 0.26 to 0.25 of Inductor's.
 
 Written when saving 100,000 ops took 1.5 to 1.6 times as long an op as 10,000: Python's collector walks the whole graph again
 and again while its text is made. With the collector paused no stage grows by more than 1.2, and converting gets faster."""
 READING = """\
 All with all run-time checks. Goals: at most 1.2 of the Python wrapper. `graph` is what `fx_converter.compile` returns; a graph
 module's own forward is in addition a call of a `torch.nn.Module`, and looks in each call whether weights were replaced."""
-UPSTREAMS = """\
-Upstream's graph runs without checks, which its converter refuses. Goals: at most 0.25 of its calls, and conversion no slower
+INDUCTOR_NOTE = """\
+Inductor's graph runs without checks, which its converter refuses. Goals: at most 0.25 of its calls, and conversion no slower
 than its."""
-NO_UPSTREAM = "Upstream's converter refuses the C++ kernels of these models."
+NO_INDUCTOR_NOTE = "Inductor's converter refuses the C++ kernels of these models."
 T = TypeVar("T")
 SIZES = (1_000, 10_000, 100_000)
-UPSTREAM: dict[str, Any] = {
+INDUCTOR_OPTIONS: dict[str, Any] = {
     "fx_wrapper": True,
     "size_asserts": False,
     "alignment_asserts": False,
     "scalar_asserts": False,
     "compile_threads": 1,
 }
-"""Upstream's converter refuses assertions that its wrapper writes as text; ours keeps them, on both sides of the table. What
+"""Inductor's converter refuses assertions that its wrapper writes as text; ours keeps them, on both sides of the table. What
 torch 2.11 compiles in other processes comes back without the Python function that its graph needs."""
 CASES: dict[str, Callable[[], Case]] = {
     "MLP, 48 x linear 64, batch 8": lambda: mlp(depth=49),
@@ -152,7 +152,7 @@ def calls(device: str) -> str:
         }
         parts = [partial(_beside, name, graphs, artifact, flat)]
         if device == "cuda":
-            parts.append(partial(_upstream, name, case, graphs, artifact, flat, on_device))
+            parts.append(partial(_inductor, name, case, graphs, artifact, flat, on_device))
         for part in parts:
             rows += (found := part())
             print(
@@ -202,7 +202,7 @@ def _wait(flat: list[Any]) -> Callable[[], object] | None:
     return torch.cuda.synchronize if any(x.is_cuda for x in flat if isinstance(x, torch.Tensor)) else None
 
 
-def _upstream(
+def _inductor(
     name: str,
     case: Case,
     graphs: Mapping[str, Boxed],
@@ -210,7 +210,7 @@ def _upstream(
     flat: list[Any],
     on_device: Callable[[Any], Any],
 ) -> list[tuple[str, ...]]:
-    """Graphs against upstream's, and both conversions."""
+    """Graphs against Inductor's, and both conversions."""
     moved = Case(
         name=case.name,
         model=case.model.to("cuda"),
@@ -227,7 +227,7 @@ def _upstream(
 
     with (
         torch.no_grad(),
-        inductor_config.patch(**UPSTREAM),
+        inductor_config.patch(**INDUCTOR_OPTIONS),
         mock.patch.object(wrapper_fxir.FxConverter, "generate", measured),
     ):
         theirs, theirs_flat = inductor_call(moved)
@@ -238,8 +238,8 @@ def _upstream(
     seconds, _ = timed(partial(fx_converter.convert, artifact))
     conversion = (f"{1e6 * seconds:.0f}", f"{1e6 * spent[0]:.0f}", f"{seconds / spent[0]:.2f}")
     return [
-        *((name, f"{kind} / upstream's graph", *ratio.cells()) for kind, ratio in ratios.items()),
-        (name, "converting / upstream's converting", *conversion),
+        *((name, f"{kind} / Inductor's graph", *ratio.cells()) for kind, ratio in ratios.items()),
+        (name, "converting / Inductor's converting", *conversion),
     ]
 
 
@@ -253,8 +253,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     where = torch.cuda.get_device_name() if options.device == "cuda" else "one CPU thread"
     measured = []
     if options.only != "growth":
-        upstream = UPSTREAMS if options.device == "cuda" else NO_UPSTREAM
-        measured.append(("Calls", "\n\n".join((READING, upstream, calls(options.device)))))
+        note = INDUCTOR_NOTE if options.device == "cuda" else NO_INDUCTOR_NOTE
+        measured.append(("Calls", "\n\n".join((READING, note, calls(options.device)))))
     if options.only != "calls":
         measured.append(("Converting", growth()))
     text = page(

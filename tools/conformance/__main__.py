@@ -1,9 +1,9 @@
 """Run torch's operator database through every path: `python -m tools.conformance`.
 
 Writes results to out/conformance as they come: a run that was stopped goes on where it was. A run over all cases with
-the default seed also writes docs/conformance.md, and upstream's verdicts, which are then part of the repository.
+the default seed also writes docs/conformance.md, and Inductor's verdicts, which are then part of the repository.
 With --kernels triton kernels are Triton's and run in its interpreter, with --kernels gpu they run on a GPU; results go to out/conformance-triton (-gpu), pages are docs/conformance-triton.md (-gpu).
-Exit status 1 if less than 99 % of the cases that upstream gets right pass, 2 if cases still have to run.
+Exit status 1 if less than 99 % of the cases that Inductor gets right pass, 2 if cases still have to run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tools.conformance.cases import SEED, every, list_cases, op_table, stratified
 from tools.conformance.programs import Kernels
 from tools.conformance.report import render
-from tools.conformance.results import Outcome, Upstream
+from tools.conformance.results import Outcome, StockVerdict
 from tools.conformance.run import SHIPPED, Again, Only, jobs_of, open_store, pool_options, run_cases
 from tools.conformance.summary import Summary
 
@@ -87,7 +87,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--op", action="append", metavar="NAME", help="only this operator (may be given again)")
     add("--again", choices=[a.value for a in Again], default=Again.STALE.value,
         help="cases with an outcome that run again: stale (other sources; the default), failed, all, none")  # fmt: skip
-    add("--only", choices=[o.value for o in Only], help="one side: our outcomes, or upstream's verdicts")
+    add("--only", choices=[o.value for o in Only], help="one side: our outcomes, or Inductor's verdicts")
     add("--workers", type=int, default=2, help="processes (default %(default)s)")
     add("--timeout", type=float, default=300.0, help="seconds for a case (default %(default)s)")
     add("--budget-seconds", type=float, metavar="S", help="stop after so long; the next run goes on")
@@ -118,7 +118,7 @@ class _Display:
     def __exit__(self, *_: object) -> None:
         self.progress.stop()
 
-    def show(self, result: Outcome | Upstream) -> None:
+    def show(self, result: Outcome | StockVerdict) -> None:
         """One job is done."""
         self.progress.advance(self.task)
         if isinstance(result, Outcome):
@@ -130,7 +130,7 @@ class _Display:
 def _print_summary(summary: Summary) -> None:
     counted, failing = len(summary.counted), len(summary.failing)
     print(
-        f"{counted - failing} of {counted} cases that upstream gets right pass ({100 * summary.share:.2f} %)"
+        f"{counted - failing} of {counted} cases that Inductor gets right pass ({100 * summary.share:.2f} %)"
     )
     if summary.missing:
         print(f"{summary.missing} cases still have to run: the same command goes on")

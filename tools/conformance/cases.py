@@ -29,7 +29,7 @@ __all__ = [
 SEED = 2026
 """Chooses the random samples; every run prints it."""
 
-# Any: upstream's OpInfo, which has no useful types.
+# Any: torch's OpInfo, which has no useful types.
 OpTable = dict[str, Any]
 
 _OTHERS = {
@@ -64,7 +64,7 @@ class Call:
 
 
 def op_table() -> OpTable:
-    """Upstream's database by name; takes seconds to load, the first time."""
+    """Torch's database by name; takes seconds to load, the first time."""
     from torch.testing._internal import common_methods_invocations as database
 
     # Random operators are wrapped in a function that sets the seed, which no compiler may do: each call here starts

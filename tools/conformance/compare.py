@@ -58,7 +58,7 @@ def _fresh(tensor: Tensor) -> Tensor:
     """A copy with the same strides and offset in a storage of its own, also where elements overlap."""
     if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
         return torch.clone(tensor)
-    storage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]  # upstream's
+    storage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]  # torch's
     with torch.no_grad():
         bare = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
         return bare.set_(storage, tensor.storage_offset(), tensor.size(), tensor.stride())

@@ -1,7 +1,7 @@
-"""Torch's operator database through FX graphs, ours and upstream's, on the same cases: `python -m tools.conformance.fx`.
+"""Torch's operator database through FX graphs, ours and Inductor's, on the same cases: `python -m tools.conformance.fx`.
 
-Cases are those that upstream's Python wrapper gets right, in an order that makes every part of a run a fair sample. Ours
-are converted in both forms, and every graph has to be whole; upstream's are what `fx_wrapper=True` gives. Results go to
+Cases are those that Inductor's Python wrapper gets right, in an order that makes every part of a run a fair sample. Ours
+are converted in both forms, and every graph has to be whole; Inductor's are what `fx_wrapper=True` gives. Results go to
 out/conformance-fx as they come: a run that was stopped goes on where it was. A run over all cases writes
 docs/conformance-fx.md. Exit status 1 if less than 99 % of ours are right, 2 if cases still have to run.
 """
@@ -29,14 +29,14 @@ from tools.conformance.run import open_store, pool_options
 _ROOT = Path(__file__).parents[2]
 _PAGE = _ROOT / "docs" / "conformance-fx.md"
 _GOAL = 0.99
-OURS, UPSTREAM = "fx", "upstream_fx"
+OURS, STOCK = "fx", "stock_fx"
 _OF_THE_CASE = (
     (r"kernel \S+:", "kernel …:"),
     (r"\b(buf|arg)\d+(_\d+)*\b", r"\1…"),
     (r"torch\.ops\.\w+\.\w+\.\w+", "torch.ops.…"),
 )
-"""Names in upstream's errors, and what stands for them in the page."""
-_NAMES = {OURS: "fx_converter", UPSTREAM: "upstream's converter"}
+"""Names in Inductor's errors, and what stands for them in the page."""
+_NAMES = {OURS: "fx_converter", STOCK: "Inductor's converter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = Path(options.out)
     file = out / f"results-{torch.__version__}.jsonl"
     known = {(r.side, r.case): r for r in _read(file)}
-    sides = [options.only] if options.only else [OURS, UPSTREAM]
+    sides = [options.only] if options.only else [OURS, STOCK]
     jobs = [Job(side, case) for case in cases for side in sides if (side, case) not in known]
     pool = pool_options(out, options.workers, options.timeout, options.budget_seconds)
     with closing(run_jobs(jobs, pool)) as answers:
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def counted_cases(sample: int | None) -> list[CaseId]:
-    """The cases that upstream's Python wrapper gets right, as the repository's verdicts say."""
+    """The cases that Inductor's Python wrapper gets right, as the repository's verdicts say."""
     verdicts = open_store(Path("out/conformance")).verdicts
     cases = [
         case
@@ -89,8 +89,8 @@ def counted_cases(sample: int | None) -> list[CaseId]:
 
 def result_of(answer: Answer) -> Result:
     """The result that a worker's answer means."""
-    if answer.job.what == UPSTREAM:
-        return Result(UPSTREAM, answer.job.case, verdict_of(answer).verdict.error)
+    if answer.job.what == STOCK:
+        return Result(STOCK, answer.job.case, verdict_of(answer).verdict.error)
     outcome = outcome_of(answer, "")
     error = outcome.broken or "; ".join(f"{f.stage.value} {f.code}: {f.reason}" for f in outcome.failures)
     return Result(OURS, answer.job.case, tidy(error))
@@ -108,7 +108,7 @@ def render(results: Sequence[Result]) -> str:
         "# FX graphs of the operator database",
         "",
         f"Written by `python -m tools.conformance.fx`, torch {torch.__version__}. Cases that stock `torch.compile` gets right "
-        "on CPU, through FX graphs: ours in both forms, with all checks; upstream's (`fx_wrapper=True`) without its checks of "
+        "on CPU, through FX graphs: ours in both forms, with all checks; Inductor's (`fx_wrapper=True`) without its checks of "
         "sizes, alignment and conditions, which its converter refuses.",
         "",
         "| converter | cases | right | share |",
@@ -123,8 +123,8 @@ def render(results: Sequence[Result]) -> str:
     lines += ["", "## Where ours is wrong", "", "| case | why |", "| --- | --- |"]
     failing = sorted((r for r in results if r.side == OURS and r.error), key=lambda r: r.case)
     lines += [f"| `{r.case}` | {_cell(r.error)} |" for r in failing]
-    reasons = Counter(_kind(r.error) for r in results if r.side == UPSTREAM and r.error)
-    lines += ["", "## Why upstream's is", "", "| cases | why |", "| --- | --- |"]
+    reasons = Counter(_kind(r.error) for r in results if r.side == STOCK and r.error)
+    lines += ["", "## Why Inductor's is", "", "| cases | why |", "| --- | --- |"]
     lines += [f"| {count} | {_cell(reason)} |" for reason, count in reasons.most_common(12)]
     return "\n".join(lines) + "\n"
 
@@ -153,7 +153,7 @@ def _read(file: Path) -> Iterator[Result]:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.conformance.fx", description=__doc__)
     parser.add_argument("--sample", type=int, help="that many cases")
-    parser.add_argument("--only", choices=[OURS, UPSTREAM])
+    parser.add_argument("--only", choices=[OURS, STOCK])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one case")
     parser.add_argument("--budget-seconds", type=float, help="stop after that long; a next run goes on")

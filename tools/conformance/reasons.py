@@ -9,7 +9,7 @@ import re
 
 from tools.conformance.stages import CRASH, Failure
 
-__all__ = ["failure_detail", "failure_reason", "upstream_reason"]
+__all__ = ["failure_detail", "failure_reason", "stock_reason"]
 
 # Code (empty: any), what the message says, the reason. The first row that fits counts.
 _FAILURES: tuple[tuple[str, str, str], ...] = (
@@ -28,10 +28,10 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
     ("FE101", "", "torch.export refuses it."),
     ("FE102", "", "An input or output has a type that no signature can state."),
     ("FE104", "", "Inductor cannot lower the graph."),
-    ("NotImplementedError", "", "Upstream does not implement it."),
+    ("NotImplementedError", "", "Inductor does not implement it."),
 )  # fmt: skip
 
-_UPSTREAM: tuple[tuple[str, str], ...] = (
+_STOCK: tuple[tuple[str, str], ...] = (
     ("^eager: .*Jiterator", "Eager cannot run it without a GPU."),
     ("^eager:", "Eager cannot run it."),
     ("^Mismatch: .*not close|^Mismatch: .*not equal", "Its results are not eager's."),
@@ -66,6 +66,6 @@ def failure_detail(failure: Failure) -> str:
     return re.split(r"(?<=[^.])\. | in @main, ", text)[0].rstrip(".")
 
 
-def upstream_reason(error: str) -> str:
-    """Why upstream's error keeps a case from counting, as one sentence."""
-    return next(words for pattern, words in _UPSTREAM if re.search(pattern, error))
+def stock_reason(error: str) -> str:
+    """Why Inductor's error keeps a case from counting, as one sentence."""
+    return next(words for pattern, words in _STOCK if re.search(pattern, error))

@@ -9,7 +9,7 @@ from textwrap import wrap
 import torch
 
 from tools.conformance.programs import Kernels, Source
-from tools.conformance.reasons import failure_detail, failure_reason, upstream_reason
+from tools.conformance.reasons import failure_detail, failure_reason, stock_reason
 from tools.conformance.stages import STAGES, Stage
 from tools.conformance.summary import Judged, Summary
 
@@ -103,11 +103,11 @@ def _command(command: str, seed: int) -> list[str]:
 
 def _totals(summary: Summary, stages: Sequence[Stage]) -> list[str]:
     judged, counted = summary.judged, summary.counted
-    eager, wrong = summary.left_to_eager, len(summary.wrong_upstream)
+    eager, wrong = summary.left_to_eager, len(summary.wrong_in_stock)
     beyond = sum(j.outcome.passed for j in eager)
     return [
         *_paragraph(
-            f"Of {len(judged)} cases, upstream's `torch.compile` compiles and gets right {len(counted)}: these count. "
+            f"Of {len(judged)} cases, stock `torch.compile` compiles and gets right {len(counted)}: these count. "
             f"It compiles nothing of {len(eager)}, which eager runs (of these, {beyond} pass every path below all the "
             f"same), and refuses or gets wrong {wrong}."
         ),
@@ -162,7 +162,7 @@ def failing_lines(judged: Sequence[Judged]) -> list[str]:
 
 
 def _uncounted(summary: Summary) -> list[str]:
-    groups = {_LEFT: summary.left_to_eager, **_grouped(summary.wrong_upstream, _why_not)}
+    groups = {_LEFT: summary.left_to_eager, **_grouped(summary.wrong_in_stock, _why_not)}
     lines = ["## Cases that do not count", ""]
     for reason, judged in groups.items():
         if judged:
@@ -182,7 +182,7 @@ def _grouped(judged: Iterable[Judged], key: Callable[[Judged], str]) -> Mapping[
 
 def _why_not(judged: Judged) -> str:
     broken = judged.outcome.broken
-    return upstream_reason(f"eager: {broken}" if broken else judged.verdict.error)
+    return stock_reason(f"eager: {broken}" if broken else judged.verdict.error)
 
 
 def _our_side(judged: Judged) -> str:

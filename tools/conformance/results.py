@@ -14,9 +14,9 @@ from typing import Any
 from tools.conformance.cases import CaseId
 from tools.conformance.pool import Answer
 from tools.conformance.stages import CRASH, Failure, Stage
-from tools.conformance.upstream import Verdict
+from tools.conformance.stock import Verdict
 
-__all__ = ["Outcome", "Store", "Upstream", "outcome_of", "source_hash", "tidy", "verdict_of"]
+__all__ = ["Outcome", "StockVerdict", "Store", "outcome_of", "source_hash", "tidy", "verdict_of"]
 
 _ROOT = Path(__file__).parents[2]
 _REASON = 400  # characters
@@ -27,7 +27,7 @@ _CHECKING = ("cases.py", "collector.py", "compare.py", "programs.py", "stages.py
 class Outcome:
     """What became of a case on our side. `sources` identifies the code that ran; `broken` says why eager itself
     cannot run it (empty where it can). `source` is where its programs come from (empty where there are none),
-    `random` says that upstream's values are the oracle."""
+    `random` says that Inductor's values are the oracle."""
 
     case: CaseId
     sources: str
@@ -50,8 +50,8 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Upstream:
-    """Upstream's verdict on a case."""
+class StockVerdict:
+    """Inductor's verdict on a case."""
 
     case: CaseId
     verdict: Verdict
@@ -74,15 +74,15 @@ def outcome_of(answer: Answer, sources: str) -> Outcome:
     )  # fmt: skip
 
 
-def verdict_of(answer: Answer) -> Upstream:
-    """Upstream's verdict from a worker's answer; a crash or no answer is an error of upstream's."""
+def verdict_of(answer: Answer) -> StockVerdict:
+    """Inductor's verdict from a worker's answer; a crash or no answer is an error of Inductor's."""
     if answer.done is None:
         verdict = Verdict(0, answer.lost)
     elif "broken" in answer.done:
         verdict = Verdict(0, tidy("eager: " + answer.done["broken"]))
     else:
         verdict = Verdict(answer.done["graphs"], tidy(answer.done["error"]))
-    return Upstream(answer.job.case, verdict)
+    return StockVerdict(answer.job.case, verdict)
 
 
 def tidy(reason: str) -> str:
@@ -105,31 +105,32 @@ def source_hash() -> str:
 class Store:
     """Files of results: later lines replace earlier ones."""
 
-    def __init__(self, outcomes: Path, upstream: Iterable[Path]) -> None:
-        """Outcomes are kept in the file `outcomes`; verdicts are read from all files of `upstream` and appended to the
+    def __init__(self, outcomes: Path, stock: Iterable[Path]) -> None:
+        """Outcomes are kept in the file `outcomes`; verdicts are read from all files of `stock` and appended to the
         last."""
         self.outcomes_file = outcomes
         outcomes.parent.mkdir(parents=True, exist_ok=True)
-        self.upstream_files = tuple(upstream)
+        self.verdict_files = tuple(stock)
         self.outcomes = {o.case: o for o in map(_read_outcome, _lines(outcomes))}
         self.verdicts = {
-            u.case: u.verdict for file in self.upstream_files for u in map(_read_verdict, _lines(file))
+            u.case: u.verdict for file in self.verdict_files for u in map(_read_verdict, _lines(file))
         }
 
-    def add(self, result: Outcome | Upstream) -> None:
+    def add(self, result: Outcome | StockVerdict) -> None:
         """Keeps a result, on disk too."""
         if isinstance(result, Outcome):
             self.outcomes[result.case] = result
             _append(self.outcomes_file, asdict(result))
         else:
             self.verdicts[result.case] = result.verdict
-            _append(self.upstream_files[-1], asdict(result))
+            _append(self.verdict_files[-1], asdict(result))
 
     def write_verdicts(self, cases: Iterable[CaseId], path: Path) -> None:
         """Writes the verdicts of these cases, in their order."""
         path.parent.mkdir(exist_ok=True)
         path.write_text(
-            "".join(_line(asdict(Upstream(case, self.verdicts[case]))) for case in cases), encoding="utf-8"
+            "".join(_line(asdict(StockVerdict(case, self.verdicts[case]))) for case in cases),
+            encoding="utf-8",
         )
 
 
@@ -157,5 +158,5 @@ def _read_outcome(entry: dict[str, Any]) -> Outcome:
     return Outcome(**{**entry, "case": CaseId(**entry["case"]), "failures": failures})
 
 
-def _read_verdict(entry: dict[str, Any]) -> Upstream:
-    return Upstream(CaseId(**entry["case"]), Verdict(**entry["verdict"]))
+def _read_verdict(entry: dict[str, Any]) -> StockVerdict:
+    return StockVerdict(CaseId(**entry["case"]), Verdict(**entry["verdict"]))

@@ -12,12 +12,12 @@ import torch
 from tools.conformance.cases import CaseId
 from tools.conformance.pool import WORKER, Job, PoolOptions, run_jobs
 from tools.conformance.programs import Kernels
-from tools.conformance.results import Outcome, Store, Upstream, outcome_of, source_hash, verdict_of
+from tools.conformance.results import Outcome, StockVerdict, Store, outcome_of, source_hash, verdict_of
 from tools.conformance.summary import Summary, summarise
 
 __all__ = ["SHIPPED", "Again", "Only", "Results", "jobs_of", "open_store", "pool_options", "run_cases"]
 
-Results = Callable[[Outcome | Upstream], None]
+Results = Callable[[Outcome | StockVerdict], None]
 
 SHIPPED = Path(__file__).parent / "verdicts" / f"torch-{torch.__version__.split('+')[0]}.jsonl"
 """The verdicts that the repository has for this torch."""
@@ -38,14 +38,14 @@ class Only(StrEnum):
     """One side of a run."""
 
     OURS = "ours"
-    UPSTREAM = "upstream"
+    STOCK = "stock"
 
 
 def open_store(out: Path, device: str = "cpu") -> Store:
     """The results in `out`, with the verdicts that the repository has: it has some for CPUs."""
     version = torch.__version__
     shipped = [SHIPPED] if device == "cpu" else []
-    return Store(out / f"outcomes-{version}.jsonl", [*shipped, out / f"upstream-{version}.jsonl"])
+    return Store(out / f"outcomes-{version}.jsonl", [*shipped, out / f"stock-{version}.jsonl"])
 
 
 def pool_options(
@@ -73,7 +73,7 @@ def pool_options(
 
 
 def jobs_of(cases: Sequence[CaseId], store: Store, again: Again, only: Only | None = None) -> list[Job]:
-    """What has to run before the cases can be judged, or one side of it; our side first, since upstream's verdicts
+    """What has to run before the cases can be judged, or one side of it; our side first, since Inductor's verdicts
     stay true."""
     sources = source_hash()
 
@@ -90,14 +90,14 @@ def jobs_of(cases: Sequence[CaseId], store: Store, again: Again, only: Only | No
                 return known is None
 
     ours = [Job("ours", case) for case in cases if wanted(case)]
-    upstream = [Job("upstream", case) for case in cases if case not in store.verdicts]
+    stock = [Job("stock", case) for case in cases if case not in store.verdicts]
     match only:
         case Only.OURS:
             return ours
-        case Only.UPSTREAM:
-            return upstream
+        case Only.STOCK:
+            return stock
         case None:
-            return ours + upstream
+            return ours + stock
 
 
 def run_cases(
@@ -107,7 +107,7 @@ def run_cases(
     sources = source_hash()
     with closing(run_jobs(jobs, options)) as answers:
         for answer in answers:
-            result = verdict_of(answer) if answer.job.what == "upstream" else outcome_of(answer, sources)
+            result = verdict_of(answer) if answer.job.what == "stock" else outcome_of(answer, sources)
             store.add(result)
             show(result)
     return summarise(cases, store.outcomes, store.verdicts)

@@ -25,7 +25,7 @@ from tools.conformance.compare import (
     observe,
 )
 from tools.conformance.programs import Kernels, Programs, Source, capture, collect
-from tools.conformance.upstream import upstream_values
+from tools.conformance.stock import stock_values
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError
 from wrapper_ir.interp import InterpOptions, Interpreter
@@ -116,7 +116,7 @@ class _Steps:
 @dataclass(frozen=True, slots=True)
 class Checked:
     """What became of a case: its failures, the source of its programs (None where there are none), how many programs
-    there are, and whether its values are random, for which upstream's own are the oracle."""
+    there are, and whether its values are random, for which Inductor's own are the oracle."""
 
     failures: tuple[Failure, ...]
     source: Source | None
@@ -138,12 +138,12 @@ def check_case(
     chosen = STAGES[kernels] if only is None else only
     eager = observe(call, call.function, case.seed)
     random = is_random(case, call, eager)
-    # Random values are upstream's, by upstream's own generators as in its default configuration. All else is eager's,
+    # Random values are Inductor's, by Inductor's own generators as in its default configuration. All else is eager's,
     # also what a random operator inside computes with: that takes eager's generators. So do interpreted Triton kernels:
-    # upstream has none to compare with, and their generators give other values than those in C++.
+    # Inductor has none to compare with, and their generators give other values than those in C++.
     drawn = random and kernels is not Kernels.TRITON
     with inductor_config.patch(fallback_random=not drawn):
-        want = _upstream_or(eager, call, case.seed) if drawn else eager
+        want = _stock_or(eager, call, case.seed) if drawn else eager
         check = _Check(case.seed, call, want, case.op not in UNDEFINED_VALUES, kernels, chosen)
         steps = _Steps(announce)
         programs = _programs(check, steps)
@@ -160,12 +160,12 @@ def check_case(
     return Checked(failures, programs.source, len(programs.artifacts), random, made)
 
 
-def _upstream_or(eager: Observed, call: Call, seed: int) -> Observed:
-    """Upstream's values; eager's where upstream gives something else altogether, or nothing."""
+def _stock_or(eager: Observed, call: Call, seed: int) -> Observed:
+    """Inductor's values; eager's where Inductor gives something else altogether, or nothing."""
     try:
-        want = upstream_values(call, seed)
+        want = stock_values(call, seed)
         assert_same(want, eager, call, values=False)
-    except Exception:  # upstream's: its verdict on the case says so
+    except Exception:  # Inductor's: its verdict on the case says so
         return eager
     return want
 

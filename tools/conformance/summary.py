@@ -1,4 +1,4 @@
-"""Our side's outcomes and upstream's verdicts together."""
+"""Our side's outcomes and Inductor's verdicts together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tools.conformance.cases import CaseId
 from tools.conformance.results import Outcome
-from tools.conformance.upstream import Verdict
+from tools.conformance.stock import Verdict
 
 __all__ = ["Judged", "Summary", "summarise"]
 
@@ -25,14 +25,14 @@ class Judged:
         return self.outcome.case
 
     @property
-    def right_upstream(self) -> bool:
-        """Whether upstream gives what eager gives, whoever computes it."""
+    def right_in_stock(self) -> bool:
+        """Whether Inductor gives what eager gives, whoever computes it."""
         return not self.verdict.error and not self.outcome.broken
 
     @property
     def counts(self) -> bool:
-        """Whether upstream compiles the case, and gets it right."""
-        return self.right_upstream and self.verdict.graphs > 0
+        """Whether Inductor compiles the case, and gets it right."""
+        return self.right_in_stock and self.verdict.graphs > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +44,18 @@ class Summary:
 
     @property
     def counted(self) -> list[Judged]:
-        """The cases that upstream gets right. They have to pass every stage."""
+        """The cases that Inductor gets right. They have to pass every stage."""
         return [j for j in self.judged if j.counts]
 
     @property
     def left_to_eager(self) -> list[Judged]:
-        """The cases of which upstream compiles nothing: there is no graph to capture."""
-        return [j for j in self.judged if j.right_upstream and not j.counts]
+        """The cases of which Inductor compiles nothing: there is no graph to capture."""
+        return [j for j in self.judged if j.right_in_stock and not j.counts]
 
     @property
-    def wrong_upstream(self) -> list[Judged]:
-        """The cases that upstream, or eager, refuses or gets wrong."""
-        return [j for j in self.judged if not j.right_upstream]
+    def wrong_in_stock(self) -> list[Judged]:
+        """The cases that Inductor, or eager, refuses or gets wrong."""
+        return [j for j in self.judged if not j.right_in_stock]
 
     @property
     def failing(self) -> list[Judged]:

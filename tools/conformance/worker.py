@@ -1,7 +1,7 @@
 """The process that runs cases: one job a line on standard input, one answer a line on standard output.
 
-A job is `{"what": "ours" | "upstream" | "fx" | "upstream_fx", "case": {...}}`. Answers are `{"at": STAGE}` before each step, so that a crash has a
-place (the first is empty: the worker is ready), and last `{"done": {...}}`: for ours what the check found, for upstream a
+A job is `{"what": "ours" | "stock" | "fx" | "stock_fx", "case": {...}}`. Answers are `{"at": STAGE}` before each step, so that a crash has a
+place (the first is empty: the worker is ready), and last `{"done": {...}}`: for ours what the check found, for Inductor a
 verdict, or `{"broken": REASON}` where eager itself cannot run the case. The one argument is what kernels are written
 in.
 """
@@ -21,7 +21,7 @@ from typing import Any, TextIO
 from tools.conformance.cases import CaseId, OpTable, load_call, op_table
 from tools.conformance.programs import Kernels
 from tools.conformance.stages import Stage, check_case
-from tools.conformance.upstream import judge
+from tools.conformance.stock import judge
 
 __all__ = ["main"]
 
@@ -59,9 +59,9 @@ def _announce(answers: TextIO, stage: Stage) -> None:
 def _answer(what: str, case: CaseId, kernels: Kernels, table: OpTable, answers: TextIO) -> dict[str, Any]:
     try:
         call = load_call(case, table, kernels.device)
-        if what == "upstream":
+        if what == "stock":
             return asdict(judge(case, call))
-        if what == "upstream_fx":
+        if what == "stock_fx":
             return asdict(judge(case, call, fx=True))
         only = (Stage.CAPTURE, Stage.FX) if what == "fx" else None
         announce = partial(_announce, answers)

@@ -1,1 +1,1 @@
-"""Where upstream may write wrapper text, and what capture makes of each place. `python -m tools.inventory` lists it."""
+"""Where Inductor may write wrapper text, and what capture makes of each place. `python -m tools.inventory` lists it."""

@@ -13,7 +13,7 @@ __all__ = ["SECTIONS", "differences", "updated"]
 SECTIONS = ("text", "generators", "hooks")
 
 _WHAT_TO_DO = (
-    "see what upstream does there, teach capture about it if it must know, then run "
+    "see what Inductor does there, teach capture about it if it must know, then run "
     "`python -m tools.inventory --update` and say in the inventory what capture makes of it"
 )
 

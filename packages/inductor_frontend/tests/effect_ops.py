@@ -1,4 +1,4 @@
-"""Custom operators that tests compile: of every schema that upstream treats in a way of its own.
+"""Custom operators that tests compile: of every schema that torch treats in a way of its own.
 
 Importing this module registers them in torch under `fe_ops::`.
 """
@@ -20,7 +20,7 @@ OPS: Any = torch.ops.fe_ops  # Any: its attributes are what is registered below
 LOG: list[tuple[str, float]] = []
 """What `record` and its like were called with, in order."""
 
-_LIBRARY: Any = torch.library.Library("fe_ops", "FRAGMENT")  # type: ignore[no-untyped-call]  # upstream's
+_LIBRARY: Any = torch.library.Library("fe_ops", "FRAGMENT")  # type: ignore[no-untyped-call]  # torch's
 
 
 # --- writing arguments
@@ -187,7 +187,7 @@ _define(
 )
 
 
-# --- out variants, which upstream calls with buffers of its own
+# --- out variants, which torch calls with buffers of its own
 
 
 def _mixed(x: Tensor, n: int, y: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Everything that a call does, so that two ways to run it can be compared: results, changed arguments, who shares
 memory with whom, sizes of storages, and the random state afterwards.
 
-Compiling a kernel takes seconds: `together` makes one model of many small cases, whose kernels upstream fuses.
+Compiling a kernel takes seconds: `together` makes one model of many small cases, whose kernels Inductor fuses.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def copy_args(tree: Any) -> Any:
             return tensor.detach().clone()
         storage = tensor.untyped_storage()
         if storage._cdata not in storages:
-            storages[storage._cdata] = storage.clone()  # type: ignore[no-untyped-call]  # upstream's
+            storages[storage._cdata] = storage.clone()  # type: ignore[no-untyped-call]  # torch's
         with torch.no_grad():
             bare = torch.empty(0, dtype=tensor.dtype)
             bare.set_(storages[storage._cdata], tensor.storage_offset(), tensor.size(), tensor.stride())
@@ -184,7 +184,7 @@ def captured_paths(artifact: Artifact) -> dict[str, Run]:
 
 
 def stock(function: Run, **options: Any) -> Run:
-    """Upstream's own compiler."""
+    """Inductor's own compiler."""
     torch._dynamo.reset()
     compiled: Run = torch.compile(function, **options)
     return compiled

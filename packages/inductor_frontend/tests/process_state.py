@@ -43,7 +43,7 @@ _CONFIGS = {
 
 
 def configurations() -> State:
-    """Upstream's options. Values are compared as text: some are copied when they are read."""
+    """Torch's options. Values are compared as text: some are copied when they are read."""
     return {
         f"{name}.{key}": repr(value)
         for name, module in _CONFIGS.items()
@@ -75,7 +75,7 @@ def torch_settings() -> State:
 
 
 def torch_contexts() -> State:
-    """Where upstream keeps what it is doing."""
+    """Where torch keeps what it is doing."""
     return {
         "virtualized": {k: type(v) for k, v in vars(virtualized.threadlocal).items()},
         "tracing": (TracingContext.try_get(), CompileContext.try_get()),

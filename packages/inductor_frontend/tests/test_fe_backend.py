@@ -40,7 +40,7 @@ def losses(model: Any, steps: int = 5, batch: int = 4) -> list[float]:  # Any: a
     for _ in range(steps):
         optimizer.zero_grad()
         loss = nn.functional.mse_loss(model(x), y)
-        loss.backward()  # type: ignore[no-untyped-call]  # upstream's
+        loss.backward()  # type: ignore[no-untyped-call]  # torch's
         optimizer.step()
         found.append(loss.item())
     return found
@@ -63,7 +63,7 @@ def test_equal_views_are_tensors_of_their_own() -> None:
 
 
 def test_emitters_make_real_tensors() -> None:
-    """Upstream calls compilers while it traces with fake tensors; a loader of kernels may need some of its own."""
+    """Torch calls compilers while it traces with fake tensors; a loader of kernels may need some of its own."""
     python = emitter("python")
     made: list[torch.Tensor] = []
 

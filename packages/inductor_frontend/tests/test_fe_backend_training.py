@@ -198,7 +198,7 @@ class TestFailures:
     def check(self, compiled: Compile, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
         """Nothing of a failed compilation stays: no option, no random state, no lock, no entry; the next one works."""
         x, w = arguments()
-        compiled(torch.sin)(x)  # upstream registers its own backends once
+        compiled(torch.sin)(x)  # torch registers its own backends once
         before = self.state()
         real = build_program
 

@@ -150,7 +150,7 @@ class TestFound:
 
         def function(x: Tensor, w: Tensor) -> Tensor:
             inner = torch.utils.checkpoint.checkpoint(product, x, w, use_reentrant=False)
-            return Double.apply(inner).sum()  # type: ignore[no-untyped-call, no-any-return]  # upstream's
+            return Double.apply(inner).sum()  # type: ignore[no-untyped-call, no-any-return]  # torch's
 
         for found in (0, 1):
             x, w = torch.ones(3, 4), torch.ones(4, 2, requires_grad=True)
@@ -207,7 +207,7 @@ class TestNotCached:
         def opaque(x: Tensor) -> Tensor:
             return x + 1
 
-        torch.compiler.allow_in_graph(opaque)  # type: ignore[no-untyped-call]  # upstream's
+        torch.compiler.allow_in_graph(opaque)  # type: ignore[no-untyped-call]  # torch's
         [reason] = self.bypasses(folder, lambda x: opaque(x), torch.ones(3))
         assert "opaque" in reason
 

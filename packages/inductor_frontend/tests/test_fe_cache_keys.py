@@ -53,7 +53,7 @@ def graph_keys(function: Any, *args: Any, **kwargs: Any) -> list[str]:
         return gm.forward
 
     torch._dynamo.reset()
-    autograd: Any = aot_autograd  # upstream leaves it untyped
+    autograd: Any = aot_autograd  # torch leaves it untyped
     compiled: Any = torch.compile(function, backend=autograd(fw_compiler=inner), **kwargs)
     compiled(*args)
     return found

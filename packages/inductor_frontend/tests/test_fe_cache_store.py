@@ -148,7 +148,7 @@ class TestFolders:
             compiled_product(tmp_path / "file")
         assert stats().function_hits == 1, "the fallback is read"
 
-    def test_when_upstream_is_told_to_cache_nothing(self, tmp_path: Path) -> None:
+    def test_when_torch_is_told_to_cache_nothing(self, tmp_path: Path) -> None:
         config: Any = compiler_config  # its methods are installed at run time
         with config.patch(force_disable_caches=True):
             compiled_product(tmp_path)

@@ -50,14 +50,14 @@ def _trained(run: Run) -> list[Tensor]:
         x = (torch.arange(24.0).view(4, 6) / 24 + step).requires_grad_()
         loss = run(x)
         between = torch.get_rng_state()
-        loss.backward()  # type: ignore[no-untyped-call]  # upstream's
+        loss.backward()  # type: ignore[no-untyped-call]  # torch's
         assert x.grad is not None
         found += [loss.detach(), x.grad, between, torch.get_rng_state()]
     return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fallback", [False, True], ids=["upstream's numbers", "eager's numbers"])
+@pytest.mark.parametrize("fallback", [False, True], ids=["torch's numbers", "eager's numbers"])
 def test_recomputation_draws_the_same_numbers(fallback: bool) -> None:
     with inductor_config.patch(fallback_random=fallback):
         want = _trained(_model if fallback else stock(_model))
@@ -88,7 +88,7 @@ def test_random_states_are_saved_and_restored(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("inductor_frontend.backend.lowered.finish", record)
     with inductor_config.patch(fallback_random=True, force_disable_caches=True):
         loss = torch.compile(model, backend="wrapper_ir")(torch.ones(2, 2, requires_grad=True)).sum()
-        loss.backward()  # type: ignore[no-untyped-call]  # upstream's
+        loss.backward()  # type: ignore[no-untyped-call]  # torch's
     forward, backward = (main_text(p) for p in programs)
     kept = [line for line in forward.splitlines(keepends=True) if not line.startswith("  assert_layout")]
     assert SAVED in "".join(kept)

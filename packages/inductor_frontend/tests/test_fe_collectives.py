@@ -65,7 +65,7 @@ def test_golden(name: str, update_golden: bool) -> None:
     if update_golden:
         path.write_text(text, encoding="utf-8")
     golden = path.read_text(encoding="utf-8")
-    if case.options and torch.__version__.startswith("2.11."):  # upstream's passes make other kernels of it
+    if case.options and torch.__version__.startswith("2.11."):  # torch's passes make other kernels of it
         text, golden = communication(text), communication(golden)
     assert text == golden
 

@@ -1,4 +1,4 @@
-"""How control flow is captured: functions, what they take and own, and what upstream cannot compile."""
+"""How control flow is captured: functions, what they take and own, and what torch cannot compile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import inductor_frontend
 from inductor_frontend import CaptureOptions
 from inductor_frontend.translate.finish import finish
 from tests.control.control_cases import CASES
-from tests.control.control_ops import upstream
+from tests.control.control_ops import traced
 from wrapper_ir import print_program
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.errors import WirError
@@ -45,7 +45,7 @@ UNCHECKED = CaptureOptions(layout_asserts=False)
 
 def captured(name: str, options: CaptureOptions | None = None) -> Program:
     case = CASES[name]
-    function, args = case.make(upstream), case.args[0]
+    function, args = case.make(traced), case.args[0]
     return inductor_frontend.capture(function, args, dynamic_shapes=case.dynamic, options=options).program
 
 
@@ -155,7 +155,7 @@ class TestOwnership:
             assert all(p.ownership is Ownership.BORROWED for p in function.params)
 
     def test_loops_borrow_and_what_they_call_owns(self) -> None:
-        # called twice: what is called once, upstream writes out
+        # called twice: what is called once, torch writes out
         region = torch.compiler.nested_compile_region(lambda x: torch.ops.flow.times(x, 2))
 
         def function(n: Tensor, x: Tensor) -> Any:
@@ -199,9 +199,9 @@ def test_weights_of_a_region_are_arguments() -> None:
 
 
 def test_ops_come_from_their_own_branch() -> None:
-    """Upstream counts the conditional itself, and what it is given, among the origins of all that is in it."""
+    """Torch counts the conditional itself, and what it is given, among the origins of all that is in it."""
     case = CASES["predicate"]
-    (program,) = compiled(case.make(upstream), *case.args[0])
+    (program,) = compiled(case.make(traced), *case.args[0])
     op = op_of(program, Switch)
     (call,) = [o for o in program.function(op.branches[1]).body if isinstance(o, CallExtern)]
     assert call.prov.ops == ("flow.times.default",)
@@ -223,7 +223,7 @@ def test_branches_share_kernels() -> None:
 
 
 def test_operands_in_another_layout_are_copied(equals_eager: Check) -> None:
-    """Upstream lowers a branch for the layouts of the trace, and then computes its operand in another one."""
+    """Torch lowers a branch for the layouts of the trace, and then computes its operand in another one."""
     torch.manual_seed(0)
     conv = nn.Conv2d(3, 4, 3).requires_grad_(False)
 
@@ -251,7 +251,7 @@ def test_operands_in_another_layout_are_copied(equals_eager: Check) -> None:
 
 
 def refused(code: str, *parts: str) -> Any:  # Any: pytest's own context type
-    """The next block raises our error of this code, with these words in its message, through whatever upstream wraps
+    """The next block raises our error of this code, with these words in its message, through whatever torch wraps
     it in."""
     pattern = r"(?s)" + ".*".join([rf"\[{code}\]", *map(re.escape, parts)])
     return pytest.raises((WirError, torch._dynamo.exc.BackendCompilerFailed), match=pattern)

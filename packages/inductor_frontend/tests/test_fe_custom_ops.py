@@ -245,7 +245,7 @@ def test_an_unused_out_has_memory_all_the_same() -> None:
     assert main_text(artifact.program).replace("%buf3", "%buf2") == OUTS
 
 
-def test_arguments_that_alias_results_are_refused_by_upstream() -> None:
+def test_arguments_that_alias_results_are_refused_by_torch() -> None:
     with torch.library._scoped_library("fe_aliasing", "FRAGMENT") as library:
         library.define("doubled_(Tensor(a!) x) -> Tensor(a!)")
         library.impl("doubled_", lambda x: x.mul_(2), "CPU")
@@ -337,7 +337,7 @@ def test_effects_in_training_happen_in_order() -> None:
     for _ in range(2):
         LOG.clear()
         x = torch.arange(3.0, requires_grad=True)
-        compiled(x).backward()  # type: ignore[no-untyped-call]  # upstream's
+        compiled(x).backward()  # type: ignore[no-untyped-call]  # torch's
         assert LOG == [("before", 3.0), ("after", 5.0)]
         assert x.grad is not None
         assert x.grad.tolist() == [0, 2, 4]

@@ -108,8 +108,8 @@ class TestUnbacked:
     def test_item_as_a_size(self, equals_eager: Check) -> None:
         def function(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
             k: Any = n.item()
-            torch._check(k >= 2)  # type: ignore[no-untyped-call]  # upstream's
-            torch._check(k <= x.size(0))  # type: ignore[no-untyped-call]  # upstream's
+            torch._check(k >= 2)  # type: ignore[no-untyped-call]  # torch's
+            torch._check(k <= x.size(0))  # type: ignore[no-untyped-call]  # torch's
             return x[:k] * 2
 
         artifact = capture(function, (torch.randn(5), torch.tensor(3)))
@@ -120,8 +120,8 @@ class TestUnbacked:
     def test_item_as_an_index(self, equals_eager: Check) -> None:
         def function(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
             k: Any = n.item()
-            torch._check(k >= 0)  # type: ignore[no-untyped-call]  # upstream's
-            torch._check(k < x.size(0))  # type: ignore[no-untyped-call]  # upstream's
+            torch._check(k >= 0)  # type: ignore[no-untyped-call]  # torch's
+            torch._check(k < x.size(0))  # type: ignore[no-untyped-call]  # torch's
             return x[k] + 1
 
         artifact = capture(function, (torch.randn(5, 3), torch.tensor(3)))

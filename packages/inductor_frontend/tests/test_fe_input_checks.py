@@ -104,7 +104,7 @@ class TestChecks:
         for run in runs_of(artifact).values():
             torch.testing.assert_close(run(series(4)), function(series(4)))
 
-    def test_upstream_takes_sizes_for_two_at_least(self) -> None:
+    def test_torch_takes_sizes_for_two_at_least(self) -> None:
         """Of a program that was exported before, nobody knows what follows from that; capture leaves it out."""
 
         class Model(torch.nn.Module):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-import torch._inductor.codegen.wrapper as upstream
+import torch._inductor.codegen.wrapper as inductor_wrapper
 from torch._inductor import ir
 from torch._inductor.codegen import memory_planning
 from torch._inductor.codegen.cpp import CppScheduling
@@ -106,7 +106,7 @@ class Claim:
 
 
 ABSTRACT = {"ExternKernel", "MutatingFirstArgExternKernel", "MemoryCheckKernel"}
-"""Bases that upstream never instantiates, and a kernel of its own memory tests."""
+"""Bases that Inductor never instantiates, and a kernel of its own memory tests."""
 
 
 def is_override(name: str) -> bool:
@@ -170,8 +170,8 @@ def _node(claim: Claim) -> bool:
 
 def _line(claim: Claim) -> bool:
     (name,) = claim.by
-    found = getattr(upstream, name, None) or getattr(memory_planning, name, None)
-    return isinstance(found, type) and issubclass(found, upstream.WrapperLine)
+    found = getattr(inductor_wrapper, name, None) or getattr(memory_planning, name, None)
+    return isinstance(found, type) and issubclass(found, inductor_wrapper.WrapperLine)
 
 
 _EVENTS = {event.__name__ for event in get_args(Event)}
@@ -253,7 +253,7 @@ class GraphLowering:
     def test_a_changed_site(self, tmp_path: Path) -> None:
         found = self.after(tmp_path, "= 1", "= 2")
         assert [m[:7] for m in found] == ["CHANGED", "CHANGED"]
-        assert "(recorded: event ) see what upstream does" in found[0]
+        assert "(recorded: event ) see what Inductor does" in found[0]
 
     def test_a_vanished_site(self, tmp_path: Path) -> None:
         found = self.after(tmp_path, "        if self.writeline(name):\n", "        if name:\n")
@@ -311,7 +311,7 @@ def extern_classes() -> dict[str, type[ir.ExternKernel]]:
     return {cls.__name__: cls for cls in _subclasses(ir.ExternKernel) if cls.__module__.startswith("torch.")}
 
 
-def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:  # Any: classes of upstream
+def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:  # Any: classes of Inductor
     yield cls
     for sub in cls.__subclasses__():
         yield from _subclasses(sub)
@@ -337,12 +337,12 @@ NEWER_THAN_2_11 = {
 
 
 def own_hooks() -> set[str]:
-    """Hooks of upstream that our wrapper overrides."""
+    """Hooks of Inductor that our wrapper overrides."""
     return {n for n in vars(RecordingWrapper) if not n.startswith("_")}
 
 
-def test_every_override_is_a_hook_of_upstream() -> None:
-    missing = {n for n in own_hooks() if not hasattr(upstream.PythonWrapperCodegen, n)}
+def test_every_override_is_a_hook_of_inductor() -> None:
+    missing = {n for n in own_hooks() if not hasattr(inductor_wrapper.PythonWrapperCodegen, n)}
     assert missing == (set() if defers_input_checks() else NEWER_THAN_2_11)
 
 
@@ -353,14 +353,16 @@ def test_every_override_stands_in_the_inventory(inventory: Inventory) -> None:
         for group, entry in files.items()
         if entry.treatment != "inherited"
     }
-    wrapper = {f"PythonWrapperCodegen.{n}" for n in own_hooks() if hasattr(upstream.PythonWrapperCodegen, n)}
+    wrapper = {
+        f"PythonWrapperCodegen.{n}" for n in own_hooks() if hasattr(inductor_wrapper.PythonWrapperCodegen, n)
+    }
     graph = {f"GraphLowering.{n}" for n in vars(RecordingGraph) if n in vars(GraphLowering) and n[:2] != "__"}
     assert wrapper | graph <= recorded
 
 
-def test_overrides_take_upstreams_parameters() -> None:
+def test_overrides_take_inductors_parameters() -> None:
     for name in own_hooks():
-        theirs = getattr(upstream.PythonWrapperCodegen, name, None)
+        theirs = getattr(inductor_wrapper.PythonWrapperCodegen, name, None)
         if theirs is not None:
             ours = inspect.signature(getattr(RecordingWrapper, name))
             names, rest = list(ours.parameters), len(inspect.signature(theirs).parameters)
@@ -372,5 +374,5 @@ def test_overrides_take_upstreams_parameters() -> None:
 def test_text_that_reaches_the_recording_is_refused() -> None:
     """Every hook that is not overridden ends in `writeline`, or does not write at all."""
     assert "writeline" in own_hooks()
-    source = inspect.getsource(upstream.PythonWrapperCodegen.writelines)
+    source = inspect.getsource(inductor_wrapper.PythonWrapperCodegen.writelines)
     assert "self.writeline(" in source

@@ -39,7 +39,7 @@ Models = dict[int, tuple[nn.Module, tuple[torch.Tensor, ...]]]
 
 @pytest.fixture(scope="module", autouse=True)
 def _warm() -> None:
-    """Upstream registers its own backends and loggers in its first compilations."""
+    """Inductor registers its own backends and loggers in its first compilations."""
     for _ in range(2):
         capture(*small())
 
@@ -172,7 +172,7 @@ class TestFailure:
         with unchanged(), pytest.raises(CaptureError, match="FE203"):
             capture(model, args)
 
-    # Objects of upstream's whose making is interrupted complain when they go.
+    # Objects of Inductor's whose making is interrupted complain when they go.
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     def test_interrupted_at_any_moment(self) -> None:
         """An interrupt at the start of one Python call among all those that a capture makes, at seven places."""
@@ -234,7 +234,7 @@ def models() -> Models:
 
 
 class TestThreads:
-    """Captures take turns with each other and with upstream's own compilations."""
+    """Captures take turns with each other and with Inductor's own compilations."""
 
     def test_four_at_once_are_as_one_after_the_other(self, models: Models) -> None:
         alone = [capture(*models[n]).program for n in WIDTHS]
@@ -242,10 +242,10 @@ class TestThreads:
             together = list(pool.map(lambda n: capture(*models[n]).program, WIDTHS))
         assert together == alone
 
-    def test_beside_upstreams_own_compiler(self, models: Models) -> None:
+    def test_beside_inductors_own_compiler(self, models: Models) -> None:
         """Two threads capture while two others compile and run with torch.compile: each gets what it asked for.
 
-        A function of torch.compile that is called while another thread exports runs uncompiled, by upstream's choice.
+        A function of torch.compile that is called while another thread exports runs uncompiled, by Inductor's choice.
         And export puts hooks into the very model that it traces, so nobody else calls that one meanwhile.
         """
         start = threading.Barrier(4)
@@ -263,7 +263,7 @@ class TestThreads:
                 got = torch.compile(model, backend="inductor")(*args)
                 return torch.allclose(got, model(*args), atol=1e-5)
 
-        # Upstream's own compilation sets variables of the environment and such; none of it is about compiling.
+        # Inductor's own compilation sets variables of the environment and such; none of it is about compiling.
         with unchanged(configurations, torch_contexts, registrations), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             with concurrent.futures.ThreadPoolExecutor(4) as pool:

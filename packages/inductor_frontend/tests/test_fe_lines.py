@@ -1,4 +1,4 @@
-"""The guide's table of upstream's wrapper lines: complete for the installed torch, and naming ops that exist."""
+"""The guide's table of Inductor's wrapper lines: complete for the installed torch, and naming ops that exist."""
 
 from __future__ import annotations
 

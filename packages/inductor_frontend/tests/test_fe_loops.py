@@ -1,4 +1,4 @@
-"""Loops that upstream's frontends refuse but its own passes can make: graphs written by hand, given to the lowering."""
+"""Loops that torch's frontends refuse but its own passes can make: graphs written by hand, given to the lowering."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_one_tensor_in_two_places_is_copied() -> None:
 
 
 def test_writing_to_an_operand_and_returning_another_is_refused() -> None:
-    """Upstream takes the operand for the result."""
+    """Torch takes the operand for the result."""
 
     def body(y: Tensor) -> tuple[Tensor, ...]:
         y.mul_(2)

@@ -17,7 +17,7 @@ from wrapper_ir.ops import AllocPurpose, AllocStorage, Free, Launch
 from wrapper_ir.program import Program
 from wrapper_ir.text import parse_program, print_program
 
-pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
+pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 
 OPTIONS = CaptureOptions(multi_kernels=True)
 

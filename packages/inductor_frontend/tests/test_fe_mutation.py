@@ -270,7 +270,7 @@ OLD_VALUES = {
 
 
 def test_old_values_are_kept() -> None:
-    """Upstream's own results are wrong in some of these: it removes clones whose sources are then written."""
+    """Inductor's own results are wrong in some of these: it removes clones whose sources are then written."""
     check_all_paths(together(OLD_VALUES))
 
 

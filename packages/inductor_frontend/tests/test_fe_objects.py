@@ -18,7 +18,7 @@ from wrapper_ir.types import OpaqueKind, OpaqueType
 opaque_object = pytest.importorskip("torch._library.opaque_object", reason="torch 2.11 knows no such types")
 fakes: Any = pytest.importorskip("torch._library.fake_class_registry")
 
-# Any in this file: upstream publishes no types for these.
+# Any in this file: torch publishes no types for these.
 X = torch.arange(4.0)
 
 
@@ -105,7 +105,7 @@ def applied(x: Tensor, packed: Any) -> Tensor:
 
 
 class TestScriptObjects:
-    """Of classes that upstream cannot look into: `torch.compile` leaves them to eager mode."""
+    """Of classes that torch cannot look into: `torch.compile` leaves them to eager mode."""
 
     def test_attribute(self) -> None:
         model = Packed()

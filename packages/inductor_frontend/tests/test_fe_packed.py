@@ -26,7 +26,7 @@ Check = Callable[..., None]
 
 PACKED = CaptureOptions(packed_weights=True)
 
-needs_mkl = pytest.mark.skipif(not torch._C.has_mkl, reason="upstream packs f32 for MKL only")
+needs_mkl = pytest.mark.skipif(not torch._C.has_mkl, reason="Inductor packs f32 for MKL only")
 needs_bf16 = pytest.mark.skipif(
     not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="oneDNN has no bf16 on this processor"
 )
@@ -162,7 +162,7 @@ def test_off_by_default() -> None:
     assert packed(capture(linear(), (torch.randn(4, 16),))) == []
 
 
-def test_what_upstream_cannot_pack_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_inductor_cannot_pack_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object) -> None:
         raise RuntimeError("no such processor")
 

@@ -1,4 +1,4 @@
-"""Padded strides: upstream pads as the options say, also on a CPU, and the padded program computes what eager does."""
+"""Padded strides: Inductor pads as the options say, also on a CPU, and the padded program computes what eager does."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def example() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class TestStatic:
-    def test_rows_are_padded_as_by_upstream(
+    def test_rows_are_padded_as_by_inductor(
         self, example: tuple[torch.Tensor, torch.Tensor], equals_eager: Check
     ) -> None:
         artifact = capture(attention, example, options=padded())
@@ -91,7 +91,7 @@ class TestStatic:
     def test_padding_written_into_the_gap(
         self, example: tuple[torch.Tensor, torch.Tensor], equals_eager: Check
     ) -> None:
-        """Where a row has room for what `pad` adds, upstream writes it there: the storage is larger than the tensor."""
+        """Where a row has room for what `pad` adds, Inductor writes it there: the storage is larger than the tensor."""
 
         def function(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             y = torch.softmax(x @ w, -1)

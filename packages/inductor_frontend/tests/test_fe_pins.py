@@ -1,4 +1,4 @@
-"""What a capture does not follow: upstream's options that would put text, timings or machine-specific data into a
+"""What a capture does not follow: Inductor's options that would put text, timings or machine-specific data into a
 program are pinned, however the process sets them."""
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class TestCapture:
             assert capture(*example()).program == plain
 
     def test_from_the_environment(self, plain: Program) -> None:
-        """A process whose upstream was configured by variables before it was imported."""
+        """A process whose Inductor was configured by variables before it was imported."""
         names = (
             "FREEZING",
             "CPP_WRAPPER",
@@ -150,7 +150,7 @@ class TestCapture:
         assert text == print_program(plain)
 
     def test_a_convolution_and_a_multiplication_keep_plain_weights(self, plain: Program) -> None:
-        """Without freezing upstream packs nothing, and calls no operator that takes packed weights."""
+        """Without freezing Inductor packs nothing, and calls no operator that takes packed weights."""
         assert {e.name.split("::")[0] for e in plain.externs} == {"aten"}
         assert {c.value.name for c in plain.constants} == {
             f"{layer}.{part}" for layer in ("linear", "convolution") for part in ("weight", "bias")
@@ -188,8 +188,8 @@ def test_torch_compile_is_pinned_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestTable:
-    def test_pins_are_options_that_upstream_has(self) -> None:
-        """A name that upstream does not know is ignored, so a typo would pin nothing."""
+    def test_pins_are_options_that_inductor_has(self) -> None:
+        """A name that Inductor does not know is ignored, so a typo would pin nothing."""
         unknown = set(inductor_patches(CaptureOptions())) - set(inductor_config.get_config_copy())
         assert unknown <= (set() if defers_input_checks() else NEWER_THAN_2_11)
         assert set(functorch_patches()) <= set(functorch_config.get_config_copy())
@@ -206,7 +206,7 @@ NEWER_THAN_2_11 = {"distributed_max_autotune_gemm", "epilogue_fusion_user_define
 
 
 def main() -> None:
-    """In a process of its own: what upstream was configured to, then the program."""
+    """In a process of its own: what Inductor was configured to, then the program."""
     config = inductor_config
     print(config.freezing, config.cpp_wrapper, config.size_asserts)
     print(print_program(capture(*example()).program), end="")

@@ -1,4 +1,4 @@
-"""Random numbers: upstream's values for the same seed, and upstream's random state afterwards."""
+"""Random numbers: Inductor's values for the same seed, and Inductor's random state afterwards."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_values_are_those_of_torch_compile() -> None:
 
 
 @pytest.mark.slow
-def test_values_are_eagers_where_upstream_falls_back() -> None:
+def test_values_are_eagers_where_inductor_falls_back() -> None:
     with inductor_config.patch(fallback_random=True):
         artifact = check_all_paths(ALL)
     drawn = {e.name for e in artifact.program.externs if ExternTag.RANDOM in e.tags}
@@ -260,7 +260,7 @@ def _noisy(x: Tensor) -> Tensor:
     ).sum()
 
 
-@pytest.mark.parametrize("fallback", [False, True], ids=["upstream's", "eager's"])
+@pytest.mark.parametrize("fallback", [False, True], ids=["Inductor's", "eager's"])
 def test_gradients_see_what_forward_drew(fallback: bool) -> None:
     """The masks of the backward graph are those of the forward graph, drawn once."""
     with inductor_config.patch(fallback_random=fallback):

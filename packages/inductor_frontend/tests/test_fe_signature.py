@@ -62,7 +62,7 @@ class Scaled(Tensor):
     def __init__(self, data8: Tensor, scale: Tensor, block: tuple[int, ...]) -> None:
         self.data8, self.scale, self.block = data8, scale, block
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]  # untyped upstream
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]  # untyped in torch
         return f"Scaled({self.data8!r}, {self.scale!r}, {self.block})"
 
     def __tensor_flatten__(self) -> tuple[list[str], Any]:
@@ -136,7 +136,7 @@ class TestWrappers:
         torch.testing.assert_close(got, torch.mv(scaled().real(), torch.ones(3)))
 
     def test_wrapped_result(self) -> None:
-        t = TwoTensor(x(), x())  # type: ignore[no-untyped-call]  # upstream's
+        t = TwoTensor(x(), x())  # type: ignore[no-untyped-call]  # torch's
         (binding,) = capture(lambda t: t + 1, (t,)).signature.bindings
         assert isinstance(binding, WrappedOutput)
         assert binding.parts == (ResultOutput(index=0), ResultOutput(index=1))
@@ -173,7 +173,7 @@ class TestWrappers:
             return t + 1
 
         with refused("FE105", "t "):
-            capture(function, (TwoTensor(x(), x()),))  # type: ignore[no-untyped-call]  # upstream's
+            capture(function, (TwoTensor(x(), x()),))  # type: ignore[no-untyped-call]  # torch's
 
 
 contexts = st.recursive(
@@ -303,7 +303,7 @@ class TestSharedMemory:
 
         value = x()
         with refused("FE106", "wrap"):
-            capture(function, (TwoTensor(value, x()), value))  # type: ignore[no-untyped-call]  # upstream's
+            capture(function, (TwoTensor(value, x()), value))  # type: ignore[no-untyped-call]  # torch's
 
     def test_separate_tensors_stay_as_they_are(self) -> None:
         tree = {"a": [x(), 3], "b": x()}

@@ -141,7 +141,7 @@ def _empty() -> Tensor:
 
 
 def test_a_parameter_without_memory_gets_some_for_a_while() -> None:
-    """Upstream's own code crashes here."""
+    """Torch's own code crashes here."""
     compiled = torch.compile(_gathered, backend="wrapper_ir")
     for run in (_gathered, compiled):
         for parameter in (_empty(), _empty(), torch.ones(4)):
@@ -157,7 +157,7 @@ def test_gradients_of_a_parameter_that_has_memory_for_a_while() -> None:
 
 
 def test_a_storage_that_is_resized_after_a_write_is_refused() -> None:
-    """Upstream would resize the source of the write instead."""
+    """Torch would resize the source of the write instead."""
     with pytest.raises(WirError, match=r"(?s)FE105.*resized at node resize_storage_bytes__1.*hint"):
         capture(_gathered_by_operators, (torch.ones(4), _x()))
     with pytest.raises(Exception, match=r"(?s)FE105.*resized at node"):

@@ -167,7 +167,7 @@ def test_ways_to_order() -> None:
 
 @pytest.mark.parametrize("model", PATTERNS, ids=lambda model: model.__name__)
 def test_patterns_are_ordered(model: Model) -> None:
-    """Verification holds, although upstream may move what does not depend on each other; without any of the events that
+    """Verification holds, although Inductor may move what does not depend on each other; without any of the events that
     the model waits for, it does not."""
     program = captured(model).program
     assert any(line.startswith(("Launch 1", "CallExtern 1")) for line in orders(captured(model)))
@@ -221,7 +221,7 @@ def test_torch_is_as_before() -> None:
 
 
 def test_what_a_graph_has_to_do_with_its_caller() -> None:
-    """Its streams and events by upstream's numbers; and that it is not stored, where nobody knows the numbers."""
+    """Its streams and events by Inductor's numbers; and that it is not stored, where nobody knows the numbers."""
     built: list[GraphProgram] = []
 
     def keeping(*args: Any) -> GraphProgram:

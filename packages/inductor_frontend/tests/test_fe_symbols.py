@@ -103,7 +103,7 @@ CASES = [
         others=((series(5, 2), series(10)), (series(1, 4), series(4)), (series(0, 4), series(0))),
         bad=(((series(3, 4), series(11)), "is invalid for input of size"),),
     ),
-    # --- one symbol for several sizes, and sizes that upstream fixed
+    # --- one symbol for several sizes, and sizes that Inductor fixed
     Case(
         name="equal", function=lambda x, y: x.t() @ y, dynamic=({0: AUTO}, {0: AUTO}), options=EMPTY,
         args=(series(4, 3), series(4, 2)), bad=(((series(4, 3), series(5, 2)), LAYOUT),),

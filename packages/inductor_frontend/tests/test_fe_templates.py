@@ -1,4 +1,4 @@
-"""Upstream's templates, captured with all of their configs, and with what is fused into them."""
+"""Inductor's templates, captured with all of their configs, and with what is fused into them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wrapper_ir.program import Program
 from wrapper_ir.text import parse_program, print_program
 from wrapper_ir.values import Value
 
-pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
+pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 
 TEMPLATES = CaptureOptions(products="templates")
 Model = Callable[..., Any]  # Any: what models return
@@ -115,7 +115,7 @@ class TestProducts:
         assert not program.kernels
 
     def test_instances_that_take_different_arguments(self) -> None:
-        """Upstream's own take the same; those of others need not, and a grid may be a function that it cannot look into."""
+        """Inductor's own take the same; those of others need not, and a grid may be a function that it cannot look into."""
 
         def kernel(*args: str, grid: tuple[int, ...] = (1, 1, 1)) -> Any:  # Any: as far as it is looked at
             return SimpleNamespace(
@@ -131,14 +131,14 @@ class TestProducts:
                 assert "products" in str(caught.value)
 
     def test_arguments_by_name(self) -> None:
-        """As upstream gives them where a model's own operator has several implementations; the first is taken."""
+        """As Inductor gives them where a model's own operator has several implementations; the first is taken."""
         first, second = (
             SimpleNamespace(name=name, description="", output_node=lambda name=name: name)
             for name in ("a", "b")
         )
         layout = SimpleNamespace(device=torch.device("cpu"))
         with keeping_choices(operators_too=False):
-            found = autotune_select_algorithm(  # type: ignore[no-untyped-call]  # upstream's
+            found = autotune_select_algorithm(  # type: ignore[no-untyped-call]  # torch's
                 name="op", choices=[first, second], input_nodes=[], layout=layout
             )
         assert found in ("a", ("a", first))  # since 2.12 with the choice
@@ -216,7 +216,7 @@ class TestSizes:
 
 class TestAttention:
     def test_the_template_of_attention(self) -> None:
-        """It is upstream's only kernel for it, so it is there whatever products are made by."""
+        """It is Inductor's only kernel for it, so it is there whatever products are made by."""
         bias = torch.randn(4)
 
         def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor) -> Any:

@@ -34,7 +34,7 @@ from wrapper_ir.program import Program
 from wrapper_ir.text import parse_program, print_program
 from wrapper_ir.types import Device, DType, TensorType
 
-pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
+pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 
 Model = Callable[..., Any]  # Any: what models return
 GOLDEN = Path(__file__).parent / "golden"
@@ -49,7 +49,7 @@ def example() -> str:
 
 
 def kernels(program: Program) -> dict[str, TritonKernel]:
-    """The kernels by what they do: upstream's names, without their numbers."""
+    """The kernels by what they do: Inductor's names, without their numbers."""
     found = {}
     for kernel in program.kernels:
         assert isinstance(kernel, TritonKernel)
@@ -70,7 +70,7 @@ def the_kernel(program: Program) -> TritonKernel:
 
 @pytest.mark.parametrize("trained", [True, False])
 def test_products_decompose_as_on_the_device(trained: bool) -> None:
-    """Upstream makes one matrix of a batch where the other operand wants gradients, as weights do."""
+    """Inductor makes one matrix of a batch where the other operand wants gradients, as weights do."""
 
     class Product(nn.Module):
         def __init__(self) -> None:
@@ -89,7 +89,7 @@ def test_products_decompose_as_on_the_device(trained: bool) -> None:
 
 
 def test_vector_instructions_of_this_machine_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Upstream finds them out by compiling and running programs, which takes half a minute where it was never done."""
+    """Inductor finds them out by compiling and running programs, which takes half a minute where it was never done."""
 
     def ask() -> None:
         raise AssertionError("asked for the CPU's vector instructions")

@@ -16,7 +16,7 @@ from wrapper_ir.errors import WirError
 from wrapper_ir.kernels import TritonKernel
 from wrapper_ir.registry import kernel_runtime
 
-pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
+pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 try:
     kernel_runtime("triton")
 except WirError:

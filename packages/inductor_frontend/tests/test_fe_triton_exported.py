@@ -50,7 +50,7 @@ def test_an_exported_program_with_operators_of_the_cpu() -> None:
     assert "efficient" in print_program(capture(exported, (q,), target="cuda:sm_90").program)
     table = torch.export.default_decompositions()
     cpu = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-    table.pop(cpu)  # type: ignore[no-untyped-call]  # upstream's
+    table.pop(cpu)  # type: ignore[no-untyped-call]  # torch's
     with pytest.raises(CaptureError, match="flash_attention_for_cpu") as caught:
         capture(exported.run_decompositions(table), (q,), target="cuda:sm_90")
     assert caught.value.code == "FE103"

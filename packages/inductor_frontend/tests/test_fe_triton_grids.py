@@ -1,4 +1,4 @@
-"""Grids as expressions, against upstream's own classes, which write them as text and run that."""
+"""Grids as expressions, against Inductor's own classes, which write them as text and run that."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("triton", reason="upstream's heuristics import it")
+pytest.importorskip("triton", reason="Inductor's heuristics import it")
 
 from torch._inductor.runtime import runtime_utils, triton_heuristics
 
 from inductor_frontend.triton.grids import GRIDS, MAX_Y_GRID, grid_of
 from wrapper_ir.expr import evaluate
 
-Meta = dict[str, Any]  # Any: upstream's meta data
+Meta = dict[str, Any]  # Any: Inductor's meta data
 
 SIZES = (1, 2, 127, 128, 129, 65_536, 8_500_000)
 
@@ -70,7 +70,7 @@ def sizes(mentioned: set[str]) -> list[dict[str, int]]:
 @pytest.mark.parametrize(
     ("kind", "meta", "configs"), CASES, ids=[f"{k}{i}" for i, (k, *_) in enumerate(CASES)]
 )
-def test_grids_are_upstreams(kind: str, meta: Meta, configs: list[dict[str, int]]) -> None:
+def test_grids_are_inductors(kind: str, meta: Meta, configs: list[dict[str, int]]) -> None:
     facts = {"grid_type": kind, **meta}
     for config in configs:
         theirs = triton_heuristics.GridExpr.from_meta(facts, config)
@@ -93,5 +93,5 @@ def test_every_class_is_known() -> None:
     assert {kind for kind, *_ in CASES} == set(GRIDS)
 
 
-def test_the_longest_dimension_is_upstreams() -> None:
+def test_the_longest_dimension_is_inductors() -> None:
     assert runtime_utils.get_max_y_grid() == MAX_Y_GRID

@@ -41,7 +41,7 @@ class TestDefinitions:
             "n": Access.NONE,
             "factor": Access.NONE,
         }
-        # Upstream does not look into a kernel of which a default was taken.
+        # Torch does not look into a kernel of which a default was taken.
         assert {p.access for p in plain.params} == {Access.READWRITE, Access.NONE}
         assert plain.entry == "add"
         assert "def scaled(x):" in plain.source

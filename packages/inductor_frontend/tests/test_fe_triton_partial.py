@@ -18,7 +18,7 @@ from wrapper_ir.ops import AllocPurpose, AllocStorage, CallExtern, Launch
 from wrapper_ir.program import Program
 from wrapper_ir.registry import machine
 
-pytest.importorskip("triton", reason="upstream writes Triton kernels only where triton is installed")
+pytest.importorskip("triton", reason="Inductor writes Triton kernels only where triton is installed")
 pytestmark = pytest.mark.skipif(
     not hasattr(inductor_config.triton, "mix_order_reduction_non_strict_mode"),
     reason="this torch has no such reductions of small tensors",

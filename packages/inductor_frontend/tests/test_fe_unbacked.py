@@ -244,7 +244,7 @@ class TestGoldens:
 
     @staticmethod
     def unsimplified() -> Any:
-        """Upstream knows of the first check that n is the size, so that all others are True to it."""
+        """Torch knows of the first check that n is the size, so that all others are True to it."""
 
         def function(n: Tensor, x: Tensor) -> Tensor:
             k: Any = n.item()

@@ -1,4 +1,4 @@
-"""Vector instructions: upstream's own answers, without its builds."""
+"""Vector instructions: Inductor's own answers, without its builds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch._inductor.cpu_vec_isa import VecAMX, VecAVX2, VecAVX512, VecAVX512VNN
 from inductor_frontend.devices.vector_isa import quick_checks, supports
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() != "x86_64", reason="upstream answers itself elsewhere"
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="Inductor answers itself elsewhere"
 )
 
 TESTS = [
@@ -61,7 +61,7 @@ print(*map(str, valid_vec_isa_list()), sep=",")
 
 
 @pytest.mark.parametrize(("isa", "code"), TESTS)
-def test_the_answer_is_upstreams(isa: VecISA, code: str) -> None:
+def test_the_answer_is_inductors(isa: VecISA, code: str) -> None:
     assert supports(isa, code) is VecISA.check_build(isa, code)
 
 
@@ -99,13 +99,13 @@ def _compiler_for(cpu: str, folder: Path) -> str:
     return str(script)
 
 
-def test_a_torch_without_these_functions_is_asked_by_upstreams_build(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_without_these_functions_is_asked_by_inductors_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inductor_frontend.devices.vector_isa._exports", lambda name: False)
     monkeypatch.setattr("inductor_frontend.devices.vector_isa._plain", lambda isa, code: "built")
     assert supports(VecAVX2(), VecISA._avx_code) == "built"  # type: ignore[comparison-overlap]
 
 
-def test_upstream_is_left_as_it_was() -> None:
+def test_inductor_is_left_as_it_was() -> None:
     before = VecISA.check_build
     with quick_checks():
         assert VecISA.check_build is supports

@@ -360,7 +360,7 @@ func @main(%a: f32[s0], %b: f32[s0], %n: int) {
     verify(artifact)
     for engine in (py_wrapper.compile(artifact), Interpreter(artifact, TORCH_MACHINE)):
         for count in (2, 5):
-            given = TwoTensor(torch.ones(count), torch.zeros(count))  # type: ignore[no-untyped-call]  # upstream's
+            given = TwoTensor(torch.ones(count), torch.zeros(count))  # type: ignore[no-untyped-call]  # torch's
             got = engine(given)
             assert type(got) is TwoTensor
             assert got.size() == (count,)

@@ -19,7 +19,7 @@ __all__ = ["Recipe", "Toolchain", "find_toolchain", "kernel_recipe", "launcher_r
 _LAYOUT = "1"
 """Part of every key: raise it when generated code or the form of cache entries changes."""
 
-# Floating point: values must be those of eager mode and of the upstream compiler. So: no reassociation, no
+# Floating point: values must be those of eager mode and of Inductor. So: no reassociation, no
 # contraction to FMA, NaN and infinity kept, errno kept (without it the compiler folds libm pairs in ways that lose
 # NaN). What is given up is only what nobody observes: traps and the sign of zero.
 _MATH = (

@@ -1,6 +1,6 @@
 """What a compilation learns and decides about sizes: the state of its symbols in the key, its new guards in the entry.
 
-Upstream adds guards while it compiles (a size that a choice depended on). Whoever takes a compiled program from the
+Inductor adds guards while it compiles (a size that a choice depended on). Whoever takes a compiled program from the
 cache skips that, so the guards are kept beside the program and added again.
 """
 

@@ -1,4 +1,4 @@
-"""The oracle for what can be asked of us: whether upstream's own compiler gets a case right."""
+"""The oracle for what can be asked of us: whether Inductor's own compiler gets a case right."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch._inductor import config as inductor_config
 from tools.conformance.cases import Call, CaseId
 from tools.conformance.compare import UNDEFINED_VALUES, Observed, assert_same, observe
 
-__all__ = ["Verdict", "judge", "upstream_values"]
+__all__ = ["Verdict", "judge", "stock_values"]
 
 _FX = {"fx_wrapper": True, "size_asserts": False, "alignment_asserts": False, "scalar_asserts": False}
-"""Upstream's converter refuses its own checks, which are lines of text."""
+"""Inductor's converter refuses its own checks, which are lines of text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def judge(case: CaseId, call: Call, *, fx: bool = False) -> Verdict:
     return Verdict(counters["stats"]["unique_graphs"])
 
 
-def upstream_values(call: Call, seed: int) -> Observed:
+def stock_values(call: Call, seed: int) -> Observed:
     """What stock `torch.compile` gives. Raises what it raises."""
     torch._dynamo.reset()
     return observe(call, torch.compile(call.function), seed)
