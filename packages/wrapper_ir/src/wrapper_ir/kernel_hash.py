@@ -31,7 +31,4 @@ def find_binary(
 ) -> KernelBinary | None:
     """The one of a kernel, compiled with `config` for `target` (`cuda:sm_90`); None where it is not there."""
     wanted = content_hash(kernel)
-    for binary in binaries:
-        if (binary.kernel, binary.target, binary.config) == (wanted, target, config):
-            return binary
-    return None
+    return next((b for b in binaries if (b.kernel, b.target, b.config) == (wanted, target, config)), None)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from wrapper_ir.atoms import map_expr_values, values_in
 from wrapper_ir.expr import Expr
-from wrapper_ir.ops import OpBase, Shape, op_spec
+from wrapper_ir.ops import OpBase, op_spec
 from wrapper_ir.program import Function
 from wrapper_ir.values import Value
 
@@ -69,11 +69,11 @@ def map_values(
     expression by `expr(expression)`; without `expr`, the values in expressions are operands."""
     spec = op_spec(type(op))
     change = expr or (lambda e: map_expr_values(e, use))
-    # Any: each field keeps its own type, which _map preserves
-    changes: dict[str, Any] = {f.name: _map(f.get(op), use, change) for f in spec.inputs}
+    changes = {f.name: _map(f.get(op), use, change) for f in spec.inputs}
     if define is not None:
         changes |= {f.name: _map(f.get(op), define, change) for f in spec.results}
-    return dataclasses.replace(op, **changes)
+    replace: Callable[..., OpT] = dataclasses.replace  # each field keeps its own type, which `_map` preserves
+    return replace(op, **changes)
 
 
 def _map(held: object, use: Callable[[Value], Value], change: Callable[[Expr], Expr]) -> object:
@@ -96,10 +96,11 @@ def map_function(
 
 def callees(op: OpBase) -> tuple[str, ...]:
     """Names of the program's functions that `op` calls."""
-    fields = op_spec(type(op)).callees
-    if not fields:
-        return ()
-    found: list[str] = []
-    for field in fields:
-        found += field.get(op) if field.shape is Shape.MANY else (field.get(op),)
-    return tuple(found)
+    out: list[str] = []
+    for field in op_spec(type(op)).callees:
+        held = field.get(op)
+        if type(held) is tuple:
+            out += held
+        elif type(held) is str:
+            out.append(held)
+    return tuple(out)

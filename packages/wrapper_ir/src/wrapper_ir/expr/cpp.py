@@ -14,7 +14,7 @@ from pathlib import Path
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.arithmetic import fits_int64
 from wrapper_ir.expr.base import Expr, Operator, SymKind
-from wrapper_ir.expr.leaves import Float, Int, Sym
+from wrapper_ir.expr.leaves import Float, Int
 from wrapper_ir.expr.printer import LeafName, Printer, own_name
 from wrapper_ir.expr.spelling import Level, Spelling
 from wrapper_ir.quoting import is_cpp_name
@@ -37,8 +37,6 @@ def to_cpp(e: Expr, name: LeafName = _OWN_NAME) -> str:
     Raises ExpressionError WIR404 for a constant that int64_t cannot hold, WIR403 for an atom without name, and for a symbol
     whose own name C++ does not allow.
     """
-    if type(e) is Sym:
-        return name(e)
     return _CppPrinter(name).text(e)
 
 
@@ -61,6 +59,9 @@ class _CppPrinter(Printer):
         # The macros are floats, and these two values survive the conversion.
         number = "double(NAN)" if math.isnan(value) else "double(INFINITY)"
         return f"-{number}" if value < 0 else number
+
+    def _term(self, parent: Expr, e: Expr, level: Level) -> str:
+        return self.as_kind(parent.kind, e, level)
 
     def as_kind(self, kind: SymKind, e: Expr, level: Level) -> str:
         if e.kind is kind:

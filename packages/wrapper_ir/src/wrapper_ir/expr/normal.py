@@ -48,37 +48,33 @@ class Poly:
         return sum_of(self.terms)
 
 
+@lru_cache(maxsize=8192)
 def expand(e: Expr) -> Poly:
     """The normal form of an int (or bool, as 0 and 1) expression; a float one is a factor as it is."""
-    return _expand(e)
-
-
-@lru_cache(maxsize=8192)
-def _expand(e: Expr) -> Poly:
     match e:
         case Int(value) | Bool(value):
             return _poly({(): int(value)})
         case _ if e.kind is SymKind.FLOAT or not e.args:
             return _poly({(e,): 1})
         case Apply(ops.ADD, args):
-            return add_polys(_expand(arg) for arg in args)
+            return add_polys(expand(arg) for arg in args)
         case Apply(ops.MUL, args):
-            return _product([_expand(arg) for arg in args])
+            return _product([expand(arg) for arg in args])
         case Apply(ops.POW, (base, Int(exp))) if 0 <= exp <= _MAX_EXPONENT:
-            return _product([_expand(base)] * exp)
+            return _product([expand(base)] * exp)
         case Apply(ops.FLOORDIV, (lhs, rhs)):
-            return _floordiv(_expand(lhs), _expand(rhs))
+            return _floordiv(expand(lhs), expand(rhs))
         case Apply(ops.CEILDIV, (lhs, rhs)):
-            return _ceildiv(_expand(lhs), _expand(rhs))
+            return _ceildiv(expand(lhs), expand(rhs))
         case Apply(ops.MOD, (lhs, rhs)):
-            a, b = _expand(lhs), _expand(rhs)
+            a, b = expand(lhs), expand(rhs)
             return add_polys((a, scale_poly(_product([b, _floordiv(a, b)]), -1)))
         case _:
             return _factor(rebuild(e, tuple(map(_operand, e.args))))
 
 
 def _operand(e: Expr) -> Expr:
-    return e if e.kind is not SymKind.INT else _expand(e).to_expr()
+    return e if e.kind is not SymKind.INT else expand(e).to_expr()
 
 
 def _factor(e: Expr) -> Poly:
@@ -86,7 +82,7 @@ def _factor(e: Expr) -> Poly:
     if e.op is MIN or e.op is MAX:
         return _poly({(e.op(*sorted(e.args, key=factor_key)),): 1})
     if e.constant is not None or e.op is ADD or e.op is MUL:
-        return _expand(e)
+        return expand(e)
     return _poly({(e,): 1})
 
 
@@ -181,7 +177,7 @@ def _proper_quotient(rest: Poly, divisor: int) -> Poly:
     numerator = reduced.to_expr()
     match numerator:
         case Apply(ops.FLOORDIV, (lhs, Int(inner))) if inner > 0:
-            return _floordiv(_expand(lhs), _poly({(): inner * divisor}))
+            return _floordiv(expand(lhs), _poly({(): inner * divisor}))
     return _poly({(FLOORDIV(numerator, Int(divisor)),): 1})
 
 

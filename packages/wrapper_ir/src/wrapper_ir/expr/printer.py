@@ -115,7 +115,8 @@ class Printer:
     # --- sums and products
 
     def _term(self, parent: Expr, e: Expr, level: Level) -> str:
-        return self.as_kind(parent.kind, e, level)
+        """Text of an operand of a sum or a product."""
+        return self.at(e, level)
 
     def _sum(self, e: Expr) -> str:
         """`a + b - c`."""

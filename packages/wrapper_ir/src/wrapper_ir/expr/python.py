@@ -53,6 +53,3 @@ class _PythonPrinter(Printer):
                 return f"int({self.text(e)})"
             case _:
                 return self.at(e, level)
-
-    def _term(self, parent: Expr, e: Expr, level: Level) -> str:
-        return self.at(e, level)  # Python converts by itself

@@ -62,9 +62,7 @@ def prove_eq(lhs: ExprLike, rhs: ExprLike) -> bool:
     a, b = as_expr(lhs), as_expr(rhs)
     if a is b or a == b:
         return a.kind is not SymKind.FLOAT or bounds(a, {}).is_bounded  # NaN differs from itself
-    if a.kind is not SymKind.INT or b.kind is not SymKind.INT:
-        return False
-    if type(a) is Int and type(b) is Int:
+    if not a.kind is b.kind is SymKind.INT or type(a) is type(b) is Int:
         return False
     return not expand(sub(a, b)).terms
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wrapper_ir.expr.base import Expr, Operator
 from wrapper_ir.expr.leaves import Atom, DimAtom, Int, Sym
 from wrapper_ir.expr.printer import Printer
-from wrapper_ir.expr.spelling import Level, Slot, Spelling
+from wrapper_ir.expr.spelling import Spelling
 from wrapper_ir.quoting import value_name
 
 __all__ = ["print_expr"]
@@ -28,12 +28,6 @@ class _TextPrinter(Printer):
 
     def number(self, value: float) -> str:
         return repr(value)
-
-    def _operand(self, parent: Expr, e: Expr, slot: Slot) -> str:
-        return self.at(e, slot.level)  # the reader knows the kinds
-
-    def _term(self, parent: Expr, e: Expr, level: Level) -> str:
-        return self.at(e, level)
 
 
 def _leaf(e: Expr) -> str:

@@ -20,7 +20,7 @@ import enum
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
 from wrapper_ir.json.decode import (
     MAX_DEPTH,
@@ -41,6 +41,7 @@ from wrapper_ir.ops import FieldSpec, Role, Shape, fields_of, is_enum, tag_of
 __all__ = [
     "Codec",
     "Codecs",
+    "Decode",
     "Schema",
     "array_of",
     "fixed_array",
@@ -51,18 +52,25 @@ __all__ = [
 ]
 
 Schema = dict[str, Json]
-T = TypeVar("T")
+Encode = Callable[[Any, Any], Json]  # Any: see Codec
+Decode = Callable[[Any, Json], Any]  # Any: see Codec
+
+
+class _Nested(Protocol):
+    """What a context counts."""
+
+    depth: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Codec:
     """How values of one type become JSON and come back. The first argument of both is the document's context.
 
-    Any: the type of the values is known from the annotation alone, the context's from the leaves.
+    Any: here values and JSON meet. The type of the values is known from the annotation alone, the context's from the leaves.
     """
 
-    encode: Callable[[Any, Any], Json]
-    decode: Callable[[Any, Json], Any]
+    encode: Encode
+    decode: Decode
     schema: Schema
 
 
@@ -86,13 +94,13 @@ def fixed_array(*items: Schema) -> Schema:
     return {"type": "array", "prefixItems": list[Json](items), "items": False, "minItems": len(items)}
 
 
-def _kind(cls: Any) -> str | None:  # Any: annotations are any objects
+def _kind(cls: type) -> str | None:
     kind: str | None = vars(cls).get("kind")
     return kind if type(kind) is str else None  # a field may be called so
 
 
-def _same(_: Any, x: Any) -> Json:  # Any: see Codec
-    return x  # type: ignore[no-any-return]  # leaves that are JSON already
+def _same(_: object, x: Json) -> Json:
+    return x
 
 
 _PLAIN: Mapping[object, Codec] = {
@@ -107,7 +115,7 @@ def array_of(item: Codec) -> Codec:
     """The codec of `tuple[X, ...]`."""
     write, read = item.encode, item.decode
 
-    def decode(d: Any, x: Json) -> tuple[Any, ...]:  # Any: see Codec
+    def decode(d: object, x: Json) -> tuple[object, ...]:
         items, out = array(x), []
         try:
             for held in items:
@@ -124,7 +132,7 @@ def _fixed(items: Sequence[Codec]) -> Codec:
     """The codec of `tuple[X, Y]`."""
     writers, readers = [c.encode for c in items], [c.decode for c in items]
 
-    def decode(d: Any, x: Json) -> tuple[Any, ...]:  # Any: see Codec
+    def decode(d: object, x: Json) -> tuple[object, ...]:
         if len(array(x)) != len(items):
             fault(f"expected a list of {len(items)}")
         return tuple([within(n, read, d, held) for n, (read, held) in enumerate(zip(readers, array(x)))])
@@ -145,9 +153,9 @@ def _record(cls: type, fields: Sequence[tuple[FieldSpec, Codec]], tag: tuple[str
     order = sorted(fields, key=lambda pair: pair[0].role is Role.DEF)
     read = [(f.name, codec.decode) for f, codec in order]
     needed = [(name, decode) for name, decode in read if name in required]
-    make: Callable[..., Any] = cls  # Any: its fields are known at run time only
+    make: Callable[..., object] = cls
 
-    def encode(e: Any, value: Any) -> Json:  # Any: see Codec
+    def encode(e: object, value: object) -> Json:
         out = tags.copy()
         for name, always, get, default, write in written:
             x = get(value)
@@ -155,9 +163,9 @@ def _record(cls: type, fields: Sequence[tuple[FieldSpec, Codec]], tag: tuple[str
                 out[name] = write(e, x)
         return out
 
-    def decode(d: Any, x: Json) -> Any:  # Any: see Codec
+    def decode(d: object, x: Json) -> object:
         o = obj(x)
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for name, decode_field in read if len(o) > len(required) else needed:
             if name in o:
                 try:
@@ -181,7 +189,7 @@ def keyed(key: str, codec: Codec) -> Codec:
     """`{key: x}`."""
     write, read = codec.encode, codec.decode
 
-    def decode(d: Any, x: Json) -> Any:  # Any: see Codec
+    def decode(d: object, x: Json) -> object:
         try:  # as `within`, without a call: most arguments of calls are such
             return read(d, obj(x)[key])
         except Fault as error:
@@ -207,13 +215,13 @@ def union_of(
     names = [*by_tag, *by_key, *(cls.__name__ for cls in by_json)]
     find = member(by_tag, key)
 
-    def refuse(_: Any, x: Json) -> Any:  # Any: see Codec
+    def refuse(_: object, x: Json) -> object:
         missing = by_tag and type(x) is dict
         return fault(f"field {key!r} is missing" if missing else f"expected {' or '.join(names)}")
 
     other = rest.decode if rest else refuse
 
-    def decode(d: Any, x: Json) -> Any:  # Any: see Codec
+    def decode(d: object, x: Json) -> object:
         if type(x) is dict:
             if by_tag and key in x:
                 tag = x[key]
@@ -223,7 +231,7 @@ def union_of(
                 return read(d, x)
         return by_json.get(type(x), other)(d, x)
 
-    def encode(e: Any, x: Any) -> Json:  # Any: see Codec
+    def encode(e: object, x: object) -> Json:
         codec = members.get(type(x), rest)
         if codec is None:
             raise TypeError(f"{type(x).__name__} is not among {', '.join(c.__name__ for c in members)}")
@@ -243,21 +251,21 @@ class Codecs:
 
     def __init__(
         self,
-        leaves: Mapping[Any, Codec] | None = None,  # Any: annotations are any objects
+        leaves: Mapping[object, Codec] | None = None,
         roles: Mapping[Role, Callable[[FieldSpec], Codec]] | None = None,
         wraps: Mapping[type, Callable[[Codec], Codec]] | None = None,
     ) -> None:
         self.definitions: dict[str, Schema] = {}
-        self._made: dict[Any, Codec] = {**_PLAIN, **(leaves or {})}
+        self._made: dict[object, Codec] = {**_PLAIN, **(leaves or {})}
         self._roles = roles or {}
         self._wraps = wraps or {}
-        self._open: list[Any] = []
+        self._open: list[object] = []
 
-    def add(self, hint: Any, codec: Codec) -> None:  # Any: see above
+    def add(self, hint: object, codec: Codec) -> None:
         """A leaf that is made of other codecs of this table."""
         self._made[hint] = codec
 
-    def of(self, hint: Any) -> Codec:  # Any: see above
+    def of(self, hint: object) -> Codec:
         """The codec of an annotation. Raises TypeError for one that has no JSON."""
         if hint in self._made:
             return self._made[hint]
@@ -269,7 +277,7 @@ class Codecs:
         self._made[hint] = made
         return made
 
-    def _make(self, hint: Any) -> Codec:  # Any: see above
+    def _make(self, hint: object) -> Codec:
         origin, args = typing.get_origin(hint), typing.get_args(hint)
         if origin is tuple:
             return array_of(self.of(args[0])) if args[-1] is ... else _fixed([*map(self.of, args)])
@@ -277,11 +285,11 @@ class Codecs:
             return self._union(args)
         if is_enum(hint):
             return self._enum(hint)
-        if dataclasses.is_dataclass(hint):
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             return self.record(hint)
         raise TypeError(f"{hint!r} has no JSON form")
 
-    def record(self, cls: Any, key: str = "", prefix: str = "") -> Codec:  # Any: a dataclass
+    def record(self, cls: type, key: str = "", prefix: str = "") -> Codec:
         """The codec of a dataclass, with its tag under `key`; a class with a `kind` always has a tag. Its definition is
         called as the class, after `prefix`."""
         kind, name = _kind(cls), tag_of(cls)
@@ -304,8 +312,8 @@ class Codecs:
         self.definitions[tag_of(cls)] = {"enum": list[Json](sorted(table))}
         return Codec(lambda _, x: x.value, lambda _, x: read(x), ref(tag_of(cls)))
 
-    def _union(self, members: tuple[Any, ...]) -> Codec:  # Any: see above
-        records: list[Any] = [m for m in members if dataclasses.is_dataclass(m)]
+    def _union(self, members: tuple[type, ...]) -> Codec:
+        records: list[type] = [m for m in members if dataclasses.is_dataclass(m)]
         if len(records) == 1:  # which needs no tag
             records = []
         key = "kind" if all(map(_kind, records)) else "class"
@@ -317,9 +325,9 @@ class Codecs:
             {typing.get_origin(m) or m: self.of(m) for m in members if m not in records and m not in keys},
         )
 
-    def _later(self, hint: Any) -> Codec:  # Any: see above
+    def _later(self, hint: object) -> Codec:
         """A codec for use inside the one that is being made."""
-        names = [tag_of(m) for m in typing.get_args(hint) or (hint,)]
+        names = [tag_of(hint)] if isinstance(hint, type) else [*map(tag_of, typing.get_args(hint))]
         schema: Schema = ref(names[0]) if len(names) == 1 else {"anyOf": list[Json](map(ref, names))}
         return self.nested(lambda: self._made[hint], schema)
 
@@ -327,7 +335,7 @@ class Codecs:
     def nested(codec: Callable[[], Codec], schema: Schema) -> Codec:
         """A codec that is not known yet, of what may nest at most `MAX_DEPTH` deep."""
 
-        def decode(d: Any, x: Json) -> Any:  # Any: see Codec
+        def decode(d: _Nested, x: Json) -> object:
             d.depth += 1
             if d.depth > MAX_DEPTH:
                 fault(f"nests deeper than {MAX_DEPTH}", "WIR553")

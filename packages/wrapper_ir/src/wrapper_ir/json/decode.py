@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
+from typing import NoReturn, ParamSpec, TypeAlias, TypeVar
 
 from wrapper_ir.errors import ParseError
 
@@ -102,7 +102,7 @@ def dump(document: Json) -> str:
     return text
 
 
-def _reader(cls: type, what: str) -> Callable[[Json], Any]:  # Any: of `cls`
+def _reader(cls: type[T], what: str) -> Callable[[Json], T]:
     """A reader of what is JSON of this class, no other: true is not 1."""
     return lambda x: x if type(x) is cls else fault(f"expected {what}, found {_shown(x)}")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
@@ -26,7 +26,7 @@ from wrapper_ir.expr import (
     SymKind,
 )
 from wrapper_ir.json.codec import Schema, fixed_array, object_schema, ref
-from wrapper_ir.json.decode import MAX_DEPTH, Json, fault, integer, obj, string
+from wrapper_ir.json.decode import MAX_DEPTH, Json, array, fault, integer, obj, string, truth
 from wrapper_ir.values import Value
 
 __all__ = ["ExprDecoder", "encode_expr", "encode_number", "expr_schemas"]
@@ -66,9 +66,9 @@ class ExprDecoder:
         self.kinds: dict[str, SymKind] = {}
         self.values: dict[str, Value] = {}
         self.depth = 0
-        self._by_json: dict[type, Callable[[Any], Expr]] = {  # Any: the class beside it
-            int: lambda x: self._made(lambda: Int(x)),
-            bool: Bool,
+        self._by_json: dict[type, Callable[[Json], Expr]] = {
+            int: lambda x: self._made(lambda: Int(integer(x))),
+            bool: lambda x: Bool(truth(x)),
             str: self._symbol,
             dict: self.float,
             list: self._list,
@@ -103,8 +103,9 @@ class ExprDecoder:
             fault(f"unknown key {next(iter(o))[:40]!r}", "WIR522")
         return fault('expected an expression; a float is {"float": 1.5}, or "nan", "inf", "-inf" in it')
 
-    def _symbol(self, name: str) -> Sym:
-        kind = self.kinds.get(self.symbol(name)) or SymKind.INT
+    def _symbol(self, x: Json) -> Sym:
+        name = self.symbol(x)
+        kind = self.kinds.get(name) or SymKind.INT
         return self._made(lambda: Sym(name, kind), "WIR551")
 
     def _made(self, make: Callable[[], _Node], code: str = "WIR521") -> _Node:
@@ -113,8 +114,9 @@ class ExprDecoder:
         except ExpressionError as error:
             fault(error.message, code)
 
-    def _list(self, x: list[Json]) -> Expr:
-        tag, fields = string(x[0] if x else fault("expected an expression")), x[1:]
+    def _list(self, x: Json) -> Expr:
+        items = array(x)
+        tag, fields = string(items[0] if items else fault("expected an expression")), items[1:]
         self.depth += 1
         if self.depth > MAX_DEPTH:
             fault(f"nests deeper than {MAX_DEPTH}", "WIR553")

@@ -7,10 +7,10 @@ import hashlib
 import types
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, TypeVar, get_args
+from typing import TypeVar, get_args
 
 from wrapper_ir.expr import Expr, Float
-from wrapper_ir.json.codec import Codec, Codecs, Schema, array_of, keyed, object_schema, ref, union_of
+from wrapper_ir.json.codec import Codec, Codecs, Decode, Schema, array_of, keyed, object_schema, ref, union_of
 from wrapper_ir.json.decode import Json, fault, field, integer, obj, string, within
 from wrapper_ir.json.exprs import ExprDecoder, encode_expr, encode_number, expr_schemas
 from wrapper_ir.kernels import KernelDef, KernelNames, KernelParam
@@ -81,7 +81,7 @@ def _at(table: tuple[T, ...], index: int, what: str, code: str) -> T:
 _FLOAT = Codec(lambda _, x: encode_number(x), lambda d, x: d.float(x).value, ref("float"))
 _EXPR = Codec(lambda _, x: encode_expr(x), ExprDecoder.expr, ref("expr"))
 _OPERAND = Codec(lambda _, x: x.name, ExprDecoder.use, _STRING)
-_LEAVES: dict[Any, Codec] = {  # Any: annotations are any objects
+_LEAVES: dict[object, Codec] = {
     float: _FLOAT,
     Expr: _EXPR,
     # Bytes are stored beside a document; reading it gives their hash.
@@ -143,15 +143,12 @@ _ROLES: dict[Role, Callable[[FieldSpec], Codec]] = {
 # --- records
 
 
-_Read = Callable[[Any, Json], Any]  # Any: see Codec
-
-
-def _reading(change: Callable[[_Read, Decoder, Json], object], codec: Codec) -> Codec:
+def _reading(change: Callable[[Decode, Decoder, Json], object], codec: Codec) -> Codec:
     """A codec that reads by `change`, which is given how the codec itself reads."""
     return dataclasses.replace(codec, decode=partial(change, codec.decode))
 
 
-def _symbol(read: _Read, d: Decoder, x: Json) -> SymbolDef:
+def _symbol(read: Decode, d: Decoder, x: Json) -> SymbolDef:
     """A symbol, which is declared from here on."""
     symbol: SymbolDef = read(d, x)
     if symbol.name in d.kinds:
@@ -162,12 +159,12 @@ def _symbol(read: _Read, d: Decoder, x: Json) -> SymbolDef:
     return symbol
 
 
-def _extern(read: _Read, d: Decoder, x: Json) -> ExternDef:
+def _extern(read: Decode, d: Decoder, x: Json) -> ExternDef:
     extern: ExternDef = read(d, x)
     return extern if "(" in extern.schema else within("schema", fault, "this is not an operator schema")
 
 
-def _function(read: _Read, d: Decoder, x: Json) -> Function:
+def _function(read: Decode, d: Decoder, x: Json) -> Function:
     """A function's values are its own, beside the program's constants."""
     outer = d.values
     d.values = dict(outer)
@@ -176,7 +173,7 @@ def _function(read: _Read, d: Decoder, x: Json) -> Function:
     return function
 
 
-def _own_names(read: _Read, d: Decoder, x: Json) -> object:
+def _own_names(read: Decode, d: Decoder, x: Json) -> object:
     """Expressions of a kernel are over its own names, those of a block over whole numbers."""
     outer = d.kinds
     d.kinds = KernelNames()
@@ -187,7 +184,7 @@ def _own_names(read: _Read, d: Decoder, x: Json) -> object:
     return made
 
 
-_READERS: dict[type, Callable[[_Read, Decoder, Json], object]] = {
+_READERS: dict[type, Callable[[Decode, Decoder, Json], object]] = {
     SymbolDef: _symbol,
     ExternDef: _extern,
     Function: _function,

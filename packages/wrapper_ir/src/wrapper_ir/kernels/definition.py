@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from wrapper_ir.kernels.host import CppKernel, ForeignKernel
 from wrapper_ir.kernels.multi import MultiKernel, OperatorKernel
@@ -26,11 +26,7 @@ def runtime_kind(kernel: KernelDef) -> str:
 
 def needed(kernels: Iterable[KernelDef], launched: Collection[str]) -> tuple[KernelDef, ...]:
     """Of a program's kernels, those that are launched and those that launched ones choose from, in their order."""
-    kernels = tuple(kernels)
-    by_name: Mapping[str, KernelDef] = {k.name: k for k in kernels}
-    names = set(launched)
-    for name in launched:
-        kernel = by_name.get(name)
-        if isinstance(kernel, MultiKernel):
-            names.update(v.kernel for v in kernel.variants)
+    kernels, names = tuple(kernels), set(launched)
+    multi = [k for k in kernels if isinstance(k, MultiKernel) and k.name in names]
+    names.update(v.kernel for k in multi for v in k.variants)
     return tuple(k for k in kernels if k.name in names)

@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from operator import attrgetter
-from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, TypeGuard, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from wrapper_ir.expr import Expr
 from wrapper_ir.ops.base import OpBase, Role
@@ -35,7 +35,7 @@ __all__ = [
     "tag_of",
 ]
 
-T = TypeVar("T")
+MakeT = TypeVar("MakeT", bound=Callable[..., object])
 _ANY_TYPES: tuple[type, ...] = get_args(Type)
 _KINDS: dict[type, str] = {
     StorageType: "a storage",
@@ -65,19 +65,19 @@ class FieldSpec:
     name: str
     role: Role
     shape: Shape
-    hint: Any  # Any: annotations are any objects
-    item: Any
+    hint: object
+    item: object
     accepts: tuple[type, ...]
     default: object
-    get: Callable[[object], Any]
-    """Reads the field. Any: each field has its own type."""
+    get: Callable[[object], object]
+    """Reads the field."""
 
-    def values(self, op: OpBase) -> tuple[Value, ...]:
+    def values(self, op: object) -> tuple[Value, ...]:
         """The values in a field that holds nothing else (a result or an operand)."""
-        held: Value | tuple[Value, ...] | None = self.get(op)
-        if held.__class__ is tuple:
-            return held
-        return () if held is None else (held,)  # type: ignore[return-value]  # not a tuple, by the line before
+        held = self.get(op)
+        if type(held) is Value:
+            return (held,)
+        return held if type(held) is tuple else ()
 
 
 def tag_of(cls: type) -> str:
@@ -118,14 +118,14 @@ class OpSpec:
         return tuple(f for f in (*self.operands, *self.results) if f.accepts != _ANY_TYPES)
 
     @cached_property
-    def _judged_alone(self) -> tuple[tuple[Callable[[object], Any], tuple[type, ...]], ...]:
-        return tuple((f.get, f.accepts) for f in self._judged if f.shape is Shape.ONE)
+    def _judged_alone(self) -> tuple[tuple[Callable[[object], Value], tuple[type, ...]], ...]:
+        return tuple((attrgetter(f.name), f.accepts) for f in self._judged if f.shape is Shape.ONE)
 
     @cached_property
     def _judged_together(self) -> tuple[FieldSpec, ...]:
         return tuple(f for f in self._judged if f.shape is not Shape.ONE)
 
-    def misfits(self, op: OpBase) -> Sequence[tuple[str, str]]:
+    def misfits(self, op: object) -> Sequence[tuple[str, str]]:
         """(code, message) for each operand (WIR013) or result (WIR014) of a type that the op does not take.
 
         Constructing an op checks nothing; builder, parser, decoder and verifier ask here.
@@ -135,7 +135,7 @@ class OpSpec:
                 return self._misfits(op)
         return self._misfits(op) if self._judged_together else ()
 
-    def _misfits(self, op: OpBase) -> Sequence[tuple[str, str]]:
+    def _misfits(self, op: object) -> Sequence[tuple[str, str]]:
         return [
             ("WIR014" if field.role is Role.DEF else "WIR013", misfit(value))
             for field in self._judged
@@ -156,14 +156,14 @@ def misfit(value: Value) -> str:
     return f"%{value.name} is {describe(value)}, which cannot stand here"
 
 
-def is_enum(hint: Any) -> bool:  # Any: see FieldSpec
+def is_enum(hint: object) -> TypeGuard[type[enum.Enum]]:
     """Whether an annotation is an enumeration."""
     return type(hint) is enum.EnumType
 
 
-def per_class(make: Callable[[Any], T]) -> Callable[[type], T]:  # Any: a class, of whatever kind
+def per_class(make: MakeT) -> MakeT:
     """What `make` makes of a class, made once."""
-    return cast("Callable[[type], T]", cache(make))  # mypy takes the hash of instances for that of the class
+    return cast("MakeT", cache(make))  # typeshed's `cache` forgets parameters
 
 
 @per_class
@@ -173,13 +173,13 @@ def op_spec(cls: type[OpBase]) -> OpSpec:
 
 
 @per_class
-def fields_of(cls: Any) -> tuple[FieldSpec, ...]:  # Any: a dataclass
+def fields_of(cls: type) -> tuple[FieldSpec, ...]:
     """The fields of a dataclass, in order."""
     hints = get_type_hints(cls, include_extras=True)
     return tuple(_field(f, hints[f.name]) for f in dataclasses.fields(cls))
 
 
-def _field(field: dataclasses.Field[Any], hint: Any) -> FieldSpec:  # Any: see FieldSpec
+def _field(field: dataclasses.Field[object], hint: object) -> FieldSpec:
     role = Role.DATA
     if get_origin(hint) is Annotated:
         hint, *notes = get_args(hint)
@@ -191,7 +191,7 @@ def _field(field: dataclasses.Field[Any], hint: Any) -> FieldSpec:  # Any: see F
     return FieldSpec(field.name, role, shape, hint, inner, accepts, field.default, attrgetter(field.name))
 
 
-def _shape(hint: Any) -> tuple[Shape, Any]:  # Any: see FieldSpec
+def _shape(hint: object) -> tuple[Shape, object]:
     """The shape of an annotation, and what it holds."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is tuple and len(args) == 2 and args[1] is ...:
@@ -202,7 +202,7 @@ def _shape(hint: Any) -> tuple[Shape, Any]:  # Any: see FieldSpec
     return Shape.ONE, hint
 
 
-def _accepts(hint: Any) -> tuple[type, ...]:  # Any: see FieldSpec
+def _accepts(hint: object) -> tuple[type, ...]:
     """The classes of types in `Value[TensorType | StorageType]`."""
     (inner,) = get_args(hint)
     return get_args(inner) or (inner,)

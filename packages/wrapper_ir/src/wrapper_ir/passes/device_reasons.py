@@ -23,7 +23,7 @@ from wrapper_ir.ops import (
     Launch,
     Op,
     RecordEvent,
-    Stream,
+    Role,
     WaitEvent,
     op_spec,
 )
@@ -80,14 +80,13 @@ def reasons_against(op: Op, analyses: Analyses, move: Move) -> Iterator[tuple[st
         yield f"{kind} memory belongs to its type of device", _CAPTURE
     if isinstance(op, EnterMemoryPool):
         yield f"memory pool {op.name} belongs to its type of device", "remove the scope"
-    if move.target.type == "cpu" and (isinstance(op, RecordEvent | WaitEvent) or _stream(op)):
+    if move.target.type == "cpu" and (isinstance(op, RecordEvent | WaitEvent) or _streams(op)):
         yield "a CPU has no streams", "capture the model without torch.cuda.stream"
 
 
-def _stream(op: Op) -> Stream:
-    """The stream that an op is on; 0 for the current one, and for ops that are on none."""
-    names = {f.name: f for f in op_spec(type(op)).fields}
-    return names["stream"].get(op) if "stream" in names else 0
+def _streams(op: Op) -> bool:
+    """Whether an op is on another stream than the current one."""
+    return any(f.get(op) for f in op_spec(type(op)).of_role(Role.STREAM))
 
 
 def _call(op: CallExtern | CollectiveStart, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:

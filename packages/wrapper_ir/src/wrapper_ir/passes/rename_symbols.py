@@ -58,7 +58,7 @@ class _Rewriter:
         """The op with the symbols that it names itself."""
         fields = op_spec(type(op)).of_role(Role.SYMBOL)
         changes: dict[str, Any] = {
-            f.name: self._names.get(f.get(op), f.get(op)) for f in fields
+            f.name: self._names.get(name, name) for f in fields if isinstance(name := f.get(op), str)
         }  # Any: names
         return dataclasses.replace(op, **changes) if changes else op
 

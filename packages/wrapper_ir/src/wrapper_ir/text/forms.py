@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, Never, TypeAlias, TypeVar
 
 from wrapper_ir.expr import Expr, print_expr
 from wrapper_ir.kernels import ConstantValue, OperatorConstant, ParamKind
-from wrapper_ir.ops import Role, tag_of
+from wrapper_ir.ops import Arg, Role, tag_of
 from wrapper_ir.quoting import quote, symbol_name, target_name, value_name
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.printer_types import TypePrinter, device_text
 from wrapper_ir.tokens import BLOCK
 from wrapper_ir.types import Device, DType, Type
+from wrapper_ir.values import Value
 
 __all__ = [
     "BY_NAME",
     "BY_ROLE",
     "BY_TYPE",
+    "FieldForm",
     "Form",
     "choice_of",
     "enum_of",
@@ -31,16 +33,31 @@ __all__ = [
     "pair_of",
 ]
 
-# Any: a form has the type of the fields that it serves; it is picked by that type.
+T = TypeVar("T")
+E = TypeVar("E", bound=enum.Enum)
+W = TypeVar("W", contravariant=True)
+R = TypeVar("R", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+@dataclass(frozen=True)
+class Form(Generic[W, R]):
     """One thing's text. `starts` says whether a token begins it, for fields that may be left out."""
 
-    write: Callable[[Any, TypePrinter], str]
-    read: Callable[[OpParser], Any]
+    write: Callable[[W, TypePrinter], str]
+    read: Callable[[OpParser], R]
     starts: Callable[[str], bool] = bool
+
+
+_Items: TypeAlias = Form[tuple[W, ...], tuple[R, ...]]
+FieldForm: TypeAlias = Form[Never, object]
+"""A form of a field that its annotation picks: nothing but that field is known to fit it."""
+
+
+def plain(
+    write: Callable[[T], str], read: Callable[[OpParser], T], starts: Callable[[str], bool] = bool
+) -> FieldForm:
+    """The form of what is written alike for every target."""
+    return Form(lambda held, types: write(held), read, starts)
 
 
 def _is_string(token: str) -> bool:
@@ -52,29 +69,29 @@ def _goes_on(token: str) -> bool:
     return token != "\n" and token[:1] != "#"
 
 
-def choice_of(words: dict[str, Any], what: str) -> Form:
+def choice_of(words: Mapping[str, T], what: str) -> Form[T, T]:
     """One of these words; `what` they are, for messages."""
     # members hash slowly, and there is one of each
     spelled = {id(member): word for word, member in words.items()}
     return Form(lambda held, types: spelled[id(held)], lambda p: p.choice(words, what), words.__contains__)
 
 
-def enum_of(cls: type[enum.Enum]) -> Form:
+def enum_of(cls: type[E]) -> Form[E, E]:
     """The value of a member."""
     what = "element type" if cls is DType else tag_of(cls).replace("_", " ")
     return choice_of({str(member.value): member for member in cls}, what)
 
 
-def items_of(item: Form, opening: str, closing: str, *, rows: bool = False) -> Form:
+def items_of(item: Form[W, R], opening: str, closing: str, *, rows: bool = False) -> _Items[W, R]:
     """Items between brackets, each on a line of its own where they are `rows`."""
 
     read_item = item.read
 
-    def read(p: OpParser) -> tuple[Any, ...]:
+    def read(p: OpParser) -> tuple[R, ...]:
         p.expect(opening)
         return p.items(closing, read_item)
 
-    def write(held: tuple[Any, ...], types: TypePrinter) -> str:
+    def write(held: tuple[W, ...], types: TypePrinter) -> str:
         texts = [item.write(x, types) for x in held]
         inner = "".join([f"\n    {text}," for text in texts]) + "\n  " if rows else ", ".join(texts)
         return f"{opening}{inner}{closing}"
@@ -82,11 +99,11 @@ def items_of(item: Form, opening: str, closing: str, *, rows: bool = False) -> F
     return Form(write, read, opening.__eq__)
 
 
-def lines_of(item: Form) -> Form:
+def lines_of(item: Form[W, R]) -> _Items[W, R]:
     """Items that begin a line each."""
 
-    def read(p: OpParser) -> tuple[Any, ...]:
-        found: list[Any] = []
+    def read(p: OpParser) -> tuple[R, ...]:
+        found: list[R] = []
         while p.begins_line(item.starts):
             found.append(item.read(p))
         return tuple(found)
@@ -94,7 +111,7 @@ def lines_of(item: Form) -> Form:
     return Form(lambda held, types: "".join([f"\n  {item.write(x, types)}" for x in held]), read)
 
 
-def list_of(item: Form) -> Form:
+def list_of(item: Form[W, R]) -> _Items[W, R]:
     """Items separated by commas, at least one."""
     return Form(
         lambda held, types: ", ".join([item.write(x, types) for x in held]),
@@ -103,10 +120,10 @@ def list_of(item: Form) -> Form:
     )
 
 
-def pair_of(item: Form) -> Form:
+def pair_of(item: Form[W, R]) -> Form[tuple[str, W], tuple[str, R]]:
     """`name = item`."""
 
-    def read(p: OpParser) -> tuple[str, Any]:
+    def read(p: OpParser) -> tuple[str, R]:
         name = p.name("a name")
         p.expect("=")
         return name, item.read(p)
@@ -114,7 +131,7 @@ def pair_of(item: Form) -> Form:
     return Form(lambda pair, types: f"{symbol_name(pair[0])} = {item.write(pair[1], types)}", read)
 
 
-def or_none(item: Form) -> Form:
+def or_none(item: Form[W, R]) -> Form[W | None, R | None]:
     """`none`, or an item."""
     return Form(
         lambda held, types: "none" if held is None else item.write(held, types),
@@ -135,19 +152,19 @@ def _read_path(p: OpParser) -> tuple[int | str, ...]:
 
 # --- constants of kernels
 
-_CONSTANT_TEXTS: dict[type, Callable[[Any], str]] = {
-    type(None): lambda _: "none",
-    bool: lambda x: "true" if x else "false",
-    DType: lambda x: f"dtype({x.value})",
-    str: quote,
-    tuple: lambda x: f"({', '.join(map(str, x))})",
-    int: repr,
-    float: repr,
-}
 
-
-def _write_constant(constant: OperatorConstant, types: TypePrinter) -> str:
-    return _CONSTANT_TEXTS[type(constant)](constant)
+def _constant(constant: OperatorConstant) -> str:
+    match constant:
+        case None | bool():
+            return str(constant).lower()
+        case DType():
+            return f"dtype({constant.value})"
+        case str():
+            return quote(constant)
+        case tuple():
+            return f"({', '.join(map(str, constant))})"
+        case int() | float():
+            return repr(constant)
 
 
 def _read_constant(p: OpParser) -> ConstantValue:
@@ -158,7 +175,7 @@ def _read_constant(p: OpParser) -> ConstantValue:
     if not p.accept("dtype"):
         return p.number()
     p.expect("(")
-    dtype: DType = _DTYPE.read(p)
+    dtype = _DTYPE.read(p)
     p.expect(")")
     return dtype
 
@@ -188,7 +205,7 @@ _MARKS = {ParamKind.POINTER: "*", ParamKind.SCALAR: "", ParamKind.DESCRIPTOR: "[
 _FRAGILE = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ufeff\ud800-\udfff]")
 
 
-def _write_block(source: str, types: TypePrinter) -> str:
+def _block(source: str) -> str:
     """`source` verbatim between lines of braces, as many as it takes to stand out; fragile text is quoted."""
     if _FRAGILE.search(source):
         return quote(source)
@@ -210,46 +227,48 @@ def _read_block(p: OpParser) -> str:
 # --- the tables
 
 
+def _value(value: Value, types: TypePrinter) -> str:
+    return f"%{value_name(value.name)}"
+
+
 def _read_bound(p: OpParser) -> int | None:
     return None if p.accept("*") else p.integer("a bound or `*`")
 
 
 _DTYPE = enum_of(DType)
-_REFERENCE = Form(lambda name, types: f"@{value_name(name)}", OpParser.reference, lambda t: t[:1] == "@")
-_EXPR = Form(lambda e, types: print_expr(e), OpParser.expr, _goes_on)
+_REFERENCE = plain(lambda name: f"@{value_name(name)}", OpParser.reference, lambda t: t[:1] == "@")
+_EXPR = plain(print_expr, OpParser.expr, _goes_on)
 
-BY_NAME: dict[str, Form] = {
-    "name": Form(lambda name, types: symbol_name(name), lambda p: p.name("a name")),
+BY_NAME: Mapping[str, FieldForm] = {
+    "name": plain(symbol_name, lambda p: p.name("a name")),
     "reference": _REFERENCE,
-    "device": Form(lambda device, types: device_text(device), lambda p: p.device_name(p.name("a device"))),
-    "bound": Form(lambda bound, types: "*" if bound is None else str(bound), _read_bound),
-    "block": Form(_write_block, _read_block),
+    "device": plain(device_text, lambda p: p.device_name(p.name("a device"))),
+    "bound": plain(lambda bound: "*" if bound is None else str(bound), _read_bound),
+    "block": plain(_block, _read_block),
 }
 """Forms that a syntax asks for: `{order:name}`."""
 
-BY_ROLE: dict[Role, Form] = {
-    Role.DEF: Form(lambda value, types: f"%{value_name(value.name)}", OpParser.result_mark),
-    Role.USE: Form(lambda value, types: f"%{value_name(value.name)}", OpParser.value, lambda t: t[:1] == "%"),
-    Role.ARG: Form(lambda arg, types: types.arg(arg), OpParser.arg, _goes_on),
+BY_ROLE: Mapping[Role, FieldForm] = {
+    Role.DEF: Form(_value, OpParser.result_mark),
+    Role.USE: Form(_value, OpParser.value, lambda t: t[:1] == "%"),
+    Role.ARG: Form[Arg, Arg](lambda arg, types: types.arg(arg), OpParser.arg, _goes_on),
     Role.EXPR: _EXPR,
     Role.CALLEE: _REFERENCE,
     Role.KERNEL: _REFERENCE,
-    Role.OPERATOR: Form(lambda name, types: target_name(name), OpParser.target),
-    Role.SYMBOL: Form(lambda name, types: symbol_name(name), OpParser.symbol),
-    Role.STREAM: Form(lambda stream, types: str(stream), OpParser.integer),
+    Role.OPERATOR: plain(target_name, OpParser.target),
+    Role.SYMBOL: plain(symbol_name, OpParser.symbol),
+    Role.STREAM: plain(str, OpParser.integer),
 }
 
-BY_TYPE: dict[Any, Form] = {
-    str: Form(lambda text, types: quote(text), OpParser.string, _is_string),
-    int: Form(lambda number, types: str(number), OpParser.integer),
-    int | float | bool | None: Form(_write_constant, OpParser.number),
+BY_TYPE: Mapping[object, FieldForm] = {
+    str: plain(quote, OpParser.string, _is_string),
+    int: plain(str, OpParser.integer),
+    int | float | bool | None: plain(_constant, OpParser.number),
     Expr: _EXPR,
-    Type: Form(lambda type, types: types.type(type), OpParser.type),
-    Device: Form(lambda device, types: types.at(device), OpParser.device_suffix),
-    tuple[int | str, ...]: Form(
-        lambda path, types: "".join([f"[{_CONSTANT_TEXTS[type(key)](key)}]" for key in path]), _read_path
-    ),
-    ConstantValue: Form(_write_constant, _read_constant),
-    OperatorConstant: Form(_write_constant, _read_operator_constant),
-    ParamKind: Form(lambda kind, types: _MARKS[kind], _read_kind),
+    Type: Form[Type, Type](lambda type, types: types.type(type), OpParser.type),
+    Device: Form[Device, Device](lambda device, types: types.at(device), OpParser.device_suffix),
+    tuple[int | str, ...]: plain(lambda path: "".join([f"[{_constant(key)}]" for key in path]), _read_path),
+    ConstantValue: plain(_constant, _read_constant),
+    OperatorConstant: plain(_constant, _read_operator_constant),
+    ParamKind: plain(_MARKS.__getitem__, _read_kind),
 }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, ExprParser, Float, Int, Sym
 from wrapper_ir.kernels import KernelNames, KernelParam
 from wrapper_ir.layout import contiguous_strides, extent_bytes
-from wrapper_ir.ops import OPS, UNKNOWN, Arg, Complex, OpSet, Provenance
+from wrapper_ir.ops import UNKNOWN, Arg, Complex, OpSet, Provenance
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.tokens import MAX_DEPTH, Source, kind_of
 from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat, StorageType, TensorType, Type
@@ -22,6 +22,7 @@ _DTYPES = {d.value: d for d in DType}
 _ARGUMENTS: Mapping[str, DType | None] = {**_DTYPES, "none": None}
 _FORMATS = {f.value: f for f in MemoryFormat}
 _LAYOUTS = {x.value: x for x in Layout}
+T = TypeVar("T")
 TypeT = TypeVar("TypeT", bound=Type)
 _ENDS = frozenset((",", ")", "]", "}", "\n", ":"))
 """Tokens that surely end an expression."""
@@ -30,7 +31,7 @@ _ENDS = frozenset((",", ")", "]", "}", "\n", ":"))
 class OpParser(ExprParser):
     """Reads the ops of one function body at a time; knows the declared symbols, the values in scope and the target's device."""
 
-    def __init__(self, source: Source, types: Mapping[str, Callable[[Any], Type]], ops: OpSet = OPS) -> None:
+    def __init__(self, source: Source, types: Mapping[str, Callable[[OpParser], Type]], ops: OpSet) -> None:
         """`types` read the types that begin with a word, all but those of tensors."""
         super().__init__(source)
         self._type_words = types
@@ -267,13 +268,13 @@ class OpParser(ExprParser):
             self.undeclared(symbol, start)
         return symbol
 
-    def own_names(self, read: Callable[[OpParser], Any]) -> Any:  # Any: a kernel or a parameter of one
+    def own_names(self, read: Callable[[OpParser], T]) -> T:
         """What `read` makes; its expressions are over a kernel's own names."""
         outer = self.kinds, self._simple, self.values
         self.kinds, self._simple, self.values = KernelNames(), {}, {}
         made = read(self)
         self.kinds, self._simple, self.values = outer
-        if type(made) is KernelParam:
+        if isinstance(made, KernelParam):
             self.kinds.update(KernelNames((made,)))
         return made
 

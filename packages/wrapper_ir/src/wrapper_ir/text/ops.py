@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import Never, TypeVar, cast
 
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.ops import (
@@ -40,12 +40,13 @@ COND = "cond"
 LAYOUT = "assert_layout"
 """The word of a check of tensors, each of which stands with its sizes and strides."""
 
+OpT = TypeVar("OpT", bound=OpBase)
 _ZERO = Int(0)
 _DEFAULT_SPACE = MemorySpace()
 
 
 @cache
-def op_words(ops: OpSet = OPS) -> Mapping[str, Syntax]:
+def op_words(ops: OpSet = OPS) -> Mapping[str, Syntax[OpBase]]:
     """Every word that begins an op's line."""
     return {word: syntax for syntax in map(syntax_of, ops) for word in syntax.words}
 
@@ -53,7 +54,7 @@ def op_words(ops: OpSet = OPS) -> Mapping[str, Syntax]:
 @per_class
 def line_writer(cls: type[OpBase]) -> Writer:
     """What writes the lines of ops of a class, without indentation and provenance mark."""
-    return _BY_HAND.get(cls) or syntax_of(cls).write
+    return cast("Writer", _BY_HAND.get(cls, syntax_of(cls).write))  # each is beside its class
 
 
 def op_text(op: OpBase, types: TypePrinter) -> str:
@@ -61,7 +62,7 @@ def op_text(op: OpBase, types: TypePrinter) -> str:
     return line_writer(type(op))(op, types)
 
 
-def read_op(p: OpParser, words: Mapping[str, Syntax], prov: Provenance) -> tuple[Op, ...]:
+def read_op(p: OpParser, words: Mapping[str, Syntax[OpBase]], prov: Provenance) -> tuple[OpBase, ...]:
     """The ops of the line that starts here, up to its mark or end, of those that begin with `words`; all get the provenance
     `prov`."""
     p.start_op(prov)
@@ -77,7 +78,7 @@ def read_op(p: OpParser, words: Mapping[str, Syntax], prov: Provenance) -> tuple
     return (syntax.read(p),)
 
 
-def _tail(cls: type[OpBase], after: str) -> Syntax:
+def _tail(cls: type[OpT], after: str) -> Syntax[OpT]:
     """The last parts of a class's syntax."""
     return compile_syntax(cls, cls.syntax.partition(after)[2])
 
@@ -106,7 +107,7 @@ def alloc_text(storage: AllocStorage, view: Op, types: TypePrinter) -> str | Non
 _OPTIONS = _tail(AllocStorage, "{result:storage}")
 
 
-def _alloc(p: OpParser) -> tuple[Op, ...]:
+def _alloc(p: OpParser) -> tuple[OpBase, ...]:
     p.at += 1
     name, start = p.result_name, p.at
     type_ = p.type()
@@ -119,7 +120,7 @@ def _alloc(p: OpParser) -> tuple[Op, ...]:
         p.fail("WIR500", f"{len(type_.sizes)} sizes, but {len(type_.strides)} strides", start)
     storage = p.define(f"{name}.s", p.storage_of(type_), start - 3)
     result = p.define(name, type_, start - 3)
-    made = AllocStorage(result=storage, prov=p.prov, **options)
+    made = _OPTIONS.cls(result=storage, prov=p.prov, **options)
     return made, View(source=storage, result=result, prov=p.prov)
 
 
@@ -136,7 +137,7 @@ def _switch_text(op: Switch, types: TypePrinter) -> str:
     return f"{_TO_BRANCHES.write(op, types)}{true} else {false}{_AFTER_BRANCHES.write(op, types)}"
 
 
-def _cond(p: OpParser) -> tuple[Op, ...]:
+def _cond(p: OpParser) -> tuple[OpBase, ...]:
     start = p.at + 1
     found: Fields = {}
     _TO_BRANCHES.fields(p, found)
@@ -144,7 +145,7 @@ def _cond(p: OpParser) -> tuple[Op, ...]:
     p.expect("else")
     found["branches"] = (true, p.reference())
     _AFTER_BRANCHES.fields(p, found)
-    op: Switch = _AFTER_BRANCHES.finish(p, found, start)
+    op = _AFTER_BRANCHES.finish(p, found, start)
     if not is_two_way(op):
         p.fail("WIR096", "cond takes a bool", start, hint="use switch for an int")
     return (op,)
@@ -164,14 +165,13 @@ def _layouts_text(op: AssertLayout, types: TypePrinter) -> str:
     return f"{LAYOUT} {', '.join(texts)}{_AFTER_TENSORS.write(op, types)}"
 
 
-def _layouts(p: OpParser) -> tuple[Op, ...]:
+def _layouts(p: OpParser) -> tuple[OpBase, ...]:
     p.at += 1
     start = p.at
     tensors, sizes, strides = zip(*p.several(_layout), strict=True)
     found: Fields = {"tensors": tensors, "sizes": sizes, "strides": strides}
     _AFTER_TENSORS.fields(p, found)
-    made: Op = _AFTER_TENSORS.finish(p, found, start)
-    return (made,)
+    return (_AFTER_TENSORS.finish(p, found, start),)
 
 
 def _layout(p: OpParser) -> tuple[Value, tuple[Expr, ...], tuple[Expr, ...]]:
@@ -179,12 +179,12 @@ def _layout(p: OpParser) -> tuple[Value, tuple[Expr, ...], tuple[Expr, ...]]:
     return (tensor, p.exprs("[", "]"), p.exprs("[", "]")) if p.tokens[p.at] == "[" else (tensor, (), ())
 
 
-_BY_HAND: Mapping[type[OpBase], Callable[[Any, TypePrinter], str]] = {
+_BY_HAND: Mapping[type[OpBase], Callable[[Never, TypePrinter], str]] = {
     Switch: _switch_text,
     AssertLayout: _layouts_text,
 }
-"""Ops whose lines are not by the syntax of their class alone. Any: each takes its own class."""
-_READ_BY_HAND: Mapping[str, Callable[[OpParser], tuple[Op, ...]]] = {
+"""Ops whose lines are not by the syntax of their class alone."""
+_READ_BY_HAND: Mapping[str, Callable[[OpParser], tuple[OpBase, ...]]] = {
     ALLOC: _alloc,
     COND: _cond,
     LAYOUT: _layouts,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import get_args
 
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import ParseError
 from wrapper_ir.kernels import KernelDef
-from wrapper_ir.ops import OPS, UNKNOWN, Op, OpSet, Provenance
+from wrapper_ir.ops import OPS, UNKNOWN, OpBase, OpSet, Provenance
 from wrapper_ir.program import Constant, Function, Program, SymbolDef, Target
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.text.op_parser import OpParser
@@ -65,13 +65,13 @@ class _ProgramParser(OpParser):
             target = _TARGET.read(self)
             self.end_line()
         self.device = target.device
-        # Any: of the class of the section
-        found: dict[str, list[Any]] = {section: [] for section, _ in _SECTIONS.values()}
+        made: Callable[..., Program] = Program  # the table of sections names its fields
+        found: dict[str, list[object]] = {section: [] for section, _ in _SECTIONS.values()}
         while True:
             self.skip_lines()
             word = self.tokens[self.at]
             if word == "":
-                return Program(target=target, **{section: tuple(x) for section, x in found.items()})
+                return made(target=target, **{section: tuple(x) for section, x in found.items()})
             if word not in _SECTIONS:
                 self.unknown("declaration", [*_SECTIONS, _TABLE])
             section, read = _SECTIONS[word]
@@ -147,15 +147,16 @@ class _ProgramParser(OpParser):
         outer = self.values
         self.values = dict(outer)
         found: Fields = {}
-        syntax_of(Function).fields(self, found)
+        syntax, start = syntax_of(Function), self.at
+        syntax.fields(self, found)
         self.expect("{")
         self.end_line()
         found["body"] = self._body()
         self.values = outer
-        return Function(**found)
+        return syntax.finish(self, found, start)
 
-    def _body(self) -> tuple[Op, ...]:
-        body: list[Op] = []
+    def _body(self) -> tuple[OpBase, ...]:
+        body: list[OpBase] = []
         tokens, words, marks = self.tokens, op_words(self.ops), self._marks
         prov = UNKNOWN
         while True:
@@ -178,7 +179,7 @@ class _ProgramParser(OpParser):
                 self.at += 1
             body += ops
 
-    def _marked(self, ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    def _marked(self, ops: tuple[OpBase, ...]) -> tuple[OpBase, ...]:
         if self.tokens[self.at][:1] != "#":
             return ops
         prov = self._marks.get(self.tokens[self.at])

@@ -5,33 +5,22 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Never
 
-from wrapper_ir.ops import FieldSpec, OpBase, fields_of
+from wrapper_ir.ops import FieldSpec
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.types import Type
+from wrapper_ir.values import Value
 
-__all__ = [
-    "BREAK",
-    "TYPES",
-    "Fields",
-    "Part",
-    "Reader",
-    "Writer",
-    "first_starts",
-    "literal",
-    "optional",
-    "sequence",
-]
+__all__ = ["BREAK", "Fields", "Part", "Reader", "Writer", "first_starts", "literal", "optional", "sequence"]
 
-Fields = dict[str, Any]  # Any: each field has its own type
-Writer = Callable[[Any, TypePrinter], str]  # Any: a record of whatever class
+Fields = dict[str, object]
+Writer = Callable[[object, TypePrinter], str]
+"""Writes a record of the class whose syntax it is of."""
 Reader = Callable[[OpParser, Fields], None]
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-TYPES = ":types"
-"""Where a reader leaves the type of the result, or the types of all; no field has such a name."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,13 +28,13 @@ class Part:
     """What writes and reads some `fields` of a record; or a literal, which is read as `tokens`."""
 
     fields: tuple[FieldSpec, ...] = ()
-    write: Writer | None = None
-    read: Callable[..., Any] | None = None  # Any: see Fields
+    write: Callable[[Never, TypePrinter], str] | None = None
+    read: Reader | None = None
     starts: Callable[[str], bool] | None = None
     of: str = ""
     """What of a record is written: this field, where there is one, else the record."""
-    key: str = ""
-    """What it is found under that is read; without a key, `read` is a Reader."""
+    value: Callable[[OpParser], object] | None = None
+    """What reads that field; without it, `read` does."""
     text: str = ""
     tokens: tuple[str, ...] = ()
     guard: FieldSpec | None = None
@@ -71,26 +60,26 @@ def first_starts(parts: Sequence[Part]) -> Callable[[str], bool]:
 
 def sequence(parts: Sequence[Part]) -> tuple[Writer, Reader]:
     """All parts, one after the other. What most ops leave out is passed over without a call."""
-    steps: list[tuple[tuple[str, ...], Callable[[str], bool] | None, str, Callable[..., Any]]] = []
+    steps = []
     tokens: tuple[str, ...] = ()
     for part in parts:
         tokens += part.tokens
-        if part.read:
-            steps.append((tokens, part.starts if part.guard else None, part.key, part.read))
+        if part.read or part.value:
+            steps.append((tokens, part.starts if part.guard else None, part.of, part.value, part.read))
             tokens = ()
     if tokens:
-        steps.append((tokens, None, "", lambda p, found: None))
+        steps.append((tokens, None, "", None, None))
 
     def read(p: OpParser, found: Fields) -> None:
-        for tokens, starts, key, step in steps:
+        for tokens, starts, name, value, step in steps:
             for token in tokens:
                 if p.tokens[p.at] == token:
                     p.at += 1
                 else:
                     p.unexpected(f"`{token}`")
-            if key:
-                found[key] = step(p)
-            elif starts is None or starts(p.tokens[p.at]):
+            if value:
+                found[name] = value(p)
+            elif step and (starts is None or starts(p.tokens[p.at])):
                 step(p, found)
 
     return _writer(parts), read
@@ -120,11 +109,11 @@ def optional(parts: Sequence[Part], cls: type) -> Part:
         return _optional_types(fields[0], like, cls, (write_all, read_all))
     starts, breaks, get, default = first_starts(parts), parts[0] is BREAK, fields[0].get, fields[0].default
 
-    def write_one(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+    def write_one(record: object, types: TypePrinter) -> str:
         held = get(record)
         return "" if held is default or held == default else write_all(record, types)
 
-    def write_some(record: Any, types: TypePrinter) -> str:  # Any: see Writer
+    def write_some(record: object, types: TypePrinter) -> str:
         return "" if all(f.get(record) == f.default for f in fields) else write_all(record, types)
 
     def read(p: OpParser, found: Fields) -> None:
@@ -142,17 +131,14 @@ def optional(parts: Sequence[Part], cls: type) -> Part:
 def _optional_types(field: FieldSpec, like: str, cls: type, inner: tuple[Writer, Reader]) -> Part:
     """The types of results; of those like something else, what is said only where it differs."""
     write_all, read_all = inner
-    values, operand = field.values, any(f.name == like for f in fields_of(cls))
 
-    def usual(held: Any) -> Type:  # Any: a value, or the class's own type
-        type: Type = held.type if operand else held
-        return type
+    def usual(held: object) -> Type:
+        made: Type = held.type if type(held) is Value else getattr(cls, like)  # by its name
+        return made
 
-    def write(op: OpBase, types: TypePrinter) -> str:
-        made = values(op)
-        left_out = not made or (
-            like and made[0].type == usual(getattr(op, like))
-        )  # a name of the class's own
+    def write(op: object, types: TypePrinter) -> str:
+        made = field.values(op)
+        left_out = not made or (like and made[0].type == usual(getattr(op, like)))
         return "" if left_out else write_all(op, types)
 
     def read(p: OpParser, found: Fields) -> None:
@@ -160,6 +146,6 @@ def _optional_types(field: FieldSpec, like: str, cls: type, inner: tuple[Writer,
         if p.tokens[p.at] == ":" if like else p.wanted:
             read_all(p, found)
         elif like:
-            found[TYPES] = usual(found[like] if operand else getattr(cls, like))
+            found[field.name] = p.result(usual(found.get(like)))
 
     return Part((field,), write, read, guard=field if field.default is None else None)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from wrapper_ir.expr import Expr, print_expr
 from wrapper_ir.layout import extent_bytes, is_contiguous
-from wrapper_ir.ops import Arg, Complex
+from wrapper_ir.ops import Arg, Complex, tag_of
 from wrapper_ir.quoting import plain_name, quote, value_name
 from wrapper_ir.types import Device, DType, Layout, MemoryFormat, TensorType, Type
 from wrapper_ir.values import Value
@@ -42,7 +41,7 @@ class _Tensor:
 class TypePrinter:
     """Prints types and arguments for one target; equal types are printed once."""
 
-    def __init__(self, device: Device, writers: Mapping[type, Callable[[Any, TypePrinter], str]]) -> None:
+    def __init__(self, device: Device, writers: Mapping[type, Callable[[Type, TypePrinter], str]]) -> None:
         """`writers` print the types that are not tensors'."""
         self._device = device
         self._writers = writers
@@ -77,15 +76,27 @@ class TypePrinter:
 
     def arg(self, arg: Arg) -> str:
         """One argument of a call."""
-        if type(arg) is Value:  # most are
+        if isinstance(arg, Value):  # most are, and a `match` takes longer
             return f"%{value_name(arg.name)}"
-        write = _ARGUMENTS.get(type(arg))
-        if write is not None:
-            return write(arg, self)
-        assert isinstance(arg, Expr)
-        text = print_expr(arg)
-        # a symbol may be called `f32`
-        return f"({text})" if not ARGUMENT_WORDS.isdisjoint(arg.free_symbols) else text
+        if isinstance(arg, Expr):
+            text = print_expr(arg)
+            # a symbol may be called `f32`
+            return text if ARGUMENT_WORDS.isdisjoint(arg.free_symbols) else f"({text})"
+        match arg:
+            case tuple():
+                return f"[{self.args(arg)}]"
+            case None:
+                return "none"
+            case str():
+                return quote(arg)
+            case DType():
+                return arg.value
+            case Complex(real, imag):
+                return f"complex({print_expr(real)}, {print_expr(imag)})"
+            case Device():
+                return f"device({device_text(arg)})"
+            case MemoryFormat() | Layout():
+                return f"{tag_of(type(arg))}({arg.value})"
 
     def args(self, args: tuple[Arg, ...]) -> str:
         """Arguments, separated by commas."""
@@ -97,16 +108,3 @@ class TypePrinter:
             return self.args(args)
         named = [f"{plain_name(name)}={self.arg(arg)}" for name, arg in kwargs]
         return ", ".join([*map(self.arg, args), *named])
-
-
-_ARGUMENTS: Mapping[type, Callable[[Any, TypePrinter], str]] = {  # Any: the class beside it
-    Complex: lambda x, types: f"complex({print_expr(x.real)}, {print_expr(x.imag)})",
-    tuple: lambda items, types: f"[{types.args(items)}]",
-    type(None): lambda none, types: "none",
-    str: lambda text, types: quote(text),
-    DType: lambda dtype, types: dtype.value,
-    Device: lambda device, types: f"device({device_text(device)})",
-    MemoryFormat: lambda format, types: f"memory_format({format.value})",
-    Layout: lambda layout, types: f"layout({layout.value})",
-}
-"""All arguments but expressions."""

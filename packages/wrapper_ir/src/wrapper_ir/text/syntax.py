@@ -16,7 +16,8 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, get_args, get_origin
+from operator import attrgetter
+from typing import Generic, TypeVar, get_args, get_origin
 
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Expr, Int
@@ -25,26 +26,16 @@ from wrapper_ir.layout import slot_alignment
 from wrapper_ir.ops import FieldSpec, OpBase, OpSpec, Role, Shape, fields_of, is_enum, op_spec, per_class
 from wrapper_ir.quoting import value_name
 from wrapper_ir.text import forms
-from wrapper_ir.text.forms import Form
+from wrapper_ir.text.forms import FieldForm, Form
 from wrapper_ir.text.op_parser import OpParser
-from wrapper_ir.text.parts import (
-    BREAK,
-    TYPES,
-    Fields,
-    Part,
-    Reader,
-    Writer,
-    first_starts,
-    literal,
-    optional,
-    sequence,
-)
+from wrapper_ir.text.parts import BREAK, Fields, Part, Reader, first_starts, literal, optional, sequence
 from wrapper_ir.text.printer_types import TypePrinter
-from wrapper_ir.types import DEFAULT_ALIGNMENT, StorageType, Type
-from wrapper_ir.values import Value
+from wrapper_ir.types import DEFAULT_ALIGNMENT, StorageType
+from wrapper_ir.values import Value, is_storage
 
 __all__ = ["Fields", "Syntax", "compile_syntax", "form_of", "record_form", "syntax_of"]
 
+T = TypeVar("T")
 _PART = re.compile(
     r"""(?P<open>[\[(]|\{\{)\{(?P<items>\w+)(?::(?P<style>\w+))?\}(?:,\ \{(?P<named>\w+)\})?(?:[\])]|\}\})
       | \{(?P<name>\w+)(?::(?P<form>[\w/]+))?(?:=(?P<like>\w+))?\}
@@ -59,35 +50,32 @@ _WITH_NAMES = (KernelParam, *get_args(KernelDef))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Syntax:
+class Syntax(Generic[T]):
     """How the records or ops of one class are written and read; `words` are those that begin them."""
 
-    cls: Callable[..., Any]  # Any: of whatever class
+    cls: Callable[..., T]
     op: OpSpec | None
     result: FieldSpec | None
     words: tuple[str, ...]
     starts: Callable[[str], bool]
-    write: Writer
+    write: Callable[[T, TypePrinter], str]
     fields: Reader
     unsaid: Mapping[str, object]
 
-    def read(self, p: OpParser) -> Any:  # Any: of `cls`
+    def read(self, p: OpParser) -> T:
         """What stands here; WIR013 or WIR014 for a value of a kind that an op does not take."""
         start = p.at
         found: Fields = {}
         self.fields(p, found)
         return self.finish(p, found, start)
 
-    def finish(self, p: OpParser, found: Fields, start: int) -> Any:  # Any: see `read`
+    def finish(self, p: OpParser, found: Fields, start: int) -> T:
         """The record or op of these fields, which stands at `start`."""
         field, spec = self.result, self.op
-        if field is None:
-            if spec is not None:
-                p.no_result()
-        elif field.shape is Shape.MANY:
-            found[field.name] = p.results(found.pop(TYPES, ()))
-        elif field.shape is Shape.ONE or p.wanted:
-            found[field.name] = p.result(found.pop(TYPES))
+        if field is None and spec is not None:
+            p.no_result()
+        elif field is not None and field.shape is Shape.MANY and field.name not in found:
+            found[field.name] = p.results(())
         if spec is None:
             return self.cls(**{**self.unsaid, **found})
         op = self.cls(prov=p.prov, **found)
@@ -97,7 +85,7 @@ class Syntax:
 
 
 @per_class
-def syntax_of(cls: type) -> Syntax:
+def syntax_of(cls: type[T]) -> Syntax[T]:
     """The compiled syntax of a record or op; BuildError WIR307 for one that cannot be understood."""
     made = compile_syntax(cls, vars(cls).get("syntax", ""))
     if made.op is not None and not made.words:
@@ -105,7 +93,7 @@ def syntax_of(cls: type) -> Syntax:
     return made
 
 
-def compile_syntax(cls: type, template: str) -> Syntax:
+def compile_syntax(cls: type[T], template: str) -> Syntax[T]:
     """A class in a syntax other than its own, or a part of it."""
     unsaid = vars(cls).get("unsaid", {})
     fields = {f.name: dataclasses.replace(f, default=unsaid.get(f.name, f.default)) for f in fields_of(cls)}
@@ -168,18 +156,22 @@ def _parts(template: str, fields: Mapping[str, FieldSpec], cls: type) -> list[Pa
 def _field(field: FieldSpec, form: str | None, like: str | None) -> Part:
     if form in ("type", "storage"):
         return _types(field, form, like or "")
-    made = forms.lines_of(_form(field.item)) if form == "lines" else form_of(field, form)
-    return Part((field,), made.write, made.read, made.starts, of=field.name, key=field.name)
+    return _held(field, forms.lines_of(_form(field.item)) if form == "lines" else form_of(field, form))
+
+
+def _held(field: FieldSpec, form: FieldForm, like: str | None = None) -> Part:
+    """A field by its form."""
+    return Part((field,), form.write, starts=form.starts, of=field.name, value=form.read, like=like)
 
 
 def _types(field: FieldSpec, form: str, like: str) -> Part:
     """The types of results."""
     if form == "storage":
         return _storage(field, like)
-    one = forms.BY_TYPE[Type]
-    of_one = Form(lambda value, types: types.type(value.type), one.read)
-    made = forms.list_of(of_one) if field.shape is Shape.MANY else of_one
-    return Part((field,), made.write, made.read, of=field.name, key=TYPES, like=like)
+    one = Form[Value, Value](lambda value, types: types.type(value.type), lambda p: p.result(p.type()))
+    if field.shape is not Shape.MANY:
+        return _held(field, one, like)
+    return _held(field, Form(forms.list_of(one).write, lambda p: p.results(p.several(OpParser.type))), like)
 
 
 def _storage(field: FieldSpec, pool: str) -> Part:
@@ -187,14 +179,16 @@ def _storage(field: FieldSpec, pool: str) -> Part:
     is aligned as follows from its place there unless it says otherwise."""
     bare = compile_syntax(StorageType, "{nbytes}{device}< {space}>")
 
-    def usual(host: Value, offset: Expr) -> int:
-        return slot_alignment(host.type, offset) if isinstance(host.type, StorageType) else DEFAULT_ALIGNMENT
+    def usual(host: object, offset: object) -> int:
+        if is_storage(host) and isinstance(offset, Expr):
+            return slot_alignment(host.type, offset)
+        return DEFAULT_ALIGNMENT
 
-    def write(op: Any, types: TypePrinter) -> str:  # Any: see Writer
-        held = field.get(op).type
-        if not isinstance(held, StorageType):  # the verifier refuses it, with this line
-            return f": {types.type(held)}"
-        at = usual(getattr(op, pool), op.offset) if pool else DEFAULT_ALIGNMENT  # a name of the class's own
+    def write(op: object, types: TypePrinter) -> str:
+        (made,) = field.values(op)
+        if not is_storage(made):  # the verifier refuses it, with this line
+            return f": {types.type(made.type)}"
+        held, at = made.type, usual(*attrgetter(pool, "offset")(op)) if pool else DEFAULT_ALIGNMENT
         return bare.write(held, types) + ("" if held.alignment == at else f" align({held.alignment})")
 
     def read(p: OpParser, found: Fields) -> None:
@@ -206,7 +200,7 @@ def _storage(field: FieldSpec, pool: str) -> Part:
             p.expect(")")
         elif pool:
             made["alignment"] = usual(found[pool], found.get("offset", _ZERO))
-        found[TYPES] = StorageType(**made)
+        found[field.name] = p.result(bare.cls(**made))
 
     return Part((field,), write, read)
 
@@ -217,8 +211,10 @@ def _call(args: FieldSpec, kwargs: FieldSpec) -> Part:
     def read(p: OpParser, found: Fields) -> None:
         found[args.name], found[kwargs.name] = p.call_args()
 
-    def write(op: OpBase, types: TypePrinter) -> str:
-        return f"({types.call_args(args.get(op), kwargs.get(op))})"
+    held = attrgetter(args.name, kwargs.name)
+
+    def write(op: object, types: TypePrinter) -> str:
+        return f"({types.call_args(*held(op))})"
 
     return Part((args, kwargs), write, read)
 
@@ -228,14 +224,13 @@ def _items(field: FieldSpec, opening: str, style: str | None) -> Part:
     rows = style == "rows"
     item = item_of(field, None if rows else style)
     item = forms.pair_of(item) if field.shape is Shape.NAMED else item
-    made = forms.items_of(item, opening, _CLOSING[opening], rows=rows)
-    return Part((field,), made.write, made.read, made.starts, of=field.name, key=field.name)
+    return _held(field, forms.items_of(item, opening, _CLOSING[opening], rows=rows))
 
 
 # --- forms
 
 
-def form_of(field: FieldSpec, name: str | None = None) -> Form:
+def form_of(field: FieldSpec, name: str | None = None) -> FieldForm:
     """The form of a field, perhaps one of another name than its own; BuildError WIR307 for a type that has none."""
     if name is None and field.role is Role.DATA:
         if field.hint is bool:
@@ -246,7 +241,7 @@ def form_of(field: FieldSpec, name: str | None = None) -> Form:
     return forms.list_of(item) if field.shape is Shape.MANY else item
 
 
-def item_of(field: FieldSpec, name: str | None) -> Form:
+def item_of(field: FieldSpec, name: str | None) -> FieldForm:
     """The form of one of the things that a field holds."""
     if name is None:
         return forms.BY_ROLE.get(field.role) or _form(field.item)
@@ -256,7 +251,7 @@ def item_of(field: FieldSpec, name: str | None) -> Form:
     return forms.choice_of({yes: True, no: False}, f"word: `{yes}` or `{no}`")
 
 
-def _form(hint: Any) -> Form:  # Any: annotations are any objects
+def _form(hint: object) -> FieldForm:
     if hint in forms.BY_TYPE:
         return forms.BY_TYPE[hint]
     args = get_args(hint)
@@ -266,13 +261,13 @@ def _form(hint: Any) -> Form:  # Any: annotations are any objects
         return forms.or_none(_form(args[0]))
     if is_enum(hint):
         return forms.enum_of(hint)
-    if "syntax" in vars(hint):
+    if isinstance(hint, type) and "syntax" in vars(hint):
         return record_form(hint)
     raise BuildError("WIR307", f"what is of type {hint} has no text form")
 
 
 @per_class
-def record_form(cls: type) -> Form:
+def record_form(cls: type[T]) -> Form[T, T]:
     """The form of a record. A kernel's expressions are over its own names."""
     made = syntax_of(cls)
     read = made.read

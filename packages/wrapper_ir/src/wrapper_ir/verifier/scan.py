@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
-from typing import Any, cast
+from typing import Any
 
 from wrapper_ir.expr import Bool, Expr, Float, Int
-from wrapper_ir.ops import FieldSpec, Op, OpBase, op_spec
+from wrapper_ir.ops import FieldSpec, Op, OpBase, op_spec, per_class
 from wrapper_ir.values import Value
 
 __all__ = ["Scanned", "scan"]
@@ -24,14 +23,11 @@ def _getters(fields: Iterable[FieldSpec]) -> _Getters:
     return tuple(field.get for field in fields)
 
 
-def _read_plan(cls: type[OpBase]) -> tuple[_Getters, _Getters, _Getters]:
+@per_class
+def _plan(cls: type[OpBase]) -> tuple[_Getters, _Getters, _Getters]:
     """What reads operands, arguments and expressions, and results."""
     spec = op_spec(cls)
     return _getters(spec.operands), _getters(spec.nested), _getters(spec.results)
-
-
-# cast: mypy takes the hash of a class's instances for that of the class
-_plan = cast("Callable[[type[OpBase]], tuple[_Getters, _Getters, _Getters]]", cache(_read_plan))
 
 
 def scan(op: Op) -> Scanned:

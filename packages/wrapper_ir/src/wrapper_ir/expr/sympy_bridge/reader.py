@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import operators as ops
@@ -15,7 +15,10 @@ from wrapper_ir.expr.logic import apply, to_float, to_int
 
 __all__ = ["CLASSES", "from_sympy", "replace_floor"]
 
-SympyExpr: TypeAlias = Any
+if TYPE_CHECKING:
+    import sympy
+
+SympyExpr: TypeAlias = "sympy.Basic"
 """Any sympy object; sympy publishes no types."""
 
 Handler: TypeAlias = Callable[["_FromSympy", SympyExpr], Expr]
