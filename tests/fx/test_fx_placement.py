@@ -16,7 +16,7 @@ import fx_converter
 import wrapper_ir
 from fx_converter import FxOptions, _compat
 from fx_converter.options import KernelCalls
-from fx_converter.targets import streams
+from fx_converter.targets import placement
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms
 from wrapper_ir.artifact import Artifact, bare_artifact
@@ -151,8 +151,8 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Gpus:
         found.log = made.log
         return found
 
-    monkeypatch.setattr(streams, "_module", lambda device: made)
-    monkeypatch.setattr(streams, "_numbered", numbered)
+    monkeypatch.setattr(placement, "_module", lambda device: made)
+    monkeypatch.setattr(placement, "_numbered", numbered)
     monkeypatch.setitem(_compat.DEVICE_GUARDS, "cuda", made.guard)
     return made
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import py_wrapper
-from fx_converter.targets.inputs import described, expectation
+from fx_converter.targets.checks import described, expectation
 from tests.common.input_engines import Run, artifact_of, engines
 from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.artifact import bare_artifact

@@ -18,6 +18,11 @@ def test_every_step_has_a_converter() -> None:
     assert set(CONVERTERS) == set(STEPS)
 
 
+def test_converters_stand_in_the_file_of_their_steps_family() -> None:
+    families = {step: step.__module__.rpartition(".")[2] for step in STEPS}
+    assert families == {step: f.__module__.rpartition(".")[2] for step, f in CONVERTERS.items()}
+
+
 def test_every_function_of_numbers_is_there() -> None:
     assert set(CALLS) == set(OPERATORS.rows) - {CEILDIV}
     assert set(DTYPES) == set(DType)

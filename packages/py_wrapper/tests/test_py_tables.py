@@ -13,6 +13,11 @@ def test_every_step_has_a_writer() -> None:
     assert set(WRITERS) == set(STEPS)
 
 
+def test_writers_stand_in_the_file_of_their_steps_family() -> None:
+    families = {step: step.__module__.rpartition(".")[2] for step in STEPS}
+    assert families == {step: f.__module__.rpartition(".")[2] for step, f in WRITERS.items()}
+
+
 def test_every_helper_has_a_text() -> None:
     assert set(HELPERS) == set(Helper)
 

@@ -13,7 +13,7 @@ from fx_converter.compilers import Lowering, find_compiler, refuse
 from fx_converter.constants import load_constants
 from fx_converter.effects import mark_operators
 from fx_converter.forward import callee_codegen, codegen
-from fx_converter.graph.check import check_layout, is_argument_check
+from fx_converter.graph.checks import check_layout, is_argument_check
 from fx_converter.graph.placement import exit_device
 from fx_converter.graph.scope import Callee, FunctionScope, ProgramScope, identifier
 from fx_converter.graph.symbolic import read_atom

@@ -13,8 +13,8 @@ from torch import fx
 from fx_converter import targets
 from fx_converter._compat import raw_call
 from fx_converter.kernels import LoadedTarget
-from fx_converter.targets import streams
-from fx_converter.targets.inputs import described, input_guard
+from fx_converter.targets import placement
+from fx_converter.targets.checks import described, input_guard
 from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.quoting import python_attribute, python_keyword, python_string
 
@@ -104,7 +104,7 @@ class StraightLine:
         """The lines, such that a failure leaves the devices and streams that they enter."""
         if not any(node.target in _ENTERS for node in self.nodes):
             return lines
-        leave = self.object(streams.leave, "leave")
+        leave = self.object(placement.leave, "leave")
         handler = ("except BaseException:", f"    {leave}(locals())", "    raise")
         return [("try:", None), *indented(lines), *((line, None) for line in handler)]
 

@@ -18,7 +18,7 @@ from torch.fx.experimental.sym_node import SymNode
 from fx_converter import targets
 from fx_converter._compat import back_symbol, bound_symbol, fake_like, free_size, new_fake_mode
 from fx_converter.graph.numbers import CALLS, Calculator
-from fx_converter.targets.numbers import EXACT, PARTIAL
+from fx_converter.targets.symbolic import EXACT, PARTIAL
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, SymKind
 from wrapper_ir.expr.operators import FUNCTIONS

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from fx_converter import targets
-from fx_converter.targets.numbers import EXACT, PARTIAL
+from fx_converter.targets.symbolic import EXACT, PARTIAL
 from wrapper_ir.expr import Apply, Expr, Int, Operator, SymKind
 from wrapper_ir.expr import operators as ops
 

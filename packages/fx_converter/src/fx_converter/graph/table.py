@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fx_converter.graph import check, control, extern, launch, memory, placement, symbolic
+from fx_converter.graph import calls, checks, control, debug, memory, placement, symbolic
 from fx_converter.graph.scope import FunctionScope
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.steps import StepBase
@@ -26,20 +26,20 @@ CONVERTERS: Mapping[type[StepBase], Callable[[Any, FunctionScope], None]] = {
     steps.Align: memory.align,
     steps.ResizeStorage: memory.resize_storage,
     steps.SetStorage: memory.set_storage,
-    steps.Launch: launch.launch,
-    steps.CallOperator: extern.call_operator,
-    steps.StartCollective: extern.start_collective,
-    steps.Wait: extern.wait,
-    steps.Unpack: extern.unpack,
-    steps.CheckInputs: check.check_inputs,
-    steps.CheckGroups: check.check_groups,
-    steps.CheckLayout: check.check_layout,
-    steps.CheckAlignment: check.check_alignment,
-    steps.CheckCondition: check.check_condition,
-    steps.CheckFinite: check.check_finite,
+    steps.Launch: calls.launch,
+    steps.CallOperator: calls.call_operator,
+    steps.StartCollective: calls.start_collective,
+    steps.Wait: calls.wait,
+    steps.Unpack: calls.unpack,
+    steps.CheckInputs: checks.check_inputs,
+    steps.CheckGroups: checks.check_groups,
+    steps.CheckLayout: checks.check_layout,
+    steps.CheckAlignment: checks.check_alignment,
+    steps.CheckCondition: checks.check_condition,
+    steps.CheckFinite: checks.check_finite,
     steps.Define: symbolic.define,
-    steps.ShowValue: check.show_value,
-    steps.Comment: check.comment,
+    steps.ShowValue: debug.show_value,
+    steps.Comment: debug.comment,
     steps.Call: control.call,
     steps.Switch: control.switch,
     steps.Loop: control.loop,

@@ -9,6 +9,7 @@ from fx_converter.targets.checks import (
     assert_finite,
     assert_layout,
     check_groups,
+    check_inputs,
 )
 from fx_converter.targets.control import (
     cond_effect,
@@ -16,25 +17,26 @@ from fx_converter.targets.control import (
     invoke_effect,
     loop_effect,
     stacked_effect,
+    stacked_loop,
     switch,
     switch_effect,
 )
 from fx_converter.targets.debug import comment, debug_value
-from fx_converter.targets.inputs import check_inputs
-from fx_converter.targets.loops import stacked_loop
 from fx_converter.targets.memory import align, fill_zero, free, resize_storage, same, unshared, window
-from fx_converter.targets.numbers import choose, int64, partial_call, power, total_call, truth
-from fx_converter.targets.scopes import enter_memory_pool, enter_profile, exit_scope
-from fx_converter.targets.streams import (
+from fx_converter.targets.placement import (
     barrier,
     enter_device,
+    enter_memory_pool,
+    enter_profile,
     enter_stream,
     exit_device,
+    exit_scope,
     exit_stream,
     record_event,
     sync_event,
     wait_event,
 )
+from fx_converter.targets.symbolic import choose, int64, partial_call, power, total_call, truth
 
 __all__ = [
     "align",

@@ -1,4 +1,5 @@
-"""Control flow whose functions do more than to return something: they write, check, print, communicate or draw.
+"""Control flow that torch has no operator for, and control flow whose functions do more than return something: they write,
+check, print, communicate or draw.
 
 Torch's own operators for control flow count as calls without effects, whatever their functions do. These call them, and
 count as such with effects; what has none is called without them.
@@ -6,10 +7,11 @@ count as such with effects; what has none is called without them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
@@ -22,6 +24,7 @@ __all__ = [
     "invoke_effect",
     "loop_effect",
     "stacked_effect",
+    "stacked_loop",
     "switch",
     "switch_effect",
 ]
@@ -93,3 +96,19 @@ def invoke_effect(*args: Any) -> Any:
 def follow(*earlier: object) -> int:
     """Makes one part of a graph depend on another, which may write memory that it reads; no value shows that."""
     return 0
+
+
+# Any: tensors and numbers
+@has_effect
+def stacked_loop(
+    condition: Callable[..., Any], body: Callable[..., Any], carried: Sequence[Any], captured: Sequence[Any]
+) -> list[Any]:
+    """A loop that returns each carried tensor of all trips, stacked along a new first dimension, the first ones where there
+    is no trip; of numbers the last trip's. Torch's operator for such loops carries tensors only."""
+    trips: list[Sequence[Any]] = []
+    now = carried
+    while condition(*now, *captured):
+        now = body(*now, *captured)
+        trips.append(now)
+    columns = zip(*(trips or [carried]), strict=True)
+    return [torch.stack(c) if isinstance(c[0], Tensor) else c[-1] for c in columns]

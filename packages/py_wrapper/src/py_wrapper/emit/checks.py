@@ -1,20 +1,19 @@
-"""Writes symbols, run-time checks, and what is for readers only."""
+"""Writes run-time checks."""
 
 from __future__ import annotations
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
+from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.layout import is_contiguous
 from wrapper_ir.lowering.steps import (
     CheckAlignment,
     CheckCondition,
     CheckFinite,
     CheckGroups,
+    CheckInputs,
     CheckLayout,
     CheckReason,
-    Comment,
-    Define,
-    ShowValue,
 )
 from wrapper_ir.quoting import python_string
 from wrapper_ir.types import TensorType
@@ -25,17 +24,36 @@ __all__ = [
     "check_condition",
     "check_finite",
     "check_groups",
+    "check_inputs",
     "check_layout",
-    "comment",
-    "define",
-    "show_value",
 ]
 
 
-def define(step: Define, scope: FunctionScope) -> None:
-    """A symbol is a Python number, computed once."""
-    text = scope.int64(step.expr)
-    scope.out.line(f"{scope.define(step.symbol)} = {text}")
+def check_inputs(step: CheckInputs, scope: FunctionScope) -> None:
+    """One call of a compiled check for all tensors, and a comparison of classes for numbers; what they do not pass is looked
+    at, and explained."""
+    entry = step.inputs
+    names = [scope.name(value) for value, _ in entry]
+    tensors = [n for n, (_, want) in zip(names, entry) if isinstance(want, TensorInput)]
+    conditions = [f"not inputs.match({', '.join(tensors)})"] if tensors else []
+    for name, (_, want) in zip(names, entry):
+        if isinstance(want, NumberInput):
+            conditions.append(_wrong_number(name, want))
+    if len(conditions) == 1 and len(conditions[0]) < 90:
+        head = f"if {conditions[0]}:"
+        with scope.out.block(head):
+            scope.out.items("inputs.check(", names, ")")
+        return
+    scope.out.line("if (")
+    for number, condition in enumerate(conditions):
+        scope.out.line(f"    {'or ' if number else ''}{condition}")
+    with scope.out.block("):"):
+        scope.out.items("inputs.check(", names, ")")
+
+
+def _wrong_number(name: str, want: NumberInput) -> str:
+    text = f"type({name}) is not {want.kind}"
+    return f"{text} or not -0x8000000000000000 <= {name} < 0x8000000000000000" if want.kind == "int" else text
 
 
 def check_groups(step: CheckGroups, scope: FunctionScope) -> None:
@@ -90,24 +108,3 @@ def check_finite(step: CheckFinite, scope: FunctionScope) -> None:
     check = scope.module.helper(Helper.FINITE)
     texts = f"{python_string(step.value.name)}, {python_string(step.message)}"
     scope.out.line(f"{check}({scope.name(step.value)}, {texts})")
-
-
-def comment(step: Comment, scope: FunctionScope) -> None:
-    """A comment."""
-    scope.out.comment(step.text)
-
-
-def show_value(step: ShowValue, scope: FunctionScope) -> None:
-    """Values are shown by the runtime."""
-    show, value = scope.module.runtime("debug_value"), step.value
-    args = [
-        python_string(value.name),
-        scope.name(value),
-        python_string(step.mode.value),
-        python_string(step.label),
-    ]
-    if isinstance(value.type, TensorType):
-        args.append(python_string(value.type.dtype.value))
-    if step.kernel:
-        args += [f"phase={python_string(step.phase.value)}", f"kernel={python_string(step.kernel)}"]
-    scope.out.line(f"{show}({', '.join(args)})")

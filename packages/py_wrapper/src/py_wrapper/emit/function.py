@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 
 from py_wrapper.emit.persistent import name_persistent, write_new_buffers, write_take
+from py_wrapper.emit.placement import on_stream
 from py_wrapper.emit.scope import FunctionScope
-from py_wrapper.emit.streams import on_stream
 from py_wrapper.emit.table import WRITERS
 from py_wrapper.emit.writer import WIDTH
 from wrapper_ir.lowering import steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from py_wrapper.emit import calls, checks, control, inputs, memory, streams
+from py_wrapper.emit import calls, checks, control, debug, memory, placement, symbolic
 from py_wrapper.emit.scope import FunctionScope
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.steps import StepBase
@@ -31,25 +31,25 @@ WRITERS: Mapping[type[StepBase], Callable[[Any, FunctionScope], None]] = {
     steps.StartCollective: calls.start_collective,
     steps.Wait: calls.wait,
     steps.Unpack: calls.unpack,
-    steps.CheckInputs: inputs.check_inputs,
+    steps.CheckInputs: checks.check_inputs,
     steps.CheckGroups: checks.check_groups,
     steps.CheckLayout: checks.check_layout,
     steps.CheckAlignment: checks.check_alignment,
     steps.CheckCondition: checks.check_condition,
     steps.CheckFinite: checks.check_finite,
-    steps.Define: checks.define,
-    steps.ShowValue: checks.show_value,
-    steps.Comment: checks.comment,
+    steps.Define: symbolic.define,
+    steps.ShowValue: debug.show_value,
+    steps.Comment: debug.comment,
     steps.Call: control.call,
     steps.Switch: control.switch,
     steps.Loop: control.loop,
     steps.Return: control.return_,
-    steps.EnterDevice: streams.enter_device,
-    steps.RecordEvent: streams.record_event,
-    steps.WaitEvent: streams.wait_event,
-    steps.SyncEvent: streams.sync_event,
-    steps.Barrier: streams.barrier,
-    steps.EnterProfile: streams.enter_profile,
-    steps.EnterPool: streams.enter_pool,
-    steps.ExitScope: streams.exit_scope,
+    steps.EnterDevice: placement.enter_device,
+    steps.RecordEvent: placement.record_event,
+    steps.WaitEvent: placement.wait_event,
+    steps.SyncEvent: placement.sync_event,
+    steps.Barrier: placement.barrier,
+    steps.EnterProfile: placement.enter_profile,
+    steps.EnterPool: placement.enter_pool,
+    steps.ExitScope: placement.exit_scope,
 }

@@ -1,11 +1,10 @@
-"""Symbols, run-time checks, and what is for readers."""
+"""Run-time checks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from wrapper_ir.analysis.groups import groups_of
-from wrapper_ir.expr.width import stays_int64
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.lowering.steps import CheckReason, Step
@@ -13,9 +12,6 @@ from wrapper_ir.ops import (
     AssertExpr,
     AssertFinite,
     AssertLayout,
-    Comment,
-    DebugValue,
-    Define,
     Drop,
     Free,
     Op,
@@ -31,9 +27,6 @@ __all__ = [
     "assert_layout",
     "check_arguments",
     "check_result",
-    "comment",
-    "debug_value",
-    "define",
     "prologue",
 ]
 
@@ -51,12 +44,6 @@ def prologue(state: FunctionState) -> Iterator[Step]:
     device = program.program.target.device
     if device.type != CPU.type and device.index is not None:
         yield steps.EnterDevice(device=device)
-
-
-def define(op: Define, state: FunctionState) -> Iterator[Step]:
-    """A symbol has a value from here on."""
-    state.defined.add(op.symbol)
-    yield steps.Define(symbol=op.symbol, expr=op.expr, fits=stays_int64(op.expr), at=state.at)
 
 
 def check_arguments(position: int, state: FunctionState) -> Iterator[Step]:
@@ -122,19 +109,6 @@ def assert_finite(op: AssertFinite, state: FunctionState) -> Iterator[Step]:
     dtype = op.tensor.type.dtype
     if state.program.options.assertions and (dtype.is_floating or dtype.is_complex):
         yield steps.CheckFinite(value=op.tensor, message=op.message, at=state.at)
-
-
-def comment(op: Comment, state: FunctionState) -> Iterator[Step]:
-    """One step."""
-    yield steps.Comment(text=op.text, at=state.at)
-
-
-def debug_value(op: DebugValue, state: FunctionState) -> Iterator[Step]:
-    """A step for each value."""
-    for value in op.values:
-        yield steps.ShowValue(
-            value=value, mode=op.mode, phase=op.phase, kernel=op.kernel, label=op.label, at=state.at
-        )
 
 
 def _checked_next(body: Sequence[Op], position: int, value: Value) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from wrapper_ir.lowering.rules import calls, checks, control, memory, placement
+from wrapper_ir.lowering.rules import calls, checks, control, debug, memory, placement, symbolic
 from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.lowering.steps import Step
 from wrapper_ir.ops import (
@@ -59,7 +59,7 @@ RULES: Mapping[type[OpBase], Callable[[Any, FunctionState], Iterator[Step]]] = {
     Launch: calls.launch,
     CallExtern: calls.call_extern,
     Unpack: calls.unpack,
-    Define: checks.define,
+    Define: symbolic.define,
     AssertLayout: checks.assert_layout,
     AssertExpr: checks.assert_expr,
     AssertFinite: checks.assert_finite,
@@ -76,6 +76,6 @@ RULES: Mapping[type[OpBase], Callable[[Any, FunctionState], Iterator[Step]]] = {
     ExitScope: placement.exit_scope,
     CollectiveStart: calls.collective,
     Wait: calls.wait,
-    Comment: checks.comment,
-    DebugValue: checks.debug_value,
+    Comment: debug.comment,
+    DebugValue: debug.debug_value,
 }

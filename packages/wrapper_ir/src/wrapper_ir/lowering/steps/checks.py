@@ -1,4 +1,4 @@
-"""Steps that define symbols, check at run time, and show values."""
+"""Steps that check at run time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import ClassVar
 from wrapper_ir.expr import Expr
 from wrapper_ir.inputs import Input
 from wrapper_ir.lowering.steps.base import StepBase
-from wrapper_ir.ops import DebugMode, DebugPhase
-from wrapper_ir.types import ScalarType, TensorType, Type
+from wrapper_ir.types import TensorType, Type
 from wrapper_ir.values import Value
 
 __all__ = [
@@ -22,9 +21,6 @@ __all__ = [
     "CheckLayout",
     "CheckReason",
     "CheckStep",
-    "Comment",
-    "Define",
-    "ShowValue",
 ]
 
 
@@ -106,48 +102,4 @@ class CheckFinite(StepBase):
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Define(StepBase):
-    """Gives a symbol its value. Only here does an expression look at tensors. `fits` says that the value surely has
-    64 bits; any other is checked. Text: `define s0 = size(%x, 0)`."""
-
-    syntax: ClassVar[str] = "define {symbol:bare} = {expr}"
-
-    symbol: str
-    expr: Expr
-    fits: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowValue(StepBase):
-    """Shows or saves one value. Text: `show print %x "after attention"`."""
-
-    syntax: ClassVar[str] = "show {mode} {value}< {phase}>< {kernel}>< {label}>"
-
-    value: Value[TensorType | ScalarType]
-    mode: DebugMode
-    phase: DebugPhase = DebugPhase.HERE
-    kernel: str = ""
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comment(StepBase):
-    """A line for readers. Text: `comment "attention"`."""
-
-    syntax: ClassVar[str] = "comment {text}"
-
-    text: str
-
-
-CheckStep = (
-    CheckInputs
-    | CheckGroups
-    | CheckLayout
-    | CheckAlignment
-    | CheckCondition
-    | CheckFinite
-    | Define
-    | ShowValue
-    | Comment
-)
+CheckStep = CheckInputs | CheckGroups | CheckLayout | CheckAlignment | CheckCondition | CheckFinite

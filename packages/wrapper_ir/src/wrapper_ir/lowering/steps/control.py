@@ -10,8 +10,10 @@ from wrapper_ir.lowering.persistent import PersistentMemory
 from wrapper_ir.lowering.steps.base import StepBase
 from wrapper_ir.lowering.steps.calls import CallStep
 from wrapper_ir.lowering.steps.checks import CheckStep
+from wrapper_ir.lowering.steps.debug import DebugStep
 from wrapper_ir.lowering.steps.memory import MemoryStep
 from wrapper_ir.lowering.steps.placement import PlacementStep
+from wrapper_ir.lowering.steps.symbolic import Define
 from wrapper_ir.ops import Arg
 from wrapper_ir.program import Function
 from wrapper_ir.types import Type
@@ -81,7 +83,7 @@ class Return(StepBase):
     values: tuple[Arg, ...] = ()
 
 
-Step = MemoryStep | CallStep | CheckStep | Call | Switch | Loop | Return | PlacementStep
+Step = MemoryStep | CallStep | CheckStep | Define | DebugStep | Call | Switch | Loop | Return | PlacementStep
 """The closed set of steps."""
 
 

@@ -1,4 +1,4 @@
-"""Library operators and collectives, and what they return."""
+"""Calls of kernels, library operators and collectives, and what they return."""
 
 from __future__ import annotations
 
@@ -11,16 +11,27 @@ from torch import fx
 from fx_converter import targets
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.lowering.steps import CallOperator, Given, StartCollective, Unpack, Wait
+from wrapper_ir.lowering.steps import CallOperator, Given, Launch, StartCollective, Unpack, Wait
 from wrapper_ir.quoting import is_python_name
 from wrapper_ir.types import TupleType
 from wrapper_ir.values import Value
 from wrapper_ir_torch import resolve
 
-__all__ = ["call_operator", "start_collective", "unpack", "wait"]
+__all__ = ["call_operator", "launch", "start_collective", "unpack", "wait"]
 
 # Any in this file: arguments and results in structure
 Nested = Any
+
+
+def launch(step: Launch, scope: FunctionScope) -> None:
+    """A call of a kernel, in the chosen form; the numbers of its grid come after its arguments."""
+    kernel = step.kernel
+    args = [scope.argument(arg) for _, arg in step.args]
+    grid = [scope.argument(arg) for arg in step.grid]
+    with on_stream(step, scope):
+        made = scope.program.kernels.call(kernel, args, grid, scope)
+    made.meta["kernel"] = kernel.name
+    made.meta["kernel_hash"] = scope.program.kernels.hash_of(kernel)
 
 
 def _call(

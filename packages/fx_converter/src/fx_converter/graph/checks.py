@@ -1,4 +1,4 @@
-"""Run-time checks, and what is for readers."""
+"""Run-time checks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
-from fx_converter.targets.inputs import expectation
+from fx_converter.targets.checks import expectation
 from wrapper_ir.lowering.steps import (
     CheckAlignment,
     CheckCondition,
@@ -15,11 +15,8 @@ from wrapper_ir.lowering.steps import (
     CheckInputs,
     CheckLayout,
     CheckReason,
-    Comment,
-    ShowValue,
     Step,
 )
-from wrapper_ir.types import TensorType
 
 __all__ = [
     "check_alignment",
@@ -28,9 +25,7 @@ __all__ = [
     "check_groups",
     "check_inputs",
     "check_layout",
-    "comment",
     "is_argument_check",
-    "show_value",
 ]
 
 
@@ -73,17 +68,3 @@ def check_condition(step: CheckCondition, scope: FunctionScope) -> None:
 def check_finite(step: CheckFinite, scope: FunctionScope) -> None:
     """A node for the tensor."""
     scope.call(targets.assert_finite, scope.value(step.value), f"%{step.value.name}", step.message)
-
-
-def comment(step: Comment, scope: FunctionScope) -> None:
-    """A node that does nothing."""
-    scope.call(targets.comment, step.text)
-
-
-def show_value(step: ShowValue, scope: FunctionScope) -> None:
-    """A node for the value."""
-    value = step.value
-    dtype = value.type.dtype.value if isinstance(value.type, TensorType) else ""
-    where = (step.phase.value, step.kernel) if step.kernel else ()
-    args = (value.name, step.mode.value, step.label, dtype, *where)
-    scope.call(targets.debug_value, scope.value(value), *args)

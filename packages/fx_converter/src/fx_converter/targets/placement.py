@@ -1,8 +1,10 @@
-"""Devices, and the streams and events of those that have them. On the host everything has happened when its call returns."""
+"""Devices, the streams and events of those that have them, and the scopes of profilers and memory pools. On the host
+everything has happened when its call returns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -10,12 +12,16 @@ from typing import Any
 import torch
 
 from fx_converter._compat import DEVICE_GUARDS, has_effect
+from wrapper_ir.runtime import use_memory_pool
 
 __all__ = [
     "barrier",
     "enter_device",
+    "enter_memory_pool",
+    "enter_profile",
     "enter_stream",
     "exit_device",
+    "exit_scope",
     "exit_stream",
     "leave",
     "record_event",
@@ -125,3 +131,27 @@ def sync_event(event: Any) -> None:
     """Makes the host wait for the event."""
     if event is not None:
         event.synchronize()
+
+
+@has_effect
+def enter_profile(name: str, details: str = "") -> Entered:
+    """Begins a scope that profilers show; `exit_scope` ends it."""
+    return _entered(torch.profiler.record_function(name, details or None))
+
+
+@has_effect
+def enter_memory_pool(name: str, device: str) -> Entered:
+    """Makes memory of `device` come from the process's pool of this name; `exit_scope` ends that. Nothing happens where
+    graphs are traced."""
+    return Entered(None) if torch.compiler.is_compiling() else _entered(use_memory_pool(torch, name, device))
+
+
+def _entered(context: AbstractContextManager[object]) -> Entered:
+    context.__enter__()
+    return Entered(context)
+
+
+@has_effect
+def exit_scope(entered: Entered) -> None:
+    """Ends what the node began."""
+    entered.leave()

@@ -1,0 +1,14 @@
+"""Writes symbols."""
+
+from __future__ import annotations
+
+from py_wrapper.emit.scope import FunctionScope
+from wrapper_ir.lowering.steps import Define
+
+__all__ = ["define"]
+
+
+def define(step: Define, scope: FunctionScope) -> None:
+    """A symbol is a Python number, computed once."""
+    text = scope.int64(step.expr)
+    scope.out.line(f"{scope.define(step.symbol)} = {text}")
