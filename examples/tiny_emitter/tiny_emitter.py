@@ -14,8 +14,9 @@ import wrapper_ir
 from wrapper_ir.alignment import constant_alignment
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.expr import Expr, Int, Item, OffsetOf, SizeOf, StrideOf, Sym, to_python
+from wrapper_ir.expr import Expr, Int, Sym, to_python
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.inputs import Input, NumberInput
 from wrapper_ir.lowering import LoweringOptions, Plan, lower

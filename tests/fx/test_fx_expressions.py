@@ -20,8 +20,9 @@ from py_wrapper import TORCH_MACHINE
 from tests.common.compare import assert_same
 from tests.common.forms import FORMS
 from wrapper_ir.artifact import bare_artifact
+from wrapper_ir.atoms import parse_expr
 from wrapper_ir.errors import ExpressionError, WirError
-from wrapper_ir.expr import Apply, Expr, Sym, SymKind, evaluate, parse_expr, print_expr
+from wrapper_ir.expr import Apply, Expr, Sym, SymKind, evaluate, print_expr
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.interp import InterpOptions, run
 from wrapper_ir.kernels import ForeignKernel, KernelDef

@@ -20,8 +20,9 @@ from tools.bench.timing import best_seconds
 from wrapper_ir import check, from_json, load, parse_program, print_program, save, to_json
 from wrapper_ir.analysis import program_stats
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.atoms import SizeOf
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
-from wrapper_ir.expr import SizeOf, Sym
+from wrapper_ir.expr import Sym
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
 from wrapper_ir.passes import EliminateDeadOps, compare, derive_frees
 from wrapper_ir.program import Program, SymbolDef

@@ -1,7 +1,6 @@
 """Imports that go in circles: a file that needs another which needs it is no file of its own.
 
-Every import counts: also those in functions and those for types alone. An edge that closes a circle needs an entry in the
-table below, with the reason beside it; an entry that closes none is reported, so the table only shrinks.
+Every import counts: also those in functions and those for types alone. There are no exceptions.
 """
 
 from __future__ import annotations
@@ -17,35 +16,15 @@ __all__ = ["find_circles"]
 Edges = Mapping[str, Mapping[str, int]]
 """By module, the modules that it imports, and the line of the first import of each."""
 
-# (from, to) -> why; none of these is imported when the file is
-_ALLOWED = {
-    ("wrapper_ir.expr.base", "wrapper_ir.values"): "an expression may read a value, whose type has sizes",
-    ("wrapper_ir.expr.leaves", "wrapper_ir.values"): "the same",
-    ("wrapper_ir.expr.leaves", "wrapper_ir.types"): "the same",
-    ("wrapper_ir.expr.parse", "wrapper_ir.values"): "the same",
-}
 
-
-def find_circles(
-    sources: Iterable[Source], allowed: Mapping[tuple[str, str], str] = _ALLOWED
-) -> Iterator[Finding]:
-    """Circles of imports between the files of a package, and entries of the table that close none."""
+def find_circles(sources: Iterable[Source]) -> Iterator[Finding]:
+    """Circles of imports between the files of a package."""
     modules = {name: source for source in sources if (name := _module(source.path))}
     edges = {name: dict(_imports(name, source, modules.keys())) for name, source in modules.items()}
-    plain = {
-        name: {to: at for to, at in found.items() if (name, to) not in allowed}
-        for name, found in edges.items()
-    }
-    for circle in _circles(plain):
+    for circle in _circles(edges):
         first = min(circle)
-        line = min(at for to, at in plain[first].items() if to in circle)
+        line = min(at for to, at in edges[first].items() if to in circle)
         yield Finding(modules[first].path, line, f"imports go in a circle: {', '.join(sorted(circle))}")
-    closed = [set(circle) for circle in _circles(edges)]
-    for edge in allowed:
-        if edge[0] in modules and not any(set(edge) <= circle for circle in closed):
-            yield Finding(
-                modules[edge[0]].path, 1, f"the import of {edge[1]} closes no circle: strike its exception"
-            )
 
 
 def _module(path: str) -> str:

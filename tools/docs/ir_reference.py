@@ -8,7 +8,8 @@ from importlib import import_module
 
 import wrapper_ir.ops
 from tools.docs.classes import attribute_docs, class_section, default_text, defined_classes, docstring, table
-from wrapper_ir.expr import NODE_TYPES, OPERATORS
+from wrapper_ir.atoms import NODE_TYPES
+from wrapper_ir.expr import OPERATORS
 from wrapper_ir.ops import OPS, EffectClass, Effects, OpBase, Provenance, op_spec
 from wrapper_ir.types import DType
 
@@ -32,7 +33,7 @@ def ir_reference() -> str:
     lines += ["## Types", "", docstring(import_module("wrapper_ir.types")), "", *types()]
     lines += ["## Ops", "", docstring(wrapper_ir.ops), "", *ops()]
     lines += ["## Effects", "", docstring(import_module("wrapper_ir.ops.effects")), "", *effects()]
-    lines += ["## Expressions", "", docstring(import_module("wrapper_ir.expr.nodes")), "", *expressions()]
+    lines += ["## Expressions", "", docstring(import_module("wrapper_ir.expr.base")), "", *expressions()]
     lines += ["## Kernels", "", docstring(import_module("wrapper_ir.kernels")), ""]
     lines += module_section("wrapper_ir.kernels")
     lines += ["## Operators", "", docstring(import_module("wrapper_ir.schemas")), ""]

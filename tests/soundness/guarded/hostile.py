@@ -9,8 +9,9 @@ from itertools import count
 
 from tests.soundness.guarded.edges import hostile_expr, near
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
+from wrapper_ir.atoms import Item, SizeOf
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
-from wrapper_ir.expr import Expr, Item, SizeOf, Sym, SymKind, as_expr
+from wrapper_ir.expr import Expr, Sym, SymKind, as_expr
 from wrapper_ir.layout import contiguous_strides
 from wrapper_ir.ops import Arg
 from wrapper_ir.passes.derive_frees import derive_frees

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Callable
 
 from tests.soundness.guarded.hostile import Hostile
+from wrapper_ir.atoms import Item
 from wrapper_ir.builder import tensor_type
-from wrapper_ir.expr import Int, Item, SymKind, add, lt
+from wrapper_ir.expr import Int, SymKind, add, lt
 from wrapper_ir.ops import AllocPurpose, Arg, CallSubgraph, Free, Switch, WhileLoop, ZeroMode
 from wrapper_ir.program import Ownership
 from wrapper_ir.types import DType, ScalarType, StorageType

@@ -8,8 +8,9 @@ from tests.soundness.guarded.calls import CALLS
 from tests.soundness.guarded.edges import hostile_expr
 from tests.soundness.guarded.hostile import Hostile
 from tests.soundness.guarded.slots import SLOTS
+from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.builder import tensor_type
-from wrapper_ir.expr import Expr, Float, Int, Item, OffsetOf, SizeOf, StrideOf, ge, le
+from wrapper_ir.expr import Expr, Float, Int, ge, le
 from wrapper_ir.expr.arithmetic import fits_int64
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
 from wrapper_ir.layout import extent_bytes

@@ -65,7 +65,7 @@ def _checked(kernel: TritonKernel, size: Expr, known: Collection[str]) -> Expr:
             f"kernel '{kernel.name}': its grid needs {', '.join(missing)}, which is not a number of its launches",
             "name numbers that only the grid needs in `grid_params`",
         )
-    if size.free_values or size.kind is not SymKind.INT:
+    if size.free_atoms or size.kind is not SymKind.INT:
         raise KernelError(
             "TR106", f"kernel '{kernel.name}': {size} is not a whole number, so it is not a size of a grid"
         )

@@ -1,13 +1,152 @@
-"""Atoms of expressions seen from programs: which values an expression looks at."""
+"""Atoms of expressions: what an expression reads from a value when the program runs, and their text.
+
+Expressions know that there are atoms; values have types, which have expressions; so the classes of atoms stand above both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Self
 
-from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.expr import (
+    OPERATORS,
+    Apply,
+    Atom,
+    Bool,
+    Expr,
+    ExprParser,
+    Float,
+    Int,
+    Interval,
+    Operators,
+    Sym,
+    SymKind,
+    intern,
+    map_atoms,
+)
+from wrapper_ir.quoting import value_name
+from wrapper_ir.tokens import Source, kind_of
+from wrapper_ir.types import DType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["item_values", "map_expr_values", "values_in"]
+__all__ = [
+    "DIM_ATOMS",
+    "NODE_TYPES",
+    "VALUE_ATOMS",
+    "AtomParser",
+    "DimAtom",
+    "Item",
+    "Node",
+    "OffsetOf",
+    "SizeOf",
+    "StrideOf",
+    "ValueAtom",
+    "free_values",
+    "item_values",
+    "map_expr_values",
+    "parse_expr",
+    "values_in",
+]
+
+_NONNEGATIVE = Interval(0, None)
+_REMAINDER = re.compile(r"(?<=[\w)])(\s+)%(?=\w)")
+"""Where a value cannot stand, `a %b` is a remainder."""
+
+
+class DimAtom(Atom):
+    """What an expression reads of one dimension of a tensor; `word` is its name in the text form."""
+
+    __slots__ = ("dim", "value")
+    __match_args__ = ("value", "dim")
+    kind = SymKind.INT
+    bounds = _NONNEGATIVE
+    word: ClassVar[str]
+    value: Value
+    dim: int
+
+    def __new__(cls, value: Value, dim: int) -> Self:
+        return intern(cls, (cls, value, dim), (value, dim))
+
+    @property
+    def text(self) -> str:
+        return f"{self.word}(%{value_name(self.value.name)}, {self.dim})"
+
+
+class ValueAtom(Atom):
+    """What an expression reads of a whole value; `word` is its name in the text form."""
+
+    __slots__ = ("value",)
+    __match_args__ = ("value",)
+    word: ClassVar[str]
+    value: Value
+
+    def __new__(cls, value: Value) -> Self:
+        return intern(cls, (cls, value), (value,))
+
+    @property
+    def text(self) -> str:
+        return f"{self.word}(%{value_name(self.value.name)})"
+
+
+class SizeOf(DimAtom):
+    """A tensor's size in one dimension, in elements, read when the program runs. Text: `size(%x, 0)`."""
+
+    __slots__ = ()
+    word = "size"
+
+
+class StrideOf(DimAtom):
+    """A tensor's stride in one dimension, in elements. Text: `stride(%x, 0)`."""
+
+    __slots__ = ()
+    word = "stride"
+
+
+class OffsetOf(ValueAtom):
+    """A tensor's offset in its storage, in elements. Text: `offset(%x)`."""
+
+    __slots__ = ()
+    kind = SymKind.INT
+    bounds = _NONNEGATIVE
+    word = "offset"
+
+
+class Item(ValueAtom):
+    """The only element of a tensor, or a scalar value, on the host. Text: `item(%x)`."""
+
+    __slots__ = ()
+    word = "item"
+
+    @property
+    def kind(self) -> SymKind:
+        match self.value.type:
+            case ScalarType(kind):
+                return kind
+            case TensorType(DType.BOOL):
+                return SymKind.BOOL
+            case TensorType(dtype) if dtype.is_floating:
+                return SymKind.FLOAT
+            case _:
+                return SymKind.INT
+
+
+DIM_ATOMS: Mapping[str, type[DimAtom]] = {cls.word: cls for cls in (SizeOf, StrideOf)}
+VALUE_ATOMS: Mapping[str, type[ValueAtom]] = {cls.word: cls for cls in (OffsetOf, Item)}
+
+Node = Int | Float | Bool | Sym | SizeOf | StrideOf | OffsetOf | Item | Apply
+"""The closed union of nodes; tables over nodes are tested against it."""
+
+NODE_TYPES: tuple[type[Expr], ...] = (Int, Float, Bool, Sym, SizeOf, StrideOf, OffsetOf, Item, Apply)
+"""The members of `Node`, in its order."""
+
+
+# --- the values of expressions
+
+
+def free_values(expr: Expr) -> frozenset[Value]:
+    """All values that atoms of the expression look at."""
+    return frozenset(atom.value for atom in expr.free_atoms if isinstance(atom, DimAtom | ValueAtom))
 
 
 def _by_name(value: Value) -> str:
@@ -22,40 +161,94 @@ def values_in(held: object, out: list[Value]) -> list[Value]:
     elif type(held) is tuple:
         for item in held:
             values_in(item, out)
-    elif isinstance(held, Expr) and held.free_values:
-        out += sorted(held.free_values, key=_by_name)
+    elif isinstance(held, Expr) and held.free_atoms:
+        out += sorted(free_values(held), key=_by_name)
     return out
 
 
 def item_values(expr: Expr) -> tuple[Value, ...]:
     """Values whose content is read (under `item`), sorted by name."""
-    if not expr.free_values:
-        return ()
-    found: set[Value] = set()
-    stack = [expr]
-    while stack:
-        e = stack.pop()
-        if isinstance(e, Item):
-            found.add(e.value)
-        else:
-            stack.extend(e.args)
+    found = {atom.value for atom in expr.free_atoms if isinstance(atom, Item)}
     return tuple(sorted(found, key=_by_name))
 
 
 def map_expr_values(expr: Expr, use: Callable[[Value], Value]) -> Expr:
     """The same expression over other values; nothing is simplified."""
-    if not expr.free_values:
-        return expr
-    if isinstance(expr, SizeOf | StrideOf):
-        return type(expr)(use(expr.value), expr.dim)
-    if isinstance(expr, OffsetOf | Item):
-        return type(expr)(use(expr.value))
-    fields = []
-    for name in expr.__match_args__:
-        field = getattr(expr, name)  # the node's own fields, by slot name
-        if isinstance(field, Expr):
-            field = map_expr_values(field, use)
-        elif isinstance(field, tuple):
-            field = tuple(map_expr_values(f, use) for f in field)
-        fields.append(field)
-    return type(expr)(*fields)
+
+    def moved(atom: Expr) -> Expr:
+        match atom:
+            case DimAtom(value, dim):
+                return type(atom)(use(value), dim)
+            case ValueAtom(value):
+                return type(atom)(use(value))
+            case _:
+                return atom
+
+    return map_atoms(expr, moved, simplify=False)
+
+
+# --- text
+
+
+def parse_expr(
+    text: str,
+    symbol_kinds: Mapping[str, SymKind] | None = None,
+    values: Mapping[str, Value] | None = None,
+    operators: Operators = OPERATORS,
+) -> Expr:
+    """The expression that `text` spells, built node by node without simplification.
+
+    `symbol_kinds` declares the symbols and `values` the values (by name, without `%`) that may occur.
+    Raises ParseError WIR550 (syntax), WIR551 (symbol), WIR552 (value), WIR553 (nested too deep).
+    """
+    text = _REMAINDER.sub(r"%\1", text.replace("\n", " "))
+    parser = AtomParser(Source(text), operators)
+    # a mapping of the caller's own class may know names that it does not list
+    parser.kinds = symbol_kinds if isinstance(symbol_kinds, dict) else dict(symbol_kinds or {})
+    parser.values |= values or {}
+    parser.skip_lines()
+    e = parser.expression()
+    parser.skip_lines()
+    if parser.tokens[parser.at] != "":
+        parser.fail("WIR550", f"expected the end of the expression, found {parser.shown()}")
+    return e
+
+
+class AtomParser(ExprParser):
+    """Reads expressions over the declared symbols and the values in scope."""
+
+    def __init__(self, source: Source, operators: Operators = OPERATORS) -> None:
+        super().__init__(source, operators)
+        self.values: dict[str, Value] = {}
+
+    def value(self) -> Value:
+        """A value that is defined here; another one is WIR552."""
+        token = self.tokens[self.at]
+        found = self.values.get(token[1:]) if token[:1] == "%" else None
+        if found is not None:
+            self.at += 1
+            return found
+        start = self.at
+        found = self.values.get(self.sigil("%", "a value such as %x"))
+        if found is None:
+            self.fail("WIR552", f"value {token} is not defined here", start)
+        return found
+
+    def atom(self, word: str) -> Expr | None:
+        """See `ExprParser`."""
+        if word in VALUE_ATOMS:
+            return VALUE_ATOMS[word](self._atom_value())
+        if word not in DIM_ATOMS:
+            return None
+        value = self._atom_value()
+        self.expect(",", "WIR550")
+        dim = self.tokens[self.at]
+        if kind_of(dim) != "NUMBER" or not dim.isdecimal():
+            self.unexpected("a dimension number", "WIR550")
+        self.at += 1
+        return DIM_ATOMS[word](value, int(dim))
+
+    def _atom_value(self) -> Value:
+        if kind_of(self.tokens[self.at]) != "VALUE":
+            self.unexpected("a value such as %x", "WIR550")
+        return self.value()

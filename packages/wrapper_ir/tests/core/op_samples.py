@@ -6,7 +6,8 @@ Shared by the tests of the core; `SAMPLES` is checked against the op union in `t
 from __future__ import annotations
 
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.expr import Expr, Int, Item, SizeOf, Sym, add, eq, lt, mul
+from wrapper_ir.atoms import Item, SizeOf
+from wrapper_ir.expr import Expr, Int, Sym, add, eq, lt, mul
 from wrapper_ir.kernels import Access, CppKernel, CppSource, KernelParam, ParamKind, Requirement
 from wrapper_ir.layout import contiguous_strides
 from wrapper_ir.ops import (

@@ -7,9 +7,10 @@ import dataclasses
 import pytest
 from packages.wrapper_ir.tests.core.op_samples import KERNEL, PROV, W
 
+from wrapper_ir.atoms import SizeOf
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
 from wrapper_ir.errors import BuildError
-from wrapper_ir.expr import Int, SizeOf, Sym, mul
+from wrapper_ir.expr import Int, Sym, mul
 from wrapper_ir.ops import (
     UNKNOWN,
     AllocPurpose,

@@ -13,7 +13,8 @@ import pytest
 
 import wrapper_ir
 from wrapper_ir import parse_program, print_program
-from wrapper_ir.expr import NODE_TYPES, Sym, SymKind, parse_expr, print_expr
+from wrapper_ir.atoms import NODE_TYPES, parse_expr
+from wrapper_ir.expr import Sym, SymKind, print_expr
 from wrapper_ir.expr.base import Expr
 from wrapper_ir.kernels import (
     CppKernel,

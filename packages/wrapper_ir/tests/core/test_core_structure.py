@@ -16,7 +16,8 @@ from packages.wrapper_ir.tests.core.op_samples import PROV, SAMPLES, W, X, Y, Z,
 
 import wrapper_ir.ops
 import wrapper_ir.ops.base
-from wrapper_ir.expr import Expr, Int, SizeOf, Sym, mul
+from wrapper_ir.atoms import SizeOf, free_values
+from wrapper_ir.expr import Expr, Int, Sym, mul
 from wrapper_ir.ops import OPS, UNKNOWN, Arg, CallExtern, Op, OpBase, Role, View, op_spec
 from wrapper_ir.structure import exprs, map_values, operands, results
 from wrapper_ir.types import CPU, DType, Layout, MemoryFormat
@@ -122,7 +123,7 @@ def found_in(x: object, cls: type[T]) -> list[T]:
     if isinstance(x, tuple):
         return [hit for item in x for hit in found_in(item, cls)]
     if isinstance(x, Expr):
-        return [v for v in sorted(x.free_values, key=lambda v: v.name) if isinstance(v, cls)]
+        return [v for v in sorted(free_values(x), key=lambda v: v.name) if isinstance(v, cls)]
     return []
 
 

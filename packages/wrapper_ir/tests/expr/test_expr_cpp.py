@@ -11,20 +11,9 @@ from pathlib import Path
 import pytest
 from packages.wrapper_ir.tests.expr.python_text import compile_python
 
+from wrapper_ir.atoms import SizeOf, parse_expr
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import (
-    CPP_HELPERS,
-    Expr,
-    Float,
-    Int,
-    Number,
-    SizeOf,
-    Sym,
-    SymKind,
-    evaluate,
-    parse_expr,
-    to_cpp,
-)
+from wrapper_ir.expr import CPP_HELPERS, Expr, Float, Int, Number, Sym, SymKind, evaluate, to_cpp
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value

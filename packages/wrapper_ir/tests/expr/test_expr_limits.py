@@ -12,6 +12,7 @@ from types import FrameType
 import pytest
 from packages.wrapper_ir.tests.expr.python_text import compile_python
 
+from wrapper_ir.atoms import parse_expr
 from wrapper_ir.errors import ExpressionError, ParseError, WirError
 from wrapper_ir.expr import (
     Expr,
@@ -24,7 +25,6 @@ from wrapper_ir.expr import (
     evaluate,
     expand,
     mul,
-    parse_expr,
     pow_,
     print_expr,
     prove_le,

@@ -12,18 +12,16 @@ import weakref
 
 import pytest
 
+from wrapper_ir.atoms import DIM_ATOMS, NODE_TYPES, VALUE_ATOMS, Item, Node, SizeOf, free_values, parse_expr
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
-    NODE_TYPES,
+    ATOM_WORDS,
     OPERATORS,
     Bool,
     Expr,
     Float,
     Int,
-    Item,
-    Node,
     Operator,
-    SizeOf,
     Sym,
     SymKind,
     add,
@@ -37,7 +35,6 @@ from wrapper_ir.expr import (
     mul,
     not_,
     or_,
-    parse_expr,
     print_expr,
     rebuild,
     sub,
@@ -135,7 +132,9 @@ def test_kinds_of_items() -> None:
 def test_free_symbols_and_values() -> None:
     e = where(lt(a, b), SizeOf(X, 0) + a, Item(X))
     assert e.free_symbols == {"a", "b"}
-    assert e.free_values == {X}
+    assert e.free_atoms == {SizeOf(X, 0), Item(X)}
+    assert free_values(e) == {X}
+    assert {*DIM_ATOMS, *VALUE_ATOMS} == {*ATOM_WORDS}
 
 
 @pytest.mark.parametrize("name", ["", "1a", "a b", "min", "true", "inf", "and", "lambda", "a.b", "%x"])

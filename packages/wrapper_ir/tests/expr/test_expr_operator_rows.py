@@ -7,6 +7,7 @@ import math
 import pytest
 from packages.wrapper_ir.tests.expr.python_text import compile_python
 
+from wrapper_ir.atoms import parse_expr
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import (
     OPERATORS,
@@ -19,7 +20,6 @@ from wrapper_ir.expr import (
     bounds,
     evaluate,
     expand,
-    parse_expr,
     print_expr,
     substitute,
     to_cpp,

@@ -10,24 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packages.wrapper_ir.tests.expr.python_text import compile_python
 
+from wrapper_ir.atoms import NODE_TYPES, Item, OffsetOf, SizeOf, StrideOf, parse_expr
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
-    NODE_TYPES,
     OPERATORS,
     Bool,
     Expr,
     Float,
     Int,
-    Item,
     Number,
-    OffsetOf,
     Operator,
-    SizeOf,
-    StrideOf,
     Sym,
     SymKind,
     evaluate,
-    parse_expr,
     print_expr,
     rebuild,
     substitute,

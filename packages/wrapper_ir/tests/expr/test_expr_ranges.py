@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wrapper_ir.atoms import parse_expr
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     Expr,
@@ -22,7 +23,6 @@ from wrapper_ir.expr import (
     evaluate,
     expand,
     mul,
-    parse_expr,
     print_expr,
     prove_eq,
     prove_le,

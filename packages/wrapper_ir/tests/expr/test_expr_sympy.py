@@ -15,17 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._sympy.numbers import int_oo
 
+from wrapper_ir.atoms import SizeOf, parse_expr
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import (
-    Expr,
-    Int,
-    SizeOf,
-    Sym,
-    SymKind,
-    evaluate,
-    parse_expr,
-    print_expr,
-)
+from wrapper_ir.expr import Expr, Int, Sym, SymKind, evaluate, print_expr
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.sympy_bridge import from_sympy, replace_floor, simplify, solve, to_sympy
 from wrapper_ir.expr.sympy_bridge.reader import CLASSES

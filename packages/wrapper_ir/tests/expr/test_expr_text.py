@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from wrapper_ir.atoms import Item, SizeOf, StrideOf, parse_expr
 from wrapper_ir.errors import ParseError
-from wrapper_ir.expr import (
-    Expr,
-    Float,
-    Int,
-    Item,
-    SizeOf,
-    StrideOf,
-    Sym,
-    SymKind,
-    parse_expr,
-    print_expr,
-)
+from wrapper_ir.expr import Expr, Float, Int, Sym, SymKind, print_expr
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value

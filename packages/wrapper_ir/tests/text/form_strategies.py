@@ -13,20 +13,8 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from packages.wrapper_ir.tests.text.kernel_strategies import ints, kernels, names, strings
 
-from wrapper_ir.expr import (
-    OPERATORS,
-    Bool,
-    Expr,
-    Float,
-    Int,
-    Item,
-    OffsetOf,
-    Operator,
-    SizeOf,
-    StrideOf,
-    Sym,
-    SymKind,
-)
+from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.expr import OPERATORS, Bool, Expr, Float, Int, Operator, Sym, SymKind
 from wrapper_ir.expr.leaves import RESERVED_NAMES
 from wrapper_ir.layout import contiguous_strides, extent_bytes
 from wrapper_ir.ops import (

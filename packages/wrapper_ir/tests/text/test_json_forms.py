@@ -16,8 +16,9 @@ from packages.wrapper_ir.tests.text.form_context import GOLDEN, every_op, progra
 from packages.wrapper_ir.tests.text.form_strategies import programs
 
 from wrapper_ir import Program, from_json, parse_program, to_json
+from wrapper_ir.atoms import NODE_TYPES
 from wrapper_ir.errors import ParseError
-from wrapper_ir.expr import NODE_TYPES, Float, Int
+from wrapper_ir.expr import Float, Int
 from wrapper_ir.json import (
     SCHEMAS,
     program_schema,

@@ -12,8 +12,9 @@ from functools import partial
 import pytest
 
 from wrapper_ir import Program, from_json, parse_program, print_program, to_json
+from wrapper_ir.atoms import SizeOf
 from wrapper_ir.builder import ProgramBuilder, tensor_type
-from wrapper_ir.expr import SizeOf, Sym
+from wrapper_ir.expr import Sym
 from wrapper_ir.ops import Free, Provenance
 from wrapper_ir.program import SymbolDef
 from wrapper_ir.testing.catalogue import RELU

@@ -19,8 +19,9 @@ from fx_converter import targets
 from fx_converter._compat import back_symbol, bound_symbol, fake_like, free_size, new_fake_mode
 from fx_converter.graph.numbers import CALLS, Calculator
 from fx_converter.targets.symbolic import EXACT, PARTIAL
+from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, SymKind
+from wrapper_ir.expr import Expr, Sym, SymKind
 from wrapper_ir.expr.operators import FUNCTIONS
 from wrapper_ir.program import Program, SymbolDef
 from wrapper_ir.types import TensorType

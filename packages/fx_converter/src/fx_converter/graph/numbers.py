@@ -76,7 +76,7 @@ class Calculator:
         found = self._known.get((e, optional))
         if found is None:
             found = self._compute(e, optional)
-            if not e.free_values:
+            if not e.free_atoms:
                 self._known[e, optional] = found
         return found
 

@@ -17,8 +17,9 @@ from fx_converter.graph.metadata import FakeValues
 from fx_converter.graph.names import Names
 from fx_converter.graph.numbers import Calculator
 from fx_converter.kernels import KernelCalls, KernelTargets
+from wrapper_ir.atoms import Item
 from wrapper_ir.errors import NotSupportedError
-from wrapper_ir.expr import Expr, Int, Item, Sym
+from wrapper_ir.expr import Expr, Int, Sym
 from wrapper_ir.expr.width import stays_int64
 from wrapper_ir.lowering import Plan
 from wrapper_ir.lowering.state import op_place

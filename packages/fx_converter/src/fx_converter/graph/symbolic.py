@@ -9,7 +9,8 @@ import torch
 from torch import fx
 
 from fx_converter.graph.scope import FunctionScope
-from wrapper_ir.expr import Apply, Expr, Int, Item, OffsetOf, SizeOf, StrideOf, SymKind
+from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.expr import Apply, Expr, Int, SymKind
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.lowering.steps import Define
 from wrapper_ir.types import DType, TensorType

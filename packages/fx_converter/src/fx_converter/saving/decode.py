@@ -13,7 +13,8 @@ from fx_converter.errors import SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.saving.encode import META
 from fx_converter.saving.functions import FUNCTIONS_BY_NAME
-from wrapper_ir.expr import Expr, Int, parse_expr
+from wrapper_ir.atoms import parse_expr
+from wrapper_ir.expr import Expr, Int
 from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy, refused
 from wrapper_ir.types import Device, Layout, MemoryFormat, TensorType
 from wrapper_ir_torch import DTYPES, is_overload

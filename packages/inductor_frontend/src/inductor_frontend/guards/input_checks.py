@@ -13,6 +13,7 @@ from inductor_frontend.errors import ConversionError
 from inductor_frontend.guards.function_guards import FunctionGuards
 from inductor_frontend.guards.input_symbols import Fact
 from inductor_frontend.guards.trace_guards import Bounds, TraceGuards
+from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
     Apply,
@@ -20,11 +21,7 @@ from wrapper_ir.expr import (
     Expr,
     Int,
     Interval,
-    Item,
-    OffsetOf,
     Operator,
-    SizeOf,
-    StrideOf,
     Sym,
     SymKind,
     add,

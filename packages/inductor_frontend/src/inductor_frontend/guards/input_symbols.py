@@ -11,8 +11,9 @@ from torch._inductor import ir
 from inductor_frontend.convert import to_expr
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.guards.function_guards import FunctionGuards
+from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, print_expr
+from wrapper_ir.expr import Expr, print_expr
 from wrapper_ir.ops import Provenance
 from wrapper_ir.values import Value
 

@@ -27,7 +27,8 @@ from inductor_frontend.record.events import (
 from inductor_frontend.scope.scope import Scope
 from inductor_frontend.triton.definition import TritonDefinition, definition_of
 from inductor_frontend.triton.templates import TEMPLATE, merged_instances, with_grid
-from wrapper_ir.expr import Expr, Float, Int, Item, SymKind, to_bool, where
+from wrapper_ir.atoms import Item
+from wrapper_ir.expr import Expr, Float, Int, SymKind, to_bool, where
 from wrapper_ir.kernels import Access, CppKernel, KernelParam, TritonKernel
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import AllocPurpose, Arg, ZeroMode

@@ -17,13 +17,10 @@ from torch.utils._pytree import SequenceKey
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.operators.results import unpack_all, unpack_number
 from inductor_frontend.scope.scope import Scope
+from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.expr import (
     Expr,
     Int,
-    Item,
-    OffsetOf,
-    SizeOf,
-    StrideOf,
     Sym,
     add,
     and_,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from py_wrapper.emit.names import namer
 from py_wrapper.emit.writer import Writer, tuple_text
 from py_wrapper.errors import EmitError
-from wrapper_ir.expr import Expr, Item, OffsetOf, SizeOf, StrideOf, Sym, to_python
+from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.expr import Expr, Sym, to_python
 from wrapper_ir.expr.width import stays_int64
 from wrapper_ir.lowering import FunctionPlan
 from wrapper_ir.lowering.state import op_place

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.expr import Expr, Int, SizeOf, StrideOf, Sym
+from wrapper_ir.atoms import SizeOf, StrideOf
+from wrapper_ir.expr import Expr, Int, Sym
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
 from wrapper_ir.layout import is_contiguous

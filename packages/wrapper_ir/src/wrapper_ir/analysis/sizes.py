@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from wrapper_ir.atoms import SizeOf, StrideOf
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Expr, Number, SizeOf, StrideOf, evaluate
+from wrapper_ir.expr import Expr, Number, evaluate
 from wrapper_ir.expr.rewrite import map_atoms
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import Define

@@ -13,7 +13,6 @@ from wrapper_ir.expr.evaluate import *
 from wrapper_ir.expr.interval import *
 from wrapper_ir.expr.leaves import *
 from wrapper_ir.expr.logic import *
-from wrapper_ir.expr.nodes import *
 from wrapper_ir.expr.normal import *
 from wrapper_ir.expr.operators import OPERATORS as OPERATORS
 from wrapper_ir.expr.parse import *

@@ -1,7 +1,8 @@
-"""Expression nodes: interning, cached facts, and the row that says what an operator is.
+"""Expression nodes. Constructors never simplify: they build exactly what they are given.
 
-Parser, printers, evaluation, intervals, JSON and sympy read that row. What Python's operators make of nodes, and their text,
-is set on `Expr` by the modules that know (`build`, `text`).
+Captured assertions and the text parser rely on that; everybody else uses the functions of `build` and `logic`. What an
+operator means stands in its row, which parser, printers, evaluation, intervals, JSON and sympy read. What Python's operators
+make of nodes, and their text, is set on `Expr` by the modules that know: `build` and `text`.
 """
 
 from __future__ import annotations
@@ -10,19 +11,17 @@ import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, NoReturn, Self, TypeVar, cast
+from typing import ClassVar, NoReturn, Self, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.interval import EVERYTHING, Interval
 from wrapper_ir.expr.spelling import Spelling
 
-if TYPE_CHECKING:
-    from wrapper_ir.values import Value
-
 __all__ = [
     "MANY",
     "Apply",
+    "Atom",
     "Expr",
     "ExprLike",
     "Floats",
@@ -79,7 +78,7 @@ class Expr:
     comparison node (that is `eq(a, b)`). Operators take another node or a Python number and simplify.
     """
 
-    __slots__ = ("__weakref__", "_free", "_hash", "_key", "_kind", "_order", "_values")
+    __slots__ = ("__weakref__", "_atoms", "_free", "_hash", "_key", "_kind", "_order")
     __match_args__: tuple[str, ...] = ()
 
     arithmetic: ClassVar[Mapping[str, Callable[[ExprLike, ExprLike], Expr]]]
@@ -93,10 +92,10 @@ class Expr:
     """Operands, left to right."""
 
     _key: tuple[object, ...]
+    _atoms: frozenset[Atom] | None
     _hash: int
     _kind: SymKind | None
     _free: frozenset[str] | None
-    _values: frozenset[Value] | None
     _order: tuple[int, str, int] | None
 
     @property
@@ -119,13 +118,13 @@ class Expr:
         return free
 
     @property
-    def free_values(self) -> frozenset[Value]:
-        """All values that atoms of the expression look at."""
-        values = self._values
-        if values is None:
-            values = frozenset().union(*(child.free_values for child in self.args))
-            _set(self, "_values", values)
-        return values
+    def free_atoms(self) -> frozenset[Atom]:
+        """All atoms in the expression."""
+        atoms = self._atoms
+        if atoms is None:
+            atoms = frozenset().union(*(child.free_atoms for child in self.args))
+            _set(self, "_atoms", atoms)
+        return atoms
 
     def __hash__(self) -> int:
         return self._hash
@@ -169,6 +168,24 @@ class Expr:
         return self * -1
 
 
+class Atom(Expr):
+    """What an expression reads from a value when the program runs. `wrapper_ir.atoms` has the classes, above the types of
+    values, which have expressions."""
+
+    __slots__ = ()
+    bounds: ClassVar[Interval] = EVERYTHING
+    """What it lies in, whatever it reads."""
+
+    @property
+    def free_atoms(self) -> frozenset[Atom]:
+        return frozenset((self,))
+
+    @property
+    def text(self) -> str:
+        """Its text form."""
+        raise NotImplementedError
+
+
 ExprLike = Expr | int | float
 """What smart constructors accept: a node or a Python bool, int or float."""
 
@@ -186,8 +203,8 @@ def intern(cls: type[_E], key: tuple[object, ...], fields: tuple[object, ...]) -
     _set(node, "_key", key)
     _set(node, "_hash", hash(key))
     _set(node, "_kind", None)
+    _set(node, "_atoms", None)
     _set(node, "_free", None)
-    _set(node, "_values", None)
     _set(node, "_order", None)
     return cast(_E, _TABLE.setdefault(key, node))  # no two classes share a key
 

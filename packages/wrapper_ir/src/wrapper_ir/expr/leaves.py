@@ -1,24 +1,18 @@
-"""Nodes without operands: constants, symbols, and atoms that look at a value when the program runs."""
+"""Nodes without operands: constants and symbols. Atoms, which look at a value, are in `wrapper_ir.atoms`."""
 
 from __future__ import annotations
 
 import keyword
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import Self
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.arithmetic import MAX_BITS
 from wrapper_ir.expr.base import Expr, SymKind, intern
 from wrapper_ir.expr.operators import OPERATORS
 
-if TYPE_CHECKING:
-    from wrapper_ir.values import Value
-
-__all__ = [
-    "CONSTANTS", "DIM_ATOMS", "RESERVED_NAMES", "VALUE_ATOMS",
-    "Atom", "Bool", "DimAtom", "Float", "Int", "Item", "OffsetOf", "SizeOf", "StrideOf", "Sym", "ValueAtom",
-]  # fmt: skip
+__all__ = ["ATOM_WORDS", "CONSTANTS", "RESERVED_NAMES", "Bool", "Float", "Int", "Sym"]
 
 _SMALL_LIMIT = 4096
 _SMALL_INTS: dict[int, Int] = {}  # keeps the few common constants alive; bounded, so it cannot leak
@@ -99,86 +93,6 @@ class Sym(Expr):
         return frozenset((self.name,))
 
 
-class Atom(Expr):
-    """What an expression reads from a value when the program runs; `word` is its name in the text form."""
-
-    __slots__ = ("value",)
-    __match_args__ = ("value",)
-    word: ClassVar[str]
-    value: Value
-
-    @property
-    def free_values(self) -> frozenset[Value]:
-        return frozenset((self.value,))
-
-
-class DimAtom(Atom):
-    """What it reads of one dimension of a tensor."""
-
-    __slots__ = ("dim",)
-    __match_args__ = ("value", "dim")
-    kind = SymKind.INT
-    dim: int
-
-    def __new__(cls, value: Value, dim: int) -> Self:
-        return intern(cls, (cls, value, dim), (value, dim))
-
-
-class ValueAtom(Atom):
-    """What it reads of a whole value."""
-
-    __slots__ = ()
-
-    def __new__(cls, value: Value) -> Self:
-        return intern(cls, (cls, value), (value,))
-
-
-class SizeOf(DimAtom):
-    """A tensor's size in one dimension, in elements, read when the program runs. Text: `size(%x, 0)`."""
-
-    __slots__ = ()
-    word = "size"
-
-
-class StrideOf(DimAtom):
-    """A tensor's stride in one dimension, in elements. Text: `stride(%x, 0)`."""
-
-    __slots__ = ()
-    word = "stride"
-
-
-class OffsetOf(ValueAtom):
-    """A tensor's offset in its storage, in elements. Text: `offset(%x)`."""
-
-    __slots__ = ()
-    kind = SymKind.INT
-    word = "offset"
-
-
-class Item(ValueAtom):
-    """The only element of a tensor, or a scalar value, on the host. Text: `item(%x)`."""
-
-    __slots__ = ()
-    word = "item"
-
-    @property
-    def kind(self) -> SymKind:
-        # Imported here because types are made of expressions.
-        from wrapper_ir.types import DType, ScalarType, TensorType
-
-        match self.value.type:
-            case ScalarType(kind):
-                return kind
-            case TensorType(DType.BOOL):
-                return SymKind.BOOL
-            case TensorType(dtype) if dtype.is_floating:
-                return SymKind.FLOAT
-            case _:
-                return SymKind.INT
-
-
-DIM_ATOMS: Mapping[str, type[DimAtom]] = {cls.word: cls for cls in (SizeOf, StrideOf)}
-VALUE_ATOMS: Mapping[str, type[ValueAtom]] = {cls.word: cls for cls in (OffsetOf, Item)}
 CONSTANTS: Mapping[str, Expr] = {
     "true": Bool(True),
     "false": Bool(False),
@@ -186,5 +100,7 @@ CONSTANTS: Mapping[str, Expr] = {
     "nan": Float(math.nan),
 }
 """Constants that are written as words."""
-RESERVED_NAMES = frozenset((*DIM_ATOMS, *VALUE_ATOMS, *CONSTANTS, *OPERATORS.calls, *keyword.kwlist))
+ATOM_WORDS = ("size", "stride", "offset", "item")
+"""What atoms are called in text; `wrapper_ir.atoms` has a class for each."""
+RESERVED_NAMES = frozenset((*ATOM_WORDS, *CONSTANTS, *OPERATORS.calls, *keyword.kwlist))
 """Names that a symbol cannot have, because the text form gives them a meaning."""

@@ -14,58 +14,27 @@ operands, and parentheses always make a node of their own:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.base import Expr, Operator, Operators, SymKind
-from wrapper_ir.expr.leaves import CONSTANTS, DIM_ATOMS, VALUE_ATOMS, Float, Int, Sym
+from wrapper_ir.expr.leaves import CONSTANTS, Float, Int, Sym
 from wrapper_ir.expr.operators import ADD, MUL, NOT, OPERATORS, POW
 from wrapper_ir.expr.spelling import Level
 from wrapper_ir.tokens import MAX_DEPTH, Cursor, Source, kind_of
 
-if TYPE_CHECKING:
-    from wrapper_ir.values import Value
-
-__all__ = ["ExprParser", "parse_expr"]
+__all__ = ["ExprParser"]
 
 E = TypeVar("E", bound=Expr)
-_REMAINDER = re.compile(r"(?<=[\w)])(\s+)%(?=\w)")
-"""Where a value cannot stand, `a %b` is a remainder."""
-
-
-def parse_expr(
-    text: str,
-    symbol_kinds: Mapping[str, SymKind] | None = None,
-    values: Mapping[str, Value] | None = None,
-    operators: Operators = OPERATORS,
-) -> Expr:
-    """The expression that `text` spells, built node by node without simplification.
-
-    `symbol_kinds` declares the symbols and `values` the values (by name, without `%`) that may occur.
-    Raises ParseError WIR550 (syntax), WIR551 (symbol), WIR552 (value), WIR553 (nested too deep).
-    """
-    text = _REMAINDER.sub(r"%\1", text.replace("\n", " "))
-    parser = ExprParser(Source(text), operators)
-    # a mapping of the caller's own class may know names that it does not list
-    parser.kinds = symbol_kinds if isinstance(symbol_kinds, dict) else dict(symbol_kinds or {})
-    parser.values |= values or {}
-    parser.skip_lines()
-    e = parser.expression()
-    parser.skip_lines()
-    if parser.tokens[parser.at] != "":
-        parser.fail("WIR550", f"expected the end of the expression, found {parser.shown()}")
-    return e
 
 
 class ExprParser(Cursor):
-    """Reads expressions over the declared symbols and the values in scope."""
+    """Reads expressions over the declared symbols."""
 
     def __init__(self, source: Source, operators: Operators = OPERATORS) -> None:
         super().__init__(source)
         self.kinds: dict[str, SymKind] = {}
-        self.values: dict[str, Value] = {}
         self._operators = operators
         self._depth = 0
 
@@ -79,19 +48,6 @@ class ExprParser(Cursor):
         if e.args and _nests_deep(e):
             self._too_deep()
         return e
-
-    def value(self) -> Value:
-        """A value that is defined here; another one is WIR552."""
-        token = self.tokens[self.at]
-        found = self.values.get(token[1:]) if token[:1] == "%" else None
-        if found is not None:
-            self.at += 1
-            return found
-        start = self.at
-        found = self.values.get(self.sigil("%", "a value such as %x"))
-        if found is None:
-            self.fail("WIR552", f"value {token} is not defined here", start)
-        return found
 
     def _climb(self, minimum: int) -> tuple[Expr, bool]:
         """Operators of at least `minimum`, and whether the result stands without parentheses of its own."""
@@ -193,20 +149,14 @@ class ExprParser(Cursor):
     def _call(self, name: str) -> Expr:
         start = self.at
         self.at += 2
-        if name in VALUE_ATOMS:
-            e: Expr = VALUE_ATOMS[name](self._atom_value())
-        elif name in DIM_ATOMS:
-            value = self._atom_value()
-            self.expect(",", "WIR550")
-            dim = self.tokens[self.at]
-            if kind_of(dim) != "NUMBER" or not dim.isdecimal():
-                self.unexpected("a dimension number", "WIR550")
-            self.at += 1
-            e = DIM_ATOMS[name](value, int(dim))
-        else:
-            e = self._applied(name, self.several(lambda p: p._nested(p._whole)), start)
+        e = self.atom(name) or self._applied(name, self.several(lambda p: p._nested(p._whole)), start)
         self.expect(")", "WIR550")
         return e
+
+    def atom(self, word: str) -> Expr | None:
+        """The atom of this name, whose parenthesis has been read; None for another name, as all are here:
+        `wrapper_ir.atoms` knows atoms."""
+        return None
 
     def _applied(self, name: str, args: list[Expr], start: int) -> Expr:
         op = self._operators.calls.get(name)
@@ -219,11 +169,6 @@ class ExprParser(Cursor):
             return make()
         except ExpressionError as error:
             self.fail(code, error.message, start)
-
-    def _atom_value(self) -> Value:
-        if kind_of(self.tokens[self.at]) != "VALUE":
-            self.unexpected("a value such as %x", "WIR550")
-        return self.value()
 
     def _nested(self, read: Callable[[], Expr]) -> Expr:
         self._deepen()

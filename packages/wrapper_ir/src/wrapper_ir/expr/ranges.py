@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr.base import Expr, ExprLike, Floats, Operator, SymKind
+from wrapper_ir.expr.base import Atom, Expr, ExprLike, Floats, Operator, SymKind
 from wrapper_ir.expr.build import as_expr, sub
 from wrapper_ir.expr.interval import EVERYTHING, TRUTH, Interval
-from wrapper_ir.expr.leaves import Int, Item, Sym
+from wrapper_ir.expr.leaves import Int, Sym
 from wrapper_ir.expr.normal import Monomial, accumulate, expand, product, times
 from wrapper_ir.expr.operators import FLOORDIV, MAX, MIN, MOD, WHERE
 
@@ -102,7 +102,7 @@ def _leaf(e: Expr, ranges: Mapping[str, Interval]) -> Interval:
         return Interval.point(value if type(value) is float else int(value))
     if type(e) is Sym:
         return ranges.get(e.name, EVERYTHING)
-    return EVERYTHING if type(e) is Item else _NONNEGATIVE
+    return e.bounds if isinstance(e, Atom) else EVERYTHING
 
 
 def _applied(op: Operator, e: Expr, visit: Callable[[Expr], Interval]) -> Interval:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from wrapper_ir.expr.base import Apply, Expr
-from wrapper_ir.expr.leaves import Atom, Sym
+from wrapper_ir.expr.base import Apply, Atom, Expr
+from wrapper_ir.expr.leaves import Sym
 from wrapper_ir.expr.logic import apply
 
 __all__ = ["map_atoms", "rebuild", "substitute"]
@@ -31,8 +31,8 @@ def substitute(e: Expr, mapping: Mapping[str | Expr, Expr], *, simplify: bool = 
 
 
 def map_atoms(e: Expr, use: Callable[[Expr], Expr], *, simplify: bool = True) -> Expr:
-    """`e` with `use(atom)` in the place of every SizeOf, StrideOf, OffsetOf and Item."""
-    if not e.free_values:
+    """`e` with `use(atom)` in the place of every atom."""
+    if not e.free_atoms:
         return e
 
     def replace(node: Expr) -> Expr | None:

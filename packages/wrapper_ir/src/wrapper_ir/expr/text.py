@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from wrapper_ir.expr.base import Expr, Operator
-from wrapper_ir.expr.leaves import Atom, DimAtom, Int, Sym
+from wrapper_ir.expr.base import Atom, Expr, Operator
+from wrapper_ir.expr.leaves import Int, Sym
 from wrapper_ir.expr.printer import Printer
 from wrapper_ir.expr.spelling import Spelling
-from wrapper_ir.quoting import value_name
 
 __all__ = ["print_expr"]
 
@@ -34,10 +33,8 @@ def _leaf(e: Expr) -> str:
     match e:
         case Sym(name):
             return name
-        case DimAtom(value, dim):
-            return f"{e.word}(%{value_name(value.name)}, {dim})"
-        case Atom(value):
-            return f"{e.word}(%{value_name(value.name)})"
+        case Atom():
+            return e.text
         case _:
             raise AssertionError(type(e).__name__)  # the leaves that are not constants
 

@@ -66,7 +66,7 @@ def stays_int64(e: Expr) -> bool:
     computed."""
     if e.kind is not SymKind.INT or not (e.args or e.constant is not None):
         return True
-    if e.free_values:  # an atom under an operator
+    if e.free_atoms:  # an atom under an operator
         return False
     found = bounds(e, dict.fromkeys(e.free_symbols, _ANY_INT64))
     return _ANY_INT64.low <= found.low and found.high <= _ANY_INT64.high

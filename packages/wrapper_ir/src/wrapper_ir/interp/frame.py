@@ -10,8 +10,9 @@ from typing import Any, Generic, TypeVar
 from wrapper_ir.aliasing import Aliasing
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.expr import Expr, Item, Number, OffsetOf, SizeOf, StrideOf, evaluate
+from wrapper_ir.expr import Expr, Number, evaluate
 from wrapper_ir.interp.memory import MemoryMeter
 from wrapper_ir.interp.options import InterpOptions
 from wrapper_ir.layout import type_symbols

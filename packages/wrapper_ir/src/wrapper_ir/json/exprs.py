@@ -10,21 +10,9 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
+from wrapper_ir.atoms import DIM_ATOMS, VALUE_ATOMS, DimAtom, ValueAtom
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import (
-    DIM_ATOMS,
-    OPERATORS,
-    VALUE_ATOMS,
-    Atom,
-    Bool,
-    DimAtom,
-    Expr,
-    Float,
-    Int,
-    Operators,
-    Sym,
-    SymKind,
-)
+from wrapper_ir.expr import OPERATORS, Bool, Expr, Float, Int, Operators, Sym, SymKind
 from wrapper_ir.json.codec import Schema, fixed_array, object_schema, ref
 from wrapper_ir.json.decode import MAX_DEPTH, Json, array, fault, integer, obj, string, truth
 from wrapper_ir.values import Value
@@ -52,7 +40,7 @@ def encode_expr(e: Expr) -> Json:
             return name
         case DimAtom(value, dim):
             return [e.word, value.name, dim]
-        case Atom(value):
+        case ValueAtom(value):
             return [e.word, value.name]
         case _:
             return encode_number(e.constant)

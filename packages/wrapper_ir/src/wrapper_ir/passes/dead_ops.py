@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.atoms import free_values
 from wrapper_ir.kernels import needed
 from wrapper_ir.layout import type_symbols
 from wrapper_ir.ops import (
@@ -88,7 +89,7 @@ class _Needs:
 
 def _binds(op: Define) -> Value | None:
     """The value whose type mentions the symbol and that alone defines it; such a define lives as long as the value."""
-    values = op.expr.free_values
+    values = free_values(op.expr)
     value = next(iter(values)) if len(values) == 1 else None
     return value if value is not None and op.symbol in type_symbols(value.type) else None
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.references import loop_bodies
-from wrapper_ir.expr import Expr, Int, SizeOf, StrideOf, Sym
+from wrapper_ir.atoms import SizeOf, StrideOf
+from wrapper_ir.expr import Expr, Int, Sym
 from wrapper_ir.layout import type_symbols
 from wrapper_ir.ops import (
     Arg,

@@ -14,6 +14,7 @@ from collections.abc import Hashable
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.places import tensor_places
+from wrapper_ir.atoms import values_in
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import PassError
 from wrapper_ir.expr import Expr, Int
@@ -213,9 +214,9 @@ class _Run:
     def expr_key(self, e: Expr, read: set[Value]) -> Hashable:
         """The expression with its values numbered, and the numbers of its symbols."""
         symbols = tuple((s, self.symbols.get(s)) for s in sorted(e.free_symbols))
-        if not e.free_values:
+        if not e.free_atoms:
             return (e, symbols)
-        seen = tuple(self.operand(v, v in read) for v in sorted(e.free_values, key=lambda v: v.name))
+        seen = tuple(self.operand(v, v in read) for v in values_in(e, []))
         return (map_atoms(e, lambda _: Int(0), simplify=False), seen, symbols)
 
     def type_key(self, value: Value) -> Hashable:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from wrapper_ir.analysis.sizes import Sizes, declared_size
-from wrapper_ir.expr import Bool, Expr, Float, Int, Item, OffsetOf, SymKind
+from wrapper_ir.atoms import Item, OffsetOf
+from wrapper_ir.expr import Bool, Expr, Float, Int, SymKind
 from wrapper_ir.expr.rewrite import map_atoms
 from wrapper_ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, needed
 from wrapper_ir.layout import extent_bytes

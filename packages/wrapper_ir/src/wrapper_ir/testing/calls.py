@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from wrapper_ir.atoms import Item
 from wrapper_ir.builder import tensor_type
-from wrapper_ir.expr import Expr, Int, Item, Sym, SymKind
+from wrapper_ir.expr import Expr, Int, Sym, SymKind
 from wrapper_ir.expr.operators import LT
 from wrapper_ir.layout import type_symbols
 from wrapper_ir.ops import Arg, CallSubgraph, Switch, WhileLoop

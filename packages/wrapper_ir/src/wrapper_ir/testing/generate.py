@@ -8,8 +8,9 @@ import random
 import struct
 
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
+from wrapper_ir.atoms import SizeOf
 from wrapper_ir.builder import ProgramBuilder, tensor_type
-from wrapper_ir.expr import Int, SizeOf, SymKind
+from wrapper_ir.expr import Int, SymKind
 from wrapper_ir.kernels import CppKernel
 from wrapper_ir.ops import OPS, Arg, ResizeStorage, SetStorage
 from wrapper_ir.passes.derive_frees import derive_frees

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wrapper_ir.expr import Expr, Int, Item, SizeOf, StrideOf
+from wrapper_ir.atoms import Item, SizeOf, StrideOf
+from wrapper_ir.expr import Expr, Int
 from wrapper_ir.expr.operators import LE, OR
 from wrapper_ir.ops import (
     AssertExpr,

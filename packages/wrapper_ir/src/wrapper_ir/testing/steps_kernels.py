@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from wrapper_ir.atoms import SizeOf
 from wrapper_ir.builder import tensor_type
-from wrapper_ir.expr import Bool, Float, Int, SizeOf
+from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.ops import Arg
 from wrapper_ir.testing.catalogue import ADD, PROBE, RELU, SCALE
 from wrapper_ir.testing.numbers import random_float, random_int

@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from wrapper_ir.atoms import AtomParser
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Expr, ExprParser, Float, Int, Sym
+from wrapper_ir.expr import Expr, Float, Int, Sym
 from wrapper_ir.kernels import KernelNames, KernelParam
 from wrapper_ir.layout import contiguous_strides, extent_bytes
 from wrapper_ir.ops import UNKNOWN, Arg, Complex, OpSet, Provenance
@@ -28,7 +29,7 @@ _ENDS = frozenset((",", ")", "]", "}", "\n", ":"))
 """Tokens that surely end an expression."""
 
 
-class OpParser(ExprParser):
+class OpParser(AtomParser):
     """Reads the ops of one function body at a time; knows the declared symbols, the values in scope and the target's device."""
 
     def __init__(self, source: Source, types: Mapping[str, Callable[[OpParser], Type]], ops: OpSet) -> None:
@@ -109,7 +110,7 @@ class OpParser(ExprParser):
         sizes = self.exprs("[", "]")
         strides = self.exprs("{", "}") if self.tokens[self.at] == "{" else contiguous_strides(sizes)
         made = TensorType(dtype, sizes, strides, self.device_suffix())
-        if self.at == start + len(key) and not any(e.free_values for e in (*sizes, *strides)):
+        if self.at == start + len(key) and not any(e.free_atoms for e in (*sizes, *strides)):
             self._types[key] = made
         return made
 

@@ -34,7 +34,7 @@ class Assumptions:
 
     def nonneg(self, e: Expr) -> None:
         """An int expression is not negative."""
-        if isinstance(e, Int) or e.free_values:
+        if isinstance(e, Int) or e.free_atoms:
             return
         if len(e.free_symbols) == 1 and self._tighten(e):
             return

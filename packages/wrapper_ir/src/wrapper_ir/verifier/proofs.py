@@ -69,7 +69,7 @@ class Proofs:
         """`symbol` is `source`, which equals `expr` as far as types tell."""
         if source.kind is SymKind.INT:
             self._assumptions.within(symbol, bounds(source, self._assumptions.ranges))
-        if not expr.free_values and symbol not in expr.free_symbols:
+        if not expr.free_atoms and symbol not in expr.free_symbols:
             self._definitions.setdefault(symbol, expr)
 
     def assume(self, condition: Expr) -> None:
@@ -83,7 +83,7 @@ class Proofs:
 
     def _is_free(self, name: str, other: Expr) -> bool:
         """Whether a symbol can be replaced by what it equals."""
-        if name in self._definitions or other.free_values:
+        if name in self._definitions or other.free_atoms:
             return False
         return name not in self._reduce(other).free_symbols
 

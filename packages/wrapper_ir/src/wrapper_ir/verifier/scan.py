@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from wrapper_ir.atoms import values_in
 from wrapper_ir.expr import Bool, Expr, Float, Int
 from wrapper_ir.ops import FieldSpec, Op, OpBase, op_spec, per_class
 from wrapper_ir.values import Value
@@ -65,9 +66,4 @@ def _collect(x: object, values: list[Value], found: list[Expr]) -> None:
         values.append(x)  # type: ignore[arg-type]  # as above
     elif kind not in _CONSTANTS and isinstance(x, Expr):
         found.append(x)
-        if x.free_values:
-            values += sorted(x.free_values, key=_name)
-
-
-def _name(value: Value) -> str:
-    return value.name
+        values_in(x, values)

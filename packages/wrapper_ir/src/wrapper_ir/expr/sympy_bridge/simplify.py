@@ -25,7 +25,7 @@ def simplify(e: ExprLike) -> Expr:
     The result is compared with `e` on a few points, and dropped where they differ or nothing is gained.
     """
     node = as_expr(e)
-    if not node.free_symbols | node.free_values:
+    if not node.free_symbols | node.free_atoms:
         return node
     inner = rebuild(node, tuple(map(simplify, node.args))) if _is_leaf(node) else node
     if inner.kind is not SymKind.INT or _is_leaf(inner):

@@ -176,5 +176,5 @@ def _grid(grid: tuple[Expr, ...], known: frozenset[str]) -> Iterator[str]:
 def _exprs(exprs: Iterable[Expr], known: frozenset[str]) -> Iterator[str]:
     for expr in exprs:
         unknown = sorted(expr.free_symbols - known)
-        if unknown or expr.free_values:
+        if unknown or expr.free_atoms:
             yield f"{expr} needs {', '.join(unknown) or 'a tensor'}, which the kernel does not have"

@@ -99,9 +99,7 @@ class Recording(Check):
     def define(self, position: int, op: Define) -> None:
         symbol = self.facts.analyses.symbols.get(op.symbol)
         unknown = symbol is not None and not symbol.backed
-        if any(map(is_tensor, item_values(op.expr))) or (
-            unknown and any(map(is_tensor, op.expr.free_values))
-        ):
+        if any(map(is_tensor, item_values(op.expr))) or (unknown and any(map(is_tensor, op.expr.free_atoms))):
             self.refuse("WIR225", f"only a run knows {op.symbol}", position)
 
     def switch(self, position: int, op: Switch) -> None:

@@ -3,7 +3,8 @@ in `define` only."""
 
 from __future__ import annotations
 
-from wrapper_ir.expr import Expr, Int, Item, OffsetOf, SizeOf, StrideOf, Sym, SymKind
+from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf, free_values
+from wrapper_ir.expr import Expr, Int, Sym, SymKind
 from wrapper_ir.expr.ranges import bounds
 from wrapper_ir.expr.width import width
 from wrapper_ir.layout import may_have_item
@@ -82,19 +83,19 @@ class Symbols(Check):
         exprs = self.facts.scanned[position][1]
         if exprs and not isinstance(op, Define):
             for e in exprs:
-                if e.free_values:
+                if e.free_atoms:
                     self.report("WIR033", "only define may look at values", position)
                 self.use(position, e)
         for _, info in self.facts.special.get(position, ()):
             if info.exprs and id(info) not in self.settled:
                 self.result(position, op, info.exprs)
-                if all(e.free_symbols <= self.defined and not e.free_values for e in info.exprs):
+                if all(e.free_symbols <= self.defined and not e.free_atoms for e in info.exprs):
                     self.settled.add(id(info))
 
     def result(self, position: int, op: Op, found: tuple[Expr, ...]) -> None:
         evaluated = isinstance(op, _EVALUATED)
         for e in found:
-            if e.free_values:
+            if e.free_atoms:
                 self.report("WIR033", "a type may not look at values", position)
             if evaluated:
                 self.use(position, e)
@@ -162,14 +163,16 @@ class Symbols(Check):
             self.widths[name] = bits
         if name in self.pending:
             del self.pending[name]
-            if not any(name in t.free_symbols for v in e.free_values for t in self.facts.types(v.type).exprs):
+            if not any(
+                name in t.free_symbols for v in free_values(e) for t in self.facts.types(v.type).exprs
+            ):
                 self.report(
                     "WIR031", f"{name} must be defined from the result whose type mentions it", position
                 )
         self.defined.add(name)
 
     def atoms(self, position: int, e: Expr) -> None:
-        stack = [e] if e.free_values else []
+        stack = [e] if e.free_atoms else []
         while stack:
             node = stack.pop()
             if isinstance(node, SizeOf | StrideOf):
