@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wrapper_ir.analysis.recorded import recorded_functions
-from wrapper_ir.atoms import item_values
+from wrapper_ir.atoms import free_values, item_values
 from wrapper_ir.kernels import CppKernel
 from wrapper_ir.ops import (
     AssertFinite,
@@ -99,7 +99,9 @@ class Recording(Check):
     def define(self, position: int, op: Define) -> None:
         symbol = self.facts.analyses.symbols.get(op.symbol)
         unknown = symbol is not None and not symbol.backed
-        if any(map(is_tensor, item_values(op.expr))) or (unknown and any(map(is_tensor, op.expr.free_atoms))):
+        if any(map(is_tensor, item_values(op.expr))) or (
+            unknown and any(map(is_tensor, free_values(op.expr)))
+        ):
             self.refuse("WIR225", f"only a run knows {op.symbol}", position)
 
     def switch(self, position: int, op: Switch) -> None:
