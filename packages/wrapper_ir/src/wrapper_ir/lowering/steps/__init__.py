@@ -8,28 +8,15 @@ from __future__ import annotations
 
 from typing import get_args
 
-from wrapper_ir.lowering.steps import base, calls, checks, control, debug, memory, placement, symbolic
-
 # Every family's own `__all__` says what is public; naming it here again would be a second list.
 from wrapper_ir.lowering.steps.base import *
 from wrapper_ir.lowering.steps.calls import *
 from wrapper_ir.lowering.steps.checks import *
 from wrapper_ir.lowering.steps.control import *
-from wrapper_ir.lowering.steps.control import Step
 from wrapper_ir.lowering.steps.debug import *
 from wrapper_ir.lowering.steps.memory import *
 from wrapper_ir.lowering.steps.placement import *
 from wrapper_ir.lowering.steps.symbolic import *
 
-__all__ = ["STEPS"]
-__all__ += base.__all__
-__all__ += calls.__all__
-__all__ += checks.__all__
-__all__ += control.__all__
-__all__ += debug.__all__
-__all__ += memory.__all__
-__all__ += placement.__all__
-__all__ += symbolic.__all__
-
-STEPS: tuple[type[base.StepBase], ...] = get_args(Step)
+STEPS: tuple[type[StepBase], ...] = get_args(Step)
 """The classes of all steps, in the order of the union."""
