@@ -173,11 +173,11 @@ class _Calls:
         self.results[function.name] = after
         self.changed |= after != before
 
-    def passed(self, function: Function, args: Iterable[Arg], flow: _Flow) -> None:
-        """A call gives a function arguments."""
-        for param, arg in zip(function.params, args, strict=False):
+    def passed(self, function: Function, given: Iterable[_Known]) -> None:
+        """A call gives a function arguments of which this is known."""
+        for param, known in zip(function.params, given, strict=False):
             before = self.params.get(param.value)
-            after = self.params[param.value] = _joined(before, flow.address(arg))
+            after = self.params[param.value] = _joined(before, known)
             self.changed |= after != before
 
 
@@ -279,25 +279,17 @@ class _Flow:
 
     def call(self, op: CallSubgraph | Switch | WhileLoop) -> None:
         functions, names = self.analyses.functions, callees(op)
-        args = (*op.carried, *op.captured) if isinstance(op, WhileLoop) else op.args
+        given = [self.address(arg) for arg in op.args]
         for name in names:
-            self.calls.passed(functions[name], args, self)
+            self.calls.passed(functions[name], given)
         if isinstance(op, WhileLoop):
             again = self.calls.results.get(op.body_fn, ())
-            for name in names:
-                self.carry(functions[name], again)
+            for name in names:  # the next trip gets what the last one returned
+                self.calls.passed(functions[name], again)
             names = () if op.stacked else (op.body_fn,)
         for number, value in enumerate(op.results):
             if is_tensor(value):
                 self.known[value] = self.result(op, names, number)
-
-    def carry(self, function: Function, given: tuple[_Known, ...]) -> None:
-        """The next trip of a loop gets what the last one returned."""
-        params = self.calls.params
-        for param, known in zip(function.params, given, strict=False):
-            before = params.get(param.value)
-            after = params[param.value] = _joined(before, known)
-            self.calls.changed |= after != before
 
     def result(self, op: CallSubgraph | Switch | WhileLoop, names: Iterable[str], number: int) -> _Known:
         """What all functions return there. A loop without a trip gives what it was given, or a copy."""

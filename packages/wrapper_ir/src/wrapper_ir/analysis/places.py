@@ -1,4 +1,4 @@
-"""Where in its storage each tensor of a function starts."""
+"""Where in its storage each tensor of a function starts, and each slot in what it lies in."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops import CollectiveStart, View, Wait
+from wrapper_ir.ops import CollectiveStart, Slot, View, Wait
 from wrapper_ir.program import Function
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
 
-__all__ = ["RootOffset", "tensor_places"]
+__all__ = ["RootOffset", "slot_places", "tensor_places"]
+
+_ZERO = Int(0)
 
 RootOffset = tuple[Value, Expr]
 """A root and a byte offset from its start (for a tensor root: from its first element)."""
@@ -20,9 +22,8 @@ RootOffset = tuple[Value, Expr]
 def tensor_places(function: Function, analyses: Analyses) -> Mapping[Value, RootOffset]:
     """Places of all views of certain storages; other tensors are roots, or their place is not known."""
     aliasing = analyses.aliasing(function)
-    zero = Int(0)
     places: dict[Value, RootOffset] = {
-        root: (root, zero) for roots in aliasing.roots.values() for root in roots
+        root: (root, _ZERO) for roots in aliasing.roots.values() for root in roots
     }
     places |= {value: (aliasing.roots[value][0], Int(start)) for value, start in aliasing.starts.items()}
     for op, effects in zip(function.body, aliasing.effects, strict=True):
@@ -31,10 +32,20 @@ def tensor_places(function: Function, analyses: Analyses) -> Mapping[Value, Root
         if not isinstance(op, View) or op.source in aliasing.uncertain:
             continue
         root, start = (
-            (op.source, zero)
+            (op.source, _ZERO)
             if isinstance(op.source.type, StorageType)
-            else places.get(op.source, (None, zero))
+            else places.get(op.source, (None, _ZERO))
         )
         if root is not None:
+            places[op.result] = (root, start + op.offset)
+    return places
+
+
+def slot_places(function: Function, analyses: Analyses) -> Mapping[Value, RootOffset]:
+    """The outermost storage that each slot lies in, and the byte of it that the slot starts at."""
+    places: dict[Value, RootOffset] = {}
+    for op in function.body:
+        if isinstance(op, Slot):
+            root, start = places.get(op.pool, (op.pool, _ZERO))
             places[op.result] = (root, start + op.offset)
     return places

@@ -86,7 +86,7 @@ class Calls(Check):
     def loop(self, position: int, op: WhileLoop) -> None:
         cond, body = self.functions[op.cond_fn], self.functions[op.body_fn]
         for function in (cond, body):
-            self.arguments(position, function, (*op.carried, *op.captured))
+            self.arguments(position, function, op.args)
             if any(p.ownership is Ownership.OWNED for p in function.params):
                 self.report("WIR097", f"@{function.name} owns a parameter", position)
         tested = _returned(cond)

@@ -7,7 +7,7 @@ may lie in it. Slots at constant places stand in order, so that one more is comp
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,7 +16,6 @@ from wrapper_ir.layout import slot_alignment
 from wrapper_ir.ops import (
     AllocPurpose,
     AllocStorage,
-    Arg,
     CallSubgraph,
     Free,
     Slot,
@@ -114,7 +113,7 @@ class Pools(Check):
         self.tenants: dict[Value, Tenant] = {}
 
     def handlers(self) -> Handlers:
-        calls: Handlers = {CallSubgraph: self.call, Switch: self.call, WhileLoop: self.loop}
+        calls: Handlers = dict.fromkeys((CallSubgraph, Switch, WhileLoop), self.call)
         return {**calls, Slot: self.slot, View: self.view, Free: self.free} if self.pools else calls
 
     def view(self, position: int, op: View) -> None:
@@ -179,15 +178,9 @@ class Pools(Check):
         if tenant is not None and host is not None:
             self.pools[host].remove(tenant)
 
-    def call(self, position: int, op: CallSubgraph | Switch) -> None:
-        self.lend(position, op.args)
-
-    def loop(self, position: int, op: WhileLoop) -> None:
-        self.lend(position, (*op.carried, *op.captured))
-
-    def lend(self, position: int, args: Iterable[Arg]) -> None:
+    def call(self, position: int, op: CallSubgraph | Switch | WhileLoop) -> None:
         """A callee may use all of a storage: nothing else lies in it, and no other argument does."""
-        given = [arg for arg in args if isinstance(arg, Value)]
+        given = [arg for arg in op.args if isinstance(arg, Value)]
         roots_at = self.facts.aliasing.roots_at
         for number, storage in enumerate(given):
             if not isinstance(storage.type, StorageType):

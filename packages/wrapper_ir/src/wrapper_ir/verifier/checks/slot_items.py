@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.places import slot_places
 from wrapper_ir.ops import Arg, CallSubgraph, Slot, Switch, View, WhileLoop
 from wrapper_ir.program import Function
 from wrapper_ir.structure import callees
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
-from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, RootOffset
+from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Size, as_size
 from wrapper_ir.verifier.proofs import shown
 
 __all__ = ["SlotItems"]
 
 _Needs = Mapping[str, tuple[int, ...]]
-
-
-def _arguments(op: CallSubgraph | Switch | WhileLoop) -> tuple[Arg, ...]:
-    return (*op.carried, *op.captured) if isinstance(op, WhileLoop) else op.args
 
 
 def _needs(analyses: Analyses) -> _Needs:
@@ -58,7 +55,7 @@ def _of_params(function: Function, of_callee: Callable[[str], tuple[int, ...]]) 
                 _follow(numbers, op.pool, op.result)
             case CallSubgraph() | Switch() | WhileLoop():
                 for name in callees(op):
-                    for arg, itemsize in zip(_arguments(op), of_callee(name), strict=False):
+                    for arg, itemsize in zip(op.args, of_callee(name), strict=False):
                         need(arg, itemsize)
             case _:
                 pass
@@ -82,18 +79,12 @@ class SlotItems(Check):
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.needed = facts.analyses.get(_has_slots)
-        self.slots: dict[Value, RootOffset] = {}
-        """Where slots begin in the storage that was allocated, or is a parameter."""
+        self.slots = facts.analyses.get_for(facts.function, slot_places)
 
     def handlers(self) -> Handlers:
         if not self.needed:
             return {}
-        calls: Handlers = {CallSubgraph: self.call, Switch: self.call, WhileLoop: self.call}
-        return {**calls, Slot: self.slot, View: self.view}
-
-    def slot(self, position: int, op: Slot) -> None:
-        base, start = self.slots.get(op.pool, (op.pool, 0))
-        self.slots[op.result] = base, start + as_size(op.offset)
+        return {View: self.view, **dict.fromkeys((CallSubgraph, Switch, WhileLoop), self.call)}
 
     def view(self, position: int, op: View) -> None:
         root, first = self.facts.place(op.result)
@@ -102,7 +93,7 @@ class SlotItems(Check):
     def call(self, position: int, op: CallSubgraph | Switch | WhileLoop) -> None:
         needs = self.facts.analyses.get(_needs)
         for name in callees(op):
-            for arg, itemsize in zip(_arguments(op), needs[name], strict=False):
+            for arg, itemsize in zip(op.args, needs[name], strict=False):
                 if isinstance(arg, Value):
                     self.items(position, arg, 0, itemsize, arg)
 
@@ -112,7 +103,7 @@ class SlotItems(Check):
         if place is None or not isinstance(root.type, StorageType) or not root.type.alignment % itemsize:
             return
         base, start = place
-        at = start + first
+        at = as_size(start) + first
         self.facts.require_multiple(
             itemsize,
             at,

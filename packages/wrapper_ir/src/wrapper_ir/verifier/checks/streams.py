@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.analysis.places import RootOffset, tensor_places
-from wrapper_ir.expr import Expr, Int
+from wrapper_ir.analysis.places import RootOffset, slot_places, tensor_places
+from wrapper_ir.expr import Int
 from wrapper_ir.ops import (
     AllocStorage,
     CallExtern,
@@ -24,7 +24,6 @@ from wrapper_ir.ops import (
     Launch,
     Op,
     RecordEvent,
-    Slot,
     SyncEvent,
     WaitEvent,
 )
@@ -76,23 +75,15 @@ class Streams(Check):
 
     @cached_property
     def places(self) -> Mapping[Value, RootOffset]:
-        """Where tensors start, of which only those that two timelines use are asked for."""
-        return self.in_pools(self.facts.analyses.get_for(self.facts.function, tensor_places))
-
-    def in_pools(self, places: Mapping[Value, RootOffset]) -> Mapping[Value, RootOffset]:
-        """Places in slots as places in the pools."""
-        if not self.hosts:
+        """Where tensors start, those in slots in their pools; only those that two timelines use are asked for."""
+        get_for, function = self.facts.analyses.get_for, self.facts.function
+        places, slots = get_for(function, tensor_places), get_for(function, slot_places)
+        if not slots:
             return places
-        starts: dict[Value, Expr] = {
-            op.result: op.offset for op in self.facts.function.body if isinstance(op, Slot)
+        outer = {
+            value: (*slots.get(root, (root, Int(0))), offset) for value, (root, offset) in places.items()
         }
-        found = {}
-        for value, (root, offset) in places.items():
-            chain = self.facts.aliasing.chain(root)
-            for slot in chain[:-1]:
-                offset = offset + starts[slot]
-            found[value] = (chain[-1], offset)
-        return found
+        return {value: (pool, start + offset) for value, (pool, start, offset) in outer.items()}
 
     def every(self) -> Handler | None:
         return self.op if self.needed else None

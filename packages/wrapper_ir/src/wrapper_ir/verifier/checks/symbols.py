@@ -211,7 +211,7 @@ class Symbols(Check):
                 self.report("WIR034", f"an int is needed here, not a {e.kind}", position)
 
     def call(self, position: int, op: Switch | WhileLoop | CallSubgraph) -> None:
-        for arg in (*op.carried, *op.captured) if isinstance(op, WhileLoop) else op.args:
+        for arg in op.args:
             self.constant(position, arg)
         for name in callees(op):
             function = self.facts.analyses.functions.get(name)
