@@ -121,15 +121,19 @@ def _leave(op: Return, frame: Frame[T]) -> Results:
 
 def _call(name: str, args: tuple[Arg, ...], frame: Frame[T]) -> Run[T]:
     """Calls a function with arguments of this frame; owned ones are moved."""
-    function = frame.session.info(name).function
     held = [frame.argument(arg) for arg in args]
+    for param, arg in zip(frame.session.info(name).function.params, args):
+        if param.ownership is Ownership.OWNED and isinstance(arg, Value):
+            frame.move(arg)
+    return (yield from _call_with(name, held, frame))
+
+
+def _call_with(name: str, held: list[Any], frame: Frame[T]) -> Run[T]:
+    function = frame.session.info(name).function
     captured = {symbol: frame.symbols[symbol] for symbol in function.captures if symbol in frame.symbols}
     if len(captured) != len(function.captures):
         missing = ", ".join(sorted(set(function.captures) - set(captured)))
         raise ExecutionError("WIR923", f"@{name} captures {missing}, which has no value here")
-    for param, arg in zip(function.params, args):
-        if param.ownership is Ownership.OWNED and isinstance(arg, Value):
-            frame.move(arg)
     return (yield from activate(frame.session, name, held, captured, frame.depth + 1))
 
 
@@ -140,18 +144,13 @@ def _bind_results(values: tuple[Value, ...], results: Results, frame: Frame[T]) 
         frame.bind(value, result)
 
 
-def _truth(held: Any, frame: Frame[T]) -> bool:  # Any: a tensor or a number
-    return bool(frame.machine.item(held) if frame.machine.is_tensor(held) else held)
-
-
 def _call_subgraph(op: CallSubgraph, frame: Frame[T]) -> Generator[Step[T], None, None]:
     results = yield from _call(op.function, op.args, frame)
     _bind_results(op.results, results, frame)
 
 
 def _switch(op: Switch, frame: Frame[T]) -> Generator[Step[T], None, None]:
-    held = frame.argument(op.index)
-    index = frame.machine.item(held) if frame.machine.is_tensor(held) else held
+    index = frame.item(frame.argument(op.index))
     results = yield from _call(select_branch(index, op.branches), op.args, frame)
     _bind_results(op.results, results, frame)
 
@@ -170,7 +169,7 @@ def _while_loop(op: WhileLoop, frame: Frame[T]) -> Generator[Step[T], None, None
     while True:
         if not (yield from _goes_on(op, [*carried, *captured], foreign, frame)):
             break
-        results = yield from _call_loop(op.body_fn, [*carried, *captured], frame)
+        results = yield from _call_with(op.body_fn, [*carried, *captured], frame)
         _end_trip(carried, results, foreign, frame)
         carried = list(results)
         if op.stacked:
@@ -182,16 +181,10 @@ def _while_loop(op: WhileLoop, frame: Frame[T]) -> Generator[Step[T], None, None
 def _goes_on(
     op: WhileLoop, held: list[Any], foreign: set[int], frame: Frame[T]
 ) -> Generator[Step[T], None, bool]:
-    (go,) = yield from _call_loop(op.cond_fn, held, frame)
+    (go,) = yield from _call_with(op.cond_fn, held, frame)
     if frame.machine.is_tensor(go) and frame.machine.storage_key(go) not in foreign:
         frame.session.meter.ended(frame.machine.storage_key(go))
-    return _truth(go, frame)
-
-
-def _call_loop(name: str, held: list[Any], frame: Frame[T]) -> Run[T]:
-    function = frame.session.info(name).function
-    captured = {symbol: frame.symbols[symbol] for symbol in function.captures}
-    return (yield from activate(frame.session, name, held, captured, frame.depth + 1))
+    return bool(frame.item(go))
 
 
 def _clone(x: Any, frame: Frame[T]) -> Any:  # Any: a tensor or a number
@@ -204,8 +197,7 @@ def _end_trip(carried: Sequence[Any], results: Sequence[Any], foreign: set[int],
     kept = foreign | {machine.storage_key(x) for x in results if machine.is_tensor(x)}
     for x in carried:
         if machine.is_tensor(x) and machine.storage_key(x) not in kept:
-            if frame.session.options.poison is not None:
-                machine.fill_bytes(machine.storage_of(x), frame.session.options.poison)
+            frame.poison(machine.storage_of(x))
             frame.session.meter.ended(machine.storage_key(x))
 
 

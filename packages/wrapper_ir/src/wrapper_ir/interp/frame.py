@@ -19,7 +19,7 @@ from wrapper_ir.layout import type_symbols
 from wrapper_ir.ops import Arg, Complex, EnterMemoryPool, EnterProfile
 from wrapper_ir.program import Function
 from wrapper_ir.protocols import LoadedKernel, Machine
-from wrapper_ir.types import StorageType, TensorType
+from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["Frame", "FunctionInfo", "Session"]
@@ -119,10 +119,14 @@ class Frame(Generic[T]):
             case OffsetOf(value):
                 return self.machine.offset(self.value(value))
             case Item(value):
-                held = self.value(value)
-                return self.machine.item(held) if self.machine.is_tensor(held) else held
+                return self.item(self.value(value))
             case _:
                 raise ExecutionError("WIR923", f"{atom} has no value here")
+
+    def item(self, held: Any) -> Number:  # Any: a tensor or a number
+        """The number that a tensor of one element holds, or the number itself."""
+        number: Number = self.machine.item(held) if self.machine.is_tensor(held) else held
+        return number
 
     def argument(self, arg: Arg) -> Any:  # Any: nested structures of native things
         """An argument of a call, native to the machine."""
@@ -195,18 +199,20 @@ class Frame(Generic[T]):
             key = self.roots.pop(root, None)
             if key is None:
                 raise ExecutionError("WIR923", f"the storage of %{value.name} was freed or moved before")
-            poison = self.session.options.poison
             if root in self.info.aliasing.hosts:
-                slot = self.slots.pop(root)
-                if poison is not None:
-                    self.machine.fill_bytes(slot, poison)
+                self.poison(self.slots.pop(root))
                 self.forget(root)
                 continue  # the memory is its pool's
             tenant = next(iter(self.tenants.get(root, ())), None)
-            if tenant is not None and poison is not None:
-                self.machine.fill_bytes(self.machine.storage_of(self.values[tenant]), poison)
+            if tenant is not None:
+                self.poison(self.machine.storage_of(self.values[tenant]))
             self.forget(root)
             self.session.meter.ended(key)
+
+    def poison(self, storage: T) -> None:
+        """Fills bytes that hold nothing, if asked for."""
+        if self.session.options.poison is not None:
+            self.machine.fill_bytes(storage, self.session.options.poison)
 
     def move(self, value: Value) -> None:
         """Hands a storage on: no value of it can be used here again."""
@@ -218,10 +224,6 @@ class Frame(Generic[T]):
         """Makes all values of a storage unusable."""
         for tenant in tuple(self.tenants.get(root, ())):
             self.unbind(tenant)
-
-    def is_storage(self, value: Value) -> bool:
-        """Whether a value is a storage (held as bytes), not a tensor."""
-        return isinstance(value.type, StorageType)
 
 
 Handler = Callable[[Any, "Frame[Any]"], None]

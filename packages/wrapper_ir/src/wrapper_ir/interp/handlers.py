@@ -45,7 +45,7 @@ from wrapper_ir.ops import (
 )
 from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.types import DType, TensorType, TupleType
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, is_storage
 
 __all__ = ["HANDLERS", "check_layout"]
 
@@ -59,9 +59,8 @@ def _alloc(op: AllocStorage, frame: AnyFrame) -> None:
         raise ExecutionError("WIR924", f"%{op.result.name} would have {nbytes} bytes")
     zero = op.zero is not ZeroMode.NONE
     storage = frame.machine.empty_storage(type, nbytes, zero)
-    poison = frame.session.options.poison
-    if poison is not None and not zero:
-        frame.machine.fill_bytes(storage, poison)
+    if not zero:
+        frame.poison(storage)
     frame.bind(op.result, storage)
 
 
@@ -75,9 +74,7 @@ def _slot(op: Slot, frame: AnyFrame) -> None:
         )
     bytes_of = TensorType(DType.U8, (op.result.type.nbytes,), (Int(1),), op.result.type.device)
     slot = frame.machine.view(pool, bytes_of, [nbytes], [1], offset)
-    poison = frame.session.options.poison
-    if poison is not None:
-        frame.machine.fill_bytes(slot, poison)
+    frame.poison(slot)
     frame.slots[op.result] = slot
     frame.bind(op.result, slot)
 
@@ -122,7 +119,7 @@ def _end_tensors(source: Value, frame: AnyFrame) -> None:
     """Reuse ends the source and every tensor over its storage, but not the storage."""
     for root in frame.roots_of(source):
         for tenant in tuple(frame.tenants.get(root, ())):
-            if tenant == source or not frame.is_storage(tenant):
+            if tenant == source or not is_storage(tenant):
                 frame.unbind(tenant)
 
 
@@ -195,10 +192,12 @@ def _assert_layout(op: AssertLayout, frame: AnyFrame) -> None:
         check_layout(tensor, sizes, strides, op.message, frame)
     for tensor in op.tensors:
         if op.alignment and frame.machine.address(frame.value(tensor)) % op.alignment:
-            note = f" ({op.message})" if op.message else ""
-            raise ExecutionError(
-                "WIR921", f"the address of %{tensor.name} is not a multiple of {op.alignment} bytes{note}"
-            )
+            message = f"the address of %{tensor.name} is not a multiple of {op.alignment} bytes"
+            raise ExecutionError("WIR921", message + _note(op.message))
+
+
+def _note(message: str) -> str:
+    return f" ({message})" if message else ""
 
 
 def check_layout(
@@ -209,11 +208,10 @@ def check_layout(
     assert isinstance(value.type, TensorType)
     want = frame.ints(sizes), frame.ints(strides)
     if not machine.layout_matches(tensor, value.type, *want):
-        note = f" ({message})" if message else ""
         raise ExecutionError(
             "WIR921",
             f"%{value.name} has sizes {list(machine.sizes(tensor))} and strides "
-            f"{list(machine.strides(tensor))}, expected {want[0]} and {want[1]}{note}",
+            f"{list(machine.strides(tensor))}, expected {want[0]} and {want[1]}{_note(message)}",
         )
 
 
@@ -226,8 +224,7 @@ def _assert_expr(op: AssertExpr, frame: AnyFrame) -> None:
 
 def _assert_finite(op: AssertFinite, frame: AnyFrame) -> None:
     if not frame.machine.is_finite(frame.value(op.tensor)):
-        note = f" ({op.message})" if op.message else ""
-        raise ExecutionError("WIR922", f"%{op.tensor.name} holds a NaN or an infinity{note}")
+        raise ExecutionError("WIR922", f"%{op.tensor.name} holds a NaN or an infinity{_note(op.message)}")
 
 
 def _record_event(op: RecordEvent, frame: AnyFrame) -> None:

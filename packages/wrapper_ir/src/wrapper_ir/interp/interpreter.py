@@ -21,7 +21,7 @@ from wrapper_ir.interp.engine import Step, activate
 from wrapper_ir.interp.frame import FunctionInfo, Session
 from wrapper_ir.interp.memory import MemoryMeter
 from wrapper_ir.interp.options import InterpOptions, MemoryReport
-from wrapper_ir.kernels import KernelDef, needed
+from wrapper_ir.kernels import needed
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.operators import check_operators
 from wrapper_ir.passes.insert_checks import insert_checks
@@ -65,7 +65,7 @@ class Interpreter(Generic[T]):
         """Bytes that constants share, by name."""
         self._constants = {c.value: self._constant(c) for c in self.artifact.program.constants}
         self._kernels = load_kernels(
-            self._used_kernels(),
+            needed(checked.kernels, self._analyses.get(launched_kernels)),
             self.artifact.program.target,
             self.options.find_runtime,
             self.artifact.binaries,
@@ -77,9 +77,6 @@ class Interpreter(Generic[T]):
             self.artifact.program, self.artifact.signature, self.options.guarded, self._analyses
         )
         self._meter = MemoryMeter()
-
-    def _used_kernels(self) -> Sequence[KernelDef]:
-        return needed(self.artifact.program.kernels, self._analyses.get(launched_kernels))
 
     def _constant(self, constant: Constant) -> T:
         if constant.value.name in self.artifact.handles:
@@ -173,11 +170,8 @@ class Interpreter(Generic[T]):
 
 def _check_window(constant: Constant, data: TensorData) -> None:
     """Raises ExecutionError WIR929 where a shared storage ends before the constant."""
-    need = (
-        int(evaluate(extent_bytes(constant.value.type), {}))
-        if isinstance(constant.value.type, TensorType)
-        else 0
-    )
+    type = constant.value.type
+    need = int(evaluate(extent_bytes(type), {})) if isinstance(type, TensorType) else 0
     if need and constant.offset + need > data.nbytes:
         raise ExecutionError(
             "WIR929",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
-from typing import Any
 
 from wrapper_ir.errors import BuildError
-from wrapper_ir.ops import FieldSpec, OpSpec, Role, Shape
+from wrapper_ir.ops import FieldSpec, OpBase, OpSpec, Role, Shape, is_enum
+from wrapper_ir.structure import results
 from wrapper_ir.testing.numbers import random_int
 from wrapper_ir.testing.world import World
 from wrapper_ir.types import TensorType
+from wrapper_ir.values import as_tensor
 
 __all__ = ["any_op"]
 
@@ -23,28 +23,26 @@ def any_op(spec: OpSpec) -> Callable[[World], None]:
         x = w.dense()
         if x is None:
             return
-        fields: dict[str, Any] = {}  # Any: each field has its own type
-        for field in spec.fields:
-            if field.role is not Role.DEF:
-                fields[field.name] = _many(field, w, x.type)
+        make: Callable[..., OpBase] = spec.cls
+        fields = {f.name: _many(f, w, x.type) for f in spec.fields if f.role is not Role.DEF}
         for field in spec.results:
             made = w.function.value(w.name("made"), x.type)
             fields[field.name] = (made,) if field.shape is Shape.MANY else made
-        w.function.append(spec.cls(**fields, prov=w.function.prov))  # type: ignore[arg-type]  # not one of `Op`
-        for field in spec.results:
-            for value in (fields[field.name],) if field.shape is Shape.ONE else fields[field.name]:
-                w.hold(value, own=False, mutable=False)
+        op = make(**fields, prov=w.function.prov)
+        w.function.append(op)  # type: ignore[arg-type]  # not one of `Op`
+        for value in results(op):
+            w.hold(as_tensor(value), own=False, mutable=False)
 
     return step
 
 
-def _many(field: FieldSpec, w: World, type: TensorType) -> Any:  # Any: the field's own type
+def _many(field: FieldSpec, w: World, type: TensorType) -> object:
     if field.shape is not Shape.MANY:
         return _one(field, w, type)
     return tuple(_one(field, w, type) for _ in range(w.rng.randrange(1, 3)))
 
 
-def _one(field: FieldSpec, w: World, type: TensorType) -> Any:  # Any: the field's own type
+def _one(field: FieldSpec, w: World, type: TensorType) -> object:
     hint = field.hint
     if field.role in (Role.USE, Role.ARG):
         found = w.pick(t for t in w.tensors if t.ready and t.dense and t.type == type)
@@ -58,6 +56,6 @@ def _one(field: FieldSpec, w: World, type: TensorType) -> Any:  # Any: the field
         return w.rng.randrange(4)
     if hint is str:
         return w.string()
-    if isinstance(hint, enum.EnumMeta):
+    if is_enum(hint):
         return w.rng.choice(tuple(hint))
     raise BuildError("WIR309", f"nothing is known to fit field {field.name!r} of type {hint}")
