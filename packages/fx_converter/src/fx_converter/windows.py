@@ -13,6 +13,7 @@ from torch import Tensor, fx, nn
 from fx_converter import targets
 from fx_converter._compat import FAST_VIEW
 from fx_converter.kernels import LoadedTarget
+from fx_converter.passes.calls import mentioned
 
 __all__ = ["Windows", "constant_windows"]
 
@@ -53,15 +54,9 @@ def _reads(user: fx.Node, window: fx.Node) -> bool:
         return False
     for position, said in enumerate(target._schema.arguments):
         given = user.args[position] if position < len(user.args) else user.kwargs.get(said.name)
-        if said.alias_info is not None and window in _mentioned(given):
+        if said.alias_info is not None and window in mentioned(given):
             return False
     return True
-
-
-def _mentioned(arg: Any) -> list[fx.Node]:
-    found: list[fx.Node] = []
-    fx.node.map_arg(arg, found.append)
-    return found
 
 
 @dataclass(frozen=True, slots=True)

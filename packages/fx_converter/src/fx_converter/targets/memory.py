@@ -10,6 +10,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from fx_converter._compat import has_effect, is_watched
+from wrapper_ir_torch import storage_key
 
 __all__ = ["align", "fill_zero", "free", "resize_storage", "same", "unshared", "window"]
 
@@ -63,17 +64,12 @@ def resize_storage(x: Tensor, nbytes: int) -> None:
 # Any: tensors and numbers
 def unshared(results: Sequence[Any], others: Sequence[Any]) -> list[Any]:
     """`results` with storages of their own: what shares one with `others`, or with an earlier result, is copied."""
-    taken = {_storage(x) for x in others if isinstance(x, Tensor)}
+    taken = {storage_key(x) for x in others if isinstance(x, Tensor)}
     found: list[Any] = []
     for x in results:
         if isinstance(x, Tensor):
-            if _storage(x) in taken:
+            if storage_key(x) in taken:
                 x = _copied(x)
-            taken.add(_storage(x))
+            taken.add(storage_key(x))
         found.append(x)
     return found
-
-
-def _storage(x: Tensor) -> int:
-    address: int = x.untyped_storage()._cdata
-    return address

@@ -16,6 +16,7 @@ from inductor_frontend.errors import ConversionError, at_node
 from inductor_frontend.operators.calls import call_fallback, fallback_args
 from inductor_frontend.operators.results import check_result
 from inductor_frontend.operators.schemas import extern_def, overload_of
+from inductor_frontend.record.wrapper import buffer_under
 from inductor_frontend.scope.arguments import to_arg
 from inductor_frontend.scope.in_flight import Flight
 from inductor_frontend.scope.scope import Scope
@@ -136,12 +137,6 @@ def _whole_buffer(node: ir.IRNode) -> str:
     return node.get_name() if isinstance(node, ir.Buffer) else ""
 
 
-def _buffer_under(node: ir.IRNode) -> ir.Buffer:
-    while not isinstance(node, ir.Buffer):
-        node = node.unwrap_view() if isinstance(node, ir.BaseView) else node.data  # type: ignore[attr-defined]  # boxes
-    return node
-
-
 def wait_collective(scope: Scope, node: ir._WaitKernel) -> None:
     """Wait, for all that is in flight over the storage of the node's input.
 
@@ -150,7 +145,7 @@ def wait_collective(scope: Scope, node: ir._WaitKernel) -> None:
     """
     source = node.inputs[0]
     assert isinstance(source, ir.IRNode)
-    buffer = _buffer_under(source)
+    buffer = buffer_under(source)
     flights = scope.in_flight.land(scope.root(scope.value(buffer.get_name())))
     for flight in flights:
         _wait(scope, flight)

@@ -44,14 +44,14 @@ from inductor_frontend.torch_patches._compat import (
     written_parameters,
 )
 
-__all__ = ["RecordingWrapper", "expect_partials", "record_own_kernel"]
+__all__ = ["RecordingWrapper", "buffer_under", "expect_partials", "record_own_kernel"]
 
 
 def _list(values: Any) -> list[Any]:  # Any: Inductor's arguments
     return list(values)
 
 
-def _root_buffer(node: ir.IRNode) -> ir.Buffer:
+def buffer_under(node: ir.IRNode) -> ir.Buffer:
     """The buffer under a chain of views and boxes."""
     while not isinstance(node, ir.Buffer):
         node = node.unwrap_view() if isinstance(node, ir.BaseView) else node.data  # type: ignore[attr-defined]  # boxes
@@ -208,7 +208,7 @@ class RecordingWrapper(PythonWrapperCodegen):
             case ir.MutationLayoutSHOULDREMOVE() | ir.NoneLayout():
                 return
             case ir.NonOwningLayout(view=ir.ReinterpretView() as view):
-                self.codegen_allocation(_root_buffer(view.data))
+                self.codegen_allocation(buffer_under(view.data))
                 self.events.append(Alias(buffer, view))
             case ir.NonOwningLayout() | ir.CommBufferLayout():
                 raise HookError("FE202", f"buffer {name} has a layout of class {type(layout).__name__}")

@@ -121,11 +121,7 @@ def _one_of(program: Program, exprs: tuple[Expr, ...], rng: random.Random) -> tu
 def _retype(function: Function, value: Value, type: TensorType | StorageType) -> Function:
     """The value with another type, where it is defined and wherever it is used."""
     new = Value(value.name, type)
-
-    def use(v: Value) -> Value:
-        return new if v == value else v
-
-    return map_function(function, use)
+    return map_function(function, lambda v: new if v == value else v)
 
 
 def _shape(program: Program, function: Function, rng: random.Random) -> Made:
