@@ -1,4 +1,4 @@
-# Everything a developer runs. On a fresh machine with Python 3.11, g++ and make, two commands do:
+# Everything a developer runs. On a fresh machine with Python 3.11 to 3.13, g++ and make, two commands do:
 #   make demo    sets up, then runs the main job
 #   make test    sets up, then passes the tests
 # hatch owns the environment (pyproject.toml); make only calls it when something it depends on has changed.
@@ -7,7 +7,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 JOBS ?= 2
 # which tests: make test TESTS=packages/wrapper_ir ARGS="-k text -x"
 TESTS ?= packages tests
@@ -38,7 +38,7 @@ help: ## this list
 setup: $(READY) ## create or update .venv (nothing to do when up to date)
 
 $(HATCH):
-	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12) and "Python 3.11 or 3.12 is needed: make PYTHON=/path/to/python3.11")'
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "Python 3.11, 3.12 or 3.13 is needed: make PYTHON=/path/to/python3.11")'
 	@echo "setup: installing hatch into .hatch"
 	@"$(PYTHON)" -m venv .hatch
 	@.hatch/bin/python -m pip install 'hatch>=1.16,<2'
