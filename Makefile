@@ -60,7 +60,7 @@ demo-triton: $(READY) ## the same with Triton kernels, run by Triton's interpret
 	@$(BIN)/python -m examples.minilm_triton --folder $(OUT)/minilm $(ARGS)
 
 test: $(READY) ## all tests but the long proofs and those that need a GPU
-	@$(PYTEST) -n $(JOBS) -q -m "not conformance and not gpu" $(TESTS) $(ARGS)
+	@$(PYTEST) -n $(JOBS) --dist worksteal -q -m "not conformance and not gpu" $(TESTS) $(ARGS)
 
 conformance: $(READY) ## the long proofs (docs/testing.md says which)
 	@# torch's operator database first, with a progress bar: its test then finds all results, and judges them
