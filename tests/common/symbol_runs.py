@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 import inductor_frontend.backend.lowered as lowered
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.translate.finish import finish
+from tests.common.torch_versions import golden_file
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError
@@ -164,6 +165,7 @@ def assert_golden(path: Path, program: Program, update: bool) -> None:
     lines = text[: text.index("\nprovenance")].splitlines()
     kept = [line.partition("  #")[0] for line in lines if line.startswith(("symbol", "func", "  ", "}"))]
     shown = "\n".join(kept) + "\n"
+    path = golden_file(path)
     if update:
         path.write_text(shown, encoding="utf-8")
     golden = path.read_text(encoding="utf-8")

@@ -1,21 +1,36 @@
-"""What tests leave out where the installed torch gets it wrong."""
+"""What tests do by the version of torch: what they leave out where it is wrong, and the goldens of what it schedules otherwise."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 import torch
 from packaging.version import Version
 
-__all__ = ["STORES"]
+__all__ = ["STORES", "golden_file"]
+
+_INSTALLED = Version(torch.__version__)
+_OWN_GOLDENS = ("2.15",)
 
 STORES = [
     False,
     pytest.param(
         True,
         marks=pytest.mark.skipif(
-            Version(torch.__version__) < Version("2.13"),
+            Version("2.13") > _INSTALLED,
             reason="torch before 2.13 writes templates that load, for what follows the product, what they have not stored",
         ),
     ),
 ]
 """Whether templates store through tensor descriptors."""
+
+
+def golden_file(path: Path) -> Path:
+    """The file that holds a golden text for the installed torch: in a folder `torch-VERSION` beside `path` where it has one of
+    its own, because that version schedules otherwise or names buffers otherwise."""
+    for version in _OWN_GOLDENS:
+        own = path.parent / f"torch-{version}" / path.name
+        if Version(version) <= _INSTALLED and own.exists():
+            return own
+    return path

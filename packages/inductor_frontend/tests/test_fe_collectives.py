@@ -19,6 +19,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 import inductor_frontend
 from inductor_frontend import CaptureError, ConversionError
 from tests.collectives.collective_cases import CASES, GROUP, HAS_P2P, c10d, fake_group, funcol
+from tests.common.torch_versions import golden_file
 from wrapper_ir import print_program
 from wrapper_ir.analysis import groups_of
 from wrapper_ir.artifact import Artifact
@@ -61,7 +62,7 @@ def test_golden(name: str, update_golden: bool) -> None:
     with torch._dynamo.config.patch(capture_scalar_outputs=True), inductor_config.patch(dict(case.options)):
         artifact = inductor_frontend.capture(function, args, dynamic_shapes=case.dynamic)
     text = functions_of(artifact.program)
-    path = GOLDEN / f"{name}.wir.txt"
+    path = golden_file(GOLDEN / f"{name}.wir.txt")
     if update_golden:
         path.write_text(text, encoding="utf-8")
     golden = path.read_text(encoding="utf-8")

@@ -17,6 +17,7 @@ from torch._higher_order_ops.while_loop import while_loop, while_loop_stack_outp
 import inductor_frontend
 from inductor_frontend import CaptureOptions
 from inductor_frontend.translate.finish import finish
+from tests.common.torch_versions import golden_file
 from tests.control.control_cases import CASES
 from tests.control.control_ops import traced
 from wrapper_ir import print_program
@@ -125,7 +126,7 @@ SHOWN: dict[str, Callable[[], Program]] = {
 @pytest.mark.parametrize("name", SHOWN)
 def test_golden(name: str, update_golden: bool) -> None:
     text = functions_of(SHOWN[name]())
-    path = GOLDEN / f"{name}.wir.txt"
+    path = golden_file(GOLDEN / f"{name}.wir.txt")
     if update_golden:
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")

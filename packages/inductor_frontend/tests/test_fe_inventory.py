@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import torch
 import torch._inductor.codegen.wrapper as inductor_wrapper
+from packaging.version import Version
 from torch._inductor import ir
 from torch._inductor.codegen import memory_planning
 from torch._inductor.codegen.cpp import CppScheduling
@@ -21,10 +23,9 @@ from inductor_frontend import CaptureOptions
 from inductor_frontend.record.events import Event
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.wrapper import RecordingWrapper
-from inductor_frontend.torch_patches._compat import defers_input_checks
 from inductor_frontend.torch_patches.pinned_options import inductor_patches
 from inductor_frontend.translate.nodes import HANDLERS, handler_of
-from tools.inventory.__main__ import installed_torch, start
+from tools.inventory.__main__ import installed_torch, main, start
 from tools.inventory.compare import differences, updated
 from tools.inventory.places import SourceTree
 from tools.inventory.record import TREATMENTS, UNCLASSIFIED, Entry, Inventory
@@ -286,7 +287,17 @@ class GraphLowering:
             SourceTree(tmp_path)
 
     def test_supported_versions_have_one(self) -> None:
-        assert {"2.11", "2.12", "2.13"} <= set(Inventory.known())
+        assert {"2.11", "2.12", "2.13", "2.15"} <= set(Inventory.known())
+
+    def test_a_version_is_held_against_another(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        tree = self.make(tmp_path, self.WRAPPER, "9.3.0")
+        assert main(["--source", str(tree.root), "--against", "2.13"]) == 1
+        said = capsys.readouterr().out
+        assert "NEW      torch/_inductor/codegen/wrapper.py:3 PythonWrapperCodegen.hook" in said
+        assert "VANISHED torch/_inductor/codegen/wrapper.py PythonWrapperCodegen.define_kernel" in said
+        assert "torch 9.3 against the inventory of 2.13: " in said.splitlines()[-1]
 
 
 REFUSED_CLASSES = {
@@ -294,6 +305,7 @@ REFUSED_CLASSES = {
     "QConvPointWisePT2E",
     "QLinearPointwiseBinaryPT2E",
     "QLinearPointwisePT2E",
+    "ShallowCopyDataKernel",
     "SubgraphBuffer",
     "TMADescriptor",
     "TMADescriptorExperimental",
@@ -327,13 +339,15 @@ def test_handlers_name_classes_that_exist() -> None:
     assert {c for c in HANDLERS if c.__module__.startswith("torch.")} <= classes
 
 
-NEWER_THAN_2_11 = {
-    "codegen_cuda_stream_enter",
-    "codegen_cuda_stream_exit",
-    "codegen_deferred_alignment_copies",
-    "codegen_deferred_input_asserts",
-    "register_alignment_check_inputs",
+SINCE = {
+    "codegen_cuda_mempool_enter": "2.14",
+    "codegen_cuda_stream_enter": "2.12",
+    "codegen_cuda_stream_exit": "2.12",
+    "codegen_deferred_alignment_copies": "2.12",
+    "codegen_deferred_input_asserts": "2.12",
+    "register_alignment_check_inputs": "2.12",
 }
+"""Hooks that not all supported versions have."""
 
 
 def own_hooks() -> set[str]:
@@ -343,7 +357,7 @@ def own_hooks() -> set[str]:
 
 def test_every_override_is_a_hook_of_inductor() -> None:
     missing = {n for n in own_hooks() if not hasattr(inductor_wrapper.PythonWrapperCodegen, n)}
-    assert missing == (set() if defers_input_checks() else NEWER_THAN_2_11)
+    assert missing == {n for n, since in SINCE.items() if Version(torch.__version__) < Version(since)}
 
 
 def test_every_override_stands_in_the_inventory(inventory: Inventory) -> None:

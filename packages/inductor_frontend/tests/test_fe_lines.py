@@ -15,7 +15,7 @@ from tools.inventory.record import Inventory
 from wrapper_ir.ops import OPS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "inductor-lines.md"
-_ROW = re.compile(r"\| `(\w+)` \| *([\d.]*) *\| ([^|]+) \| *([^|]*) *\|")
+_ROW = re.compile(r"\| `(\w+)` \| *((?:to )?[\d.]*) *\| ([^|]+) \| *([^|]*) *\|")
 
 
 class Row(NamedTuple):
@@ -36,7 +36,14 @@ def number(version: str) -> list[int]:
 
 def listed(version: str) -> set[str]:
     """Classes that the page says a version has."""
-    return {row.line for row in rows() if not row.since or number(row.since) <= number(version)}
+    return {row.line for row in rows() if has(row, number(version))}
+
+
+def has(row: Row, version: list[int]) -> bool:
+    last = row.since.removeprefix("to ")
+    if last != row.since:
+        return version <= number(last)
+    return not row.since or number(row.since) <= version
 
 
 def line_classes() -> Iterator[type[wrapper.WrapperLine]]:

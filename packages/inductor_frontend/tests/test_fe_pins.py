@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import torch
+from packaging.version import Version
 from torch import nn
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
 
 from inductor_frontend import CaptureOptions, capture
-from inductor_frontend.torch_patches._compat import defers_input_checks
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.program import Program
@@ -54,15 +54,20 @@ CHANGED: dict[str, object] = {
     "size_asserts": False,
     "scalar_asserts": False,
     "alignment_asserts": True,
+    "alignment_asserts_inputs": True,
+    "combo_kernel_compile_time_autotune": True,
     "comment_origin": True,
     "generate_intermediate_hooks": True,
     "profiler_mark_wrapper_call": True,
     "profile_bandwidth": True,
     "fx_graph_cache": True,
     "aot_inductor.debug_intermediate_value_printer": "3",
+    "cpp.enable_kernel_context_guard": True,
     "cpp.enable_kernel_profile": True,
     "cpp.weight_prepack": True,
     "triton.cudagraphs": True,
+    "triton.debug_sync_graph": True,
+    "triton.debug_sync_kernel": True,
     "triton.autotune_at_compile_time": True,
     "triton.multi_kernel": 1,
     "triton.num_decompose_k_splits": 3,
@@ -191,7 +196,7 @@ class TestTable:
     def test_pins_are_options_that_inductor_has(self) -> None:
         """A name that Inductor does not know is ignored, so a typo would pin nothing."""
         unknown = set(inductor_patches(CaptureOptions())) - set(inductor_config.get_config_copy())
-        assert unknown <= (set() if defers_input_checks() else NEWER_THAN_2_11)
+        assert unknown <= {n for n, since in SINCE.items() if Version(torch.__version__) < Version(since)}
         assert set(functorch_patches()) <= set(functorch_config.get_config_copy())
 
     def test_every_pin_differs_from_what_the_tests_set(self) -> None:
@@ -202,7 +207,14 @@ class TestTable:
         assert set(pinned) - shown == padding | {"fx_graph_remote_cache"}  # a service
 
 
-NEWER_THAN_2_11 = {"distributed_max_autotune_gemm", "epilogue_fusion_user_defined_triton_kernel"}
+SINCE = {
+    "alignment_asserts_inputs": "2.14",
+    "combo_kernel_compile_time_autotune": "2.14",
+    "cpp.enable_kernel_context_guard": "2.14",
+    "distributed_max_autotune_gemm": "2.12",
+    "epilogue_fusion_user_defined_triton_kernel": "2.12",
+}
+"""Options that not all supported versions have."""
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ from inductor_frontend.devices import DEVICES, stand_in
 from inductor_frontend.kernels import cpp_definition
 from inductor_frontend.torch_patches._compat import defers_input_checks
 from tests.common import zoo
+from tests.common.torch_versions import golden_file
 from wrapper_ir.expr import print_expr
 from wrapper_ir.json import from_json, to_json
 from wrapper_ir.kernel_hash import content_hash
@@ -126,7 +127,7 @@ class TestForms:
         text = print_program(
             offline(lambda x, y: (x * y + 1).relu().sum(-1), torch.randn(64, 300), torch.randn(300))
         )
-        path = GOLDEN / "triton_reduction.wir.txt"
+        path = golden_file(GOLDEN / "triton_reduction.wir.txt")
         if update_golden:
             path.write_text(text, encoding="utf-8")
         assert text == path.read_text(encoding="utf-8")

@@ -51,11 +51,6 @@ _TELLING: Mapping[str, object] = {
 def compile_function(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -> Callable[..., Any]:
     """The compiled function. Raises CaptureError, HookError, ConversionError and BackendError; where Inductor takes over,
     what it raises."""
-    with inductor_config.patch(dict(options.inductor)):
-        return _compiled(gm, inputs, options)
-
-
-def _compiled(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -> Callable[..., Any]:
     emitter, store = options.find_emitter(), options.store()
     if torch.compiler.config.force_disable_caches:
         store = None
@@ -120,7 +115,7 @@ class _Compilation:
                 gm,
                 inputs,
                 inner_compile=self.inner,  # type: ignore[arg-type]  # any boxed callable will do
-                config_patches={**self.options.inductor, **self.inductor_options},
+                config_patches=self.inductor_options,
             )
         assert callable(compiled)
         return compiled
@@ -192,7 +187,7 @@ class _KeptCompilation(_Compilation):
             return deferred(_Later(self, request).make)
         # Its guards must be known to Dynamo before the forward graph runs.
         call, key = self.compile(request)
-        self.backward = (key, False)  # torch reports a second backward pass itself
+        self.backward = (key, False)  # torch itself checks that it runs once
         return call
 
     def store_if_complete(self) -> None:
@@ -227,7 +222,6 @@ class _Later:
             stack.enter_context(tracing(self._tracing))
             stack.enter_context(compile_context(self._compile))
             stack.enter_context(torch._C._DisableAutocast())
-            stack.enter_context(inductor_config.patch(dict(self._owner.options.inductor)))
             if not keep:
                 self._reusable.extend(self._donated)
             stack.callback(self._reusable.clear)

@@ -9,7 +9,6 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.cache.graph_entry import CompiledGraph
-from inductor_frontend.cache.metrics import Watch
 from inductor_frontend.cache.sizes import Size
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.constants import tensor_data
@@ -26,7 +25,7 @@ __all__ = ["compile_anew"]
 
 def compile_anew(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> CompiledGraph:
     """Lowers and translates a graph, inside a capture session. Raises CaptureError, HookError, ConversionError."""
-    facts, watch = request.facts, Watch()
+    facts = request.facts
     lowering = LoweringRequest(
         gm=request.gm,
         inputs=request.inputs,
@@ -48,7 +47,6 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
         strides=tuple(strides),
         guards=symbols.new_guards(),
         outer=built.outer,
-        counts=watch.counts(),
     )
 
 

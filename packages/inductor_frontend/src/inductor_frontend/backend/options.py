@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import types
 import typing
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from torch._inductor import config as inductor_config
-
-from inductor_frontend.backend.inductor_options import inductor_settings, is_inductors
+from inductor_frontend.backend.inductor_options import advise, is_inductors
 from inductor_frontend.cache.keys import Choices
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.errors import BackendError, CaptureError
@@ -32,8 +30,7 @@ _OWN = ("cache", "emitter", "on_unsupported", "passes", "persistent_buffers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOptions:
-    """Options of the backend, as given in `torch.compile(..., options={...})`; the rest are fields of `CaptureOptions`, and options of
-    Inductor.
+    """Options of the backend, as given in `torch.compile(..., options={...})`; the rest are fields of `CaptureOptions`.
 
     `emitter`: the name of an installed emitter, or an emitter (one made with options of its own).
     `persistent_buffers`: whether calls hold the memory of intermediate results from one to the next, as the emitter's
@@ -42,7 +39,6 @@ class BackendOptions:
     `cache`: False, True, or the root of the cache; what the environment says where it is None (see `settings`).
     `on_unsupported`: what a graph is for that cannot be captured, verified or emitted: an `error`, or Inductor's own code,
     with a warning (`inductor`); the environment's choice, which is `inductor` unless set (see `settings`).
-    `inductor`: options of Inductor, by name, which hold while the function is compiled.
     """
 
     emitter: str | Emitter[Any] = "python"
@@ -51,33 +47,25 @@ class BackendOptions:
     cache: bool | str | None = None
     on_unsupported: OnUnsupported = "inductor"
     capture: CaptureOptions = field(default_factory=CaptureOptions)
-    inductor: Mapping[str, object] = field(default_factory=dict)
 
     @staticmethod
     def parse(options: Mapping[str, Any] | None) -> BackendOptions:
         """Options from torch.compile's dictionary; raises CaptureError FE103 for unknown names and wrong values."""
         given = dict(options or {})
-        own_names = {f.name for f in fields(CaptureOptions)}.union(_OWN)
-        theirs = inductor_settings(
-            {n: given.pop(n) for n in list(given) if n not in own_names and is_inductors(n)}
-        )
-        _require_known(given, own_names)
+        _require_known(given)
         if given.get("packed_weights"):
             raise CaptureError(
                 "FE103",
                 "option 'packed_weights' is for `capture`: what is packed cannot be cached with a graph",
             )
         own = {name: given.pop(name) for name in _OWN if name in given}
-        with inductor_config.patch(theirs):  # what a capture takes over from the process
-            capture = _made(CaptureOptions, given, "")
         return BackendOptions(
             emitter=_emitter(own.get("emitter", "python")),
             persistent_buffers=_flag("persistent_buffers", own.get("persistent_buffers", False)),
             passes=_passes(own.get("passes", "")),
             cache=_cache(own.get("cache")),
             on_unsupported=_unsupported(own.get("on_unsupported")),
-            capture=capture,
-            inductor=theirs,
+            capture=_made(CaptureOptions, given, ""),
         )
 
     @property
@@ -122,9 +110,16 @@ def _installed(name: str) -> Emitter[Any]:
         raise BackendError("FE401", f"no emitter {name!r}: {error}") from error
 
 
-def _require_known(given: Mapping[str, Any], known: Set[str]) -> None:
-    """Raises CaptureError FE103 for names that mean nothing."""
+def _require_known(given: Mapping[str, Any]) -> None:
+    """Raises CaptureError FE103 for options of Inductor, with the way out for each, and for names that mean nothing."""
+    known = {f.name for f in fields(CaptureOptions)}.union(_OWN)
     unknown = sorted(str(name) for name in given if name not in known)
+    if inductors := [name for name in unknown if is_inductors(name)]:
+        raise CaptureError(
+            "FE103",
+            f"options of Inductor are not options of the backend wrapper_ir: {', '.join(inductors)}",
+            hint=f"instead of each:\n{advise(given, inductors)}",
+        )
     if unknown:
         similar = [match for name in unknown for match in get_close_matches(name, known, n=1)]
         meant = f"did you mean {' and '.join(map(repr, similar))}? " if similar else ""

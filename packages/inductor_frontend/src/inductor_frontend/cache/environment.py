@@ -36,8 +36,18 @@ _IGNORED = (
     "enable_remote_autograd_cache", "bundled_autograd_cache", "bypass_autograd_cache_key", "strict_autograd_cache",
     "force_autograd_cache", "force_non_lazy_backward_lowering", "debug_", "disable_progress", "verbose_progress",
 )  # fmt: skip
-# For these, torch itself has kernels in Python.
-_OWN_PYTHON = ("/Meta", "/CUDA", "/MPS", "/XPU")
+# For these, torch itself has kernels in Python: from 2.14 for `to_dense` as well, and for what vmap decomposes.
+_OWN_PYTHON = (
+    "/Meta", "/CUDA", "/MPS", "/XPU",
+    "aten/to_dense/PythonTLSSnapshot", "aten/to_dense/FuncTorchDynamicLayerFrontMode",
+    *(
+        f"aten/{name}/FuncTorchBatched"
+        for name in (
+            "addr", "huber_loss_backward", "mse_loss_backward", "nll_loss2d_backward", "nll_loss2d_forward",
+            "nll_loss_backward", "nll_loss_forward", "smooth_l1_loss_backward",
+        )
+    ),
+)  # fmt: skip
 
 
 @functools.cache

@@ -131,6 +131,7 @@ def _cuda(gpu: GpuProperties) -> dict[str, Callable[..., Any]]:
         "is_bf16_supported": lambda including_emulation=True: gpu.major >= 8,
         "is_tf32_supported": lambda: gpu.major >= 8,
         "mem_get_info": lambda device=None: (gpu.total_memory, gpu.total_memory),
+        "is_current_stream_capturing": lambda: False,
         "_lazy_init": lambda: None,
         "get_rng_state": lambda device="cuda": torch.zeros(16, dtype=torch.uint8),
         "set_rng_state": lambda new_state, device="cuda": None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import cache
 
 from torch._inductor import cpu_vec_isa
 from torch._inductor.codegen.cpp_utils import DTYPE_TO_CPP
@@ -23,6 +22,7 @@ _ENTRY = re.compile(
     r'extern\s+"C"\s+(?:\w+\s+)*?void\s+(?:\w+\s+)*?(?P<entry>\w+)\s*\((?P<params>.*)\)', re.DOTALL
 )
 _PARAM = re.compile(r"\s*(?P<const>const\s+)?(?P<type>[\w:<>]+)\s*(?P<pointer>\*)?\s*(?P<name>\w+)\s*")
+_POINTERS = {text: dtype for dtype, text in DTYPE_TO_CPP.items()}
 _SCALARS = {
     "int64_t": DType.I64,
     "long": DType.I64,
@@ -65,11 +65,6 @@ class CppDefinition:
         return replace(self.kernel, name=name, params=params)
 
 
-@cache
-def _pointer_types() -> dict[str, DType]:
-    return {text: to_dtype(dtype) for dtype, text in DTYPE_TO_CPP.items()}
-
-
 def _isa() -> tuple[str, ...]:
     """The vector instructions that Inductor writes C++ for. It finds out by compiling, so a program without C++ kernels must
     not ask."""
@@ -78,7 +73,7 @@ def _isa() -> tuple[str, ...]:
 
 
 def cpp_definition(event: DefineKernel) -> CppDefinition:
-    """Reads a declaration; raises ConversionError FE303."""
+    """Reads a declaration; raises ConversionError FE303, and FE305 for elements that the IR has no type for."""
     match = _ENTRY.search(event.declaration)
     if match is None:
         raise ConversionError(
@@ -100,8 +95,8 @@ def _param(kernel: str, text: str) -> tuple[KernelParam, bool]:
     """One parameter as declared, and whether it is const."""
     match = _PARAM.fullmatch(text)
     pointer = match is not None and match["pointer"] is not None
-    table = _pointer_types() if pointer else _SCALARS
-    if match is None or match["type"] not in table:
+    if match is None or match["type"] not in (_POINTERS if pointer else _SCALARS):
         raise ConversionError("FE303", f"kernel {kernel}: cannot read parameter {text.strip()!r}")
     kind = ParamKind.POINTER if pointer else ParamKind.SCALAR
-    return KernelParam(name=match["name"], kind=kind, dtype=table[match["type"]]), match["const"] is not None
+    dtype = to_dtype(_POINTERS[match["type"]]) if pointer else _SCALARS[match["type"]]
+    return KernelParam(name=match["name"], kind=kind, dtype=dtype), match["const"] is not None

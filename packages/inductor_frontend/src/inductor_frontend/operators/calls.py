@@ -73,13 +73,16 @@ def call_alloc(scope: Scope, node: ir.ExternKernelAlloc) -> None:
     """A call that allocates its result."""
     args = (*node.inputs, *node.constant_args)
     _call_result(scope, node, args, node.kwargs)
+    _check_own(scope, node)
 
 
 def call_fallback(scope: Scope, node: ir.FallbackKernel) -> None:
-    """A call of an operator that Inductor does not generate code for."""
+    """A call of an operator that Inductor does not generate code for. The sizes that only its result tells are defined before
+    the result is checked against them."""
     args, kwargs = fallback_args(node)
     result = _call_result(scope, node, args, kwargs)
     define_unbacked(scope, node, result)
+    _check_own(scope, node)
 
 
 def fallback_args(node: ir.FallbackKernel) -> tuple[Sequence[object], dict[str, object]]:
@@ -98,9 +101,13 @@ def _call_result(
     result = scope.function.call(extern, positional, tuple(named.items()), name=name, type=type)
     if result is not None:
         scope.bind(name, result)
-        if isinstance(node.layout, ir.Layout):
-            check_result(scope, node)
     return result
+
+
+def _check_own(scope: Scope, node: ir.ExternKernelAlloc) -> None:
+    """Checks the result that is the node itself; others are nodes of their own."""
+    if isinstance(node.layout, ir.Layout):
+        check_result(scope, node)
 
 
 def _callee(

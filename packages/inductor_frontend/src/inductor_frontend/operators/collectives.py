@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch._inductor import ir
 from torch._ops import OpOverload
 
@@ -138,20 +139,21 @@ def _whole_buffer(node: ir.IRNode) -> str:
 
 
 def wait_collective(scope: Scope, node: ir._WaitKernel) -> None:
-    """Wait, for all that is in flight over the storage of the node's input.
+    """Wait, for all that is in flight over the storages of the node's inputs: since 2.14 one node may wait for several.
 
     Of an input nobody knows here whether the caller left it in flight: the operator finds out. Anything else that
     is not in flight was waited for before.
     """
-    source = node.inputs[0]
-    assert isinstance(source, ir.IRNode)
-    buffer = buffer_under(source)
-    flights = scope.in_flight.land(scope.root(scope.value(buffer.get_name())))
-    for flight in flights:
-        _wait(scope, flight)
-    constant = scope.constants.find(buffer.get_name()) is not None
-    if not flights and isinstance(buffer, ir.InputBuffer) and not constant:
-        scope.function.call(extern_def(overload_of(node)), (scope.reference(source),))
+    for source in node.inputs:
+        assert isinstance(source, ir.IRNode)
+        buffer = buffer_under(source)
+        flights = scope.in_flight.land(scope.root(scope.value(buffer.get_name())))
+        for flight in flights:
+            _wait(scope, flight)
+        constant = scope.constants.find(buffer.get_name()) is not None
+        if not flights and isinstance(buffer, ir.InputBuffer) and not constant:
+            wait = extern_def(torch.ops._c10d_functional.wait_tensor.default)
+            scope.function.call(wait, (scope.reference(source),))
 
 
 def _wait(scope: Scope, flight: Flight) -> None:

@@ -22,6 +22,7 @@ from inductor_frontend.record.wrapper import RecordingWrapper, record_own_kernel
 from inductor_frontend.torch_patches._compat import (
     EXTERN_MULTI_OUT,
     decomposition_argument,
+    own_options,
     subgraphs_of,
     takes_offsets_off,
 )
@@ -111,6 +112,12 @@ class RecordingGraph(GraphLowering):
                 recording.codegen_allocation(out)
         for subgraph in subgraphs_of(node):
             assert isinstance(subgraph.graph, RecordingSubgraph)
+            if own_options(subgraph):
+                raise HookError(
+                    "FE202",
+                    f"region {subgraph.name} has Inductor options of its own: {', '.join(own_options(subgraph))}",
+                    hint="set them for the whole capture",
+                )
             subgraph.graph.record()
         if isinstance(node, ir.UserDefinedTritonKernel):
             record_own_kernel(recording, node)

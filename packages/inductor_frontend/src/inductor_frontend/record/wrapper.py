@@ -165,6 +165,14 @@ class RecordingWrapper(PythonWrapperCodegen):
         """Records the end of a stream."""
         self.events.append(OnStream(0))
 
+    def codegen_cuda_mempool_enter(self, mempool: tuple[int, int]) -> None:
+        """Refuses a pool: raises HookError FE202."""
+        raise HookError(
+            "FE202",
+            f"the model allocates from a memory pool of its own, on CUDA device {mempool[1]}",
+            hint="call the compiled model inside torch.cuda.use_mem_pool instead: all of its memory then comes from the pool",
+        )
+
     def enter_context(self, ctx: object) -> None:
         """Line contexts belong to text."""
 
@@ -359,8 +367,9 @@ class RecordingWrapper(PythonWrapperCodegen):
             if index not in written:
                 self._unaligned[V.graph.graph_input_names[index]] = None
 
-    def codegen_deferred_alignment_copies(self, input_names: Iterable[str]) -> None:
-        """Records alignment copies of inputs that the next node uses first."""
+    def codegen_deferred_alignment_copies(self, input_names: Iterable[str], stream: int = 0) -> None:
+        """Records alignment copies of inputs that the next node uses first, on whatever stream: they are made before
+        streams begin."""
         for name in input_names if self._unaligned else ():
             if name in self._unaligned:
                 del self._unaligned[name]

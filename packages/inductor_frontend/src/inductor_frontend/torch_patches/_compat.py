@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -23,6 +24,9 @@ __all__ = [
     "OPAQUE_INPUT",
     "OPAQUE_MULTI_OUTPUT",
     "ORDERS_STREAMS",
+    "SHALLOW_COPY",
+    "SWITCH",
+    "Switched",
     "bound",
     "decomposition_argument",
     "defers_input_checks",
@@ -32,10 +36,12 @@ __all__ = [
     "inverts_masks",
     "is_effectful",
     "is_namedtuple",
+    "own_options",
     "registered_symmetric",
     "shape_env_from_inputs",
     "spec_children",
     "subgraphs_of",
+    "switch_of",
     "symbol_hint",
     "symbol_range",
     "takes_offsets_off",
@@ -55,6 +61,21 @@ EXTERN_MULTI_OUT: type[Any] = getattr(ir, "ExternKernelMultiOut", _Absent)
 ALLOCATING_MULTI_OUTPUT: type[Any] = getattr(ir, "AllocatingMultiOutput", _Absent)
 OPAQUE_INPUT: type[Any] = getattr(ir, "OpaqueObjectState", _Absent)
 OPAQUE_MULTI_OUTPUT: type[Any] = getattr(ir, "OpaqueMultiOutput", _Absent)
+SHALLOW_COPY: type[Any] = getattr(ir, "ShallowCopyDataKernel", _Absent)
+"""What torch makes of `x.data = y` from 2.14 on: a subclass of an operator's, with another operator's name."""
+
+_CONDITIONAL: type[Any] = getattr(ir, "Conditional", _Absent)
+SWITCH: type[Any] = getattr(ir, "Switch", _CONDITIONAL)
+"""The class of `torch.cond`; from 2.14 also that of `torch.switch`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """`selector` chooses one of `branches`: where `is_two_way` it is a truth, which chooses the first, else a position."""
+
+    selector: Any
+    branches: tuple[ir.Subgraph, ...]
+    is_two_way: bool
 
 
 def _orders_streams() -> bool:
@@ -145,11 +166,21 @@ def decomposition_argument() -> dict[str, Any]:
     return {}
 
 
+def switch_of(node: Any) -> Switched:
+    """What a node of class `SWITCH` chooses by, and from. Before 2.14, torch had `torch.cond` alone; since then, its truth is
+    the number 1, and the branch for it comes second."""
+    if isinstance(node, _CONDITIONAL):
+        branches = (node.true_subgraph, node.false_subgraph)
+        return Switched(node.predicate, branches, is_two_way=True)
+    branches = tuple(reversed(node.branches)) if node.is_cond else tuple(node.branches)
+    return Switched(node.selector, branches, is_two_way=node.is_cond)
+
+
 def subgraphs_of(node: ir.ExternKernel) -> list[ir.Subgraph]:
     """The subgraphs that a control flow node calls, in torch's order; before 2.12 nodes did not list them."""
+    if isinstance(node, SWITCH):
+        return list(switch_of(node).branches)
     match node:
-        case ir.Conditional():
-            found = [node.true_subgraph, node.false_subgraph]
         case ir.WhileLoop():
             found = [node.cond_subgraph, node.body_subgraph]
         case ir.InvokeSubgraph():
@@ -157,6 +188,11 @@ def subgraphs_of(node: ir.ExternKernel) -> list[ir.Subgraph]:
         case _:
             return []
     return [s for s in found if s is not None]
+
+
+def own_options(subgraph: ir.Subgraph) -> tuple[str, ...]:
+    """The options of Inductor that a model sets for a region alone; before 2.14 a region has none."""
+    return tuple(getattr(subgraph, "inductor_config_patches", None) or ())
 
 
 def written_parameters(node: Any) -> frozenset[str]:

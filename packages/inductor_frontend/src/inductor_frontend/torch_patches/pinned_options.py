@@ -39,19 +39,24 @@ _PINNED: Mapping[str, object] = {
     "max_autotune": False,
     "triton.num_decompose_k_splits": 0,
     "max_autotune_pointwise": False,
+    "combo_kernel_compile_time_autotune": False,
     "distributed_max_autotune_gemm": False,
     "remote_gemm_autotune_cache": False,
-    # torch's cache keys do not name the backend
+    # torch's caches do not know who compiled
     "fx_graph_cache": False,
     "fx_graph_remote_cache": False,
     # text for people and for torch's own tools
     "alignment_asserts": False,
+    "alignment_asserts_inputs": False,
     "aot_inductor.debug_intermediate_value_printer": "0",
     "comment_origin": False,
+    "cpp.enable_kernel_context_guard": False,
     "cpp.enable_kernel_profile": False,
     "generate_intermediate_hooks": False,
     "nan_asserts": False,
     "profile_bandwidth": False,
+    "triton.debug_sync_graph": False,
+    "triton.debug_sync_kernel": False,
     "test_configs.track_memory_lifecycle": None,
 }
 
@@ -70,7 +75,7 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
         "max_autotune_gemm_backends": "ATEN,TRITON",
         "max_autotune_conv_backends": "ATEN,TRITON",
         "multi_kernel_hints": list(options.size_hints) if options.products == "templates" else [],
-        # a product that is chosen at run time may be an operator, into which nothing can be fused
+        # what is computed by whichever is chosen has nothing fused into it
         **({"epilogue_fusion": False, "prologue_fusion": False} if options.products == "candidates" else {}),
         "inplace_buffers": options.inplace_kernels,
         "scalar_asserts": options.scalar_asserts,

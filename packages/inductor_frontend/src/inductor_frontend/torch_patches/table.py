@@ -27,7 +27,7 @@ class PatchPoint:
     owner: str
     attributes: str
     why: str
-    versions: str = "2.11 to 2.13"
+    versions: str = "2.11 to 2.15"
     may_lack: bool = False
     adds: bool = False
 
@@ -59,7 +59,7 @@ class Change:
     values: dict[str, object]
 
 
-_ORDERS_STREAMS = "2.12, 2.13"
+_ORDERS_STREAMS = "2.12, 2.13, 2.14, 2.15"
 """Torch 2.11 schedules no streams."""
 
 # --- while a model is exported
@@ -173,7 +173,7 @@ TEMPLATE_OPERATORS = PatchPoint(
     "torch._inductor.select_algorithm",
     "use_aten_gemm_kernels",
     "asks whether an operator could still take over from a template that wants other strides",
-    versions="2.13",
+    versions="2.13, 2.14, 2.15",
     may_lack=True,
 )
 WRITTEN_PARAMETERS = PatchPoint(
@@ -227,7 +227,7 @@ GPU_INTERFACES = PatchPoint(
 )
 GPU_FACTS = PatchPoint(
     "torch.cuda",
-    "is_available is_initialized device_count current_device get_device_properties get_device_capability get_device_name is_bf16_supported is_tf32_supported mem_get_info _lazy_init get_rng_state set_rng_state",
+    "is_available is_initialized device_count current_device get_device_properties get_device_capability get_device_name is_bf16_supported is_tf32_supported mem_get_info is_current_stream_capturing _lazy_init get_rng_state set_rng_state",
     "asked about the GPU, and answered out of a table",
 )
 FAKE_DEVICES = PatchPoint(

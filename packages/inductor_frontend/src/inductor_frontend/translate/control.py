@@ -16,28 +16,31 @@ from inductor_frontend.operators.unbacked import define_unbacked
 from inductor_frontend.record.graph import RecordingSubgraph
 from inductor_frontend.scope.arguments import to_arg
 from inductor_frontend.scope.scope import Callee, Scope
+from inductor_frontend.torch_patches._compat import switch_of
 from inductor_frontend.translate.callees import Operands, conform, copy, make_callee
 from wrapper_ir.expr import Int
 from wrapper_ir.ops import Arg, CallSubgraph, Copy, Switch, WhileLoop
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value, is_tensor
 
-__all__ = ["conditional", "invoke_subgraph", "while_loop"]
+__all__ = ["invoke_subgraph", "switch", "while_loop"]
 
 # Any in this file: Inductor declares the fields of its node classes as optional sequences of any node.
 
 
-def conditional(scope: Scope, node: ir.Conditional) -> None:
-    """`torch.cond`: both branches take the same arguments."""
-    branches = [_graph(node.true_subgraph), _graph(node.false_subgraph)]
+def switch(scope: Scope, node: Any) -> None:
+    """`torch.cond` and `torch.switch`: all branches take the same arguments."""
+    found = switch_of(node)
+    branches = [_graph(branch) for branch in found.branches]
     outputs = _outputs(node)
     operands = Operands.of(scope, node.operands or (), branches)
     returned = [(i, scope.result_type(o.get_layout())) for i, o in outputs.items()]
-    true, false = (make_callee(scope, branch, operands, returned) for branch in branches)
-    with _arguments(scope, operands, true, false) as args:
+    callees = [make_callee(scope, branch, operands, returned) for branch in branches]
+    index = to_arg(scope, found.selector)
+    with _arguments(scope, operands, *callees) as args:
         op = Switch(
-            index=_truth(scope, to_arg(scope, node.predicate)),
-            branches=(true.name, false.name),
+            index=_truth(scope, index) if found.is_two_way else index,
+            branches=tuple(callee.name for callee in callees),
             args=args,
             results=tuple(_result(scope, o) for o in outputs.values()),
             prov=scope.function.prov,

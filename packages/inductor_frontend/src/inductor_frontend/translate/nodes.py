@@ -25,8 +25,13 @@ from inductor_frontend.operators.unbacked import assert_scalar, dynamic_scalar, 
 from inductor_frontend.record.events import CallNode
 from inductor_frontend.scope.scope import Scope
 from inductor_frontend.scope.streams import is_order
-from inductor_frontend.torch_patches._compat import ALLOCATING_MULTI_OUTPUT, EXTERN_MULTI_OUT
-from inductor_frontend.translate.control import conditional, invoke_subgraph, while_loop
+from inductor_frontend.torch_patches._compat import (
+    ALLOCATING_MULTI_OUTPUT,
+    EXTERN_MULTI_OUT,
+    SHALLOW_COPY,
+    SWITCH,
+)
+from inductor_frontend.translate.control import invoke_subgraph, switch, while_loop
 from wrapper_ir.ops import ResizeStorage, SetStorage
 from wrapper_ir.values import as_tensor
 
@@ -78,7 +83,7 @@ HANDLERS: dict[type[ir.ExternKernel], Handler] = {
     ir.DynamicSliceSize: slice_size,
     ir.AssertScalar: assert_scalar,
     **ONEDNN_HANDLERS,
-    ir.Conditional: conditional,
+    SWITCH: switch,
     ir.WhileLoop: while_loop,
     ir.InvokeSubgraph: invoke_subgraph,
     ir._CollectiveKernel: start_collective,
@@ -99,6 +104,8 @@ _INSTEAD: dict[type[ir.ExternKernel], str] = {
 def handler_of(cls: type[ir.ExternKernel]) -> Handler | None:
     """The handler of a node class: its own or the nearest base's, but never past a class that generates code its
     own way. None for a class that capture does not know."""
+    if issubclass(cls, SHALLOW_COPY):
+        return None
     for base in cls.__mro__:
         if base in HANDLERS:
             return HANDLERS[base]

@@ -1,0 +1,94 @@
+"""What torch has since 2.14: captured where the IR has a form for it, otherwise refused by name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from packaging.version import Version
+from torch import Tensor
+
+import inductor_frontend
+from inductor_frontend.convert import to_dtype
+from inductor_frontend.errors import CaptureError
+from inductor_frontend.record.wrapper import RecordingWrapper
+from inductor_frontend.torch_patches._compat import SHALLOW_COPY
+from inductor_frontend.translate.nodes import handler_of
+from py_wrapper import compile
+from wrapper_ir.errors import WirError
+from wrapper_ir.ops import Switch, is_two_way
+
+pytestmark = pytest.mark.skipif(Version(torch.__version__) < Version("2.14"), reason="torch 2.14 brings it")
+
+X = torch.rand(4, 3)
+
+# Any in this file: torch.switch, which older versions lack.
+
+
+class Chosen(torch.nn.Module):
+    """One of three branches, which read two tensors."""
+
+    def forward(self, index: Tensor, x: Tensor) -> Any:
+        switch: Any = importlib.import_module("torch._higher_order_ops.switch").switch
+        branches: tuple[Callable[..., Tensor], ...] = (
+            lambda a, b: a.sin() + b,
+            lambda a, b: a * 2 - b,
+            lambda a, b: a @ b.t() @ b,
+        )
+        return switch(index, branches, (x, x.cos()))
+
+
+class TestSwitch:
+    def test_every_branch(self) -> None:
+        model = Chosen()
+        captured = inductor_frontend.capture(model, (torch.tensor(1), X))
+        found = [op for f in captured.program.functions for op in f.body if isinstance(op, Switch)]
+        assert [len(op.branches) for op in found] == [3]
+        assert not is_two_way(found[0])
+        run = compile(captured)
+        for index in (-1, 0, 1, 2, 7):  # torch.switch takes the nearest branch
+            torch.testing.assert_close(run(torch.tensor(index), X), model(torch.tensor(index), X))
+
+    def test_the_condition_of_two_branches_stays_a_truth(self) -> None:
+        class Either(torch.nn.Module):
+            def forward(self, flag: Tensor, x: Tensor) -> Any:
+                return torch.cond(flag, lambda a: a.sin(), lambda a: a * 2, (x,))
+
+        captured = inductor_frontend.capture(Either(), (torch.tensor(True), X))
+        (op,) = (op for f in captured.program.functions for op in f.body if isinstance(op, Switch))
+        assert is_two_way(op)
+        run = compile(captured)
+        for flag in (True, False):
+            assert torch.equal(run(torch.tensor(flag), X), X.sin() if flag else X * 2)
+
+
+class TestRefusals:
+    def test_elements_of_a_new_type(self) -> None:
+        new: Any = vars(torch)["bcomplex32"]
+        with pytest.raises(WirError, match=r"FE305.*bcomplex32"):
+            to_dtype(new)
+
+    def test_data_that_is_replaced(self) -> None:
+        """Its class is that of an operator's call, and names another operator."""
+        assert SHALLOW_COPY.__name__ == "ShallowCopyDataKernel"
+        assert handler_of(SHALLOW_COPY) is None
+
+    def test_a_memory_pool(self) -> None:
+        with pytest.raises(CaptureError, match=r"FE202.*memory pool of its own, on CUDA device 1"):
+            RecordingWrapper.codegen_cuda_mempool_enter(RecordingWrapper.__new__(RecordingWrapper), (0, 1))
+
+    def test_a_region_with_options_of_its_own(self) -> None:
+        options: Any = vars(torch.compiler)["NestedCompileRegionOptions"]
+        region: Any = torch.compiler.nested_compile_region
+        with torch._dynamo.config.patch(enable_invoke_subgraph_regional_compile=True):
+            held = region(lambda x: x.sin(), options=options(inductor_config_patches={"max_autotune": False}))
+
+        class Held(torch.nn.Module):
+            def forward(self, x: Tensor) -> Any:
+                return held(x) + held(x)
+
+        with pytest.raises(CaptureError, match=r"FE202.*options of its own: max_autotune"):
+            inductor_frontend.capture(Held(), (X,))
