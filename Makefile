@@ -1,20 +1,26 @@
-# Everything a developer runs. On a fresh machine with Python 3.11 to 3.13, g++ and make, two commands do:
+# Everything a developer runs. On a fresh machine with Python 3.11, g++ and make, two commands do:
 #   make demo    sets up, then runs the main job
 #   make test    sets up, then passes the tests
 # hatch owns the environment (pyproject.toml); make only calls it when something it depends on has changed.
+# `make test TORCH=2.15.0` tests with another torch, in an environment of its own: .venv-2.15.0.
 
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
+# what a second environment is made with: the newest that starts (a shim of pyenv may name one that is not there)
+NEWEST_PYTHON ?= $(shell for p in python3.13 "$$HOME"/.pyenv/versions/3.13.*/bin/python python3.12 "$(PYTHON)"; do \
+    "$$p" -c '' 2> /dev/null && echo "$$p" && break; done)
 JOBS ?= 2
 # which tests: make test TESTS=packages/wrapper_ir ARGS="-k text -x"
 TESTS ?= packages tests
 ARGS ?=
 OUT ?= out
+# another torch than the one that pyproject.toml names, in an environment of its own; with Python 3.13 where there is one
+TORCH ?=
 
-VENV := .venv
+VENV := .venv$(addprefix -,$(TORCH))
 BIN := $(VENV)/bin
 HATCH := .hatch/bin/hatch
 READY := $(VENV)/.ready
@@ -38,11 +44,12 @@ help: ## this list
 setup: $(READY) ## create or update .venv (nothing to do when up to date)
 
 $(HATCH):
-	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "Python 3.11, 3.12 or 3.13 is needed: make PYTHON=/path/to/python3.11")'
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12) and "Python 3.11 or 3.12 is needed: make PYTHON=/path/to/python3.11")'
 	@echo "setup: installing hatch into .hatch"
 	@"$(PYTHON)" -m venv .hatch
 	@.hatch/bin/python -m pip install 'hatch>=1.16,<2'
 
+ifeq ($(TORCH),)
 $(READY): pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES)) | $(HATCH)
 	@echo "setup: creating or updating $(VENV) with torch and all packages (some minutes the first time)"
 	@# never finished, or removed: forget what was installed
@@ -52,6 +59,14 @@ $(READY): pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES)) | $(HATCH)
 	@$(HATCH) run python -m pip install --no-build-isolation --no-deps $(addprefix -e ,$(PACKAGES))
 	@PIP_QUIET=0 $(BIN)/python -m pip check
 	@touch $@
+else
+$(READY): pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES)) tools/environment.py
+	@echo "setup: creating or updating $(VENV) with torch $(TORCH) and all packages (gigabytes, some minutes the first time)"
+	@"$(NEWEST_PYTHON)" tools/environment.py $(VENV) $(TORCH)
+	@# no `pip check`: the packages need not declare this torch yet
+	@$(BIN)/python -m pip install --no-build-isolation --no-deps $(addprefix -e ,$(PACKAGES))
+	@touch $@
+endif
 
 demo: $(READY) ## the main job: a sentence encoder, captured, stored, emitted as Python, compared with eager
 	@$(BIN)/python examples/minilm.py --folder $(OUT)/minilm $(ARGS)
@@ -60,7 +75,7 @@ demo-triton: $(READY) ## the same with Triton kernels, run by Triton's interpret
 	@$(BIN)/python -m examples.minilm_triton --folder $(OUT)/minilm $(ARGS)
 
 test: $(READY) ## all tests but the long proofs and those that need a GPU
-	@$(PYTEST) -n $(JOBS) --dist worksteal -q -m "not conformance and not gpu" $(TESTS) $(ARGS)
+	@$(PYTEST) -n $(JOBS) -q -m "not conformance and not gpu" $(TESTS) $(ARGS)
 
 conformance: $(READY) ## the long proofs (docs/testing.md says which)
 	@# torch's operator database first, with a progress bar: its test then finds all results, and judges them

@@ -1,7 +1,8 @@
 """Hold a torch against its inventory: `python -m tools.inventory`. Exit status 1 if something differs.
 
-`--source PATH` reads another torch than the installed one (the folder `torch` of its sources); `--update` writes the
-inventory of that torch, starting from its own or else from the nearest version's.
+`--source PATH` reads another torch than the installed one (the folder `torch` of its sources); `--against VERSION` holds it
+against the inventory of another version, which lists what changed since; `--update` writes the inventory of that torch,
+starting from its own or else from the nearest version's. docs/next-torch.md says what to do with what this prints.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.inventory.compare import differences, updated
@@ -40,19 +42,24 @@ def start(version: str) -> Inventory | None:
     return Inventory.load(min(known, key=distance))
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.inventory", description=__doc__)
     parser.add_argument("--source", type=Path, default=None, help="the folder `torch` of a source tree")
+    parser.add_argument(
+        "--against", metavar="VERSION", default=None, help="the version to compare with, as 2.13"
+    )
     parser.add_argument("--update", action="store_true", help="write the inventory instead of comparing")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     tree = SourceTree(args.source or installed_torch())
     if args.update:
+        if args.against:
+            parser.error("--update takes no --against")
         inventory = updated(tree, start(tree.version))
         FOLDER.mkdir(exist_ok=True)
         Inventory.path(tree.version).write_text(inventory.to_json(), encoding="utf-8")
     else:
-        inventory = Inventory.load(tree.version)
+        inventory = Inventory.load(args.against or tree.version)
     messages = differences(tree, inventory)
     messages += [
         f"UNCLASSIFIED {section}: {file} {group} {entry.by}".rstrip()
@@ -61,7 +68,7 @@ def main() -> int:
     ]
     for message in messages:
         print(message)
-    print(f"torch {tree.version}: {len(messages)} findings")
+    print(f"torch {tree.version} against the inventory of {inventory.torch}: {len(messages)} findings")
     return 1 if messages else 0
 
 
