@@ -12,6 +12,7 @@ from torch._inductor.output_code import OutputCode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.backend.between_streams import between_streams
+from inductor_frontend.backend.visible import log_code, profiled
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.errors import BackendError
 from inductor_frontend.scope.outer_streams import OuterStreams
@@ -41,9 +42,11 @@ def marked(call: Boxed) -> Boxed:
     return call
 
 
-def boxed(graph: CompiledGraph, emitter: Emitter[Any], *, is_guarded: bool = False) -> Boxed:
-    """The emitted callable of a graph, called with the graph's inputs, which Dynamo checks where `is_guarded`; raises
-    BackendError FE401."""
+def boxed(
+    graph: CompiledGraph, emitter: Emitter[Any], *, is_guarded: bool = False, graph_id: object = None
+) -> Boxed:
+    """The emitted callable of a graph, called with the graph's inputs, which Dynamo checks where `is_guarded`; `graph_id` is
+    torch's number of it. Raises BackendError FE401."""
     guarded = Guarded.all_inputs(graph.artifact.program) if is_guarded else NOT_GUARDED
     if isinstance(emitter, OperatorEmitter):  # the model is the process's own, and so is what it calls
         emitter = emitter.with_operators(ALL_OPERATORS)
@@ -51,6 +54,7 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any], *, is_guarded: bool = Fal
         # Torch may still be tracing with fake tensors; what emitters make, kernels' loaders among it, is real.
         with _disable_current_modes():
             compiled = emitter.compile(graph.artifact, guarded)
+            log_code(graph.artifact, emitter)
     except WirError as error:
         raise BackendError(
             "FE401", f"emitter {emitter.name!r} cannot compile the program: {error}"
@@ -69,7 +73,8 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any], *, is_guarded: bool = Fal
             args.clear()
             return run(used)
 
-    return marked(call if graph.outer == OuterStreams() else between_streams(call, graph.outer))
+    ordered = call if graph.outer == OuterStreams() else between_streams(call, graph.outer)
+    return marked(profiled(ordered, graph.artifact, graph_id))
 
 
 def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:

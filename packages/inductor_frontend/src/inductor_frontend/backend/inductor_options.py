@@ -12,7 +12,7 @@ from inductor_frontend.errors import CaptureError
 from inductor_frontend.options import CaptureOptions, PaddingOptions
 from inductor_frontend.torch_patches.pinned_options import inductor_patches
 
-__all__ = ["advise", "canonical_name", "is_inductors", "require_default_mode"]
+__all__ = ["advise", "canonical_name", "followed", "is_inductors", "require_default_mode"]
 
 _GRAPHS = (
     '`options={"persistent_buffers": True}` takes allocations out of the calls; `torch.cuda.graph` around a call '
@@ -57,6 +57,24 @@ def require_default_mode(mode: str | None) -> None:
             f"mode {mode!r} is not a mode of the backend wrapper_ir, which has options only",
             hint=_MODES.get(str(mode), f"leave it out; modes of Inductor are {', '.join(_MODES)}"),
         )
+
+
+_FOLLOWED: Mapping[str, str] = MappingProxyType(
+    {
+        "inplace_buffers": "inplace_kernels",
+        "scalar_asserts": "scalar_asserts",
+        "size_asserts": "layout_asserts",
+    }
+)
+"""Options of Inductor about its wrapper -> options of the backend that have their values unless they are given."""
+
+
+def followed() -> dict[str, Any]:
+    """Options of the backend as Inductor is configured now."""
+    found: dict[str, Any] = {ours: bool(getattr(inductor_config, name)) for name, ours in _FOLLOWED.items()}
+    if inductor_config.nan_asserts:
+        found["passes"] = "insert-finite-checks"
+    return found
 
 
 def canonical_name(name: object) -> str:

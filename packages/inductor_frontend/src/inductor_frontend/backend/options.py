@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from inductor_frontend.backend.inductor_options import advise, is_inductors
+from inductor_frontend.backend.inductor_options import advise, followed, is_inductors
 from inductor_frontend.cache.keys import Choices
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.errors import BackendError, CaptureError
@@ -58,6 +58,7 @@ class BackendOptions:
                 "FE103",
                 "option 'packed_weights' is for `capture`: what is packed cannot be cached with a graph",
             )
+        given = {**followed(), **given}
         own = {name: given.pop(name) for name in _OWN if name in given}
         return BackendOptions(
             emitter=_emitter(own.get("emitter", "python")),

@@ -14,11 +14,14 @@ from torch._inductor.compile_fx import (
     fake_tensor_prop,
     get_input_idxs_to_check,
     maybe_disable_comprehensive_padding,
+    post_grad_graphs_log,
 )
 from torch._inductor.debug import DebugContext
 from torch._inductor.fx_passes.post_grad import view_to_reshape
 from torch._inductor.virtualized import V
+from torch._logging._internal import trace_structured
 from torch.fx import GraphModule
+from torch.fx._utils import lazy_format_graph_code
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -72,6 +75,7 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
             check_resizes(gm)
             keep_old_values(gm, fake_mode)
             _recursive_post_grad_passes(gm, is_inference=request.is_inference)
+            _log_graph(gm)
             stack.enter_context(maybe_disable_comprehensive_padding(inputs))
             stack.enter_context(DebugContext())
             graph = _graph(request)
@@ -82,6 +86,19 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
             graph.run(*inputs)
             graph.codegen()
         yield graph
+
+
+def _log_graph(gm: GraphModule) -> None:
+    """Shows the graph where torch shows it: in `TORCH_LOGS=post_grad_graphs`, and to tlparse."""
+    shown = lazy_format_graph_code(
+        "AFTER POST GRAD", gm, include_stride=True, include_device=True, colored=True
+    )
+    post_grad_graphs_log.debug("%s", shown)
+    trace_structured(
+        "artifact",
+        metadata_fn=lambda: {"name": "inductor_post_grad_graph", "encoding": "string"},
+        payload_fn=lambda: gm.print_readable(print_output=False, include_stride=True, include_device=True),
+    )
 
 
 def _refuse_values(gm: GraphModule) -> None:

@@ -1,0 +1,71 @@
+"""What torch's own tools show of a compiled graph: its code in `TORCH_LOGS=output_code` and in traces for tlparse, its calls as
+ranges of a profile."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from logging import DEBUG
+from typing import Any
+
+import torch
+from torch._inductor import config
+from torch._inductor.codecache import output_code_log
+from torch._logging._internal import trace_structured
+from torch.autograd import profiler
+
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.protocols import Emitter
+from wrapper_ir.text import print_program
+
+__all__ = ["log_code", "profiled"]
+
+# Any in this file: tensors and numbers of any graph, and code of any emitter.
+Boxed = Callable[[list[Any]], Sequence[Any]]
+
+
+def log_code(artifact: Artifact, emitter: Emitter[Any]) -> None:
+    """Writes the emitted code where torch writes Inductor's, if anybody reads it there."""
+
+    @cache
+    def text() -> str:
+        try:
+            code = emitter.emit(artifact)
+        except Exception as error:  # an emitter may compile alone; what is shown fails no compilation
+            return f"{emitter.name} writes no code: {error!r}\n{print_program(artifact.program)}"
+        return code.code if isinstance(code, torch.fx.GraphModule) else str(code)
+
+    if output_code_log.isEnabledFor(DEBUG):
+        output_code_log.debug("Output code: \n%s", text())
+    trace_structured(
+        "inductor_output_code", lambda: {"filename": f"wrapper_ir.{emitter.name}"}, payload_fn=text
+    )
+
+
+def profiled(call: Boxed, artifact: Artifact, graph_id: object) -> Boxed:
+    """`call` with a range of the name that Inductor's have, while a profile is taken. With `profiler_mark_wrapper_call`, when
+    a graph is compiled, each call has Inductor's other range too."""
+    if config.profiler_mark_wrapper_call:
+        call = _marked(call, f"graph_{graph_id}_inductor_wrapper_call")
+
+    @cache
+    def name() -> str:
+        digest = hashlib.sha256(print_program(artifact.program).encode()).hexdigest()
+        return f"## Call CompiledFxGraph {digest} ##"
+
+    def run(args: list[Any]) -> Sequence[Any]:
+        if not profiler._is_profiler_enabled:
+            return call(args)
+        with torch._C._profiler._RecordFunctionFast(name(), keyword_values={"scope": "user_scope"}):
+            return call(args)
+
+    return run
+
+
+def _marked(call: Boxed, name: str) -> Boxed:
+    def run(args: list[Any]) -> Sequence[Any]:
+        with torch.profiler.record_function(name):
+            return call(args)
+
+    return run
