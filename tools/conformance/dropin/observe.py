@@ -1,0 +1,106 @@
+"""What one call shows: results, arguments, gradients, which tensors are one, and the random state afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from tools.conformance.dropin.table import Program
+
+__all__ = ["Seen", "difference", "outcomes"]
+
+# Any in this file: arguments and results of any function.
+FIXED, DYNAMIC = (4,), (5, 7, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The result of one call, as a tree of plain tensors and values, or the error; and which leaves are one object."""
+
+    tree: Any = None
+    same: tuple[tuple[int, ...], ...] = ()
+    error: str = ""
+    compiles: bool = True
+    """Whether the error, if there is one, came from the call and not from compiling it."""
+
+
+def outcomes(program: Program, backend: str, *, dynamic: bool) -> list[Seen]:
+    """What calls of a freshly compiled program show, one for each size."""
+    torch._dynamo.reset()
+    flags = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+    options: Any = {"cache": False} if backend == "wrapper_ir" else None
+    found = []
+    with torch._dynamo.config.patch(flags):
+        compiled = torch.compile(program.function, backend=backend, dynamic=dynamic, options=options)
+        for n in DYNAMIC if dynamic else FIXED:
+            found.append(_seen(compiled, program.args(n)))
+    return found
+
+
+def _seen(run: Callable[..., Any], args: Sequence[Any]) -> Seen:
+    torch.manual_seed(11)
+    try:
+        results = run(*args)
+        gradients = _gradients(results, args)
+    except Exception as error:  # of any class: classes are compared
+        return _failed(error)
+    leaves = [x for x in pytree.tree_leaves((results, args)) if isinstance(x, Tensor)]
+    first = {id(x): i for i, x in reversed([*enumerate(leaves)])}
+    facts = [(first[id(x)], x.requires_grad, x._version, *_layout(x)) for x in leaves]
+    return Seen(tree=(results, args, gradients, torch.rand(1)), same=tuple(facts))
+
+
+def _failed(error: Exception) -> Seen:
+    compiling = any(
+        c.__module__.startswith(("torch._dynamo", "torch._inductor")) for c in type(error).__mro__[:-3]
+    )
+    return Seen(error=type(error).__name__, compiles=not compiling)
+
+
+def _layout(x: Tensor) -> tuple[Any, ...]:
+    return (tuple(x.stride()), x.storage_offset()) if x.layout is torch.strided and not _wraps(x) else ()
+
+
+def _wraps(x: Tensor) -> bool:
+    return type(x) is not Tensor and type(x) is not torch.nn.Parameter
+
+
+def _gradients(results: Any, args: Sequence[Any]) -> list[Any]:
+    wanted = [x for x in pytree.tree_leaves(args) if isinstance(x, Tensor) and x.requires_grad and x.is_leaf]
+    losses = [x for x in pytree.tree_leaves(results) if isinstance(x, Tensor) and x.grad_fn is not None]
+    if not wanted or not losses:
+        return [x.grad for x in wanted]
+    total = sum((x.abs() if x.is_complex() else x).sum() for x in losses)
+    assert isinstance(total, Tensor)
+    return list(torch.autograd.grad(total, wanted, allow_unused=True))
+
+
+def difference(stock: Sequence[Seen], ours: Sequence[Seen]) -> str:
+    """How ours differs from stock; "" for not at all. Nothing is asked where stock cannot compile the program."""
+    for number, (a, b) in enumerate(zip(stock, ours, strict=True)):
+        if a.error and not a.compiles:
+            continue
+        if a.error != b.error:
+            return f"call {number}: {b.error or 'no error'}, stock has {a.error or 'none'}"
+        if a.same != b.same:
+            return f"call {number}: objects and layouts {b.same}, stock has {a.same}"
+        try:
+            torch.testing.assert_close(
+                *(pytree.tree_map_only(Tensor, _plain, x.tree) for x in (b, a)),
+                equal_nan=True,
+                check_stride=False,
+            )
+        except (AssertionError, TypeError, ValueError) as error:
+            return f"call {number}: {error}"
+    return ""
+
+
+def _plain(x: Tensor) -> Any:
+    if x.layout is not torch.strided:
+        return x.to_dense()
+    return x.detach()

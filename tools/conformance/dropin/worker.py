@@ -1,0 +1,54 @@
+"""Runs the programs of one feature: `python -m tools.conformance.dropin.worker FEATURE TEXT SKIPPED`, two JSON lines a run."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import warnings
+
+import torch
+
+from tools.conformance.dropin.observe import Seen, difference, outcomes
+from tools.conformance.dropin.table import Program
+
+__all__ = ["programs_of", "verdict"]
+
+
+def programs_of(feature: str) -> dict[str, Program]:
+    """The programs of a feature by name."""
+    module = importlib.import_module(f"tools.conformance.dropin.programs.{feature}")
+    return dict(module.PROGRAMS)
+
+
+def verdict(program: Program, *, dynamic: bool) -> tuple[str, str]:
+    """`equal`, `error` (the same one in both), `as stock` (which cannot compile it) or `wrong`, and the difference."""
+    stock = outcomes(program, "inductor", dynamic=dynamic)
+    found = difference(stock, outcomes(program, "wrapper_ir", dynamic=dynamic))
+    if found:
+        return "wrong", found
+    if all(_refused(seen) for seen in stock):
+        return "as stock", ""
+    return ("error" if any(seen.error for seen in stock) else "equal"), ""
+
+
+def _refused(seen: Seen) -> bool:
+    return bool(seen.error) and not seen.compiles
+
+
+def main() -> None:
+    """See the module."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    feature, text, skipped = *sys.argv[1:3], json.loads(sys.argv[3])
+    for name, program in programs_of(feature).items():
+        for dynamic in (False, True):
+            if text not in name or [name, dynamic] in skipped:
+                continue
+            print(json.dumps({"start": name, "dynamic": dynamic}), flush=True)
+            kind, detail = verdict(program, dynamic=dynamic)
+            print(json.dumps({"kind": kind, "detail": detail}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
