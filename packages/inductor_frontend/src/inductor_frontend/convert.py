@@ -108,4 +108,5 @@ def literal(value: object) -> Arg:
         case list() | tuple():
             return tuple(literal(v) for v in value)
         case _:
-            raise ConversionError("FE302", f"a value of type {type(value).__name__} has no typed form")
+            kind = f"{type(value).__module__}.{type(value).__qualname__}"
+            raise ConversionError("FE302", f"a value of type {kind} has no typed form")

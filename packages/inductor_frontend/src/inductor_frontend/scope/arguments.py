@@ -12,30 +12,20 @@ from torch import fx
 from torch._inductor import ir
 from torch.fx.node import map_aggregate
 
-from inductor_frontend.convert import to_device, to_dtype, to_layout, to_memory_format
+from inductor_frontend.convert import literal
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.scope.scope import Scope
 from inductor_frontend.torch_patches._compat import OPAQUE_INPUT
-from wrapper_ir.expr import Bool, Float
-from wrapper_ir.ops import Arg, Complex
+from wrapper_ir.ops import Arg
 
 __all__ = ["own_arguments", "to_arg"]
 
 # Any in this file: Inductor keeps nodes, numbers and nested lists of both in one list.
-_SYMBOLIC = (int, sympy.Basic, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def to_arg(scope: Scope, value: object) -> Arg:
     """One argument, in structure. Raises ConversionError FE302 for what has no typed form."""
     match value:
-        case None | str():
-            return value
-        case bool():
-            return Bool(value)
-        case float():
-            return Float(value)
-        case complex():
-            return Complex(Float(value.real), Float(value.imag))
         case list() | tuple():
             return tuple(to_arg(scope, v) for v in value)
         case ir.ShapeAsConstantBuffer():
@@ -51,8 +41,10 @@ def to_arg(scope: Scope, value: object) -> Arg:
             )
         case ir.IRNode():
             return scope.reference(value)
+        case sympy.Basic() | torch.SymInt() | torch.SymFloat() | torch.SymBool():
+            return scope.expr(value)
         case _:
-            return _atom(scope, value)
+            return literal(value)
 
 
 def own_arguments(node: ir.ExternKernelOut) -> tuple[Sequence[object], dict[str, object]]:
@@ -88,22 +80,3 @@ def _is_custom(target: object) -> bool:
 
 def _is_tensor(leaf: object) -> bool:
     return isinstance(leaf, fx.Node) and isinstance(leaf.meta.get("val"), torch.Tensor)
-
-
-def _atom(scope: Scope, value: object) -> Arg:
-    match value:
-        case torch.dtype():
-            return to_dtype(value)
-        case torch.device():
-            return to_device(value)
-        case torch.layout():
-            return to_layout(value)
-        case torch.memory_format():
-            return to_memory_format(value)
-        case _ if isinstance(value, _SYMBOLIC):
-            return scope.expr(value)
-        case _:
-            raise ConversionError(
-                "FE302",
-                f"an argument of type {type(value).__module__}.{type(value).__qualname__} has no typed form",
-            )
