@@ -31,50 +31,17 @@ from wrapper_ir.types import DType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = [
-    "DIM_ATOMS",
-    "NODE_TYPES",
-    "VALUE_ATOMS",
-    "AtomParser",
-    "DimAtom",
-    "Item",
-    "Node",
-    "OffsetOf",
-    "SizeOf",
-    "StrideOf",
-    "ValueAtom",
-    "free_values",
-    "item_values",
-    "map_expr_values",
-    "parse_expr",
-    "values_in",
-]
+    "DIM_ATOMS", "NODE_TYPES", "VALUE_ATOMS", "AtomParser", "DimAtom", "Item", "Node", "OffsetOf", "SizeOf", "StrideOf",
+    "ValueAtom", "free_values", "item_values", "map_expr_values", "parse_expr", "values_in",
+]  # fmt: skip
 
 _NONNEGATIVE = Interval(0, None)
 _REMAINDER = re.compile(r"(?<=[\w)])(\s+)%(?=\w)")
 """Where a value cannot stand, `a %b` is a remainder."""
 
 
-class DimAtom(Atom):
-    """What an expression reads of one dimension of a tensor; `word` is its name in the text form."""
-
-    __slots__ = ("dim", "value")
-    __match_args__ = ("value", "dim")
-    kind = SymKind.INT
-    bounds = _NONNEGATIVE
-    word: ClassVar[str]
-    value: Value
-    dim: int
-
-    def __new__(cls, value: Value, dim: int) -> Self:
-        return intern(cls, (cls, value, dim), (value, dim))
-
-    @property
-    def text(self) -> str:
-        return f"{self.word}(%{value_name(self.value.name)}, {self.dim})"
-
-
 class ValueAtom(Atom):
-    """What an expression reads of a whole value; `word` is its name in the text form."""
+    """What an expression reads of a value; `word` is its name in the text form."""
 
     __slots__ = ("value",)
     __match_args__ = ("value",)
@@ -87,6 +54,23 @@ class ValueAtom(Atom):
     @property
     def text(self) -> str:
         return f"{self.word}(%{value_name(self.value.name)})"
+
+
+class DimAtom(ValueAtom):
+    """What an expression reads of one dimension of a tensor."""
+
+    __slots__ = ("dim",)
+    __match_args__ = ("value", "dim")
+    kind = SymKind.INT
+    bounds = _NONNEGATIVE
+    dim: int
+
+    def __new__(cls, value: Value, dim: int) -> Self:
+        return intern(cls, (cls, value, dim), (value, dim))
+
+    @property
+    def text(self) -> str:
+        return f"{self.word}(%{value_name(self.value.name)}, {self.dim})"
 
 
 class SizeOf(DimAtom):
@@ -146,7 +130,7 @@ NODE_TYPES: tuple[type[Expr], ...] = (Int, Float, Bool, Sym, SizeOf, StrideOf, O
 
 def free_values(expr: Expr) -> frozenset[Value]:
     """All values that atoms of the expression look at."""
-    return frozenset(atom.value for atom in expr.free_atoms if isinstance(atom, DimAtom | ValueAtom))
+    return frozenset(atom.value for atom in expr.free_atoms if isinstance(atom, ValueAtom))
 
 
 def _by_name(value: Value) -> str:
@@ -168,8 +152,7 @@ def values_in(held: object, out: list[Value]) -> list[Value]:
 
 def item_values(expr: Expr) -> tuple[Value, ...]:
     """Values whose content is read (under `item`), sorted by name."""
-    found = {atom.value for atom in expr.free_atoms if isinstance(atom, Item)}
-    return tuple(sorted(found, key=_by_name))
+    return tuple(sorted({atom.value for atom in expr.free_atoms if isinstance(atom, Item)}, key=_by_name))
 
 
 def map_expr_values(expr: Expr, use: Callable[[Value], Value]) -> Expr:

@@ -99,8 +99,5 @@ def callees(op: OpBase) -> tuple[str, ...]:
     out: list[str] = []
     for field in op_spec(type(op)).callees:
         held = field.get(op)
-        if type(held) is tuple:
-            out += held
-        elif type(held) is str:
-            out.append(held)
+        out += held if type(held) is tuple else (str(held),)
     return tuple(out)

@@ -22,12 +22,8 @@ def signature_to_json(signature: Signature) -> str:
 
 def signature_from_json(text: str) -> Signature:
     """The signature in `text`. Raises ParseError as `from_json` does."""
-
-    def read(document: dict[str, Json]) -> Signature:
-        signature: Signature = _SIGNATURE.decode(Decoder(), SIGNATURE_ENVELOPE.open(document))
-        return signature
-
-    return load(text, read)
+    signature: Signature = load(text, lambda x: _SIGNATURE.decode(Decoder(), SIGNATURE_ENVELOPE.open(x)))
+    return signature
 
 
 def signature_schema() -> dict[str, Json]:
