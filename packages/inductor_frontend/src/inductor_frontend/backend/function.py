@@ -51,6 +51,11 @@ _TELLING: Mapping[str, object] = {
 def compile_function(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -> Callable[..., Any]:
     """The compiled function. Raises CaptureError, HookError, ConversionError and BackendError; where Inductor takes over,
     what it raises."""
+    with inductor_config.patch(dict(options.inductor)):
+        return _compiled(gm, inputs, options)
+
+
+def _compiled(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -> Callable[..., Any]:
     emitter, store = options.find_emitter(), options.store()
     if torch.compiler.config.force_disable_caches:
         store = None
@@ -115,7 +120,7 @@ class _Compilation:
                 gm,
                 inputs,
                 inner_compile=self.inner,  # type: ignore[arg-type]  # any boxed callable will do
-                config_patches=self.inductor_options,
+                config_patches={**self.options.inductor, **self.inductor_options},
             )
         assert callable(compiled)
         return compiled
@@ -223,6 +228,7 @@ class _Later:
             stack.enter_context(tracing(self._tracing))
             stack.enter_context(compile_context(self._compile))
             stack.enter_context(torch._C._DisableAutocast())
+            stack.enter_context(inductor_config.patch(dict(self._owner.options.inductor)))
             if not keep:
                 self._reusable.extend(self._donated)
             stack.callback(self._reusable.clear)

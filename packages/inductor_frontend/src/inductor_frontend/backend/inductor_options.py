@@ -1,18 +1,20 @@
-"""What to do in place of modes and options of Inductor, which this backend does not take."""
+"""Options of Inductor, which configure the lowering that is captured; what to do in place of those that a capture sets itself,
+and in place of modes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import torch
 from torch._inductor import config as inductor_config
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.options import CaptureOptions, PaddingOptions
 from inductor_frontend.torch_patches.pinned_options import inductor_patches
 
-__all__ = ["advise", "canonical_name", "followed", "is_inductors", "require_default_mode"]
+__all__ = ["canonical_name", "followed", "inductor_settings", "is_inductors", "require_default_mode"]
 
 _GRAPHS = (
     '`options={"persistent_buffers": True}` takes allocations out of the calls; `torch.cuda.graph` around a call '
@@ -46,7 +48,8 @@ _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
         "triton.multi_kernel": "`multi_kernels`",
     }
 )
-"""Options of Inductor -> what has their effect here."""
+"""Options of Inductor that a capture sets itself -> what has their effect here."""
+_LEAVE_OUT = "leave it out: a capture does not follow it"
 
 
 def require_default_mode(mode: str | None) -> None:
@@ -54,7 +57,7 @@ def require_default_mode(mode: str | None) -> None:
     if mode not in (None, "default"):
         raise CaptureError(
             "FE103",
-            f"mode {mode!r} is not a mode of the backend wrapper_ir, which has options only",
+            f"mode {mode!r} is not a mode of the backend wrapper_ir, which takes options only: Inductor's and its own",
             hint=_MODES.get(str(mode), f"leave it out; modes of Inductor are {', '.join(_MODES)}"),
         )
 
@@ -87,17 +90,28 @@ def is_inductors(name: object) -> bool:
     return canonical_name(name) in inductor_config.get_config_copy()
 
 
-def advise(given: Mapping[str, Any], names: Iterable[str]) -> str:  # Any: values as the user typed them
-    """What to do in place of each of these options of Inductor, a line for each."""
-    pinned = inductor_patches(CaptureOptions()).keys() - PaddingOptions.__dataclass_fields__.keys()
-    return "\n".join(f"  {name}: {_way_out(canonical_name(name), given[name], pinned)}" for name in names)
+def inductor_settings(given: Mapping[str, Any]) -> dict[str, object]:  # Any: values as the user typed them
+    """Options of Inductor that configure its lowering, by their names in its configuration, checked as torch checks them.
 
-
-def _way_out(name: str, value: object, pinned: Iterable[str]) -> str:
-    if name in PaddingOptions.__dataclass_fields__:
-        return f'`options={{"padding": {{"{name}": {value!r}}}}}`'
-    if name in _COUNTERPARTS:
-        return _COUNTERPARTS[name]
-    if name in pinned:
-        return "leave it out: a capture does not follow it"
-    return f'`with torch._inductor.config.patch({{"{name}": {value!r}}}):` around the calls that compile'
+    Raises CaptureError FE103 for a value of another type, and for options that a capture sets itself, with what to do in place
+    of each.
+    """
+    pins = {**inductor_patches(CaptureOptions()), "triton.cudagraphs": False}
+    pinned = pins.keys() - PaddingOptions.__dataclass_fields__.keys()
+    refused = [
+        n for n, value in given.items() if (name := canonical_name(n)) in pinned and value != pins[name]
+    ]
+    if refused:
+        advice = "\n".join(
+            f"  {n}: {_COUNTERPARTS.get(canonical_name(n), _LEAVE_OUT)}" for n in sorted(refused)
+        )
+        raise CaptureError(
+            "FE103",
+            f"options of Inductor that the backend wrapper_ir sets itself: {', '.join(sorted(refused))}",
+            hint=f"instead of each:\n{advice}",
+        )
+    try:
+        made = torch._TorchCompileInductorWrapper("default", given, None)  # type: ignore[no-untyped-call]  # torch's
+    except RuntimeError as error:
+        raise CaptureError("FE103", str(error)) from error
+    return {name: value for name, value in made.config.items() if name not in pinned}

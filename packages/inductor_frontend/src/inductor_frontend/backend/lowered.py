@@ -9,6 +9,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.cache.graph_entry import CompiledGraph
+from inductor_frontend.cache.metrics import Watch
 from inductor_frontend.cache.sizes import Size
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.constants import tensor_data
@@ -25,7 +26,7 @@ __all__ = ["compile_anew"]
 
 def compile_anew(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> CompiledGraph:
     """Lowers and translates a graph, inside a capture session. Raises CaptureError, HookError, ConversionError."""
-    facts = request.facts
+    facts, watch = request.facts, Watch()
     lowering = LoweringRequest(
         gm=request.gm,
         inputs=request.inputs,
@@ -47,6 +48,7 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
         strides=tuple(strides),
         guards=symbols.new_guards(),
         outer=built.outer,
+        counts=watch.counts(),
     )
 
 

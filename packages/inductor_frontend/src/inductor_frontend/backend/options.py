@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from inductor_frontend.backend.inductor_options import advise, followed, is_inductors
+from torch._inductor import config as inductor_config
+
+from inductor_frontend.backend.inductor_options import followed, inductor_settings, is_inductors
 from inductor_frontend.cache.keys import Choices
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.errors import BackendError, CaptureError
@@ -30,7 +32,8 @@ _OWN = ("cache", "emitter", "on_unsupported", "passes", "persistent_buffers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOptions:
-    """Options of the backend, as given in `torch.compile(..., options={...})`; the rest are fields of `CaptureOptions`.
+    """Options of the backend, as given in `torch.compile(..., options={...})`; the rest are fields of `CaptureOptions`, and options of
+    Inductor.
 
     `emitter`: the name of an installed emitter, or an emitter (one made with options of its own).
     `persistent_buffers`: whether calls hold the memory of intermediate results from one to the next, as the emitter's
@@ -39,6 +42,7 @@ class BackendOptions:
     `cache`: False, True, or the root of the cache; what the environment says where it is None (see `settings`).
     `on_unsupported`: what a graph is for that cannot be captured, verified or emitted: an `error`, or Inductor's own code,
     with a warning (`inductor`); the environment's choice, which is `inductor` unless set (see `settings`).
+    `inductor`: options of Inductor, by name, which hold while the function is compiled.
     """
 
     emitter: str | Emitter[Any] = "python"
@@ -47,12 +51,17 @@ class BackendOptions:
     cache: bool | str | None = None
     on_unsupported: OnUnsupported = "inductor"
     capture: CaptureOptions = field(default_factory=CaptureOptions)
+    inductor: Mapping[str, object] = field(default_factory=dict)
 
     @staticmethod
     def parse(options: Mapping[str, Any] | None) -> BackendOptions:
         """Options from torch.compile's dictionary; raises CaptureError FE103 for unknown names and wrong values."""
         given = dict(options or {})
-        _require_known(given)
+        own_names = {f.name for f in fields(CaptureOptions)}.union(_OWN)
+        theirs = inductor_settings(
+            {n: given.pop(n) for n in list(given) if n not in own_names and is_inductors(n)}
+        )
+        _require_known(given, own_names)
         if given.get("packed_weights"):
             raise CaptureError(
                 "FE103",
@@ -60,13 +69,16 @@ class BackendOptions:
             )
         given = {**followed(), **given}
         own = {name: given.pop(name) for name in _OWN if name in given}
+        with inductor_config.patch(theirs):  # what a capture takes over from the process
+            capture = _made(CaptureOptions, given, "")
         return BackendOptions(
             emitter=_emitter(own.get("emitter", "python")),
             persistent_buffers=_flag("persistent_buffers", own.get("persistent_buffers", False)),
             passes=_passes(own.get("passes", "")),
             cache=_cache(own.get("cache")),
             on_unsupported=_unsupported(own.get("on_unsupported")),
-            capture=_made(CaptureOptions, given, ""),
+            capture=capture,
+            inductor=theirs,
         )
 
     @property
@@ -111,16 +123,9 @@ def _installed(name: str) -> Emitter[Any]:
         raise BackendError("FE401", f"no emitter {name!r}: {error}") from error
 
 
-def _require_known(given: Mapping[str, Any]) -> None:
-    """Raises CaptureError FE103 for options of Inductor, with the way out for each, and for names that mean nothing."""
-    known = {f.name for f in fields(CaptureOptions)}.union(_OWN)
+def _require_known(given: Mapping[str, Any], known: Set[str]) -> None:
+    """Raises CaptureError FE103 for names that mean nothing."""
     unknown = sorted(str(name) for name in given if name not in known)
-    if inductors := [name for name in unknown if is_inductors(name)]:
-        raise CaptureError(
-            "FE103",
-            f"options of Inductor are not options of the backend wrapper_ir: {', '.join(inductors)}",
-            hint=f"instead of each:\n{advise(given, inductors)}",
-        )
     if unknown:
         similar = [match for name in unknown for match in get_close_matches(name, known, n=1)]
         meant = f"did you mean {' and '.join(map(repr, similar))}? " if similar else ""

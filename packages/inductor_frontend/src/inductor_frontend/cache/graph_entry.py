@@ -10,6 +10,7 @@ from types import MappingProxyType
 import sympy
 
 from inductor_frontend.cache.entries import read_entry
+from inductor_frontend.cache.metrics import Counts, count_lookup
 from inductor_frontend.cache.sizes import Size, to_record
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.cache.symbols import SymbolState
@@ -28,8 +29,8 @@ _FILE = "graph.wir"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledGraph:
     """A graph's artifact; for each parameter of its program the position of the graph's input (of `inputs` many); for
-    each result its strides, where they are known; the guards on sizes that compiling it added; and the streams around
-    it, with which it is not stored."""
+    each result its strides, where they are known; the guards on sizes that compiling it added; the streams around
+    it, with which it is not stored; and what Inductor counted."""
 
     artifact: Artifact
     inputs: int
@@ -37,6 +38,7 @@ class CompiledGraph:
     strides: tuple[tuple[Size, ...] | None, ...]
     guards: tuple[sympy.Basic, ...]
     outer: OuterStreams = field(default_factory=OuterStreams)
+    counts: Counts = field(default_factory=Counts)
 
 
 def store_graph(store: Store, key: str, graph: CompiledGraph) -> None:
@@ -47,6 +49,8 @@ def store_graph(store: Store, key: str, graph: CompiledGraph) -> None:
         "positions": list(graph.positions),
         "strides": [None if s is None else [to_record(x) for x in s] for s in graph.strides],
         "guards": [to_record(g) for g in graph.guards],
+        "metrics": dict(graph.counts.metrics),
+        "counters": dict(graph.counts.counters),
     }
     metadata = {**graph.artifact.metadata, _FACTS: json.dumps(facts)}
     artifact = replace(graph.artifact, metadata=MappingProxyType(metadata))
@@ -57,6 +61,9 @@ def find_graph(store: Store, key: str, symbols: SymbolState) -> CompiledGraph | 
     """The graph of a key, its sizes in terms of `symbols`; None where there is none."""
     found = read_entry(store, _name(key), lambda folder: _load(folder / _FILE, key, symbols))
     count("graph_misses" if found is None else "graph_hits")
+    count_lookup(found is not None)
+    if found is not None:
+        found.counts.apply()
     return found
 
 
@@ -83,6 +90,8 @@ def _load(path: Path, key: str, symbols: SymbolState) -> CompiledGraph:
             "positions": [*positions],
             "strides": [*strides],
             "guards": [*guards],
+            "metrics": dict(metrics),
+            "counters": dict(counters),
         } if found == key:
             return CompiledGraph(
                 artifact=artifact,
@@ -90,5 +99,6 @@ def _load(path: Path, key: str, symbols: SymbolState) -> CompiledGraph:
                 positions=tuple(positions),
                 strides=tuple(None if s is None else tuple(map(symbols.read, s)) for s in strides),
                 guards=symbols.read_guards(guards),
+                counts=Counts(metrics=metrics, counters=counters),
             )
     raise DamagedEntry("its facts are not those of this key")
