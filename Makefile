@@ -1,4 +1,4 @@
-# Everything a developer runs. On a fresh machine with Python 3.11, g++ and make, two commands do:
+# Everything a developer runs. On a fresh machine with Python 3.11 to 3.13, g++ and make, two commands do:
 #   make demo    sets up, then runs the main job
 #   make test    sets up, then passes the tests
 # hatch owns the environment (pyproject.toml); make only calls it when something it depends on has changed.
@@ -8,7 +8,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 # what a second environment is made with: the newest that starts (a shim of pyenv may name one that is not there)
 NEWEST_PYTHON ?= $(shell for p in python3.13 "$$HOME"/.pyenv/versions/3.13.*/bin/python python3.12 "$(PYTHON)"; do \
     "$$p" -c '' 2> /dev/null && echo "$$p" && break; done)
@@ -44,7 +44,7 @@ help: ## this list
 setup: $(READY) ## create or update .venv (nothing to do when up to date)
 
 $(HATCH):
-	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12) and "Python 3.11 or 3.12 is needed: make PYTHON=/path/to/python3.11")'
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "Python 3.11, 3.12 or 3.13 is needed: make PYTHON=/path/to/python3.11")'
 	@echo "setup: installing hatch into .hatch"
 	@"$(PYTHON)" -m venv .hatch
 	@.hatch/bin/python -m pip install 'hatch>=1.16,<2'
@@ -75,7 +75,7 @@ demo-triton: $(READY) ## the same with Triton kernels, run by Triton's interpret
 	@$(BIN)/python -m examples.minilm_triton --folder $(OUT)/minilm $(ARGS)
 
 test: $(READY) ## all tests but the long proofs and those that need a GPU
-	@$(PYTEST) -n $(JOBS) -q -m "not conformance and not gpu" $(TESTS) $(ARGS)
+	@$(PYTEST) -n $(JOBS) --dist worksteal -q -m "not conformance and not gpu" $(TESTS) $(ARGS)
 
 conformance: $(READY) ## the long proofs (docs/testing.md says which)
 	@# torch's operator database first, with a progress bar: its test then finds all results, and judges them

@@ -16,7 +16,7 @@ os.environ["WRAPPER_IR_COMPILE_CACHE"] = "0"
 
 # A shared two-core machine makes deadlines meaningless; the number of examples is what the profiles are for.
 _BASE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("test", _BASE, max_examples=300)
+settings.register_profile("test", _BASE, max_examples=100)
 # A change is judged by examples that its author can repeat: they follow from the test's own code.
 settings.register_profile("ci", settings.get_profile("test"), derandomize=True)
 settings.register_profile("conformance", _BASE, max_examples=10_000)
@@ -26,6 +26,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--update-golden`."""
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files instead of comparing")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that hold slow tests, so that no worker is left with one at the end. A file stays whole: its
+    tests share what they capture."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """One of the processes that run programs with collectives; started by `test_collectives.py`.
 
-Usage: `python tests/collectives/collective_worker.py RANK FOLDER [CASE ...]`. Writes what became of each case into a file of the
-folder: nothing, or why it failed. The first failure ends the run: from then on the processes would wait for each
-other in different places.
+Usage: `python tests/collectives/collective_worker.py RANK FOLDER [--stock] [CASE ...]`. `--stock`: through stock
+`torch.compile` alone. Writes what became of each case into a file of the folder: nothing, or why it failed. The first
+failure ends the run: from then on the processes would wait for each other in different places.
 """
 
 from __future__ import annotations
@@ -54,10 +54,20 @@ def run(function: Any, args: tuple[Any, ...], in_flight: bool) -> tuple[Any, Any
     return clone_tree(results), args
 
 
-def check(case: CollectiveCase, rank: int) -> None:
+def check(case: CollectiveCase, rank: int, stock: bool) -> None:
     """Every way to run the case gives what eager gives."""
-    with inductor_config.patch(dict(case.options)):
-        compare(case, rank)
+    with inductor_config.patch(dict(case.options)), TemporaryDirectory() as folder:
+        function, args = case.make(rank)
+        want = run(function, args, case.in_flight)
+        if stock:
+            ways = {"torch.compile": torch.compile(function, fullgraph=True)}
+        else:
+            ways = our_ways(case, function, args, Path(folder))
+        for name, way in ways.items():
+            try:
+                assert_same(run(way, args, case.in_flight), want)
+            except Exception as error:
+                raise AssertionError(f"{name}: {error}") from error
 
 
 def graphs(artifact: Artifact, folder: Path) -> dict[str, Callable[..., Any]]:
@@ -73,24 +83,17 @@ def graphs(artifact: Artifact, folder: Path) -> dict[str, Callable[..., Any]]:
     return found
 
 
-def compare(case: CollectiveCase, rank: int) -> None:
-    """As `check`, with the case's options set."""
-    function, args = case.make(rank)
-    want = run(function, args, case.in_flight)
+def our_ways(
+    case: CollectiveCase, function: Callable[..., Any], args: tuple[Any, ...], folder: Path
+) -> dict[str, Callable[..., Any]]:
+    """The case captured and run by each engine, and compiled by our backend."""
     artifact = inductor_frontend.capture(function, args, dynamic_shapes=case.dynamic)
-    with TemporaryDirectory() as folder:
-        ways = {
-            "interpreter": Interpreter(artifact, py_wrapper.TORCH_MACHINE),
-            "emitted Python": py_wrapper.compile(artifact),
-            **graphs(artifact, Path(folder)),
-            "torch.compile, our backend": torch.compile(function, backend="wrapper_ir", fullgraph=True),
-            "torch.compile": torch.compile(function, fullgraph=True),
-        }
-        for name, way in ways.items():
-            try:
-                assert_same(run(way, args, case.in_flight), want)
-            except Exception as error:
-                raise AssertionError(f"{name}: {error}") from error
+    return {
+        "interpreter": Interpreter(artifact, py_wrapper.TORCH_MACHINE),
+        "emitted Python": py_wrapper.compile(artifact),
+        **graphs(artifact, folder),
+        "torch.compile, our backend": torch.compile(function, backend="wrapper_ir", fullgraph=True),
+    }
 
 
 def waits_for_inputs(rank: int) -> None:
@@ -134,15 +137,21 @@ def messages(rank: int) -> None:
         assert_same(torch.compile(model, backend="wrapper_ir", fullgraph=True)(x, w), want)
 
 
-def checks(rank: int) -> dict[str, Callable[[], None]]:
+def checks(rank: int, stock: bool) -> dict[str, Callable[[], None]]:
     """Everything that is run, by name, in the same order on every process."""
-    found: dict[str, Callable[[], None]] = {name: partial(check, case, rank) for name, case in CASES.items()}
+    found: dict[str, Callable[[], None]] = {
+        name: partial(check, case, rank, stock) for name, case in CASES.items()
+    }
+    if stock:
+        return found
     others = [waits_for_inputs, *([messages] if HAS_P2P else []), *TRAINING.values()]
     return found | {other.__name__: partial(other, rank) for other in others}
 
 
 def main(rank: int, folder: Path, only: list[str]) -> None:
     """Runs all cases, or those of these names."""
+    stock = "--stock" in only
+    only = [name for name in only if name != "--stock"]
     torch.manual_seed(0)
     # Symbolic sizes may come out of data.
     torch._dynamo.config.capture_scalar_outputs = True
@@ -150,7 +159,7 @@ def main(rank: int, folder: Path, only: list[str]) -> None:
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=WORLD, timeout=PATIENCE
     )
     done: dict[str, Any] = {}
-    for name, work in checks(rank).items():
+    for name, work in checks(rank, stock).items():
         if only and name not in only:
             continue
         torch._dynamo.reset()

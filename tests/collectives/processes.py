@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["end", "finish", "outcome", "start"]
+__all__ = ["WORKER", "end", "finish", "outcome", "start"]
 
 
 WORKER = Path(__file__).parent / "collective_worker.py"
@@ -21,7 +21,7 @@ WORKER = Path(__file__).parent / "collective_worker.py"
 LIMIT = 400
 
 
-def start(rank: int, folder: Path, worker: Path = WORKER) -> subprocess.Popen[bytes]:
+def start(rank: int, folder: Path, worker: Path = WORKER, *args: str) -> subprocess.Popen[bytes]:
     """A process in a session of its own, so that compilers which it runs end with it."""
     env = {
         **os.environ,
@@ -31,7 +31,7 @@ def start(rank: int, folder: Path, worker: Path = WORKER) -> subprocess.Popen[by
     }
     with (folder / f"rank{rank}.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", str(worker), str(rank), str(folder)],
+            [sys.executable, "-X", "faulthandler", str(worker), str(rank), str(folder), *args],
             stdout=log,
             stderr=subprocess.STDOUT,
             env=env,

@@ -1,5 +1,5 @@
 """Programs with collectives on two processes (gloo): interpreter, emitted Python, FX graphs and `torch.compile` with our
-backend give what eager and stock `torch.compile` give; training steps give what one process with all the data gives.
+backend give what eager gives; training steps give what one process with all the data gives.
 
 The processes are started once, for all cases. A small program runs in a group of this process alone.
 """
@@ -15,7 +15,7 @@ import py_wrapper
 from py_wrapper import TORCH_MACHINE
 from tests.collectives.collective_cases import CASES, HAS_P2P, WORLD, lonely_artifact, lonely_group
 from tests.collectives.collective_training import TRAINING
-from tests.collectives.processes import end, finish, outcome, start
+from tests.collectives.processes import WORKER, end, finish, outcome, start
 from tests.common.compare import clone_tree
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.interp import run
@@ -26,13 +26,23 @@ from wrapper_ir.ops import CollectiveStart
 
 @pytest.mark.slow
 def test_two_processes(tmp_path: Path) -> None:
-    workers = [start(rank, tmp_path) for rank in range(WORLD)]
+    run_workers(tmp_path, [*CASES, "waits_for_inputs", *(["messages"] if HAS_P2P else []), *TRAINING])
+
+
+@pytest.mark.conformance
+def test_two_processes_of_stock(tmp_path: Path) -> None:
+    """Stock `torch.compile` gives what eager gives, too: the cases ask for nothing unusual."""
+    run_workers(tmp_path, [*CASES], "--stock")
+
+
+def run_workers(tmp_path: Path, names: list[str], *args: str) -> None:
+    """Runs the cases of these names on two processes."""
+    workers = [start(rank, tmp_path, WORKER, *args) for rank in range(WORLD)]
     try:
         finish(workers)
     finally:
         for worker in workers:
             end(worker)
-    names = [*CASES, "waits_for_inputs", *(["messages"] if HAS_P2P else []), *TRAINING]
     for rank in range(WORLD):
         found = outcome(tmp_path, rank)
         log = (tmp_path / f"rank{rank}.log").read_text(encoding="utf-8", errors="replace")[-3000:]

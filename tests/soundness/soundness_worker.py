@@ -1,6 +1,6 @@
-"""Corrupts one real program many times; run by `test_soundness.py` in a process of its own.
+"""Corrupts real programs many times; run by `test_soundness.py` in a process of its own.
 
-Usage: `python tests/soundness/soundness_worker.py PROGRAM COUNT SEED`, with a model of the zoo or one of `soundness_programs`.
+Usage: `python tests/soundness/soundness_worker.py COUNT SEED PROGRAM...`, with models of the zoo or of `soundness_programs`.
 Each corrupted program is refused by the verifier with a code, or runs in the interpreter and in emitted Python: both
 give the same results, or both stop with an error. A loop that does not end in the interpreter is not run in Python.
 Prints the case before running it, so that a crash names its corruption.
@@ -120,4 +120,5 @@ def main(name: str, count: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    for program in sys.argv[3:]:
+        main(program, int(sys.argv[1]), int(sys.argv[2]))

@@ -8,36 +8,40 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.soundness.soundness_programs import PROGRAMS
 
+PROCESSES = 3
+"""How many share the programs in `make test`: to start one costs as much as the corruptions of one program."""
 MODELS = ("bert", "convnet", "lstm", "mlp", "moe", *PROGRAMS)
 WORKER = Path(__file__).parent / "soundness_worker.py"
 
 
-def run_worker(model: str, count: int, seed: int) -> str:
-    """The worker's last line; a crash or an unsound case fails with what it printed."""
+def assert_sound(models: Sequence[str], count: int, seed: int) -> None:
+    """A crash or an unsound case fails with what the worker printed last."""
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", str(WORKER), model, str(count), str(seed)],
+        [sys.executable, "-X", "faulthandler", str(WORKER), str(count), str(seed), *models],
         capture_output=True,
         text=True,
         check=False,
         cwd=Path(__file__).parents[2],
     )
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout.splitlines()[-1]
+    said = [line.partition(":")[0] for line in done.stdout.splitlines() if " corruptions of " in line]
+    assert said == [f"{count} corruptions of {model}" for model in models]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-def test_single_corruptions(model: str) -> None:
-    assert "80 corruptions" in run_worker(model, 80, seed=11)
+@pytest.mark.parametrize("part", range(PROCESSES))
+def test_single_corruptions(part: int) -> None:
+    assert_sound(MODELS[part::PROCESSES], 80, seed=11)
 
 
 @pytest.mark.conformance
 @pytest.mark.parametrize("model", MODELS)
 def test_many_single_corruptions(model: str) -> None:
-    assert "1000 corruptions" in run_worker(model, 1000, seed=12)
+    assert_sound([model], 1000, seed=12)

@@ -23,11 +23,20 @@ A code never changes its meaning once released:
 
 from __future__ import annotations
 
-__all__ = ["CacheError", "CompileError", "CppError", "IsaError", "KernelError", "LaunchError"]
+__all__ = [
+    "CacheError",
+    "CompileError",
+    "CppError",
+    "IsaError",
+    "KernelError",
+    "KernelIndexError",
+    "LaunchError",
+]
 
 
-class CppError(Exception):
-    """Base of all errors of this package: `code` is stable, `hint` says what to do next."""
+class CppError(RuntimeError):
+    """Base of all errors of this package: `code` is stable, `hint` says what to do next. A RuntimeError, as errors of
+    Inductor's own kernels are."""
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         self.code = code
@@ -54,3 +63,12 @@ class KernelError(CppError):
 
 class LaunchError(CppError, TypeError):
     """A launch with arguments that do not fit the definition, or a kernel that failed (CPP402 to CPP406)."""
+
+
+class KernelIndexError(LaunchError, IndexError):
+    """A kernel was given an index that is out of bounds (CPP406)."""
+
+
+def kernel_failure(code: str, message: str) -> LaunchError:
+    """The error of a kernel that failed, of the class that the message of torch's check asks for."""
+    return (KernelIndexError if "index out of bounds" in message else LaunchError)(code, message)

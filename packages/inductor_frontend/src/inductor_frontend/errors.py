@@ -21,10 +21,10 @@
 | FE306 | a constant cannot be stored |
 | FE307 | a view cannot be expressed |
 | FE310 | a collective cannot be expressed |
+| FE360 | a graph is compiled by Inductor itself, since it cannot be compiled here (a warning) |
 | FE401 | no emitter of this name, or the emitter failed |
 | FE402 | a backward graph that could not be compiled is called again |
 | FE403 | compiled autograd wants the graph of a backward function that came out of the cache |
-| FE360 | a graph is compiled by Inductor itself, since it cannot be compiled here (a warning) |
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-class CaptureError(WirError):
+class CaptureError(WirError, RuntimeError):
     """A model cannot be captured (FE1nn)."""
 
 
@@ -57,7 +57,7 @@ class ConversionError(CaptureError):
     """Something captured has no form in the IR (FE3nn)."""
 
 
-class BackendError(WirError):
+class BackendError(WirError, RuntimeError):
     """The torch.compile backend cannot go on (FE4nn)."""
 
 

@@ -77,9 +77,9 @@ def _capture(
         exported = export_model(model, args, kwargs, dynamic_shapes, device.device)
         with any_size():
             functional = functional_model(exported)
+            simplified = with_joint_passes(functional, packed_weights=options.packed_weights)
             checks += graph_checks(exported.program.graph_module)
             guards = guards_of(exported.program, checks, functional.windows)
-            simplified = with_joint_passes(functional, packed_weights=options.packed_weights)
             context = BuildContext(
                 roles=simplified.roles,
                 guards=guards,

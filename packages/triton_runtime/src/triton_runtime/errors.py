@@ -41,11 +41,20 @@ A code never changes its meaning once released:
 
 from __future__ import annotations
 
-__all__ = ["CompileError", "DriverError", "KernelError", "LaunchError", "TritonRuntimeError", "TuningError"]
+__all__ = [
+    "CompileError",
+    "DriverError",
+    "KernelError",
+    "KernelIndexError",
+    "LaunchError",
+    "TritonRuntimeError",
+    "TuningError",
+]
 
 
-class TritonRuntimeError(Exception):
-    """Base of all errors of this package: `code` is stable, `hint` says what to do next."""
+class TritonRuntimeError(RuntimeError):
+    """Base of all errors of this package: `code` is stable, `hint` says what to do next. A RuntimeError, as errors of
+    Triton's own launches are."""
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         self.code = code
@@ -68,6 +77,10 @@ class CompileError(TritonRuntimeError):
 
 class LaunchError(TritonRuntimeError, TypeError):
     """A launch with arguments that do not fit the definition, or a kernel that failed (TR3nn)."""
+
+
+class KernelIndexError(LaunchError, IndexError):
+    """A kernel was given an index that is out of bounds (TR304)."""
 
 
 class DriverError(TritonRuntimeError):

@@ -32,7 +32,7 @@ from wrapper_ir.ops import (
     WhileLoop,
 )
 from wrapper_ir.program import Constant, Function
-from wrapper_ir.structure import callees
+from wrapper_ir.structure import call_args, callees
 from wrapper_ir.types import DEFAULT_ALIGNMENT, StorageType, TensorType
 from wrapper_ir.values import Value, is_tensor
 
@@ -279,7 +279,7 @@ class _Flow:
 
     def call(self, op: CallSubgraph | Switch | WhileLoop) -> None:
         functions, names = self.analyses.functions, callees(op)
-        given = [self.address(arg) for arg in op.args]
+        given = [self.address(arg) for arg in call_args(op)]
         for name in names:
             self.calls.passed(functions[name], given)
         if isinstance(op, WhileLoop):

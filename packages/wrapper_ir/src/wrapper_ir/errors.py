@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 __all__ = [
+    "ArgumentError",
     "ArtifactError",
     "BuildError",
     "Diagnostic",
+    "DivisionError",
     "ExecutionError",
     "ExpressionError",
+    "LayoutError",
     "LoweringError",
     "NotSupportedError",
     "ParseError",
@@ -36,6 +39,10 @@ class WirError(Exception):
         self.hint = hint
         super().__init__(f"[{code}] {message}" + (f"\n  hint: {hint}" if hint else ""))
 
+    def locate(self, place: str) -> None:
+        """Adds where it happened to the message; the class stays, by which callers tell errors apart."""
+        WirError.__init__(self, self.code, self.message + place, hint=self.hint)
+
 
 class BuildError(WirError):
     """An op or a program was put together wrongly (WIR3nn)."""
@@ -43,6 +50,10 @@ class BuildError(WirError):
 
 class ExpressionError(WirError, ValueError):
     """A symbolic expression is malformed, or cannot be converted, solved or evaluated (WIR4nn)."""
+
+
+class DivisionError(ExpressionError, ZeroDivisionError):
+    """A division by zero in a symbolic expression (WIR402)."""
 
 
 class LoweringError(WirError):
@@ -88,12 +99,20 @@ class PluginError(WirError):
     """An entry point is missing, ambiguous or broken (WIR90n)."""
 
 
-class NotSupportedError(WirError):
+class NotSupportedError(WirError, NotImplementedError):
     """A target cannot do what an op asks for (WIR91n): names the op, the place and the way out."""
 
 
-class ExecutionError(WirError):
+class ExecutionError(WirError, RuntimeError):
     """A program met a fault while it ran: a failed assertion, a bad launch, wrong arguments (WIR92n, WIR93n)."""
+
+
+class ArgumentError(ExecutionError, TypeError):
+    """A program is called with an argument too few, too many, or twice (WIR926)."""
+
+
+class LayoutError(ExecutionError, AssertionError):
+    """A tensor has another layout than promised (WIR921), which Inductor's own code asserts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

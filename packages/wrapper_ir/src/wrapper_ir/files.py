@@ -52,7 +52,7 @@ class MappedFile:
         """Raises ArtifactError WIR713 where the file was written, or made longer or shorter, since it was opened."""
         now, seen = os.fstat(self._descriptor), self._seen
         if now.st_ctime_ns == seen.st_ctime_ns and now.st_size == seen.st_size:
-            return  # every way to write a file changes its time of change
+            return  # every write updates ctime, and no program can set it
         if now.st_size != seen.st_size or now.st_mtime_ns != seen.st_mtime_ns or not self._is_as_expected():
             raise self._changed(now)
         self._seen = now

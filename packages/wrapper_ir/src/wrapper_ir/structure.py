@@ -11,11 +11,21 @@ from typing import TypeVar
 
 from wrapper_ir.atoms import map_expr_values, values_in
 from wrapper_ir.expr import Expr
-from wrapper_ir.ops import OpBase, op_spec
+from wrapper_ir.ops import Arg, CallSubgraph, OpBase, Switch, WhileLoop, op_spec
 from wrapper_ir.program import Function
 from wrapper_ir.values import Value
 
-__all__ = ["callees", "definitions", "exprs", "is_used", "map_function", "map_values", "operands", "results"]
+__all__ = [
+    "call_args",
+    "callees",
+    "definitions",
+    "exprs",
+    "is_used",
+    "map_function",
+    "map_values",
+    "operands",
+    "results",
+]
 
 OpT = TypeVar("OpT", bound=OpBase)
 
@@ -101,3 +111,8 @@ def callees(op: OpBase) -> tuple[str, ...]:
         held = field.get(op)
         out += held if type(held) is tuple else (str(held),)
     return tuple(out)
+
+
+def call_args(op: CallSubgraph | Switch | WhileLoop) -> tuple[Arg, ...]:
+    """What the functions that `op` calls are given."""
+    return (*op.carried, *op.captured) if isinstance(op, WhileLoop) else op.args

@@ -66,6 +66,8 @@ def resolve(extern: ExternDef) -> Operator:
             raise AttributeError(f"it is a {type(found).__name__}")
         require_effects(extern, str(found._schema), registered_symmetric(found))
         return Operator(found)
+    except NotSupportedError:  # of what it does, or of a group
+        raise
     except (AttributeError, RuntimeError, TypeError) as error:  # TypeError: lone surrogates in the name
         raise NotSupportedError(
             "WIR914",

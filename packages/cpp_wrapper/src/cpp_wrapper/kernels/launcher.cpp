@@ -88,6 +88,7 @@ struct {
   PyTypeObject* tensor;
   PyTypeObject* parameter;
   PyObject* launch_error;
+  PyObject* kernel_failure;  // makes the error of a kernel that failed
   std::size_t impl_offset;  // of the TensorImpl pointer in a Python tensor object
 } g;
 
@@ -116,9 +117,10 @@ struct Kernel {
 
 struct Error {};  // a Python exception is set
 
-[[noreturn]] void fail(PyObject* error_class, const char* code, const std::string& message) {
-  if (PyObject* error = PyObject_CallFunction(error_class, "ss", code, message.c_str())) {
-    PyErr_SetObject(error_class, error);
+// `make`: the class of the error, or a function that makes it.
+[[noreturn]] void fail(PyObject* make, const char* code, const std::string& message) {
+  if (PyObject* error = PyObject_CallFunction(make, "ss", code, message.c_str())) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
     Py_DECREF(error);
   }
   throw Error{};
@@ -307,7 +309,7 @@ double real(const Kernel& k, std::size_t i, PyObject* o) {
     if (i < k.params.size()) {
       fail("CPP404", place(k, i) + "the tensor has no plain memory: " + e.what());
     }
-    fail("CPP406", "kernel '" + k.name + "' failed: " + e.what());
+    fail(g.kernel_failure, "CPP406", "kernel '" + k.name + "' failed: " + e.what());
   } catch (const Error&) {
     return nullptr;
   }
@@ -483,6 +485,7 @@ PyMODINIT_FUNC PyInit_wrapper_ir_launcher() {
     g.tensor = reinterpret_cast<PyTypeObject*>(attribute("torch", "Tensor"));
     g.parameter = reinterpret_cast<PyTypeObject*>(attribute("torch.nn", "Parameter"));
     g.launch_error = attribute("cpp_wrapper.errors", "LaunchError");
+    g.kernel_failure = attribute("cpp_wrapper.errors", "kernel_failure");
     g.impl_offset = find_impl_offset();
   } catch (const Error&) {
     return nullptr;

@@ -66,7 +66,9 @@ def assert_alignment(x: Tensor, alignment: int, message: str = "") -> None:
 @has_effect
 def assert_expr(condition: bool | torch.SymBool, message: str, text: str) -> None:
     """Raises ExecutionError WIR920 unless the condition, which reads `text`, holds."""
-    if isinstance(condition, torch.SymBool):  # traced again: a check of the new graph
+    if isinstance(
+        condition, torch.SymBool
+    ):  # while the graph is traced again, it becomes a check of the new graph
         torch._check(condition, lambda: f"{message}: {text}")  # type: ignore[no-untyped-call]  # torch leaves it so
     elif not condition:
         fail_assertion(message, text)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from wrapper_ir.errors import ExpressionError
+from wrapper_ir.errors import DivisionError, ExpressionError
 from wrapper_ir.expr import arithmetic
 
 __all__ = ["EXACT", "PARTIAL", "choose", "int64", "partial_call", "power", "total_call", "truth"]
@@ -63,7 +63,8 @@ def total_call(name: str, *args: Any) -> Any:
         if isinstance(error, ExpressionError):
             raise
         shown = ", ".join(map(str, args))
-        raise ExpressionError("WIR402", f"cannot evaluate {name}({shown}): {error}") from error
+        kind = DivisionError if isinstance(error, ZeroDivisionError) else ExpressionError
+        raise kind("WIR402", f"cannot evaluate {name}({shown}): {error}") from error
 
 
 def partial_call(name: str, *args: Any) -> Any:

@@ -193,7 +193,7 @@ class _KeptCompilation(_Compilation):
             return deferred(_Later(self, request).make)
         # Its guards must be known to Dynamo before the forward graph runs.
         call, key = self.compile(request)
-        self.backward = (key, False)  # torch itself checks that it runs once
+        self.backward = (key, False)  # torch reports a second backward pass itself
         return call
 
     def store_if_complete(self) -> None:

@@ -141,7 +141,7 @@ def _check_storages(
     storages: list[tuple[torch.Tensor, int | torch.SymInt]], program: ExportedProgram
 ) -> None:
     """Raises CaptureError FE105 where arguments have other storage after the trace, and no traced operator says so."""
-    # Comparing symbols would be a guard; as text, now, they show what the trace has replaced by others.
+    # Compared as text: comparing symbols would add a guard, and their text shows what the trace has replaced by now.
     if all(str(_nbytes(tensor)) == str(nbytes) for tensor, nbytes in storages):
         return
     schemas = (getattr(n.target, "_schema", None) for n in program.graph.nodes)  # operators have one

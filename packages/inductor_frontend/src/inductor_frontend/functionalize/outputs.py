@@ -96,7 +96,7 @@ def _written_inputs(node: fx.Node) -> list[str]:
     if node.target is _RESIZE:  # its schema does not say so
         written = [*node.args[:1]]
     else:
-        arguments = zip(node.target._schema.arguments, node.args)  # what is written comes by position
+        arguments = zip(node.target._schema.arguments, node.args)  # written tensors are passed by position
         written = [
             a for declared, a in arguments if declared.alias_info is not None and declared.alias_info.is_write
         ]

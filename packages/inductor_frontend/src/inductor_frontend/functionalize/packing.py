@@ -32,7 +32,7 @@ def pack_weights(gm: GraphModule, roles: Mapping[str, ConstantRole]) -> GraphMod
         if GraphLowering.decide_layout_opt(gm, is_inference=True):
             convert_conv_weights_to_channels_last(gm)
         packed, _ = freeze(gm, gm, inputs)
-    # Torch copies the graph, and names some nodes anew.
+    # Torch copies the graph and renames some nodes.
     for node, name in zip(packed.graph.find_nodes(op="placeholder"), names, strict=True):
         node.name = name
     return packed

@@ -6,20 +6,19 @@ holds the value that was written last. Sharded training gives a parameter memory
     parameter.untyped_storage().resize_(n); parameter.copy_(shard); use(parameter); parameter.untyped_storage().resize_(0)
 
 and torch would take the memory of `shard`, then copy into memory that is no longer there. `lend` lets such a graph
-compute with a tensor of its own, before torch sees it; `check_resizes` refuses what is lost otherwise.
+compute with a tensor of its own, before torch sees it; `record/resizes.py` refuses what is lost otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import fx
 
-from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.subclasses import is_wrapper
 
-__all__ = ["check_resizes", "lend"]
+__all__ = ["lend"]
 
 _ATEN = torch.ops.aten
 _RESIZE = torch.ops.inductor.resize_storage_bytes_.default
@@ -62,29 +61,3 @@ def _compute_apart(graph: fx.Graph, source: fx.Node) -> None:
         own = graph.call_function(_ATEN.clone.default, (source,))
     own.meta = dict(source.meta)
     source.replace_all_uses_with(own, delete_user_cb=lambda user: user not in (own, last))
-
-
-def check_resizes(gm: fx.GraphModule) -> None:
-    """Raises CaptureError FE105 where a functional graph no longer says which of two tensors is resized."""
-    resizes = gm.graph.find_nodes(op="call_function", target=_RESIZE)
-    copies = gm.graph.find_nodes(op="call_function", target=_ATEN.copy_.default) if resizes else []
-    for copy in copies:
-        owner, value = copy.args[:2]
-        assert isinstance(value, fx.Node)
-        for resize in resizes:
-            if resize.args[0] in {*_versions(value)} - {owner}:
-                raise CaptureError(
-                    "FE105",
-                    f"the storage of {owner} is resized at node {resize.name}, after the graph has written it",
-                    hint="resize it outside the compiled part, or before it is written",
-                )
-
-
-def _versions(value: fx.Node) -> Iterator[fx.Node]:
-    """A value, and what it was before each write: operators in place became functions of what they changed."""
-    while True:
-        yield value
-        source = value.args[0] if value.op == "call_function" and value.args else None
-        if not isinstance(source, fx.Node):
-            return
-        value = source

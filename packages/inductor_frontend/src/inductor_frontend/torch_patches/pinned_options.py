@@ -42,7 +42,7 @@ _PINNED: Mapping[str, object] = {
     "combo_kernel_compile_time_autotune": False,
     "distributed_max_autotune_gemm": False,
     "remote_gemm_autotune_cache": False,
-    # torch's caches do not know who compiled
+    # torch's cache keys do not name the backend
     "fx_graph_cache": False,
     "fx_graph_remote_cache": False,
     # text for people and for torch's own tools
@@ -75,7 +75,7 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
         "max_autotune_gemm_backends": "ATEN,TRITON",
         "max_autotune_conv_backends": "ATEN,TRITON",
         "multi_kernel_hints": list(options.size_hints) if options.products == "templates" else [],
-        # what is computed by whichever is chosen has nothing fused into it
+        # a product that is chosen at run time may be an operator, into which nothing can be fused
         **({"epilogue_fusion": False, "prologue_fusion": False} if options.products == "candidates" else {}),
         "inplace_buffers": options.inplace_kernels,
         "scalar_asserts": options.scalar_asserts,

@@ -55,7 +55,7 @@ def read_source(name: str, text: str) -> KernelSource:
         if _is_setup(statement):
             removed |= _lines(statement)
         elif isinstance(statement, ast.Import | ast.ImportFrom):
-            removed |= _lines(statement)  # written again below, without names that nothing uses
+            removed |= _lines(statement)  # added again below, for the names that are used
         else:
             kept.append(statement)
     assert isinstance(call.func, ast.Attribute)

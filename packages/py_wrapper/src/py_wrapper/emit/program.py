@@ -52,7 +52,7 @@ def boxed(args):
                 return {main}(args)
         return {main}(args)
     except Exception as error:
-        raise explain(error, __file__) from error
+        raise explain(error, __file__)
     finally:
         if grad:
             torch._C._set_grad_enabled(True)

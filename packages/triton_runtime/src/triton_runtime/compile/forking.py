@@ -81,7 +81,7 @@ class Forker:
                 self._owner, self._control, self._server = os.getpid(), None, None
             try:
                 return self._answer(request, files)
-            except OSError:  # it has ended: idle for long, or killed
+            except OSError:  # the server has exited, after its idle timeout or killed
                 self._close()
             try:
                 return self._answer(request, files)

@@ -12,7 +12,7 @@ import numpy as np
 
 from triton_runtime.arguments import ArgumentChecks
 from triton_runtime.binding import TRITON_TYPES, Binding, BoundArgument
-from triton_runtime.errors import KernelError, LaunchError
+from triton_runtime.errors import KernelError, KernelIndexError, LaunchError
 from triton_runtime.grids import Grid
 from triton_runtime.interp.rewrite import Rewriter
 from triton_runtime.interp.world import interpreting
@@ -97,7 +97,8 @@ class _Launcher:
         own = self.function.__code__.co_filename
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == own]
         place = f", line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
-        return LaunchError(
+        kind = KernelIndexError if "index out of bounds" in str(error) else LaunchError
+        return kind(
             "TR304",
             f"kernel '{self.kernel.name}' failed in the interpreter{place}\n  {type(error).__name__}: {error}",
         )

@@ -88,7 +88,7 @@ def _as_freed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Changes
 
 def _as_needed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Changes, Changes]:
     """What is planned on its own: storages, and slots of pools; each from its first to its last use."""
-    # What was donated can be given back from the start on.
+    # A donated input may be freed before the first op.
     first = {root: -1 for root, position in live.aliasing.owned.items() if position < 0}
     last = dict(first)
     for position, op in enumerate(function.body):

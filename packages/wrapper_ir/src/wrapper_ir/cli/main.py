@@ -48,7 +48,7 @@ def _one_message(ctx: click.Context | None) -> Iterator[None]:
         _fail(ctx, error, str(error))
     except Exception as error:  # of a plug-in, torch, or a kernel
         said, _, _ = str(error).partition("\nException raised from ")  # torch appends frames of C++
-        _fail(ctx, error, f"{type(error).__name__}: {said}")
+        _fail(ctx, error, "\n".join([f"{type(error).__name__}: {said}", *getattr(error, "__notes__", ())]))
 
 
 def _fail(ctx: click.Context | None, error: Exception, message: str) -> NoReturn:

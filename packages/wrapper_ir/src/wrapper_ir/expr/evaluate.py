@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from wrapper_ir.errors import ExpressionError
+from wrapper_ir.errors import DivisionError, ExpressionError
 from wrapper_ir.expr.arithmetic import fits_int64, shown
 from wrapper_ir.expr.base import Expr, Number, SymKind
 from wrapper_ir.expr.leaves import Int, Sym
@@ -25,7 +25,8 @@ def evaluate(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] 
     except ExpressionError:
         raise
     except (ArithmeticError, ValueError) as error:
-        raise ExpressionError("WIR402", f"cannot evaluate {e}: {error}") from error
+        kind = DivisionError if isinstance(error, ZeroDivisionError) else ExpressionError
+        raise kind("WIR402", f"cannot evaluate {e}: {error}") from error
     if type(value) is int and not fits_int64(value):
         raise ExpressionError("WIR408", f"{e} is {shown(value)}, which is not an int64")
     return value

@@ -6,11 +6,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-from wrapper_ir.errors import ExecutionError, NotSupportedError, WirError
+from wrapper_ir.errors import ArgumentError, ExecutionError, NotSupportedError
 from wrapper_ir.expr import Number
 from wrapper_ir.interp.frame import Frame, Session
 from wrapper_ir.interp.handlers import HANDLERS, check_layout
-from wrapper_ir.interp.places import in_context
+from wrapper_ir.interp.places import add_context
 from wrapper_ir.ops import Arg, CallSubgraph, Op, OpBase, Return, Switch, WhileLoop
 from wrapper_ir.program import Function, Ownership
 from wrapper_ir.runtime.failures import select_branch
@@ -44,7 +44,7 @@ def activate(
 ) -> Run[T]:
     """Executes a function; yields before every op, returns the results. Empties `args`.
 
-    Raises ExecutionError, with the op and its source in the message, for whatever goes wrong.
+    Raises ExecutionError, with the op and its source in the message; errors of others pass, with them in a note.
     """
     if depth > MAX_DEPTH:
         raise ExecutionError("WIR928", f"calls of @{name} nest deeper than {MAX_DEPTH}")
@@ -66,7 +66,8 @@ def activate(
         except NotSupportedError:
             raise
         except Exception as error:
-            raise in_context(error, frame.info.function, position) from _cause(error)
+            add_context(error, frame.info.function, position)
+            raise
     raise ExecutionError("WIR928", f"@{name} does not end in a return")
 
 
@@ -75,10 +76,6 @@ def _check_layouts(params: Sequence[Value], frame: Frame[T]) -> None:
     for value in params:
         assert isinstance(value.type, TensorType)
         check_layout(value, value.type.sizes, value.type.strides, f"argument {value.name}", frame)
-
-
-def _cause(error: Exception) -> BaseException | None:
-    return error.__cause__ if isinstance(error, WirError) else error
 
 
 def _count(session: Session[T]) -> None:
@@ -94,7 +91,7 @@ def _enter(
     info = session.info(name)
     params = info.function.params
     if len(args) != len(params):
-        raise ExecutionError("WIR926", f"@{name} takes {len(params)} arguments, got {len(args)}")
+        raise ArgumentError("WIR926", f"@{name} takes {len(params)} arguments, got {len(args)}")
     frame = Frame(session, info, depth)
     for param, arg in zip(params, args, strict=True):
         value = param.value

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from wrapper_ir.errors import ExecutionError, WirError
+from wrapper_ir.errors import WirError
 from wrapper_ir.program import Function
+from wrapper_ir.runtime.failures import add_place
 from wrapper_ir.text import print_excerpt
 
-__all__ = ["PlacedError", "in_context", "op_place"]
+__all__ = ["add_context", "op_place"]
 
 
 def op_place(function: Function, position: int) -> str:
@@ -17,15 +18,11 @@ def op_place(function: Function, position: int) -> str:
     return f"{where}:\n{print_excerpt(function, position)}"
 
 
-class PlacedError(ExecutionError):
-    """An execution error whose message names the op."""
-
-
-def in_context(error: Exception, function: Function, position: int) -> WirError:
-    """`error` with the op that met it; an error that names an op already is returned unchanged."""
-    if isinstance(error, PlacedError):
-        return error
-    code, message, hint = "WIR927", f"{type(error).__name__}: {error}", ""
-    if isinstance(error, WirError):
-        code, message, hint = error.code, error.message, error.hint
-    return PlacedError(code, f"{message}\n{op_place(function, position)}", hint=hint)
+def add_context(error: Exception, function: Function, position: int) -> None:
+    """Adds the op to an error that does not name one yet: to the message of ours, as a note to others, whose class callers
+    know from eager mode."""
+    place = f"\n{op_place(function, position)}"
+    if not isinstance(error, WirError):
+        add_place(error, place)
+    elif not any(line.startswith("in @") for line in error.message.splitlines()):
+        error.locate(place)

@@ -80,14 +80,10 @@ class WhileLoop(OpBase):
     results: Defs[Result]
     stacked: bool = False
 
-    @property
-    def args(self) -> Args:
-        """What both functions are given."""
-        return (*self.carried, *self.captured)
-
     def effects(self, context: EffectContext) -> Effects:
         """Carried values are also read by the loop itself, which clones them when it makes no trip."""
-        found = call_effects((), self.args, (self.cond_fn, self.body_fn), context)
+        args = (*self.carried, *self.captured)
+        found = call_effects((), args, (self.cond_fn, self.body_fn), context)
         reads, fresh = (*tensors_in(self.carried), *found.reads), tuple(filter(is_tensor, self.results))
         return found._replace(reads=reads, fresh=fresh, moves=())
 

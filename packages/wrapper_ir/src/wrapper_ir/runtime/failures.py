@@ -6,9 +6,10 @@ import linecache
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeVar
 
-from wrapper_ir.errors import ExecutionError, NotSupportedError, WirError
+from wrapper_ir.errors import ExecutionError, LayoutError, NotSupportedError, WirError
 
 __all__ = [
+    "add_place",
     "expect_class",
     "expect_keys",
     "expect_static",
@@ -31,8 +32,8 @@ def fail_assertion(message: str, condition: str) -> NoReturn:
 
 
 def fail_layout(message: str) -> NoReturn:
-    """A tensor has another layout than promised; raises ExecutionError WIR921."""
-    raise ExecutionError("WIR921", message)
+    """A tensor has another layout than promised; raises LayoutError WIR921."""
+    raise LayoutError("WIR921", message)
 
 
 def fail_finite(name: str, message: str) -> NoReturn:
@@ -95,26 +96,30 @@ def expect_keys(name: str, got: Mapping[object, object], want: tuple[object, ...
         )
 
 
-class ExplainedError(ExecutionError):
-    """An execution error whose message shows a line of the emitted module."""
+def explain(error: Exception, file: str) -> Exception:
+    """`error`, as which it leaves a program, with the failing line of `file` and the source op in the comment above it.
 
-
-def explain(error: Exception, file: str) -> WirError:
-    """`error` as an ExecutionError that shows the failing line of `file` and the source op in the comment above it.
-
-    Python's own assertions (layout checks) become WIR921, other foreign errors WIR927.
+    Our errors have that in their message. Errors of torch, of operators and of kernels stay what they are, so that callers
+    catch what they catch in eager mode: it is a note. Torch's assertions about layouts become LayoutError WIR921.
     """
-    if isinstance(error, ExplainedError):
-        return error
-    if isinstance(error, WirError) and not isinstance(error, ExecutionError):
-        return error
-    code, message, hint = "WIR927", f"{type(error).__name__}: {error}", ""
-    if isinstance(error, WirError):
-        code, message, hint = error.code, error.message, error.hint
-    elif isinstance(error, AssertionError):
-        code, message = "WIR921", _without_advice(str(error))
     line = _line_in(error, file)
-    return ExplainedError(code, message + (_place(file, line) if line else ""), hint=hint)
+    place = _place(file, line) if line else ""
+    if isinstance(error, WirError):
+        if isinstance(error, ExecutionError) and place not in error.message:
+            error.locate(place)
+        return error
+    if isinstance(error, AssertionError) and _raised_in(error, file):
+        found = LayoutError("WIR921", _without_advice(str(error)) + place)
+        found.__cause__ = error
+        return found
+    add_place(error, place)
+    return error
+
+
+def add_place(error: Exception, place: str) -> None:
+    """Notes where an error of others happened, under WIR927; a call within a call notes it once."""
+    if not any(note.startswith("[WIR927]") for note in getattr(error, "__notes__", ())):
+        error.add_note(f"[WIR927] the error is of what the program calls{place}")
 
 
 def _without_advice(text: str) -> str:
@@ -122,6 +127,14 @@ def _without_advice(text: str) -> str:
     lines = text.splitlines()
     advice = next((i for i, line in enumerate(lines) if line.startswith("This error most often")), len(lines))
     return "; ".join(lines[:advice])
+
+
+def _raised_in(error: Exception, file: str) -> bool:
+    """Whether `error` is of a function in C that `file` itself calls, and not of an operator's Python."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename == file
 
 
 def _line_in(error: Exception, file: str) -> int:

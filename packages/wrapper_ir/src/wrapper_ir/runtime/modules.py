@@ -18,7 +18,9 @@ def module_file(name: str) -> Path | None:
     """The source file of a module (`torch._inductor.runtime.triton_helpers`); None where there is none."""
     top, *rest = name.split(".")
     try:
-        spec = importlib.util.find_spec(top)  # imports nothing: the package at the top alone is looked for
+        spec = importlib.util.find_spec(
+            top
+        )  # finding a top-level package imports nothing; finding a submodule would import its parents
     except (ImportError, ValueError):
         return None
     if spec is None:

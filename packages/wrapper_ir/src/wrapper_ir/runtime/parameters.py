@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from wrapper_ir.errors import ExecutionError
+from wrapper_ir.errors import ArgumentError
 from wrapper_ir.ops import Arg
 from wrapper_ir.runtime.failures import expect_static
 from wrapper_ir.runtime.trees import tree_keys
@@ -28,8 +28,8 @@ REQUIRED: Any = _Required()  # Any: it stands for a value of any type
 
 
 def fail_missing(name: str) -> NoReturn:
-    """An argument is missing; raises ExecutionError WIR926."""
-    raise ExecutionError("WIR926", f"argument {name} is missing", hint="it was given at capture")
+    """An argument is missing; raises ArgumentError WIR926."""
+    raise ArgumentError("WIR926", f"argument {name} is missing", hint="it was given at capture")
 
 
 def arrange(
@@ -37,7 +37,7 @@ def arrange(
 ) -> Arguments:
     """The same call with arguments by position or keyword as `signature.inputs` has them.
 
-    Raises ExecutionError WIR926 for a missing, repeated or unknown argument, and for one that was left to its default
+    Raises ArgumentError WIR926 for a missing, repeated or unknown argument, and for one that was left to its default
     at capture and has another value now.
     """
     if not signature.parameters:
@@ -71,12 +71,12 @@ def _by_position(
     given = {p.name: value for p, value in zip(positional, args)}
     extra = max(0, count - len(positional))
     if len(args) - len(given) not in ({extra} if extra else {0}):
-        raise ExecutionError(
+        raise ArgumentError(
             "WIR926", f"arguments: expected at most {len(positional) + extra}, got {len(args)}"
         )
     for name in given:
         if name in rest and any(p.name == name and p.kind is ParameterKind.ANY for p in parameters):
-            raise ExecutionError("WIR926", f"argument {name} is given twice")
+            raise ArgumentError("WIR926", f"argument {name} is given twice")
     return given
 
 

@@ -47,7 +47,9 @@ def namedtuple_of(type_name: str, fields: Sequence[str]) -> Any:
     """The named tuple of this name and these fields; raises ExecutionError WIR926 for anything else."""
     cls = class_of(type_name)
     is_one = isinstance(cls, type) and issubclass(cls, tuple)
-    if not is_one or tuple(getattr(cls, "_fields", ())) != tuple(fields):  # what makes a tuple a named one
+    if not is_one or tuple(getattr(cls, "_fields", ())) != tuple(
+        fields
+    ):  # named tuples have no base class of their own
         raise _wrong_class(type_name, f"no named tuple with fields {list(fields)}")
     return cls
 

@@ -65,7 +65,7 @@ class _ProgramParser(OpParser):
             target = _TARGET.read(self)
             self.end_line()
         self.device = target.device
-        made: Callable[..., Program] = Program  # the table of sections names its fields
+        made: Callable[..., Program] = Program  # its fields are the names in `_SECTIONS`
         found: dict[str, list[object]] = {section: [] for section, _ in _SECTIONS.values()}
         while True:
             self.skip_lines()

@@ -89,7 +89,7 @@ class FunctionFacts:
         """What holds where `need` bytes from `first` on are inside a root, as alternatives of a claim."""
         inside: tuple[tuple[Size, Size], ...] = ((0, first), (first + need, self.capacity(root)))
         if isinstance(root.type, TensorType) and not _is_dense(root.type):
-            inside += tuple((1, n) for n in sizes_of(root))  # what an empty one reaches says nothing
+            inside += tuple((1, n) for n in sizes_of(root))  # an empty view reads no bytes
         return (inside,)
 
     def require(self, claim: Claim, code: str, message: Callable[[], str], position: int) -> bool:

@@ -20,6 +20,7 @@ from wrapper_ir.ops import (
     is_two_way,
 )
 from wrapper_ir.program import Function, Ownership
+from wrapper_ir.structure import call_args
 from wrapper_ir.types import Device, DType, ScalarType, StorageType, TensorType, Type
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
@@ -86,7 +87,7 @@ class Calls(Check):
     def loop(self, position: int, op: WhileLoop) -> None:
         cond, body = self.functions[op.cond_fn], self.functions[op.body_fn]
         for function in (cond, body):
-            self.arguments(position, function, op.args)
+            self.arguments(position, function, call_args(op))
             if any(p.ownership is Ownership.OWNED for p in function.params):
                 self.report("WIR097", f"@{function.name} owns a parameter", position)
         tested = _returned(cond)

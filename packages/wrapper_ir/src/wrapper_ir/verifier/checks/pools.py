@@ -23,6 +23,7 @@ from wrapper_ir.ops import (
     View,
     WhileLoop,
 )
+from wrapper_ir.structure import call_args
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
@@ -180,7 +181,7 @@ class Pools(Check):
 
     def call(self, position: int, op: CallSubgraph | Switch | WhileLoop) -> None:
         """A callee may use all of a storage: nothing else lies in it, and no other argument does."""
-        given = [arg for arg in op.args if isinstance(arg, Value)]
+        given = [arg for arg in call_args(op) if isinstance(arg, Value)]
         roots_at = self.facts.aliasing.roots_at
         for number, storage in enumerate(given):
             if not isinstance(storage.type, StorageType):

@@ -12,7 +12,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.places import slot_places
 from wrapper_ir.ops import Arg, CallSubgraph, Slot, Switch, View, WhileLoop
 from wrapper_ir.program import Function
-from wrapper_ir.structure import callees
+from wrapper_ir.structure import call_args, callees
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
@@ -55,7 +55,7 @@ def _of_params(function: Function, of_callee: Callable[[str], tuple[int, ...]]) 
                 _follow(numbers, op.pool, op.result)
             case CallSubgraph() | Switch() | WhileLoop():
                 for name in callees(op):
-                    for arg, itemsize in zip(op.args, of_callee(name), strict=False):
+                    for arg, itemsize in zip(call_args(op), of_callee(name), strict=False):
                         need(arg, itemsize)
             case _:
                 pass
@@ -93,7 +93,7 @@ class SlotItems(Check):
     def call(self, position: int, op: CallSubgraph | Switch | WhileLoop) -> None:
         needs = self.facts.analyses.get(_needs)
         for name in callees(op):
-            for arg, itemsize in zip(op.args, needs[name], strict=False):
+            for arg, itemsize in zip(call_args(op), needs[name], strict=False):
                 if isinstance(arg, Value):
                     self.items(position, arg, 0, itemsize, arg)
 

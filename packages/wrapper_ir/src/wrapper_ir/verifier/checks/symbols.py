@@ -23,7 +23,7 @@ from wrapper_ir.ops import (
     View,
     WhileLoop,
 )
-from wrapper_ir.structure import callees
+from wrapper_ir.structure import call_args, callees
 from wrapper_ir.types import ScalarType, TensorType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
@@ -211,7 +211,7 @@ class Symbols(Check):
                 self.report("WIR034", f"an int is needed here, not a {e.kind}", position)
 
     def call(self, position: int, op: Switch | WhileLoop | CallSubgraph) -> None:
-        for arg in op.args:
+        for arg in call_args(op):
             self.constant(position, arg)
         for name in callees(op):
             function = self.facts.analyses.functions.get(name)

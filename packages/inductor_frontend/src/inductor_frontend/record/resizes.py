@@ -1,0 +1,41 @@
+"""Refuses functional graphs in which torch has lost which tensor's storage a model resizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import fx
+
+from inductor_frontend.errors import CaptureError
+
+__all__ = ["check_resizes"]
+
+_COPY = torch.ops.aten.copy_.default
+_RESIZE = torch.ops.inductor.resize_storage_bytes_.default
+
+
+def check_resizes(gm: fx.GraphModule) -> None:
+    """Raises CaptureError FE105 where a functional graph no longer says which of two tensors is resized."""
+    resizes = gm.graph.find_nodes(op="call_function", target=_RESIZE)
+    copies = gm.graph.find_nodes(op="call_function", target=_COPY) if resizes else []
+    for copy in copies:
+        owner, value = copy.args[:2]
+        assert isinstance(value, fx.Node)
+        for resize in resizes:
+            if resize.args[0] in {*_versions(value)} - {owner}:
+                raise CaptureError(
+                    "FE105",
+                    f"the storage of {owner} is resized at node {resize.name}, after the graph has written it",
+                    hint="resize it outside the compiled part, or before it is written",
+                )
+
+
+def _versions(value: fx.Node) -> Iterator[fx.Node]:
+    """A value, and what it was before each write: operators in place became functions of what they changed."""
+    while True:
+        yield value
+        source = value.args[0] if value.op == "call_function" and value.args else None
+        if not isinstance(source, fx.Node):
+            return
+        value = source
