@@ -38,7 +38,7 @@ class GraphCopy:
         gm = fx.GraphModule(attributes, self._graph, self._name)
         gm.meta.update(self._meta)
         for name, value in self._symbols.items():
-            setattr(gm, name, value)  # where autograd leaves it
+            gm.__dict__[name] = value  # where autograd leaves it
         return gm
 
 
