@@ -29,7 +29,7 @@ from tests.common.zoo import ZOO
 from tests.soundness.soundness_programs import PROGRAMS
 from wrapper_ir import verify
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.errors import VerificationError
+from wrapper_ir.errors import VerificationError, code_of
 from wrapper_ir.interp import InterpOptions, run
 from wrapper_ir.testing.corrupt import corrupt
 
@@ -68,7 +68,7 @@ def outcome(kind: str, artifact: Artifact, inputs: list[Any]) -> tuple[Any, ...]
             found = tuple(compiled.boxed(list(inputs)))
         return (*found, *inputs)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return f"[{code_of(error)}] {type(error).__name__}: {error}"
 
 
 def same(a: Any, b: Any) -> bool:

@@ -21,10 +21,10 @@ _HEAD = """# Error codes
 
 Written by `make docs` from the sources; not edited by hand.
 
-Every error is an exception with `code`, `message` and `hint`. A code never changes its meaning. The verifier collects
-`Diagnostic` values first: `wrapper_ir.check(program)` returns them all, `wrapper_ir.verify(program)` raises. Both take
-artifacts, too, whose signature they hold against the program.
-"""
+Every error is an exception with `code`, `message` and `hint`. A code never changes its meaning. Errors of torch,
+operators and kernels keep their class and have code WIR927 in a note; `wrapper_ir.errors.code_of(error)` tells either
+code. The verifier collects `Diagnostic` values first: `wrapper_ir.check(program)` returns them all,
+`wrapper_ir.verify(program)` raises. Both take artifacts, too, whose signature they hold against the program. """
 
 
 @dataclass(frozen=True, slots=True, order=True)

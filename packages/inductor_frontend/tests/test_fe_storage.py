@@ -96,7 +96,7 @@ def test_changes_of_storage() -> None:
 def test_a_storage_with_less_than_is_shown_is_refused() -> None:
     compiled = emitter("python").compile(capture(shown_to_the_end, (_x(8)[3:5],)))
     assert compiled(_x(9)[3:5]).tolist() == _x(8).tolist()
-    with pytest.raises(WirError, match="out of bounds for storage"):
+    with pytest.raises(RuntimeError, match="out of bounds for storage"):
         compiled(_x(7)[3:5])
 
 

@@ -18,7 +18,7 @@ from py_wrapper import PyOptions
 from tests.soundness.guarded.kernels import TouchRuntime
 from wrapper_ir import verify
 from wrapper_ir.artifact import Artifact, TensorData
-from wrapper_ir.errors import VerificationError, WirError
+from wrapper_ir.errors import VerificationError, code_of
 from wrapper_ir.interp import InterpOptions, run
 
 __all__ = ["Outcome", "judge"]
@@ -57,10 +57,9 @@ def _outcome(call: Callable[[list[Any]], Any], make: Make) -> Outcome:
     args = make()
     try:
         found = tuple(call(list(args)))
-    except WirError as error:
-        return Outcome(code=error.code, error=f"{type(error).__name__}: {error}"[:600])
     except Exception as error:
-        return Outcome(code=type(error).__name__, error=f"{type(error).__name__}: {error}"[:600])
+        kind = type(error).__name__
+        return Outcome(code=code_of(error) or kind, error=f"{kind}: {error}"[:600])
     return Outcome((*found, *args))
 
 
@@ -129,10 +128,11 @@ _OVERFLOW = "Storage size calculation overflowed"
 
 
 def _is_of_torch(want: Outcome, got: Outcome) -> bool:
-    """Torch's own errors pass through every engine as they are: of operators, and of allocations beyond all memory."""
+    """Torch's own errors pass through graphs as they are: of operators, and of allocations beyond all memory. The others note
+    the op on them."""
     if got.code == "RuntimeError" and _OVERFLOW in got.error:
         return want.code == "WIR408"
-    return want.code in _OF_TORCH and got.code in _OF_TORCH
+    return want.code == "WIR927" and got.code in _OF_TORCH and want.error == got.error
 
 
 def _compare(want: Outcome, got: Outcome) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "StoreWarning",
     "VerificationError",
     "WirError",
+    "code_of",
 ]
 
 
@@ -42,6 +43,14 @@ class WirError(Exception):
     def locate(self, place: str) -> None:
         """Adds where it happened to the message; the class stays, by which callers tell errors apart."""
         WirError.__init__(self, self.code, self.message + place, hint=self.hint)
+
+
+def code_of(error: BaseException) -> str:
+    """The code of an error that leaves a program: of ours, or of the note on an error of others; empty: it has none."""
+    if isinstance(error, WirError):
+        return error.code
+    notes = getattr(error, "__notes__", ())
+    return next((note[1:].split("]")[0] for note in notes if note.startswith("[WIR")), "")
 
 
 class BuildError(WirError):

@@ -37,8 +37,7 @@ class GraphCopy:
         }
         gm = fx.GraphModule(attributes, self._graph, self._name)
         gm.meta.update(self._meta)
-        for name, value in self._symbols.items():
-            gm.__dict__[name] = value  # where autograd leaves it
+        vars(gm).update(self._symbols)  # autograd leaves it there
         return gm
 
 
@@ -83,7 +82,7 @@ class SymbolSnapshot:
                 now.clear()
                 now |= value
             elif isinstance(value, int) and name not in _COUNTERS:
-                setattr(self._env, name, value)
+                vars(self._env)[name] = value
         if self._env is not None:
             self._env._update_version_counter()
 

@@ -6,7 +6,7 @@ import linecache
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeVar
 
-from wrapper_ir.errors import ExecutionError, LayoutError, NotSupportedError, WirError
+from wrapper_ir.errors import DivisionError, ExecutionError, LayoutError, NotSupportedError, WirError
 
 __all__ = [
     "add_place",
@@ -100,7 +100,8 @@ def explain(error: Exception, file: str) -> Exception:
     """`error`, as which it leaves a program, with the failing line of `file` and the source op in the comment above it.
 
     Our errors have that in their message. Errors of torch, of operators and of kernels stay what they are, so that callers
-    catch what they catch in eager mode: it is a note. Torch's assertions about layouts become LayoutError WIR921.
+    catch what they catch in eager mode: it is a note. Torch's assertions about layouts become LayoutError WIR921, divisions by
+    zero in the program's own expressions DivisionError WIR402.
     """
     line = _line_in(error, file)
     place = _place(file, line) if line else ""
@@ -108,8 +109,10 @@ def explain(error: Exception, file: str) -> Exception:
         if isinstance(error, ExecutionError) and place not in error.message:
             error.locate(place)
         return error
-    if isinstance(error, AssertionError) and _raised_in(error, file):
-        found = LayoutError("WIR921", _without_advice(str(error)) + place)
+    if isinstance(error, AssertionError | ZeroDivisionError) and _raised_in(error, file):
+        layout = isinstance(error, AssertionError)
+        code, kind = ("WIR921", LayoutError) if layout else ("WIR402", DivisionError)
+        found = kind(code, _without_advice(str(error)) + place)
         found.__cause__ = error
         return found
     add_place(error, place)
