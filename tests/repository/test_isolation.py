@@ -156,8 +156,8 @@ def test_a_wheel_holds_the_package_and_its_papers(package: str, wheels: dict[str
 def test_a_wheel_imports_with_its_declared_dependencies(
     package: str, wheels: dict[str, Path], tmp_path: Path
 ) -> None:
-    emitters = ("py_wrapper", "fx_converter")
-    shared = ["wrapper_ir", "wrapper_ir_torch"] if package in emitters else ["wrapper_ir"]
+    of_torch = ("inductor_frontend", "py_wrapper", "fx_converter")
+    shared = ["wrapper_ir", "wrapper_ir_torch"] if package in of_torch else ["wrapper_ir"]
     assert sorted(declared_siblings(requirements(wheels[package]))) == shared
     python = install(package, wheels, tmp_path / "env")
     assert json.loads(run([str(python), "-c", PROBE, package], tmp_path)) == {

@@ -15,7 +15,7 @@ from torch.utils._sympy.functions import Identity
 
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.constants import copied_as_it_lies, tensor_data
-from inductor_frontend.convert import literal, to_device, to_dtype, to_expr, torch_dtype
+from inductor_frontend.convert import literal, to_device, to_dtype, to_expr
 from inductor_frontend.export.trees import to_tree
 from inductor_frontend.scope.provenance import ProvenanceReader
 from inductor_frontend.session import capture_session
@@ -24,6 +24,7 @@ from wrapper_ir.expr import Bool, Float, Int, Sym
 from wrapper_ir.ops import UNKNOWN, CallExtern, Drop, Free, Return
 from wrapper_ir.signature import TreeKind
 from wrapper_ir.types import CPU, Device, DType
+from wrapper_ir_torch import DTYPES
 
 
 class Point(NamedTuple):
@@ -32,9 +33,9 @@ class Point(NamedTuple):
 
 
 class TestConversions:
-    @pytest.mark.parametrize("dtype", [d for d in DType if hasattr(torch, d.torch_name)])
+    @pytest.mark.parametrize("dtype", DType)
     def test_dtypes_both_ways(self, dtype: DType) -> None:
-        assert to_dtype(torch_dtype(dtype)) is dtype
+        assert to_dtype(DTYPES[dtype]) is dtype
 
     def test_devices(self) -> None:
         assert to_device(None) is CPU

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import sympy
 import torch
 
@@ -11,6 +9,7 @@ from inductor_frontend.errors import ConversionError
 from wrapper_ir.expr import Expr, Float, Int, as_expr
 from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat
+from wrapper_ir_torch import DTYPE_OF
 
 __all__ = [
     "constant_int",
@@ -20,28 +19,14 @@ __all__ = [
     "to_expr",
     "to_layout",
     "to_memory_format",
-    "torch_dtype",
 ]
-
-
-@cache
-def _dtypes() -> dict[torch.dtype, DType]:
-    # Older torch lacks some of the small types.
-    return {getattr(torch, d.torch_name): d for d in DType if hasattr(torch, d.torch_name)}
 
 
 def to_dtype(dtype: torch.dtype) -> DType:
     """The IR's element type; raises ConversionError FE305."""
-    found = _dtypes().get(dtype)
+    found = DTYPE_OF.get(dtype)
     if found is None:
         raise ConversionError("FE305", f"dtype {dtype} has no counterpart in the IR")
-    return found
-
-
-def torch_dtype(dtype: DType) -> torch.dtype:
-    """Torch's element type."""
-    found = getattr(torch, dtype.torch_name)
-    assert isinstance(found, torch.dtype)
     return found
 
 

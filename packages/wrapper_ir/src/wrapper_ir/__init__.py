@@ -48,7 +48,7 @@ _HOME = {
     "load": "storage",
     "parse_program": "text",
     "print_program": "text",
-    "run_pipeline": "passes",
+    "run_pipeline": "passes.pipeline",
     "save": "storage",
     "sign": "storage",
     "to_json": "json",

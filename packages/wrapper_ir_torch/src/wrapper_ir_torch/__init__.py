@@ -1,4 +1,4 @@
-"""What emitters and the torch machine share of torch: its objects for a program's types and operators."""
+"""What frontend, emitters and the torch machine share of torch: its objects for a program's types and operators."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from wrapper_ir_torch._compat import (
     empty_symmetric,
     find_group,
     is_overload,
+    registered_symmetric,
     storage_key,
 )
 from wrapper_ir_torch.operators import HIGHER_ORDER, RUNNERS, Operator, overload_path, resolve
-from wrapper_ir_torch.types import DTYPES, LAYOUTS, MEMORY_FORMATS, torch_device
+from wrapper_ir_torch.types import DTYPE_OF, DTYPES, LAYOUTS, MEMORY_FORMATS, torch_device
 
 __all__ = [
     "DTYPES",
+    "DTYPE_OF",
     "HIGHER_ORDER",
     "LAYOUTS",
     "MEMORY_FORMATS",
@@ -26,6 +28,7 @@ __all__ = [
     "find_group",
     "is_overload",
     "overload_path",
+    "registered_symmetric",
     "resolve",
     "storage_key",
     "torch_device",

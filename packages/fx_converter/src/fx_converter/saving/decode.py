@@ -17,7 +17,7 @@ from wrapper_ir.atoms import parse_expr
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy, refused
 from wrapper_ir.types import Device, Layout, MemoryFormat, TensorType
-from wrapper_ir_torch import DTYPES, is_overload
+from wrapper_ir_torch import DTYPE_OF, DTYPES, is_overload
 
 __all__ = ["GraphReader"]
 
@@ -147,7 +147,7 @@ class GraphReader:
     def _value(self, said: Any) -> Any:
         match said:
             case {"dtype": dtype, "device": device, "sizes": sizes, "strides": strides}:
-                return self._tensor(_DTYPE_OF[_CONSTANTS[dtype]], device, sizes, strides)
+                return self._tensor(DTYPE_OF[_CONSTANTS[dtype]], device, sizes, strides)
             case {"list": items}:
                 return [self._value(item) for item in items]
             case {"tuple": items}:
@@ -186,9 +186,6 @@ class GraphReader:
         if isinstance(said, str):
             return float(said)
         return self._fakes.number(self._expr(said)) if isinstance(said, dict) else said
-
-
-_DTYPE_OF = {native: ours for ours, native in DTYPES.items()}
 
 
 def _identifier(name: object) -> str:

@@ -35,7 +35,7 @@ from wrapper_ir.guarded import NOT_GUARDED
 from wrapper_ir.program import Constant
 from wrapper_ir.types import Device, TensorType, Type
 from wrapper_ir.values import Value
-from wrapper_ir_torch import DTYPES
+from wrapper_ir_torch import DTYPE_OF
 
 __all__ = ["load", "save"]
 
@@ -154,9 +154,8 @@ def _is_like(tensor: Tensor, type: Type) -> bool:
 
 
 def _type(tensor: Tensor) -> TensorType:
-    dtype = next(ours for ours, native in DTYPES.items() if native == tensor.dtype)
     return TensorType(
-        dtype=dtype,
+        dtype=DTYPE_OF[tensor.dtype],
         sizes=tuple(Int(n) for n in tensor.shape),
         strides=tuple(Int(n) for n in tensor.stride()),
         device=Device(tensor.device.type, tensor.device.index),
@@ -166,13 +165,12 @@ def _type(tensor: Tensor) -> TensorType:
 def _data(tensor: Tensor) -> TensorData:
     """The bytes from the first element to the last one; those of the tensor itself where it is on the CPU."""
     count = 0 if 0 in tensor.shape else 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
-    dtype = next(ours for ours, native in DTYPES.items() if native == tensor.dtype)
     if tensor.untyped_storage().nbytes() < (tensor.storage_offset() + count) * tensor.element_size():
         raise SavedGraphError("FX201", "the storage of a constant was made smaller than the constant")
     flat = (
         tensor.detach().as_strided((count,), (1,)).cpu()
     )  # as they lie: a copy of the tensor itself closes gaps
-    return TensorData(dtype, memory_of(flat.data_ptr(), count * flat.element_size(), flat))
+    return TensorData(DTYPE_OF[tensor.dtype], memory_of(flat.data_ptr(), count * flat.element_size(), flat))
 
 
 def _release(version: str) -> str:

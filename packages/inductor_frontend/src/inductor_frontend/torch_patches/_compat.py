@@ -14,7 +14,6 @@ from torch._inductor import compile_fx, ir
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.graph import GraphLowering
-from torch._library import simple_registry
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -37,7 +36,6 @@ __all__ = [
     "is_effectful",
     "is_namedtuple",
     "own_options",
-    "registered_symmetric",
     "shape_env_from_inputs",
     "spec_children",
     "subgraphs_of",
@@ -135,13 +133,6 @@ def entered_stream(stream: int) -> Any:
 def is_namedtuple(spec: Any) -> bool:
     """Whether a pytree spec is a named tuple's: its class is its context."""
     return spec.type is pytree.namedtuple  # type: ignore[attr-defined]  # how torch itself refers to it
-
-
-def registered_symmetric(overload: torch._ops.OpOverload) -> tuple[str, ...]:
-    """The arguments that a library has registered as symmetric memory (`torch.library.Library.register_symm_mem_args`)."""
-    entry = simple_registry.singleton.find(overload.__qualname__)
-    holder = getattr(entry, "symm_mem_args", None)  # not in all versions
-    return () if holder is None else tuple(holder.get() or ())
 
 
 def shape_env_from_inputs(inputs: Any) -> Any:
