@@ -123,12 +123,12 @@ def test_registers_and_spills_are_what_the_assembler_says(tmp_path: Path) -> Non
     )
     kernel = kernel_of(PARAMS, clauses, source, entry="much")
     [binary] = compile_all([job_of(kernel, tmp_path)], MemoryStore())
-    from triton import knobs
+    from triton.backends.nvidia.compiler import get_ptxas
 
     assembly = tmp_path / "much.ptx"
     assembly.write_text(binary.assembly)
     said = subprocess.run(
-        [knobs.nvidia.ptxas.path, "-v", "-lineinfo", "--gpu-name=sm_90a", str(assembly), "-o", str(tmp_path / "out")],
+        [get_ptxas(90).path, "-v", "-lineinfo", "--gpu-name=sm_90a", str(assembly), "-o", str(tmp_path / "out")],
         capture_output=True, text=True, check=True,
     ).stderr  # fmt: skip
     assert f"Used {binary.facts.registers} registers" in said

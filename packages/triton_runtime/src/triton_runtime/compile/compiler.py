@@ -139,10 +139,11 @@ def _refused(job: CompileJob, function: JITFunction, error: Exception) -> Compil
 
 def _line(job: CompileJob, function: JITFunction, error: Exception) -> str:
     """The line of the kernel's source where Triton stopped, where that is in the kernel's own function."""
-    from triton.runtime.jit import get_jit_fn_file_line
-
     node, source = getattr(error, "node", None), getattr(error, "src", None)
     if node is None or source != function.src:
         return ""
-    line = get_jit_fn_file_line(function)[1] + node.lineno - 1
+    above = next(
+        i for i, text in enumerate(function.raw_src) if text.lstrip().startswith("def ")
+    )  # decorators
+    line = function.starting_line_number + above + node.lineno - 1
     return f", line {line}: {job.source.split(chr(10))[line - 1].strip()}"

@@ -97,13 +97,12 @@ class Completed:
             return self._own["create_atomic_rmw"](op, ptr, val, mask, *rest)
         places, active = ptr.data.reshape(-1), mask.data.reshape(-1)
         before = np.zeros(places.shape, dtype=val.data.dtype)
+        memory = self._interpreter._interpreter  # what the builder's own loads and stores call
         for i, number in enumerate(self.numbers(val).data.reshape(-1)):
-            place = self._handle(places[i : i + 1], ptr.dtype)
-            one = self._handle(active[i : i + 1], self._tl.int1)
-            found = self._builder.create_masked_load(place, one, None, None, None, False)
-            total = floats.encode(kind.name, floats.decode(kind.name, found.data) + number)
-            self._builder.create_masked_store(place, self._handle(total, kind), one, None, None)
-            before[i] = found.data[0]
+            here = slice(i, i + 1)
+            before[here] = memory.load(places[here], active[here], before[here], before.dtype)
+            total = floats.encode(kind.name, floats.decode(kind.name, before[here]) + number)
+            memory.store(places[here], total, active[here])
         return self._handle(before.reshape(val.data.shape), kind)
 
     def extern(
