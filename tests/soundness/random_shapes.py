@@ -1,4 +1,4 @@
-"""Random programs of slices, masks, pads, joins, views and splits over dynamic and data-dependent sizes.
+"""Random programs of slices, masks, pads, joins, views, splits and writes over dynamic and data-dependent sizes.
 
 A program is Python text. A statement is kept where eager runs it on every set of inputs, so that each program is right
 for all of them.
@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 __all__ = ["INPUTS", "RandomProgram", "random_program"]
 
@@ -21,7 +22,7 @@ _ROWS = ((8, 5, 3), (9, 4, 2), (6, 6, 6), (12, 3, 4))
 _MAX_ELEMENTS = 4000
 
 
-def _inputs(rows: int, others: int, number: int) -> tuple[torch.Tensor, ...]:
+def _inputs(rows: int, others: int, number: int) -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(rows)
     a, b = (torch.randn(n, 6, generator=generator) for n in (rows, others))
     if rows == others:
@@ -82,7 +83,41 @@ _STEPS = (
     "{x}.flip(0)",
     "torch.roll({x}, 1, 0)",
     "torch.diagonal({x}).unsqueeze(1)",
+    "{x}.narrow(0, {x}.shape[0] // 2, {x}.shape[0] - {x}.shape[0] // 2)",
+    "{x}.tensor_split(3, 0)[1]",
+    "{x}.split([1, {x}.shape[0] - 1], 0)[1]",
+    "{x}.unbind(1)[0].unsqueeze(1)",
+    "{x}.unfold(0, 2, 1).flatten(1)",
+    "{x}.repeat(2, 1)",
+    "{x}.view(-1).unsqueeze(0)",
+    "{x}[{x}[:, 0].argsort()]",
+    "torch.masked_select({x}, {x} > 0).unsqueeze(1)",
+    "torch.where({x} > 0, {x}, {y})",
+    "torch.slice_scatter({x}, {x}[1:] * 2, 0, 1)",
+    "torch.vstack([{x}[1:], {y}])",
+    "written({x}, slice(1, None))",
+    "written({x}, slice(None, None, 2))",
+    "written({x}, slice(-2, None))",
+    "written({x}, slice(None, {n}))",
+    "written({x}.t(), slice(1, -1))",
+    "written({x}, {x} > 0)",
+    "shifted({x})",
 )
+
+
+def written(x: Tensor, index: Any) -> Tensor:
+    """A copy of `x`, part of which is overwritten."""
+    y = x.clone()
+    y[index] = 0
+    y[:, 1:].mul_(2)
+    return y
+
+
+def shifted(x: Tensor) -> Tensor:
+    """The rows of `x`, each a row later."""
+    y = torch.zeros_like(x)
+    y[1:] = x[:-1]
+    return y
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +126,11 @@ class RandomProgram:
 
     text: str
 
-    def function(self) -> Callable[..., tuple[torch.Tensor, ...]]:
+    def function(self) -> Callable[..., tuple[Tensor, ...]]:
         """The function; a new one each time."""
-        scope: dict[str, Any] = {"torch": torch, "F": F}
+        scope: dict[str, Any] = {"torch": torch, "F": F, "written": written, "shifted": shifted}
         exec(self.text, scope)  # text that this module has made
-        found: Callable[..., tuple[torch.Tensor, ...]] = scope["f"]
+        found: Callable[..., tuple[Tensor, ...]] = scope["f"]
         return found
 
 

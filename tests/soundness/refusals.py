@@ -1,9 +1,12 @@
 """What stock torch.compile compiles is not refused: random programs are captured and verified, and compiled where that is asked.
 
-Usage: `python -m tests.soundness.refusals FIRST COUNT [EVERY]`. Prints `SEED OUTCOME` a line each: `accepted`; `equal` for every so
-many-th one, which runs as emitted Python and in the interpreter on all sets of inputs; `as stock` where stock torch.compile
-fails on the same program and inputs; else what is wrong, after `WRONG: `. Capturing needs no C++ compiler, so thousands
-are cheap, and stock is asked only about a program that fails.
+Usage: `python -m tests.soundness.refusals --seeds FIRST-LAST [--every N]`. Prints `SEED OUTCOME` a line each: `equal` for every
+N-th one, which runs as emitted Python and in the interpreter on all sets of inputs; `accepted` for the others, which need no
+C++ compiler; `as stock` where stock torch.compile fails on the same program and inputs, or differs from eager mode; else what
+is wrong, after `WRONG: `. Stock is asked only about a program that fails or differs. The exit status is 1 where one is wrong.
+
+A compiler in `CXX` and `WRAPPER_IR_CXX` that appends `-O0` makes it faster, equally for stock; `WRAPPER_IR_CACHE_DIR` then
+names a folder of its own.
 
 Stock fails where torch traces a graph again and finds another range for a size that a value tells: a slice of a `chunk`
 that a mask selects from has at most 2 rows in the second trace and at most 1 in the first, and `ShapeEnv` takes no
@@ -12,8 +15,10 @@ wider range in the place of a narrower one ("tgt_bound is not a subset of src_bo
 
 from __future__ import annotations
 
+import argparse
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +28,7 @@ import torch
 from torch import Tensor
 
 import py_wrapper
+import tools  # noqa: F401 - what the backend cannot compile is an error
 from tests.soundness.random_shapes import INPUTS, RandomProgram, random_program
 from wrapper_ir import check
 from wrapper_ir.artifact import Artifact
@@ -117,13 +123,14 @@ def _refusal(program: RandomProgram) -> Exception | None:
     raise AssertionError("nothing was compiled")
 
 
-def _stock_refuses(program: RandomProgram, inputs: Iterable[Sequence[Tensor]]) -> bool:
+def _stock_fails(program: RandomProgram, inputs: Iterable[Sequence[Tensor]]) -> bool:
     torch._dynamo.reset()
+    function = program.function()
     compiled = torch.compile(program.function(), backend="inductor", dynamic=True)
     try:
         for args in inputs:
-            compiled(*args)
-    except Exception:  # in words of its own
+            torch.testing.assert_close(compiled(*args), function(*args))
+    except Exception:  # in words of its own, or a difference
         return True
     return False
 
@@ -139,7 +146,7 @@ def _difference(program: RandomProgram) -> str:
         try:
             torch.testing.assert_close(compiled(*args), function(*args))
         except Exception as error:  # of torch's tracing, of ours, or a difference
-            if not isinstance(error, AssertionError) and _stock_refuses(program, INPUTS[: number + 1]):
+            if _stock_fails(program, INPUTS[: number + 1]):
                 return _AS_STOCK
             return f"inputs {number}: {type(error).__name__}: {error}"
     return ""
@@ -149,29 +156,36 @@ def outcome(seed: int, *, compare: bool = False) -> str:
     """What became of the program of a seed; see the module."""
     program = random_program(seed)
     with traced():
+        if compare:
+            different = _difference(program)
+            return f"WRONG: {different}" if different not in ("", _AS_STOCK) else different or "equal"
         why = _refusal(program)
-        if why is not None:
-            if _stock_refuses(program, INPUTS[:1]):
-                return _AS_STOCK
-            return f"WRONG: refused: {type(why).__name__}: {why}"
-        if not compare:
+        if why is None:
             return "accepted"
-        different = _difference(program)
-    if different and different != _AS_STOCK:
-        return f"WRONG: {different}"
-    return different or "equal"
+        if _stock_fails(program, INPUTS[:1]):
+            return _AS_STOCK
+    return f"WRONG: refused: {type(why).__name__}: {why}"
 
 
-def main() -> None:
+def main() -> int:
     """See the module."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soundness.refusals", description=__doc__)
+    parser.add_argument("--seeds", required=True, help="FIRST-LAST, both of them included")
+    parser.add_argument(
+        "--every", type=int, default=1, help="compare results of every so many-th; 0: of none"
+    )
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    first, count = int(sys.argv[1]), int(sys.argv[2])
-    every = int(sys.argv[3]) if len(sys.argv) > 3 else 0
-    for seed in range(first, first + count):
-        found = outcome(seed, compare=bool(every) and seed % every == 0)
+    first, _, last = options.seeds.partition("-")
+    kinds: Counter[str] = Counter()
+    for seed in range(int(first), int(last) + 1):
+        found = outcome(seed, compare=bool(options.every) and seed % options.every == 0)
         print(seed, found.replace("\n", " | ")[:2000], flush=True)
+        kinds[found.partition(":")[0]] += 1
+    print(", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+    return int("WRONG" in kinds)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
