@@ -25,6 +25,8 @@ class Seen:
     tree: Any = None
     same: tuple[tuple[int, ...], ...] = ()
     error: str = ""
+    bases: tuple[str, ...] = ()
+    """The classes of the error, by which callers catch it."""
     compiles: bool = True
     """Whether the error, if there is one, came from the call and not from compiling it."""
 
@@ -59,7 +61,8 @@ def _failed(error: Exception) -> Seen:
     compiling = any(
         c.__module__.startswith(("torch._dynamo", "torch._inductor")) for c in type(error).__mro__[:-3]
     )
-    return Seen(error=type(error).__name__, compiles=not compiling)
+    bases = tuple(c.__name__ for c in type(error).__mro__)
+    return Seen(error=bases[0], bases=bases, compiles=not compiling)
 
 
 def _layout(x: Tensor) -> tuple[Any, ...]:
@@ -85,7 +88,7 @@ def difference(stock: Sequence[Seen], ours: Sequence[Seen]) -> str:
     for number, (a, b) in enumerate(zip(stock, ours, strict=True)):
         if a.error and not a.compiles:
             continue
-        if a.error != b.error:
+        if a.error != b.error and a.error not in b.bases:
             return f"call {number}: {b.error or 'no error'}, stock has {a.error or 'none'}"
         if a.same != b.same:
             return f"call {number}: objects and layouts {b.same}, stock has {a.same}"
