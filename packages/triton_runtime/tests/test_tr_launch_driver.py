@@ -18,6 +18,7 @@ from packages.triton_runtime.tests.tr_fake_cuda import VECTOR, FakeCuda, clauses
 from triton_runtime import DriverError, KernelError, LaunchError
 from triton_runtime.cuda import CudaDriver, CudaOptions, Step, make_sequence
 from triton_runtime.cuda.extension import load_extension
+from triton_runtime.errors import TritonRuntimeError
 from triton_runtime.settings import Settings
 from wrapper_ir.errors import StoreWarning
 from wrapper_ir.kernels import Scratch
@@ -99,6 +100,18 @@ def test_errors_of_the_driver(fake: FakeCuda) -> None:
     load(fake.driver(), *VECTOR, shared_bytes=100_000)(x, x, 64)
     with pytest.raises(DriverError, match=r"TR505.*find the function"):
         load(fake.driver(), *VECTOR, symbol="elsewhere")
+
+
+def test_full_memory_is_torchs_error(fake: FakeCuda) -> None:
+    kernel, x = load(fake.driver(), *VECTOR), torch.empty(64)
+    fake.fail("cuLaunchKernel", 2)
+    with pytest.raises(torch.OutOfMemoryError, match=r"TR308.*could not launch") as caught:
+        kernel(x, x, 64)
+    assert isinstance(caught.value, TritonRuntimeError)
+    fake.fail("cuModuleLoadData", 2)
+    with pytest.raises(torch.OutOfMemoryError, match=r"TR505.*could not load"):
+        load(fake.driver(), *VECTOR)
+    kernel(x, x, 64)
 
 
 def test_a_missing_driver_a_foreign_library_and_no_device(

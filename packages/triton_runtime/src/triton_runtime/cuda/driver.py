@@ -86,7 +86,7 @@ class CudaDriver:
         of `device` is None, the kernel is loaded onto the device that is current now.
 
         Raises KernelError TR109 or TR110, and DriverError TR501 to TR505. Launches raise LaunchError TR301 to
-        TR303 and TR306 to TR308.
+        TR303 and TR306 to TR308; TR308 and TR505 are torch.OutOfMemoryError where the device's memory is full.
         """
         binary = launchable.binary
         if binary is None:

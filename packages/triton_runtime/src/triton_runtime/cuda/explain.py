@@ -14,6 +14,8 @@ __all__ = ["Explainer"]
 
 _STICKY = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
 """Driver errors after which the process can use the device no more: an earlier kernel has failed."""
+_OUT_OF_MEMORY = 2
+"""CUDA_ERROR_OUT_OF_MEMORY."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,8 @@ class Explainer:
 
     # Any: whatever somebody passed
     def __call__(self, reason: str, position: int, value: Any) -> NoReturn:
-        """Raises LaunchError (TR301 to TR303, TR306 to TR308), or DriverError TR505 where a kernel is being loaded."""
+        """Raises LaunchError (TR301 to TR303, TR306 to TR308), or DriverError TR505 where a kernel is being loaded;
+        either is a DeviceMemoryError where memory is full."""
         match reason:
             case "count":
                 self._count(position)
@@ -92,13 +95,18 @@ class Explainer:
     def _driver(self, what: str, status: int, name: str, text: str) -> NoReturn:
         message = f"kernel '{self.kernel.name}' on {self.device}: could not {what}: {name} ({status}, {text})"
         hint = ""
+        is_launch = what in ("launch", "describe a tensor")
+        if status == _OUT_OF_MEMORY:
+            from triton_runtime.cuda.memory_error import DeviceMemoryError  # torch is needed for its base
+
+            raise DeviceMemoryError("TR308" if is_launch else "TR505", message)
         if status in _STICKY:
             hint = "an earlier kernel failed, and the device is lost for this process; CUDA_LAUNCH_BLOCKING=1 tells which"
         if what == "describe a tensor":
             hint = (
                 hint or "address and strides of a tensor to copy blocks of have to be multiples of 16 bytes"
             )
-        if what in ("launch", "describe a tensor"):
+        if is_launch:
             raise LaunchError("TR308", message, hint)
         if what == "reserve shared memory":
             hint = hint or (
