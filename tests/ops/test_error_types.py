@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._inductor import config as inductor_config
 
 import fx_converter
 import py_wrapper
@@ -136,6 +137,22 @@ def test_torch_compile(emitter: str, name: str, tmp_path: Path) -> None:
         torch._dynamo.reset()
         function = torch.compile(case.model, backend="wrapper_ir", options=options)  # type: ignore[arg-type]  # invariant
         fails(function, case, *case.caught)
+
+
+@pytest.mark.parametrize(
+    ("backend", "options"),
+    [("inductor", None), ("wrapper_ir", {"emitter": "python"}), ("wrapper_ir", {"emitter": "fx"})],
+)
+def test_checks_for_nan(backend: str, options: Any) -> None:
+    """What Inductor's option `nan_asserts` finds."""
+    torch._dynamo.reset()
+    bad = torch.full((4,), float("nan"))
+    with inductor_config.patch(nan_asserts=True):
+        fails(
+            torch.compile(torch.sin, backend=backend, options=options),
+            Case(torch.sin, (torch.ones(4),), (bad,), AssertionError),
+            AssertionError,
+        )
 
 
 def saved(case: Case, folder: Path) -> Artifact:

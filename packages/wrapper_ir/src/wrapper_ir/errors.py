@@ -16,7 +16,6 @@ __all__ = [
     "DivisionError",
     "ExecutionError",
     "ExpressionError",
-    "LayoutError",
     "LoweringError",
     "NotSupportedError",
     "ParseError",
@@ -25,6 +24,7 @@ __all__ = [
     "SchemaError",
     "StoreError",
     "StoreWarning",
+    "TensorCheckError",
     "VerificationError",
     "WirError",
     "code_of",
@@ -120,8 +120,9 @@ class ArgumentError(ExecutionError, TypeError):
     """A program is called with an argument too few, too many, or twice (WIR926)."""
 
 
-class LayoutError(ExecutionError, AssertionError):
-    """A tensor has another layout than promised (WIR921), which Inductor's own code asserts."""
+class TensorCheckError(ExecutionError, AssertionError):
+    """A tensor has another layout than promised (WIR921), or holds a NaN or an infinity (WIR922): what Inductor's own code
+    asserts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ import pytest
 from packages.wrapper_ir.tests.interp.interp_case import OPTIONS, STATE, X, artifact, parse
 from packages.wrapper_ir.tests.interp.list_machine import ListMachine, find_runtime, tensor
 
-from wrapper_ir.errors import ExecutionError, ExpressionError, NotSupportedError
+from wrapper_ir.errors import ExecutionError, ExpressionError, NotSupportedError, TensorCheckError
 from wrapper_ir.interp import InterpOptions, Interpreter, example_inputs, run, steps
 from wrapper_ir.interp.engine import CONTROL
 from wrapper_ir.interp.handlers import HANDLERS
@@ -52,6 +52,7 @@ def test_every_op_has_a_meaning() -> None:
         ("define s0 = size(%x, 0)*3 + stride(%x, 0) + offset(%x)\nreturn s0", [7]),
         ("%y = view %x + 4 : f32[]\ndefine u1 = item(%y)\nreturn u1*2.0", [-4.0]),
         ('assert_layout %x [2] [1] align(16) "x"\nassert_finite %x\nreturn', []),
+        ("%s = alloc_storage 0\n%y = view %s + 4 : f32[0]\nlaunch @double(%x, %y, 0)\nreturn", []),
         ('%y = view %x : f32[1, 2]\nassert_layout %x [2] [1], %y [1, 2] [7, 1] "both"\nreturn', []),
         ('comment "nothing"\n%e = record_event\nwait_event %e\nsync_event %e\nbarrier\nreturn', []),
         ('enter_profile "a"\nenter_memory_pool "p" @cuda:0\n%y = alloc f32[2] zero(call)\nexit_scope\nexit_scope\nreturn %y', [[0.0, 0.0]]),
@@ -110,7 +111,7 @@ def test_nothing_runs_without_its_process_groups(line: str) -> None:
 
 
 def test_finite() -> None:
-    with pytest.raises(ExecutionError, match="WIR922"):
+    with pytest.raises(TensorCheckError, match="WIR922"):
         execute(main('assert_finite %x "argument 0"\nreturn'), tensor([1.0, float("nan")]))
 
 

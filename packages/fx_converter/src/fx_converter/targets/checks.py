@@ -76,7 +76,7 @@ def assert_expr(condition: bool | torch.SymBool, message: str, text: str) -> Non
 
 @has_effect
 def assert_finite(x: Tensor, name: str, message: str) -> None:
-    """Raises ExecutionError WIR922 where a floating-point tensor holds a NaN or an infinity."""
+    """Raises TensorCheckError WIR922 where a floating-point tensor holds a NaN or an infinity."""
     if isinstance(x, FakeTensor) or not (x.is_floating_point() or x.is_complex()):
         return
     if not torch.isfinite(x).all():

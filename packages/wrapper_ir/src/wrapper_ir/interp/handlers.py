@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wrapper_ir.errors import ExecutionError
+from wrapper_ir.errors import ExecutionError, TensorCheckError
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.interp.debug import show_values
 from wrapper_ir.interp.frame import Frame, Handler
@@ -44,6 +44,7 @@ from wrapper_ir.ops import (
     ZeroMode,
 )
 from wrapper_ir.ops.check import asserted_layouts
+from wrapper_ir.runtime.failures import fail_finite
 from wrapper_ir.types import DType, TensorType, TupleType
 from wrapper_ir.values import Value, is_storage
 
@@ -145,7 +146,9 @@ def _check_extents(op: Launch, kernel: KernelDef, args: list[Any], frame: AnyFra
         if extent is None or is_layout_extent(extent, value.type):
             need = 0 if 0 in frame.machine.sizes(held) else need
         first = frame.machine.offset(held) * value.type.dtype.itemsize
-        have = frame.machine.sizes(frame.machine.storage_of(held))[0] - first
+        have = max(
+            frame.machine.sizes(frame.machine.storage_of(held))[0] - first, 0
+        )  # an empty tensor is anywhere
         if need > have:
             raise ExecutionError(
                 "WIR924", f"@{op.kernel} may touch {need} bytes of %{value.name}, of which {have} are there"
@@ -193,7 +196,7 @@ def _assert_layout(op: AssertLayout, frame: AnyFrame) -> None:
     for tensor in op.tensors:
         if op.alignment and frame.machine.address(frame.value(tensor)) % op.alignment:
             message = f"the address of %{tensor.name} is not a multiple of {op.alignment} bytes"
-            raise ExecutionError("WIR921", message + _note(op.message))
+            raise TensorCheckError("WIR921", message + _note(op.message))
 
 
 def _note(message: str) -> str:
@@ -203,12 +206,12 @@ def _note(message: str) -> str:
 def check_layout(
     value: Value, sizes: Sequence[Expr], strides: Sequence[Expr], message: str, frame: AnyFrame
 ) -> None:
-    """Raises ExecutionError WIR921 unless a tensor has these sizes, and strides where they matter."""
+    """Raises TensorCheckError WIR921 unless a tensor has these sizes, and strides where they matter."""
     machine, tensor = frame.machine, frame.value(value)
     assert isinstance(value.type, TensorType)
     want = frame.ints(sizes), frame.ints(strides)
     if not machine.layout_matches(tensor, value.type, *want):
-        raise ExecutionError(
+        raise TensorCheckError(
             "WIR921",
             f"%{value.name} has sizes {list(machine.sizes(tensor))} and strides "
             f"{list(machine.strides(tensor))}, expected {want[0]} and {want[1]}{_note(message)}",
@@ -224,7 +227,7 @@ def _assert_expr(op: AssertExpr, frame: AnyFrame) -> None:
 
 def _assert_finite(op: AssertFinite, frame: AnyFrame) -> None:
     if not frame.machine.is_finite(frame.value(op.tensor)):
-        raise ExecutionError("WIR922", f"%{op.tensor.name} holds a NaN or an infinity{_note(op.message)}")
+        fail_finite(f"%{op.tensor.name}", op.message)
 
 
 def _record_event(op: RecordEvent, frame: AnyFrame) -> None:

@@ -6,7 +6,7 @@ import linecache
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeVar
 
-from wrapper_ir.errors import DivisionError, ExecutionError, LayoutError, NotSupportedError, WirError
+from wrapper_ir.errors import DivisionError, ExecutionError, NotSupportedError, TensorCheckError, WirError
 
 __all__ = [
     "add_place",
@@ -32,13 +32,13 @@ def fail_assertion(message: str, condition: str) -> NoReturn:
 
 
 def fail_layout(message: str) -> NoReturn:
-    """A tensor has another layout than promised; raises LayoutError WIR921."""
-    raise LayoutError("WIR921", message)
+    """A tensor has another layout than promised; raises TensorCheckError WIR921."""
+    raise TensorCheckError("WIR921", message)
 
 
 def fail_finite(name: str, message: str) -> NoReturn:
-    """A tensor holds a NaN or an infinity; raises ExecutionError WIR922."""
-    raise ExecutionError(
+    """A tensor holds a NaN or an infinity; raises TensorCheckError WIR922."""
+    raise TensorCheckError(
         "WIR922", f"{name} holds a NaN or an infinity" + (f" ({message})" if message else "")
     )
 
@@ -100,7 +100,7 @@ def explain(error: Exception, file: str) -> Exception:
     """`error`, as which it leaves a program, with the failing line of `file` and the source op in the comment above it.
 
     Our errors have that in their message. Errors of torch, of operators and of kernels stay what they are, so that callers
-    catch what they catch in eager mode: it is a note. Torch's assertions about layouts become LayoutError WIR921, divisions by
+    catch what they catch in eager mode: it is a note. Torch's assertions about layouts become TensorCheckError WIR921, divisions by
     zero in the program's own expressions DivisionError WIR402.
     """
     line = _line_in(error, file)
@@ -111,7 +111,7 @@ def explain(error: Exception, file: str) -> Exception:
         return error
     if isinstance(error, AssertionError | ZeroDivisionError) and _raised_in(error, file):
         layout = isinstance(error, AssertionError)
-        code, kind = ("WIR921", LayoutError) if layout else ("WIR402", DivisionError)
+        code, kind = ("WIR921", TensorCheckError) if layout else ("WIR402", DivisionError)
         found = kind(code, _without_advice(str(error)) + place)
         found.__cause__ = error
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from wrapper_ir.errors import ArgumentError, ExecutionError, LayoutError
+from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
 from wrapper_ir.inputs import Input, NumberInput, TensorFacts, TensorInput
 from wrapper_ir.protocols import CallerTensors
 from wrapper_ir.runtime.caller import TorchCaller
@@ -104,7 +104,7 @@ def _tensor_text(facts: TensorFacts) -> str:
 
 
 def _fail(name: str, expected: str, found: str, hint: str = "", code: str = "WIR926") -> NoReturn:
-    kind = LayoutError if code == "WIR921" else ArgumentError
+    kind = TensorCheckError if code == "WIR921" else ArgumentError
     raise kind(code, f"argument {name}: expected {expected}, got {found}", hint=hint)
 
 
