@@ -6,11 +6,14 @@ import ast
 import contextlib
 import io
 import re
+import shlex
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import wrapper_ir
 from tools.docs.pages import PAGES, is_stale
@@ -85,10 +88,13 @@ def test_programs_parse_verify_and_print(block: Block) -> None:
 # --- code --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", GUIDE, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [*GUIDE, *READMES], ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One namespace a page; a `text` block behind a Python block is what it prints."""
+    """One namespace a page; a `text` block behind a Python block is what it prints, `wir` in a shell runs on its files."""
     monkeypatch.chdir(tmp_path)
+    if page in READMES:  # which use files that their reader has
+        for name in ("model.wir", "old.wir", "new.wir"):
+            shutil.copy(ROOT / "tests" / "data" / "sample.wir", name)
     monkeypatch.syspath_prepend(str(ROOT / "examples" / "tiny_emitter"))
     scope: dict[str, object] = {"__name__": f"docs_{page.stem}"}
     printed = ""
@@ -103,6 +109,13 @@ def test_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pyt
         elif block.language == "text" and "output" in block.options:
             assert printed.rstrip() == block.text.rstrip(), f"{block.place}: not what the block before prints"
             printed = ""
+        elif block.language == "sh" and page in READMES:
+            for line in re.findall("^wir (.*)", block.text, re.MULTILINE):
+                done = CliRunner().invoke(main, shlex.split(line, comments=True))
+                wanted = (
+                    2 if line.startswith("compile ") else 0
+                )  # C++ kernels are compiled where they are loaded
+                assert done.exit_code == wanted, f"{block.place}: wir {line}: {done.output}"
 
 
 @pytest.mark.parametrize(
