@@ -6,18 +6,19 @@ Driven by the roles in the ops' annotations (`wrapper_ir.ops.spec`), so that it 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from wrapper_ir.atoms import map_expr_values, values_in
 from wrapper_ir.expr import Expr
-from wrapper_ir.ops import Arg, CallSubgraph, OpBase, Switch, WhileLoop, op_spec
+from wrapper_ir.ops import Arg, CallSubgraph, Op, OpBase, Switch, WhileLoop, op_spec
 from wrapper_ir.program import Function
 from wrapper_ir.values import Value
 
 __all__ = [
     "call_args",
     "callees",
+    "calling_ops",
     "definitions",
     "exprs",
     "is_used",
@@ -102,6 +103,13 @@ def map_function(
     params = tuple(dataclasses.replace(p, value=value(p.value)) for p in function.params)
     body = tuple(map_values(op, value, value, expr) for op in function.body)
     return dataclasses.replace(function, params=params, body=body)
+
+
+def calling_ops(body: Sequence[Op]) -> Iterator[tuple[int, Op]]:
+    """The ops that call functions of the program, with their positions."""
+    calling = {cls for cls in set(map(type, body)) if op_spec(cls).callees}
+    if calling:
+        yield from ((position, op) for position, op in enumerate(body) if type(op) in calling)
 
 
 def callees(op: OpBase) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.expr import Expr
 from wrapper_ir.ops import Return
 from wrapper_ir.program import Function
-from wrapper_ir.structure import callees
+from wrapper_ir.structure import callees, calling_ops
 from wrapper_ir.values import Value, is_storage
 from wrapper_ir.verifier.facts import Check, Handlers
 from wrapper_ir.verifier.findings import Findings
@@ -41,7 +41,7 @@ def check_calls(analyses: Analyses, findings: Findings) -> None:
     main = analyses.program.functions[0]
     for function in analyses.program.functions:
         called = graph.setdefault(function.name, {})
-        for position, op in enumerate(function.body):
+        for position, op in calling_ops(function.body):
             for name in callees(op):
                 called.setdefault(name, position)
                 if name not in analyses.functions:

@@ -15,8 +15,8 @@ from wrapper_ir.ops import (
     Switch,
     WhileLoop,
 )
-from wrapper_ir.structure import callees
-from wrapper_ir.types import MemoryKind, MemorySpace, StorageType
+from wrapper_ir.structure import callees, calling_ops
+from wrapper_ir.types import MemorySpace, StorageType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
@@ -29,14 +29,10 @@ def _allocated(analyses: Analyses) -> Mapping[str, frozenset[MemorySpace]]:
 
     def of(name: str) -> frozenset[MemorySpace]:
         if name not in found:
-            ids: set[MemorySpace] = set()
-            for op in analyses.functions[name].body:
-                if not isinstance(op, AllocStorage):
-                    for callee in callees(op):
-                        ids |= of(callee)
-                elif op.result.type.space.kind is MemoryKind.SYMMETRIC:
-                    ids.add(op.result.type.space)
-            found[name] = frozenset(ids)
+            body = analyses.functions[name].body
+            types = [op.result.type for op in body if isinstance(op, AllocStorage)]
+            own = frozenset(type.space for type in types if type.is_symmetric)
+            found[name] = own.union(*(of(f) for _, op in calling_ops(body) for f in callees(op)))
         return found[name]
 
     for function in analyses.program.functions:
