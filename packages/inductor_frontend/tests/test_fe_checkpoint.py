@@ -70,7 +70,9 @@ SAVED = """  %buf0 = call higher_order::run_and_save_rng_state.aten__rand_like__
   %buf2 = unpack %buf0[1] : f32[2, 2]
 """
 
-RESTORED = "  %buf1 = call higher_order::run_with_rng_state.aten__rand_like__default(%rng_state_output_0, %primals_1, "
+RESTORED = (
+    " = call higher_order::run_with_rng_state.aten__rand_like__default(%rng_state_output_0, %primals_1, "
+)
 
 
 def test_random_states_are_saved_and_restored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -299,5 +299,5 @@ def test_pointwise_scans_need_another_device() -> None:
     def function(x: Tensor) -> Any:
         return associative_scan(lambda a, b: a * b, x, 0, combine_mode="pointwise")
 
-    with refused("FE101", "pointwise"):
+    with refused("FE10[14]", "pointwise"):  # by torch.export, in newer versions by Inductor
         inductor_frontend.capture(function, (X,))

@@ -161,6 +161,13 @@ class TestHooks:
         with refused("FE201", "triton_0", "async_compile.triton"):
             triton_module("triton_0", "something else")
 
+    @pytest.mark.parametrize("language", ["cutedsl", "flydsl", "nv_universal_gemm", "cutlass", "rocm"])
+    def test_kernels_in_another_language(self, language: str) -> None:
+        with refused("FE202", "kernel mm_0", f"written in {language}"):
+            triton_module(
+                "mm_0", f"async_compile.{language}('mm_0', r'''\nsource\n''', precompile_metadata={{}})\n"
+            )
+
     def test_several_streams(self) -> None:
         wrapper = RecordingWrapper.__new__(RecordingWrapper)
         old = mock.patch("inductor_frontend.record.wrapper.ORDERS_STREAMS", False)

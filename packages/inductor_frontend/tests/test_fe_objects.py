@@ -17,12 +17,13 @@ from wrapper_ir.types import OpaqueKind, OpaqueType
 
 opaque_object = pytest.importorskip("torch._library.opaque_object", reason="torch 2.11 knows no such types")
 fakes: Any = pytest.importorskip("torch._library.fake_class_registry")
+bases = pytest.importorskip("torch._opaque_base")
 
 # Any in this file: torch publishes no types for these.
 X = torch.arange(4.0)
 
 
-class Factor(opaque_object.OpaqueBase):  # type: ignore[misc, name-defined]
+class Factor(bases.OpaqueBase):  # type: ignore[misc, name-defined]
     """What operators hand to each other."""
 
     def __init__(self, value: float) -> None:

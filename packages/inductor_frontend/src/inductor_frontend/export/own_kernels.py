@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._triton import has_triton_package
 
 from inductor_frontend.errors import ConversionError
+from inductor_frontend.torch_patches._compat import launched_by_name
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import (
     DESCRIPTOR_HARDWARE,
@@ -79,7 +80,7 @@ def _launch(kernel: Any, grid: Any, *args: Any, **kwargs: Any) -> None:
     torch.library.wrap_triton(kernel)[grid](*args, **kwargs)
 
 
-def _node(tracer: Any, variable: Any, grids: Any, given: Mapping[str, Any], tx: None) -> Any:
+def _node(tracer: Any, variable: Any, grids: Any, given: Mapping[str, Any], *told: Any) -> Any:
     """The node of a launch, with tensors in the place of their descriptors."""
     descriptors = {name: x for name, x in given.items() if _is_descriptor(x)}
     plain = {**given, **{name: _whole(name, x) for name, x in descriptors.items()}}
@@ -100,6 +101,7 @@ def _node(tracer: Any, variable: Any, grids: Any, given: Mapping[str, Any], tx: 
             for name, x in descriptors.items()
         },
         kwargs=graphable,
+        **launched_by_name(told),
     )
 
 

@@ -25,7 +25,8 @@ def translation_unit(name: str, body: str) -> str:
 
 
 def triton_module(name: str, body: str) -> str:
-    """The Python source inside the call that Inductor wraps around it; raises HookError FE201."""
+    """The Python source inside the call that Inductor wraps around it; raises HookError FE201, and FE202 for a kernel that is
+    written in something else."""
     with suppress(SyntaxError):
         match ast.parse(body.strip(), mode="eval").body:
             case ast.Call(
@@ -33,6 +34,13 @@ def triton_module(name: str, body: str) -> str:
                 args=[_, ast.Constant(str(source))],
             ):
                 return source
+            case ast.Call(func=ast.Attribute(value=ast.Name("async_compile"), attr=language)):
+                raise HookError(
+                    "FE202",
+                    f"kernel {name} is written in {language}: kernels of a program are C++ for a CPU, or Triton",
+                    hint=f"switch off what chooses {language}: a backend of matrix products in Inductor's configuration, or "
+                    "the option BACKEND of flex_attention",
+                )
             case _:
                 pass
     raise HookError("FE201", f"kernel {name} is not wrapped in async_compile.triton: {body[:120]!r}")

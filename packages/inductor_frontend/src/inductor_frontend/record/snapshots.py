@@ -12,15 +12,14 @@ Here the value gets an operator of its own, which Inductor keeps.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import fx
-from torch._inductor.fx_passes.post_grad import noop_registry, same_meta
+from torch._inductor.fx_passes.post_grad import same_meta
 from torch._inductor.fx_utils import get_fake_args_kwargs
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from inductor_frontend.functionalize.views import is_view
+from inductor_frontend.torch_patches._compat import removed_copy_of
 
 __all__ = ["keep_old_values"]
 
@@ -94,13 +93,10 @@ def _source(node: fx.Node) -> fx.Node | None:
 
 def _copied(node: fx.Node) -> fx.Node | None:
     """The source of a copy that Inductor removes; by its own rules."""
-    found: Any = noop_registry.get(
-        node.target
-    )  # Any: a condition, and where the source is among the arguments
+    found = removed_copy_of(node)
     if found is None:
         return None
-    condition, which = found
-    source = which(node.args) if callable(which) else node.args[which]
+    condition, source = found
     if not isinstance(source, fx.Node):
         return None
     valid, args, kwargs = get_fake_args_kwargs(node)

@@ -13,6 +13,7 @@ from torch._higher_order_ops import effects
 from torch._inductor import compile_fx, ir
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.fx_passes.post_grad import noop_registry
 from torch._inductor.graph import GraphLowering
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -35,7 +36,9 @@ __all__ = [
     "inverts_masks",
     "is_effectful",
     "is_namedtuple",
+    "launched_by_name",
     "own_options",
+    "removed_copy_of",
     "shape_env_from_inputs",
     "spec_children",
     "subgraphs_of",
@@ -184,6 +187,24 @@ def subgraphs_of(node: ir.ExternKernel) -> list[ir.Subgraph]:
 def own_options(subgraph: ir.Subgraph) -> tuple[str, ...]:
     """The options of Inductor that a model sets for a region alone; before 2.14 a region has none."""
     return tuple(getattr(subgraph, "inductor_config_patches", None) or ())
+
+
+def launched_by_name(told: tuple[Any, ...]) -> dict[str, Any]:
+    """The argument of a launch's node with the names that the launch was given arguments by, from what torch's tracer tells
+    after those. torch 2.13 tells no names."""
+    return {"launch_kwargs": told[0]} if len(told) > 1 else {}
+
+
+def removed_copy_of(node: torch.fx.Node) -> tuple[Any, Any] | None:
+    """Under which condition Inductor removes a node as a copy, and what it then takes in its place; None for others. A function
+    that finds the latter takes the node's arguments in torch 2.13, the node in 2.15."""
+    found: Any = noop_registry.get(node.target)
+    if found is None:
+        return None
+    condition, which = found
+    if not callable(which):
+        return condition, node.args[which]
+    return condition, which(node.args if "args" in inspect.signature(which).parameters else node)
 
 
 def written_parameters(node: Any) -> frozenset[str]:
