@@ -11,19 +11,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from wrapper_ir.ops import (
-    Arg,
-    CallExtern,
-    EffectClass,
-    EffectContext,
-    Effects,
-    FunctionSummary,
-    Op,
-    ResultOrigin,
-    Return,
-    SetStorage,
-    Unpack,
-)
+from wrapper_ir import ops
 from wrapper_ir.program import Constant, Function, Ownership, Program
 from wrapper_ir.schemas import ExternTag
 from wrapper_ir.types import StorageType, TensorType, TupleType
@@ -36,7 +24,7 @@ Path = tuple[int | str, ...]
 NO_ROOTS: Roots = ()
 
 
-class AliasingContext(EffectContext, Protocol):
+class AliasingContext(ops.EffectContext, Protocol):
     """What the analysis asks about the program around a function; `wrapper_ir.analyses.Analyses` answers."""
 
     @property
@@ -81,7 +69,7 @@ class Aliasing:
     uncertain: frozenset[Value]
     owned: dict[Value, int]
     escaped: frozenset[Value]
-    effects: tuple[Effects, ...]
+    effects: tuple[ops.Effects, ...]
     attached: dict[Value, tuple[int, Roots]]
     starts: Mapping[Value, int]
     hosts: dict[Value, Value]
@@ -133,8 +121,8 @@ class _Pass:
         self.roots[value] = (value,)
         self.owned[value] = position
 
-    def step(self, position: int, op: Op, effects: Effects) -> None:
-        if isinstance(op, Unpack) and isinstance(op.source.type, TupleType):
+    def step(self, position: int, op: ops.Op, effects: ops.Effects) -> None:
+        if isinstance(op, ops.Unpack) and isinstance(op.source.type, TupleType):
             self.unpack(position, op)
             return
         for value in effects.fresh:
@@ -146,17 +134,17 @@ class _Pass:
             self.roots[result] = self.roots.get(source, NO_ROOTS)
             if source in self.uncertain:
                 self.uncertain.add(result)
-        before = self.roots.get(op.target, NO_ROOTS) if isinstance(op, SetStorage) else NO_ROOTS
+        before = self.roots.get(op.target, NO_ROOTS) if isinstance(op, ops.SetStorage) else NO_ROOTS
         if effects.may_alias:
             self.may_alias(effects)
-        if isinstance(op, CallExtern) and op.result is not None and isinstance(op.result.type, TupleType):
+        if isinstance(op, ops.CallExtern) and op.result is not None and isinstance(op.result.type, TupleType):
             self.calls[op.result] = (op.result, ())
             self.targets[op.result] = op.target
-        elif isinstance(op, SetStorage):
+        elif isinstance(op, ops.SetStorage):
             self.attached.setdefault(op.target, (position, before))
             self.escaped.update(self.roots.get(op.source, NO_ROOTS), self.roots.get(op.target, NO_ROOTS))
 
-    def may_alias(self, effects: Effects) -> None:
+    def may_alias(self, effects: ops.Effects) -> None:
         sources: dict[Value, list[Value]] = {}
         for result, source in effects.may_alias:
             sources.setdefault(result, []).append(source)
@@ -165,7 +153,7 @@ class _Pass:
             self.roots[result] = _union((known, *(self.roots.get(s, NO_ROOTS) for s in group)))
             self.uncertain.add(result)
 
-    def unpack(self, position: int, op: Unpack) -> None:
+    def unpack(self, position: int, op: ops.Unpack) -> None:
         """Elements of a nested result: the same path gives the same tensor; unaliased returns are fresh."""
         base, prefix = self.calls.get(op.source, (op.source, ()))
         path = (*prefix, *op.path)
@@ -214,13 +202,13 @@ def analyse_aliasing(function: Function, context: AliasingContext) -> Aliasing:
     )
 
 
-def summarise(function: Function, context: AliasingContext) -> FunctionSummary:
+def summarise(function: Function, context: AliasingContext) -> ops.FunctionSummary:
     """What a call of `function` does, seen from its caller."""
     found = context.aliasing(function)
     position = {p.value: i for i, p in enumerate(function.params)}
     reads: dict[Value, None] = {}
     writes: dict[Value, None] = {}
-    classes: dict[EffectClass, None] = {}
+    classes: dict[ops.EffectClass, None] = {}
     for effects in found.effects:
         for values, touched in ((effects.reads, reads), (effects.writes, writes)):
             for value in values:
@@ -230,8 +218,8 @@ def summarise(function: Function, context: AliasingContext) -> FunctionSummary:
     constants = context.constant_values
     mutable = {c.value for c in context.program.constants if c.mutable}
     last = function.body[-1] if function.body else None
-    returned = last.values if isinstance(last, Return) else ()
-    return FunctionSummary(
+    returned = last.values if isinstance(last, ops.Return) else ()
+    return ops.FunctionSummary(
         read_params=frozenset(position[v] for v in reads if v in position),
         owned_params=frozenset(i for i, p in enumerate(function.params) if p.ownership is Ownership.OWNED),
         written_params=frozenset(position[v] for v in writes if v in position),
@@ -243,12 +231,12 @@ def summarise(function: Function, context: AliasingContext) -> FunctionSummary:
 
 
 def _origin(
-    arg: Arg, found: Aliasing, position: dict[Value, int], constants: Set[Value]
-) -> ResultOrigin | None:
+    arg: ops.Arg, found: Aliasing, position: dict[Value, int], constants: Set[Value]
+) -> ops.ResultOrigin | None:
     if not isinstance(arg, Value) or not isinstance(arg.type, TensorType):
         return None
     roots = found.roots.get(arg, NO_ROOTS)
-    return ResultOrigin(
+    return ops.ResultOrigin(
         params=tuple(position[r] for r in roots if r in position and r not in found.owned),
         constants=tuple(r for r in roots if r in constants),
         own=tuple(r for r in roots if r in found.owned or (r not in position and r not in constants)),

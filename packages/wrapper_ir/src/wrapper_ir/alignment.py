@@ -11,26 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import gcd
 
+from wrapper_ir import ops
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.expr import Expr, Int, add
 from wrapper_ir.kernels import KernelParam
 from wrapper_ir.layout import remainder, slot_alignment
-from wrapper_ir.ops import (
-    Arg,
-    AssertLayout,
-    CallSubgraph,
-    EffectClass,
-    EnsureAligned,
-    Launch,
-    Op,
-    ResizeStorage,
-    Return,
-    SetStorage,
-    Slot,
-    Switch,
-    View,
-    WhileLoop,
-)
 from wrapper_ir.program import Constant, Function
 from wrapper_ir.structure import call_args, callees
 from wrapper_ir.types import DEFAULT_ALIGNMENT, StorageType, TensorType
@@ -167,7 +152,7 @@ class _Calls:
 
     def returned(self, function: Function, flow: _Flow) -> None:
         last = function.body[-1]
-        values = last.values if isinstance(last, Return) else ()
+        values = last.values if isinstance(last, ops.Return) else ()
         before = self.results.get(function.name, (None,) * len(values))
         after = tuple(_joined(old, flow.address(value)) for old, value in zip(before, values, strict=True))
         self.results[function.name] = after
@@ -210,43 +195,43 @@ class _Flow:
             return Congruence(value.type.alignment)
         return self.calls.constants.get(value, ANYWHERE)
 
-    def address(self, value: Arg) -> _Known:
+    def address(self, value: ops.Arg) -> _Known:
         if not isinstance(value, Value):
             return ANYWHERE
         base, offset = self.place(value)
         known = self.base(base)
         return known if known is None else known.plus(_congruence(*remainder(offset)))
 
-    def step(self, position: int, op: Op) -> None:
+    def step(self, position: int, op: ops.Op) -> None:
         match op:
-            case View():
+            case ops.View():
                 base, offset = self.place(op.source)
                 self.places[op.result] = base, add(offset, op.offset)
-            case Slot():
+            case ops.Slot():
                 self.slot(op)
-            case Launch():
+            case ops.Launch():
                 self.launch(position, op)
-            case AssertLayout() if op.alignment:
+            case ops.AssertLayout() if op.alignment:
                 for tensor in op.tensors:
                     self.learn(tensor, op.alignment)
-            case EnsureAligned():
+            case ops.EnsureAligned():
                 self.places[op.result] = self.aligned(op)
-            case CallSubgraph() | Switch() | WhileLoop():
+            case ops.CallSubgraph() | ops.Switch() | ops.WhileLoop():
                 self.call(op)
-            case ResizeStorage() | SetStorage():
+            case ops.ResizeStorage() | ops.SetStorage():
                 self.forget(position, op)
             case _:
                 for result, source in self.aliasing.effects[position].aliases:
                     if is_tensor(result) and is_tensor(source):
                         self.places[result] = self.place(source)
 
-    def slot(self, op: Slot) -> None:
+    def slot(self, op: ops.Slot) -> None:
         """Where its pool begins says more than the slot's alignment, unless that is more than follows from it."""
         if op.result.type.alignment == slot_alignment(op.pool.type, op.offset):
             base, offset = self.place(op.pool)
             self.places[op.result] = base, add(offset, op.offset)
 
-    def launch(self, position: int, op: Launch) -> None:
+    def launch(self, position: int, op: ops.Launch) -> None:
         found = []
         for i, param in self.calls.relied.get(op.kernel, ()):
             arg = op.args[i] if i < len(op.args) else None
@@ -269,7 +254,7 @@ class _Flow:
             self.places[value] = value, _ZERO
             self.known[value] = Congruence(alignment)
 
-    def aligned(self, op: EnsureAligned) -> tuple[Value, Expr]:
+    def aligned(self, op: ops.EnsureAligned) -> tuple[Value, Expr]:
         """The source itself, where that is known to be aligned."""
         known = self.address(op.source)
         if known is None or not (known.modulus % op.alignment or known.rest % op.alignment):
@@ -277,12 +262,12 @@ class _Flow:
         self.known[op.result] = Congruence(op.alignment)
         return op.result, _ZERO
 
-    def call(self, op: CallSubgraph | Switch | WhileLoop) -> None:
+    def call(self, op: ops.CallSubgraph | ops.Switch | ops.WhileLoop) -> None:
         functions, names = self.analyses.functions, callees(op)
         given = [self.address(arg) for arg in call_args(op)]
         for name in names:
             self.calls.passed(functions[name], given)
-        if isinstance(op, WhileLoop):
+        if isinstance(op, ops.WhileLoop):
             again = self.calls.results.get(op.body_fn, ())
             for name in names:  # the next trip gets what the last one returned
                 self.calls.passed(functions[name], again)
@@ -291,25 +276,27 @@ class _Flow:
             if is_tensor(value):
                 self.known[value] = self.result(op, names, number)
 
-    def result(self, op: CallSubgraph | Switch | WhileLoop, names: Iterable[str], number: int) -> _Known:
+    def result(
+        self, op: ops.CallSubgraph | ops.Switch | ops.WhileLoop, names: Iterable[str], number: int
+    ) -> _Known:
         """What all functions return there. A loop without a trip gives what it was given, or a copy."""
         returned = [self.calls.results.get(name, ()) for name in names]
         if not returned:
             return ANYWHERE
         found: _Known = None
-        if isinstance(op, WhileLoop):
+        if isinstance(op, ops.WhileLoop):
             found = _joined(self.address(op.carried[number]), Congruence(DEFAULT_ALIGNMENT))
         for one in returned:
             found = _joined(found, one[number] if number < len(one) else None)
         return found
 
-    def forget(self, position: int, op: ResizeStorage | SetStorage) -> None:
+    def forget(self, position: int, op: ops.ResizeStorage | ops.SetStorage) -> None:
         """Nothing is known of where tensors begin whose storage is another one from here on. A storage of the program's own
         stays aligned as it was, since the same allocator gives it its new bytes."""
         touched = set(self.aliasing.roots_at(op.target, position))
         for value, roots in self.aliasing.roots.items():
             base, _ = self.place(value)
-            stays = isinstance(op, ResizeStorage) and isinstance(base.type, StorageType)
+            stays = isinstance(op, ops.ResizeStorage) and isinstance(base.type, StorageType)
             if (
                 is_tensor(value)
                 and not stays
@@ -335,4 +322,4 @@ def _of_constant(constant: Constant) -> Congruence:
 def moves_storage(function: Function, analyses: Analyses) -> bool:
     """Whether tensors may begin elsewhere after some op of the function."""
     effects = analyses.aliasing(function).effects
-    return any(EffectClass.STORAGE_CHANGE in e.classes for e in effects)
+    return any(ops.EffectClass.STORAGE_CHANGE in e.classes for e in effects)

@@ -15,29 +15,11 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from wrapper_ir import ops
 from wrapper_ir.errors import BuildError
 from wrapper_ir.expr import Expr, as_expr
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.layout import contiguous_strides, extent_bytes, slot_alignment
-from wrapper_ir.ops import (
-    UNKNOWN,
-    AllocPurpose,
-    AllocStorage,
-    Arg,
-    CallExtern,
-    CollectiveStart,
-    Define,
-    Launch,
-    Op,
-    Provenance,
-    Return,
-    Slot,
-    Unpack,
-    View,
-    ViewMode,
-    Wait,
-    ZeroMode,
-)
 from wrapper_ir.program import Constant, Function, Ownership, Param, Program, SymbolDef, Target
 from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import (
@@ -78,8 +60,8 @@ class FunctionBuilder:
         self.program = program
         self.name = name
         self._prefix = prefix
-        self.ops: list[Op] = []
-        self.prov: Provenance = UNKNOWN
+        self.ops: list[ops.Op] = []
+        self.prov: ops.Provenance = ops.UNKNOWN
         """Provenance given to the ops that follow."""
         self.recordable = False
         """See `Function`."""
@@ -102,7 +84,7 @@ class FunctionBuilder:
         """A new value with a fresh name; the caller puts it into an op."""
         return Value(self.fresh_name(name), type)
 
-    def append(self, op: Op) -> None:
+    def append(self, op: ops.Op) -> None:
         """Appends an op made by the caller."""
         self.ops.append(op)
 
@@ -123,13 +105,13 @@ class FunctionBuilder:
         *,
         device: Device = CPU,
         space: MemorySpace | None = None,
-        purpose: AllocPurpose = AllocPurpose.PLAIN,
-        zero: ZeroMode = ZeroMode.NONE,
+        purpose: ops.AllocPurpose = ops.AllocPurpose.PLAIN,
+        zero: ops.ZeroMode = ops.ZeroMode.NONE,
         stream: int = 0,
     ) -> Value[StorageType]:
         """AllocStorage."""
         result = self.value(name, StorageType(as_expr(nbytes), device, space or MemorySpace()))
-        op = AllocStorage(result=result, purpose=purpose, zero=zero, stream=stream, prov=self.prov)
+        op = ops.AllocStorage(result=result, purpose=purpose, zero=zero, stream=stream, prov=self.prov)
         self.append(op)
         return result
 
@@ -143,7 +125,7 @@ class FunctionBuilder:
         """Slot; `offset` and `nbytes` in bytes."""
         alignment = slot_alignment(pool.type, as_expr(offset))
         result = self.value(name, dataclasses.replace(pool.type, nbytes=as_expr(nbytes), alignment=alignment))
-        self.append(Slot(pool=pool, result=result, offset=as_expr(offset), prov=self.prov))
+        self.append(ops.Slot(pool=pool, result=result, offset=as_expr(offset), prov=self.prov))
         return result
 
     def view(
@@ -152,17 +134,17 @@ class FunctionBuilder:
         source: Value[StorageType | TensorType],
         type: TensorType,
         offset: Dim = 0,
-        mode: ViewMode = ViewMode.ALIAS,
+        mode: ops.ViewMode = ops.ViewMode.ALIAS,
     ) -> Value[TensorType]:
         """View; `offset` in bytes."""
         result = self.value(name, type)
-        self.append(View(source=source, result=result, offset=as_expr(offset), mode=mode, prov=self.prov))
+        self.append(ops.View(source=source, result=result, offset=as_expr(offset), mode=mode, prov=self.prov))
         return result
 
     def launch(
         self,
         kernel: KernelDef,
-        args: Iterable[Arg],
+        args: Iterable[ops.Arg],
         *,
         grid: Iterable[Dim] = (),
         extents: Iterable[Dim] = (),
@@ -171,7 +153,7 @@ class FunctionBuilder:
         """Launch; declares the kernel."""
         self.program.kernel(kernel)
         self.append(
-            Launch(
+            ops.Launch(
                 kernel=kernel.name,
                 args=tuple(args),
                 grid=tuple(as_expr(g) for g in grid),
@@ -184,8 +166,8 @@ class FunctionBuilder:
     def call(
         self,
         extern: ExternDef,
-        args: Iterable[Arg],
-        kwargs: Iterable[tuple[str, Arg]] = (),
+        args: Iterable[ops.Arg],
+        kwargs: Iterable[tuple[str, ops.Arg]] = (),
         *,
         name: str = "",
         type: ResultT | None = None,
@@ -194,7 +176,7 @@ class FunctionBuilder:
         self.program.extern(extern)
         result = None if type is None else self.value(name or "t", type)
         self.append(
-            CallExtern(
+            ops.CallExtern(
                 target=extern.name, args=tuple(args), kwargs=tuple(kwargs), result=result, prov=self.prov
             )
         )
@@ -203,8 +185,8 @@ class FunctionBuilder:
     def collective(
         self,
         extern: ExternDef,
-        args: Iterable[Arg],
-        kwargs: Iterable[tuple[str, Arg]] = (),
+        args: Iterable[ops.Arg],
+        kwargs: Iterable[tuple[str, ops.Arg]] = (),
         *,
         group: str,
         results: Iterable[tuple[str, TensorType]],
@@ -212,7 +194,7 @@ class FunctionBuilder:
         """CollectiveStart; declares the operator. `results` are names and types of what is in flight then."""
         self.program.extern(extern)
         made = tuple(self.value(name, type) for name, type in results)
-        op = CollectiveStart(
+        op = ops.CollectiveStart(
             target=extern.name,
             args=tuple(args),
             kwargs=tuple(kwargs),
@@ -226,7 +208,7 @@ class FunctionBuilder:
     def wait(self, name: str, source: Value[TensorType]) -> Value[TensorType]:
         """Wait."""
         result = self.value(name, source.type)
-        self.append(Wait(source=source, result=result, prov=self.prov))
+        self.append(ops.Wait(source=source, result=result, prov=self.prov))
         return result
 
     def unpack(
@@ -234,16 +216,16 @@ class FunctionBuilder:
     ) -> Value[ResultT]:
         """Unpack."""
         result = self.value(name, type)
-        self.append(Unpack(source=source, path=tuple(path), result=result, prov=self.prov))
+        self.append(ops.Unpack(source=source, path=tuple(path), result=result, prov=self.prov))
         return result
 
     def define(self, symbol: str, expr: Expr) -> None:
         """Define; the symbol must be declared with `ProgramBuilder.symbol`."""
-        self.append(Define(symbol=symbol, expr=expr, prov=self.prov))
+        self.append(ops.Define(symbol=symbol, expr=expr, prov=self.prov))
 
-    def ret(self, values: Iterable[Arg]) -> None:
+    def ret(self, values: Iterable[ops.Arg]) -> None:
         """Return."""
-        self.append(Return(values=tuple(values), prov=self.prov))
+        self.append(ops.Return(values=tuple(values), prov=self.prov))
 
     def finish(self) -> Function:
         """The function; raises BuildError WIR301 where it does not end in a return."""
@@ -316,7 +298,9 @@ class ProgramBuilder:
 
     def draft(self) -> Program:
         """The unfinished program: only functions that end in a return, so that they can be analysed."""
-        return self._program(f for f in self._functions.values() if f.ops and isinstance(f.ops[-1], Return))
+        return self._program(
+            f for f in self._functions.values() if f.ops and isinstance(f.ops[-1], ops.Return)
+        )
 
     def _program(self, functions: Iterable[FunctionBuilder]) -> Program:
         return Program(

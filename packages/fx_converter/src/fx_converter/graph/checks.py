@@ -7,16 +7,7 @@ from typing import TypeGuard
 from fx_converter import targets
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.targets.checks import expectation
-from wrapper_ir.lowering.steps import (
-    CheckAlignment,
-    CheckCondition,
-    CheckFinite,
-    CheckGroups,
-    CheckInputs,
-    CheckLayout,
-    CheckReason,
-    Step,
-)
+from wrapper_ir.lowering import steps
 
 __all__ = [
     "check_alignment",
@@ -29,42 +20,44 @@ __all__ = [
 ]
 
 
-def check_inputs(step: CheckInputs, scope: FunctionScope) -> None:
+def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
     """One node for all inputs of the program."""
     expected = tuple(expectation(want) for _, want in step.inputs)
     scope.call(targets.check_inputs, [scope.value(value) for value, _ in step.inputs], expected)
 
 
-def check_groups(step: CheckGroups, scope: FunctionScope) -> None:
+def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
     """One node for all groups."""
     scope.call(targets.check_groups, list(step.groups))
 
 
-def check_layout(step: CheckLayout, scope: FunctionScope) -> None:
+def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
     """A node for the tensor."""
     wanted = list(scope.numbers(step.sizes)), list(scope.numbers(step.strides))
-    named = f"argument {step.value.name}" if step.reason is CheckReason.ARGUMENT else f"%{step.value.name}"
+    named = (
+        f"argument {step.value.name}" if step.reason is steps.CheckReason.ARGUMENT else f"%{step.value.name}"
+    )
     name = f"{named}, {step.message}" if step.message else named
     scope.call(targets.assert_layout, scope.value(step.value), *wanted, step.alignment, name)
 
 
-def is_argument_check(step: Step) -> TypeGuard[CheckLayout]:
+def is_argument_check(step: steps.Step) -> TypeGuard[steps.CheckLayout]:
     """Whether a step holds an argument of the call against its type. It is not part of the op that it follows: whoever
     converts that leaves it to do."""
-    return isinstance(step, CheckLayout) and step.reason is CheckReason.ARGUMENT
+    return isinstance(step, steps.CheckLayout) and step.reason is steps.CheckReason.ARGUMENT
 
 
-def check_alignment(step: CheckAlignment, scope: FunctionScope) -> None:
+def check_alignment(step: steps.CheckAlignment, scope: FunctionScope) -> None:
     """A node for the tensor."""
     name = f"%{step.value.name}" + (f", {step.message}" if step.message else "")
     scope.call(targets.assert_alignment, scope.value(step.value), step.alignment, name)
 
 
-def check_condition(step: CheckCondition, scope: FunctionScope) -> None:
+def check_condition(step: steps.CheckCondition, scope: FunctionScope) -> None:
     """The condition is computed by nodes of its own."""
     scope.call(targets.assert_expr, scope.number(step.condition), step.message, str(step.condition))
 
 
-def check_finite(step: CheckFinite, scope: FunctionScope) -> None:
+def check_finite(step: steps.CheckFinite, scope: FunctionScope) -> None:
     """A node for the tensor."""
     scope.call(targets.assert_finite, scope.value(step.value), f"%{step.value.name}", step.message)

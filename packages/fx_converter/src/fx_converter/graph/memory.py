@@ -14,20 +14,7 @@ from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
 from fx_converter.targets.symmetric import EMPTY_SYMMETRIC, signed
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.lowering.steps import (
-    Align,
-    Allocate,
-    BeginSlot,
-    ByteWindow,
-    Copy,
-    EndNames,
-    EndStorage,
-    ResizeStorage,
-    Same,
-    SetStorage,
-    Window,
-    Zero,
-)
+from wrapper_ir.lowering import steps
 from wrapper_ir.types import CPU, DType, MemoryKind, TensorType
 from wrapper_ir.values import Value
 from wrapper_ir_torch import DTYPES, torch_device
@@ -51,7 +38,7 @@ _aten = torch.ops.aten
 _ONE = Int(1)
 
 
-def allocate(step: Allocate, scope: FunctionScope) -> None:
+def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
     """The node that allocates; zeroing is a node of its own."""
     storage, type, result = step.storage.type, step.type, step.result
     sizes, strides = scope.numbers(type.sizes), scope.numbers(type.strides)
@@ -81,13 +68,13 @@ def allocate(step: Allocate, scope: FunctionScope) -> None:
     scope.nodes[step.storage] = made
 
 
-def zero(step: Zero, scope: FunctionScope) -> None:
+def zero(step: steps.Zero, scope: FunctionScope) -> None:
     """In place."""
     made = scope.value(step.value)
     scope.call(_aten.zero_.default, made, val=made.meta["val"])
 
 
-def begin_slot(step: BeginSlot, scope: FunctionScope) -> None:
+def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
     """No node, but for what a callee takes."""
     if step.is_lent:
         place, device = step.place, step.slot.type.device
@@ -104,18 +91,18 @@ def _fast_empty(type: TensorType, pinned: bool, scope: FunctionScope) -> Any:  #
     return None
 
 
-def same(step: Same, scope: FunctionScope) -> None:
+def same(step: steps.Same, scope: FunctionScope) -> None:
     """Another node for the tensor; `reuse` is one as well, and the last use of its source."""
     source = scope.value(step.source)
     scope.bind(step.result, targets.same, source, val=source.meta["val"])
 
 
-def window(step: Window, scope: FunctionScope) -> None:
+def window(step: steps.Window, scope: FunctionScope) -> None:
     """A window of the same element type."""
     _window(step.result, scope.value(step.source), step.result.type, step.offset, scope)
 
 
-def byte_window(step: ByteWindow, scope: FunctionScope) -> None:
+def byte_window(step: steps.ByteWindow, scope: FunctionScope) -> None:
     """A window of another element type."""
     source, type = scope.value(step.source), step.result.type
     val = scope.program.fakes.view(source.meta["val"], type, None)
@@ -153,36 +140,36 @@ def _start(source: fx.Node, at: Any, scope: FunctionScope) -> Any:  # Any: numbe
     return known if at == 0 else scope.apply(operator.add, known, at)
 
 
-def end_storage(step: EndStorage, scope: FunctionScope) -> None:
+def end_storage(step: steps.EndStorage, scope: FunctionScope) -> None:
     """The last use of the storage's nodes; that of a slot is its pool's."""
     node = scope.nodes.get(step.base) if step.slot is None else None
     if node is not None:
         scope.call(targets.free, node)
 
 
-def end_names(step: EndNames, scope: FunctionScope) -> None:
+def end_names(step: steps.EndNames, scope: FunctionScope) -> None:
     """Nothing to do: a name ends with its last use."""
 
 
-def copy(step: Copy, scope: FunctionScope) -> None:
+def copy(step: steps.Copy, scope: FunctionScope) -> None:
     """`copy_` broadcasts and converts as the step does."""
     dst, src = scope.value(step.dst), scope.value(step.src)
     with on_stream(step, scope):
         scope.call(_aten.copy_.default, dst, src, step.non_blocking, val=dst.meta["val"])
 
 
-def align(step: Align, scope: FunctionScope) -> None:
+def align(step: steps.Align, scope: FunctionScope) -> None:
     """Only known when the tensor is there."""
     val = scope.fake(step.result)
     scope.bind(step.result, targets.align, scope.value(step.source), step.alignment, val=val)
 
 
-def resize_storage(step: ResizeStorage, scope: FunctionScope) -> None:
+def resize_storage(step: steps.ResizeStorage, scope: FunctionScope) -> None:
     """Resizes the storage in place."""
     scope.call(targets.resize_storage, scope.value(step.target), scope.number(step.nbytes))
 
 
-def set_storage(step: SetStorage, scope: FunctionScope) -> None:
+def set_storage(step: steps.SetStorage, scope: FunctionScope) -> None:
     """Makes the target a view of the source, for every holder."""
     target, source = scope.value(step.target), scope.value(step.source)
     scope.starts.pop(target, None)

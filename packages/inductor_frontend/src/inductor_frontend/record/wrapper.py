@@ -16,23 +16,7 @@ from torch._inductor.virtualized import V
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from inductor_frontend.errors import HookError
-from inductor_frontend.record.events import (
-    Alias,
-    AlignInput,
-    Allocate,
-    AllocateWorkspace,
-    BufferArg,
-    CallKernel,
-    CheckInput,
-    DefineKernel,
-    DefineSize,
-    DefineTriton,
-    Event,
-    FinishReduction,
-    LaunchArg,
-    OnStream,
-    Reuse,
-)
+from inductor_frontend.record import events
 from inductor_frontend.record.inplace import inplace_pairs
 from inductor_frontend.record.kernels import kernel_nodes, translation_unit, triton_module
 from inductor_frontend.record.launch_args import cpp_args, triton_args
@@ -81,7 +65,7 @@ def record_own_kernel(wrapper: RecordingWrapper, node: ir.UserDefinedTritonKerne
         wrapper._own = None
 
 
-def expect_partials(wrapper: RecordingWrapper, partials: Iterable[FinishReduction]) -> None:
+def expect_partials(wrapper: RecordingWrapper, partials: Iterable[events.FinishReduction]) -> None:
     """Says what the kernel that was just called leaves in part."""
     wrapper._partials = tuple(partials)
 
@@ -92,12 +76,12 @@ class RecordingWrapper(PythonWrapperCodegen):
     `caller` is the wrapper of the graph that a subgraph belongs to: the kernels of a program are numbered together,
     and each source is defined once."""
 
-    _partials: tuple[FinishReduction, ...] = ()
+    _partials: tuple[events.FinishReduction, ...] = ()
     """What the kernel that was called last leaves in part: Inductor writes a line for each."""
 
     def __init__(self, caller: RecordingWrapper | None = None) -> None:
         self.caller = caller
-        self.events: list[Event] = []
+        self.events: list[events.Event] = []
         self._own: Any = None  # Any: Inductor's class says less of itself than is read of it
         self._unchecked: dict[str, None] = {}
         self._unaligned: dict[str, None] = {}
@@ -158,12 +142,12 @@ class RecordingWrapper(PythonWrapperCodegen):
     def codegen_cuda_stream_enter(self, stream_idx: int) -> Any:  # Any: torch 2.11 lacks this class of lines
         """Records the stream, by its number in the graph. Inductor's scheduler keeps the line."""
         known = V.graph.scheduler.stream_idx_to_user_obj_idx
-        self.events.append(OnStream(known.get(stream_idx, 0)))
+        self.events.append(events.OnStream(known.get(stream_idx, 0)))
         return entered_stream(stream_idx)
 
     def codegen_cuda_stream_exit(self) -> None:
         """Records the end of a stream."""
-        self.events.append(OnStream(0))
+        self.events.append(events.OnStream(0))
 
     def codegen_cuda_mempool_enter(self, mempool: tuple[int, int]) -> None:
         """Refuses a pool: raises HookError FE202."""
@@ -176,7 +160,7 @@ class RecordingWrapper(PythonWrapperCodegen):
     def enter_context(self, ctx: object) -> None:
         """Line contexts belong to text."""
 
-    def generate(self, is_inference: bool) -> tuple[list[Event], None]:
+    def generate(self, is_inference: bool) -> tuple[list[events.Event], None]:
         """Inductor's last call; the events are complete."""
         return self.events, None
 
@@ -217,11 +201,11 @@ class RecordingWrapper(PythonWrapperCodegen):
                 return
             case ir.NonOwningLayout(view=ir.ReinterpretView() as view):
                 self.codegen_allocation(buffer_under(view.data))
-                self.events.append(Alias(buffer, view))
+                self.events.append(events.Alias(buffer, view))
             case ir.NonOwningLayout() | ir.CommBufferLayout():
                 raise HookError("FE202", f"buffer {name} has a layout of class {type(layout).__name__}")
             case _:
-                self.events.append(Allocate(buffer))
+                self.events.append(events.Allocate(buffer))
 
     def codegen_free(self, buffer: Any) -> None:  # Any: buffers, workspaces, torchbind objects
         """Frees are derived later; the scheduler only needs to know that the buffer is gone."""
@@ -236,7 +220,7 @@ class RecordingWrapper(PythonWrapperCodegen):
         self.freed.add(input_buffer.get_name())
         self.allocated.add(output_buffer.get_name())
         self.reuses[output_buffer.get_name()] = input_buffer.get_name()
-        self.events.append(Reuse(input_buffer, output_buffer))
+        self.events.append(events.Reuse(input_buffer, output_buffer))
 
     # --- kernels
 
@@ -256,10 +240,10 @@ class RecordingWrapper(PythonWrapperCodegen):
     ) -> None:
         """Records a kernel definition."""
         if cpp_definition is None:
-            self.events.append(DefineTriton(kernel_name, triton_module(kernel_name, kernel_body)))
+            self.events.append(events.DefineTriton(kernel_name, triton_module(kernel_name, kernel_body)))
         else:
             unit = translation_unit(kernel_name, kernel_body)
-            self.events.append(DefineKernel(kernel_name, unit, cpp_definition))
+            self.events.append(events.DefineKernel(kernel_name, unit, cpp_definition))
 
     def generate_kernel_call(  # noqa: PLR0913 - Inductor's signature
         self,
@@ -279,11 +263,13 @@ class RecordingWrapper(PythonWrapperCodegen):
         if self._own is not None:
             own, args = self._own, triton_args(_operand(r, a) for r, a in zip(_list(raw_args), call_args))
             origins = tuple(own.get_origins())
-            self.events.append(CallKernel(kernel_name, args, frozenset(), origins, written_parameters(own)))
+            self.events.append(
+                events.CallKernel(kernel_name, args, frozenset(), origins, written_parameters(own))
+            )
             return
         nodes = kernel_nodes()
         args = triton_args(call_args) if triton else cpp_args(call_args, arg_types)
-        call = CallKernel(
+        call = events.CallKernel(
             name=kernel_name,
             args=args,
             produced=frozenset(self._made_here(name for n in nodes for name in n.get_buffer_names())),
@@ -297,7 +283,7 @@ class RecordingWrapper(PythonWrapperCodegen):
 
     def generate_workspace_allocation(self, ws: WorkspaceArg) -> None:
         """Records scratch memory of the next kernel. Its zeros are part of it."""
-        self.events.append(AllocateWorkspace(ws))
+        self.events.append(events.AllocateWorkspace(ws))
 
     def generate_workspace_deallocation(self, ws: WorkspaceArg) -> None:
         """Frees are derived."""
@@ -320,10 +306,10 @@ class RecordingWrapper(PythonWrapperCodegen):
         return made
 
     def _inplace(
-        self, args: Iterable[LaunchArg], pairs: frozenset[tuple[str, str]]
+        self, args: Iterable[events.LaunchArg], pairs: frozenset[tuple[str, str]]
     ) -> frozenset[tuple[str, str]]:
         """Pairs of buffers among the arguments, from pairs of storages."""
-        known = {self._oldest(arg.name): arg.name for arg in args if isinstance(arg, BufferArg)}
+        known = {self._oldest(arg.name): arg.name for arg in args if isinstance(arg, events.BufferArg)}
         return frozenset((known[a], known[b]) for a, b in pairs if a in known and b in known)
 
     def _oldest(self, name: str) -> str:
@@ -342,7 +328,7 @@ class RecordingWrapper(PythonWrapperCodegen):
             and sym not in self.computed_sizes
         ):
             self.computed_sizes.add(sym)
-            self.events.append(DefineSize(sym, V.graph.sizevars.inv_precomputed_replacements[sym]))
+            self.events.append(events.DefineSize(sym, V.graph.sizevars.inv_precomputed_replacements[sym]))
 
     def codegen_input_size_asserts(self) -> None:
         """Queues one check an input tensor, emitted before its first use."""
@@ -355,7 +341,7 @@ class RecordingWrapper(PythonWrapperCodegen):
         for name in input_names if self._unchecked else ():
             if name in self._unchecked:
                 del self._unchecked[name]
-                self.events.append(CheckInput(name))
+                self.events.append(events.CheckInput(name))
 
     def register_alignment_check_inputs(self) -> None:
         """Queues alignment copies of inputs; written ones are left to the caller, as Inductor does.
@@ -373,4 +359,4 @@ class RecordingWrapper(PythonWrapperCodegen):
         for name in input_names if self._unaligned else ():
             if name in self._unaligned:
                 del self._unaligned[name]
-                self.events.append(AlignInput(name))
+                self.events.append(events.AlignInput(name))

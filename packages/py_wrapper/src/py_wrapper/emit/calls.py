@@ -5,60 +5,52 @@ from __future__ import annotations
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import targets
 from wrapper_ir.expr import Expr, Float, Int
-from wrapper_ir.lowering.steps import (
-    Argument,
-    CallOperator,
-    Given,
-    Launch,
-    StartCollective,
-    Unpack,
-    Wait,
-)
+from wrapper_ir.lowering import steps
 from wrapper_ir.quoting import python_keyword, python_string
 
 __all__ = ["call_operator", "launch", "start_collective", "unpack", "wait"]
 
 
-def launch(step: Launch, scope: FunctionScope) -> None:
+def launch(step: steps.Launch, scope: FunctionScope) -> None:
     """A loaded kernel is a callable over its ordered arguments, and the numbers of its grid."""
     args = [arg for _, arg in step.args]
     texts = [scope.expr(a) if isinstance(a, Expr) else scope.arg(a) for a in (*args, *step.grid)]
     scope.out.items(f"{scope.module.kernel_names[step.kernel.name]}(", texts, ")")
 
 
-def _call(step: CallOperator | StartCollective, head: str, scope: FunctionScope) -> None:
+def _call(step: steps.CallOperator | steps.StartCollective, head: str, scope: FunctionScope) -> None:
     """`head` and a call. Numbers that are the schema's own are left out: torch takes longer to read them."""
-    texts = [scope.arg(a.value) for a in step.arguments if a.given is Given.POSITION]
+    texts = [scope.arg(a.value) for a in step.arguments if a.given is steps.Given.POSITION]
     texts += [
         python_keyword(a.schema.name, scope.arg(a.value))
         for a in step.arguments
-        if a.given is Given.KEYWORD and not _is_usual_number(a)
+        if a.given is steps.Given.KEYWORD and not _is_usual_number(a)
     ]
     scope.out.items(f"{head}{scope.module.extern_names[step.operator.extern.name]}(", texts, ")")
 
 
-def _is_usual_number(argument: Argument) -> bool:
+def _is_usual_number(argument: steps.Argument) -> bool:
     return argument.is_default and isinstance(argument.value, Int | Float)
 
 
-def call_operator(step: CallOperator, scope: FunctionScope) -> None:
+def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     """A call."""
     _call(step, "" if step.result is None else f"{scope.bind(step.result)} = ", scope)
 
 
-def start_collective(step: StartCollective, scope: FunctionScope) -> None:
+def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
     """Functional collectives are operators whose results must be waited for."""
     names = [scope.bind(result) for result in step.results]
     _call(step, targets(names) if step.is_list or len(names) != 1 else f"{names[0]} = ", scope)
 
 
-def wait(step: Wait, scope: FunctionScope) -> None:
+def wait(step: steps.Wait, scope: FunctionScope) -> None:
     """torch waits in an operator of its own."""
     source = scope.name(step.source)
     scope.out.line(f"{scope.bind(step.result)} = torch.ops._c10d_functional.wait_tensor({source})")
 
 
-def unpack(step: Unpack, scope: FunctionScope) -> None:
+def unpack(step: steps.Unpack, scope: FunctionScope) -> None:
     """Indexing; an empty path is the result itself."""
     path = "".join(f"[{python_string(part) if isinstance(part, str) else part}]" for part in step.path)
     source = scope.name(step.source)

@@ -6,15 +6,7 @@ from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
 from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.layout import is_contiguous
-from wrapper_ir.lowering.steps import (
-    CheckAlignment,
-    CheckCondition,
-    CheckFinite,
-    CheckGroups,
-    CheckInputs,
-    CheckLayout,
-    CheckReason,
-)
+from wrapper_ir.lowering import steps
 from wrapper_ir.quoting import python_string
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value
@@ -29,7 +21,7 @@ __all__ = [
 ]
 
 
-def check_inputs(step: CheckInputs, scope: FunctionScope) -> None:
+def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
     """One call of a compiled check for all tensors, and a comparison of classes for numbers; what they do not pass is looked
     at, and explained."""
     entry = step.inputs
@@ -56,24 +48,24 @@ def _wrong_number(name: str, want: NumberInput) -> str:
     return f"{text} or not -0x8000000000000000 <= {name} < 0x8000000000000000" if want.kind == "int" else text
 
 
-def check_groups(step: CheckGroups, scope: FunctionScope) -> None:
+def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
     """Before anything runs: other processes may wait for what comes first."""
     scope.module.runtime("fail_group")
     names = [python_string(name) for name in step.groups]
     scope.out.items(f"{scope.module.helper(Helper.GROUPS)}(", names, ")")
 
 
-def check_layout(step: CheckLayout, scope: FunctionScope) -> None:
+def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
     """Sizes and strides are checked in C. Half the cost of the checking function is saved where a tensor has to be
     contiguous; it then only has to say what is wrong."""
     name = scope.name(step.value)
     check = scope.module.helper(Helper.ASSERT_LAYOUT)
     scope.module.runtime("fail_layout")
     args = [name, scope.shape(step.sizes), scope.shape(step.strides)]
-    message = f"argument {step.value.name}" if step.reason is CheckReason.ARGUMENT else step.message
+    message = f"argument {step.value.name}" if step.reason is steps.CheckReason.ARGUMENT else step.message
     if message:
         args.append(python_string(message))
-    if step.reason is not CheckReason.RESULT and is_contiguous(step.sizes, step.strides):
+    if step.reason is not steps.CheckReason.RESULT and is_contiguous(step.sizes, step.strides):
         with scope.out.block(f"if {name}.shape != {args[1]} or not {name}.is_contiguous():"):
             scope.out.items(f"{check}(", args, ")")
     else:
@@ -82,7 +74,7 @@ def check_layout(step: CheckLayout, scope: FunctionScope) -> None:
         _check_alignment(step.value, step.alignment, step.message, scope)
 
 
-def check_alignment(step: CheckAlignment, scope: FunctionScope) -> None:
+def check_alignment(step: steps.CheckAlignment, scope: FunctionScope) -> None:
     """A comparison of the address."""
     _check_alignment(step.value, step.alignment, step.message, scope)
 
@@ -95,14 +87,14 @@ def _check_alignment(value: Value[TensorType], alignment: int, message: str, sco
         scope.out.line(f"{fail}({python_string(note)})")
 
 
-def check_condition(step: CheckCondition, scope: FunctionScope) -> None:
+def check_condition(step: steps.CheckCondition, scope: FunctionScope) -> None:
     """Not an `assert` statement, which `python -O` leaves out."""
     with scope.out.block(f"if not ({scope.expr(step.condition)}):"):
         fail = scope.module.runtime("fail_assertion")
         scope.out.line(f"{fail}({python_string(step.message)}, {python_string(str(step.condition))})")
 
 
-def check_finite(step: CheckFinite, scope: FunctionScope) -> None:
+def check_finite(step: steps.CheckFinite, scope: FunctionScope) -> None:
     """A call of a helper."""
     scope.module.runtime("fail_finite")
     check = scope.module.helper(Helper.FINITE)

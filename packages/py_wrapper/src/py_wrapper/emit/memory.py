@@ -6,23 +6,7 @@ from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
-from wrapper_ir.lowering import ConstantWindow
-from wrapper_ir.lowering.steps import (
-    Align,
-    Allocate,
-    BeginSlot,
-    ByteWindow,
-    Copy,
-    EndNames,
-    EndStorage,
-    ResizeStorage,
-    Same,
-    SetStorage,
-    SlotPlace,
-    ViewStep,
-    Window,
-    Zero,
-)
+from wrapper_ir.lowering import ConstantWindow, steps
 from wrapper_ir.quoting import python_string
 from wrapper_ir.types import CPU, DType, MemoryKind, StorageType, TensorType
 
@@ -43,7 +27,7 @@ __all__ = [
 ]
 
 
-def allocate(step: Allocate, scope: FunctionScope) -> None:
+def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
     """One call of torch's fastest allocator for the device."""
     text = _empty(step.type, step.storage.type, scope)
     if step.zero:
@@ -67,12 +51,12 @@ def _empty(type: TensorType, storage: StorageType, scope: FunctionScope) -> str:
     return f"{scope.module.helper(helper)}({args}, {torch_dtype})"
 
 
-def zero(step: Zero, scope: FunctionScope) -> None:
+def zero(step: steps.Zero, scope: FunctionScope) -> None:
     """In place."""
     scope.out.line(f"{scope.name(step.value)}.zero_()")
 
 
-def begin_slot(step: BeginSlot, scope: FunctionScope) -> None:
+def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
     """Nothing, but for what a callee takes."""
     if step.is_lent:
         scope.out.line(f"{scope.bind(step.slot)} = {_bytes_of(step.place, scope)}")
@@ -80,7 +64,7 @@ def begin_slot(step: BeginSlot, scope: FunctionScope) -> None:
         _poison_slot(step.place, scope)
 
 
-def _bytes_of(place: SlotPlace, scope: FunctionScope) -> str:
+def _bytes_of(place: steps.SlotPlace, scope: FunctionScope) -> str:
     name = scope.name(place.base)
     if place.dtype is DType.U8:
         return f"{name}[{scope.expr(place.start)}:{scope.expr(place.start + place.nbytes)}]"
@@ -88,23 +72,23 @@ def _bytes_of(place: SlotPlace, scope: FunctionScope) -> str:
     return f"{scope.module.helper(Helper.WINDOW)}({name}, torch.uint8, {layout})"
 
 
-def _poison_slot(place: SlotPlace, scope: FunctionScope) -> None:
+def _poison_slot(place: steps.SlotPlace, scope: FunctionScope) -> None:
     """A slot's bytes hold nothing before and after it; those of other slots beside it do."""
     scope.out.line(f"{_bytes_of(place, scope)}.fill_({scope.module.options.poison})")
 
 
-def same(step: Same, scope: FunctionScope) -> None:
+def same(step: steps.Same, scope: FunctionScope) -> None:
     """Another variable."""
     _assign(step, scope.name(step.source), scope)
 
 
-def window(step: Window, scope: FunctionScope) -> None:
+def window(step: steps.Window, scope: FunctionScope) -> None:
     """Torch's fastest way to a window of the same element type."""
     layout = f"{_layout(step.result.type, scope)}, {scope.expr(step.offset)}"
     _assign(step, f"{scope.module.helper(Helper.REINTERPRET)}({scope.name(step.source)}, {layout})", scope)
 
 
-def byte_window(step: ByteWindow, scope: FunctionScope) -> None:
+def byte_window(step: steps.ByteWindow, scope: FunctionScope) -> None:
     """A window of bytes."""
     type, name = step.result.type, scope.name(step.source)
     layout = f"{_layout(type, scope)}, {scope.expr(step.offset)}"
@@ -116,7 +100,7 @@ def _layout(type: TensorType, scope: FunctionScope) -> str:
     return f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}"
 
 
-def _assign(step: ViewStep, text: str, scope: FunctionScope) -> None:
+def _assign(step: steps.ViewStep, text: str, scope: FunctionScope) -> None:
     """The variable of a view; with `reuse`, those of the storage's other tensors end."""
     head = f"{scope.bind(step.result)} = {text}"
     ended = scope.unbind(step.ends)
@@ -135,7 +119,7 @@ def constant_window(window: ConstantWindow, source: str, scope: ModuleScope) -> 
     return f"{scope.helper(Helper.REINTERPRET)}({source}, {layout}, {window.offset})"
 
 
-def end_storage(step: EndStorage, scope: FunctionScope) -> None:
+def end_storage(step: steps.EndStorage, scope: FunctionScope) -> None:
     """Ends every variable of the storage, so that its memory is released here."""
     if scope.module.options.poison is not None:
         if step.slot is not None:
@@ -145,18 +129,18 @@ def end_storage(step: EndStorage, scope: FunctionScope) -> None:
     scope.forget(step.ends)
 
 
-def end_names(step: EndNames, scope: FunctionScope) -> None:
+def end_names(step: steps.EndNames, scope: FunctionScope) -> None:
     """Ends variables."""
     scope.forget(step.ends)
 
 
-def copy(step: Copy, scope: FunctionScope) -> None:
+def copy(step: steps.Copy, scope: FunctionScope) -> None:
     """`copy_` broadcasts and converts as the step does."""
     flag = ", non_blocking=True" if step.non_blocking else ""
     scope.out.line(f"{scope.name(step.dst)}.copy_({scope.name(step.src)}{flag})")
 
 
-def align(step: Align, scope: FunctionScope) -> None:
+def align(step: steps.Align, scope: FunctionScope) -> None:
     """The copy relies on torch's allocators, which align to 64 bytes at least."""
     source = scope.name(step.source)
     clone = scope.module.helper(Helper.CLONE)
@@ -164,11 +148,11 @@ def align(step: Align, scope: FunctionScope) -> None:
     scope.out.line(f"{scope.bind(step.result)} = {text}")
 
 
-def resize_storage(step: ResizeStorage, scope: FunctionScope) -> None:
+def resize_storage(step: steps.ResizeStorage, scope: FunctionScope) -> None:
     """Resizes the storage in place."""
     scope.out.line(f"{scope.name(step.target)}.untyped_storage().resize_({scope.expr(step.nbytes)})")
 
 
-def set_storage(step: SetStorage, scope: FunctionScope) -> None:
+def set_storage(step: steps.SetStorage, scope: FunctionScope) -> None:
     """Makes the target a view of the source, for every holder."""
     scope.out.line(f"{scope.name(step.target)}.set_({scope.name(step.source)})")

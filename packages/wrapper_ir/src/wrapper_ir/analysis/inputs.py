@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from wrapper_ir import ops
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.atoms import SizeOf, StrideOf
 from wrapper_ir.expr import Expr, Int, Sym
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
 from wrapper_ir.layout import is_contiguous
-from wrapper_ir.ops import (
-    AssertExpr,
-    AssertLayout,
-    CallExtern,
-    Comment,
-    Define,
-    Drop,
-    Free,
-    Op,
-    ResizeStorage,
-)
 from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.program import Program
 from wrapper_ir.signature import Signature
@@ -31,9 +21,9 @@ from wrapper_ir.values import Value
 
 __all__ = ["InputChecks", "input_checks", "type_text"]
 
-_PROLOGUE = (Define, AssertExpr, AssertLayout, Comment)
+_PROLOGUE = (ops.Define, ops.AssertExpr, ops.AssertLayout, ops.Comment)
 """Ops before which nothing can have changed an input."""
-_SAFE = (AssertLayout, CallExtern, Drop, Free)
+_SAFE = (ops.AssertLayout, ops.CallExtern, ops.Drop, ops.Free)
 """Ops that do not look at where a tensor's memory is."""
 
 
@@ -60,7 +50,7 @@ def input_checks(
     """The checks of `main`'s parameters, less those that are `guarded`. Names are the signature's, which a caller knows, or
     else the parameters'. `analyses` is the program's memo, made where it is missing."""
     body = program.main.body
-    defined = {op.symbol: number for number, op in enumerate(body) if isinstance(op, Define)}
+    defined = {op.symbol: number for number, op in enumerate(body) if isinstance(op, ops.Define)}
     entry: list[tuple[Value, Input]] = []
     layouts: dict[int, list[Value]] = {}
     covered: set[tuple[int, Value]] = set()
@@ -112,7 +102,7 @@ def _resized(program: Program, analyses: Analyses) -> tuple[dict[Value, int], di
     params = {param.value for param in program.main.params}
     first: dict[Value, int] = {}
     for position, op in enumerate(body):
-        if isinstance(op, ResizeStorage):  # main alone may (WIR029)
+        if isinstance(op, ops.ResizeStorage):  # main alone may (WIR029)
             for root in params.intersection(aliasing.roots_at(op.target, position)):
                 first.setdefault(root, position)
     last: dict[Value, int] = {}
@@ -136,7 +126,7 @@ def _name(number: int, value: Value, signature: Signature | None) -> str:
     return signature.names[leaf] if 0 <= leaf < len(signature.names) else value.name
 
 
-def _input(value: Value, name: str, body: Sequence[Op]) -> Input | None:
+def _input(value: Value, name: str, body: Sequence[ops.Op]) -> Input | None:
     match value.type:
         case TensorType(dtype=dtype, sizes=sizes, strides=strides, device=device):
             return TensorInput(
@@ -154,19 +144,21 @@ def _input(value: Value, name: str, body: Sequence[Op]) -> Input | None:
             return None
 
 
-def _only_operators_take(value: Value, body: Sequence[Op]) -> bool:
+def _only_operators_take(value: Value, body: Sequence[ops.Op]) -> bool:
     """Operators take a number in the CPU's memory with tensors anywhere, and some make it there: the seed and offset of an
     attention operator lie on the CPU, except in a CUDA graph, while the operator's meta function says that they are on the
     device. Kernels take addresses, which have to be the device's."""
     takers = [op for op in body if value in operands(op)]
-    return any(isinstance(op, CallExtern) for op in takers) and all(isinstance(op, _SAFE) for op in takers)
+    return any(isinstance(op, ops.CallExtern) for op in takers) and all(
+        isinstance(op, _SAFE) for op in takers
+    )
 
 
 def _known(exprs: Sequence[Expr]) -> tuple[int | None, ...]:
     return tuple(e.value if isinstance(e, Int) else None for e in exprs)
 
 
-def _own_checks(value: Value, body: Sequence[Op]) -> list[int]:
+def _own_checks(value: Value, body: Sequence[ops.Op]) -> list[int]:
     """Positions of the program's own checks of a parameter's type, before anything could change the parameter."""
     found: list[int] = []
     type = value.type
@@ -175,13 +167,13 @@ def _own_checks(value: Value, body: Sequence[Op]) -> list[int]:
     for position, op in enumerate(body):
         if not isinstance(op, _PROLOGUE):
             break
-        if isinstance(op, AssertLayout) and (value, type.sizes, type.strides) in asserted_layouts(op):
+        if isinstance(op, ops.AssertLayout) and (value, type.sizes, type.strides) in asserted_layouts(op):
             found.append(position)
     return found
 
 
 def _open_symbols(
-    value: Value, type: TensorType, body: Sequence[Op], defined: Mapping[str, int]
+    value: Value, type: TensorType, body: Sequence[ops.Op], defined: Mapping[str, int]
 ) -> frozenset[str]:
     """The symbols in those sizes and strides that the symbols' own definitions do not make true."""
     found: frozenset[str] = frozenset()
@@ -190,7 +182,7 @@ def _open_symbols(
     for expr, atom in pairs:
         if isinstance(expr, Sym) and expr.name in defined:
             define = body[defined[expr.name]]
-            if isinstance(define, Define) and define.expr == atom:
+            if isinstance(define, ops.Define) and define.expr == atom:
                 continue
         found |= expr.free_symbols
     return found

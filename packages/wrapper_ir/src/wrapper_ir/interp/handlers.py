@@ -5,44 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wrapper_ir import ops
 from wrapper_ir.errors import ExecutionError, TensorCheckError
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.interp.debug import show_values
 from wrapper_ir.interp.frame import Frame, Handler
 from wrapper_ir.kernels import KernelDef
 from wrapper_ir.layout import extent_bytes, is_layout_extent
-from wrapper_ir.ops import (
-    AllocStorage,
-    AssertExpr,
-    AssertFinite,
-    AssertLayout,
-    Barrier,
-    CallExtern,
-    CollectiveStart,
-    Comment,
-    Copy,
-    DebugValue,
-    Define,
-    Drop,
-    EnsureAligned,
-    EnterMemoryPool,
-    EnterProfile,
-    ExitScope,
-    Free,
-    Launch,
-    OpBase,
-    RecordEvent,
-    ResizeStorage,
-    SetStorage,
-    Slot,
-    SyncEvent,
-    Unpack,
-    View,
-    ViewMode,
-    Wait,
-    WaitEvent,
-    ZeroMode,
-)
 from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.runtime.failures import fail_finite
 from wrapper_ir.types import DType, TensorType, TupleType
@@ -53,19 +22,19 @@ __all__ = ["HANDLERS", "check_layout"]
 AnyFrame = Frame[Any]  # Any: handlers work on every machine
 
 
-def _alloc(op: AllocStorage, frame: AnyFrame) -> None:
+def _alloc(op: ops.AllocStorage, frame: AnyFrame) -> None:
     type = op.result.type
     nbytes = int(frame.number(type.nbytes))
     if nbytes < 0:
         raise ExecutionError("WIR924", f"%{op.result.name} would have {nbytes} bytes")
-    zero = op.zero is not ZeroMode.NONE
+    zero = op.zero is not ops.ZeroMode.NONE
     storage = frame.machine.empty_storage(type, nbytes, zero)
     if not zero:
         frame.poison(storage)
     frame.bind(op.result, storage)
 
 
-def _slot(op: Slot, frame: AnyFrame) -> None:
+def _slot(op: ops.Slot, frame: AnyFrame) -> None:
     nbytes, offset = int(frame.number(op.result.type.nbytes)), int(frame.number(op.offset))
     pool = frame.value(op.pool)
     have = frame.machine.sizes(pool)[0]
@@ -80,38 +49,38 @@ def _slot(op: Slot, frame: AnyFrame) -> None:
     frame.bind(op.result, slot)
 
 
-def _free(op: Free, frame: AnyFrame) -> None:
+def _free(op: ops.Free, frame: AnyFrame) -> None:
     frame.free(op.storage)
 
 
-def _drop(op: Drop, frame: AnyFrame) -> None:
+def _drop(op: ops.Drop, frame: AnyFrame) -> None:
     frame.value(op.value)
     frame.unbind(op.value)
 
 
-def _copy(op: Copy, frame: AnyFrame) -> None:
+def _copy(op: ops.Copy, frame: AnyFrame) -> None:
     frame.machine.copy(frame.value(op.dst), frame.value(op.src), op.non_blocking)
 
 
-def _ensure_aligned(op: EnsureAligned, frame: AnyFrame) -> None:
+def _ensure_aligned(op: ops.EnsureAligned, frame: AnyFrame) -> None:
     frame.bind(op.result, frame.machine.align(frame.value(op.source), op.alignment))
 
 
-def _resize(op: ResizeStorage, frame: AnyFrame) -> None:
+def _resize(op: ops.ResizeStorage, frame: AnyFrame) -> None:
     frame.machine.resize_storage(frame.value(op.target), int(frame.number(op.nbytes)))
 
 
-def _set_storage(op: SetStorage, frame: AnyFrame) -> None:
+def _set_storage(op: ops.SetStorage, frame: AnyFrame) -> None:
     frame.machine.set_storage(frame.value(op.target), frame.value(op.source))
 
 
-def _view(op: View, frame: AnyFrame) -> None:
+def _view(op: ops.View, frame: AnyFrame) -> None:
     type = op.result.type
     offset = int(frame.number(op.offset))
     result = frame.machine.view(
         frame.value(op.source), type, frame.ints(type.sizes), frame.ints(type.strides), offset
     )
-    if op.mode is ViewMode.REUSE:
+    if op.mode is ops.ViewMode.REUSE:
         _end_tensors(op.source, frame)
     frame.bind(op.result, result)
 
@@ -124,7 +93,7 @@ def _end_tensors(source: Value, frame: AnyFrame) -> None:
                 frame.unbind(tenant)
 
 
-def _launch(op: Launch, frame: AnyFrame) -> None:
+def _launch(op: ops.Launch, frame: AnyFrame) -> None:
     kernel = frame.session.analyses.kernels.get(op.kernel)
     if kernel is None or len(op.args) != len(kernel.params):
         raise ExecutionError("WIR924", f"@{op.kernel} is unknown or takes another number of arguments")
@@ -134,7 +103,7 @@ def _launch(op: Launch, frame: AnyFrame) -> None:
     frame.machine.launch(frame.session.kernels[op.kernel], args, grid)
 
 
-def _check_extents(op: Launch, kernel: KernelDef, args: list[Any], frame: AnyFrame) -> None:
+def _check_extents(op: ops.Launch, kernel: KernelDef, args: list[Any], frame: AnyFrame) -> None:
     """Checks that the bytes which a kernel may touch exist; the kernel itself checks nothing."""
     pointers = [i for i, p in enumerate(kernel.params) if p.kind.takes_tensor]
     extents: list[Expr | None] = [*op.extents] or [None] * len(pointers)
@@ -156,7 +125,7 @@ def _check_extents(op: Launch, kernel: KernelDef, args: list[Any], frame: AnyFra
 
 
 def _call_library(
-    op: CallExtern | CollectiveStart, frame: AnyFrame
+    op: ops.CallExtern | ops.CollectiveStart, frame: AnyFrame
 ) -> Any:  # Any: whatever the library returns
     extern = frame.session.analyses.externs.get(op.target)
     if extern is None:
@@ -166,7 +135,7 @@ def _call_library(
     return frame.machine.call_extern(extern, args, kwargs)
 
 
-def _call_extern(op: CallExtern, frame: AnyFrame) -> None:
+def _call_extern(op: ops.CallExtern, frame: AnyFrame) -> None:
     result = _call_library(op, frame)
     if op.result is None:
         return
@@ -176,7 +145,7 @@ def _call_extern(op: CallExtern, frame: AnyFrame) -> None:
         frame.bind_checked(op.result, result)
 
 
-def _unpack(op: Unpack, frame: AnyFrame) -> None:
+def _unpack(op: ops.Unpack, frame: AnyFrame) -> None:
     held = frame.value(op.source)
     for step in op.path:
         try:
@@ -186,11 +155,11 @@ def _unpack(op: Unpack, frame: AnyFrame) -> None:
     frame.bind_checked(op.result, held)
 
 
-def _define(op: Define, frame: AnyFrame) -> None:
+def _define(op: ops.Define, frame: AnyFrame) -> None:
     frame.symbols[op.symbol] = frame.number(op.expr)
 
 
-def _assert_layout(op: AssertLayout, frame: AnyFrame) -> None:
+def _assert_layout(op: ops.AssertLayout, frame: AnyFrame) -> None:
     for tensor, sizes, strides in asserted_layouts(op):
         check_layout(tensor, sizes, strides, op.message, frame)
     for tensor in op.tensors:
@@ -218,56 +187,56 @@ def check_layout(
         )
 
 
-def _assert_expr(op: AssertExpr, frame: AnyFrame) -> None:
+def _assert_expr(op: ops.AssertExpr, frame: AnyFrame) -> None:
     if not frame.number(op.condition):
         values = {name: frame.symbols.get(name) for name in sorted(op.condition.free_symbols)}
         shown = ", ".join(f"{name} = {value}" for name, value in values.items())
         raise ExecutionError("WIR920", f"{op.message or 'assertion failed'}: {op.condition} with {shown}")
 
 
-def _assert_finite(op: AssertFinite, frame: AnyFrame) -> None:
+def _assert_finite(op: ops.AssertFinite, frame: AnyFrame) -> None:
     if not frame.machine.is_finite(frame.value(op.tensor)):
         fail_finite(f"%{op.tensor.name}", op.message)
 
 
-def _record_event(op: RecordEvent, frame: AnyFrame) -> None:
+def _record_event(op: ops.RecordEvent, frame: AnyFrame) -> None:
     """Ops run one after the other, whatever their stream: an event has happened once it is there."""
     frame.bind(op.result, op)
 
 
-def _wait_event(op: WaitEvent | SyncEvent, frame: AnyFrame) -> None:
+def _wait_event(op: ops.WaitEvent | ops.SyncEvent, frame: AnyFrame) -> None:
     frame.value(op.event)
 
 
-def _barrier(op: Barrier, frame: AnyFrame) -> None:
+def _barrier(op: ops.Barrier, frame: AnyFrame) -> None:
     """Ops run in the order of the program."""
 
 
-def _enter_profile(op: EnterProfile, frame: AnyFrame) -> None:
+def _enter_profile(op: ops.EnterProfile, frame: AnyFrame) -> None:
     frame.scopes.append(op)
     hook = frame.session.options.profile
     if hook is not None:
         hook(op, True)
 
 
-def _enter_memory_pool(op: EnterMemoryPool, frame: AnyFrame) -> None:
+def _enter_memory_pool(op: ops.EnterMemoryPool, frame: AnyFrame) -> None:
     """Machines have one allocator; where memory comes from changes no result."""
     frame.scopes.append(op)
 
 
-def _exit_scope(op: ExitScope, frame: AnyFrame) -> None:
+def _exit_scope(op: ops.ExitScope, frame: AnyFrame) -> None:
     if not frame.scopes:
         raise ExecutionError("WIR924", "a scope ends where none is open")
     ended, hook = frame.scopes.pop(), frame.session.options.profile
-    if isinstance(ended, EnterProfile) and hook is not None:
+    if isinstance(ended, ops.EnterProfile) and hook is not None:
         hook(ended, False)
 
 
-def _comment(op: Comment, frame: AnyFrame) -> None:
+def _comment(op: ops.Comment, frame: AnyFrame) -> None:
     """Nothing to do."""
 
 
-def _collective(op: CollectiveStart, frame: AnyFrame) -> None:
+def _collective(op: ops.CollectiveStart, frame: AnyFrame) -> None:
     held = _call_library(op, frame)
     found = held if isinstance(held, list | tuple) else (held,)
     if len(found) != len(op.results):
@@ -278,11 +247,11 @@ def _collective(op: CollectiveStart, frame: AnyFrame) -> None:
         frame.bind_checked(result, tensor)
 
 
-def _wait(op: Wait, frame: AnyFrame) -> None:
+def _wait(op: ops.Wait, frame: AnyFrame) -> None:
     frame.bind(op.result, frame.machine.wait(frame.value(op.source)))
 
 
-def _debug(op: DebugValue, frame: AnyFrame) -> None:
+def _debug(op: ops.DebugValue, frame: AnyFrame) -> None:
     held = {value.name: frame.value(value) for value in op.values}
     hook = frame.session.options.debug
     if hook is not None:
@@ -292,32 +261,32 @@ def _debug(op: DebugValue, frame: AnyFrame) -> None:
 
 
 # Control flow is in `engine`; a test compares both tables with OPS.
-HANDLERS: Mapping[type[OpBase], Handler] = {
-    AllocStorage: _alloc,
-    Slot: _slot,
-    Free: _free,
-    Drop: _drop,
-    Copy: _copy,
-    EnsureAligned: _ensure_aligned,
-    ResizeStorage: _resize,
-    SetStorage: _set_storage,
-    View: _view,
-    Launch: _launch,
-    CallExtern: _call_extern,
-    Unpack: _unpack,
-    Define: _define,
-    AssertLayout: _assert_layout,
-    AssertExpr: _assert_expr,
-    AssertFinite: _assert_finite,
-    RecordEvent: _record_event,
-    WaitEvent: _wait_event,
-    SyncEvent: _wait_event,
-    Barrier: _barrier,
-    EnterProfile: _enter_profile,
-    EnterMemoryPool: _enter_memory_pool,
-    ExitScope: _exit_scope,
-    CollectiveStart: _collective,
-    Wait: _wait,
-    Comment: _comment,
-    DebugValue: _debug,
+HANDLERS: Mapping[type[ops.OpBase], Handler] = {
+    ops.AllocStorage: _alloc,
+    ops.Slot: _slot,
+    ops.Free: _free,
+    ops.Drop: _drop,
+    ops.Copy: _copy,
+    ops.EnsureAligned: _ensure_aligned,
+    ops.ResizeStorage: _resize,
+    ops.SetStorage: _set_storage,
+    ops.View: _view,
+    ops.Launch: _launch,
+    ops.CallExtern: _call_extern,
+    ops.Unpack: _unpack,
+    ops.Define: _define,
+    ops.AssertLayout: _assert_layout,
+    ops.AssertExpr: _assert_expr,
+    ops.AssertFinite: _assert_finite,
+    ops.RecordEvent: _record_event,
+    ops.WaitEvent: _wait_event,
+    ops.SyncEvent: _wait_event,
+    ops.Barrier: _barrier,
+    ops.EnterProfile: _enter_profile,
+    ops.EnterMemoryPool: _enter_memory_pool,
+    ops.ExitScope: _exit_scope,
+    ops.CollectiveStart: _collective,
+    ops.Wait: _wait,
+    ops.Comment: _comment,
+    ops.DebugValue: _debug,
 }

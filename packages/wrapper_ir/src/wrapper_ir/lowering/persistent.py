@@ -9,17 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
+from wrapper_ir import ops
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.lowering.storages import plan_slots
-from wrapper_ir.ops import (
-    AllocStorage,
-    EnterMemoryPool,
-    Free,
-    ResizeStorage,
-    SetStorage,
-    View,
-    ZeroMode,
-)
 from wrapper_ir.program import Function
 from wrapper_ir.types import Device, DType, MemoryKind, StorageType, TensorType, Type
 from wrapper_ir.values import Value
@@ -68,12 +60,12 @@ def plan_persistent(function: Function, device: Device) -> PersistentMemory:
     places: dict[Value[Type], tuple[int, int]] = {}  # block and offset
     for op in function.body:
         match op:
-            case AllocStorage(result=storage) if storage in storages:
+            case ops.AllocStorage(result=storage) if storage in storages:
                 places[storage] = block, _ = storages[storage], 0
                 views = slots.views.get(storage, ())
-                if op.zero is ZeroMode.CALL or not all(_is_static(view, at) for view, at in views):
+                if op.zero is ops.ZeroMode.CALL or not all(_is_static(view, at) for view, at in views):
                     found.add(storage, _bytes_of(storage.type), block, 0)
-            case View(result=result):
+            case ops.View(result=result):
                 source, at = slots.place(op.source, op.offset)
                 if source in places and isinstance(at, Int) and _is_static(op, at):
                     block, start = places[source]
@@ -101,7 +93,7 @@ class _Windows:
         self.values[value] = self.numbers[key]
 
 
-def _is_static(view: View, at: Expr) -> bool:
+def _is_static(view: ops.View, at: Expr) -> bool:
     """Whether a view at this byte is known before any call."""
     type = view.result.type
     return all(isinstance(e, Int) for e in (*type.sizes, *type.strides, at))
@@ -120,15 +112,15 @@ def _plan_blocks(
     blocks, places, spare = list[PersistentBlock](), dict[Value[Type], int](), list[int]()
     # stream: of ops that have one
     if any(
-        isinstance(op, ResizeStorage | SetStorage | EnterMemoryPool) or getattr(op, "stream", 0)
+        isinstance(op, ops.ResizeStorage | ops.SetStorage | ops.EnterMemoryPool) or getattr(op, "stream", 0)
         for op in function.body
     ):
         return (), places
-    freed = {op.storage for op in function.body if isinstance(op, Free)} - lent
+    freed = {op.storage for op in function.body if isinstance(op, ops.Free)} - lent
     for op in function.body:
-        if isinstance(op, AllocStorage) and op.result in freed and _is_plain(op.result.type, device):
+        if isinstance(op, ops.AllocStorage) and op.result in freed and _is_plain(op.result.type, device):
             places[op.result] = _block_for(op, spare, blocks)
-        elif isinstance(op, Free) and op.storage in places:
+        elif isinstance(op, ops.Free) and op.storage in places:
             block = places[op.storage]
             if not blocks[block].zero:
                 spare.append(block)
@@ -145,11 +137,11 @@ def _is_plain(type: StorageType, device: Device) -> bool:
     )
 
 
-def _block_for(op: AllocStorage, spare: list[int], blocks: list[PersistentBlock]) -> int:
+def _block_for(op: ops.AllocStorage, spare: list[int], blocks: list[PersistentBlock]) -> int:
     """The smallest free block that is large enough, or a new one."""
     assert isinstance(op.result.type.nbytes, Int)
     nbytes = op.result.type.nbytes.value
-    zero = op.zero is ZeroMode.ONCE
+    zero = op.zero is ops.ZeroMode.ONCE
     fitting = [] if zero else [i for i in spare if blocks[i].nbytes >= nbytes]
     if fitting:
         block = min(fitting, key=lambda i: (blocks[i].nbytes, i))

@@ -5,21 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
+from wrapper_ir import ops
 from wrapper_ir.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.atoms import free_values
 from wrapper_ir.kernels import needed
 from wrapper_ir.layout import type_symbols
-from wrapper_ir.ops import (
-    CallExtern,
-    CollectiveStart,
-    Comment,
-    DebugValue,
-    Define,
-    Launch,
-    Op,
-    Return,
-)
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import derive_frees, strip_frees
 from wrapper_ir.program import Function, Ownership, Program
@@ -65,18 +56,18 @@ class _Needs:
         self.contents |= {p.value for p in function.params if p.ownership is Ownership.BORROWED}
         self.contents |= aliasing.escaped
 
-    def holds(self, op: Op, written: tuple[Value, ...]) -> bool:
+    def holds(self, op: ops.Op, written: tuple[Value, ...]) -> bool:
         """Whether `op` makes something that is needed."""
-        if isinstance(op, Define):
+        if isinstance(op, ops.Define):
             return op.symbol in self.symbols
         if any(r in self.values for r in results(op)):
             return True
         return any(root in self.contents for v in written for root in self.roots.get(v, NO_ROOTS))
 
-    def add(self, op: Op, read: tuple[Value, ...]) -> None:
+    def add(self, op: ops.Op, read: tuple[Value, ...]) -> None:
         """`op` stays: so does what it uses."""
         self.values.update(operands(op))
-        for value in (*read, *(operands(op) if isinstance(op, Return) else ())):
+        for value in (*read, *(operands(op) if isinstance(op, ops.Return) else ())):
             self.contents.update(self.roots.get(value, NO_ROOTS))
         for e in exprs(op):
             self.symbols |= e.free_symbols
@@ -87,7 +78,7 @@ class _Needs:
             self.symbols.update(function.captures if function is not None else ())
 
 
-def _binds(op: Define) -> Value | None:
+def _binds(op: ops.Define) -> Value | None:
     """The value whose type mentions the symbol and that alone defines it; such a define lives as long as the value."""
     values = free_values(op.expr)
     value = next(iter(values)) if len(values) == 1 else None
@@ -97,16 +88,16 @@ def _binds(op: Define) -> Value | None:
 def _live_part(function: Function, analyses: Analyses) -> Function:
     aliasing = analyses.aliasing(function)
     needs = _Needs(function, analyses, aliasing)
-    kept: dict[int, Op] = {}
-    binders: dict[Value, dict[int, Op]] = {}
+    kept: dict[int, ops.Op] = {}
+    binders: dict[Value, dict[int, ops.Op]] = {}
     for position in range(len(function.body) - 1, -1, -1):
         op, effects = function.body[position], aliasing.effects[position]
-        if effects.classes or isinstance(op, Return | Comment) or needs.holds(op, effects.writes):
+        if effects.classes or isinstance(op, ops.Return | ops.Comment) or needs.holds(op, effects.writes):
             needs.add(op, effects.reads)
             kept[position] = op
             for value in results(op):
                 kept |= binders.get(value, {})
-        elif isinstance(op, Define) and (bound := _binds(op)) is not None:
+        elif isinstance(op, ops.Define) and (bound := _binds(op)) is not None:
             binders.setdefault(bound, {})[position] = op
     return function.with_body(kept[position] for position in sorted(kept))
 
@@ -120,9 +111,9 @@ def _prune(analyses: Analyses) -> Program:
     targets: set[str] = set()
     while pending:
         for op in pending.pop().body:
-            if isinstance(op, Launch | DebugValue):
+            if isinstance(op, ops.Launch | ops.DebugValue):
                 kernels.add(op.kernel)
-            elif isinstance(op, CallExtern | CollectiveStart):
+            elif isinstance(op, ops.CallExtern | ops.CollectiveStart):
                 targets.add(op.target)
             for name in callees(op):
                 if name in analyses.functions and name not in reached:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from wrapper_ir import ops
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.device_operators import LAYOUT_BY_DEVICE, PORTABLE, only_device
 from wrapper_ir.kernels import (
@@ -14,18 +15,6 @@ from wrapper_ir.kernels import (
     MultiKernel,
     OperatorKernel,
     TritonKernel,
-)
-from wrapper_ir.ops import (
-    AllocStorage,
-    CallExtern,
-    CollectiveStart,
-    EnterMemoryPool,
-    Launch,
-    Op,
-    RecordEvent,
-    Role,
-    WaitEvent,
-    op_spec,
 )
 from wrapper_ir.schemas import ExternTag, parse_schema
 from wrapper_ir.types import Device, MemoryKind
@@ -67,31 +56,33 @@ class Reason:
 _CAPTURE = "capture the model for that device"
 
 
-def reasons_against(op: Op, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
+def reasons_against(op: ops.Op, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
     """Why an op on the old device cannot be on the new one, each with the way out."""
-    if isinstance(op, Launch):
+    if isinstance(op, ops.Launch):
         yield from _kernel(analyses.kernels.get(op.kernel), analyses, move)
     if move.same_type:
         return
-    if isinstance(op, CallExtern | CollectiveStart):
+    if isinstance(op, ops.CallExtern | ops.CollectiveStart):
         yield from _call(op, analyses, move)
-    if isinstance(op, AllocStorage) and op.result.type.space.kind is not MemoryKind.DEFAULT:
+    if isinstance(op, ops.AllocStorage) and op.result.type.space.kind is not MemoryKind.DEFAULT:
         kind = op.result.type.space.kind.value
         yield f"{kind} memory belongs to its type of device", _CAPTURE
-    if isinstance(op, EnterMemoryPool):
+    if isinstance(op, ops.EnterMemoryPool):
         yield f"memory pool {op.name} belongs to its type of device", "remove the scope"
-    if move.target.type == "cpu" and (isinstance(op, RecordEvent | WaitEvent) or _streams(op)):
+    if move.target.type == "cpu" and (isinstance(op, ops.RecordEvent | ops.WaitEvent) or _streams(op)):
         yield "a CPU has no streams", "capture the model without torch.cuda.stream"
 
 
-def _streams(op: Op) -> bool:
+def _streams(op: ops.Op) -> bool:
     """Whether an op is on another stream than the current one."""
-    return any(f.get(op) for f in op_spec(type(op)).of_role(Role.STREAM))
+    return any(f.get(op) for f in ops.op_spec(type(op)).of_role(ops.Role.STREAM))
 
 
-def _call(op: CallExtern | CollectiveStart, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
+def _call(
+    op: ops.CallExtern | ops.CollectiveStart, analyses: Analyses, move: Move
+) -> Iterator[tuple[str, str]]:
     info = analyses.extern_info.get(op.target)
-    if isinstance(op, CollectiveStart) or (info is not None and ExternTag.COLLECTIVE in info.extern.tags):
+    if isinstance(op, ops.CollectiveStart) or (info is not None and ExternTag.COLLECTIVE in info.extern.tags):
         yield f"{op.target} runs in a process group of one type of device", _CAPTURE
         return
     yield from _operator(op.target, move)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Hashable
 
+from wrapper_ir import ops
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.places import tensor_places
@@ -20,23 +21,6 @@ from wrapper_ir.errors import PassError
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.expr.rewrite import map_atoms
 from wrapper_ir.layout import extent_bytes
-from wrapper_ir.ops import (
-    AllocStorage,
-    Comment,
-    DebugValue,
-    Define,
-    Drop,
-    EffectClass,
-    Effects,
-    Free,
-    Op,
-    Return,
-    Slot,
-    Unpack,
-    View,
-    Wait,
-    op_spec,
-)
 from wrapper_ir.program import Function, Ownership, Program
 from wrapper_ir.structure import results
 from wrapper_ir.types import TensorType, TupleType
@@ -45,7 +29,7 @@ from wrapper_ir.values import Value
 __all__ = ["Difference", "check_translation", "compare"]
 
 Number = int
-_SILENT = frozenset({EffectClass.CHECK})
+_SILENT = frozenset({ops.EffectClass.CHECK})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -153,25 +137,25 @@ class _Run:
         else:
             self.handles[value] = number
 
-    def step(self, op: Op, effects: Effects) -> None:
-        if isinstance(op, Free | Drop | Comment | DebugValue | View):
+    def step(self, op: ops.Op, effects: ops.Effects) -> None:
+        if isinstance(op, ops.Free | ops.Drop | ops.Comment | ops.DebugValue | ops.View):
             return
-        if isinstance(op, AllocStorage):
+        if isinstance(op, ops.AllocStorage):
             self.alloc(op)
             return
-        if isinstance(op, Slot):
+        if isinstance(op, ops.Slot):
             self.contents[op.result] = []
             return
         sees = self.sign(op, effects)
-        if isinstance(op, Define):
+        if isinstance(op, ops.Define):
             self.symbols[op.symbol] = sees
-        elif isinstance(op, Return):
+        elif isinstance(op, ops.Return):
             self.seen.append(("the return", sees))
         elif shown := sorted({c.value for c in effects.classes if c not in _SILENT}):
             self.seen.append((f"{type(op).__name__} ({', '.join(shown)})", sees))
         for k, value in enumerate(effects.writes):
             self.write(value, self.number("write", sees, k))
-        if isinstance(op, Unpack | Wait) and not isinstance(op.result.type, TensorType):
+        if isinstance(op, ops.Unpack | ops.Wait) and not isinstance(op.result.type, TensorType):
             self.handles[op.result] = sees
             return
         for k, value in enumerate(results(op)):
@@ -181,15 +165,15 @@ class _Run:
                 part = _Part(Int(0), _extent(value), self.number("result", sees, k))
                 self.contents.setdefault(value, []).append(part)
 
-    def alloc(self, op: AllocStorage) -> None:
+    def alloc(self, op: ops.AllocStorage) -> None:
         zero = self.number("zero", op.zero)
         parts = [_Part(Int(0), op.result.type.nbytes, zero)] if op.zero.value != "none" else []
         self.contents[op.result] = parts
 
-    def sign(self, op: Op, effects: Effects) -> Number:
+    def sign(self, op: ops.Op, effects: ops.Effects) -> Number:
         """What an op is and sees: its attributes, and for each operand what it reads there."""
-        spec = op_spec(type(op))
-        read = set(effects.reads) | ({*effects.moves} if isinstance(op, Return) else set())
+        spec = ops.op_spec(type(op))
+        read = set(effects.reads) | ({*effects.moves} if isinstance(op, ops.Return) else set())
         fields: list[Hashable] = [type(op).__name__]
         operands = (*spec.operands, *spec.nested)
         fields += [self.key(f.get(op), read) for f in operands]

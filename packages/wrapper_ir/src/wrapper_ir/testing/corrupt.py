@@ -7,22 +7,10 @@ import random
 from collections.abc import Callable
 from typing import Literal
 
+from wrapper_ir import ops
 from wrapper_ir.expr import Expr, Int, Sym, add, as_expr, mul
 from wrapper_ir.expr.rewrite import substitute
 from wrapper_ir.expr.text import print_expr
-from wrapper_ir.ops import (
-    AllocStorage,
-    AssertLayout,
-    CallExtern,
-    CallSubgraph,
-    CollectiveStart,
-    Define,
-    Launch,
-    Op,
-    Switch,
-    View,
-    WhileLoop,
-)
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import definitions, map_function, map_values, operands, results
 from wrapper_ir.types import StorageType, TensorType
@@ -54,11 +42,11 @@ def corrupt(program: Program, rng: random.Random) -> tuple[Program, str]:
 Made = tuple[Function, str] | None
 
 
-def _body(function: Function, body: list[Op]) -> Function:
+def _body(function: Function, body: list[ops.Op]) -> Function:
     return dataclasses.replace(function, body=tuple(body))
 
 
-def _describe(op: Op) -> str:
+def _describe(op: ops.Op) -> str:
     names = ", ".join(f"%{v.name}" for v in results(op))
     return f"{type(op).__name__} {names}".strip()
 
@@ -138,7 +126,7 @@ def _stride(program: Program, function: Function, rng: random.Random) -> Made:
 
 
 def _storage_bytes(program: Program, function: Function, rng: random.Random) -> Made:
-    values = [op.result for op in function.body if isinstance(op, AllocStorage)]
+    values = [op.result for op in function.body if isinstance(op, ops.AllocStorage)]
     return _with_bytes(program, function, rng.choice(values), rng) if values else None
 
 
@@ -165,19 +153,19 @@ def _with_dims(
     return changed, f"{field} of %{value.name} from {_list(old)} to {_list(new)}"
 
 
-def _replace(function: Function, position: int, op: Op, what: str) -> Made:
+def _replace(function: Function, position: int, op: ops.Op, what: str) -> Made:
     body = list(function.body)
     body[position] = op
     return _body(function, body), f"op {position}: {what}"
 
 
 def _offset(program: Program, function: Function, rng: random.Random) -> Made:
-    places = [i for i, op in enumerate(function.body) if isinstance(op, View)]
+    places = [i for i, op in enumerate(function.body) if isinstance(op, ops.View)]
     if not places:
         return None
     i = rng.choice(places)
     op = function.body[i]
-    assert isinstance(op, View)
+    assert isinstance(op, ops.View)
     offset = _number(program, op.offset, rng)
     if rng.random() < 0.5:
         offset = add(op.offset, op.result.type.dtype.itemsize * rng.choice((-4, -1, 1, 4, 64)))
@@ -209,22 +197,24 @@ def _operand(program: Program, function: Function, rng: random.Random) -> Made:
 def _size(program: Program, function: Function, rng: random.Random) -> Made:
     """A number in an op: an argument, an extent, an asserted size, a definition."""
     places = [
-        i for i, op in enumerate(function.body) if isinstance(op, Launch | AssertLayout | Define | CallExtern)
+        i
+        for i, op in enumerate(function.body)
+        if isinstance(op, ops.Launch | ops.AssertLayout | ops.Define | ops.CallExtern)
     ]
     if not places:
         return None
     i = rng.choice(places)
     op = function.body[i]
     match op:
-        case Launch():
+        case ops.Launch():
             extents = _one_of(program, op.extents, rng)
-            changed: Op | None = dataclasses.replace(op, extents=extents) if extents else None
-        case AssertLayout():
+            changed: ops.Op | None = dataclasses.replace(op, extents=extents) if extents else None
+        case ops.AssertLayout():
             sizes = _one_of(program, op.sizes[0], rng)
             changed = dataclasses.replace(op, sizes=(sizes, *op.sizes[1:])) if sizes else None
-        case Define():
+        case ops.Define():
             changed = dataclasses.replace(op, expr=add(op.expr, 1))
-        case CallExtern():
+        case ops.CallExtern():
             numbers = [k for k, a in enumerate(op.args) if isinstance(a, Expr)]
             k = rng.choice(numbers) if numbers else -1
             arg = op.args[k] if numbers else None
@@ -246,19 +236,19 @@ def _callee(program: Program, function: Function, rng: random.Random) -> Made:
     functions = [f.name for f in program.functions] + ["no_such_function"]
     symbols = [s.name for s in program.symbols] + ["no_such_symbol"]
     match op:
-        case Launch():
-            changed: Op = dataclasses.replace(op, kernel=rng.choice(kernels))
-        case CollectiveStart() if rng.random() < 0.3:
+        case ops.Launch():
+            changed: ops.Op = dataclasses.replace(op, kernel=rng.choice(kernels))
+        case ops.CollectiveStart() if rng.random() < 0.3:
             changed = dataclasses.replace(op, group=f"{op.group}_other")
-        case CallExtern() | CollectiveStart():
+        case ops.CallExtern() | ops.CollectiveStart():
             changed = dataclasses.replace(op, target=rng.choice(operators))
-        case CallSubgraph():
+        case ops.CallSubgraph():
             changed = dataclasses.replace(op, function=rng.choice(functions))
-        case Switch():
+        case ops.Switch():
             changed = dataclasses.replace(op, branches=(rng.choice(functions), *op.branches[1:]))
-        case WhileLoop():
+        case ops.WhileLoop():
             changed = dataclasses.replace(op, body_fn=rng.choice(functions))
-        case Define():
+        case ops.Define():
             changed = dataclasses.replace(op, symbol=rng.choice(symbols))
         case _:
             return None

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ops
 from wrapper_ir.atoms import Item, SizeOf, StrideOf
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.expr.operators import LE, OR
-from wrapper_ir.ops import (
-    AssertExpr,
-    AssertFinite,
-    AssertLayout,
-    Comment,
-    DebugMode,
-    DebugValue,
-    EnterProfile,
-    ExitScope,
-)
 from wrapper_ir.testing.numbers import random_bool, random_int
 from wrapper_ir.testing.steps_memory import fill
 from wrapper_ir.testing.world import Step, World
@@ -44,7 +35,7 @@ def check(w: World) -> None:
     prov = w.function.prov
     if found:
         w.function.append(
-            AssertLayout(
+            ops.AssertLayout(
                 tensors=tuple(x.value for x in found),
                 sizes=tuple(x.type.sizes for x in found),
                 strides=tuple(x.type.strides for x in found),
@@ -54,34 +45,36 @@ def check(w: World) -> None:
             )
         )
     condition: Expr = OR(random_bool(w.rng, w.symbols), LE(Int(0), Int(1)))
-    w.function.append(AssertExpr(condition=condition, message=w.string(), prov=prov))
+    w.function.append(ops.AssertExpr(condition=condition, message=w.string(), prov=prov))
 
 
 def finite(w: World) -> None:
     """assert_finite of something that is: a fresh fill."""
     fill(w)
-    w.function.append(AssertFinite(tensor=w.tensors[-1].value, message=w.string(), prov=w.function.prov))
+    w.function.append(ops.AssertFinite(tensor=w.tensors[-1].value, message=w.string(), prov=w.function.prov))
 
 
 def profile(w: World) -> None:
     """profile scopes, one in another at times, around a fill."""
     prov, depth = w.function.prov, w.rng.randrange(1, 3)
     for _ in range(depth):
-        w.function.append(EnterProfile(name=w.string(), details=w.string(), prov=prov))
+        w.function.append(ops.EnterProfile(name=w.string(), details=w.string(), prov=prov))
     fill(w)
-    w.function.append(ExitScope(prov=prov))
+    w.function.append(ops.ExitScope(prov=prov))
     if depth > 1:
         finite(w)
-        w.function.append(ExitScope(prov=prov))
+        w.function.append(ops.ExitScope(prov=prov))
 
 
 def debug(w: World) -> None:
     """comments and shown values."""
-    w.function.append(Comment(text=w.string(), prov=w.function.prov))
+    w.function.append(ops.Comment(text=w.string(), prov=w.function.prov))
     ready = [t.value for t in w.tensors if t.ready]
     shown = tuple(w.rng.sample(ready, min(len(ready), w.rng.randrange(1, 3))))
-    mode = w.rng.choice((DebugMode.NAMES, DebugMode.PRINT) if w.options.executable else tuple(DebugMode))
-    w.function.append(DebugValue(values=shown, mode=mode, label=w.string(), prov=w.function.prov))
+    mode = w.rng.choice(
+        (ops.DebugMode.NAMES, ops.DebugMode.PRINT) if w.options.executable else tuple(ops.DebugMode)
+    )
+    w.function.append(ops.DebugValue(values=shown, mode=mode, label=w.string(), prov=w.function.prov))
 
 
 CHECK_STEPS: tuple[Step, ...] = (define, check, finite, profile, debug)

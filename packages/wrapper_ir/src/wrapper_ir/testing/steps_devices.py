@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ops
 from wrapper_ir.builder import tensor_type
 from wrapper_ir.expr import Float, Int
 from wrapper_ir.expr.operators import MAX
-from wrapper_ir.ops import (
-    Barrier,
-    CallSubgraph,
-    Copy,
-    EnterMemoryPool,
-    ExitScope,
-    RecordEvent,
-    SyncEvent,
-    WaitEvent,
-    ZeroMode,
-)
 from wrapper_ir.testing.catalogue import EXTERNS, FOREIGN, RELU, TRITON
 from wrapper_ir.testing.numbers import random_int
 from wrapper_ir.testing.world import Held, Step, World, on_dense
@@ -34,10 +24,10 @@ def other_device(w: World, source: Held) -> None:
     device = w.device()
     there = w.function.alloc(w.name("there"), tensor_type(DType.F32, source.type.sizes, None, device))
     w.function.append(
-        Copy(dst=there, src=source.value, non_blocking=w.rng.random() < 0.3, prov=w.function.prov)
+        ops.Copy(dst=there, src=source.value, non_blocking=w.rng.random() < 0.3, prov=w.function.prov)
     )
     back = w.alloc(source.type)
-    w.function.append(Copy(dst=back.value, src=there, prov=w.function.prov))
+    w.function.append(ops.Copy(dst=back.value, src=there, prov=w.function.prov))
     back.ready = True
 
 
@@ -48,16 +38,16 @@ def streams(w: World, x: Held) -> None:
     device = w.rng.choice((CPU, w.program.target.device, Device("cuda", 1)))
     out = w.alloc(x.type)
     before = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
-    f.append(RecordEvent(result=before, device=CPU, prov=prov))
-    f.append(WaitEvent(event=before, device=CPU, stream=1, prov=prov))
+    f.append(ops.RecordEvent(result=before, device=CPU, prov=prov))
+    f.append(ops.WaitEvent(event=before, device=CPU, stream=1, prov=prov))
     f.launch(RELU, (x.value, out.value, w.length(x)), stream=1)
     after = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
-    f.append(RecordEvent(result=after, device=CPU, stream=1, prov=prov))
-    f.append(WaitEvent(event=after, device=CPU, prov=prov))
-    f.append(SyncEvent(event=after, prov=prov))
-    f.append(Barrier(prov=prov))
+    f.append(ops.RecordEvent(result=after, device=CPU, stream=1, prov=prov))
+    f.append(ops.WaitEvent(event=after, device=CPU, prov=prov))
+    f.append(ops.SyncEvent(event=after, prov=prov))
+    f.append(ops.Barrier(prov=prov))
     elsewhere = f.value(w.name("e"), OpaqueType(OpaqueKind.EVENT))
-    f.append(RecordEvent(result=elsewhere, device=device, stream=w.rng.randrange(2), prov=prov))
+    f.append(ops.RecordEvent(result=elsewhere, device=device, stream=w.rng.randrange(2), prov=prov))
     out.ready = True
 
 
@@ -65,11 +55,11 @@ def memory_pool(w: World) -> None:
     """Memory of a device, or of the program's, from a pool."""
     f, prov = w.function, w.function.prov
     device = Device("cuda", w.rng.randrange(2))
-    f.append(EnterMemoryPool(name=w.rng.choice(("activations", "weights")), device=device, prov=prov))
+    f.append(ops.EnterMemoryPool(name=w.rng.choice(("activations", "weights")), device=device, prov=prov))
     f.alloc(
         w.name("pooled"), tensor_type(DType.F32, (4,), None, w.rng.choice((device, w.program.target.device)))
     )
-    f.append(ExitScope(prov=prov))
+    f.append(ops.ExitScope(prov=prov))
 
 
 def recordable(w: World) -> None:
@@ -80,16 +70,16 @@ def recordable(w: World) -> None:
     step.recordable = True
     given, left = step.param("given", type), step.alloc("left", type)
     before, after = (step.value(name, OpaqueType(OpaqueKind.EVENT)) for name in ("before", "after"))
-    step.append(RecordEvent(result=before, device=device))
-    step.append(WaitEvent(event=before, device=device, stream=1))
-    step.append(Copy(dst=left, src=given, stream=1))
-    step.append(RecordEvent(result=after, device=device, stream=1))
-    step.append(WaitEvent(event=after, device=device))
+    step.append(ops.RecordEvent(result=before, device=device))
+    step.append(ops.WaitEvent(event=before, device=device, stream=1))
+    step.append(ops.Copy(dst=left, src=given, stream=1))
+    step.append(ops.RecordEvent(result=after, device=device, stream=1))
+    step.append(ops.WaitEvent(event=after, device=device))
     step.ret((left,))
-    room = w.function.alloc_storage(w.name("room"), 16, device=device, zero=ZeroMode.CALL)
+    room = w.function.alloc_storage(w.name("room"), 16, device=device, zero=ops.ZeroMode.CALL)
     there = w.function.view(w.name("there"), room, type)
     result = w.function.value(w.name("recorded"), type)
-    w.function.append(CallSubgraph(function=step.name, args=(there,), results=(result,), prov=prov))
+    w.function.append(ops.CallSubgraph(function=step.name, args=(there,), results=(result,), prov=prov))
 
 
 @on_dense

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wrapper_ir import ops
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.lowering.steps import CheckReason, Step
-from wrapper_ir.ops import (
-    AssertExpr,
-    AssertFinite,
-    AssertLayout,
-    Drop,
-    Free,
-    Op,
-    Unpack,
-)
 from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.types import CPU, TensorType, Type
 from wrapper_ir.values import Value, is_tensor
@@ -77,7 +69,7 @@ def check_result(value: Value[Type], state: FunctionState) -> Iterator[Step]:
     )
 
 
-def assert_layout(op: AssertLayout, state: FunctionState) -> Iterator[Step]:
+def assert_layout(op: ops.AssertLayout, state: FunctionState) -> Iterator[Step]:
     """A check for each tensor. Constants have the layout that they were loaded with."""
     if not state.program.options.assertions:
         return
@@ -98,25 +90,25 @@ def assert_layout(op: AssertLayout, state: FunctionState) -> Iterator[Step]:
             yield steps.CheckAlignment(value=tensor, alignment=op.alignment, message=op.message, at=state.at)
 
 
-def assert_expr(op: AssertExpr, state: FunctionState) -> Iterator[Step]:
+def assert_expr(op: ops.AssertExpr, state: FunctionState) -> Iterator[Step]:
     """One step."""
     if state.program.options.assertions:
         yield steps.CheckCondition(condition=op.condition, message=op.message, at=state.at)
 
 
-def assert_finite(op: AssertFinite, state: FunctionState) -> Iterator[Step]:
+def assert_finite(op: ops.AssertFinite, state: FunctionState) -> Iterator[Step]:
     """Integers pass without being looked at."""
     dtype = op.tensor.type.dtype
     if state.program.options.assertions and (dtype.is_floating or dtype.is_complex):
         yield steps.CheckFinite(value=op.tensor, message=op.message, at=state.at)
 
 
-def _checked_next(body: Sequence[Op], position: int, value: Value) -> bool:
+def _checked_next(body: Sequence[ops.Op], position: int, value: Value) -> bool:
     """Whether the ops after `position` check the layout that `value` is declared with, before anything uses it."""
     for op in body[position + 1 : position + _NEAR]:
-        if isinstance(op, AssertLayout) and value in op.tensors:
+        if isinstance(op, ops.AssertLayout) and value in op.tensors:
             type = value.type
             return isinstance(type, TensorType) and (value, type.sizes, type.strides) in asserted_layouts(op)
-        if not isinstance(op, AssertLayout | Unpack | Drop | Free):
+        if not isinstance(op, ops.AssertLayout | ops.Unpack | ops.Drop | ops.Free):
             return False
     return False

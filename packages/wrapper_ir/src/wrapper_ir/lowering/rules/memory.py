@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wrapper_ir import ops
 from wrapper_ir.expr import Int
 from wrapper_ir.layout import exact_quotient
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.lowering.steps import SlotPlace, Step
 from wrapper_ir.lowering.storages import NO_SYMMETRIC, element_type, is_whole, lacks_symmetric
-from wrapper_ir.ops import (
-    AllocStorage,
-    Copy,
-    Drop,
-    EnsureAligned,
-    Free,
-    ResizeStorage,
-    SetStorage,
-    Slot,
-    View,
-    ViewMode,
-    ZeroMode,
-)
 from wrapper_ir.types import DType, StorageType, TensorType, Type
 from wrapper_ir.values import Value, is_storage
 
@@ -42,14 +30,14 @@ _ZERO = Int(0)
 _ONE = Int(1)
 
 
-def alloc(op: AllocStorage, state: FunctionState) -> Iterator[Step]:
+def alloc(op: ops.AllocStorage, state: FunctionState) -> Iterator[Step]:
     """A storage with one view of all of it is allocated with that; any other one as a flat tensor. Persistent memory is there
     already. Raises NotSupportedError WIR913 for symmetric memory of the CPU."""
     storage = op.result
     if lacks_symmetric(storage.type):
         raise state.not_supported(*NO_SYMMETRIC)
     if storage in state.persistent.storages:
-        if op.zero is ZeroMode.CALL:
+        if op.zero is ops.ZeroMode.CALL:
             yield steps.Zero(value=storage, at=state.at)
         return
     sole = state.sole_view(storage) if state.program.options.fuse_views else None
@@ -66,13 +54,13 @@ def alloc(op: AllocStorage, state: FunctionState) -> Iterator[Step]:
         result=storage,
         type=TensorType(dtype, (count,), (_ONE,), storage.type.device),
         storage=storage,
-        zero=op.zero is not ZeroMode.NONE,
+        zero=op.zero is not ops.ZeroMode.NONE,
         stream=state.stream(op, op.stream),
         at=state.at,
     )
 
 
-def slot(op: Slot, state: FunctionState) -> Iterator[Step]:
+def slot(op: ops.Slot, state: FunctionState) -> Iterator[Step]:
     """Views of a slot are made of its pool's tensor. Only what a callee takes is a tensor of its own."""
     place = _slot_place(op.result, state)
     if place.base in state.persistent.storages:
@@ -89,9 +77,9 @@ def _slot_place(slot: Value[StorageType], state: FunctionState) -> SlotPlace:
     return SlotPlace(base=base, dtype=dtype, start=start, nbytes=slot.type.nbytes)
 
 
-def view(op: View, state: FunctionState) -> Iterator[Step]:
+def view(op: ops.View, state: FunctionState) -> Iterator[Step]:
     """An allocation where the storage waits for this view, else a window; with `reuse`, the storage's other names end."""
-    is_reuse = op.mode is ViewMode.REUSE
+    is_reuse = op.mode is ops.ViewMode.REUSE
     if op.result in state.persistent.values:
         if is_reuse and (gone := state.end(state.tenants(op.source))):
             yield steps.EndNames(ends=gone, at=state.at)
@@ -106,7 +94,7 @@ def view(op: View, state: FunctionState) -> Iterator[Step]:
             result=op.result,
             type=op.result.type,
             storage=pending.result,
-            zero=pending.zero is not ZeroMode.NONE,
+            zero=pending.zero is not ops.ZeroMode.NONE,
             stream=state.stream(pending, pending.stream),
             at=state.at,
         )
@@ -117,9 +105,9 @@ def view(op: View, state: FunctionState) -> Iterator[Step]:
     yield _window(op, ends, state)
 
 
-def _window(op: View, ends: tuple[Value[Type], ...], state: FunctionState) -> Step:
+def _window(op: ops.View, ends: tuple[Value[Type], ...], state: FunctionState) -> Step:
     source, at = state.slots.place(op.source, op.offset)
-    is_reuse, type = op.mode is ViewMode.REUSE, op.result.type
+    is_reuse, type = op.mode is ops.ViewMode.REUSE, op.result.type
     if isinstance(source.type, TensorType):
         dtype = source.type.dtype
         if op.offset == _ZERO and source.type == type:
@@ -133,7 +121,7 @@ def _window(op: View, ends: tuple[Value[Type], ...], state: FunctionState) -> St
     return made(result=op.result, source=source, offset=where, is_reuse=is_reuse, ends=ends, at=state.at)
 
 
-def free(op: Free, state: FunctionState) -> Iterator[Step]:
+def free(op: ops.Free, state: FunctionState) -> Iterator[Step]:
     """Ends every name over the storage, so that its memory is released here."""
     state.pending.pop(op.storage, None)
     ends = state.end(state.tenants(op.storage))
@@ -146,30 +134,30 @@ def free(op: Free, state: FunctionState) -> Iterator[Step]:
     yield steps.EndStorage(storage=op.storage, base=base, slot=slot, ends=ends, at=state.at)
 
 
-def drop(op: Drop, state: FunctionState) -> Iterator[Step]:
+def drop(op: ops.Drop, state: FunctionState) -> Iterator[Step]:
     """Ends one name."""
     ends = state.end([op.value])
     if ends:
         yield steps.EndNames(ends=ends, at=state.at)
 
 
-def copy(op: Copy, state: FunctionState) -> Iterator[Step]:
+def copy(op: ops.Copy, state: FunctionState) -> Iterator[Step]:
     """One step."""
     stream = state.stream(op, op.stream)
     yield steps.Copy(dst=op.dst, src=op.src, non_blocking=op.non_blocking, stream=stream, at=state.at)
 
 
-def ensure_aligned(op: EnsureAligned, state: FunctionState) -> Iterator[Step]:
+def ensure_aligned(op: ops.EnsureAligned, state: FunctionState) -> Iterator[Step]:
     """Only known when the tensor is there."""
     state.define(op.result)
     yield steps.Align(result=op.result, source=op.source, alignment=op.alignment, at=state.at)
 
 
-def resize_storage(op: ResizeStorage, state: FunctionState) -> Iterator[Step]:
+def resize_storage(op: ops.ResizeStorage, state: FunctionState) -> Iterator[Step]:
     """One step."""
     yield steps.ResizeStorage(target=op.target, nbytes=op.nbytes, at=state.at)
 
 
-def set_storage(op: SetStorage, state: FunctionState) -> Iterator[Step]:
+def set_storage(op: ops.SetStorage, state: FunctionState) -> Iterator[Step]:
     """One step."""
     yield steps.SetStorage(target=op.target, source=op.source, at=state.at)

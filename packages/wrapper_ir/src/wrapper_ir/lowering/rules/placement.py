@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wrapper_ir import ops
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.state import FunctionState
 from wrapper_ir.lowering.steps import Step, Stream
-from wrapper_ir.ops import (
-    Barrier,
-    EnterMemoryPool,
-    EnterProfile,
-    ExitScope,
-    RecordEvent,
-    SyncEvent,
-    WaitEvent,
-)
 from wrapper_ir.quoting import printable
 from wrapper_ir.types import CPU
 
@@ -30,7 +22,7 @@ __all__ = [
 ]
 
 
-def _is_on_host(op: RecordEvent | WaitEvent, state: FunctionState) -> bool:
+def _is_on_host(op: ops.RecordEvent | ops.WaitEvent, state: FunctionState) -> bool:
     """Raises NotSupportedError WIR911 for a stream of the host besides its one."""
     if op.device.type != CPU.type:
         return False
@@ -41,7 +33,7 @@ def _is_on_host(op: RecordEvent | WaitEvent, state: FunctionState) -> bool:
     return True
 
 
-def record_event(op: RecordEvent, state: FunctionState) -> Iterator[Step]:
+def record_event(op: ops.RecordEvent, state: FunctionState) -> Iterator[Step]:
     """On the host it has happened already."""
     on_host = _is_on_host(op, state)
     state.define(op.result)
@@ -50,30 +42,30 @@ def record_event(op: RecordEvent, state: FunctionState) -> Iterator[Step]:
     )
 
 
-def wait_event(op: WaitEvent, state: FunctionState) -> Iterator[Step]:
+def wait_event(op: ops.WaitEvent, state: FunctionState) -> Iterator[Step]:
     """On the host it has happened already."""
     on_host = _is_on_host(op, state)
     yield steps.WaitEvent(event=op.event, stream=Stream(op.device, op.stream), on_host=on_host, at=state.at)
 
 
-def sync_event(op: SyncEvent, state: FunctionState) -> Iterator[Step]:
+def sync_event(op: ops.SyncEvent, state: FunctionState) -> Iterator[Step]:
     """An event of the host has happened already; one that another function recorded may be any device's."""
-    recorded = (o for o in state.function.body if isinstance(o, RecordEvent) and o.result == op.event)
+    recorded = (o for o in state.function.body if isinstance(o, ops.RecordEvent) and o.result == op.event)
     on_host = any(o.device.type == CPU.type for o in recorded)
     yield steps.SyncEvent(event=op.event, on_host=on_host, at=state.at)
 
 
-def barrier(op: Barrier, state: FunctionState) -> Iterator[Step]:
+def barrier(op: ops.Barrier, state: FunctionState) -> Iterator[Step]:
     """One step."""
     yield steps.Barrier(at=state.at)
 
 
-def enter_profile(op: EnterProfile, state: FunctionState) -> Iterator[Step]:
+def enter_profile(op: ops.EnterProfile, state: FunctionState) -> Iterator[Step]:
     """Profilers take no text that is not UTF-8."""
     yield steps.EnterProfile(name=printable(op.name), details=printable(op.details), at=state.at)
 
 
-def enter_memory_pool(op: EnterMemoryPool, state: FunctionState) -> Iterator[Step]:
+def enter_memory_pool(op: ops.EnterMemoryPool, state: FunctionState) -> Iterator[Step]:
     """Raises NotSupportedError WIR224 for a device whose memory torch cannot take from pools."""
     if op.device.type != "cuda":
         raise state.not_supported(
@@ -82,6 +74,6 @@ def enter_memory_pool(op: EnterMemoryPool, state: FunctionState) -> Iterator[Ste
     yield steps.EnterPool(name=op.name, device=op.device, at=state.at)
 
 
-def exit_scope(op: ExitScope, state: FunctionState) -> Iterator[Step]:
+def exit_scope(op: ops.ExitScope, state: FunctionState) -> Iterator[Step]:
     """One step."""
     yield steps.ExitScope(at=state.at)

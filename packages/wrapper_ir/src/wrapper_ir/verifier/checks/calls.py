@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from wrapper_ir import ops
 from wrapper_ir.expr import Expr, Int, Sym, SymKind
 from wrapper_ir.layout import may_have_item
-from wrapper_ir.ops import (
-    AllocPurpose,
-    AllocStorage,
-    Arg,
-    CallSubgraph,
-    ResizeStorage,
-    Return,
-    SetStorage,
-    Slot,
-    Switch,
-    WhileLoop,
-    is_two_way,
-)
 from wrapper_ir.program import Function, Ownership
 from wrapper_ir.structure import call_args
 from wrapper_ir.types import Device, DType, ScalarType, StorageType, TensorType, Type
@@ -39,21 +27,21 @@ class Calls(Check):
 
     def handlers(self) -> Handlers:
         return {
-            CallSubgraph: self.call,
-            Switch: self.switch,
-            WhileLoop: self.loop,
-            AllocStorage: self.alloc,
-            Slot: self.slot,
-            ResizeStorage: self.change,
-            SetStorage: self.change,
+            ops.CallSubgraph: self.call,
+            ops.Switch: self.switch,
+            ops.WhileLoop: self.loop,
+            ops.AllocStorage: self.alloc,
+            ops.Slot: self.slot,
+            ops.ResizeStorage: self.change,
+            ops.SetStorage: self.change,
         }
 
-    def call(self, position: int, op: CallSubgraph) -> None:
+    def call(self, position: int, op: ops.CallSubgraph) -> None:
         function = self.functions[op.function]
         self.arguments(position, function, op.args)
         self.results(position, function, op.results)
 
-    def switch(self, position: int, op: Switch) -> None:
+    def switch(self, position: int, op: ops.Switch) -> None:
         self.index(position, op)
         branches = [self.functions[name] for name in op.branches]
         for branch in branches:
@@ -64,7 +52,7 @@ class Calls(Check):
                 names = f"@{branches[0].name} and @{branch.name}"
                 self.report("WIR095", f"{names} own different parameters", position)
 
-    def index(self, position: int, op: Switch) -> None:
+    def index(self, position: int, op: ops.Switch) -> None:
         count, type = len(op.branches), _type_of(op.index)
         if isinstance(type, TensorType):
             good = not (type.dtype.is_floating or type.dtype.is_complex) and may_have_item(type)
@@ -73,18 +61,18 @@ class Calls(Check):
         if not good:
             message = "the index is neither a bool nor an int, nor a tensor of one of them"
             self.report("WIR096", message, position)
-        elif count != 2 if is_two_way(op) else not count:
+        elif count != 2 if ops.is_two_way(op) else not count:
             self.report(
                 "WIR027",
                 f"a bool selects one of 2 branches, not of {count}" if count else "no branch",
                 position,
             )
-        elif not is_two_way(op) and isinstance(op.index, Expr):
+        elif not ops.is_two_way(op) and isinstance(op.index, Expr):
             inside = Claim((((0, op.index), (op.index, Int(count - 1))),))
             if self.facts.proofs.decide(inside)[0] is Verdict.DISPROVED:
                 self.report("WIR027", f"the index is none of 0 to {count - 1}", position)
 
-    def loop(self, position: int, op: WhileLoop) -> None:
+    def loop(self, position: int, op: ops.WhileLoop) -> None:
         cond, body = self.functions[op.cond_fn], self.functions[op.body_fn]
         for function in (cond, body):
             self.arguments(position, function, call_args(op))
@@ -114,7 +102,7 @@ class Calls(Check):
                 self.report("WIR098", f"@{body.name} returns a tensor that something else may hold", position)
             seen.update(origin.own)
 
-    def carry(self, position: int, carried: Arg, made: Arg, result: Value, stacked: bool) -> None:
+    def carry(self, position: int, carried: ops.Arg, made: ops.Arg, result: Value, stacked: bool) -> None:
         before, after, out = _type_of(carried), _type_of(made), result.type
         if stacked and isinstance(out, TensorType) and isinstance(before, TensorType):
             trip = (out.dtype, out.device, len(out.sizes) - 1)
@@ -124,7 +112,7 @@ class Calls(Check):
         if not same or not _alike(before, after):
             self.report("WIR099", f"%{result.name}: carried, made and resulting types differ", position)
 
-    def predicate(self, position: int, arg: Arg) -> None:
+    def predicate(self, position: int, arg: ops.Arg) -> None:
         type = arg.type if isinstance(arg, Value) else None
         if isinstance(type, TensorType):
             good = may_have_item(type)
@@ -133,7 +121,7 @@ class Calls(Check):
         if not good:
             self.report("WIR096", "the predicate is neither a bool nor a tensor of one element", position)
 
-    def arguments(self, position: int, function: Function, args: tuple[Arg, ...]) -> None:
+    def arguments(self, position: int, function: Function, args: tuple[ops.Arg, ...]) -> None:
         if len(args) != len(function.params):
             message = f"@{function.name} has {len(function.params)} parameters, given {len(args)}"
             self.report("WIR092", message, position)
@@ -193,27 +181,27 @@ class Calls(Check):
             if not _alike(_type_of(value), result.type):
                 self.report("WIR094", f"%{result.name} is not what @{function.name} returns", position)
 
-    def alloc(self, position: int, op: AllocStorage) -> None:
-        if op.purpose is AllocPurpose.POOL:
+    def alloc(self, position: int, op: ops.AllocStorage) -> None:
+        if op.purpose is ops.AllocPurpose.POOL:
             self.pools.add(op.result)
 
-    def slot(self, position: int, op: Slot) -> None:
+    def slot(self, position: int, op: ops.Slot) -> None:
         self.pools.add(op.result)
 
-    def change(self, position: int, op: ResizeStorage | SetStorage) -> None:
-        values = (op.target,) if isinstance(op, ResizeStorage) else (op.target, op.source)
+    def change(self, position: int, op: ops.ResizeStorage | ops.SetStorage) -> None:
+        values = (op.target,) if isinstance(op, ops.ResizeStorage) else (op.target, op.source)
         roots = {r for v in values for r in self.facts.aliasing.roots.get(v, ())}
         main = self.facts.analyses.program.functions[0]
         if self.facts.function is not main or roots & self.pools:
             self.report("WIR029", "storages change in main only, and planned ones never", position)
 
 
-def _returned(function: Function) -> tuple[Arg, ...]:
+def _returned(function: Function) -> tuple[ops.Arg, ...]:
     last = function.body[-1] if function.body else None
-    return last.values if isinstance(last, Return) else ()
+    return last.values if isinstance(last, ops.Return) else ()
 
 
-def _type_of(arg: Arg) -> Type | None:
+def _type_of(arg: ops.Arg) -> Type | None:
     if isinstance(arg, Value):
         return arg.type
     return ScalarType(arg.kind) if isinstance(arg, Expr) else None

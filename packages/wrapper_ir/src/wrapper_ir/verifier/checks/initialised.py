@@ -7,21 +7,9 @@ has no elements, which a run checks where only a run can tell.
 
 from __future__ import annotations
 
+from wrapper_ir import ops
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.kernels import Access
-from wrapper_ir.ops import (
-    AllocStorage,
-    CallExtern,
-    CallSubgraph,
-    CollectiveStart,
-    EffectClass,
-    Launch,
-    Op,
-    Slot,
-    Switch,
-    WhileLoop,
-    ZeroMode,
-)
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, sizes_of
@@ -30,8 +18,8 @@ from wrapper_ir.verifier.obligations import Claim
 __all__ = ["Initialised"]
 
 _Window = tuple[int, int]
-_RANDOM = EffectClass.RANDOM
-_CALLS = (Switch, WhileLoop, CallSubgraph, CallExtern, CollectiveStart)
+_RANDOM = ops.EffectClass.RANDOM
+_CALLS = (ops.Switch, ops.WhileLoop, ops.CallSubgraph, ops.CallExtern, ops.CollectiveStart)
 
 
 class Initialised(Check):
@@ -54,19 +42,19 @@ class Initialised(Check):
         return self.op
 
     def handlers(self) -> Handlers:
-        return {AllocStorage: self.alloc, Slot: self.slot}
+        return {ops.AllocStorage: self.alloc, ops.Slot: self.slot}
 
-    def alloc(self, position: int, op: AllocStorage) -> None:
-        if op.zero is ZeroMode.NONE:
+    def alloc(self, position: int, op: ops.AllocStorage) -> None:
+        if op.zero is ops.ZeroMode.NONE:
             self.empty[op.result] = []
 
-    def slot(self, position: int, op: Slot) -> None:
+    def slot(self, position: int, op: ops.Slot) -> None:
         self.empty[op.result] = []
 
-    def op(self, position: int, op: Op) -> None:
+    def op(self, position: int, op: ops.Op) -> None:
         effects = self.effects[position]
         if self.empty and effects.reads and _RANDOM not in effects.classes:
-            partners = self.partners(op) if isinstance(op, Launch) else ()
+            partners = self.partners(op) if isinstance(op, ops.Launch) else ()
             if isinstance(op, _CALLS):
                 # A callee may read what it has itself written: a loop that fills a buffer row by row. What an operator
                 # reads of an argument that it writes, its schema does not say.
@@ -81,7 +69,7 @@ class Initialised(Check):
                 elif root in self.empty:
                     self.write(value, root)
 
-    def partners(self, op: Launch) -> tuple[Value, ...]:
+    def partners(self, op: ops.Launch) -> tuple[Value, ...]:
         """Arguments read through a parameter that may overlap one that the kernel writes: such a kernel reads what it has
         itself written (a concatenation whose parts it has just filled)."""
         places = self.shared.get(op.kernel)

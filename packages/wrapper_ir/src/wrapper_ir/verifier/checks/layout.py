@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ops
 from wrapper_ir.expr import Expr, Int
-from wrapper_ir.ops import (
-    AllocStorage,
-    AssertLayout,
-    CallExtern,
-    CollectiveStart,
-    Copy,
-    EnsureAligned,
-    SetStorage,
-    View,
-    Wait,
-)
 from wrapper_ir.ops.check import asserted_layouts
 from wrapper_ir.types import DEFAULT_ALIGNMENT, Device, StorageType, TensorType, allocator_alignment
 from wrapper_ir.values import Value
@@ -37,18 +27,18 @@ class LayoutCheck(Check):
 
     def handlers(self) -> Handlers:
         return {
-            AllocStorage: self.alloc,
-            View: self.view,
-            Copy: self.copy,
-            EnsureAligned: self.aligned,
-            SetStorage: self.attached,
-            AssertLayout: self.asserted,
-            CallExtern: self.call,
-            CollectiveStart: self.collective,
-            Wait: self.wait,
+            ops.AllocStorage: self.alloc,
+            ops.View: self.view,
+            ops.Copy: self.copy,
+            ops.EnsureAligned: self.aligned,
+            ops.SetStorage: self.attached,
+            ops.AssertLayout: self.asserted,
+            ops.CallExtern: self.call,
+            ops.CollectiveStart: self.collective,
+            ops.Wait: self.wait,
         }
 
-    def alloc(self, position: int, op: AllocStorage) -> None:
+    def alloc(self, position: int, op: ops.AllocStorage) -> None:
         type = op.result.type
         if type.alignment > DEFAULT_ALIGNMENT:  # which every allocator gives
             self.allocated(position, op.result, type.device, type.alignment)
@@ -62,7 +52,7 @@ class LayoutCheck(Check):
             )
             self.report("WIR200", message, position)
 
-    def view(self, position: int, op: View) -> None:
+    def view(self, position: int, op: ops.View) -> None:
         source, result = op.source, op.result
         own_root = isinstance(source.type, StorageType) or source in self.uncertain
         root, start = (source, 0) if own_root else self.facts.place(source)
@@ -100,12 +90,12 @@ class LayoutCheck(Check):
                     position,
                 )
 
-    def aligned(self, position: int, op: EnsureAligned) -> None:
+    def aligned(self, position: int, op: ops.EnsureAligned) -> None:
         if op.source.type != op.result.type:
             self.report("WIR053", f"%{op.result.name} must have the type of %{op.source.name}", position)
         self.allocated(position, op.result, op.result.type.device, op.alignment)
 
-    def attached(self, position: int, op: SetStorage) -> None:
+    def attached(self, position: int, op: ops.SetStorage) -> None:
         target, source = op.target, op.source
         if target == source:
             self.report("WIR220", f"%{target.name} is set to itself", position)
@@ -117,7 +107,7 @@ class LayoutCheck(Check):
                 position,
             )
 
-    def asserted(self, position: int, op: AssertLayout) -> None:
+    def asserted(self, position: int, op: ops.AssertLayout) -> None:
         count = len(op.tensors)
         if not count or len(op.sizes) != count or len(op.strides) != count:
             self.report("WIR057", "each asserted tensor has sizes and strides", position)
@@ -139,7 +129,7 @@ class LayoutCheck(Check):
                 self.report("WIR057", f"%{tensor.name} has another type than is asserted", position)
                 return
 
-    def copy(self, position: int, op: Copy) -> None:
+    def copy(self, position: int, op: ops.Copy) -> None:
         dst, src = op.dst.type, op.src.type
         self.broadcast(position, op, src.sizes, dst.sizes)
         self.scatter_free(position, op.dst)
@@ -149,7 +139,9 @@ class LayoutCheck(Check):
             message = f"%{op.dst.name} and %{op.src.name} share bytes"
             self.facts.require_apart(op.dst, op.src, "WIR056", lambda: message, position)
 
-    def broadcast(self, position: int, op: Copy, given: tuple[Expr, ...], wanted: tuple[Expr, ...]) -> None:
+    def broadcast(
+        self, position: int, op: ops.Copy, given: tuple[Expr, ...], wanted: tuple[Expr, ...]
+    ) -> None:
         def message() -> str:
             return f"%{op.src.name} cannot be broadcast to %{op.dst.name}"
 
@@ -161,12 +153,12 @@ class LayoutCheck(Check):
                 either = (((a, b), (b, a)), ((a, 1), (1, a)))
                 self.facts.require(Claim(either), "WIR054", message, position)
 
-    def collective(self, position: int, op: CollectiveStart) -> None:
+    def collective(self, position: int, op: ops.CollectiveStart) -> None:
         self.call(position, op)
         for result, operand in self.facts.aliasing.effects[position].aliases:
             self.same(position, result, operand)
 
-    def wait(self, position: int, op: Wait) -> None:
+    def wait(self, position: int, op: ops.Wait) -> None:
         self.same(position, op.result, op.source)
 
     def same(self, position: int, result: Value, source: Value) -> None:
@@ -175,7 +167,7 @@ class LayoutCheck(Check):
             self.report("WIR053", f"%{result.name} must have the type of %{source.name}", position)
         self.places[result.name] = self.facts.place(source)
 
-    def call(self, position: int, op: CallExtern | CollectiveStart) -> None:
+    def call(self, position: int, op: ops.CallExtern | ops.CollectiveStart) -> None:
         for value in self.facts.aliasing.effects[position].writes:
             self.scatter_free(position, value)
 

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ops
 from wrapper_ir.aliasing import NO_ROOTS
-from wrapper_ir.ops import (
-    CallExtern,
-    CallSubgraph,
-    CollectiveStart,
-    Drop,
-    EnsureAligned,
-    Free,
-    Op,
-    RecordEvent,
-    Return,
-    Slot,
-    Switch,
-    Unpack,
-    View,
-    ViewMode,
-)
 from wrapper_ir.types import OpaqueType, StorageType, TensorType, TupleType
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
@@ -58,20 +43,22 @@ class Lifetimes(Check):
         return self.op
 
     def handlers(self) -> Handlers:
-        made = dict.fromkeys((CallExtern, CollectiveStart, Unpack, RecordEvent, EnsureAligned), self.made)
+        made = dict.fromkeys(
+            (ops.CallExtern, ops.CollectiveStart, ops.Unpack, ops.RecordEvent, ops.EnsureAligned), self.made
+        )
         return {
-            Slot: self.slot,
-            Free: self.free,
-            Drop: self.drop,
-            View: self.view,
-            Return: self.ret,
-            Switch: self.call,
-            CallSubgraph: self.call,
+            ops.Slot: self.slot,
+            ops.Free: self.free,
+            ops.Drop: self.drop,
+            ops.View: self.view,
+            ops.Return: self.ret,
+            ops.Switch: self.call,
+            ops.CallSubgraph: self.call,
             **made,
         }
 
-    def op(self, position: int, op: Op) -> None:
-        if op.__class__ is Free:
+    def op(self, position: int, op: ops.Op) -> None:
+        if op.__class__ is ops.Free:
             return
         dropped, roots, gone = self.dropped, self.roots, self.gone
         for value in self.facts.scanned[position][0]:
@@ -90,14 +77,14 @@ class Lifetimes(Check):
         if isinstance(value.type, TensorType) and self.facts.positions[value.name] < end:
             self.report("WIR062", f"%{value.name}: its storage was reused by op {end}", position)
 
-    def slot(self, position: int, op: Slot) -> None:
+    def slot(self, position: int, op: ops.Slot) -> None:
         self.slots.setdefault(op.pool, {})[op.result] = None
 
     def stays(self, value: Value) -> bool:
         """Whether a value may lie in a slot or a storage parameter, whose bytes belong to the pool or the caller."""
         return any(r in self.hosts or r in self.lent for r in self.roots.get(value, NO_ROOTS))
 
-    def free(self, position: int, op: Free) -> None:
+    def free(self, position: int, op: ops.Free) -> None:
         value = op.storage
         if self.hosts:
             for slot in self.slots.get(value, ()):
@@ -123,7 +110,7 @@ class Lifetimes(Check):
         self.dead[root] = (code, position)
         self.gone.add(root)
 
-    def drop(self, position: int, op: Drop) -> None:
+    def drop(self, position: int, op: ops.Drop) -> None:
         value = op.value
         if value in self.constants:
             self.report("WIR064", f"%{value.name} is a constant, which never ends", position)
@@ -136,8 +123,8 @@ class Lifetimes(Check):
             self.handed.add(value)
         self.dropped[value.name] = position
 
-    def view(self, position: int, op: View) -> None:
-        if op.mode is not ViewMode.REUSE:
+    def view(self, position: int, op: ops.View) -> None:
+        if op.mode is not ops.ViewMode.REUSE:
             return
         source = op.source
         root = self.own_root(source)
@@ -163,7 +150,7 @@ class Lifetimes(Check):
             return None
         return roots[0]
 
-    def call(self, position: int, op: Switch | CallSubgraph) -> None:
+    def call(self, position: int, op: ops.Switch | ops.CallSubgraph) -> None:
         moves = self.facts.aliasing.effects[position].moves
         for value in moves:
             if not isinstance(value.type, TensorType):
@@ -184,7 +171,7 @@ class Lifetimes(Check):
             self.end(root, "WIR062", position)
         self.made(position, op)
 
-    def ret(self, position: int, op: Return) -> None:
+    def ret(self, position: int, op: ops.Return) -> None:
         for value in self.facts.scanned[position][0]:
             if self.stays(value):
                 self.report("WIR069", f"%{value.name} is returned, but its bytes stay here", position)
@@ -206,7 +193,7 @@ class Lifetimes(Check):
             if name not in self.dropped:
                 self.report("WIR067", f"%{name} is never dropped", position)
 
-    def made(self, position: int, op: Op) -> None:
+    def made(self, position: int, op: ops.Op) -> None:
         """Results that may own bytes, or hold what does: they have to be dropped."""
         for value in self.facts.results[position]:
             may_own = value in self.uncertain and value in self.roots.get(value, NO_ROOTS)

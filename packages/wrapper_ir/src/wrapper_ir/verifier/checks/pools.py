@@ -11,18 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
+from wrapper_ir import ops
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.layout import slot_alignment
-from wrapper_ir.ops import (
-    AllocPurpose,
-    AllocStorage,
-    CallSubgraph,
-    Free,
-    Slot,
-    Switch,
-    View,
-    WhileLoop,
-)
 from wrapper_ir.structure import call_args
 from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value
@@ -99,29 +90,31 @@ class Pools(Check):
         self.pools: dict[Value, Tenants] = {
             op.result: Tenants()
             for op in body
-            if isinstance(op, AllocStorage) and op.purpose is AllocPurpose.POOL
+            if isinstance(op, ops.AllocStorage) and op.purpose is ops.AllocPurpose.POOL
         }
-        slots = [op for op in body if isinstance(op, Slot)]
+        slots = [op for op in body if isinstance(op, ops.Slot)]
         for op in slots:
             self.pools.setdefault(op.pool, Tenants())
         self.plain = {
             op.result
             for op in body
-            if isinstance(op, AllocStorage)
-            and op.purpose is not AllocPurpose.POOL
+            if isinstance(op, ops.AllocStorage)
+            and op.purpose is not ops.AllocPurpose.POOL
             and op.result in self.pools
         }
         self.tenants: dict[Value, Tenant] = {}
 
     def handlers(self) -> Handlers:
-        calls: Handlers = dict.fromkeys((CallSubgraph, Switch, WhileLoop), self.call)
-        return {**calls, Slot: self.slot, View: self.view, Free: self.free} if self.pools else calls
+        calls: Handlers = dict.fromkeys((ops.CallSubgraph, ops.Switch, ops.WhileLoop), self.call)
+        return (
+            {**calls, ops.Slot: self.slot, ops.View: self.view, ops.Free: self.free} if self.pools else calls
+        )
 
-    def view(self, position: int, op: View) -> None:
+    def view(self, position: int, op: ops.View) -> None:
         if op.source in self.pools:
             self.report("WIR019", f"%{op.source.name} holds slots: view one of them", position)
 
-    def slot(self, position: int, op: Slot) -> None:
+    def slot(self, position: int, op: ops.Slot) -> None:
         pool, slot = op.pool, op.result
         assert isinstance(pool.type, StorageType)
         if op.pool in self.plain:
@@ -141,7 +134,7 @@ class Pools(Check):
             self.tenants[slot] = tenant
             found.add(tenant, apart=all(other.slot in found.others for other in near))
 
-    def aligned(self, position: int, op: Slot) -> None:
+    def aligned(self, position: int, op: ops.Slot) -> None:
         """A slot has the alignment of its type, if its pool has it too."""
         assert isinstance(op.pool.type, StorageType)
         wanted, given = op.result.type.alignment, op.pool.type.alignment
@@ -173,13 +166,13 @@ class Pools(Check):
         message = f"%{one.slot.name} overlaps %{other.slot.name}, which has not ended"
         self.facts.require(Claim(either, unless), "WIR059", partial(str, message), position)
 
-    def free(self, position: int, op: Free) -> None:
+    def free(self, position: int, op: ops.Free) -> None:
         tenant = self.tenants.pop(op.storage, None)
         host = self.facts.aliasing.hosts.get(op.storage)
         if tenant is not None and host is not None:
             self.pools[host].remove(tenant)
 
-    def call(self, position: int, op: CallSubgraph | Switch | WhileLoop) -> None:
+    def call(self, position: int, op: ops.CallSubgraph | ops.Switch | ops.WhileLoop) -> None:
         """A callee may use all of a storage: nothing else lies in it, and no other argument does."""
         given = [arg for arg in call_args(op) if isinstance(arg, Value)]
         roots_at = self.facts.aliasing.roots_at

@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
+from wrapper_ir import ops
 from wrapper_ir.analysis.recorded import recorded_functions
 from wrapper_ir.atoms import free_values, item_values
 from wrapper_ir.kernels import CppKernel
-from wrapper_ir.ops import (
-    AssertFinite,
-    CallExtern,
-    DebugValue,
-    Define,
-    EffectClass,
-    EnterMemoryPool,
-    Launch,
-    Op,
-    RecordEvent,
-    ResizeStorage,
-    SetStorage,
-    Switch,
-    SyncEvent,
-    Unpack,
-    WaitEvent,
-    WhileLoop,
-)
 from wrapper_ir.program import Ownership
 from wrapper_ir.types import CPU, Device, ScalarType
 from wrapper_ir.values import Value, device_of, is_tensor
@@ -30,7 +13,7 @@ from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Recording"]
 
-_UNKNOWN_TO_A_REPLAY = frozenset({EffectClass.EFFECT, EffectClass.HOST_IO})
+_UNKNOWN_TO_A_REPLAY = frozenset({ops.EffectClass.EFFECT, ops.EffectClass.HOST_IO})
 
 
 class Recording(Check):
@@ -63,25 +46,25 @@ class Recording(Check):
     def handlers(self) -> Handlers:
         if not self.needed:
             return {}
-        change = dict.fromkeys((ResizeStorage, SetStorage, EnterMemoryPool), self.change)
-        show = dict.fromkeys((SyncEvent, AssertFinite, DebugValue), self.show)
+        change = dict.fromkeys((ops.ResizeStorage, ops.SetStorage, ops.EnterMemoryPool), self.change)
+        show = dict.fromkeys((ops.SyncEvent, ops.AssertFinite, ops.DebugValue), self.show)
         return {
-            Define: self.define,
-            Switch: self.switch,
-            WhileLoop: self.loop,
-            CallExtern: self.call,
-            Unpack: self.number,
-            Launch: self.launch,
-            RecordEvent: self.record,
-            WaitEvent: self.wait,
+            ops.Define: self.define,
+            ops.Switch: self.switch,
+            ops.WhileLoop: self.loop,
+            ops.CallExtern: self.call,
+            ops.Unpack: self.number,
+            ops.Launch: self.launch,
+            ops.RecordEvent: self.record,
+            ops.WaitEvent: self.wait,
             **change,
             **show,
         }
 
-    def op(self, position: int, op: Op) -> None:
+    def op(self, position: int, op: ops.Op) -> None:
         for value in (*self.facts.results[position], *self.facts.scanned[position][0]):
             self.place(position, value)
-        if not isinstance(op, RecordEvent | WaitEvent):
+        if not isinstance(op, ops.RecordEvent | ops.WaitEvent):
             self.queue(position, getattr(op, "stream", 0))  # ops that queue nothing have none
 
     def place(self, position: int, value: Value) -> None:
@@ -96,7 +79,7 @@ class Recording(Check):
 
     # --- what the host would have to see, or to do again
 
-    def define(self, position: int, op: Define) -> None:
+    def define(self, position: int, op: ops.Define) -> None:
         symbol = self.facts.analyses.symbols.get(op.symbol)
         unknown = symbol is not None and not symbol.backed
         if any(map(is_tensor, item_values(op.expr))) or (
@@ -104,34 +87,34 @@ class Recording(Check):
         ):
             self.refuse("WIR225", f"only a run knows {op.symbol}", position)
 
-    def switch(self, position: int, op: Switch) -> None:
+    def switch(self, position: int, op: ops.Switch) -> None:
         if isinstance(op.index, Value) and is_tensor(op.index):
             self.refuse("WIR225", f"only a run knows %{op.index.name}", position)
 
-    def loop(self, position: int, op: WhileLoop) -> None:
+    def loop(self, position: int, op: ops.WhileLoop) -> None:
         self.refuse("WIR225", "only a run knows how often a loop is run", position)
 
-    def show(self, position: int, op: SyncEvent | AssertFinite | DebugValue) -> None:
+    def show(self, position: int, op: ops.SyncEvent | ops.AssertFinite | ops.DebugValue) -> None:
         self.refuse("WIR225", "the host waits for the device here", position)
 
-    def call(self, position: int, op: CallExtern) -> None:
+    def call(self, position: int, op: ops.CallExtern) -> None:
         if not _UNKNOWN_TO_A_REPLAY.isdisjoint(op.effects(self.facts.analyses).classes):
             self.refuse("WIR225", f"{op.target} does something that a replay does not", position)
         self.number(position, op)
 
-    def number(self, position: int, op: CallExtern | Unpack) -> None:
+    def number(self, position: int, op: ops.CallExtern | ops.Unpack) -> None:
         if op.result is not None and isinstance(op.result.type, ScalarType):
             self.refuse("WIR225", f"only a run knows %{op.result.name}", position)
 
-    def launch(self, position: int, op: Launch) -> None:
+    def launch(self, position: int, op: ops.Launch) -> None:
         if isinstance(self.facts.analyses.kernels.get(op.kernel), CppKernel):
             self.refuse("WIR226", f"@{op.kernel} runs on the CPU", position)
 
     # --- memory
 
-    def change(self, position: int, op: ResizeStorage | SetStorage | EnterMemoryPool) -> None:
+    def change(self, position: int, op: ops.ResizeStorage | ops.SetStorage | ops.EnterMemoryPool) -> None:
         why = "a recording's memory comes from its own pool"
-        if not isinstance(op, EnterMemoryPool):
+        if not isinstance(op, ops.EnterMemoryPool):
             why = f"the storage of %{op.target.name} is another after it"
         self.refuse("WIR227", why, position)
 
@@ -148,10 +131,10 @@ class Recording(Check):
             for event in self.events.values():
                 event.discard(stream)
 
-    def record(self, position: int, op: RecordEvent) -> None:
+    def record(self, position: int, op: ops.RecordEvent) -> None:
         self.events[op.result] = {op.stream, *self.joined.get(op.stream, ())}
 
-    def wait(self, position: int, op: WaitEvent) -> None:
+    def wait(self, position: int, op: ops.WaitEvent) -> None:
         waited_for = self.events.get(op.event)
         if waited_for is None:
             self.refuse("WIR228", f"%{op.event.name} is an event of its caller", position)

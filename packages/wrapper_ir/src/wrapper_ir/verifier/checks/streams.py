@@ -12,21 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
+from wrapper_ir import ops
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analysis.places import RootOffset, slot_places, tensor_places
 from wrapper_ir.expr import Int
-from wrapper_ir.ops import (
-    AllocStorage,
-    CallExtern,
-    CollectiveStart,
-    Copy,
-    Free,
-    Launch,
-    Op,
-    RecordEvent,
-    SyncEvent,
-    WaitEvent,
-)
 from wrapper_ir.overlap import Geometry, overlap
 from wrapper_ir.types import Device, TensorType
 from wrapper_ir.values import Value, device_of
@@ -67,7 +56,9 @@ class Streams(Check):
         self.read: dict[Value, Uses] = {}
         self.homes: dict[Value, Timeline] = {}
         """Where memory comes from, and goes back to; that of parameters belongs to the current stream."""
-        self.needed = facts.asynchronous or not facts.classes.isdisjoint((RecordEvent, WaitEvent, SyncEvent))
+        self.needed = facts.asynchronous or not facts.classes.isdisjoint(
+            (ops.RecordEvent, ops.WaitEvent, ops.SyncEvent)
+        )
 
     def outermost(self, roots: tuple[Value, ...]) -> tuple[Value, ...]:
         """Slots as parts of their pools: what one gives back is another's to take, whatever the stream."""
@@ -92,11 +83,11 @@ class Streams(Check):
         if not self.needed:
             return {}
         return {
-            AllocStorage: self.alloc,
-            Free: self.free,
-            RecordEvent: self.record,
-            WaitEvent: self.wait,
-            SyncEvent: self.sync,
+            ops.AllocStorage: self.alloc,
+            ops.Free: self.free,
+            ops.RecordEvent: self.record,
+            ops.WaitEvent: self.wait,
+            ops.SyncEvent: self.sync,
         }
 
     def clock(self, timeline: Timeline) -> Clock:
@@ -105,12 +96,12 @@ class Streams(Check):
         _merge(known, self.clocks[HOST])
         return known
 
-    def alloc(self, position: int, op: AllocStorage) -> None:
+    def alloc(self, position: int, op: ops.AllocStorage) -> None:
         """Memory may still be in use on its own stream, by what had it before: to other streams, as if written there."""
         timeline = self.homes[op.result] = _timeline(op.result.type.device, op.stream)
         self.written.setdefault(op.result, {})[op.result, timeline] = position
 
-    def free(self, position: int, op: Free) -> None:
+    def free(self, position: int, op: ops.Free) -> None:
         """The next owner of the memory, on the memory's own stream, does not wait."""
         if op.storage in self.hosts:
             return  # the pool has the memory until it ends itself
@@ -119,23 +110,23 @@ class Streams(Check):
             for uses in (self.written.get(op.storage), self.read.get(op.storage)):
                 self.ordered(position, op.storage, uses, home, self.clock(home))
 
-    def record(self, position: int, op: RecordEvent) -> None:
+    def record(self, position: int, op: ops.RecordEvent) -> None:
         timeline = _timeline(op.device, op.stream)
         self.events[op.result.name] = {**self.clock(timeline), timeline: position}
 
-    def wait(self, position: int, op: WaitEvent) -> None:
+    def wait(self, position: int, op: ops.WaitEvent) -> None:
         _merge(self.clock(_timeline(op.device, op.stream)), self.events.get(op.event.name, {}))
 
-    def sync(self, position: int, op: SyncEvent) -> None:
+    def sync(self, position: int, op: ops.SyncEvent) -> None:
         _merge(self.clocks[HOST], self.events.get(op.event.name, {}))
 
-    def op(self, position: int, op: Op) -> None:
+    def op(self, position: int, op: ops.Op) -> None:
         effects = self.effects[position]
         if not effects.reads and not effects.writes:
             return
         timeline = self.timeline(position, op)
         known = self.clock(timeline)
-        if isinstance(op, CallExtern) and op.result is not None:
+        if isinstance(op, ops.CallExtern) and op.result is not None:
             self.homes[op.result] = timeline
         for value in effects.reads:
             for root in self.roots.get(value, NO_ROOTS):
@@ -148,10 +139,10 @@ class Streams(Check):
                     for same in [use for use in uses if use[0] == value]:
                         del uses[same]
                 self.written[root][value, timeline] = position
-        if isinstance(op, Copy) and not op.non_blocking and timeline != HOST and self.to_host(op):
+        if isinstance(op, ops.Copy) and not op.non_blocking and timeline != HOST and self.to_host(op):
             self.clocks[HOST][timeline] = position
 
-    def to_host(self, op: Copy) -> bool:
+    def to_host(self, op: ops.Copy) -> bool:
         return op.dst.type.device.type == "cpu"
 
     def ordered(
@@ -174,9 +165,11 @@ class Streams(Check):
         one, other = found
         return one is None or other is None or overlap(one, other)
 
-    def timeline(self, position: int, op: Op) -> Timeline:
+    def timeline(self, position: int, op: ops.Op) -> Timeline:
         """Where the op's work happens: on its stream of the first device that is not the host."""
-        stream = op.stream if isinstance(op, Launch | CallExtern | Copy | CollectiveStart) else 0
+        stream = (
+            op.stream if isinstance(op, ops.Launch | ops.CallExtern | ops.Copy | ops.CollectiveStart) else 0
+        )
         for value in self.facts.scanned[position][0]:
             device = device_of(value)
             if device is not None and device.type != "cpu":

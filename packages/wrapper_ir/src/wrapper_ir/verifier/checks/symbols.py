@@ -3,26 +3,12 @@ in `define` only."""
 
 from __future__ import annotations
 
+from wrapper_ir import ops
 from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf, free_values
 from wrapper_ir.expr import Expr, Int, Sym, SymKind
 from wrapper_ir.expr.ranges import bounds
 from wrapper_ir.expr.width import width
 from wrapper_ir.layout import may_have_item
-from wrapper_ir.ops import (
-    AllocStorage,
-    AssertExpr,
-    AssertLayout,
-    CallSubgraph,
-    Define,
-    Launch,
-    Op,
-    ResizeStorage,
-    Return,
-    Slot,
-    Switch,
-    View,
-    WhileLoop,
-)
 from wrapper_ir.structure import call_args, callees
 from wrapper_ir.types import ScalarType, TensorType
 from wrapper_ir.values import Value
@@ -32,7 +18,7 @@ __all__ = ["Symbols"]
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _INT64, _MAX_WIDTH = 64, 1 << 16
-_EVALUATED = (AllocStorage, Slot, View)
+_EVALUATED = (ops.AllocStorage, ops.Slot, ops.View)
 """Ops that evaluate their result's type; other ops' results may bring symbols that are defined from them."""
 
 
@@ -66,22 +52,22 @@ class Symbols(Check):
     def handlers(self) -> Handlers:
         call = self.call
         return {
-            Define: self.define,
-            View: self.offset,
-            Slot: self.offset,
-            Launch: self.launch,
-            AssertExpr: self.condition,
-            AssertLayout: self.layout,
-            ResizeStorage: self.resize,
-            Return: self.results,
-            Switch: call,
-            WhileLoop: call,
-            CallSubgraph: call,
+            ops.Define: self.define,
+            ops.View: self.offset,
+            ops.Slot: self.offset,
+            ops.Launch: self.launch,
+            ops.AssertExpr: self.condition,
+            ops.AssertLayout: self.layout,
+            ops.ResizeStorage: self.resize,
+            ops.Return: self.results,
+            ops.Switch: call,
+            ops.WhileLoop: call,
+            ops.CallSubgraph: call,
         }
 
-    def op(self, position: int, op: Op) -> None:
+    def op(self, position: int, op: ops.Op) -> None:
         exprs = self.facts.scanned[position][1]
-        if exprs and not isinstance(op, Define):
+        if exprs and not isinstance(op, ops.Define):
             for e in exprs:
                 if e.free_atoms:
                     self.report("WIR033", "only define may look at values", position)
@@ -92,7 +78,7 @@ class Symbols(Check):
                 if all(e.free_symbols <= self.defined and not e.free_atoms for e in info.exprs):
                     self.settled.add(id(info))
 
-    def result(self, position: int, op: Op, found: tuple[Expr, ...]) -> None:
+    def result(self, position: int, op: ops.Op, found: tuple[Expr, ...]) -> None:
         evaluated = isinstance(op, _EVALUATED)
         for e in found:
             if e.free_atoms:
@@ -140,11 +126,11 @@ class Symbols(Check):
         if isinstance(e, Int):
             self.int64(position, e)
 
-    def results(self, position: int, op: Return) -> None:
+    def results(self, position: int, op: ops.Return) -> None:
         for value in op.values:
             self.constant(position, value)
 
-    def define(self, position: int, op: Define) -> None:
+    def define(self, position: int, op: ops.Define) -> None:
         name, e = op.symbol, op.expr
         symbol = self.declared.get(name)
         if symbol is None:
@@ -185,24 +171,24 @@ class Symbols(Check):
                 self.report("WIR036", f"%{node.value.name} is neither a number nor a tensor of one", position)
             stack.extend(node.args)
 
-    def offset(self, position: int, op: View | Slot) -> None:
+    def offset(self, position: int, op: ops.View | ops.Slot) -> None:
         if op.offset.__class__ is not Int:
             self.ints(position, (op.offset,))
 
-    def launch(self, position: int, op: Launch) -> None:
+    def launch(self, position: int, op: ops.Launch) -> None:
         for arg in op.args:
             self.constant(position, arg)
         if op.extents or op.grid:
             self.ints(position, (*op.extents, *op.grid))
 
-    def condition(self, position: int, op: AssertExpr) -> None:
+    def condition(self, position: int, op: ops.AssertExpr) -> None:
         if op.condition.kind is not SymKind.BOOL:
             self.report("WIR034", "an asserted condition must be a bool", position)
 
-    def layout(self, position: int, op: AssertLayout) -> None:
+    def layout(self, position: int, op: ops.AssertLayout) -> None:
         self.ints(position, tuple(e for shape in (*op.sizes, *op.strides) for e in shape))
 
-    def resize(self, position: int, op: ResizeStorage) -> None:
+    def resize(self, position: int, op: ops.ResizeStorage) -> None:
         self.ints(position, (op.nbytes,))
 
     def ints(self, position: int, exprs: tuple[Expr, ...]) -> None:
@@ -210,7 +196,7 @@ class Symbols(Check):
             if e.kind is not SymKind.INT:
                 self.report("WIR034", f"an int is needed here, not a {e.kind}", position)
 
-    def call(self, position: int, op: Switch | WhileLoop | CallSubgraph) -> None:
+    def call(self, position: int, op: ops.Switch | ops.WhileLoop | ops.CallSubgraph) -> None:
         for arg in call_args(op):
             self.constant(position, arg)
         for name in callees(op):

@@ -5,16 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from wrapper_ir import ops
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import (
-    AllocStorage,
-    CallSubgraph,
-    Free,
-    Return,
-    SetStorage,
-    Switch,
-    WhileLoop,
-)
 from wrapper_ir.structure import callees, calling_ops
 from wrapper_ir.types import MemorySpace, StorageType
 from wrapper_ir.values import Value
@@ -30,7 +22,7 @@ def _allocated(analyses: Analyses) -> Mapping[str, frozenset[MemorySpace]]:
     def of(name: str) -> frozenset[MemorySpace]:
         if name not in found:
             body = analyses.functions[name].body
-            types = [op.result.type for op in body if isinstance(op, AllocStorage)]
+            types = [op.result.type for op in body if isinstance(op, ops.AllocStorage)]
             own = frozenset(type.space for type in types if type.is_symmetric)
             found[name] = own.union(*(of(f) for _, op in calling_ops(body) for f in callees(op)))
         return found[name]
@@ -57,16 +49,16 @@ class Symmetric(Check):
         if not self.live and not self.allocated[self.facts.function.name]:
             return {}
         return {
-            AllocStorage: self.alloc,
-            Free: self.free,
-            CallSubgraph: self.call,
-            Switch: self.call,
-            WhileLoop: self.call,
-            SetStorage: self.attached,
-            Return: self.ret,
+            ops.AllocStorage: self.alloc,
+            ops.Free: self.free,
+            ops.CallSubgraph: self.call,
+            ops.Switch: self.call,
+            ops.WhileLoop: self.call,
+            ops.SetStorage: self.attached,
+            ops.Return: self.ret,
         }
 
-    def alloc(self, position: int, op: AllocStorage) -> None:
+    def alloc(self, position: int, op: ops.AllocStorage) -> None:
         space = op.result.type.space
         if op.result.type.is_symmetric and self.live.setdefault(space, op.result) is not op.result:
             self.taken(position, space, f"%{op.result.name}")
@@ -77,7 +69,7 @@ class Symmetric(Check):
         )
         self.report("WIR203", message, position)
 
-    def free(self, position: int, op: Free) -> None:
+    def free(self, position: int, op: ops.Free) -> None:
         self.end(position, op.storage)
 
     def end(self, position: int, value: Value) -> None:
@@ -85,7 +77,7 @@ class Symmetric(Check):
             if isinstance(root.type, StorageType) and self.live.get(root.type.space) is root:
                 del self.live[root.type.space]
 
-    def call(self, position: int, op: CallSubgraph | Switch | WhileLoop) -> None:
+    def call(self, position: int, op: ops.CallSubgraph | ops.Switch | ops.WhileLoop) -> None:
         """What is live here is live in a callee, unless it is moved there."""
         for value in self.facts.aliasing.effects[position].moves:
             self.end(position, value)
@@ -93,10 +85,10 @@ class Symmetric(Check):
             for space in self.live.keys() & self.allocated[name]:
                 self.taken(position, space, f"@{name}")
 
-    def attached(self, position: int, op: SetStorage) -> None:
+    def attached(self, position: int, op: ops.SetStorage) -> None:
         self.inside(position, op.source)
 
-    def ret(self, position: int, op: Return) -> None:
+    def ret(self, position: int, op: ops.Return) -> None:
         for value in op.values:
             if isinstance(value, Value):
                 self.inside(position, value)
