@@ -250,20 +250,6 @@ _SPECTROGRAMS: Options = {
     "num_mel_bins": 16,
     "num_labels": _LABELS,
 }
-_TORCHVISION = (
-    "alexnet",
-    "densenet121",
-    "efficientnet_b0",
-    "googlenet",
-    "mnasnet1_0",
-    "mobilenet_v3_small",
-    "regnet_y_400mf",
-    "resnet18",
-    "shufflenet_v2_x1_0",
-    "squeezenet1_1",
-    "swin_t",
-    "vit_b_32",
-)
 
 
 def _ids() -> Tensor:
@@ -349,11 +335,11 @@ def model_cases() -> dict[str, ModelCase]:
         for name, options in models.items()
     ]
     if importlib.util.find_spec("torchvision") is not None:
+        from tools.conformance.models.torchvision_models import NAMES, classifier, image
+
         found += [
-            ModelCase(
-                name=f"torchvision-{name}", family="torchvision", make=_torchvision(name), inputs=_plain
-            )
-            for name in _TORCHVISION
+            ModelCase(name=f"torchvision-{name}", family="torchvision", make=classifier(name), inputs=image)
+            for name in NAMES
         ]
     return {case.name: case for case in found}
 
@@ -367,27 +353,3 @@ def _transformer(auto: str, model_type: str, options: Options) -> Callable[[], n
         return model.eval()
 
     return make
-
-
-class _Classifier(nn.Module):
-    """An image model with the loss that transformers' have."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        logits = self.model(x)
-        return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
-
-
-def _torchvision(name: str) -> Callable[[], nn.Module]:
-    def make() -> nn.Module:
-        models = importlib.import_module("torchvision.models")
-        return _Classifier(models.get_model(name, weights=None)).eval()
-
-    return make
-
-
-def _plain() -> dict[str, Any]:
-    return {"x": torch.randn(1, 3, 224, 224), "labels": torch.tensor([1])}
