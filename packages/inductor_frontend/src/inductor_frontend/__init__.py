@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from inductor_frontend.backend.standalone import CompiledPiece, load_piece, standalone_compile
+    from inductor_frontend.cache import load_cache_artifacts, save_cache_artifacts
     from inductor_frontend.errors import BackendError, CaptureError, ConversionError, HookError
     from inductor_frontend.frontend import FRONTEND, InductorFrontend, capture
     from inductor_frontend.options import CaptureOptions, PaddingOptions
@@ -18,11 +20,16 @@ __all__ = [
     "BackendError",
     "CaptureError",
     "CaptureOptions",
+    "CompiledPiece",
     "ConversionError",
     "HookError",
     "InductorFrontend",
     "PaddingOptions",
     "capture",
+    "load_cache_artifacts",
+    "load_piece",
+    "save_cache_artifacts",
+    "standalone_compile",
 ]
 
 _HOME = {
@@ -30,11 +37,16 @@ _HOME = {
     "BackendError": "errors",
     "CaptureError": "errors",
     "CaptureOptions": "options",
+    "CompiledPiece": "backend.standalone",
     "ConversionError": "errors",
     "HookError": "errors",
     "InductorFrontend": "frontend",
     "PaddingOptions": "options",
     "capture": "frontend",
+    "load_cache_artifacts": "cache",
+    "load_piece": "backend.standalone",
+    "save_cache_artifacts": "cache",
+    "standalone_compile": "backend.standalone",
 }
 """The module of each public name; a test compares the keys with `__all__`."""
 

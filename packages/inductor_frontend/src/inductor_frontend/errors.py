@@ -22,6 +22,10 @@
 | FE307 | a view cannot be expressed |
 | FE310 | a collective cannot be expressed |
 | FE360 | a graph is compiled by Inductor itself, since it cannot be compiled here (a warning) |
+| FE361 | a piece to be kept needs gradients |
+| FE362 | a piece cannot be kept |
+| FE363 | a file holds no piece of this torch, or one that does not fit the trace |
+| FE364 | a piece is called with another number of inputs |
 | FE401 | no emitter of this name, or the emitter failed |
 | FE402 | a backward graph that could not be compiled is called again |
 | FE403 | compiled autograd wants the graph of a backward function that came out of the cache |

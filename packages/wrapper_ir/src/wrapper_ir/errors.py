@@ -80,7 +80,7 @@ class ParseError(WirError):
 
 
 class StoreError(WirError):
-    """The cache on disk cannot be used, or its settings make no sense (WIR25n)."""
+    """The cache on disk cannot be used, its settings make no sense (WIR25n), or what is loaded into it holds no entries (WIR260)."""
 
 
 class StoreWarning(RuntimeWarning):

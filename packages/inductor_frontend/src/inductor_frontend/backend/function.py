@@ -33,7 +33,7 @@ from wrapper_ir.errors import StoreError
 from wrapper_ir.protocols import Emitter
 from wrapper_ir.store import Store
 
-__all__ = ["compile_function"]
+__all__ = ["ToldCompilation", "compile_function"]
 
 # Any in this file: tensors and numbers of any graph, and torch's untyped records.
 
@@ -97,6 +97,9 @@ def _is_guarded(context: TracingContext | None) -> bool:
 class _Compilation:
     """One trip through torch's compile flow, with our inner compiler."""
 
+    ignores_shape_env = False
+    """Whether sizes are those of the example inputs, whatever symbols the graph has."""
+
     def __init__(self, options: BackendOptions, emitter: Emitter[Any], store: Store | None) -> None:
         self.options = options
         self.emitter = emitter
@@ -121,6 +124,7 @@ class _Compilation:
                 inputs,
                 inner_compile=self.inner,  # type: ignore[arg-type]  # any boxed callable will do
                 config_patches={**self.options.inductor, **self.inductor_options},
+                ignore_shape_env=self.ignores_shape_env,
             )
         assert callable(compiled)
         return compiled
@@ -146,37 +150,55 @@ class _Compilation:
         return boxed(graph, self.emitter, is_guarded=is_guarded, graph_id=request.facts.get("graph_id")), key
 
 
-class _KeptCompilation(_Compilation):
+class ToldCompilation(_Compilation):
+    """A compilation after which torch tells what surrounds the graphs."""
+
+    def __init__(
+        self, options: BackendOptions, emitter: Emitter[Any], store: Store | None, symbols: SymbolState
+    ) -> None:
+        super().__init__(options, emitter, store)
+        self.symbols = symbols
+        self._guards = 0
+
+    def functorch_options(self) -> dict[str, object]:
+        """Torch's options under which it tells."""
+        return {**functorch_patches(), **_TELLING}
+
+    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """The compiled function."""
+        self._guards = _aliasing_guards()
+        state = random.getstate()  # torch draws the key that nobody else can have
+        try:
+            return super().run(gm, inputs)
+        finally:
+            random.setstate(state)
+
+    def facts(self, compiled: Callable[..., Any]) -> RuntimeFacts:
+        """What surrounds the graphs of the function that `run` gave. Raises NoCanonicalForm."""
+        if _aliasing_guards() != self._guards:
+            raise NoCanonicalForm("inputs that share memory")
+        return _runtime_facts(compiled, self.symbols)
+
+
+class _KeptCompilation(ToldCompilation):
     """A compilation that is stored as a whole in the end: after the backward graph, if there is one."""
 
     def __init__(
         self, options: BackendOptions, emitter: Emitter[Any], store: Store, key: str, symbols: SymbolState
     ) -> None:
-        super().__init__(options, emitter, store)
+        super().__init__(options, emitter, store, symbols)
         self.kept_in = store
         self.key = key
-        self.symbols = symbols
         self.forward: str = ""
         self.backward: tuple[str, bool] | None = None
-        self.facts: dict[str, Json] | None = None
+        self.record: dict[str, Json] | None = None
         self.has_backward = False
-
-    def functorch_options(self) -> dict[str, object]:
-        """Torch's options under which it tells what surrounds the graphs."""
-        return {**functorch_patches(), **_TELLING}
 
     def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """The compiled function."""
-        guards = _aliasing_guards()
-        state = random.getstate()  # torch draws the key that nobody else can have
+        compiled = super().run(gm, inputs)
         try:
-            compiled = super().run(gm, inputs)
-        finally:
-            random.setstate(state)
-        try:
-            if _aliasing_guards() != guards:
-                raise NoCanonicalForm("inputs that share memory")
-            self.facts = facts_record(_runtime_facts(compiled, self.symbols))
+            self.record = facts_record(self.facts(compiled))
         except NoCanonicalForm as error:
             count_bypass(f"function: {error}")
         self.store_if_complete()
@@ -199,11 +221,11 @@ class _KeptCompilation(_Compilation):
     def store_if_complete(self) -> None:
         """Stores the function once all of it is known."""
         complete = (
-            self.facts is not None and self.forward and self.has_backward == (self.backward is not None)
+            self.record is not None and self.forward and self.has_backward == (self.backward is not None)
         )
-        if complete and self.facts is not None and (self.backward is None or self.backward[0]):
+        if complete and self.record is not None and (self.backward is None or self.backward[0]):
             try:
-                store_function(self.kept_in, self.key, self.facts, self.forward, self.backward)
+                store_function(self.kept_in, self.key, self.record, self.forward, self.backward)
             except StoreError as error:
                 count_bypass(f"function: {error}")
 

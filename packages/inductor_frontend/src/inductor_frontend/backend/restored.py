@@ -69,9 +69,15 @@ class _NoGraph:
 
 
 def restore(
-    found: CompiledFunction, gm: GraphModule, inputs: Sequence[Any], emitter: Emitter[Any]
+    found: CompiledFunction,
+    gm: GraphModule,
+    inputs: Sequence[Any],
+    emitter: Emitter[Any],
+    *,
+    is_guarded: bool = True,
 ) -> Callable[..., Any]:
-    """The callable that torch's autograd would have made around the graphs of `found`. Raises BackendError."""
+    """The callable that torch's autograd would have made around the graphs of `found`, whose inputs Dynamo checks where
+    `is_guarded`. Raises BackendError."""
     with ExitStack() as stack:
         context = TracingContext.try_get()
         assert context is not None  # functions are cached under Dynamo only
@@ -79,7 +85,7 @@ def restore(
         stack.enter_context(compiled_autograd._disable())
         prepared = prepare_aot_module_simplified(gm, inputs, **_preparation())
         parameters, fake_inputs, config = prepared[1], prepared[4], prepared[6]
-        run = _result(found, emitter).wrap_post_compile(fake_inputs, config, {})
+        run = _result(found, emitter, is_guarded).wrap_post_compile(fake_inputs, config, {})
 
     def call(*args: Any) -> Any:
         return run([*parameters, *args])
@@ -108,7 +114,9 @@ def _preparation() -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if name in known}
 
 
-def _result(found: CompiledFunction, emitter: Emitter[Any]) -> GenericAOTAutogradResult[Any, Any]:
+def _result(
+    found: CompiledFunction, emitter: Emitter[Any], is_guarded: bool
+) -> GenericAOTAutogradResult[Any, Any]:
     """Torch's record of a compiled function; what it keeps for its logs is left empty."""
     facts = found.facts
     backward = None
@@ -120,7 +128,7 @@ def _result(found: CompiledFunction, emitter: Emitter[Any]) -> GenericAOTAutogra
             num_symints_saved_for_bw_=facts.saved_sizes,
         )
     known: dict[str, Any] = {
-        "compiled_fw": _Ready(boxed(found.forward, emitter, is_guarded=True)),
+        "compiled_fw": _Ready(boxed(found.forward, emitter, is_guarded=is_guarded)),
         "compiled_bw": backward,
         "runtime_metadata": facts.metadata,
         "dispatch_wrappers": [],

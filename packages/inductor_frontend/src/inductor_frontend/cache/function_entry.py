@@ -21,7 +21,15 @@ from wrapper_ir.store import DamagedEntry, Store
 
 _FILE = "function.json"
 
-__all__ = ["Backward", "CompiledFunction", "RuntimeFacts", "facts_record", "find_function", "store_function"]
+__all__ = [
+    "Backward",
+    "CompiledFunction",
+    "RuntimeFacts",
+    "facts_record",
+    "find_function",
+    "read_facts",
+    "store_function",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +122,11 @@ def _read(store: Store, key: str, body: Any, symbols: SymbolState) -> CompiledFu
         second = None if graph is None else Backward(graph=graph, overwrites=bool(backward[1]))
     if first is None or (backward is not None and second is None):
         return None
-    return CompiledFunction(forward=first, backward=second, facts=_read_facts(facts, symbols))
+    return CompiledFunction(forward=first, backward=second, facts=read_facts(facts, symbols))
 
 
-def _read_facts(record: Mapping[str, Any], symbols: SymbolState) -> RuntimeFacts:
+def read_facts(record: Mapping[str, Any], symbols: SymbolState) -> RuntimeFacts:
+    """The facts of a record of `facts_record`. Raises DamagedEntry."""
     try:
         metadata = read_record(record["metadata"])
         guards = symbols.read_guards(record["guards"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +21,7 @@ from wrapper_ir.errors import ArtifactError, WirError
 from wrapper_ir.storage import load, save
 from wrapper_ir.store import DamagedEntry, Store
 
-__all__ = ["CompiledGraph", "find_graph", "store_graph"]
+__all__ = ["CompiledGraph", "described", "find_graph", "load_graph", "store_graph"]
 
 _FACTS = "inductor_frontend.compiled"
 _FILE = "graph.wir"
@@ -43,6 +44,12 @@ class CompiledGraph:
 
 def store_graph(store: Store, key: str, graph: CompiledGraph) -> None:
     """Keeps a graph under its key. Raises NoCanonicalForm, StoreError."""
+    artifact = described(graph, key, {})
+    store.add(_name(key), lambda folder: _save(artifact, folder / _FILE), replace=True).close()
+
+
+def described(graph: CompiledGraph, key: str, more: Mapping[str, str]) -> Artifact:
+    """The artifact of a graph; its metadata hold the other facts about the graph, its key, and `more`. Raises NoCanonicalForm."""
     facts = {
         "key": key,
         "inputs": graph.inputs,
@@ -52,14 +59,13 @@ def store_graph(store: Store, key: str, graph: CompiledGraph) -> None:
         "metrics": dict(graph.counts.metrics),
         "counters": dict(graph.counts.counters),
     }
-    metadata = {**graph.artifact.metadata, _FACTS: json.dumps(facts)}
-    artifact = replace(graph.artifact, metadata=MappingProxyType(metadata))
-    store.add(_name(key), lambda folder: _save(artifact, folder / _FILE), replace=True).close()
+    metadata = {**graph.artifact.metadata, _FACTS: json.dumps(facts), **more}
+    return replace(graph.artifact, metadata=MappingProxyType(metadata))
 
 
 def find_graph(store: Store, key: str, symbols: SymbolState) -> CompiledGraph | None:
     """The graph of a key, its sizes in terms of `symbols`; None where there is none."""
-    found = read_entry(store, _name(key), lambda folder: _load(folder / _FILE, key, symbols))
+    found = read_entry(store, _name(key), lambda folder: load_graph(folder / _FILE, key, symbols))
     count("graph_misses" if found is None else "graph_hits")
     count_lookup(found is not None)
     if found is not None:
@@ -78,7 +84,8 @@ def _save(artifact: Artifact, path: Path) -> None:
         raise OSError(0, error.message) from error
 
 
-def _load(path: Path, key: str, symbols: SymbolState) -> CompiledGraph:
+def load_graph(path: Path, key: str, symbols: SymbolState) -> CompiledGraph:
+    """The graph of a file that holds what `described` gives for `key`. Raises DamagedEntry."""
     try:
         artifact = load(path)
     except WirError as error:

@@ -6,7 +6,7 @@ cache skips that, so the guards are kept beside the program and added again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -15,7 +15,7 @@ from inductor_frontend.cache.sizes import Json, from_record
 from inductor_frontend.torch_patches._compat import symbol_hint, symbol_range
 from wrapper_ir.store import DamagedEntry
 
-__all__ = ["SymbolState"]
+__all__ = ["ForeignSymbols", "SymbolState"]
 
 
 class SymbolState:
@@ -68,3 +68,38 @@ class SymbolState:
         """Adds guards, as compiling would have."""
         for guard in guards:
             self._env.evaluate_expr(guard)
+
+
+class ForeignSymbols(SymbolState):
+    """Symbols of a compilation in another process, of which only the names are known: whoever calls what was compiled there keeps
+    to its guards."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def read(self, record: Json) -> sympy.Basic:
+        """The size expression of a record, in terms of symbols of its names; raises DamagedEntry."""
+        return from_record(record, _AnySymbol())
+
+    def read_guards(self, records: Sequence[Json]) -> tuple[sympy.Basic, ...]:
+        """The guards of an entry, which are not checked. Raises DamagedEntry."""
+        return tuple(map(self.read, records))
+
+    def add(self, guards: Sequence[sympy.Basic]) -> None:
+        """Nothing."""
+
+
+class _AnySymbol(Mapping[str, sympy.Symbol]):
+    """A symbol for every name."""
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str)
+
+    def __getitem__(self, name: str) -> sympy.Symbol:
+        return sympy.Symbol(name, integer=True)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0

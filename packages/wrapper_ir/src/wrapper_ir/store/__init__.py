@@ -15,6 +15,7 @@ data = store.make(key, compute_bytes)
 | `places.py`     | which folder is read and which is written; owners                    |
 | `manifest.py`   | what an entry says about its files, and whether they are those       |
 | `shared.py`     | levels that are read and never written                               |
+| `archive.py`    | entries as one file, for another cache                               |
 | `eviction.py`   | what goes when the cache is too large                                |
 | `statistics.py` | counts of this process and of all processes                          |
 | `locks.py`      | locks that end with their process                                    |

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from wrapper_ir.errors import StoreError, StoreWarning
+from wrapper_ir.store.archive import pack, unpack, write_files
 from wrapper_ir.store.eviction import LOW_WATER, Trimmed, trim
 from wrapper_ir.store.level import Draft, Entry, Level, shard
 from wrapper_ir.store.manifest import (
@@ -165,12 +166,13 @@ class Store:
     def _find(self, name: str) -> Entry | None:
         for level in self._cache.places.readable():
             if (entry := self._open_whole(level, name)) is not None:
+                self._cache.used[self.namespace, name] = None
                 return entry
         files = self._fetch(name)
         if files is None:
             return None
         with contextlib.suppress(StoreError):
-            return self._add(name, lambda folder: _write_all(folder, files), replace=False)
+            return self._add(name, functools.partial(write_files, files), replace=False)
         return None
 
     def _open_whole(self, level: Level, name: str) -> Entry | None:
@@ -195,6 +197,7 @@ class Store:
                     files = parse_manifest(entry.read(MANIFEST), name)
                     data = entry.read(_DATA)
                     check_bytes(_DATA, data, files)
+                    self._cache.used[self.namespace, name] = None
                     return data
                 except (DamagedEntry, OSError) as error:
                     self._report(level, entry, str(error))
@@ -202,7 +205,7 @@ class Store:
         if fetched is None:
             return None
         with contextlib.suppress(StoreError):
-            self._add(name, lambda folder: _write_all(folder, fetched), replace=False).close()
+            self._add(name, functools.partial(write_files, fetched), replace=False).close()
         return fetched.get(_DATA)
 
     def _fetch(self, name: str) -> dict[str, bytes] | None:
@@ -229,6 +232,7 @@ class Store:
         (entry, size), is_own = self._cache.places.write(
             lambda level: self._write_into(level, name, write, replace)
         )
+        self._cache.used[self.namespace, name] = None
         self._count("stored" if is_own else "unwritten")
         if is_own:
             self._count("stored_bytes", size)
@@ -260,6 +264,8 @@ class Cache:
         self.places = Places(settings)
         self.shared = tuple(map(SharedLevel, settings.shared))
         self._counters: dict[str, Counters] = {}
+        self.used: dict[tuple[str, str], None] = {}
+        """The entries that this process has found or written, by namespace and name, in order."""
         self._lock = threading.Lock()
         self._unseen: int | None = None
         """Bytes written since the size was last looked at; None: never looked."""
@@ -306,6 +312,24 @@ class Cache:
             self.counters(name).count("evicted", count)
         self.flush()
         return total
+
+    def pack(self) -> bytes:
+        """The entries that this process has found or written, as one zip file; those that are gone meanwhile are left out."""
+        with contextlib.ExitStack() as held:
+            entries = []
+            for namespace, name in list(self.used):
+                found = (level.open(namespace, name) for level in self.places.readable())
+                if (entry := next(filter(None, found), None)) is not None:
+                    entries.append((namespace, name, held.enter_context(entry).folder))
+            return pack(entries)
+
+    def unpack(self, data: bytes) -> int:
+        """Writes the entries of such a file where they are absent, and counts them. What is found in a cache is run: `data` must
+        come from somebody who is trusted. Raises StoreError WIR260 for other data, and as `Store.ensure`."""
+        entries = [*unpack(data)]
+        for namespace, name, files in entries:
+            self.store(namespace)._add(name, functools.partial(write_files, files), replace=False).close()
+        return len(entries)
 
     def clear(self, namespace: str | None = None) -> Trimmed:
         """Removes all entries (of one namespace, or of all) that nobody uses; of all, what was set aside, too."""
@@ -372,10 +396,3 @@ def _flush(cache: Cache, owner: int) -> None:
 
 def _warn_damaged(what: str, done: str, why: str) -> None:
     warnings.warn(StoreWarning("WIR254", f"{what} is damaged and {done}: {why}"), stacklevel=5)
-
-
-def _write_all(folder: Path, files: dict[str, bytes]) -> None:
-    for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)

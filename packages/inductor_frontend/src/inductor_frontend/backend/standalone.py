@@ -1,0 +1,180 @@
+"""One graph compiled for itself and kept in a file, as serving systems do that cut a model into pieces and load them when they
+start: what `torch._inductor.standalone_compile` does for Inductor."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import fx
+from torch._guards import TracingContext, tracing
+from torch._inductor import config as inductor_config
+from torch._inductor.standalone_compile import _resolve_fake_mode
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from inductor_frontend.backend.calling import Boxed, boxed
+from inductor_frontend.backend.function import ToldCompilation
+from inductor_frontend.backend.graph import compile_graph
+from inductor_frontend.backend.graph_copy import GraphCopy
+from inductor_frontend.backend.options import BackendOptions
+from inductor_frontend.backend.request import GraphRequest
+from inductor_frontend.backend.restored import restore
+from inductor_frontend.cache.canonical import NoCanonicalForm
+from inductor_frontend.cache.function_entry import CompiledFunction, RuntimeFacts, facts_record, read_facts
+from inductor_frontend.cache.graph_entry import CompiledGraph, described, load_graph
+from inductor_frontend.cache.symbols import ForeignSymbols, SymbolState
+from inductor_frontend.errors import BackendError
+from inductor_frontend.scope.outer_streams import OuterStreams
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.protocols import Emitter
+from wrapper_ir.storage import save
+from wrapper_ir.store import DamagedEntry
+
+__all__ = ["CompiledPiece", "load_piece", "standalone_compile"]
+
+# Any in this file: tensors and numbers of any graph, and options as the user typed them.
+
+_KEY = f"piece of torch {torch.__version__}"
+_FUNCTION = "inductor_frontend.function"
+_SINGLE = "inductor_frontend.single"
+
+Sizes = Literal["from_graph", "from_tracing_context", "from_example_inputs"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPiece:
+    """A compiled graph, called as the graph is: with its inputs, tensors and sizes. `artifact` holds its program, and in its
+    metadata what surrounds the program at run time; `inputs` says how many inputs there are."""
+
+    artifact: Artifact
+    inputs: int
+    call: Callable[..., Any]
+
+    def __call__(self, *args: Any) -> Any:
+        """The graph's results. Raises BackendError FE364 for another number of arguments."""
+        if len(args) != self.inputs:
+            raise BackendError(
+                "FE364",
+                f"a piece with {self.inputs} inputs is called with {len(args)}",
+                hint="it was compiled from another graph; a number may be an input in one process and fixed in the other",
+            )
+        results = self.call(*args)
+        return results[0] if _SINGLE in self.artifact.metadata else results
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a `.wir` file, which `load_piece` reads in any process with this torch, wherever it is then; kernels are in the
+        cache, from which `save_cache_artifacts` takes them. Raises ArtifactError."""
+        save(self.artifact, path)
+
+
+def standalone_compile(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    dynamic_shapes: Sizes = "from_graph",
+    options: Mapping[str, Any] | None = None,
+) -> CompiledPiece:
+    """Compiles a graph of Dynamo's, or a part of one, for inference. `gm` stays as it is.
+
+    `dynamic_shapes` is as in `torch._inductor.standalone_compile`: sizes are symbols where the graph's own values or those of
+    the tracing context are, or nowhere. `options` are those of the backend, without its cache. Guards that compiling needs are
+    added to the ShapeEnv of the sizes, and kept. Raises CaptureError, HookError, ConversionError, and BackendError FE361 for a
+    graph that needs gradients, FE362 for one that cannot be kept.
+    """
+    parsed = replace(BackendOptions.parse({**(options or {}), "cache": False}), on_unsupported="error")
+    _require_no_state(gm)
+    mode = _resolve_fake_mode(gm, dynamic_shapes)
+    copied = GraphCopy(gm).make()
+    single = _return_tuple(copied)
+    with tracing(TracingContext(mode)), inductor_config.patch(dict(parsed.inductor)):
+        piece = _Piece(parsed, SymbolState(mode.shape_env))
+        piece.ignores_shape_env = dynamic_shapes == "from_example_inputs"
+        call = piece.run(copied, example_inputs)
+        return piece.kept(call, {_SINGLE: ""} if single else {})
+
+
+def load_piece(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> CompiledPiece:
+    """The piece of a file; `options` choose the emitter. Nothing is lowered; kernels come out of the cache, or are built.
+
+    While Dynamo traces, its guards on sizes are added there; elsewhere the caller keeps to them. Raises BackendError FE363 for
+    a file that holds no piece of this torch, or one that does not fit the sizes of the trace.
+    """
+    emitter = BackendOptions.parse(options).find_emitter()
+    context = TracingContext.try_get()
+    env = None if context is None or context.fake_mode is None else context.fake_mode.shape_env
+    symbols = ForeignSymbols() if env is None else SymbolState(env)
+    try:
+        graph = load_graph(Path(path), _KEY, symbols)
+        metadata = graph.artifact.metadata
+        facts = read_facts(json.loads(metadata[_FUNCTION]), symbols)
+    except (DamagedEntry, KeyError, ValueError) as error:
+        raise BackendError("FE363", f"{os.fspath(path)!r} holds no {_KEY}: {error}") from error
+    symbols.add(facts.guards)
+    return CompiledPiece(graph.artifact, len(facts.metadata.input_info), _restored(graph, facts, emitter))
+
+
+def _restored(graph: CompiledGraph, facts: RuntimeFacts, emitter: Emitter[Any]) -> Callable[..., Any]:
+    empty = fx.Graph()
+    empty.output(())
+    found = CompiledFunction(forward=graph, backward=None, facts=facts)
+    with tracing(TracingContext(FakeTensorMode(shape_env=ShapeEnv()))):
+        return restore(found, fx.GraphModule({}, empty), [], emitter, is_guarded=False)
+
+
+def _require_no_state(gm: fx.GraphModule) -> None:
+    """Raises BackendError FE362 for a graph with parameters or buffers of its own, which a file of its program has not."""
+    if names := [name for name, _ in (*gm.named_parameters(), *gm.named_buffers())]:
+        raise BackendError(
+            "FE362",
+            f"a piece cannot be kept: it has tensors of its own, {', '.join(names[:3])}",
+            hint="have them as inputs, as Dynamo's graphs do",
+        )
+
+
+def _return_tuple(gm: fx.GraphModule) -> bool:
+    """Has a graph with one result return a tuple; whether it did not."""
+    output = gm.graph.output_node()
+    (results,) = output.args
+    if isinstance(results, fx.Node):
+        output.args = ((results,),)
+        gm.recompile()
+    return isinstance(results, fx.Node)
+
+
+class _Piece(ToldCompilation):
+    """A compilation whose only graph, and what surrounds it, is kept."""
+
+    def __init__(self, options: BackendOptions, symbols: SymbolState) -> None:
+        super().__init__(options, options.find_emitter(), None, symbols)
+        self._graph: CompiledGraph | None = None
+
+    def inner(self, gm: fx.GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
+        """Compiles the graph."""
+        if not facts.get("is_inference"):
+            raise BackendError(
+                "FE361",
+                "a piece that needs gradients cannot be kept",
+                hint="compile it under torch.no_grad()",
+            )
+        request = GraphRequest(gm, inputs, facts, self.checks)
+        self._graph = compile_graph(request, self.options, None)[0]
+        return boxed(self._graph, self.emitter)
+
+    def kept(self, call: Callable[..., Any], more: Mapping[str, str]) -> CompiledPiece:
+        """What is kept, `more` in its metadata. Raises BackendError FE362."""
+        try:
+            if self._graph is None:
+                raise NoCanonicalForm("torch has not asked for a graph")
+            if self._graph.outer != OuterStreams():
+                raise NoCanonicalForm("streams")
+            facts = self.facts(call)
+            artifact = described(self._graph, _KEY, {_FUNCTION: json.dumps(facts_record(facts)), **more})
+        except NoCanonicalForm as error:
+            raise BackendError("FE362", f"a piece cannot be kept: {error}") from error
+        return CompiledPiece(artifact, len(facts.metadata.input_info), call)
