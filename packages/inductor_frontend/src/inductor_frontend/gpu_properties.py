@@ -50,59 +50,36 @@ class GpuProperties:
         return f"sm_{self.major}{self.minor}"
 
 
+def _known(
+    name: str,
+    capability: tuple[int, int],
+    processors: int,
+    memory: int,
+    cache: int,
+    shared: int,
+    threads: int = 2048,
+) -> GpuProperties:
+    """A row of the table: memory in GiB, the second-level cache in MiB, a multiprocessor's shared memory in KiB, all of which
+    but one KiB a block may take."""
+    return GpuProperties(
+        name=name,
+        major=capability[0],
+        minor=capability[1],
+        multi_processor_count=processors,
+        total_memory=memory * _GIB,
+        L2_cache_size=cache * _MIB,
+        shared_memory_per_multiprocessor=shared * _KIB,
+        shared_memory_per_block_optin=(shared - 1) * _KIB,
+        max_threads_per_multi_processor=threads,
+    )
+
+
 _KNOWN = (
-    GpuProperties(
-        name="NVIDIA A100-SXM4-80GB",
-        major=8,
-        minor=0,
-        multi_processor_count=108,
-        total_memory=80 * _GIB,
-        L2_cache_size=40 * _MIB,
-        shared_memory_per_multiprocessor=164 * _KIB,
-        shared_memory_per_block_optin=163 * _KIB,
-    ),
-    GpuProperties(
-        name="NVIDIA A10",
-        major=8,
-        minor=6,
-        multi_processor_count=72,
-        total_memory=24 * _GIB,
-        L2_cache_size=6 * _MIB,
-        shared_memory_per_multiprocessor=100 * _KIB,
-        shared_memory_per_block_optin=99 * _KIB,
-        max_threads_per_multi_processor=1536,
-    ),
-    GpuProperties(
-        name="NVIDIA L40S",
-        major=8,
-        minor=9,
-        multi_processor_count=142,
-        total_memory=48 * _GIB,
-        L2_cache_size=96 * _MIB,
-        shared_memory_per_multiprocessor=100 * _KIB,
-        shared_memory_per_block_optin=99 * _KIB,
-        max_threads_per_multi_processor=1536,
-    ),
-    GpuProperties(
-        name="NVIDIA H100",
-        major=9,
-        minor=0,
-        multi_processor_count=132,
-        total_memory=80 * _GIB,
-        L2_cache_size=50 * _MIB,
-        shared_memory_per_multiprocessor=228 * _KIB,
-        shared_memory_per_block_optin=227 * _KIB,
-    ),
-    GpuProperties(
-        name="NVIDIA B200",
-        major=10,
-        minor=0,
-        multi_processor_count=148,
-        total_memory=180 * _GIB,
-        L2_cache_size=126 * _MIB,
-        shared_memory_per_multiprocessor=228 * _KIB,
-        shared_memory_per_block_optin=227 * _KIB,
-    ),
+    _known("NVIDIA A100-SXM4-80GB", (8, 0), 108, memory=80, cache=40, shared=164),
+    _known("NVIDIA A10", (8, 6), 72, memory=24, cache=6, shared=100, threads=1536),
+    _known("NVIDIA L40S", (8, 9), 142, memory=48, cache=96, shared=100, threads=1536),
+    _known("NVIDIA H100", (9, 0), 132, memory=80, cache=50, shared=228),
+    _known("NVIDIA B200", (10, 0), 148, memory=180, cache=126, shared=228),
 )
 
 DEVICES: Mapping[str, GpuProperties] = MappingProxyType({p.arch: p for p in _KNOWN})
