@@ -98,10 +98,6 @@ class TuningRecord:
         )
         return None if nearest is None else self.entries[nearest]
 
-    def with_entry(self, key: TuningKey, entry: Entry) -> TuningRecord:
-        """This record and an entry, merged with what was there."""
-        return self.merged(TuningRecord({key: entry}))
-
     def merged(self, *others: TuningRecord) -> TuningRecord:
         """This record and others, as one."""
         entries = dict(self.entries)

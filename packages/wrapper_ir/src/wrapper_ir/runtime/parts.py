@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.files import MappedFile, read_bytes
@@ -30,14 +30,6 @@ T_co = TypeVar("T_co", covariant=True)
 CONSTANTS = "constants.safetensors"
 _NOTHING: Mapping[str, memoryview] = MappingProxyType({})
 _NO_HANDLES: Mapping[str, object] = MappingProxyType({})
-
-
-class FromBuffer(Protocol[T_co]):
-    """`torch.frombuffer`: a flat tensor over a buffer's memory."""
-
-    def __call__(self, buffer: memoryview, /, *, dtype: object) -> T_co:
-        """A tensor of this element type."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
