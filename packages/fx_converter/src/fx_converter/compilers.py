@@ -30,18 +30,15 @@ class GraphCompiler(Protocol):
     @property
     def name(self) -> str:
         """What it is called."""
-        ...
 
     @property
     def lowerings(self) -> Mapping[type[OpBase], Lowering]:
         """Ops that it converts itself, by class; may be empty."""
-        ...
 
     # Any: flat arguments and results: tensors and numbers
     def compile_graph(self, module: fx.GraphModule) -> Callable[..., tuple[Any, ...]]:
         """A callable over the graph's inputs, which returns its outputs in a tuple. `module` takes and returns flat values,
         and is the compiler's to change."""
-        ...
 
 
 def refuse(op: OpBase, scope: FunctionScope) -> bool:

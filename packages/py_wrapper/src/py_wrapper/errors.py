@@ -15,7 +15,6 @@ __all__ = ["CacheError", "EmitError", "PyWrapperError"]
 class _Place(Protocol):
     def place(self) -> str:
         """The op in its surroundings."""
-        ...
 
 
 class PyWrapperError(WirError):

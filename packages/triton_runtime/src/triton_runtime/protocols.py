@@ -55,12 +55,10 @@ class Driver(Protocol):
     @property
     def name(self) -> str:
         """What the driver is called in messages and statistics."""
-        ...
 
     @property
     def needs_binary(self) -> bool:
         """Whether `load` wants `Launchable.binary`."""
-        ...
 
     def load(self, launchable: Launchable, device: Device) -> LoadedKernel:
         """Makes the kernel callable: with the arguments of the definition's parameters, in their order (tensors for
@@ -70,7 +68,6 @@ class Driver(Protocol):
         Raises KernelError for what this driver cannot load; the callable raises LaunchError for arguments that do not
         fit.
         """
-        ...
 
 
 class ByteStore(Protocol):
@@ -78,8 +75,6 @@ class ByteStore(Protocol):
 
     def get(self, key: str) -> bytes | None:
         """The bytes under `key`, or None."""
-        ...
 
     def put(self, key: str, data: bytes) -> None:
         """Keeps `data`; a store that cannot says so in a warning, not in an error."""
-        ...

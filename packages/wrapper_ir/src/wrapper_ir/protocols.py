@@ -49,11 +49,9 @@ class CompiledProgram(Protocol):
     @property
     def boxed(self) -> Callable[[list[Any]], tuple[Any, ...]]:  # Any: tensors and numbers
         """Takes `main`'s flat arguments in a list, which it empties, and returns `main`'s flat results."""
-        ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # Any: the model's own signature
         """One call of the model."""
-        ...
 
 
 class Frontend(Protocol):
@@ -62,14 +60,12 @@ class Frontend(Protocol):
     @property
     def name(self) -> str:
         """The name of its entry point."""
-        ...
 
     # Any: models, arguments and options are the frontend's own world.
     def capture(
         self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, **options: Any
     ) -> Artifact:
         """Captures `model` called with these example arguments; `options` are the frontend's own keywords."""
-        ...
 
 
 class Emitter(Protocol[T_co]):
@@ -78,19 +74,15 @@ class Emitter(Protocol[T_co]):
     @property
     def name(self) -> str:
         """The name of its entry point."""
-        ...
 
     def emit(self, artifact: Artifact) -> T_co:
         """The code, as the target's own type (source text, a graph module, a library)."""
-        ...
 
     def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
         """Writes the code (and what it needs to run) into `folder`; returns the files, the main one first."""
-        ...
 
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
         """A callable with the model's own signature; it does not check what is `guarded`."""
-        ...
 
 
 @runtime_checkable
@@ -100,7 +92,6 @@ class OperatorEmitter(Protocol):
     # Any: the code, as the emitter's own type
     def with_operators(self, policy: OperatorPolicy) -> Emitter[Any]:
         """The same emitter, for programs that may call the operators that `policy` allows."""
-        ...
 
 
 @runtime_checkable
@@ -111,7 +102,6 @@ class PersistentBufferEmitter(Protocol):
     # Any: the code, as the emitter's own type
     def with_persistent_buffers(self) -> Emitter[Any]:
         """The same emitter, for callables that neither allocate nor free what is not a result."""
-        ...
 
 
 class KernelRuntime(Protocol):
@@ -120,15 +110,12 @@ class KernelRuntime(Protocol):
     @property
     def kind(self) -> str:
         """The kind of kernels that it loads, which is the name of its entry point."""
-        ...
 
     def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
         """Compiles (or finds in a cache) and loads one kernel."""
-        ...
 
     def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
         """Loads many kernels at once, in parallel where that helps; by kernel name."""
-        ...
 
 
 @runtime_checkable
@@ -140,12 +127,10 @@ class AheadCompiler(KernelRuntime, Protocol):
     ) -> tuple[KernelBinary, ...]:
         """Compiles kernels with their first configs, or with all `candidates`. Kernels that choose among others have no
         code of their own."""
-        ...
 
     def with_binaries(self, binaries: Sequence[KernelBinary]) -> KernelRuntime:
         """The same runtime, which loads kernels from `binaries` instead of compiling them. It ignores binaries for other
         targets, and those that its compiler would make differently today."""
-        ...
 
 
 @runtime_checkable
@@ -171,7 +156,6 @@ class KernelTuner(Protocol):
         values of symbols. Symbols that have neither a given value nor a hint are assumed; without `assume`, launches that
         need them are skipped with a warning.
         """
-        ...
 
 
 class Containers(Protocol):
@@ -179,11 +163,9 @@ class Containers(Protocol):
 
     def flatten(self, spec: TreeSpec, container: object) -> Sequence[object]:
         """The children, in the order of `spec.children`; raises TypeError for an object of another class."""
-        ...
 
     def build(self, spec: TreeSpec, children: Sequence[object]) -> object:
         """A container of the class and with the context that `spec` names."""
-        ...
 
 
 class CallerTensors(Protocol[T]):
@@ -194,58 +176,45 @@ class CallerTensors(Protocol[T]):
     @property
     def containers(self) -> Containers:
         """The structures beyond tuples, lists and dicts that the library's users pass and return."""
-        ...
 
     def is_tensor(self, x: object) -> bool:
         """Whether `x` is this library's tensor."""
-        ...
 
     def facts(self, tensor: T) -> TensorFacts:
         """A tensor's dtype, device, sizes and strides, and whether it is plain strided memory."""
-        ...
 
     # Any: the library's own object for a dtype, device, layout or memory format
     def native(self, arg: Arg) -> Any:
         """The library's own object for a dtype, device, layout or memory format."""
-        ...
 
     # Any: among leaves there are numbers, too
     def needs_gradient(self, leaves: Iterable[Any]) -> bool:
         """Whether autograd is recording and any of these requires a gradient."""
-        ...
 
     def storage(self, tensor: T) -> Hashable:
         """An identifier of the storage under `tensor`, unique among live storages."""
-        ...
 
     def geometry(self, tensor: T) -> Geometry:
         """The tensor's storage, sizes, strides and offset."""
-        ...
 
     def window(self, tensor: T, offset: int, count: int) -> T:
         """`count` elements of the storage under `tensor`, from element `offset` on, as a one-dimensional view."""
-        ...
 
     def mark_written(self, tensor: T) -> None:
         """Tells the library that something else changed the elements of `tensor`."""
-        ...
 
     def copy(self, tensor: T, result: T) -> None:
         """The elements of `tensor` become those of `result`."""
-        ...
 
     def reshape(self, tensor: T, result: T) -> None:
         """`tensor` takes the sizes, strides and offset of `result`, which lies in its storage."""
-        ...
 
     def replace(self, tensor: T, result: T) -> None:
         """`tensor` takes storage, sizes, strides and offset of `result`."""
-        ...
 
     def view_of(self, base: T, result: T) -> T:
         """`result` as a tensor that the library knows to be a view of `base`; the two share storage. `result` itself where
         the library cannot express that."""
-        ...
 
 
 class Machine(Protocol[T]):
@@ -257,131 +226,100 @@ class Machine(Protocol[T]):
     @property
     def name(self) -> str:
         """The name of its entry point."""
-        ...
 
     def empty_storage(self, type: StorageType, nbytes: int, zero: bool) -> T:
         """New storage of `nbytes` bytes on the type's device and space."""
-        ...
 
     def fill_bytes(self, storage: T, value: int) -> None:
         """Sets every byte of a storage (poisoning)."""
-        ...
 
     def storage_of(self, tensor: T) -> T:
         """The bytes of the whole storage under `tensor`, as a one-dimensional byte tensor."""
-        ...
 
     def storage_key(self, tensor: T) -> int:
         """An identifier of the storage under `tensor`, unique among live storages."""
-        ...
 
     def view(
         self, source: T, type: TensorType, sizes: Sequence[int], strides: Sequence[int], offset: int
     ) -> T:
         """A view at `offset` bytes from the first element (byte) of `source`."""
-        ...
 
     def constant(self, data: TensorData, type: TensorType, mutable: bool, alignment: int) -> T:
         """A constant's tensor, at a multiple of `alignment` bytes; mutable ones get memory of their own."""
-        ...
 
     def example(self, type: TensorType, sizes: Sequence[int], strides: Sequence[int], seed: int) -> T:
         """A tensor with reproducible contents: normal floats, integers 0 and 1 (safe as indices), random bools."""
-        ...
 
     def copy(self, dst: T, src: T, non_blocking: bool) -> None:
         """Elementwise copy with broadcasting and conversion."""
-        ...
 
     def align(self, tensor: T, alignment: int) -> T:
         """The tensor itself when its address is a multiple of `alignment`, else an aligned copy."""
-        ...
 
     def resize_storage(self, tensor: T, nbytes: int) -> None:
         """Resizes the storage under `tensor`."""
-        ...
 
     def set_storage(self, target: T, source: T) -> None:
         """Makes `target` a view of `source`'s storage."""
-        ...
 
     def clone(self, tensor: T) -> T:
         """A copy with new storage and the same sizes and strides."""
-        ...
 
     def stack(self, tensors: Sequence[T]) -> T:
         """Stacks along a new first dimension."""
-        ...
 
     # Any: nested Python structures of T and numbers.
     def call_extern(self, extern: ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Calls a library operator; dtypes, devices and so on are already native (`native`)."""
-        ...
 
     def native(self, arg: Arg) -> Any:
         """The library's own object for a dtype, device, layout or memory format."""
-        ...
 
     def sizes(self, tensor: T) -> tuple[int, ...]:
         """Sizes in elements."""
-        ...
 
     def strides(self, tensor: T) -> tuple[int, ...]:
         """Strides in elements."""
-        ...
 
     def offset(self, tensor: T) -> int:
         """Offset of the first element in its storage, in elements."""
-        ...
 
     def item(self, tensor: T) -> int | float | bool:
         """The value of a one-element tensor."""
-        ...
 
     def address(self, tensor: T) -> int:
         """Address of the first element, in bytes."""
-        ...
 
     def layout_matches(
         self, tensor: T, type: TensorType, sizes: Sequence[int], strides: Sequence[int]
     ) -> bool:
         """Whether sizes, and strides of dims longer than 1, are these."""
-        ...
 
     def is_finite(self, tensor: T) -> bool:
         """Whether no element is NaN or infinite."""
-        ...
 
     # Any: tensors of T and numbers, ordered as the kernel's parameters
     def launch(self, kernel: LoadedKernel, args: Sequence[Any], grid: tuple[int, ...]) -> None:
         """Launches a loaded kernel. `grid` holds the numbers of the launch's grid; they are appended to the arguments."""
-        ...
 
     def check_group(self, name: str) -> None:
         """Raises NotSupportedError WIR915 unless this process belongs to a process group of this name."""
-        ...
 
     def wait(self, tensor: T) -> T:
         """Waits until the collective that makes `tensor` has finished; the finished tensor, over the same storage."""
-        ...
 
     def data(self, tensor: T) -> TensorData:
         """A contiguous copy of the tensor's elements, on the host."""
-        ...
 
     def describe(self, tensor: T) -> str:
         """The tensor's elements as text, shortened."""
-        ...
 
     @property
     def caller(self) -> CallerTensors[T]:
         """What a call of an artifact does with the caller's tensors."""
-        ...
 
     def synchronize(self, device: Device = CPU) -> None:
         """Waits until the device has finished."""
-        ...
 
     def is_tensor(self, x: object) -> bool:
         """Whether `x` is this library's tensor."""
-        ...

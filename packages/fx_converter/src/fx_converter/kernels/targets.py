@@ -34,11 +34,9 @@ class _Graph(Protocol):
     # Any: arguments and fake values of nodes
     def call(self, target: Callable[..., Any], *args: Any, val: Any = None, **kwargs: Any) -> fx.Node:
         """A call."""
-        ...
 
     def sizes(self, exprs: Sequence[Expr], numbers: Mapping[str, Any]) -> list[Any]:
         """Sizes over numbers that are there already."""
-        ...
 
 
 class KernelTargets:

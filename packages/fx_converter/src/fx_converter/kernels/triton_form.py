@@ -51,7 +51,6 @@ _FLOAT8 = {
 class _Scope(Protocol):
     def sizes(self, exprs: Sequence[Expr], numbers: Mapping[str, Any]) -> list[Any]:
         """Sizes over numbers that are there already."""
-        ...
 
 
 def triton_form(kernel: KernelDef, kernels: Mapping[str, KernelDef]) -> TritonForm | None:

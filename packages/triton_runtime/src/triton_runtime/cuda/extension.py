@@ -51,25 +51,20 @@ class Extension(Protocol):
     # Any below: tensors and classes of torch, and the driver's handle, which is opaque
     def open_driver(self, path: str) -> object:
         """Opens the CUDA driver; raises OSError."""
-        ...
 
     def set_torch(self, *parts: Any) -> bool:
         """Says how tensors are read; gives whether that can be done without calling Python."""
-        ...
 
     def facts(self, tensor: Any) -> tuple[int, int, int, int]:
         """Address, dtype, device type and device index of a tensor, as torch numbers them."""
-        ...
 
     def load(self, *parts: Any) -> LoadedKernel:
         """Loads a kernel onto a device."""
-        ...
 
     def sequence(
         self, kernels: tuple[LoadedKernel, ...], values: int, constants: tuple[Any, ...], indices: bytes
     ) -> LoadedKernel:
         """Several launches in one call."""
-        ...
 
 
 def load_extension(settings: Settings) -> Extension:

@@ -26,7 +26,6 @@ class Timer(Protocol):
 
     def seconds(self, run: Callable[[], object], before: Callable[[], object] | None = None) -> float:
         """How long the device is busy with what `run` does, in seconds; `before` is called first, and not timed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

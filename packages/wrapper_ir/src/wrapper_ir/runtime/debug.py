@@ -75,27 +75,21 @@ class HostTensor(Protocol):
     @property
     def shape(self) -> Sequence[int]:
         """Sizes in elements."""
-        ...
 
     def stride(self) -> Sequence[int]:
         """Strides in elements."""
-        ...
 
     def cpu(self) -> HostTensor:
         """The tensor in host memory."""
-        ...
 
     def contiguous(self) -> HostTensor:
         """The tensor in row-major order."""
-        ...
 
     def data_ptr(self) -> int:
         """Address of the first element."""
-        ...
 
     def numel(self) -> int:
         """Number of elements."""
-        ...
 
 
 def debug_value(

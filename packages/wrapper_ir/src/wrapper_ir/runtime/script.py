@@ -23,7 +23,6 @@ class Torch(Protocol):
 
     def set_num_threads(self, threads: int, /) -> None:
         """Sets the number of threads that operators use."""
-        ...
 
 
 def run_script(module: Namespace, torch: Torch, argv: Sequence[str] | None = None) -> None:
