@@ -16,21 +16,8 @@ from torch._inductor import ir
 from inductor_frontend.errors import HookError
 from inductor_frontend.record.events import AlignInput, CallNode, CheckInput, Event, OnStream
 from inductor_frontend.scope.outer_streams import OuterStreams
+from wrapper_ir import ops
 from wrapper_ir.builder import FunctionBuilder
-from wrapper_ir.ops import (
-    AllocStorage,
-    CallExtern,
-    CallSubgraph,
-    CollectiveStart,
-    Copy,
-    Launch,
-    Op,
-    RecordEvent,
-    Switch,
-    SyncEvent,
-    WaitEvent,
-    WhileLoop,
-)
 from wrapper_ir.structure import operands, results
 from wrapper_ir.types import Device, OpaqueKind, OpaqueType, StorageType, TensorType
 from wrapper_ir.values import Value
@@ -138,8 +125,8 @@ class Streams:
     def place(self, begin: int) -> None:
         """Puts the ops since `begin` onto the stream that is entered."""
         if self._now:
-            ops = self._function.ops
-            ops[begin:] = [_on(op, self._now) for op in ops[begin:]]
+            appended = self._function.ops
+            appended[begin:] = [_on(op, self._now) for op in appended[begin:]]
 
     def order(self, node: ir.FallbackKernel) -> None:
         """An operator that orders streams."""
@@ -174,22 +161,22 @@ class Streams:
     def _record(self, stream: int) -> Value[OpaqueType]:
         event = self._function.value("event", OpaqueType(OpaqueKind.EVENT))
         prov = self._function.prov
-        self._function.append(RecordEvent(result=event, device=self._device, stream=stream, prov=prov))
+        self._function.append(ops.RecordEvent(result=event, device=self._device, stream=stream, prov=prov))
         return event
 
     def _wait(self, event: Value[OpaqueType], stream: int) -> None:
         prov = self._function.prov
-        self._function.append(WaitEvent(event=event, device=self._device, stream=stream, prov=prov))
+        self._function.append(ops.WaitEvent(event=event, device=self._device, stream=stream, prov=prov))
 
     def _sync(self, event: Value[OpaqueType]) -> None:
-        self._function.append(SyncEvent(event=event, prov=self._function.prov))
+        self._function.append(ops.SyncEvent(event=event, prov=self._function.prov))
 
 
-def _on(op: Op, stream: int) -> Op:
+def _on(op: ops.Op, stream: int) -> ops.Op:
     """The op, on a stream; what only the host does stays there. Raises HookError FE202 for control flow."""
-    if isinstance(op, CallSubgraph | Switch | WhileLoop):
+    if isinstance(op, ops.CallSubgraph | ops.Switch | ops.WhileLoop):
         raise _refused("around control flow")
-    if not isinstance(op, AllocStorage | CallExtern | CollectiveStart | Copy | Launch):
+    if not isinstance(op, ops.AllocStorage | ops.CallExtern | ops.CollectiveStart | ops.Copy | ops.Launch):
         return op
     types = [v.type for v in (*results(op), *operands(op))]
     devices = [t.device for t in types if isinstance(t, TensorType | StorageType)]

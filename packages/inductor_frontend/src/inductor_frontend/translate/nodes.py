@@ -8,16 +8,7 @@ from typing import Any
 from torch._inductor import ir
 
 from inductor_frontend.errors import ConversionError, HookError, at_node
-from inductor_frontend.operators.calls import (
-    call_alloc,
-    call_fallback,
-    call_mutating,
-    call_out,
-    call_out_many,
-    index_put,
-    inplace_copy,
-    scatter,
-)
+from inductor_frontend.operators import calls
 from inductor_frontend.operators.collectives import start_collective, wait_collective
 from inductor_frontend.operators.onednn import ONEDNN_HANDLERS
 from inductor_frontend.operators.results import allocated_output, multi_output
@@ -55,7 +46,7 @@ def fallback(scope: Scope, node: ir.FallbackKernel) -> None:
     if is_order(node):
         scope.streams.order(node)
     else:
-        call_fallback(scope, node)
+        calls.call_fallback(scope, node)
 
 
 def _set_storage(scope: Scope, node: ir.SetSourceTensorKernel) -> None:
@@ -65,17 +56,17 @@ def _set_storage(scope: Scope, node: ir.SetSourceTensorKernel) -> None:
 
 
 HANDLERS: dict[type[ir.ExternKernel], Handler] = {
-    ir.ExternKernelOut: call_out,
-    ir.ExternKernelAlloc: call_alloc,
-    EXTERN_MULTI_OUT: call_out_many,
+    ir.ExternKernelOut: calls.call_out,
+    ir.ExternKernelAlloc: calls.call_alloc,
+    EXTERN_MULTI_OUT: calls.call_out_many,
     ir.FallbackKernel: fallback,
     ir.MultiOutput: multi_output,
     ALLOCATING_MULTI_OUTPUT: allocated_output,
-    ir.InplaceBernoulliFallback: call_mutating,
-    ir.InplaceCopyFallback: inplace_copy,
-    ir.DeviceCopy: inplace_copy,
-    ir.ScatterFallback: scatter,
-    ir.IndexPutFallback: index_put,
+    ir.InplaceBernoulliFallback: calls.call_mutating,
+    ir.InplaceCopyFallback: calls.inplace_copy,
+    ir.DeviceCopy: calls.inplace_copy,
+    ir.ScatterFallback: calls.scatter,
+    ir.IndexPutFallback: calls.index_put,
     ir.ResizeStorageBytes: _resize,
     ir.SetSourceTensorKernel: _set_storage,
     ir.DynamicScalar: dynamic_scalar,

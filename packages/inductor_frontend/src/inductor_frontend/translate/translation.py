@@ -7,23 +7,7 @@ from typing import assert_never
 from inductor_frontend.kernels.launches import KernelTable, Launches
 from inductor_frontend.kernels.partial import finish_reduction
 from inductor_frontend.operators.collectives import wait_for_rest
-from inductor_frontend.record.events import (
-    Alias,
-    AlignInput,
-    Allocate,
-    AllocateWorkspace,
-    CallKernel,
-    CallNode,
-    CheckInput,
-    DefineKernel,
-    DefineMulti,
-    DefineSize,
-    DefineTriton,
-    Event,
-    FinishReduction,
-    OnStream,
-    Reuse,
-)
+from inductor_frontend.record import events
 from inductor_frontend.scope.memory import alias, allocate, reuse
 from inductor_frontend.scope.scope import Scope
 from inductor_frontend.translate.nodes import call_node
@@ -39,11 +23,11 @@ def translate(scope: Scope, table: KernelTable) -> None:
     """Appends what was recorded for the scope's graph to its function. Runs inside Inductor's context of that
     graph."""
     launches = Launches(scope, table)
-    before, events = scope.streams.split_prologue(scope.graph.recording.events)
+    before, recorded = scope.streams.split_prologue(scope.graph.recording.events)
     for event in before:
         _event(scope, launches, event)
     scope.streams.begin()
-    for event in events:
+    for event in recorded:
         begin = len(scope.function.ops)
         _event(scope, launches, event)
         scope.streams.place(begin)
@@ -51,44 +35,44 @@ def translate(scope: Scope, table: KernelTable) -> None:
     scope.streams.end()
 
 
-def _event(scope: Scope, launches: Launches, event: Event) -> None:
+def _event(scope: Scope, launches: Launches, event: events.Event) -> None:
     match event:
-        case Allocate():
+        case events.Allocate():
             allocate(scope, event)
-        case Reuse():
+        case events.Reuse():
             reuse(scope, event)
-        case Alias():
+        case events.Alias():
             alias(scope, event)
-        case DefineKernel() | DefineTriton() | DefineMulti():
+        case events.DefineKernel() | events.DefineTriton() | events.DefineMulti():
             launches.define(event)
-        case AllocateWorkspace():
+        case events.AllocateWorkspace():
             launches.allocate(event)
-        case CallKernel():
+        case events.CallKernel():
             launches.call(event)
-        case FinishReduction():
+        case events.FinishReduction():
             finish_reduction(scope, event)
-        case CallNode():
+        case events.CallNode():
             call_node(scope, event)
-        case OnStream():
+        case events.OnStream():
             scope.streams.enter(event)
-        case DefineSize():
+        case events.DefineSize():
             scope.symbols.define(event.symbol, scope.expr(event.expr))
-        case CheckInput():
+        case events.CheckInput():
             _check_input(scope, event)
-        case AlignInput():
+        case events.AlignInput():
             _align_input(scope, event)
         case _:
             assert_never(event)
 
 
-def _check_input(scope: Scope, event: CheckInput) -> None:
+def _check_input(scope: Scope, event: events.CheckInput) -> None:
     """Constants are what capture saw; only parameters are checked."""
     if not scope.options.layout_asserts or scope.constants.holds(event.name):
         return
     scope.guards.assert_layout(scope.value(event.name))
 
 
-def _align_input(scope: Scope, event: AlignInput) -> None:
+def _align_input(scope: Scope, event: events.AlignInput) -> None:
     source = as_tensor(scope.value(event.name))
     result = scope.function.value(f"{event.name}.a", source.type)
     prov = Provenance(frontend_name=event.name)

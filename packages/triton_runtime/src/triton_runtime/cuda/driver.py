@@ -7,18 +7,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from triton_runtime.cuda import tensors
 from triton_runtime.cuda.explain import Explainer
 from triton_runtime.cuda.extension import Extension, Hooks, load_extension
 from triton_runtime.cuda.program import numbers_of, steps_of
 from triton_runtime.cuda.slots import Slot, SlotKind, make_slots
-from triton_runtime.cuda.tensors import (
-    current_device,
-    device_number,
-    dtype_number,
-    make_allocator,
-    set_up_tensors,
-    stream_source,
-)
 from triton_runtime.errors import DriverError, KernelError
 from triton_runtime.protocols import Launchable
 from triton_runtime.settings import Settings, read_settings
@@ -92,8 +85,8 @@ class CudaDriver:
         if binary is None:
             raise KernelError("TR110", f"kernel '{launchable.kernel.name}' has no binary to load")
         session = self._open()
-        where = current_device(device)
-        stream = stream_source(where) if self.options.stream is None else (None, self.options.stream)
+        where = tensors.current_device(device)
+        stream = tensors.stream_source(where) if self.options.stream is None else (None, self.options.stream)
         slots, extras = self._layout(launchable, binary, session)
         facts = binary.facts
         return session.extension.load(
@@ -102,7 +95,7 @@ class CudaDriver:
             facts.symbol,
             launchable.kernel.name,
             Explainer(launchable.kernel, where, facts.shared_bytes),
-            (where.index or 0, *device_number(where), self.options.check_args),
+            (where.index or 0, *tensors.device_number(where), self.options.check_args),
             (
                 facts.threads,
                 facts.cluster[0],
@@ -117,7 +110,7 @@ class CudaDriver:
             extras,
             launchable.grid,
             stream,
-            make_allocator(where),
+            tensors.make_allocator(where),
             session.hooks,
         )
 
@@ -125,7 +118,7 @@ class CudaDriver:
         self, launchable: Launchable, binary: KernelBinary, session: _Session
     ) -> tuple[list[Slot], bytes]:
         """The kernel's parameters, and where the other numbers of the grid are."""
-        number = dtype_number(session.extension, session.in_place)
+        number = tensors.dtype_number(session.extension, session.in_place)
         slots = make_slots(binary.params, len(launchable.kernel.params), number)
         whole = {s.position for s in slots if s.kind in (SlotKind.SIGNED, SlotKind.UNSIGNED)}
         extras = (
@@ -149,4 +142,4 @@ class CudaDriver:
                 f"the CUDA driver cannot be used: {cause}",
                 "kernels for CUDA run where NVIDIA's driver is installed; elsewhere they can be compiled and interpreted",
             ) from cause
-        return _Session(extension, api, extension.Hooks(), set_up_tensors(extension))
+        return _Session(extension, api, extension.Hooks(), tensors.set_up_tensors(extension))

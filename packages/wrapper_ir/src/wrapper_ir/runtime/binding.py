@@ -9,17 +9,9 @@ from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.ops import Arg
 from wrapper_ir.protocols import CallerTensors, CompiledProgram
+from wrapper_ir.runtime import sharing
 from wrapper_ir.runtime.failures import expect_static
 from wrapper_ir.runtime.parameters import arrange
-from wrapper_ir.runtime.sharing import (
-    Named,
-    apart_leaves,
-    expect_apart,
-    expect_no_gradient,
-    expect_same,
-    gradient_leaves,
-    shared_window,
-)
 from wrapper_ir.runtime.subclasses import Subclass
 from wrapper_ir.runtime.trees import flatten, unflatten
 from wrapper_ir.signature import (
@@ -112,18 +104,18 @@ class Convention:
         memory otherwise than they did at capture.
         """
         signature, caller = self.signature, self.caller
-        expect_no_gradient(caller, self._named(leaves, gradient_leaves(signature)))
+        sharing.expect_no_gradient(caller, self._named(leaves, sharing.gradient_leaves(signature)))
         for same in signature.same:
-            expect_same(caller, self._named(leaves, same.leaves))
-        for leaf, others in apart_leaves(signature):
-            expect_apart(caller, (self.name(leaf), leaves[leaf]), self._named(leaves, others))
+            sharing.expect_same(caller, self._named(leaves, same.leaves))
+        for leaf, others in sharing.apart_leaves(signature):
+            sharing.expect_apart(caller, (self.name(leaf), leaves[leaf]), self._named(leaves, others))
         arguments = [leaves[leaf] for leaf in signature.params]
         for shared in signature.shared:
             tensors = self._named(leaves, [p.leaf for p in shared.places])
-            arguments[shared.param] = shared_window(caller, shared, tensors)
+            arguments[shared.param] = sharing.shared_window(caller, shared, tensors)
         return arguments
 
-    def _named(self, leaves: Sequence[Any], chosen: Sequence[int]) -> Named:
+    def _named(self, leaves: Sequence[Any], chosen: Sequence[int]) -> sharing.Named:
         return [(self.name(i), leaves[i]) for i in chosen]
 
     # --- after it
