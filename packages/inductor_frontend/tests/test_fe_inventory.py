@@ -305,7 +305,6 @@ REFUSED_CLASSES = {
     "QConvPointWisePT2E",
     "QLinearPointwiseBinaryPT2E",
     "QLinearPointwisePT2E",
-    "ShallowCopyDataKernel",
     "SubgraphBuffer",
     "TMADescriptor",
     "TMADescriptorExperimental",

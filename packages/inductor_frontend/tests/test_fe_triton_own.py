@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from packages.inductor_frontend.tests.own_kernel_source import TEXT, A, B, load, offline, own
+from packaging.version import Version
 
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.torch_patches._compat import defers_input_checks
@@ -46,6 +47,14 @@ class TestDefinitions:
         assert plain.entry == "add"
         assert "def scaled(x):" in plain.source
         assert "SCALE" in plain.source.split("def scaled")[1]
+
+    @pytest.mark.skipif(Version(torch.__version__) < Version("2.15"), reason="older versions take no options")
+    def test_options_of_a_launch(self, tmp_path: Path) -> None:
+        asked = TEXT.replace("n, None, BLOCK=128)", "n, None, BLOCK=128, maxnreg=32, num_warps=2)")
+        plain, wide = own(offline(load(tmp_path, asked).adding))
+        assert plain.options == (("maxnreg", 32),)
+        assert [c.num_warps for c in plain.configs] == [2]
+        assert wide.options == ()
 
     @pytest.mark.skipif(
         not defers_input_checks(), reason="torch 2.11 itself loses backslashes of own kernels"

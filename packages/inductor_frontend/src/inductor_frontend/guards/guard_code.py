@@ -53,6 +53,8 @@ _CALLS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "max": functions.Max,
         "min": functions.Min,
+        "torch.sym_max": functions.Max,
+        "torch.sym_min": functions.Min,
         "abs": sympy.Abs,
         "math.floor": functions.FloorToInt,
         "math.ceil": functions.CeilToInt,

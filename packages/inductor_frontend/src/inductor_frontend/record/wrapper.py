@@ -25,6 +25,7 @@ from inductor_frontend.torch_patches._compat import (
     ORDERS_STREAMS,
     defers_input_checks,
     entered_stream,
+    without_options,
     written_parameters,
 )
 
@@ -59,6 +60,7 @@ def record_own_kernel(wrapper: RecordingWrapper, node: ir.UserDefinedTritonKerne
     """Records a kernel that the model brings along: Inductor collects its source, and calls the hooks that define and
     call a kernel."""
     wrapper._own = node
+    without_options(node)
     try:
         type(node).codegen(node, wrapper)
     finally:

@@ -46,6 +46,7 @@ __all__ = [
     "symbol_hint",
     "symbol_range",
     "takes_offsets_off",
+    "without_options",
     "written_parameters",
 ]
 
@@ -193,6 +194,13 @@ def launched_by_name(told: tuple[Any, ...]) -> dict[str, Any]:
     """The argument of a launch's node with the names that the launch was given arguments by, from what torch's tracer tells
     after those. torch 2.13 tells no names."""
     return {"launch_kwargs": told[0]} if len(told) > 1 else {}
+
+
+def without_options(node: Any) -> None:
+    """Takes from a launch on a CPU (a UserDefinedTritonKernel) the names among which torch 2.15 looks for options of Triton's
+    compiler: there is none for CPUs, and the interpreter takes no options."""
+    if node.get_device().type == "cpu":
+        node.launch_kwargs = ()
 
 
 def removed_copy_of(node: torch.fx.Node) -> tuple[Any, Any] | None:

@@ -49,7 +49,8 @@ def fallback(scope: Scope, node: ir.FallbackKernel) -> None:
         calls.call_fallback(scope, node)
 
 
-def _set_storage(scope: Scope, node: ir.SetSourceTensorKernel) -> None:
+def _set_storage(scope: Scope, node: ir.ExternKernelAlloc) -> None:
+    """`x.set_(y)`; and `x.data = y` of the same type, for which torch has a class of its own since 2.14."""
     target, source = (as_tensor(scope.reference(x)) for x in node.inputs if isinstance(x, ir.IRNode))
     scope.function.append(SetStorage(target=target, source=source, prov=scope.function.prov))
     scope.bind(node.get_name(), target)
@@ -69,6 +70,7 @@ HANDLERS: dict[type[ir.ExternKernel], Handler] = {
     ir.IndexPutFallback: calls.index_put,
     ir.ResizeStorageBytes: _resize,
     ir.SetSourceTensorKernel: _set_storage,
+    SHALLOW_COPY: _set_storage,
     ir.DynamicScalar: dynamic_scalar,
     ir.DynamicSelectStorageOffset: select_offset,
     ir.DynamicSliceSize: slice_size,
@@ -95,8 +97,6 @@ _INSTEAD: dict[type[ir.ExternKernel], str] = {
 def handler_of(cls: type[ir.ExternKernel]) -> Handler | None:
     """The handler of a node class: its own or the nearest base's, but never past a class that generates code its
     own way. None for a class that capture does not know."""
-    if issubclass(cls, SHALLOW_COPY):
-        return None
     for base in cls.__mro__:
         if base in HANDLERS:
             return HANDLERS[base]

@@ -121,7 +121,8 @@ def definition_of(name: str, text: str) -> TritonDefinition:
     names = [n for n in given if n not in constants and signature[n] != "constexpr"]
     own = found.meta.get("grid_type") == "PrecomputedGrid"
     configs = own_grids(name, found.meta, found.configs) if own else found.configs
-    cooperative = bool(triton_meta.get("launch_cooperative_grid"))
+    asked = triton_meta.get("backend_options", {})
+    cooperative = bool({**triton_meta, **asked}.get("launch_cooperative_grid"))
     kernel = TritonKernel(
         name=name,
         source=source.text,
@@ -200,6 +201,7 @@ _READ = (
     "launch_cooperative_grid",
     "restore_value",
     "reset_to_zero",
+    "backend_options",
 )
 _OFF = ("disable_reductions",)
 """Options that mean nothing as long as they are false."""
@@ -217,8 +219,14 @@ def _options(kernel: str, meta: Mapping[str, Any]) -> tuple[tuple[str, ConstantV
         if key in _READ or key in _OPTIONS or (key in _OFF and not value):
             continue
         raise ConversionError("FE303", f"kernel {kernel}: Inductor's {key} = {value!r} has no typed form")
-    return tuple(
-        (name, told)
-        for key, (name, usual, told) in _OPTIONS.items()
-        if bool(meta.get(key, usual)) is not usual
-    )
+    shared = {
+        name: told for key, (name, usual, told) in _OPTIONS.items() if bool(meta.get(key, usual)) is not usual
+    }
+    for name, value in meta.get("backend_options", {}).items():  # what a launch was given by name
+        if not isinstance(value, bool | int | float | str | None):
+            raise ConversionError(
+                "FE303", f"kernel {kernel}: the option {name} = {value!r} has no typed form"
+            )
+        if name not in _READ:
+            shared[name] = value
+    return tuple(shared.items())
