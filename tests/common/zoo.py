@@ -223,9 +223,9 @@ def lstm() -> Case:
     return Case(
         name="lstm",
         model=Tagger().eval(),
-        args=(_ids(3, 8),),
+        args=(_ids(3, 4),),
         dynamic=({0: batch},),
-        other=((_ids(5, 8),), {}),
+        other=((_ids(5, 4),), {}),
     )
 
 

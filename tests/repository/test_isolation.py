@@ -19,6 +19,7 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -53,10 +54,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The wheel of each package, by import name."""
     folder = tmp_path_factory.mktemp("wheels")
     for package in PACKAGES:
-        run(
-            [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
-            ROOT / "packages" / package,
-        )
+        assert list(WheelBuilder(str(ROOT / "packages" / package)).build(directory=str(folder)))
     return {package: next(folder.glob(f"{package}-*.whl")) for package in PACKAGES}
 
 
