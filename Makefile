@@ -63,7 +63,7 @@ else
 $(READY): pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES)) tools/environment.py
 	@echo "setup: creating or updating $(VENV) with torch $(TORCH) and all packages (gigabytes, some minutes the first time)"
 	@"$(NEWEST_PYTHON)" tools/environment.py $(VENV) $(TORCH)
-	@# no `pip check`: the packages need not declare this torch yet
+	@# no `pip check`: a torch that is tried out need not be declared
 	@$(BIN)/python -m pip install --no-build-isolation --no-deps $(addprefix -e ,$(PACKAGES))
 	@touch $@
 endif

@@ -8,7 +8,7 @@ import pytest
 import torch
 from packaging.version import Version
 
-__all__ = ["STORES", "golden_file"]
+__all__ = ["STORES", "golden_file", "since"]
 
 _INSTALLED = Version(torch.__version__)
 _OWN_GOLDENS = ("2.15",)
@@ -26,11 +26,16 @@ STORES = [
 """Whether templates store through tensor descriptors."""
 
 
+def since(version: str) -> bool:
+    """Whether the installed torch is that version or a newer one."""
+    return Version(version) <= _INSTALLED
+
+
 def golden_file(path: Path) -> Path:
     """The file that holds a golden text for the installed torch: in a folder `torch-VERSION` beside `path` where it has one of
     its own, because that version schedules otherwise or names buffers otherwise."""
     for version in _OWN_GOLDENS:
         own = path.parent / f"torch-{version}" / path.name
-        if Version(version) <= _INSTALLED and own.exists():
+        if since(version) and own.exists():
             return own
     return path

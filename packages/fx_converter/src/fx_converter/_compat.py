@@ -1,4 +1,4 @@
-"""Differences between the supported torch versions (2.11 to 2.13), and the private names that we rely on."""
+"""Differences between the supported torch versions (2.11 to 2.15), and the private names that we rely on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private names of torch that emitted modules rely on; present and alike in torch 2.11 to 2.13."""
+"""Private names of torch that emitted modules rely on; present and alike in torch 2.11 to 2.15."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["FAST_IMPORTS"]
 
 FAST_IMPORTS: Mapping[str, str] = {
     # Entry points of torch's own compiled code, two to four times as fast as their public counterparts;
-    # present and alike in torch 2.11 to 2.13.
+    # present and alike in torch 2.11 to 2.15.
     "empty_cpu": "empty_cpu = torch._C._dynamo.guards._empty_strided_cpu",
     "empty_cuda": "empty_cuda = torch._C._dynamo.guards._empty_strided_cuda",
     "empty_pinned": (
