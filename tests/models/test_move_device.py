@@ -17,6 +17,7 @@ import py_wrapper
 import wrapper_ir
 from inductor_frontend import CaptureOptions, capture
 from tests.common.compare import assert_same
+from tests.common.torch_versions import since
 from tests.common.zoo import ZOO
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.cli.main import main
@@ -164,7 +165,8 @@ def declared() -> dict[str, tuple[bool, bool]]:
 
 
 def test_operators_of_one_device_are_those_that_torch_declares() -> None:
-    table = declared()
+    # before 2.15 for CUDA alone: the table, which knows no versions, lets them through
+    table = {n: there for n, there in declared().items() if since("2.15") or not n.startswith("_philox_")}
     wrong = [
         name
         for name, there in table.items()

@@ -21,11 +21,11 @@ _CPU = """
 """
 _CUDA = """
     _conv_depthwise2d _convert_weight_to_int4pack _cslt_compress _cslt_sparse_mm _cslt_sparse_mm_search
-    _cudnn_attention_backward _cudnn_attention_forward _cudnn_ctc_loss _cudnn_init_dropout_state _cudnn_rnn
-    _cudnn_rnn_backward _cudnn_rnn_flatten_weight _efficient_attention_backward _efficient_attention_forward
-    _fill_mem_eff_dropout_mask_ _flash_attention_backward _flash_attention_forward
-    _flash_attention_forward_no_dropout_inplace _fused_dropout _fused_rms_norm_backward _masked_scale
-    _mixed_dtypes_linear _philox_key_fold_in _philox_key_split _philox_normal_ _philox_uniform_
+    _cudnn_attention_backward _cudnn_attention_forward _cudnn_attention_forward_no_dropout_inplace
+    _cudnn_ctc_loss _cudnn_init_dropout_state _cudnn_rnn _cudnn_rnn_backward _cudnn_rnn_flatten_weight
+    _efficient_attention_backward _efficient_attention_forward _fill_mem_eff_dropout_mask_
+    _flash_attention_backward _flash_attention_forward _flash_attention_forward_no_dropout_inplace
+    _fused_dropout _fused_rms_norm_backward _masked_scale _mixed_dtypes_linear _scaled_addmm _scaled_addmm_
     _scaled_dot_product_cudnn_attention _scaled_dot_product_cudnn_attention_backward
     _scaled_dot_product_efficient_attention _scaled_dot_product_efficient_attention_backward
     _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_backward _scaled_grouped_mm
@@ -40,8 +40,8 @@ _CUDA = """
     cudnn_batch_norm cudnn_batch_norm_backward cudnn_convolution cudnn_convolution_add_relu
     cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler cudnn_grid_sampler_backward
     miopen_batch_norm miopen_batch_norm_backward miopen_convolution miopen_convolution_add_relu
-    miopen_convolution_relu miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution miopen_rnn
-    miopen_rnn_backward mm.dtype mm.dtype_out record_stream
+    miopen_convolution_relu miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution
+    miopen_rnn miopen_rnn_backward mm.dtype mm.dtype_out record_stream
 """
 
 ONE_DEVICE: Mapping[str, str] = MappingProxyType(
