@@ -40,20 +40,13 @@ class _Blocks:
         return ceildiv(numel, Int(self._defaults.get(block, 1)))
 
 
-def _grid_1d(blocks: _Blocks, meta: Meta) -> list[Expr]:
-    return [blocks.count(Sym("xnumel"), "XBLOCK")]
+Grid = Callable[[_Blocks, Meta], list[Expr]]
+_X, _Y, _Z = ("xnumel", "XBLOCK"), ("ynumel", "YBLOCK"), ("znumel", "ZBLOCK")
 
 
-def _grid_2d(blocks: _Blocks, meta: Meta) -> list[Expr]:
-    return [*_grid_1d(blocks, meta), blocks.count(Sym("ynumel"), "YBLOCK")]
-
-
-def _grid_3d(blocks: _Blocks, meta: Meta) -> list[Expr]:
-    return [*_grid_2d(blocks, meta), blocks.count(Sym("znumel"), "ZBLOCK")]
-
-
-def _batch_matmul(blocks: _Blocks, meta: Meta) -> list[Expr]:
-    return _grid_3d(blocks, meta)[::-1]
+def _covering(*dims: tuple[str, str]) -> Grid:
+    """A dimension for each number and the meta-parameter whose blocks cover it."""
+    return lambda blocks, meta: [blocks.count(Sym(numel), block) for numel, block in dims]
 
 
 def _overflow(rows: Expr) -> list[Expr]:
@@ -63,19 +56,8 @@ def _overflow(rows: Expr) -> list[Expr]:
 
 
 def _grid_2d_overflow(blocks: _Blocks, meta: Meta) -> list[Expr]:
-    return [*_grid_1d(blocks, meta), *_overflow(blocks.count(Sym("ynumel"), "YBLOCK"))]
-
-
-def _mix_order(blocks: _Blocks, meta: Meta) -> list[Expr]:
-    return [blocks.count(Sym("xnumel"), "RSPLIT_SIZE")]
-
-
-def _cooperative(blocks: _Blocks, meta: Meta) -> list[Expr]:
-    return [Sym("RSPLIT"), *_grid_1d(blocks, meta)]
-
-
-def _split_scan(blocks: _Blocks, meta: Meta) -> list[Expr]:
-    return [blocks.count(Sym("r0_numel"), "R0_BLOCK"), Sym("xnumel")]
+    columns, rows = (blocks.count(Sym(numel), block) for numel, block in (_X, _Y))
+    return [columns, *_overflow(rows)]
 
 
 def _numel(combo: Meta, name: str) -> Expr:
@@ -127,20 +109,18 @@ def _round_robin(blocks: _Blocks, meta: Meta) -> list[Expr]:
     return [*grid, *_combo_rows(blocks, combo)]
 
 
-def _fixed(blocks: _Blocks, meta: Meta) -> list[Expr]:
-    return [Int(g) if isinstance(g, int) else Sym(str(g)) for g in meta["fixed_grid"]]
-
-
-GRIDS: Mapping[str, Callable[[_Blocks, Meta], list[Expr]]] = {
-    "Grid1D": _grid_1d,
-    "Grid2D": _grid_2d,
-    "Grid3D": _grid_3d,
-    "BatchMatmulGrid3D": _batch_matmul,
+GRIDS: Mapping[str, Grid] = {
+    "Grid1D": _covering(_X),
+    "Grid2D": _covering(_X, _Y),
+    "Grid3D": _covering(_X, _Y, _Z),
+    "BatchMatmulGrid3D": _covering(_Z, _Y, _X),
     "Grid2DWithYZOverflow": _grid_2d_overflow,
-    "MixOrderReductionGrid": _mix_order,
-    "CooperativeReductionGrid": _cooperative,
-    "SplitScanGrid": _split_scan,
-    "FixedGrid": _fixed,
+    "MixOrderReductionGrid": _covering(("xnumel", "RSPLIT_SIZE")),
+    "CooperativeReductionGrid": lambda blocks, meta: [Sym("RSPLIT"), blocks.count(Sym("xnumel"), "XBLOCK")],
+    "SplitScanGrid": lambda blocks, meta: [blocks.count(Sym("r0_numel"), "R0_BLOCK"), Sym("xnumel")],
+    "FixedGrid": lambda blocks, meta: [
+        Int(g) if isinstance(g, int) else Sym(str(g)) for g in meta["fixed_grid"]
+    ],
     "SequentialComboKernelGrid": _combo,
     "SequentialFlattenComboKernelGrid": _flat_combo,
     "RoundRobinComboKernelGrid": _round_robin,

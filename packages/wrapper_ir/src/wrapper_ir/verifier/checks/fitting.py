@@ -7,8 +7,7 @@ anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
 
 from wrapper_ir.expr import Expr, SymKind
 from wrapper_ir.ops import Arg, Complex
@@ -42,8 +41,12 @@ def fits(arg: Arg, declared: str) -> bool:
         if isinstance(arg, tuple):
             return all(fits(item, element[1]) for item in arg)
         return declared[-2] != "[" and fits(arg, element[1]) if _is_number(arg) else _is_nested(arg)
-    judge = _JUDGES.get(declared)
-    return judge(arg) if judge is not None else not _is_storage(arg)
+    if declared == "Generator":
+        return _is_opaque(arg, OpaqueKind.GENERATOR)
+    if declared not in _TAKES:
+        return not isinstance(_type(arg), StorageType)
+    classes, kinds = _TAKES[declared]
+    return isinstance(arg, classes) or _kind(arg) in kinds
 
 
 def _type(arg: Arg) -> Type | None:
@@ -65,41 +68,9 @@ def _is_scalar(arg: Arg) -> bool:
     return isinstance(arg, Complex) or _is_number(arg)
 
 
-def _is_int(arg: Arg) -> bool:
-    return _kind(arg) in (SymKind.INT, SymKind.BOOL)
-
-
-def _is_bool(arg: Arg) -> bool:
-    return _kind(arg) is SymKind.BOOL
-
-
 def _is_nested(arg: Arg) -> bool:
     """A whole nested result passed as a list."""
     return isinstance(arg, Value) and not isinstance(arg.type, StorageType | TensorType | ScalarType)
-
-
-def _is_storage(arg: Arg) -> bool:
-    return isinstance(_type(arg), StorageType)
-
-
-def _is_string(arg: Arg) -> bool:
-    return isinstance(arg, str)
-
-
-def _is_dtype(arg: Arg) -> bool:
-    return isinstance(arg, DType) or _kind(arg) is SymKind.INT
-
-
-def _is_device(arg: Arg) -> bool:
-    return isinstance(arg, Device | str)
-
-
-def _is_layout(arg: Arg) -> bool:
-    return isinstance(arg, Layout) or _kind(arg) is SymKind.INT
-
-
-def _is_format(arg: Arg) -> bool:
-    return isinstance(arg, MemoryFormat) or _kind(arg) is SymKind.INT
 
 
 def _is_opaque(arg: Arg, kind: OpaqueKind) -> bool:
@@ -107,28 +78,23 @@ def _is_opaque(arg: Arg, kind: OpaqueKind) -> bool:
     return isinstance(type, OpaqueType) and type.kind is kind
 
 
-def _is_generator(arg: Arg) -> bool:
-    return _is_opaque(arg, OpaqueKind.GENERATOR)
-
-
-_JUDGES: Mapping[str, Callable[[Arg], bool]] = MappingProxyType(
-    {
-        "int": _is_int,
-        "SymInt": _is_int,
-        "bool": _is_bool,
-        "SymBool": _is_bool,
-        "float": _is_number,
-        "SymFloat": _is_number,
-        "Scalar": _is_scalar,
-        "number": _is_scalar,
-        "str": _is_string,
-        "ScalarType": _is_dtype,
-        "Device": _is_device,
-        "Layout": _is_layout,
-        "MemoryFormat": _is_format,
-        "Generator": _is_generator,
-    }
-)
+_INT, _NUMBER = (SymKind.INT, SymKind.BOOL), tuple(SymKind)
+_TAKES: Mapping[str, tuple[tuple[type, ...], tuple[SymKind, ...]]] = {
+    "int": ((), _INT),
+    "SymInt": ((), _INT),
+    "bool": ((), (SymKind.BOOL,)),
+    "SymBool": ((), (SymKind.BOOL,)),
+    "float": ((), _NUMBER),
+    "SymFloat": ((), _NUMBER),
+    "Scalar": ((Complex,), _NUMBER),
+    "number": ((Complex,), _NUMBER),
+    "str": ((str,), ()),
+    "ScalarType": ((DType,), (SymKind.INT,)),
+    "Device": ((Device, str), ()),
+    "Layout": ((Layout,), (SymKind.INT,)),
+    "MemoryFormat": ((MemoryFormat,), (SymKind.INT,)),
+}
+"""Classes of literals, and kinds of numbers, that fit a type of schemas."""
 
 
 def result_kinds(declared: str) -> tuple[type, ...] | None:
