@@ -292,3 +292,16 @@ def test_batchnorm_and_dropout_learn_as_in_eager_mode(compiled: Compile) -> None
     model(x)
     for (name, mine), (_, theirs) in zip(function.named_buffers(), model.named_buffers(), strict=True):
         torch.testing.assert_close(mine, theirs, msg=partial("{}: {}".format, name))
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x * x.conj(), lambda x: (x * 2).imag * x.conj().imag], ids=["conj", "neg"]
+)
+def test_lazily_conjugated_tensors_are_saved(compiled: Compile, function: Compile) -> None:
+    """Autograd saves `x.conj()` as a view, whose memory holds `x`. The second round is out of the cache, if there is one."""
+    x = torch.randn(4, 2, dtype=torch.complex64, requires_grad=True)
+    (wanted,) = torch.autograd.grad(function(x).abs().sum(), x)
+    for _ in range(2):
+        torch._dynamo.reset()
+        (found,) = torch.autograd.grad(compiled(function)(x).abs().sum(), x)
+        torch.testing.assert_close(found, wanted)

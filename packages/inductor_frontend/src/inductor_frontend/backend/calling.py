@@ -20,6 +20,7 @@ from wrapper_ir.errors import WirError
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators import ALL_OPERATORS
 from wrapper_ir.protocols import Emitter, OperatorEmitter
+from wrapper_ir.types import TensorType
 
 __all__ = ["Boxed", "boxed", "deferred", "marked"]
 
@@ -43,7 +44,12 @@ def marked(call: Boxed) -> Boxed:
 
 
 def boxed(
-    graph: CompiledGraph, emitter: Emitter[Any], *, is_guarded: bool = False, graph_id: object = None
+    graph: CompiledGraph,
+    emitter: Emitter[Any],
+    *,
+    is_guarded: bool = False,
+    is_backward: bool = False,
+    graph_id: object = None,
 ) -> Boxed:
     """The emitted callable of a graph, called with the graph's inputs, which Dynamo checks where `is_guarded`; `graph_id` is
     torch's number of it. Raises BackendError FE401."""
@@ -74,7 +80,25 @@ def boxed(
             return run(used)
 
     ordered = call if graph.outer == OuterStreams() else between_streams(call, graph.outer)
+    if is_backward and _takes_complex(graph):
+        ordered = _resolving(ordered)
     return marked(profiled(ordered, graph.artifact, graph_id))
+
+
+def _takes_complex(graph: CompiledGraph) -> bool:
+    types = (p.value.type for p in graph.artifact.program.main.params)
+    return any(isinstance(t, TensorType) and t.dtype.is_complex for t in types)
+
+
+def _resolving(run: Boxed) -> Boxed:
+    """`run` with plain tensors in place of those that are conjugated or negated lazily, which forward graphs save and
+    programs have no type for. A backward graph writes none of its inputs."""
+
+    def call(args: list[Any]) -> Sequence[Any]:
+        args[:] = [x.resolve_conj().resolve_neg() if isinstance(x, torch.Tensor) else x for x in args]
+        return run(args)
+
+    return call
 
 
 def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:

@@ -146,8 +146,14 @@ class _Compilation:
     def captured(self, request: GraphRequest) -> tuple[Boxed, str]:
         """The same, always by way of a program."""
         graph, key = compile_graph(request, self.options, self.store)
-        is_guarded = self.is_guarded and not request.is_backward
-        return boxed(graph, self.emitter, is_guarded=is_guarded, graph_id=request.facts.get("graph_id")), key
+        call = boxed(
+            graph,
+            self.emitter,
+            is_guarded=self.is_guarded and not request.is_backward,
+            is_backward=request.is_backward,
+            graph_id=request.facts.get("graph_id"),
+        )
+        return call, key
 
 
 class ToldCompilation(_Compilation):

@@ -123,7 +123,7 @@ def _result(
     if found.backward is not None:
         kept = found.backward
         backward = _ReadyBackward(
-            call=deferred(lambda keep: (boxed(kept.graph, emitter), kept.overwrites)),
+            call=deferred(lambda keep: (boxed(kept.graph, emitter, is_backward=True), kept.overwrites)),
             backward_state_indices=[],
             num_symints_saved_for_bw_=facts.saved_sizes,
         )
