@@ -89,8 +89,21 @@ def text_guards(exported: ExportedProgram) -> list[sympy.Basic]:
     """The guards that a program has as text, such as `L['x'].size()[0] % 6 == 0`, as conditions over its symbols.
     Raises CaptureError FE101 for what has no counterpart."""
     texts = guard_texts(exported)
-    reader = _Reader({t: n.meta.get("val") for t, n in _inputs(exported).items()}) if texts else None
-    return [reader.condition(text) for text in texts] if reader else []
+    reader = _Reader(
+        {t: n.meta.get("val") for t, n in _inputs(exported).items()} if texts else {},
+        _base_numbers(exported) if any("._base." in t for t in texts) else {},
+    )
+    return [reader.condition(text) for text in texts]
+
+
+def _base_numbers(exported: ExportedProgram) -> dict[str, sympy.Basic]:
+    """Sizes and strides of what inputs are views of, by their text: symbols, most of which are strides of the inputs. None
+    are known for a program that was saved and loaded."""
+    env = detect_shape_env([n.meta.get("val") for n in exported.graph.nodes])
+    sources = {} if env is None else env.var_to_sources
+    return {
+        s.name: env.replace(symbol) for symbol, found in sources.items() for s in found if "._base." in s.name
+    }
 
 
 def _inputs(exported: ExportedProgram) -> dict[str, fx.Node]:
@@ -117,8 +130,9 @@ def _inputs(exported: ExportedProgram) -> dict[str, fx.Node]:
 class _Reader:
     """Reads guards over inputs, by their text."""
 
-    def __init__(self, inputs: Mapping[str, Any]) -> None:
+    def __init__(self, inputs: Mapping[str, Any], numbers: Mapping[str, sympy.Basic]) -> None:
         self._inputs = {ast.unparse(ast.parse(text, mode="eval")): value for text, value in inputs.items()}
+        self._numbers = {ast.unparse(ast.parse(text, mode="eval")): value for text, value in numbers.items()}
 
     def condition(self, text: str) -> sympy.Basic:
         """One guard."""
@@ -133,6 +147,9 @@ class _Reader:
         return found
 
     def _read(self, node: ast.expr) -> Any:
+        number = self._numbers.get(ast.unparse(node)) if self._numbers else None
+        if number is not None:
+            return number
         match node:
             case ast.Constant(value=value):
                 return sympy.sympify(value)
