@@ -42,6 +42,16 @@ def checked(x: Tensor, y: Tensor) -> Tensor:
     return x
 
 
+def written_parts(x: Tensor) -> Tensor:
+    """Of one row, the parts are empty; torch writes guards that they are not."""
+    y, z = x.clone(), torch.zeros_like(x)
+    y[1:].mul_(2)
+    y[1:3] += 1
+    y[:, 0].fill_(2)
+    z[1:] = y[:-1]
+    return y + z
+
+
 def twice_as_long(x: Tensor, y: Tensor) -> Tensor:
     check(x.shape[0] == 2 * y.shape[0], lambda: "two of x for each of y")
     return x.view(2, -1)
@@ -237,6 +247,10 @@ CASES = [
         args=(series(5),), others=((series(1),), (series(0),)), slow=True,
     ),
     Case(
+        name="written_parts", function=written_parts, dynamic=({0: DYNAMIC},), args=(series(5, 6),),
+        others=((series(1, 6),), (series(2, 6),)),
+    ),
+    Case(
         name="pooling", function=lambda x: torch.nn.functional.avg_pool2d(x, 3, 2), dynamic=({2: DYNAMIC, 3: DYNAMIC},),
         args=(series(1, 2, 9, 9),), others=((series(1, 2, 12, 7),),), slow=True,
     ),
@@ -298,6 +312,22 @@ def test_loaded_programs_check_the_same(case: Case) -> None:
             with pytest.raises(ExecutionError):
                 run(*args)
         torch.testing.assert_close(run(*case.args), case.function(*case.args))
+
+
+def test_a_trace_that_read_the_base_of_a_view() -> None:
+    """Torch's guard is about the width of the matrix that the input is a part of: the input's first stride."""
+
+    class Model(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.reshape(-1) + 1
+
+    part = series(8, 6)[:, 1:]
+    exported = torch.export.export(Model(), (part,), dynamic_shapes=({0: AUTO, 1: AUTO},), strict=False)
+    for run in runs_of(capture(exported, ())).values():
+        for x in (part, series(3, 9)[:, 2:]):
+            torch.testing.assert_close(run(x), x.reshape(-1) + 1)
+        with pytest.raises(ExecutionError, match=OUTSIDE):
+            run(series(3, 9))
 
 
 class TestGoldens:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partialmethod
+from functools import partial, partialmethod
+from itertools import combinations
 from typing import Any
 
 import sympy
@@ -14,6 +15,8 @@ from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.utils import preserve_rng_state
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
+from torch.fx.experimental import _config as symbolic_config
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._sympy.functions import Identity, Max, Min
 
 from inductor_frontend.devices.vector_isa import quick_checks
@@ -22,7 +25,14 @@ from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.templates import keeping_choices
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches, known_options
 from inductor_frontend.torch_patches.replaced import replaced
-from inductor_frontend.torch_patches.table import CLAMPED_SIZES, INDEX_VALUES, STRIDE_HINTS, TUNING_KEY
+from inductor_frontend.torch_patches.table import (
+    CLAMPED_SIZES,
+    INDEX_VALUES,
+    OVERLAP_IN_ITSELF,
+    OVERLAPS,
+    STRIDE_HINTS,
+    TUNING_KEY,
+)
 
 __all__ = ["capture_session"]
 
@@ -60,6 +70,41 @@ def _larger(self: Any, left: Any, right: Any) -> Any:
     return Max(left, right) if ordered is None else ordered[1]  # type: ignore[no-untyped-call]  # torch's
 
 
+def _overlapping(plain: Callable[..., set[int]], tensors: Sequence[torch.Tensor]) -> set[int]:
+    """Torch's positions of tensors of one storage that overlap. Where sizes may be any, without a guard: then tensors overlap
+    unless it is known that one ends before another begins."""
+    if not symbolic_config.backed_size_oblivious:
+        return plain(tensors)
+    found: set[int] = set()
+    for (i, a), (j, b) in combinations(enumerate(tensors), 2):
+        known = _is_fixed(a) and _is_fixed(b)
+        if plain([a, b]) if known else not (_before(a, b) or _before(b, a)):
+            found |= {i, j}
+    return found
+
+
+def _is_fixed(x: torch.Tensor) -> bool:
+    return all(isinstance(n, int) for n in (*x.size(), *x.stride(), x.storage_offset()))
+
+
+_TOO_HARD = 2
+"""Torch's answer where it does not know whether a tensor overlaps itself."""
+
+
+def _overlaps_itself(plain: Callable[[torch.Tensor], int], x: torch.Tensor) -> int:
+    """Torch's, without a guard where sizes may be any; expanded dimensions are seen all the same."""
+    if not symbolic_config.backed_size_oblivious or _is_fixed(x):
+        return plain(x)
+    is_expanded = any(type(n) is int and n == 0 for n in x.stride())  # comparing symbols would be a guard
+    return plain(x) if is_expanded else _TOO_HARD
+
+
+def _before(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether `a` surely ends before `b` begins, if either has an element at all."""
+    last = a.storage_offset() + sum((n - 1) * stride for n, stride in zip(a.size(), a.stride()))
+    return statically_known_true((last + 1) * a.itemsize <= b.storage_offset() * b.itemsize)
+
+
 @contextmanager
 def capture_session(options: CaptureOptions) -> Iterator[None]:
     """Inductor's compile lock, options and random state for one capture; all restored at the end, also after errors.
@@ -79,6 +124,10 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
                 INDEX_VALUES.by(_eval_evalf=_evaluated),
                 STRIDE_HINTS.by(stride_hints=hints),
                 CLAMPED_SIZES.by(evaluate_min=_smaller, evaluate_max=_larger),
+                OVERLAPS.by(compute_overlapping_tensors=partial(_overlapping, OVERLAPS.own())),
+                OVERLAP_IN_ITSELF.by(
+                    _debug_has_internal_overlap=partial(_overlaps_itself, OVERLAP_IN_ITSELF.own())
+                ),
             )
         )
         stack.enter_context(keeping_choices(options.products == "candidates"))

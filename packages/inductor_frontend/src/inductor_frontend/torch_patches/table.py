@@ -149,6 +149,14 @@ CLAMPED_SIZES = PatchPoint(
     "evaluate_min evaluate_max",
     "refuse sizes that nothing orders, and take gcd(n - 2, 0) for the smaller of n - 2 and 0",
 )
+OVERLAPS = PatchPoint(
+    "torch._inductor.fx_passes.reinplace",
+    "compute_overlapping_tensors",
+    "a write to `x[1:]` is a guard that it has rows, which a program would check and torch's exported programs do not",
+)
+OVERLAP_IN_ITSELF = PatchPoint(
+    "torch", "_debug_has_internal_overlap", "a write to `x[:, 0]` is a guard that it has two elements"
+)
 VECTOR_BUILDS = PatchPoint(
     "torch._inductor.cpu_vec_isa:VecISA",
     "check_build",
