@@ -3,40 +3,13 @@
 They are plain Python over operators, so that tracing a graph again sees what is inside them.
 """
 
-from fx_converter.targets.checks import (
-    assert_alignment,
-    assert_expr,
-    assert_finite,
-    assert_layout,
-    check_groups,
-    check_inputs,
-)
-from fx_converter.targets.control import (
-    cond_effect,
-    follow,
-    invoke_effect,
-    loop_effect,
-    stacked_effect,
-    stacked_loop,
-    switch,
-    switch_effect,
-)
-from fx_converter.targets.debug import comment, debug_value
-from fx_converter.targets.memory import align, fill_zero, free, resize_storage, same, unshared, window
-from fx_converter.targets.placement import (
-    barrier,
-    enter_device,
-    enter_memory_pool,
-    enter_profile,
-    enter_stream,
-    exit_device,
-    exit_scope,
-    exit_stream,
-    record_event,
-    sync_event,
-    wait_event,
-)
-from fx_converter.targets.symbolic import choose, int64, partial_call, power, total_call, truth
+# `__all__` below names what is public; what modules export beyond it they export to each other.
+from fx_converter.targets.checks import *
+from fx_converter.targets.control import *
+from fx_converter.targets.debug import *
+from fx_converter.targets.memory import *
+from fx_converter.targets.placement import *
+from fx_converter.targets.symbolic import *
 
 __all__ = [
     "align",

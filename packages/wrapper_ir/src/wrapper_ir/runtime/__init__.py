@@ -3,47 +3,23 @@
 Needs no tensor library: the emitted module hands in what belongs to one.
 """
 
+# `__all__` below names what is public; what modules export beyond it they export to each other.
 from wrapper_ir.expr.arithmetic import int64, power
 from wrapper_ir.files import check_files
 from wrapper_ir.inputs import NumberInput, TensorInput
-from wrapper_ir.runtime.binding import Convention, literal, refuse_unsupported, signature_call
-from wrapper_ir.runtime.buffer_pool import BufferPool
-from wrapper_ir.runtime.caller import TorchCaller
-from wrapper_ir.runtime.debug import debug_value
-from wrapper_ir.runtime.failures import (
-    expect_class,
-    expect_keys,
-    expect_static,
-    explain,
-    fail_assertion,
-    fail_branch,
-    fail_finite,
-    fail_group,
-    fail_layout,
-    select_branch,
-)
-from wrapper_ir.runtime.inputs import InputGuard, check_inputs
-from wrapper_ir.runtime.kernels import FindRuntime, load_kernels
-from wrapper_ir.runtime.memory_pools import MEMORY_POOLS, MemoryPools, use_memory_pool
-from wrapper_ir.runtime.parameters import REQUIRED, fail_missing
-from wrapper_ir.runtime.parts import ModuleContents, open_parts
-from wrapper_ir.runtime.sharing import (
-    apart_leaves,
-    expect_apart,
-    expect_same,
-    gradient_leaves,
-    refuse_gradient,
-    shared_window,
-)
-from wrapper_ir.runtime.subclasses import Subclass
-from wrapper_ir.runtime.trees import (
-    PytreeContainers,
-    custom_container,
-    dataclass_of,
-    flatten,
-    namedtuple_of,
-    unflatten,
-)
+from wrapper_ir.runtime.binding import *
+from wrapper_ir.runtime.buffer_pool import *
+from wrapper_ir.runtime.caller import *
+from wrapper_ir.runtime.debug import *
+from wrapper_ir.runtime.failures import *
+from wrapper_ir.runtime.inputs import *
+from wrapper_ir.runtime.kernels import *
+from wrapper_ir.runtime.memory_pools import *
+from wrapper_ir.runtime.parameters import *
+from wrapper_ir.runtime.parts import *
+from wrapper_ir.runtime.sharing import *
+from wrapper_ir.runtime.subclasses import *
+from wrapper_ir.runtime.trees import *
 from wrapper_ir.signature import SharedLeaf, SharedStorage, SubclassSpec
 
 __all__ = [
