@@ -26,14 +26,17 @@ ANY_MEMORY = {
     "_async_input_mm",
     "_barrier",
     "_low_contention_all_gather",
+    "_low_contention_all_gather_ce_multicast",
     "_low_contention_reduce_scatter",
     "fused_all_gather_matmul",
     "fused_all_gather_scaled_matmul",
     "fused_matmul_reduce_scatter",
     "fused_scaled_matmul_reduce_scatter",
     "memset32_",
+    "nccl_get_out",
     "nccl_put_signal",
     "nccl_wait_signal",
+    "nvshmem_get_out",
     "stream_write_value32_",
 }
 """Operators of torch's that take any memory, or a handle of symmetric memory."""

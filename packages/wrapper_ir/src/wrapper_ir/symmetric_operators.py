@@ -15,17 +15,20 @@ from wrapper_ir.schemas import OpSchema
 __all__ = ["GIVE_UP_STORAGE", "SYMMETRIC_ARGUMENTS", "gives_up", "missing_symmetric", "needed_symmetric"]
 
 _NEEDED = """
+    _low_contention_all_gather_ce_multicast_out: out
     _rendezvous: tensor
     all_to_all_vdev: input out in_splits out_splits_offsets
     all_to_all_vdev_2d: input out in_splits out_splits_offsets
     all_to_all_vdev_2d_offset: input out in_splits_offsets out_splits_offsets
     get_remote_tensors: x
+    memcpy_to_multicast_: symm_mem_out
     multi_root_tile_reduce: in_tiles out_tile
     multimem_all_gather_out: out
     multimem_all_reduce_: input
     multimem_one_shot_all_reduce: input
     multimem_one_shot_all_reduce_out: input
     multimem_one_shot_reduce_out: input
+    nccl_all_to_all_nd: input
     nccl_get: tensor
     nccl_put: tensor
     nccl_put_with_signal: tensor
@@ -58,7 +61,7 @@ SYMMETRIC_ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(dict(_rows
 """By operator (all its overloads), the arguments that other processes read or write directly. From torch's own
 implementations (`torch/csrc/distributed/c10d/symm_mem`): those that they look up (`rendezvous`) and refuse when the
 lookup finds nothing, and those that NVSHMEM takes as addresses of its symmetric heap. Not here is what works with any memory:
-`_low_contention_*` and `fused_*` copy such an argument into memory of their own, outputs of `*_out` are written locally,
+all other `_low_contention_*` and `fused_*` copy such an argument into memory of their own, outputs of `*_out` are written locally,
 and `memset32_` and `stream_write_value32_` write one address. On two H200 with torch 2.11, each of the CUDA backend's refuses
 ordinary memory there, and takes it for its other arguments."""
 
