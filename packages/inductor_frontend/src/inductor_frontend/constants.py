@@ -50,8 +50,8 @@ def copied_as_it_lies(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
-    """A constant whose bytes can be read: of one on a GPU, a copy."""
-    if tensor.device.type != "cuda" or tensor.layout is not torch.strided:
+    """A constant whose bytes can be read: of one on another device, a copy."""
+    if tensor.device.type in ("cpu", "meta") or tensor.layout is not torch.strided:
         return tensor
     with _disable_current_modes():  # torch may be tracing with fake tensors
         return copied_as_it_lies(tensor)

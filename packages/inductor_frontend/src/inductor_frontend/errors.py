@@ -26,6 +26,7 @@
 | FE362 | a piece cannot be kept |
 | FE363 | a file holds no piece of this torch, or one that does not fit the trace |
 | FE364 | a piece is called with another number of inputs |
+| FE370 | the package of a device does not load, or describes none |
 | FE401 | no emitter of this name, or the emitter failed |
 | FE402 | a backward graph that could not be compiled is called again |
 | FE403 | compiled autograd wants the graph of a backward function that came out of the cache |

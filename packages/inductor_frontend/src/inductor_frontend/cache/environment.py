@@ -59,6 +59,7 @@ def program_lines() -> tuple[str, ...]:
         f"processor {_processor()}",
         *(f"{name} {_version(name)}" for name in ("inductor-frontend", "wrapper-ir")),
         f"sources {_sources()}",
+        *sorted(f"device {name} {version}" for name, version in _providers("devices").items()),
     )
 
 
@@ -97,8 +98,19 @@ def _processor() -> str:
 
 def emitter_version(name: str) -> str:
     """The distribution that provides an emitter, and its version."""
-    found = [e.dist for e in entry_points(group="wrapper_ir.emitters", name=name) if e.dist is not None]
-    return ",".join(sorted(f"{d.name} {d.version}" for d in found))
+    return _providers("emitters").get(name, "")
+
+
+def _providers(group: str) -> dict[str, str]:
+    """The distributions behind the entry points of a group, with their versions, by the names of those."""
+    found: dict[str, str] = {}
+    for entry in sorted(
+        entry_points(group=f"wrapper_ir.{group}"), key=lambda e: e.dist.name if e.dist else ""
+    ):
+        if entry.dist is not None:
+            before = f"{found[entry.name]}," if entry.name in found else ""
+            found[entry.name] = f"{before}{entry.dist.name} {entry.dist.version}"
+    return found
 
 
 def option_lines(options: CaptureOptions) -> Iterator[str]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import torch
 
+from inductor_frontend.devices.packages import Interface, device_package, seen_as
 from inductor_frontend.devices.stand_in import named_target, stand_in
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.gpu_properties import DEVICES, GpuProperties, properties_of
 from wrapper_ir.program import Target
+from wrapper_ir.registry import plugin_names
 from wrapper_ir.types import Device
 
 __all__ = ["CaptureTarget", "capture_target"]
@@ -19,22 +21,26 @@ __all__ = ["CaptureTarget", "capture_target"]
 @dataclass(frozen=True, slots=True)
 class CaptureTarget:
     """Where a program is to run. The model and its arguments are traced as if they were on `device`; None: on the devices
-    where they are. `gpu`: the properties that torch reads while it traces."""
+    where they are. `gpu`: the properties that torch reads while it traces; `interface`: what answers for a device of another
+    package."""
 
     target: Target
     device: torch.device | None = None
     gpu: GpuProperties | None = None
+    interface: Interface | None = None
 
     def emulated(self) -> AbstractContextManager[None]:
         """While the context is active, torch finds this device in the machine."""
         if self.gpu is not None:
             return stand_in(self.gpu)
+        if self.interface is not None:
+            return seen_as(self.target.device.type, self.interface)
         return nullcontext() if torch.cuda.is_available() else named_target(DEVICES["sm_90"])
 
 
 def capture_target(target: Target | str | None, given: GpuProperties | None = None) -> CaptureTarget:
-    """`None` and `"cpu"` leave things where they are; `"cuda:sm_90"` is a GPU of that architecture, present or not.
-    Raises CaptureError FE103."""
+    """`None` and `"cpu"` leave things where they are; `"cuda:sm_90"` is a GPU of that architecture, present or not;
+    `"NAME:ARCH"` a device of the package with the entry point `wrapper_ir.devices` NAME. Raises CaptureError FE103, FE370."""
     match target:
         case None | "cpu":
             return CaptureTarget(Target())
@@ -44,9 +50,20 @@ def capture_target(target: Target | str | None, given: GpuProperties | None = No
             device, arch = target.device.type, target.arch
     if device == "cpu" and not arch:
         return CaptureTarget(Target())
-    if device != "cuda" or not arch:
+    package = device_package(device) if device != "cuda" else None
+    if not arch or (device != "cuda" and package is None):
         raise CaptureError(
-            "FE103", f"target {target!r} is not understood", hint='take None or "cuda:sm_90", for example'
+            "FE103",
+            f"target {target!r} is not understood",
+            hint=f"take None or {_known_targets()}, for example",
         )
-    gpu = properties_of(arch, given)
-    return CaptureTarget(Target(device=Device("cuda", 0), arch=arch), torch.device("cuda", 0), gpu)
+    found = Target(device=Device(device, 0), arch=arch)
+    if package is not None:
+        return CaptureTarget(found, torch.device(device, 0), interface=package.interface(device, arch))
+    return CaptureTarget(found, torch.device(device, 0), properties_of(arch, given))
+
+
+def _known_targets() -> str:
+    """Targets that can be captured for: one of each type of device."""
+    others = [f'"{name}:ARCH"' for name in plugin_names("devices")]
+    return ", ".join(['"cuda:sm_90"', *others])

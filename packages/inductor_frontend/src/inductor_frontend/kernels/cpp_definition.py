@@ -13,8 +13,8 @@ from inductor_frontend.convert import to_dtype
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.record.events import CallKernel, DefineKernel
 from inductor_frontend.requirements import required_headers
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, ParamKind
-from wrapper_ir.types import DType
+from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelParam, ParamKind
+from wrapper_ir.types import CPU, DType
 
 __all__ = ["CppDefinition", "cpp_definition"]
 
@@ -60,8 +60,12 @@ class CppDefinition:
             return Access.READ
         return Access.WRITE if buffer in event.produced else Access.READWRITE
 
-    def completed(self, name: str, params: tuple[KernelParam, ...]) -> CppKernel:
-        """The kernel, with what its calls say of its parameters."""
+    def completed(self, name: str, params: tuple[KernelParam, ...], device: str) -> CppKernel | ForeignKernel:
+        """The kernel, with what its calls say of its parameters. On another type of device than the CPU the package that has
+        the device builds and runs it: its source, below a line with the instructions that it is written for."""
+        if device != CPU.type:
+            payload = f"// isa: {' '.join(self.kernel.isa)}\n{self.kernel.source}"
+            return ForeignKernel(name=name, params=params, runtime=device, payload=payload)
         return replace(self.kernel, name=name, params=params)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
 from torch._inductor import ir
@@ -29,17 +29,19 @@ from inductor_frontend.triton.definition import TritonDefinition, definition_of
 from inductor_frontend.triton.templates import TEMPLATE, merged_instances, with_grid
 from wrapper_ir.atoms import Item
 from wrapper_ir.expr import Expr, Float, Int, SymKind, to_bool, where
-from wrapper_ir.kernels import Access, CppKernel, KernelParam, TritonKernel
+from wrapper_ir.kernels import Access, CppKernel, ForeignKernel, KernelParam, TritonKernel
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import AllocPurpose, Arg, ZeroMode
 from wrapper_ir.program import SymbolDef
-from wrapper_ir.types import DType, StorageType, TensorType
+from wrapper_ir.types import CPU, DType, StorageType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["KernelTable", "Launches"]
 
 Definition = CppDefinition | TritonDefinition
 """What a reader of definitions gives; the translation of a launch is the same for both."""
+
+LaunchedKernel = CppKernel | TritonKernel | ForeignKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class KernelTable:
 
     defined: dict[str, Definition] = field(default_factory=dict)
     multis: dict[str, DefineMulti] = field(default_factory=dict)
-    kernels_by_use: dict[tuple[str, Hashable], CppKernel | TritonKernel] = field(default_factory=dict)
+    kernels_by_use: dict[tuple[str, Hashable], LaunchedKernel] = field(default_factory=dict)
     chosen: MultiTable = field(default_factory=MultiTable)
     operators: OperatorTable = field(default_factory=dict)
 
@@ -199,7 +201,7 @@ class Launches:
         grid = [self._size(event.args[p], event) for p in taken[definition.arguments :]]
         if isinstance(definition, TritonDefinition) and definition.kernel.heuristic == TEMPLATE:
             definition, grid = with_grid(definition, grid)
-        kernel = self._kernel(definition, self._uses(definition, given, args, event), extents)
+        kernel = self._kernel(definition, self._uses(definition, given, args, event), extents, _device(args))
         return Part(kernel=kernel, positions=positions, args=tuple(args), extents=extents, grid=tuple(grid))
 
     # --- kernels
@@ -230,12 +232,12 @@ class Launches:
         return Access.WRITE if root in self._scratch else definition.access(param, buffer, event)
 
     def _kernel(
-        self, definition: Definition, uses: tuple[Use, ...], extents: tuple[Expr, ...]
-    ) -> CppKernel | TritonKernel:
-        """The typed kernel. One source called with other uses of its parameters, or with windows of other sizes,
-        becomes a second definition, so that all launches of one kernel state the same extents."""
+        self, definition: Definition, uses: tuple[Use, ...], extents: tuple[Expr, ...], device: str
+    ) -> LaunchedKernel:
+        """The typed kernel. One source called on another type of device, with other uses of its parameters, or with windows
+        of other sizes, becomes a second definition, so that all launches of one kernel state the same extents."""
         name = definition.kernel.name
-        key = name, (definition.identity, uses, extents)
+        key = name, (definition.identity, uses, extents, device)
         found = self._table.kernels_by_use.get(key)
         if found is None:
             count = sum(other == name for other, _ in self._table.kernels_by_use)
@@ -243,7 +245,7 @@ class Launches:
                 replace(p, access=use.access, may_alias=use.may_alias, may_overlap=use.may_overlap)
                 for p, use in zip(definition.kernel.params, uses, strict=True)
             )
-            found = definition.completed(name if count == 0 else f"{name}_{count}", params)
+            found = definition.completed(name if count == 0 else f"{name}_{count}", params, device)
             self._table.kernels_by_use[key] = found
         return found
 
@@ -305,6 +307,12 @@ class Launches:
                 "FE303", f"argument {arg!r} of kernel {event.name} is not a number{_place(event)}"
             )
         return self._scope.expr(arg)
+
+
+def _device(args: Iterable[Arg]) -> str:
+    """The type of the device that the tensors among arguments are on."""
+    types = (arg.type for arg in args if isinstance(arg, Value))
+    return next((type.device.type for type in types if isinstance(type, TensorType)), CPU.type)
 
 
 def _name(arg: LaunchArg) -> str:

@@ -10,6 +10,7 @@ from wrapper_ir.expr import Expr, Int
 from wrapper_ir.kernels import (
     Choice,
     CppKernel,
+    ForeignKernel,
     KernelParam,
     MultiKernel,
     OperatorKernel,
@@ -30,7 +31,7 @@ class Part:
     `grid` has a number for each that the kernel's grid wants; `extents` a size for each tensor among `args`. `hint`: what
     sizes that are not known are taken for."""
 
-    kernel: CppKernel | TritonKernel | OperatorKernel
+    kernel: CppKernel | TritonKernel | OperatorKernel | ForeignKernel
     positions: tuple[int, ...]
     args: tuple[Arg, ...]
     extents: tuple[Expr, ...]

@@ -35,15 +35,22 @@ class RecordingGraph(GraphLowering):
 
     def init_wrapper_code(self, *args: object, **kwargs: object) -> None:
         """Installs our wrapper; takes Inductor's arguments, which concern subgraphs and partitions."""
-        others = set(self.device_types) - {"cpu", "meta"}
-        if others - {"cuda"}:
+        others = sorted(set(self.device_types) - {"cpu", "meta"})
+        if len(others) > 1:
             raise HookError(
                 "FE202",
-                f"the graph uses devices {sorted(others)}; capture handles CPU and CUDA programs",
-                hint="move the model and its inputs to the CPU",
+                f"the graph uses devices {others}; a program has the CPU's and one other type",
+                hint="move the model and its inputs to one device",
             )
-        self.device_type = "cuda" if others else "cpu"
-        self.device_ops = get_device_op_overrides(self.device_type)
+        self.device_type = others[0] if others else "cpu"
+        try:
+            self.device_ops = get_device_op_overrides(self.device_type)
+        except KeyError as error:
+            raise HookError(
+                "FE202",
+                f"Inductor has no backend for {self.device_type}",
+                hint="register_backend_for_device and register_device_op_overrides of torch._inductor.codegen.common",
+            ) from error
         self.wrapper_code = self.make_wrapper()
 
     def make_wrapper(self) -> RecordingWrapper:

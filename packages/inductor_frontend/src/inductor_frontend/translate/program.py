@@ -10,6 +10,7 @@ import torch
 from torch._inductor import ir
 
 from inductor_frontend.constants import ConstantRole
+from inductor_frontend.devices import device_package
 from inductor_frontend.guards.check_table import CheckTable
 from inductor_frontend.guards.input_checks import (
     check_all_layouts,
@@ -67,10 +68,13 @@ class BuildContext:
 
 
 def target_of(graph: RecordingGraph, asked: Target) -> Target:
-    """What was asked for; where that is the default, a GPU of this machine if the graph runs there."""
-    if asked != Target() or graph.device_type != "cuda":
+    """What was asked for; where that is the default, the device of this machine that the graph runs on."""
+    if asked != Target() or graph.device_type == "cpu":
         return asked
     index = min(graph.device_idxs, default=0)
+    if graph.device_type != "cuda":
+        package = device_package(graph.device_type)
+        return Target(device=Device(graph.device_type, index), arch="" if package is None else package.here())
     major, minor = torch.cuda.get_device_capability(index)
     return Target(device=Device("cuda", index), arch=f"sm_{major}{minor}")
 

@@ -84,8 +84,8 @@ class TritonDefinition:
             return Access.READ
         return Access.WRITE if made else Access.READWRITE
 
-    def completed(self, name: str, params: tuple[KernelParam, ...]) -> TritonKernel:
-        """The kernel, with what its calls say of its parameters."""
+    def completed(self, name: str, params: tuple[KernelParam, ...], device: str) -> TritonKernel:
+        """The kernel, with what its calls say of its parameters; it is the same for all types of devices."""
         updated = tuple(p.name for p in params if p.access is Access.READWRITE)
         return replace(
             self.kernel,
