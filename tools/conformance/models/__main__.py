@@ -2,8 +2,7 @@
 
 Each model is run in a process of its own: its results, its gradients, and for decoders what it generates over a static
 cache. Results go to out/conformance-models as they come: a run that was stopped goes on where it was. A run over all models
-writes docs/conformance-models.md. Exit status 1 if a case of ours that stock gets right is wrong, 2 if cases still have to
-run.
+writes docs/conformance-models.md. Exit status 1 if a case of ours that stock gets right is wrong.
 """
 
 from __future__ import annotations
