@@ -22,11 +22,14 @@ def programs_of(feature: str) -> dict[str, Program]:
 
 
 def verdict(program: Program, *, dynamic: bool) -> tuple[str, str]:
-    """`equal`, `error` (the same one in both), `as stock` (which cannot compile it) or `wrong`, and the difference."""
+    """`equal`, `error` (the same one in both), `as stock` (which cannot compile it), `as eager` (stock differs from eager
+    mode, and ours does not) or `wrong`, and the difference."""
     stock = outcomes(program, "inductor", dynamic=dynamic)
-    found = difference(stock, outcomes(program, "wrapper_ir", dynamic=dynamic))
+    ours = outcomes(program, "wrapper_ir", dynamic=dynamic)
+    found = difference(stock, ours)
     if found:
-        return "wrong", found
+        as_eager = not difference(outcomes(program, "eager", dynamic=dynamic), ours)
+        return "as eager" if as_eager else "wrong", found
     if all(_refused(seen) for seen in stock):
         return "as stock", ""
     return ("error" if any(seen.error for seen in stock) else "equal"), ""
