@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from wrapper_ir.aliasing import NO_ROOTS
@@ -15,7 +15,7 @@ from wrapper_ir.program import Function
 from wrapper_ir.structure import callees, operands, results
 from wrapper_ir.values import Value
 
-__all__ = ["MemoryUse", "memory_use"]
+__all__ = ["MemoryUse", "held_outside", "memory_use"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,20 @@ def memory_use(function: Function, analyses: Analyses, sizes: Sizes) -> MemoryUs
     )
 
 
+def held_outside(function: Function, analyses: Analyses, sizes: Sizes, planned: Set[Value]) -> list[int]:
+    """Bytes that one call of `function` holds while each op runs, but for its storages in `planned`."""
+    live = analyses.get_for(function, analyse_liveness)
+    gains, losses = _as_freed(function, live, sizes, planned)
+    found, now = [], 0
+    for position, op in enumerate(function.body):
+        inside = 0
+        if isinstance(op, CallSubgraph | Switch | WhileLoop):
+            inside = _callee_use(op, analyses, sizes).peak
+        found.append(now + max(gains[position], inside))
+        now += gains[position] - losses[position]
+    return found
+
+
 def _callee_use(op: CallSubgraph | Switch | WhileLoop, analyses: Analyses, sizes: Sizes) -> MemoryUse:
     """Of a switch, the largest branch; of a loop, one trip while the results of the one before still live."""
     uses = [memory_use(analyses.functions[n], analyses, sizes) for n in callees(op)]
@@ -73,15 +87,17 @@ def _peak(changes: tuple[Changes, Changes], inside: Mapping[int, int]) -> int:
     return most
 
 
-def _as_freed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Changes, Changes]:
-    """Storages live from their op to their `free` (or move); donated ones give bytes back."""
+def _as_freed(
+    function: Function, live: Liveness, sizes: Sizes, but: Set[Value] = frozenset()
+) -> tuple[Changes, Changes]:
+    """Storages live from their op to their `free` (or move), but for some; donated ones give bytes back."""
     gains, losses = Changes(), Changes()
     for root, position in _allocated(live):
-        gains[position] += sizes.bytes_of(root)
+        gains[position] += 0 if root in but else sizes.bytes_of(root)
     for position, op in enumerate(function.body):
         ended = (op.storage,) if isinstance(op, Free) else moved_roots(op, position, live.aliasing)
         for root in ended:
-            if root not in live.aliasing.hosts:  # a slot's bytes stay its pool's
+            if root not in live.aliasing.hosts and root not in but:  # a slot's bytes stay its pool's
                 losses[position] += sizes.bytes_of(root)
     return gains, losses
 

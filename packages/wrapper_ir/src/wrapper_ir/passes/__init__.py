@@ -10,6 +10,7 @@ from wrapper_ir.passes.insert_checks import *
 from wrapper_ir.passes.move_arguments import *
 from wrapper_ir.passes.move_device import *
 from wrapper_ir.passes.pipeline import *
+from wrapper_ir.passes.plan_memory import *
 from wrapper_ir.passes.rename_groups import *
 from wrapper_ir.passes.rename_symbols import *
 from wrapper_ir.passes.strip import *

@@ -18,6 +18,7 @@ from wrapper_ir.passes.finite_checks import InsertFiniteChecks
 from wrapper_ir.passes.insert_checks import InsertChecks
 from wrapper_ir.passes.move_arguments import MoveArguments
 from wrapper_ir.passes.move_device import MoveDevice
+from wrapper_ir.passes.plan_memory import PlanMemory
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
 from wrapper_ir.passes.translation import check_translation
 from wrapper_ir.program import Program
@@ -31,6 +32,7 @@ _CLASSES: tuple[type[Pass], ...] = (
     InsertFiniteChecks,
     MoveArguments,
     MoveDevice,
+    PlanMemory,
     StripAsserts,
     StripDebug,
 )

@@ -1,0 +1,165 @@
+"""Puts storages into pools, so that a call allocates few times and holds little."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from functools import partial
+from typing import ClassVar
+
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
+from wrapper_ir.analysis.memory import held_outside
+from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.analysis.streams import crossing_streams
+from wrapper_ir.expr import Expr, expand, mul
+from wrapper_ir.expr.build import sum_of
+from wrapper_ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Op, Slot, ZeroMode
+from wrapper_ir.passes.base import Pass
+from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
+from wrapper_ir.planner import Algorithm, Buffer, Pool, pack, plan_pools
+from wrapper_ir.program import Function, Program
+from wrapper_ir.structure import definitions
+from wrapper_ir.types import MemoryKind
+from wrapper_ir.values import Value
+
+__all__ = ["PlanMemory"]
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanMemory(Pass):
+    """Makes slots of pools of the storages that a function allocates and frees, and derives lifetimes again.
+
+    Results equal those without a plan, bit for bit. At the worst moment of a call, under the symbols' hints, no more than
+    `slack` percent more is held than is needed then, operators' own results and returned storages counted; within that, the
+    allocations are few. `algorithm` places slots: `best`, `by-size`, `by-area` or `best-fit`. Storages of one pool are on one
+    device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and `1024*s0` share, `256*s0` and
+    `s1` do not. Left alone are storages that are returned, moved, resized, zeroed or symmetric, that several streams use, and
+    those of functions that allocate from pools of torch's.
+    """
+
+    name: ClassVar[str] = "plan-memory"
+    repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+    algorithm: Algorithm = Algorithm.BEST
+    slack: int = 1
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program with pools."""
+        derived = analyses.after(derive_frees(analyses.program, analyses))
+        sizes = Sizes(derived.program)
+        planned = derived.program.with_functions(
+            [_Planner(f, derived, sizes, self).planned() for f in derived.program.functions]
+        )
+        return derive_frees(planned) if planned is not derived.program else planned
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Storage:
+    """A storage that may be a slot: `count` times `factor` bytes."""
+
+    op: AllocStorage
+    count: int
+    factor: Expr
+
+    @property
+    def kind(self) -> Hashable:
+        type = self.op.result.type
+        return type.device, type.space, self.op.stream, self.factor
+
+
+class _Planner:
+    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes, options: PlanMemory) -> None:
+        self.function, self.analyses, self.sizes, self.options = function, analyses, sizes, options
+        self.live: Liveness = analyses.get_for(function, analyse_liveness)
+
+    def planned(self) -> Function:
+        """The function with its storages in pools; itself where none can share one."""
+        if any(isinstance(op, EnterMemoryPool) for op in self.function.body):
+            return self.function
+        found = {s.op.result.name: (position, s) for position, s in self._storages()}
+        buffers = [self._buffer(position, s) for position, s in found.values()]
+        outside = held_outside(
+            self.function, self.analyses, self.sizes, {s.op.result for _, s in found.values()}
+        )
+        kinds = {name: s.kind for name, (_, s) in found.items()}
+        packer = partial(pack, algorithm=self.options.algorithm)
+        pools = plan_pools(buffers, outside, kinds, self.options.slack / 100, packer)
+        shared = [pool for pool in pools if len(pool.buffers) > 1]
+        if not shared:
+            return self.function
+        return self._rewritten(shared, {name: s for name, (_, s) in found.items()})
+
+    def _storages(self) -> Iterator[tuple[int, _Storage]]:
+        crossing = self.analyses.get_for(self.function, crossing_streams)
+        for position, op in enumerate(self.function.body):
+            if (
+                not isinstance(op, AllocStorage)
+                or op.purpose is AllocPurpose.POOL
+                or op.zero is not ZeroMode.NONE
+                or op.result.type.space.kind is MemoryKind.SYMMETRIC
+                or op.result not in self.live.storages
+                or op.result in crossing
+            ):
+                continue
+            terms = expand(op.result.type.nbytes).terms
+            count = math.gcd(*terms.values())
+            if count:
+                factor = sum_of({factors: scale // count for factors, scale in terms.items()})
+                yield position, _Storage(op, count, factor)
+
+    def _buffer(self, position: int, storage: _Storage) -> Buffer:
+        """In units of one factor, which alignment counts in, too."""
+        result = storage.op.result
+        return Buffer(
+            result.name,
+            position,
+            self.live.storages[result] + 1,
+            storage.count * self._bytes(storage.factor),
+            result.type.alignment * self._bytes(storage.factor),
+        )
+
+    def _bytes(self, factor: Expr) -> int:
+        return max(1, self.sizes.number(factor))
+
+    def _rewritten(self, pools: list[Pool], storages: Mapping[str, _Storage]) -> Function:
+        used = {v.name for v in definitions(self.function)}
+        slots: dict[str, Slot] = {}
+        first: dict[str, AllocStorage] = {}
+        for pool in pools:
+            members = [storages[b.name] for b in pool.buffers]
+            factor, like = members[0].factor, members[0].op
+            unit = self._bytes(factor)
+            types = [m.op.result.type for m in members]
+            made = Value(
+                _fresh_name(used),
+                dataclasses.replace(
+                    types[0], nbytes=mul(pool.size // unit, factor), alignment=max(t.alignment for t in types)
+                ),
+            )
+            begins = min(pool.buffers, key=lambda b: b.begin).name
+            first[begins] = AllocStorage(result=made, purpose=AllocPurpose.POOL, stream=like.stream)
+            for b in pool.buffers:
+                offset = mul(pool.offsets[b.name] // unit, factor)
+                slots[b.name] = Slot(pool=made, result=storages[b.name].op.result, offset=offset)
+        return self.function.with_body(_with_slots(self.function, slots, first))
+
+
+def _with_slots(
+    function: Function, slots: Mapping[str, Slot], pools: Mapping[str, AllocStorage]
+) -> Iterator[Op]:
+    for op in function.body:
+        if isinstance(op, AllocStorage) and op.result.name in slots:
+            if op.result.name in pools:
+                yield pools[op.result.name]
+            yield dataclasses.replace(slots[op.result.name], prov=op.prov)
+        else:
+            yield op
+
+
+def _fresh_name(used: set[str]) -> str:
+    number = 0
+    while f"pool{number}" in used:
+        number += 1
+    used.add(f"pool{number}")
+    return f"pool{number}"

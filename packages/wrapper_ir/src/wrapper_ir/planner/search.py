@@ -1,0 +1,53 @@
+"""The interface of algorithms, and the best of them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
+
+from wrapper_ir.planner.buffers import Buffer, Placement, height, peak_bytes
+from wrapper_ir.planner.exact import exact
+from wrapper_ir.planner.greedy import best_fit, by_area, by_size
+
+__all__ = ["PACKERS", "Algorithm", "Packer", "pack"]
+
+
+class Algorithm(enum.Enum):
+    """How buffers are placed; `best` takes the lowest of all."""
+
+    BEST = "best"
+    BY_SIZE = "by-size"
+    BY_AREA = "by-area"
+    BEST_FIT = "best-fit"
+
+
+Packer: TypeAlias = Callable[[Sequence[Buffer]], Placement]
+
+PACKERS: Mapping[Algorithm, Packer] = MappingProxyType(
+    {Algorithm.BEST_FIT: best_fit, Algorithm.BY_SIZE: by_size, Algorithm.BY_AREA: by_area}
+)
+"""One function for each algorithm: buffers to places."""
+
+_MANY = 2_000
+"""From so many buffers on, `best` is content with a height of 1.01 of the bound."""
+_EXACT = 64
+"""Up to so many buffers, `best` also searches."""
+
+
+def pack(buffers: Sequence[Buffer], algorithm: Algorithm = Algorithm.BEST, steps: int = 5_000) -> Placement:
+    """Places the buffers; with `best`, stops where the bound is reached, and searches among few buffers for so many steps."""
+    if algorithm is not Algorithm.BEST:
+        return PACKERS[algorithm](buffers)
+    bound = peak_bytes(buffers)
+    found: Placement = {}
+    for packer in PACKERS.values():
+        if found and height(buffers, found) <= bound * (1.01 if len(buffers) >= _MANY else 1):
+            break
+        tried = packer(buffers)
+        if not found or height(buffers, tried) < height(buffers, found):
+            found = tried
+    if len(buffers) <= _EXACT and height(buffers, found) > bound:
+        found, _ = exact(buffers, found, steps)
+    return found

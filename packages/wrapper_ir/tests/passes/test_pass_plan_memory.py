@@ -1,0 +1,166 @@
+"""`plan-memory`: text in, text out; random programs stay valid and do the same."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from wrapper_ir import check, parse_program, print_program
+from wrapper_ir.analysis.stats import program_stats
+from wrapper_ir.ops import AllocStorage, Slot
+from wrapper_ir.passes import PlanMemory, compare, parse_pipeline, run_pipeline
+from wrapper_ir.program import Program
+from wrapper_ir.testing import random_program
+
+HEAD = """wir 0.3
+target cpu
+
+symbol s0 : int backed [2, 64] hint 8
+symbol s1 : int backed [2, 64] hint 8
+
+extern "aten::relu(Tensor self) -> Tensor"
+
+kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
+
+}}}
+
+"""
+
+
+def _planned(body: str, spec: str = "plan-memory") -> str:
+    """The body of main after the pass, which `run_pipeline` verifies and compares with what it was."""
+    program = parse_program(f"{HEAD}func @main({body.strip()}\n}}\n")
+    text = print_program(run_pipeline(program, parse_pipeline(spec)))
+    return text[text.index("func @main") :].split("{\n", 1)[1].rsplit("}", 1)[0]
+
+
+def _chain(sizes: list[str], *, given: str = "%x: f32[64]", last: str = "f32[16]") -> str:
+    """Each buffer is made of the one before; the last one is returned."""
+    lines, source = [f"{given}) {{"], "%x"
+    lines += [
+        f"  define {name} = size(%{x}, 0)" for name, x in (("s0", "x"), ("s1", "y")) if f"[{name}" in given
+    ]
+    for number, size in enumerate((*sizes, last)):
+        lines.append(f"  %b{number} = alloc {size}")
+        lines.append(f"  launch @k({source}, %b{number}) extents(4, 4)")
+        source = f"%b{number}"
+    return "\n".join([*lines, f"  return {source}"])
+
+
+def test_a_chain_takes_two_places() -> None:
+    """What is alive together lies apart; the result, which is returned, stays its own."""
+    assert (
+        _planned(_chain(["f32[64]"] * 3, last="f32[1]"))
+        == """\
+  %pool0 = alloc_storage 512 pool
+  %b0.s = slot %pool0 : 256
+  %b0 = view %b0.s : f32[64]
+  launch @k(%x, %b0) extents(4, 4)
+  drop %x
+  %b1.s = slot %pool0 + 256 : 256
+  %b1 = view %b1.s : f32[64]
+  launch @k(%b0, %b1) extents(4, 4)
+  free %b0.s
+  %b2.s = slot %pool0 : 256
+  %b2 = view %b2.s : f32[64]
+  launch @k(%b1, %b2) extents(4, 4)
+  free %b1.s
+  %b3 = alloc f32[1]
+  launch @k(%b2, %b3) extents(4, 4)
+  free %b2.s
+  free %pool0
+  return %b3
+"""
+    )
+
+
+def test_symbolic_sizes_share_by_their_factor() -> None:
+    """`256*s0` and `1024*s0` lie in one pool of a multiple of `s0`."""
+    sizes = ["f32[s0, 64]", "f32[s0, 256]", "f32[s0, 64]", "f32[s0, 256]"]
+    text = _planned(_chain(sizes, given="%x: f32[s0, 64]", last="f32[1]"))
+    assert "%pool0 = alloc_storage 1280*s0 pool" in text
+    assert text.count("slot %pool0") == 4
+
+
+def test_sizes_of_two_factors_do_not_share() -> None:
+    text = _planned(_chain(["f32[s0]", "f32[s1]"], given="%x: f32[s0], %y: f32[s1]", last="f32[1]"))
+    assert "pool" not in text
+
+
+def test_no_more_is_held_for_the_sake_of_a_pool() -> None:
+    """One pool of all would hold 768 bytes beside the result of as many as each buffer; `b0` and `b2` share one place."""
+    text = _planned(_chain(["f32[64]"] * 3, last="f32[64]"))
+    assert "%pool0 = alloc_storage 256 pool" in text
+    assert [line.split()[0] for line in text.splitlines() if "slot" in line] == ["%b0.s", "%b2.s"]
+
+
+def test_slack_buys_fewer_allocations() -> None:
+    text = _planned(_chain(["f32[64]"] * 3, last="f32[64]"), "plan-memory{slack=50}")
+    assert text.count("= slot %pool0") == 3
+
+
+@pytest.mark.parametrize("algorithm", ["by-size", "by-area", "best-fit"])
+def test_algorithms(algorithm: str) -> None:
+    assert (
+        _planned(_chain(["f32[64]"] * 3, last="f32[1]"), f"plan-memory{{algorithm={algorithm}}}").count(
+            "slot"
+        )
+        == 3
+    )
+
+
+LEFT_ALONE = {
+    "returned": "%x: f32[64]) {\n  %a = alloc f32[64]\n  launch @k(%x, %a)\n  %b = alloc f32[64]\n  launch @k(%x, %b)\n"
+    "  return %a, %b",
+    "zeroed": "%x: f32[64]) {\n  %a.s = alloc_storage 256 zero(call)\n  %a = view %a.s : f32[64]\n  launch @k(%x, %a)\n"
+    "  %b.s = alloc_storage 256 workspace zero(once)\n  %b = view %b.s : f32[64]\n  launch @k(%a, %b)\n  return",
+    "of operators": "%x: f32[64]) {\n  %a = call aten::relu(%x) : f32[64]\n  %b = call aten::relu(%a) : f32[64]\n  return %b",
+}
+
+
+@pytest.mark.parametrize("case", LEFT_ALONE)
+def test_what_is_left_alone(case: str) -> None:
+    assert "slot" not in _planned(LEFT_ALONE[case])
+
+
+def test_streams_have_pools_of_their_own() -> None:
+    """What two streams use is not planned: the bytes could be written while the other stream still reads them."""
+    body = "%x: f32[64] @cuda:0) {\n"
+    for number, stream in enumerate((0, 0, 1, 1)):
+        on = f" stream({stream})"
+        body += f"  %b{number} = alloc f32[64] @cuda:0{on}\n  launch @k(%x, %b{number}) extents(4, 4){on}\n"
+        body += f"  launch @k(%b{number}, %b{number}) extents(4, 4){on}\n"
+    found = PlanMemory().run(parse_program(f"{HEAD}func @main({body}  return\n}}\n"))
+    pools = {op.result.name: op.stream for op in found.ops if isinstance(op, AllocStorage)}
+    slots = [(op.result.name, pools[op.pool.name]) for op in found.ops if isinstance(op, Slot)]
+    assert slots == [("b0.s", 0), ("b1.s", 0), ("b2.s", 1), ("b3.s", 1)]
+
+
+def test_pools_of_torch_stay_torchs() -> None:
+    buffers = "".join(f"  %b{n} = alloc f32[64] @cuda:0\n  launch @k(%x, %b{n})\n" for n in range(2))
+    body = f'%x: f32[64] @cuda:0) {{\n  enter_memory_pool "p"\n{buffers}  exit_scope\n  return\n}}\n'
+    found = PlanMemory().run(parse_program(f"{HEAD}func @main({body}"))
+    assert _count(found, Slot) == 0
+
+
+def _count(program: Program, kind: type) -> int:
+    return sum(isinstance(op, kind) for op in program.ops)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs(seed: int) -> None:
+    """Valid, the same in what they do, and no more held than the slack allows."""
+    program = random_program(random.Random(seed), size=30)
+    planned = PlanMemory().run(program)
+    assert check(planned) == ()
+    assert compare(program, planned) is None
+    assert program_stats(planned).memory.peak <= program_stats(program).memory.peak * 1.01
+    assert _count(planned, AllocStorage) <= _count(program, AllocStorage)
+
+
+def test_twice_is_once() -> None:
+    program = random_program(random.Random(3), size=60)
+    planned = PlanMemory().run(program)
+    assert _count(planned, Slot) > _count(program, Slot)
+    assert PlanMemory().run(planned) == planned

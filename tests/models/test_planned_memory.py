@@ -1,0 +1,64 @@
+"""Planned programs give what unplanned ones give, bit for bit, in every engine; poisoned slots change nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+import fx_converter
+import py_wrapper
+from py_wrapper import PyOptions
+from tests.common.compare import clone_tree
+from tests.common.zoo import ZOO
+from tests.models.model_cases import artifact_of, calls_of, case_of
+from wrapper_ir import verify
+from wrapper_ir.analysis.stats import program_stats
+from wrapper_ir.interp import InterpOptions, Interpreter
+from wrapper_ir.ops import Slot
+from wrapper_ir.passes import PlanMemory, compare
+
+POISON = 0x7B
+QUICK = {"moe", "gpt2"}
+"""Those whose proof is part of `make test`; all are part of `make conformance`."""
+MODELS = [pytest.param(n, marks=() if n in QUICK else pytest.mark.conformance) for n in ZOO]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_in_every_engine(name: str, dynamic: bool) -> None:
+    case, artifact = case_of(name), artifact_of(name, dynamic)
+    planned = dataclasses.replace(artifact, program=PlanMemory().run(artifact.program))
+    assert any(isinstance(op, Slot) for op in planned.program.ops)
+    verify(planned)
+    assert compare(artifact.program, planned.program) is None
+    plain = py_wrapper.compile(artifact)
+    runs: list[Callable[..., Any]] = [
+        Interpreter(planned, py_wrapper.TORCH_MACHINE, InterpOptions(poison=POISON)),
+        py_wrapper.compile(planned, PyOptions(poison=POISON)),
+        py_wrapper.compile(planned, PyOptions(persistent_buffers=True)),
+        fx_converter.convert(planned),
+    ]
+    for args, kwargs in calls_of(case, dynamic):
+        with torch.no_grad():
+            want = plain(*clone_tree(args), **clone_tree(kwargs))
+            for run in (*runs, runs[2]):
+                _assert_equal(run(*clone_tree(args), **clone_tree(kwargs)), want)
+
+
+# Any: results of any model
+def _assert_equal(got: Any, want: Any) -> None:
+    for a, b in zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=True):
+        assert torch.equal(a, b) if isinstance(b, Tensor) else a == b
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_held_stays_near_the_bound(name: str) -> None:
+    program = artifact_of(name, False).program
+    held = program_stats(PlanMemory().run(program)).memory.peak
+    assert held <= 1.01 * program_stats(program).memory.lower_bound
