@@ -52,7 +52,7 @@ def test_the_page_counts_and_names_what_differs() -> None:
     rows = [Row("views", "a", False, "equal"), Row("views", "a", True, "wrong", "call 0: x | y")]
     page = render(rows)
     assert "1 small programs" in page
-    assert "| views | 2 | 1 | 0 | 0 | 1 |" in page
+    assert "| views | 2 | 1 | 0 | 0 | 0 | 1 |" in page
     assert "| views.a | dynamic | call 0: x \\| y |" in page
 
 

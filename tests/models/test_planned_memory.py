@@ -24,7 +24,7 @@ from wrapper_ir.ops import Slot
 from wrapper_ir.passes import PlanMemory, compare
 
 POISON = 0x7B
-QUICK = {"moe", "gpt2"}
+QUICK = {"moe"}
 """Those whose proof is part of `make test`; all are part of `make conformance`."""
 MODELS = [pytest.param(n, marks=() if n in QUICK else pytest.mark.conformance) for n in ZOO]
 
