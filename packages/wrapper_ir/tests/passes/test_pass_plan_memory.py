@@ -124,6 +124,20 @@ def test_what_is_left_alone(case: str) -> None:
     assert "slot" not in _planned(LEFT_ALONE[case])
 
 
+@pytest.mark.parametrize("size", ["f32[8 // (s0 - 8)]", "f32[ceildiv(s0, s0 - 8)]"])
+def test_a_size_without_a_value_under_the_hints(size: str) -> None:
+    """The program is valid, and divides by zero where `s0` is its hint: nothing is planned."""
+    assert "slot" not in _planned(_chain([size] * 3, given="%x: f32[s0]", last="f32[1]"))
+
+
+def test_names_of_constants_are_taken() -> None:
+    body = _chain(["f32[64]"] * 3, last="f32[1]")
+    text = HEAD.replace("kernel cpp", "const %pool0 : f32[1]\n\nkernel cpp") + f"func @main({body}\n}}\n"
+    assert "%pool1 = alloc_storage 512 pool" in print_program(
+        run_pipeline(parse_program(text), parse_pipeline("plan-memory"))
+    )
+
+
 def test_streams_have_pools_of_their_own() -> None:
     """What two streams use is not planned: the bytes could be written while the other stream still reads them."""
     body = "%x: f32[64] @cuda:0) {\n"

@@ -13,6 +13,7 @@ from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
 from wrapper_ir.analysis.memory import held_outside
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.analysis.streams import crossing_streams
+from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, expand, mul
 from wrapper_ir.expr.build import sum_of
 from wrapper_ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Op, Slot, ZeroMode
@@ -21,7 +22,6 @@ from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir.planner import Algorithm, Buffer, Pool, pack, plan_pools
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import definitions
-from wrapper_ir.types import MemoryKind
 from wrapper_ir.values import Value
 
 __all__ = ["PlanMemory"]
@@ -36,7 +36,7 @@ class PlanMemory(Pass):
     allocations are few. `algorithm` places slots: `best`, `by-size`, `by-area` or `best-fit`. Storages of one pool are on one
     device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and `1024*s0` share, `256*s0` and
     `s1` do not. Left alone are storages that are returned, moved, resized, zeroed or symmetric, that several streams use, and
-    those of functions that allocate from pools of torch's.
+    those of functions that allocate from pools of torch's, or in which a size has no value under the hints.
     """
 
     name: ClassVar[str] = "plan-memory"
@@ -56,8 +56,9 @@ class PlanMemory(Pass):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Storage:
-    """A storage that may be a slot: `count` times `factor` bytes."""
+    """A storage that may be a slot, and where it is allocated: `count` times `factor` bytes."""
 
+    position: int
     op: AllocStorage
     count: int
     factor: Expr
@@ -77,27 +78,30 @@ class _Planner:
         """The function with its storages in pools; itself where none can share one."""
         if any(isinstance(op, EnterMemoryPool) for op in self.function.body):
             return self.function
-        found = {s.op.result.name: (position, s) for position, s in self._storages()}
-        buffers = [self._buffer(position, s) for position, s in found.values()]
-        outside = held_outside(
-            self.function, self.analyses, self.sizes, {s.op.result for _, s in found.values()}
-        )
-        kinds = {name: s.kind for name, (_, s) in found.items()}
-        packer = partial(pack, algorithm=self.options.algorithm)
-        pools = plan_pools(buffers, outside, kinds, self.options.slack / 100, packer)
+        storages = {s.op.result.name: s for s in self._storages()}
+        try:
+            pools = self._pools(storages)
+        except ExpressionError:
+            return self.function  # a size has no value under the hints: what is held then cannot be told
         shared = [pool for pool in pools if len(pool.buffers) > 1]
-        if not shared:
-            return self.function
-        return self._rewritten(shared, {name: s for name, (_, s) in found.items()})
+        return self._rewritten(shared, storages) if shared else self.function
 
-    def _storages(self) -> Iterator[tuple[int, _Storage]]:
+    def _pools(self, storages: Mapping[str, _Storage]) -> tuple[Pool, ...]:
+        buffers = [self._buffer(s) for s in storages.values()]
+        planned = {s.op.result for s in storages.values()}
+        outside = held_outside(self.function, self.analyses, self.sizes, planned)
+        kinds = {name: s.kind for name, s in storages.items()}
+        packer = partial(pack, algorithm=self.options.algorithm)
+        return plan_pools(buffers, outside, kinds, self.options.slack / 100, packer)
+
+    def _storages(self) -> Iterator[_Storage]:
         crossing = self.analyses.get_for(self.function, crossing_streams)
         for position, op in enumerate(self.function.body):
             if (
                 not isinstance(op, AllocStorage)
                 or op.purpose is AllocPurpose.POOL
                 or op.zero is not ZeroMode.NONE
-                or op.result.type.space.kind is MemoryKind.SYMMETRIC
+                or op.result.type.is_symmetric
                 or op.result not in self.live.storages
                 or op.result in crossing
             ):
@@ -106,14 +110,14 @@ class _Planner:
             count = math.gcd(*terms.values())
             if count:
                 factor = sum_of({factors: scale // count for factors, scale in terms.items()})
-                yield position, _Storage(op, count, factor)
+                yield _Storage(position, op, count, factor)
 
-    def _buffer(self, position: int, storage: _Storage) -> Buffer:
+    def _buffer(self, storage: _Storage) -> Buffer:
         """In units of one factor, which alignment counts in, too."""
         result = storage.op.result
         return Buffer(
             result.name,
-            position,
+            storage.position,
             self.live.storages[result] + 1,
             storage.count * self._bytes(storage.factor),
             result.type.alignment * self._bytes(storage.factor),
@@ -123,7 +127,7 @@ class _Planner:
         return max(1, self.sizes.number(factor))
 
     def _rewritten(self, pools: list[Pool], storages: Mapping[str, _Storage]) -> Function:
-        used = {v.name for v in definitions(self.function)}
+        used = {v.name for v in (*definitions(self.function), *self.analyses.constant_values)}
         slots: dict[str, Slot] = {}
         first: dict[str, AllocStorage] = {}
         for pool in pools:
