@@ -90,7 +90,7 @@ def test_programs_parse_verify_and_print(block: Block) -> None:
 
 @pytest.mark.parametrize("page", [*GUIDE, *READMES], ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One namespace a page; a `text` block behind a Python block is what it prints, `wir` in a shell runs on its files."""
+    """Each page has one namespace. A `text` block after a Python block is its output; `wir` commands run on the page's files."""
     monkeypatch.chdir(tmp_path)
     if page in READMES:  # which use files that their reader has
         for name in ("model.wir", "old.wir", "new.wir"):

@@ -102,7 +102,7 @@ def emitter_version(name: str) -> str:
 
 
 def _providers(group: str) -> dict[str, str]:
-    """The distributions behind the entry points of a group, with their versions, by the names of those."""
+    """The distributions that supply the entry points of a group, with their versions, by entry point name."""
     found: dict[str, str] = {}
     for entry in sorted(
         entry_points(group=f"wrapper_ir.{group}"), key=lambda e: e.dist.name if e.dist else ""

@@ -33,32 +33,33 @@ def memory_use(function: Function, analyses: Analyses, sizes: Sizes) -> MemoryUs
     """Memory of one call of `function` (not recursive), above what its caller holds; donated arguments count as
     the caller's."""
     live = analyses.get_for(function, analyse_liveness)
-    calls = {
-        position: _callee_use(op, analyses, sizes)
-        for position, op in enumerate(function.body)
-        if isinstance(op, CallSubgraph | Switch | WhileLoop)
-    }
+    calls = _calls(function, analyses, sizes)
+    count = len(function.body)
     own = {root: sizes.bytes_of(root) for root, position in _allocated(live)}
     made = sum(own.values()) + sum(use.allocated for use in calls.values())
     return MemoryUse(
         allocated=made,
-        peak=_peak(_as_freed(function, live, sizes), {p: c.peak for p, c in calls.items()}),
-        lower_bound=_peak(_as_needed(function, live, sizes), {p: c.lower_bound for p, c in calls.items()}),
+        peak=max(_held(_as_freed(function, live, sizes), {p: c.peak for p, c in calls.items()}, count)),
+        lower_bound=max(
+            _held(_as_needed(function, live, sizes), {p: c.lower_bound for p, c in calls.items()}, count)
+        ),
     )
 
 
 def held_outside(function: Function, analyses: Analyses, sizes: Sizes, planned: Set[Value]) -> list[int]:
     """Bytes that one call of `function` holds while each op runs, but for its storages in `planned`."""
     live = analyses.get_for(function, analyse_liveness)
-    gains, losses = _as_freed(function, live, sizes, planned)
-    found, now = [], 0
-    for position, op in enumerate(function.body):
-        inside = 0
-        if isinstance(op, CallSubgraph | Switch | WhileLoop):
-            inside = _callee_use(op, analyses, sizes).peak
-        found.append(now + max(gains[position], inside))
-        now += gains[position] - losses[position]
-    return found
+    inside = {p: c.peak for p, c in _calls(function, analyses, sizes).items()}
+    return _held(_as_freed(function, live, sizes, planned), inside, len(function.body))[1:]
+
+
+def _calls(function: Function, analyses: Analyses, sizes: Sizes) -> dict[int, MemoryUse]:
+    """The memory of callees, by the position of the call."""
+    return {
+        position: _callee_use(op, analyses, sizes)
+        for position, op in enumerate(function.body)
+        if isinstance(op, CallSubgraph | Switch | WhileLoop)
+    }
 
 
 def _callee_use(op: CallSubgraph | Switch | WhileLoop, analyses: Analyses, sizes: Sizes) -> MemoryUse:
@@ -76,15 +77,15 @@ Changes = Counter[int]
 """Bytes gained (or lost) at each op: gains count during the op, losses after it."""
 
 
-def _peak(changes: tuple[Changes, Changes], inside: Mapping[int, int]) -> int:
+def _held(changes: tuple[Changes, Changes], inside: Mapping[int, int], count: int) -> list[int]:
+    """Bytes held at the entry (position -1), and while each of `count` ops runs."""
     gains, losses = changes
-    now = most = 0
-    for position in sorted({*gains, *losses, *inside}):
+    found, now = [], 0
+    for position in range(-1, count):
         # What a callee makes and returns is among its own bytes: count it once, inside.
-        most = max(most, now + max(gains[position], inside.get(position, 0)))
+        found.append(now + max(gains[position], inside.get(position, 0)))
         now += gains[position] - losses[position]
-        most = max(most, now)
-    return most
+    return found
 
 
 def _as_freed(

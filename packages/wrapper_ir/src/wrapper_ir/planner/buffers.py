@@ -35,10 +35,6 @@ class Buffer:
     size: int
     alignment: int = 1
 
-    def overlaps(self, other: Buffer) -> bool:
-        """Whether both are needed at some time."""
-        return self.begin < other.end and other.begin < self.end
-
 
 Placement: TypeAlias = Mapping[str, int]
 """The first byte of each buffer, by name."""
