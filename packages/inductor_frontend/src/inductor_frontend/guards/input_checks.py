@@ -11,8 +11,8 @@ from torch import fx
 from inductor_frontend.convert import to_expr
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.guards.function_guards import FunctionGuards
-from inductor_frontend.guards.input_symbols import Fact
-from inductor_frontend.guards.trace_guards import Bounds, TraceGuards
+from inductor_frontend.guards.input_symbols import Fact, check_ranges, range_of, sources_of
+from inductor_frontend.guards.trace_guards import TraceGuards
 from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import (
@@ -22,12 +22,10 @@ from wrapper_ir.expr import (
     Int,
     Interval,
     Operator,
-    Sym,
     SymKind,
     add,
     eq,
     ge,
-    le,
     prove_eq,
     prove_le,
     prove_nonneg,
@@ -51,24 +49,14 @@ def check_inputs(
     were fixed or are the same as others, offsets that the program depends on, Inductor's guards, and those that were
     traced."""
     assert traced.promised is not None
-    defined = _sources(facts)
-    ranges = _check_ranges(guards, defined, traced.promised)
+    defined = sources_of(facts)
+    ranges = check_ranges(guards, defined, traced.promised)
     _check_numbers(guards, facts, defined)
     _check_offsets(guards, {name: v for name, v in params.items() if name not in traced.windows})
     _check_replaced(guards, params, traced)
     for condition in _conditions(guards, traced.conditions):
         if not _proven(condition, ranges):
             guards.assert_that(condition, _OUTSIDE, UNKNOWN)
-
-
-def _sources(facts: list[Fact]) -> dict[str, Fact]:
-    """For each symbol, by name, the fact that it stands alone in, or else the first that mentions it."""
-    found: dict[str, Fact] = {}
-    for alone in (True, False):
-        for fact in facts:
-            for symbol in fact.expr.free_symbols if isinstance(fact.expr, sympy.Symbol) is alone else ():
-                found.setdefault(symbol.name, fact)
-    return found
 
 
 def check_all_layouts(guards: FunctionGuards, params: Iterable[Value]) -> None:
@@ -92,7 +80,7 @@ def check_left_over(guards: FunctionGuards) -> None:
 def check_no_negative(guards: FunctionGuards, at: int) -> None:
     """Checks, as the op at this position, that no tensor would have a negative size: where Inductor took a size for
     positive, another that it made of it may be below 0 for an empty input."""
-    ranges = {s.name: _range(guards.symbols.declare(s)) for s in guards.symbols.defined.values()}
+    ranges = {s.name: range_of(guards.symbols.declare(s)) for s in guards.symbols.defined.values()}
     before, guards.function.ops[at:] = guards.function.ops[at:], []
     early = {op.symbol for op in guards.function.ops if isinstance(op, Define)}
     types = (value.type for op in before for value in results(op))
@@ -101,56 +89,6 @@ def check_no_negative(guards: FunctionGuards, at: int) -> None:
         if size.free_symbols and size.free_symbols <= early and not prove_nonneg(size, ranges):
             guards.assert_that(ge(size, 0), "a size would be negative", UNKNOWN)
     guards.function.ops += before
-
-
-# --- ranges
-
-
-def _check_ranges(
-    guards: FunctionGuards, defined: Mapping[str, Fact], promised: Bounds
-) -> dict[str, Interval]:
-    """Checks that symbols are in the ranges that they are declared with, and that the caller promised. Returns the
-    declared ranges."""
-    ranges: dict[str, Interval] = {}
-    for symbol in tuple(guards.symbols.defined.values()):
-        definition = guards.symbols.declare(symbol)
-        if definition.kind is not SymKind.INT:
-            continue
-        ranges[symbol.name] = _range(definition)
-        fact = defined.get(symbol.name)
-        number = fact is not None and isinstance(fact.atom, Item)
-        low, high = _narrowed(definition, promised.get(symbol.name, (None, None)))
-        expr, place = Sym(symbol.name), _place(fact, symbol)
-        prov = Provenance(frontend_name=symbol.name if fact is None else fact.value.name)
-        if low is not None and (number or low > 0):
-            guards.assert_that(ge(expr, low), f"{place} is out of range", prov)
-        if high is not None:
-            guards.assert_that(le(expr, high), f"{place} is out of range", prov)
-    return ranges
-
-
-def _range(definition: SymbolDef) -> Interval:
-    return Interval(definition.lower, definition.upper)
-
-
-def _narrowed(
-    definition: SymbolDef, promised: tuple[int | None, int | None]
-) -> tuple[int | None, int | None]:
-    lows = [x for x in (definition.lower, promised[0]) if x is not None]
-    highs = [x for x in (definition.upper, promised[1]) if x is not None]
-    return max(lows, default=None), min(highs, default=None)
-
-
-def _place(fact: Fact | None, symbol: sympy.Symbol) -> str:
-    match None if fact is None else fact.atom:
-        case SizeOf(value, dim):
-            return f"size {dim} of input {value.name}"
-        case StrideOf(value, dim):
-            return f"stride {dim} of input {value.name}"
-        case Item(value):
-            return f"input {value.name}"
-        case _:
-            return f"symbol {symbol.name}"
 
 
 # --- numbers and offsets

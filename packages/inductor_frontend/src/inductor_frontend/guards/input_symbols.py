@@ -1,4 +1,5 @@
-"""The symbols that a function's parameters carry: read from numbers, sizes, strides and offsets, or solved for."""
+"""The symbols that a function's parameters carry: read from numbers, sizes, strides and offsets, or solved for, and
+checked for their ranges."""
 
 from __future__ import annotations
 
@@ -11,13 +12,15 @@ from torch._inductor import ir
 from inductor_frontend.convert import to_expr
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.guards.function_guards import FunctionGuards
+from inductor_frontend.guards.trace_guards import Bounds
 from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Expr, print_expr
+from wrapper_ir.expr import Expr, Interval, Sym, SymKind, ge, le, print_expr
 from wrapper_ir.ops import Provenance
+from wrapper_ir.program import SymbolDef
 from wrapper_ir.values import Value
 
-__all__ = ["Fact", "define_from", "facts_of"]
+__all__ = ["Fact", "check_ranges", "define_from", "facts_of", "range_of", "sources_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +123,64 @@ def _solve(guards: FunctionGuards, fact: Fact) -> None:
 def _from(guards: FunctionGuards, fact: Fact) -> None:
     """The ops that follow come from this input."""
     guards.function.prov = Provenance(frontend_name=fact.value.name)
+
+
+# --- their ranges
+
+
+def sources_of(facts: list[Fact]) -> dict[str, Fact]:
+    """For each symbol, by name, the fact that it stands alone in, or else the first that mentions it."""
+    found: dict[str, Fact] = {}
+    for alone in (True, False):
+        for fact in facts:
+            for symbol in fact.expr.free_symbols if isinstance(fact.expr, sympy.Symbol) is alone else ():
+                found.setdefault(symbol.name, fact)
+    return found
+
+
+def check_ranges(
+    guards: FunctionGuards, defined: Mapping[str, Fact], promised: Bounds
+) -> dict[str, Interval]:
+    """Checks that symbols are in the ranges that they are declared with, and that the caller promised. Returns the
+    declared ranges."""
+    ranges: dict[str, Interval] = {}
+    for symbol in tuple(guards.symbols.defined.values()):
+        definition = guards.symbols.declare(symbol)
+        if definition.kind is not SymKind.INT:
+            continue
+        ranges[symbol.name] = range_of(definition)
+        fact = defined.get(symbol.name)
+        number = fact is not None and isinstance(fact.atom, Item)
+        low, high = _narrowed(definition, promised.get(symbol.name, (None, None)))
+        expr, place = Sym(symbol.name), _place(fact, symbol)
+        prov = Provenance(frontend_name=symbol.name if fact is None else fact.value.name)
+        if low is not None and (number or low > 0):
+            guards.assert_that(ge(expr, low), f"{place} is out of range", prov)
+        if high is not None:
+            guards.assert_that(le(expr, high), f"{place} is out of range", prov)
+    return ranges
+
+
+def range_of(definition: SymbolDef) -> Interval:
+    """The values that a symbol may have as it is declared."""
+    return Interval(definition.lower, definition.upper)
+
+
+def _narrowed(
+    definition: SymbolDef, promised: tuple[int | None, int | None]
+) -> tuple[int | None, int | None]:
+    lows = [x for x in (definition.lower, promised[0]) if x is not None]
+    highs = [x for x in (definition.upper, promised[1]) if x is not None]
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _place(fact: Fact | None, symbol: sympy.Symbol) -> str:
+    match None if fact is None else fact.atom:
+        case SizeOf(value, dim):
+            return f"size {dim} of input {value.name}"
+        case StrideOf(value, dim):
+            return f"stride {dim} of input {value.name}"
+        case Item(value):
+            return f"input {value.name}"
+        case _:
+            return f"symbol {symbol.name}"
