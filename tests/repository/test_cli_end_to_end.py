@@ -45,7 +45,7 @@ def test_capture_to_run(tmp_path: Path) -> None:
     text = wir("print", "m.wir", cwd=tmp_path)
     (tmp_path / "m.txt").write_text(text)
     assert wir("diff", "m.wir", "m.txt", cwd=tmp_path) == ""
-    assert "peak live bytes" in wir("stats", "m.wir", cwd=tmp_path)
+    assert "peak bytes held" in wir("stats", "m.wir", cwd=tmp_path)
     wir("opt", "m.wir", "--pass", "insert-finite-checks", "-o", "checked.wir", cwd=tmp_path)
     assert "+" in wir("diff", "m.wir", "checked.wir", cwd=tmp_path, status=1)
     symbol = text.split("symbol ")[1].split()[0]

@@ -76,7 +76,7 @@ def _row(name: str) -> list[object]:
         stock = peak_bytes(lambda: theirs(*case.args, **kwargs))
     allocated = sum(line.count("= empty_strided_") for code in codes for line in code.splitlines())
     return [
-        name, f"{before.lower_bound:,}", f"{after.peak:,}", f"{after.peak / before.lower_bound:.3f}",
+        name, f"{before.live:,}", f"{after.peak:,}", f"{after.peak / before.live:.3f}",
         _allocations(artifact.program), _allocations(planned), allocated if codes else "-",
         f"{measured:,}", f"{stock:,}", f"{measured / stock:.2f}", f"{1000 * seconds:.0f}",
     ]  # fmt: skip

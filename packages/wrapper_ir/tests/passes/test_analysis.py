@@ -52,13 +52,13 @@ def test_last_uses() -> None:
 
 def test_a_chain_holds_two_buffers_at_once() -> None:
     memory = program_stats(_program(CHAIN)).memory
-    assert (memory.allocated, memory.peak, memory.lower_bound) == (3 * 256, 2 * 256, 2 * 256)
+    assert (memory.allocated, memory.peak, memory.live) == (3 * 256, 2 * 256, 2 * 256)
 
 
 def test_late_frees_raise_the_peak_and_not_the_bound() -> None:
     late = CHAIN.replace("  return", "  free %a.s\n  free %b.s\n  return")
     memory = program_stats(parse_program(HEAD + late)).memory
-    assert (memory.peak, memory.lower_bound) == (3 * 256, 2 * 256)
+    assert (memory.peak, memory.live) == (3 * 256, 2 * 256)
 
 
 def test_slots_of_a_pool_count_on_their_own() -> None:
@@ -76,7 +76,7 @@ def test_slots_of_a_pool_count_on_their_own() -> None:
 }
 """
     memory = program_stats(_program(text)).memory
-    assert (memory.allocated, memory.peak, memory.lower_bound) == (1280, 1280, 512)
+    assert (memory.allocated, memory.peak, memory.live) == (1280, 1280, 512)
 
 
 def test_symbolic_sizes_take_hints_then_definitions_then_lower_bounds() -> None:
@@ -117,7 +117,7 @@ func @flat(%x: f32[64]) {
 }
 """
     memory = program_stats(_program(text)).memory
-    assert (memory.peak, memory.lower_bound) == (512, 512)
+    assert (memory.peak, memory.live) == (512, 512)
 
 
 def test_rows_for_display() -> None:
@@ -126,7 +126,7 @@ def test_rows_for_display() -> None:
     assert rows["  Launch"] == "3"
     assert rows["  cpp"] == "1"
     assert rows["constants"] == "1 (256)"
-    assert rows["peak live bytes"] == "512"
+    assert rows["peak bytes held"] == "512"
     assert rows["symbols without hint"] == "s1"
 
 
@@ -134,4 +134,4 @@ def test_rows_for_display() -> None:
 def test_bounds_of_random_programs(seed: int) -> None:
     program = random_program(random.Random(seed), 15, RandomOptions(executable=seed % 2 == 0))
     memory = program_stats(program).memory
-    assert 0 <= memory.lower_bound <= memory.peak <= memory.allocated
+    assert 0 <= memory.live <= memory.peak <= memory.allocated

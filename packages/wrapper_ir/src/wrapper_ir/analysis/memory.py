@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.contents import Contents, contents_of
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness, moved_roots
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.ops import AllocStorage, CallSubgraph, Free, Op, Slot, Switch, View, WhileLoop
+from wrapper_ir.ops import CallSubgraph, Free, Switch, WhileLoop
 from wrapper_ir.program import Function
-from wrapper_ir.structure import callees, operands, results
+from wrapper_ir.structure import callees
 from wrapper_ir.values import Value
 
 __all__ = ["MemoryUse", "held_outside", "memory_use"]
@@ -20,13 +20,18 @@ __all__ = ["MemoryUse", "held_outside", "memory_use"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """Bytes of one call of a function, its callees included. `allocated` is the sum over its storages, `peak` the
-    most that lives at once as the program frees, `lower_bound` the most that any plan of the same order of ops has to
-    hold: what is still needed at each op, slots of pools on their own."""
+    """Bytes of one call of a function, its callees included; see `docs/memory.md` for each.
+
+    `allocated` is the sum over its storages, `peak` the most that is held at once as the program frees. `live` is the most
+    that this order of ops needs at once of these storages, each from its first to its last use, slots of pools on their own.
+    `bound` is the most that any plan of this order of ops has to hold: a storage counts only while content of it is read
+    again, and once with an argument that a launch may write over in place.
+    """
 
     allocated: int
     peak: int
-    lower_bound: int
+    live: int
+    bound: int
 
 
 def memory_use(function: Function, analyses: Analyses, sizes: Sizes) -> MemoryUse:
@@ -36,13 +41,16 @@ def memory_use(function: Function, analyses: Analyses, sizes: Sizes) -> MemoryUs
     calls = _calls(function, analyses, sizes)
     count = len(function.body)
     own = {root: sizes.bytes_of(root) for root, position in _allocated(live)}
-    made = sum(own.values()) + sum(use.allocated for use in calls.values())
+    contents = contents_of(function, analyses, sizes)
+    needed = _held(_spans(contents, live, sizes), {p: c.live for p, c in calls.items()}, count)
+    least = _held(_spans(contents, live, sizes, split=True), {p: c.bound for p, c in calls.items()}, count)
+    for position, saved in contents.in_place.items():
+        least[position + 1] -= saved
     return MemoryUse(
-        allocated=made,
+        allocated=sum(own.values()) + sum(use.allocated for use in calls.values()),
         peak=max(_held(_as_freed(function, live, sizes), {p: c.peak for p, c in calls.items()}, count)),
-        lower_bound=max(
-            _held(_as_needed(function, live, sizes), {p: c.lower_bound for p, c in calls.items()}, count)
-        ),
+        live=max(needed),
+        bound=max(least),
     )
 
 
@@ -69,7 +77,8 @@ def _callee_use(op: CallSubgraph | Switch | WhileLoop, analyses: Analyses, sizes
     return MemoryUse(
         allocated=max(u.allocated for u in uses),
         peak=before + max(u.peak for u in uses),
-        lower_bound=before + max(u.lower_bound for u in uses),
+        live=before + max(u.live for u in uses),
+        bound=before + max(u.bound for u in uses),
     )
 
 
@@ -103,37 +112,16 @@ def _as_freed(
     return gains, losses
 
 
-def _as_needed(function: Function, live: Liveness, sizes: Sizes) -> tuple[Changes, Changes]:
-    """What is planned on its own: storages, and slots of pools; each from its first to its last use."""
-    # A donated input may be freed before the first op.
-    first = {root: -1 for root, position in live.aliasing.owned.items() if position < 0}
-    last = dict(first)
-    for position, op in enumerate(function.body):
-        if isinstance(op, Free):
-            continue
-        used = operands(op) if not isinstance(op, AllocStorage | Slot | View) else ()
-        for value in (*used, *_fresh(op, position, live)):
-            for root in live.aliasing.roots.get(value, NO_ROOTS):
-                first.setdefault(root, position)
-                last[root] = position
+def _spans(contents: Contents, live: Liveness, sizes: Sizes, split: bool = False) -> tuple[Changes, Changes]:
+    """Storages, and slots of pools on their own, from the first to the last use; `split`: where content dies between."""
     gains, losses = Changes(), Changes()
-    for root, start in first.items():
-        defined = live.aliasing.owned.get(root)
-        if defined is None:
-            continue
+    for root, spans in contents.spans.items():
         size = sizes.bytes_of(root)
-        if defined >= 0:
-            gains[start] += size
-        # The last use of what is moved is the move.
-        losses[last[root]] += size
+        for first, last in spans if split else ((spans[0][0], spans[-1][1]),):
+            if live.aliasing.owned[root] >= 0:  # a donated one is the caller's until it is given back
+                gains[first] += size
+            losses[last] += size
     return gains, losses
-
-
-def _fresh(op: Op, position: int, live: Liveness) -> tuple[Value, ...]:
-    """Results that come with bytes in them (an allocation's are needed from the first use on)."""
-    if isinstance(op, AllocStorage | Slot | View):
-        return ()
-    return tuple(v for v in results(op) if live.aliasing.owned.get(v) == position)
 
 
 def _allocated(live: Liveness) -> Iterator[tuple[Value, int]]:

@@ -42,8 +42,9 @@ class ProgramStats:
             yield f"  {name}", str(count)
         yield "constants", f"{self.constants} ({_bytes(self.constant_bytes)})"
         yield "bytes allocated", _bytes(self.memory.allocated)
-        yield "peak live bytes", _bytes(self.memory.peak)
-        yield "lower bound of any plan", _bytes(self.memory.lower_bound)
+        yield "peak bytes held", _bytes(self.memory.peak)
+        yield "live bytes in this order", _bytes(self.memory.live)
+        yield "bound of plans in this order", _bytes(self.memory.bound)
         if self.assumed:
             yield "symbols without hint", ", ".join(self.assumed)
 

@@ -98,7 +98,7 @@ def verify(file: str, public_key: str | None, as_json: bool) -> None:
 @hint
 @as_json
 def stats(file: str, hints: tuple[tuple[str, int], ...], as_json: bool) -> None:
-    """Count ops and kernels; bytes allocated, peak live bytes, and the lower bound of any plan."""
+    """Count ops and kernels; bytes allocated, held and live at the worst moment, and the bound of plans."""
     from wrapper_ir.analysis import program_stats
 
     program = read_program(file)
@@ -107,7 +107,7 @@ def stats(file: str, hints: tuple[tuple[str, int], ...], as_json: bool) -> None:
         click.echo(json.dumps(dataclasses.asdict(found), indent=2))
         return
     for name, value in found.rows():
-        click.echo(f"{name:<28}{value}")
+        click.echo(f"{name:<30}{value}")
 
 
 @click.command()

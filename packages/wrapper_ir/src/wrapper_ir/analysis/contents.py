@@ -1,0 +1,212 @@
+"""When storages hold content that is needed, and which ops could write over an argument that they are the last to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
+from wrapper_ir.analysis.places import tensor_places
+from wrapper_ir.analysis.sizes import Sizes
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.layout import extent_bytes, numel
+from wrapper_ir.ops import AllocStorage, CallExtern, Copy, Free, Launch, Op, Slot, View, Wait, ZeroMode
+from wrapper_ir.program import Function
+from wrapper_ir.structure import operands, results
+from wrapper_ir.types import Device, StorageType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["Contents", "contents_of"]
+
+Span = tuple[int, int]
+"""The first and the last op of a time; or the first byte, and the byte after the last one."""
+_OVERWRITERS = (CallExtern, Copy, Launch)
+"""Ops that write all of what they write and do not read."""
+_MOST_PARTS = 64
+"""A storage of which more separate parts are needed is taken to be needed from the first to the last of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The result of the analysis for one function; positions are indices of ops, -1 stands for the entry.
+
+    `spans` has, for each storage that the function owns, the times in which its content is needed: each begins where nothing
+    of the content before is read again, and ends at the last read. `in_place` says how many bytes at most the launch at a
+    position could save by writing over arguments that it is the last to read, as its kernel's `may_alias` allows.
+    """
+
+    spans: dict[Value, tuple[Span, ...]]
+    in_place: dict[int, int]
+
+
+@dataclass(slots=True)
+class _Access:
+    """What one op does with one storage: bytes that it reads, and bytes that it overwrites without reading."""
+
+    position: int
+    reads: list[Span] = field(default_factory=list)
+    overwritten: list[Span] = field(default_factory=list)
+
+
+def contents_of(function: Function, analyses: Analyses, sizes: Sizes) -> Contents:
+    """Runs the analysis; near linear in the number of ops. A collective needs its arguments until it was waited for."""
+    found = _Contents(function, analyses, sizes)
+    spans = {root: found.spans(root, accesses) for root, accesses in found.accesses().items()}
+    return Contents(spans, found.in_place(spans))
+
+
+class _Contents:
+    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes) -> None:
+        self.function, self.analyses, self.sizes = function, analyses, sizes
+        self.live: Liveness = analyses.get_for(function, analyse_liveness)
+        self.aliasing = self.live.aliasing
+        self.places = analyses.get_for(function, tensor_places)
+        self.fixed = {
+            op.result
+            for op in function.body
+            if isinstance(op, AllocStorage)
+            and op.zero is ZeroMode.ONCE  # kernels leave zeros for the next call
+        }
+
+    def accesses(self) -> dict[Value, list[_Access]]:
+        """By storage, in order; a donated parameter may be freed before the first op."""
+        found = {root: [_Access(-1)] for root, position in self.aliasing.owned.items() if position < 0}
+        in_flight: dict[Value, list[Value]] = {}
+        for position, op in enumerate(self.function.body):
+            if isinstance(op, Free):
+                continue
+            for result, held in self.aliasing.effects[position].holds:
+                in_flight.setdefault(result, []).append(held)
+            for root, access in self._of(op, position, in_flight).items():
+                found.setdefault(root, []).append(access)
+        return found
+
+    def _of(self, op: Op, position: int, in_flight: dict[Value, list[Value]]) -> dict[Value, _Access]:
+        """What the op does, by storage that the function owns; names alone (views, allocations) do nothing."""
+        found: dict[Value, _Access] = {}
+        if isinstance(op, AllocStorage) and op.zero is not ZeroMode.NONE:
+            self._access(found, op.result, position).overwritten.append((0, self.sizes.bytes_of(op.result)))
+        if isinstance(op, AllocStorage | Slot | View):
+            return found
+        effects = self.aliasing.effects[position]
+        made = [v for v in results(op) if self.aliasing.owned.get(v) == position]
+        for value in made:  # an operator's result comes with content
+            self._access(found, value, position).overwritten.append((0, self.sizes.bytes_of(value)))
+        written = set(effects.writes).difference(effects.reads) if isinstance(op, _OVERWRITERS) else set()
+        used = (*operands(op), *(in_flight.get(op.source, ()) if isinstance(op, Wait) else ()))
+        for value in used:
+            roots = self.aliasing.roots.get(value, NO_ROOTS)
+            for root in roots:
+                if root not in self.aliasing.owned:
+                    continue
+                access = self._access(found, root, position)
+                window = self._window(value, root)
+                if value not in written:
+                    access.reads.append(window or (0, self.sizes.bytes_of(root)))
+                elif window is not None and len(roots) == 1 and self._is_dense(value, window):
+                    access.overwritten.append(window)
+        return found
+
+    def _access(self, found: dict[Value, _Access], root: Value, position: int) -> _Access:
+        return found.setdefault(root, _Access(position))
+
+    def _window(self, value: Value, root: Value) -> Span | None:
+        """Bytes of the storage that a tensor spans; None where numbers do not say."""
+        place = self.places.get(value)
+        if not isinstance(value.type, TensorType) or place is None or place[0] != root:
+            return None
+        try:
+            start = self.sizes.number(place[1])
+            return start, start + self.sizes.number(extent_bytes(value.type))
+        except ExpressionError:
+            return None
+
+    def _is_dense(self, value: Value, window: Span) -> bool:
+        type = value.type
+        assert isinstance(type, TensorType)  # it has a window
+        return self.sizes.number(numel(type.sizes)) * type.dtype.itemsize >= window[1] - window[0]
+
+    def spans(self, root: Value, accesses: list[_Access]) -> tuple[Span, ...]:
+        """Times in which the content is needed, from the accesses in order."""
+        if self.aliasing.owned[root] < 0 or root in self.aliasing.escaped or root in self.fixed:
+            return ((accesses[0].position, accesses[-1].position),)
+        found: list[Span] = []
+        needed: list[Span] = []
+        end = accesses[-1].position
+        for at in range(len(accesses) - 1, -1, -1):
+            access = accesses[at]
+            needed = _joined((*_without(needed, access.overwritten), *access.reads))
+            if not needed or not at:
+                found.append((access.position, end))
+                end = accesses[at - 1].position
+        return tuple(reversed(found))
+
+    def in_place(self, spans: dict[Value, tuple[Span, ...]]) -> dict[int, int]:
+        """The most bytes that launches could save, by position."""
+        begins: dict[int, set[Value]] = {}
+        ends: dict[int, set[Value]] = {}
+        for root, times in spans.items():
+            if self.aliasing.owned[root] >= 0 and root not in self.fixed:
+                for first, last in times:
+                    begins.setdefault(first, set()).add(root)
+                    ends.setdefault(last, set()).add(root)
+        found: dict[int, int] = {}
+        for position in begins.keys() & ends.keys():
+            op = self.function.body[position]
+            pairs = self._pairs(op, begins[position], ends[position]) if isinstance(op, Launch) else []
+            if pairs:
+                found[position] = min(self._total(side) for side in zip(*pairs, strict=True))
+        return found
+
+    def _total(self, roots: Iterable[Value]) -> int:
+        return sum(map(self.sizes.bytes_of, set(roots)))
+
+    def _pairs(self, op: Launch, begun: set[Value], ended: set[Value]) -> list[tuple[Value, Value]]:
+        """(storage whose content begins, storage whose content ends) for each pair of arguments that may share bytes."""
+        kernel = self.analyses.kernels.get(op.kernel)
+        if kernel is None or len(kernel.params) != len(op.args):
+            return []
+        given = {p.name: a for p, a in zip(kernel.params, op.args, strict=True) if isinstance(a, Value)}
+        found = []
+        for param in kernel.params:
+            for other in param.may_alias:
+                for one, two in ((param.name, other), (other, param.name)):
+                    found += [
+                        (new, old)
+                        for new in self._roots(given.get(one), begun)
+                        for old in self._roots(given.get(two), ended)
+                        if new is not old and _device(new) == _device(old)
+                    ]
+        return found
+
+    def _roots(self, value: Value | None, among: set[Value]) -> Iterator[Value]:
+        return (r for r in self.aliasing.roots.get(value, NO_ROOTS) if r in among) if value else iter(())
+
+
+def _device(root: Value) -> Device | None:
+    return root.type.device if isinstance(root.type, StorageType | TensorType) else None
+
+
+def _joined(parts: Iterable[Span]) -> list[Span]:
+    """The parts in order, those that touch joined; parts of no bytes are none."""
+    found: list[Span] = []
+    for low, high in sorted(p for p in parts if p[0] < p[1]):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    return found if len(found) <= _MOST_PARTS else [(found[0][0], found[-1][1])]
+
+
+def _without(parts: Iterable[Span], removed: Iterable[Span]) -> list[Span]:
+    left = list(parts)
+    for start, end in removed:
+        left = [
+            (low, high)
+            for first, last in left
+            for low, high in ((first, min(last, start)), (max(first, end), last))
+            if low < high
+        ]
+    return left
