@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +14,14 @@ from torch.utils import _pytree as pytree
 
 import fx_converter
 import py_wrapper
+from fx_converter import FxOptions
 from py_wrapper import PyOptions
 from tests.common.compare import clone_tree
 from tests.common.zoo import ZOO
 from tests.models.model_cases import artifact_of, calls_of, case_of
-from wrapper_ir import verify
+from wrapper_ir import parse_program, verify
 from wrapper_ir.analysis.stats import program_stats
+from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.interp import InterpOptions, Interpreter
 from wrapper_ir.ops import Slot
 from wrapper_ir.passes import PlanMemory, compare
@@ -38,17 +41,34 @@ def test_in_every_engine(name: str, dynamic: bool) -> None:
     verify(planned)
     assert compare(artifact.program, planned.program) is None
     plain = py_wrapper.compile(artifact)
-    runs: list[Callable[..., Any]] = [
+    runs = _engines(planned)
+    for args, kwargs in calls_of(case, dynamic):
+        with torch.no_grad():
+            want = plain(*clone_tree(args), **clone_tree(kwargs))
+            for run in (*runs, *runs):
+                _assert_equal(run(*clone_tree(args), **clone_tree(kwargs)), want)
+
+
+def _engines(planned: Artifact) -> list[Callable[..., Any]]:
+    return [
         Interpreter(planned, py_wrapper.TORCH_MACHINE, InterpOptions(poison=POISON)),
         py_wrapper.compile(planned, PyOptions(poison=POISON)),
         py_wrapper.compile(planned, PyOptions(persistent_buffers=True)),
         fx_converter.convert(planned),
+        fx_converter.compile(planned, FxOptions(persistent_buffers=True)),
     ]
-    for args, kwargs in calls_of(case, dynamic):
-        with torch.no_grad():
-            want = plain(*clone_tree(args), **clone_tree(kwargs))
-            for run in (*runs, runs[2]):
-                _assert_equal(run(*clone_tree(args), **clone_tree(kwargs)), want)
+
+
+def test_a_tensor_that_stands_for_several_views() -> None:
+    """Slots one after the other at the same place, of fixed and of symbolic sizes: results are the caller's own."""
+    text = Path("packages/wrapper_ir/tests/lowering/plans/windows_shared_in_pools.wir").read_text()
+    artifact = bare_artifact(parse_program(text))
+    for run in _engines(artifact):
+        for size in (3, 5, 5):
+            x, y = torch.randn(8), torch.randn(size)
+            first = run(x, y)
+            run(torch.zeros(8), torch.zeros(size))
+            _assert_equal(first, (x, y))
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -23,7 +23,9 @@ __all__ = ["PersistentNodes", "persistent_nodes"]
 
 # Any in this file: targets of nodes
 _EMPTY: frozenset[Any] = frozenset({*FAST_EMPTY.values(), torch.ops.aten.empty_strided.default})
-_VIEWS: frozenset[Any] = frozenset({FAST_VIEW, targets.window, torch.ops.aten.as_strided.default})
+_VIEWS: frozenset[Any] = frozenset(
+    {FAST_VIEW, targets.same, targets.window, torch.ops.aten.as_strided.default}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,14 @@ from wrapper_ir.expr import Expr
 from wrapper_ir.lowering.options import LoweringOptions
 from wrapper_ir.lowering.persistent import PersistentMemory
 from wrapper_ir.lowering.steps import BEFORE, FunctionPlan, Origin, Stream
-from wrapper_ir.lowering.storages import SlotPlaces, made_elsewhere, plan_slots, storage_users
+from wrapper_ir.lowering.storages import (
+    SharedWindows,
+    SlotPlaces,
+    made_elsewhere,
+    plan_slots,
+    share_windows,
+    storage_users,
+)
 from wrapper_ir.ops import AllocStorage, Free, Op, RecordEvent, View, WaitEvent
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import operands, results
@@ -82,6 +89,13 @@ class FunctionState:
         return plan_slots(self.function)
 
     @cached_property
+    def shared_windows(self) -> SharedWindows:
+        """Views of pools that are made once."""
+        return (
+            share_windows(self.function, self.slots) if self.program.options.fuse_views else SharedWindows()
+        )
+
+    @cached_property
     def made_elsewhere(self) -> frozenset[Value]:
         """Storages that are not made where they are first used."""
         return made_elsewhere(self.function)
@@ -107,6 +121,10 @@ class FunctionState:
         for root in self._roots(value):
             self._tenants.setdefault(root, {})[value] = None
 
+    def is_alive(self, value: Value[Type]) -> bool:
+        """Whether a name has begun and not ended."""
+        return value in self._alive
+
     def end(self, values: Iterable[Value[Type]]) -> tuple[Value[Type], ...]:
         """Names end; returns those that were alive."""
         ended = []
@@ -123,7 +141,8 @@ class FunctionState:
         return list(dict.fromkeys(m for root in self._roots(value) for m in self._tenants.get(root, ())))
 
     def _roots(self, value: Value[Type]) -> tuple[Value[Type], ...]:
-        return self.aliasing.roots.get(value, (value,))
+        pool = self.shared_windows.pools.get(value)
+        return self.aliasing.roots.get(value, (value,)) if pool is None else (pool,)
 
     # --- streams
 

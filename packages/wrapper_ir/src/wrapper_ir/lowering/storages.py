@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.layout import exact_quotient, extent_bytes
-from wrapper_ir.ops import AllocStorage, EnterMemoryPool, EnterProfile, ExitScope, Free, Op, Slot, View
+from wrapper_ir.ops import (
+    AllocStorage,
+    EnterMemoryPool,
+    EnterProfile,
+    ExitScope,
+    Free,
+    Op,
+    ResizeStorage,
+    SetStorage,
+    Slot,
+    View,
+)
 from wrapper_ir.program import Function
-from wrapper_ir.structure import operands
-from wrapper_ir.types import CPU, DType, StorageType
+from wrapper_ir.structure import definitions, operands
+from wrapper_ir.types import CPU, DType, StorageType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = [
     "NO_SYMMETRIC",
+    "SharedWindows",
     "SlotPlaces",
     "element_type",
     "is_whole",
     "lacks_symmetric",
     "made_elsewhere",
     "plan_slots",
+    "share_windows",
     "storage_users",
 ]
 
@@ -37,10 +51,9 @@ def lacks_symmetric(storage: StorageType) -> bool:
     return storage.is_symmetric and storage.device.type == CPU.type
 
 
-def is_whole(view: View, storage: StorageType) -> bool:
+def is_whole(type: TensorType, offset: Expr, storage: StorageType) -> bool:
     """Whether a view is all of a storage, so that one tensor can stand for both."""
-    type = view.result.type
-    return view.offset == Int(0) and type.device == storage.device and extent_bytes(type) == storage.nbytes
+    return offset == Int(0) and type.device == storage.device and extent_bytes(type) == storage.nbytes
 
 
 def made_elsewhere(function: Function) -> frozenset[Value]:
@@ -63,17 +76,17 @@ def made_elsewhere(function: Function) -> frozenset[Value]:
 
 
 def element_type(storage: StorageType, views: Iterable[tuple[View, Expr]]) -> DType:
-    """The element type for a flat tensor in the place of a storage: its views' where they agree and it divides the
-    storage's bytes and all offsets (with the views, from the storage's start), else bytes."""
-    offsets, dtypes = [], set()
+    """The element type for a flat tensor in the place of a storage: that of most of its views, as windows of the same element
+    type cost least, where it divides the storage's bytes and their offsets (with the views, from the storage's start); else
+    bytes."""
+    counts: Counter[DType] = Counter()
     for view, offset in views:
-        dtypes.add(view.result.type.dtype)
-        offsets.append(offset)
-    if len(dtypes) != 1:
-        return DType.U8
-    dtype = dtypes.pop()
-    parts = [storage.nbytes, *offsets]
-    return dtype if all(exact_quotient(e, dtype.itemsize) is not None for e in parts) else DType.U8
+        dtype = view.result.type.dtype
+        counts[dtype] += exact_quotient(offset, dtype.itemsize) is not None
+    for dtype, count in counts.most_common():
+        if count and exact_quotient(storage.nbytes, dtype.itemsize) is not None:
+            return dtype
+    return DType.U8
 
 
 def storage_users(function: Function) -> dict[Value, list[Op]]:
@@ -127,3 +140,52 @@ def plan_slots(function: Function) -> SlotPlaces:
 
 def _storages(op: Op) -> list[Value]:
     return [value for value in operands(op) if isinstance(value.type, StorageType)]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedWindows:
+    """`values` has, for views of the slots of a pool that are the same tensor one after the other, the value that stands for
+    all of them until the pool ends; `pools` the pool of each of these, and `whole` the one that is all of a pool.
+    """
+
+    values: Mapping[Value, Value[TensorType]] = field(default_factory=dict)
+    pools: Mapping[Value, Value] = field(default_factory=dict)
+    whole: Mapping[Value, Value[TensorType]] = field(default_factory=dict)
+
+
+def share_windows(function: Function, slots: SlotPlaces) -> SharedWindows:
+    """The windows of a function's pools that are made once.
+
+    Only of pools that the function frees, so that no caller holds the tensor, and where nothing gives a tensor other memory.
+    """
+    if any(isinstance(op, ResizeStorage | SetStorage) for op in function.body):
+        return SharedWindows()
+    pools = {base for base, _ in slots.places.values()} - slots.lent
+    pools &= {op.storage for op in function.body if isinstance(op, Free)}
+    windows: dict[Value, dict[tuple[TensorType, Expr], list[Value]]] = {}
+    places: dict[Value, tuple[Value, Expr]] = {}
+    for op in function.body if pools else ():
+        if isinstance(op, View):
+            source, at = slots.place(op.source, op.offset)
+            pool, start = places.get(source, (source, Int(0)))
+            if pool in pools:
+                places[op.result] = pool, start + at
+                windows.setdefault(pool, {}).setdefault((op.result.type, start + at), []).append(op.result)
+    taken = {v.name for v in definitions(function)} if windows else set()
+    found: dict[Value, Value[TensorType]] = {}
+    homes: dict[Value, Value] = {}
+    wholes: dict[Value, Value[TensorType]] = {}
+    for pool, same in windows.items():
+        for number, ((type, offset), views) in enumerate(same.items()):
+            assert isinstance(pool.type, StorageType)
+            whole = len(same) == 1 and is_whole(type, offset, pool.type)
+            if whole or len(views) > 1:
+                name = f"{pool.name}.{number}"
+                while name in taken:
+                    name += "_"
+                window = Value(pool.name if whole else name, type)
+                found.update(dict.fromkeys(views, window))
+                homes[window] = pool
+                if whole:
+                    wholes[pool] = window
+    return SharedWindows(found, homes, wholes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from wrapper_ir import ops
 from wrapper_ir.expr import Int
@@ -41,8 +42,18 @@ def alloc(op: ops.AllocStorage, state: FunctionState) -> Iterator[Step]:
             yield steps.Zero(value=storage, at=state.at)
         return
     sole = state.sole_view(storage) if state.program.options.fuse_views else None
-    if sole is not None and is_whole(sole, storage.type) and storage not in state.made_elsewhere:
+    if (
+        sole is not None
+        and is_whole(sole.result.type, sole.offset, storage.type)
+        and storage not in state.made_elsewhere
+    ):
         state.pending[storage] = op
+        return
+    window = state.shared_windows.whole.get(storage)
+    if window is not None:
+        yield _allocate_as(window, op, state)
+        state.define(window)
+        state.base_dtypes[storage] = window.type.dtype
         return
     lent = storage in state.slots.lent  # callees take bytes
     dtype = DType.U8 if lent else element_type(storage.type, state.slots.views.get(storage, ()))
@@ -74,7 +85,7 @@ def slot(op: ops.Slot, state: FunctionState) -> Iterator[Step]:
 def _slot_place(slot: Value[StorageType], state: FunctionState) -> SlotPlace:
     base, start = state.slots.places[slot]
     dtype = state.base_dtypes.get(base, DType.U8)  # a storage parameter is a tensor of bytes
-    return SlotPlace(base=base, dtype=dtype, start=start, nbytes=slot.type.nbytes)
+    return SlotPlace(base=state.stands_for.get(base, base), dtype=dtype, start=start, nbytes=slot.type.nbytes)
 
 
 def view(op: ops.View, state: FunctionState) -> Iterator[Step]:
@@ -88,21 +99,33 @@ def view(op: ops.View, state: FunctionState) -> Iterator[Step]:
         return
     pending = state.pending.pop(op.source, None)
     if pending is not None:
-        state.stands_for[op.source] = op.result
         state.define(op.result)
-        yield steps.Allocate(
-            result=op.result,
-            type=op.result.type,
-            storage=pending.result,
-            zero=pending.zero is not ops.ZeroMode.NONE,
-            stream=state.stream(pending, pending.stream),
-            at=state.at,
-        )
+        yield _allocate_as(op.result, pending, state)
         return
     ended = [v for v in state.tenants(op.source) if isinstance(v.type, TensorType)] if is_reuse else []
     ends = state.end(ended)
     state.define(op.result)
-    yield _window(op, ends, state)
+    shared = state.shared_windows.values.get(op.result)
+    if shared is None:
+        yield _window(op, ends, state)
+        return
+    if not state.is_alive(shared):
+        yield _window(replace(op, result=shared, mode=ops.ViewMode.ALIAS), (), state)
+        state.define(shared)
+    yield steps.Same(result=op.result, source=shared, is_reuse=is_reuse, ends=ends, at=state.at)
+
+
+def _allocate_as(tensor: Value[TensorType], op: ops.AllocStorage, state: FunctionState) -> Step:
+    """One tensor that stands for the storage."""
+    state.stands_for[op.result] = tensor
+    return steps.Allocate(
+        result=tensor,
+        type=tensor.type,
+        storage=op.result,
+        zero=op.zero is not ops.ZeroMode.NONE,
+        stream=state.stream(op, op.stream),
+        at=state.at,
+    )
 
 
 def _window(op: ops.View, ends: tuple[Value[Type], ...], state: FunctionState) -> Step:
