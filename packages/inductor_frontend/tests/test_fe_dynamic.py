@@ -14,7 +14,7 @@ from inductor_frontend import capture
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.interp import call
 from wrapper_ir.ops import AssertExpr, Define
-from wrapper_ir.registry import machine
+from wrapper_ir.registry import emitter, machine
 
 Check = Callable[..., None]
 
@@ -207,3 +207,115 @@ def test_slices_of_any_size_are_assigned(equals_eager: Check) -> None:
     artifact = capture(function, (torch.randn(5, 6),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},))
     for sizes in ((5, 6), (9, 4), (4, 3), (4, 9)):
         equals_eager(artifact, function, torch.randn(sizes))
+
+
+def _chunks(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    for i, piece in enumerate(y.chunk(2)):
+        piece.mul_(i + 2)
+    return y
+
+
+def _pieces_of_an_input(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    first, last = x.chunk(2)
+    first.add_(1)
+    return first, last
+
+
+def _splits(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    for i, piece in enumerate(torch.split(y, 3)):
+        piece.add_(i)
+    return y
+
+
+def _halves(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    for i, piece in enumerate(y.tensor_split(2)):
+        piece.add_(i)
+    return y
+
+
+def _thirds(x: torch.Tensor) -> torch.Tensor:
+    y = x.t().clone()
+    for i, piece in enumerate(y.tensor_split(3, -1)):
+        piece.add_(i)
+    return y
+
+
+def _columns(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    for i, column in enumerate(y.unbind(1)):
+        column.mul_(i)
+    return y
+
+
+def _columns_of_chunks(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    for i, column in enumerate(c for chunk in y.chunk(2) for c in chunk.unbind(-1)):
+        column.add_(i)
+    return y
+
+
+def _in_a_branch(x: torch.Tensor) -> torch.Tensor:
+    found: torch.Tensor = torch.cond(x.sum() > 0, lambda x: _chunks(x) + _columns(x), lambda x: x - 1, (x,))
+    return found
+
+
+def _assigned(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[:, 0] = 3
+    y[:, 1].copy_(y[:, 2])
+    y[:, None].expand(-1, 3, -1)[:, 1].mul_(2)
+    return y
+
+
+_PIECES: dict[Callable[[torch.Tensor], object], tuple[int, ...]] = {
+    _chunks: (8, 7, 2, 3, 100),
+    _pieces_of_an_input: (8, 7, 2),
+    _splits: (8, 7, 9),
+    _halves: (8, 7, 1),
+    _thirds: (9, 8, 7, 1),
+    _columns: (8, 7, 1),
+    _columns_of_chunks: (8, 7, 2),
+    _in_a_branch: (8, 7, 3),
+    _assigned: (8, 7, 1),
+}
+"""What is written to pieces of a tensor, and numbers of rows that make as many pieces, so that one program serves all."""
+
+
+@pytest.mark.parametrize("function", _PIECES)
+def test_pieces_of_any_size_are_written(
+    function: Callable[[torch.Tensor], object], equals_eager: Check
+) -> None:
+    """A program captured with a whole, and one captured with a shorter last piece, take the sizes of the other."""
+    first, second, *others = _PIECES[function]
+    stock = torch.compile(function, dynamic=True)
+    for example in (first, second):
+        artifact = capture(function, (torch.randn(example, 4),), dynamic_shapes=({0: Dim.DYNAMIC},))
+        for rows in (first, second, *others):
+            x = torch.randn(rows, 4)
+            equals_eager(artifact, function, x)
+            torch.testing.assert_close(stock(x.clone()), function(x.clone()))
+
+
+def test_another_number_of_pieces_is_refused() -> None:
+    artifact = capture(_splits, (torch.randn(8, 4),), dynamic_shapes=({0: Dim.DYNAMIC},))
+    with pytest.raises(ExecutionError, match=r"WIR920.*captured for: \(.* \+ 2\)//3 == 3"):
+        emitter("python").compile(artifact)(torch.randn(6, 4))
+
+
+def test_pieces_of_zero_rows_keep_their_number(equals_eager: Check) -> None:
+    artifact = capture(_chunks, (torch.randn(0, 4),), dynamic_shapes=({0: Dim.AUTO},))
+    equals_eager(artifact, _chunks, torch.randn(0, 4))
+
+
+def test_an_exported_program_keeps_its_graph() -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return _in_a_branch(_chunks(x))
+
+    program = torch.export.export(Model(), (torch.randn(8, 4),), dynamic_shapes=({0: Dim.DYNAMIC},))
+    before = [m.code for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
+    capture(program, ())
+    assert before == [m.code for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]

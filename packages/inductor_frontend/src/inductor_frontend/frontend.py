@@ -19,6 +19,7 @@ from inductor_frontend.export.exported import export_model
 from inductor_frontend.export.tensor_kinds import require_types
 from inductor_frontend.export.torch_export import any_size
 from inductor_frontend.functionalize.joint_passes import with_joint_passes
+from inductor_frontend.functionalize.pieces import sized_writes
 from inductor_frontend.functionalize.preparation import FunctionalModel, functional_model
 from inductor_frontend.guards.checks import graph_checks, recorded_checks
 from inductor_frontend.guards.trace_guards import guards_of
@@ -73,7 +74,7 @@ def _capture(
 ) -> Artifact:
     require_types(model, args, kwargs)
     device = capture_target(target, options.gpu)
-    with capture_session(options), recorded_checks() as checks, device.emulated():
+    with capture_session(options), recorded_checks() as checks, device.emulated(), sized_writes():
         exported = export_model(model, args, kwargs, dynamic_shapes, device.device)
         with any_size():
             functional = functional_model(exported)

@@ -32,6 +32,7 @@ from inductor_frontend.torch_patches.table import (
     OVERLAPS,
     STRIDE_HINTS,
     TUNING_KEY,
+    VIEW_STRIDES,
 )
 
 __all__ = ["capture_session"]
@@ -87,22 +88,31 @@ def _is_fixed(x: torch.Tensor) -> bool:
     return all(isinstance(n, int) for n in (*x.size(), *x.stride(), x.storage_offset()))
 
 
-_TOO_HARD = 2
-"""Torch's answer where it does not know whether a tensor overlaps itself."""
+_OVERLAPS, _TOO_HARD = 1, 2
+"""Torch's answers where a tensor overlaps itself, and where it does not know."""
 
 
 def _overlaps_itself(plain: Callable[[torch.Tensor], int], x: torch.Tensor) -> int:
     """Torch's, without a guard where sizes may be any; expanded dimensions are seen all the same."""
     if not symbolic_config.backed_size_oblivious or _is_fixed(x):
         return plain(x)
-    is_expanded = any(type(n) is int and n == 0 for n in x.stride())  # comparing symbols would be a guard
-    return plain(x) if is_expanded else _TOO_HARD
+    # Comparing symbols would be a guard.
+    expanded = [size for size, stride in zip(x.size(), x.stride()) if type(stride) is int and stride == 0]
+    if any(type(size) is int and size > 1 for size in expanded):
+        return _OVERLAPS
+    return plain(x) if expanded else _TOO_HARD
 
 
 def _before(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether `a` surely ends before `b` begins, if either has an element at all."""
     last = a.storage_offset() + sum((n - 1) * stride for n, stride in zip(a.size(), a.stride()))
     return statically_known_true((last + 1) * a.itemsize <= b.storage_offset() * b.itemsize)
+
+
+def _view_strides(plain: Callable[..., Any], *layouts: Any, size_oblivious: bool = False) -> Any:
+    """Torch's strides of a view. Where sizes may be any, without a guard if the same strides serve them all."""
+    found = plain(*layouts, True) if symbolic_config.backed_size_oblivious else None
+    return plain(*layouts, size_oblivious) if found is None else found
 
 
 @contextmanager
@@ -123,6 +133,7 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
                 TUNING_KEY.by(triton_hash_with_backend=lambda: ""),
                 INDEX_VALUES.by(_eval_evalf=_evaluated),
                 STRIDE_HINTS.by(stride_hints=hints),
+                VIEW_STRIDES.by(_compute_stride=partial(_view_strides, VIEW_STRIDES.own())),
                 CLAMPED_SIZES.by(evaluate_min=_smaller, evaluate_max=_larger),
                 OVERLAPS.by(compute_overlapping_tensors=partial(_overlapping, OVERLAPS.own())),
                 OVERLAP_IN_ITSELF.by(

@@ -19,7 +19,7 @@ from torch.nn.attention import SDPBackend
 from inductor_frontend.devices.attention_choice import AttentionCall, chosen, holds
 from inductor_frontend.gpu_properties import GpuProperties
 from inductor_frontend.torch_patches._compat import inverts_masks
-from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.replaced import replaced_kernels
 from inductor_frontend.torch_patches.table import ATTENTION
 
 __all__ = ["attention_on"]
@@ -147,12 +147,8 @@ def attention_on(gpu: GpuProperties) -> Iterator[None]:
             return found
         return _RUN[chosen(call, gpu)](call)
 
-    with replaced(ATTENTION.by(py_kernels={**op.py_kernels, key: attention})):
-        op._dispatch_cache.clear()
-        try:
-            yield
-        finally:
-            op._dispatch_cache.clear()
+    with replaced_kernels((ATTENTION, key, attention)):
+        yield
 
 
 def _is_valid(call: AttentionCall) -> bool:

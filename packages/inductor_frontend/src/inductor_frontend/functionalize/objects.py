@@ -112,8 +112,9 @@ class Objects:
         if view.target is operator.getitem:
             call, index = view.args
             assert isinstance(call, fx.Node)
+            call = self._graph.node_copy(call)  # in front of what takes it apart
             made = self._graph.node_copy(view)
-            made.args = (self._graph.node_copy(call), index)
+            made.args = (call, index)
             return made
         return self._graph.node_copy(view)
 

@@ -31,6 +31,7 @@ from inductor_frontend.functionalize.functional import FunctionalGraph, function
 from inductor_frontend.functionalize.objects import Objects
 from inductor_frontend.functionalize.outputs import Outputs, as_views
 from inductor_frontend.functionalize.overlaps import FlatInput, Merged, merge
+from inductor_frontend.functionalize.pieces import with_sized_pieces
 from inductor_frontend.functionalize.tensor_names import KINDS, identity, memory, names_by_tensor
 from inductor_frontend.functionalize.training_graph import TrainingGraph, training_graph
 from inductor_frontend.functionalize.views import root_of
@@ -172,7 +173,7 @@ class _Preparation:
         wanted = [objects.settled(node, output) for _, node, _ in moved]
         nodes = list(dict.fromkeys((*settled.values(), *wanted)))  # each once: a tensor returned twice is one
         output.args = (tuple(nodes),)
-        self.gm.recompile()
+        with_sized_pieces(self.gm)
         with torch_step("FE101", "the exported program cannot be made functional", EXPORT_HINT):
             merged = merge(graph_function(self.gm), self.inputs, self.fake_mode)
             functional = functionalise(merged.function, [i.value for i in merged.inputs], self.fake_mode)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from torch._C import DispatchKey
+
 from inductor_frontend.torch_patches.table import Change, PatchPoint
 
-__all__ = ["replaced"]
+__all__ = ["replaced", "replaced_kernels"]
 
 _NOTHING = object()
 _Before = tuple[Any, str, object]  # Any: an object of torch
@@ -32,6 +34,24 @@ def replaced(*changes: Change) -> Iterator[None]:
             _restore(before)
     finally:
         _restore(before)  # the rest, where the first was interrupted
+
+
+@contextmanager
+def replaced_kernels(*kernels: tuple[PatchPoint, DispatchKey, Callable[..., Any]]) -> Iterator[None]:
+    """While the context is active, these operators (points at `py_kernels`) have other kernels where Python dispatches."""
+    operators = [point.find() for point, *_ in kernels]
+    changes = [
+        point.by(py_kernels={**op.py_kernels, key: kernel})
+        for op, (point, key, kernel) in zip(operators, kernels)
+    ]
+    try:
+        with replaced(*changes):
+            for op in operators:
+                op._dispatch_cache.clear()
+            yield
+    finally:
+        for op in operators:
+            op._dispatch_cache.clear()
 
 
 def _replace(point: PatchPoint, owner: Any, name: str, value: object, before: list[_Before]) -> None:

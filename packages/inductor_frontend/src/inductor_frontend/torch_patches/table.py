@@ -117,6 +117,12 @@ CUDA_MEMORY = PatchPoint(
     adds=True,
 )
 
+SECTIONS = PatchPoint(
+    "torch:ops.aten.tensor_split.sections",
+    "py_kernels",
+    "a trace is a guard that a size leaves the remainder that it left in the example",
+)
+
 # --- while it is made functional
 
 STREAM_ORDER = PatchPoint(
@@ -124,6 +130,10 @@ STREAM_ORDER = PatchPoint(
     "wrap_all_sync_nodes_with_control_deps",
     "AOTAutograd refuses its own graph where tensors that are written go through what orders streams",
     versions=_ORDERS_STREAMS,
+)
+
+COPIES = PatchPoint(
+    "torch:ops.aten.copy.default", "py_kernels", "a copy into `x[:, 0]` is a guard that it has two elements"
 )
 
 # --- while Inductor schedules
@@ -156,6 +166,12 @@ OVERLAPS = PatchPoint(
 )
 OVERLAP_IN_ITSELF = PatchPoint(
     "torch", "_debug_has_internal_overlap", "a write to `x[:, 0]` is a guard that it has two elements"
+)
+VIEW_STRIDES = PatchPoint(
+    "torch._subclasses.fake_impls",
+    "_compute_stride",
+    "a view such as `x[:, 0]` is a guard that `x` has two rows",
+    may_lack=True,
 )
 VECTOR_BUILDS = PatchPoint(
     "torch._inductor.cpu_vec_isa:VecISA",

@@ -1,0 +1,100 @@
+"""Views that an operator makes several of (`chunk`, `split`, `unbind`), and writes to views, without assumptions about
+dynamic sizes.
+
+Torch's functionalisation of a write to a piece of `split` asks whether the piece is shorter than the others, and that of a
+write to a piece of `unbind` reads the sizes of the whole as numbers (`FunctionalInverses.cpp`): each makes a guard. A program
+has one graph, and would refuse all sizes that answer otherwise. Views with stated sizes, and single ones, ask nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch._C import DispatchKey
+from torch._ops import OpOverload
+from torch._prims_common import clone_preserve_strides
+
+from inductor_frontend.torch_patches.replaced import replaced_kernels
+from inductor_frontend.torch_patches.table import COPIES, SECTIONS
+
+__all__ = ["sized_writes", "with_sized_pieces"]
+
+# Any in this file: sizes, which may be symbols.
+_ATEN = torch.ops.aten
+Pieces = Sequence[Tensor]
+
+
+def _sized(x: Tensor, sizes: list[Any], dim: int) -> Pieces:
+    """Views of these sizes; what `x` has beyond their sum is the last."""
+    pieces: Pieces = _ATEN.split_with_sizes.default(x, [*sizes, x.size(dim) - sum(sizes)], dim)
+    return pieces
+
+
+def _split(x: Tensor, size: Any, dim: int = 0) -> Pieces:
+    n: Any = x.size(dim)
+    count = (
+        1 if size == 0 else int((n + size - 1) // size)
+    )  # torch itself has made both guards: how many there are
+    return _sized(x, [size] * (count - 1), dim)
+
+
+def _chunk(x: Tensor, chunks: int, dim: int = 0) -> Pieces:
+    size = (x.size(dim) + chunks - 1) // chunks
+    return _sized(x, [size] * (chunks - 1), dim) if size == 0 else _split(x, size, dim)
+
+
+def _sections(x: Tensor, sections: int, dim: int = 0) -> Pieces:
+    """The first ones are longer by 1, as many as the size leaves over."""
+    n: Any = x.size(dim)
+    return _sized(x, [(n + sections - 1 - i) // sections for i in range(sections - 1)], dim)
+
+
+def _unbind(x: Tensor, dim: int = 0) -> Pieces:
+    return tuple(_ATEN.select.int(x, dim, i) for i in range(x.size(dim)))
+
+
+_PIECES: Mapping[OpOverload, Callable[..., Pieces]] = MappingProxyType(
+    {_ATEN.chunk.default: _chunk, _ATEN.split.Tensor: _split, _ATEN.unbind.int: _unbind}
+)
+
+
+def with_sized_pieces(gm: fx.GraphModule) -> None:
+    """Calls these instead in a graph, and in copies of the graphs of control flow below it."""
+    for node in _calls(gm):
+        node.target = _PIECES[node.target]
+    for name, child in gm.named_children():
+        if isinstance(child, fx.GraphModule) and any(any(_calls(m)) for m in child.modules()):
+            graph = fx.Graph()
+            graph.output(graph.graph_copy(child.graph, {}))
+            copy = fx.GraphModule(child, graph)
+            with_sized_pieces(copy)
+            gm.add_module(name, copy)
+    gm.recompile()
+
+
+def _calls(module: torch.nn.Module) -> Iterator[Any]:
+    graph = module.graph if isinstance(module, fx.GraphModule) else fx.Graph()
+    return (n for n in graph.nodes if n.op == "call_function" and n.target in _PIECES)
+
+
+def _copied(x: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    """What `aten.copy` makes, which has the layout of `x`; torch's own asks of every layout whether it overlaps itself."""
+    if torch._debug_has_internal_overlap(x) == 1:
+        return x.clone()
+    made: Tensor = clone_preserve_strides(x)  # type: ignore[no-untyped-call]  # torch's
+    return made
+
+
+@contextmanager
+def sized_writes() -> Iterator[None]:
+    """While the context is active, a trace asks neither which remainder `tensor_split` leaves, nor how many rows a column
+    has that something is copied to."""
+    with replaced_kernels(
+        (SECTIONS, DispatchKey.CompositeImplicitAutograd, _sections), (COPIES, DispatchKey.Meta, _copied)
+    ):
+        yield
