@@ -21,6 +21,7 @@ __all__ = [
     "ParseError",
     "PassError",
     "PluginError",
+    "ReportError",
     "SchemaError",
     "StoreError",
     "StoreWarning",
@@ -90,6 +91,10 @@ class StoreWarning(RuntimeWarning):
         self.code = code
         self.message = message
         super().__init__(f"[{code}] {message}")
+
+
+class ReportError(WirError):
+    """A report cannot be written (WIR27n)."""
 
 
 class SchemaError(WirError):

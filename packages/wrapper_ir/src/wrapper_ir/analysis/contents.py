@@ -33,11 +33,12 @@ class Contents:
     """The result of the analysis for one function; positions are indices of ops, -1 stands for the entry.
 
     `spans` has, for each storage that the function owns, the times in which its content is needed: each begins where nothing
-    of the content before is read again, and ends at the last read. `in_place` says how many bytes at most the launch at a
+    of the content before is read again, and ends at the last read. `uses` has all ops that use it. `in_place` says how many bytes at most the launch at a
     position could save by writing over arguments that it is the last to read, as its kernel's `may_alias` allows.
     """
 
     spans: dict[Value, tuple[Span, ...]]
+    uses: dict[Value, tuple[int, ...]]
     in_place: dict[int, int]
 
 
@@ -53,8 +54,10 @@ class _Access:
 def contents_of(function: Function, analyses: Analyses, sizes: Sizes) -> Contents:
     """Runs the analysis; near linear in the number of ops. A collective needs its arguments until it was waited for."""
     found = _Contents(function, analyses, sizes)
-    spans = {root: found.spans(root, accesses) for root, accesses in found.accesses().items()}
-    return Contents(spans, found.in_place(spans))
+    accesses = found.accesses()
+    spans = {root: found.spans(root, of_root) for root, of_root in accesses.items()}
+    uses = {root: tuple([a.position for a in of_root]) for root, of_root in accesses.items()}
+    return Contents(spans, uses, found.in_place(spans))
 
 
 class _Contents:

@@ -15,7 +15,7 @@ from wrapper_ir.program import Function
 from wrapper_ir.structure import callees
 from wrapper_ir.values import Value
 
-__all__ = ["MemoryUse", "held_outside", "memory_use"]
+__all__ = ["MemoryUse", "callee_use", "freed_at", "held_outside", "live_over", "memory_use"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +61,25 @@ def held_outside(function: Function, analyses: Analyses, sizes: Sizes, planned: 
     return _held(_as_freed(function, live, sizes, planned), inside, len(function.body))[1:]
 
 
+def live_over(function: Function, analyses: Analyses, sizes: Sizes) -> list[int]:
+    """Bytes that one call of `function` needs while each op runs: each storage from its first to its last use, slots of pools on
+    their own."""
+    live = analyses.get_for(function, analyse_liveness)
+    inside = {p: c.live for p, c in _calls(function, analyses, sizes).items()}
+    spans = _spans(contents_of(function, analyses, sizes), live, sizes)
+    return _held(spans, inside, len(function.body))[1:]
+
+
 def _calls(function: Function, analyses: Analyses, sizes: Sizes) -> dict[int, MemoryUse]:
     """The memory of callees, by the position of the call."""
     return {
-        position: _callee_use(op, analyses, sizes)
+        position: callee_use(op, analyses, sizes)
         for position, op in enumerate(function.body)
         if isinstance(op, CallSubgraph | Switch | WhileLoop)
     }
 
 
-def _callee_use(op: CallSubgraph | Switch | WhileLoop, analyses: Analyses, sizes: Sizes) -> MemoryUse:
+def callee_use(op: CallSubgraph | Switch | WhileLoop, analyses: Analyses, sizes: Sizes) -> MemoryUse:
     """Of a switch, the largest branch; of a loop, one trip while the results of the one before still live."""
     uses = [memory_use(analyses.functions[n], analyses, sizes) for n in callees(op)]
     before = sum(map(sizes.bytes_of, op.results)) if isinstance(op, WhileLoop) else 0
@@ -97,6 +106,15 @@ def _held(changes: tuple[Changes, Changes], inside: Mapping[int, int], count: in
     return found
 
 
+def freed_at(function: Function, live: Liveness) -> dict[Value, int]:
+    """Where each storage is freed or moved away; those that are never are not in it."""
+    found: dict[Value, int] = {}
+    for position, op in enumerate(function.body):
+        for root in (op.storage,) if isinstance(op, Free) else moved_roots(op, position, live.aliasing):
+            found[root] = position
+    return found
+
+
 def _as_freed(
     function: Function, live: Liveness, sizes: Sizes, but: Set[Value] = frozenset()
 ) -> tuple[Changes, Changes]:
@@ -104,11 +122,9 @@ def _as_freed(
     gains, losses = Changes(), Changes()
     for root, position in _allocated(live):
         gains[position] += 0 if root in but else sizes.bytes_of(root)
-    for position, op in enumerate(function.body):
-        ended = (op.storage,) if isinstance(op, Free) else moved_roots(op, position, live.aliasing)
-        for root in ended:
-            if root not in live.aliasing.hosts and root not in but:  # a slot's bytes stay its pool's
-                losses[position] += sizes.bytes_of(root)
+    for root, position in freed_at(function, live).items():
+        if root not in live.aliasing.hosts and root not in but:  # a slot's bytes stay its pool's
+            losses[position] += sizes.bytes_of(root)
     return gains, losses
 
 

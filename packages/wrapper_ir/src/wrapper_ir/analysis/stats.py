@@ -13,7 +13,7 @@ from wrapper_ir.collection import paused_collection
 from wrapper_ir.kernels import runtime_kind
 from wrapper_ir.program import Program
 
-__all__ = ["ProgramStats", "program_stats"]
+__all__ = ["ProgramStats", "program_stats", "shown_bytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class ProgramStats:
         yield "kernels", str(sum(self.kernels.values()))
         for name, count in self.kernels.items():
             yield f"  {name}", str(count)
-        yield "constants", f"{self.constants} ({_bytes(self.constant_bytes)})"
-        yield "bytes allocated", _bytes(self.memory.allocated)
-        yield "peak bytes held", _bytes(self.memory.peak)
-        yield "live bytes in this order", _bytes(self.memory.live)
-        yield "bound of plans in this order", _bytes(self.memory.bound)
+        yield "constants", f"{self.constants} ({shown_bytes(self.constant_bytes)})"
+        yield "bytes allocated", shown_bytes(self.memory.allocated)
+        yield "peak bytes held", shown_bytes(self.memory.peak)
+        yield "live bytes in this order", shown_bytes(self.memory.live)
+        yield "bound of plans in this order", shown_bytes(self.memory.bound)
         if self.assumed:
             yield "symbols without hint", ", ".join(self.assumed)
 
@@ -70,7 +70,7 @@ def program_stats(program: Program, hints: Mapping[str, int] | None = None) -> P
     )
 
 
-def _bytes(n: int) -> str:
+def shown_bytes(n: int) -> str:
     """A number of bytes, exact and readable."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if n >= size:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
-from wrapper_ir.cli import cache, execute, inspection, kernels, transform
+from wrapper_ir.cli import cache, execute, inspection, kernels, memory, transform
 from wrapper_ir.errors import WirError
 
 __all__ = ["main"]
@@ -86,6 +86,13 @@ def completion(shell: str) -> None:
     click.echo(script(main, {}, "wir", "_WIR_COMPLETE").source())
 
 
-COMMANDS = (*inspection.COMMANDS, *transform.COMMANDS, *kernels.COMMANDS, *execute.COMMANDS, *cache.COMMANDS)
+COMMANDS = (
+    *inspection.COMMANDS,
+    *memory.COMMANDS,
+    *transform.COMMANDS,
+    *kernels.COMMANDS,
+    *execute.COMMANDS,
+    *cache.COMMANDS,
+)
 for command in COMMANDS:
     main.add_command(command)

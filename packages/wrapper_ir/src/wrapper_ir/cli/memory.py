@@ -1,0 +1,67 @@
+"""The command `wir memory`: what a program holds, and when; and placing buffers of a table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from wrapper_ir.cli.files import read_program
+from wrapper_ir.cli.options import as_json, hint, hints_of
+
+__all__ = ["COMMANDS"]
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the report as .html (a page), .png (a picture), .csv (a table of buffers) or .json.",
+)
+@hint
+@as_json
+def memory(file: str, output: Path | None, hints: tuple[tuple[str, int], ...], as_json: bool) -> None:
+    """Report what a program holds, the worst moment, the storages that make it, and what each would save.
+
+    FILE may be a table of buffers (.csv with id,lower,upper,size, MiniMalloc's form): then their bound and the height that each
+    algorithm gives are printed, and -o writes the table with the lowest places.
+    """
+    from wrapper_ir.report import memory_report, report_json, report_text, write_report
+
+    if file.endswith(".csv"):
+        _place(Path(file), output, as_json)
+        return
+    program = read_program(file)
+    report = memory_report(program, hints_of(program, hints))
+    if output is not None:
+        write_report(report, output)
+    if as_json:
+        click.echo(report_json(report), nl=False)
+    elif output is None:
+        click.echo(report_text(report), nl=False)
+    else:
+        click.echo(str(output))
+
+
+def _place(table: Path, output: Path | None, as_json: bool) -> None:
+    from wrapper_ir.planner import PACKERS, height, pack, peak_bytes, read_csv, write_csv
+
+    buffers = read_csv(table.read_text(encoding="utf-8"))
+    places = {a.value: packer(buffers) for a, packer in PACKERS.items()}
+    places["best"] = pack(buffers)
+    heights = {name: height(buffers, found) for name, found in places.items()}
+    bound = peak_bytes(buffers)
+    if output is not None:
+        output.write_text(write_csv(buffers, places["best"]), encoding="utf-8")
+    if as_json:
+        click.echo(json.dumps({"buffers": len(buffers), "bound": bound, "heights": heights}, indent=2))
+        return
+    click.echo(f"{'buffers':<12}{len(buffers)}\n{'bound':<12}{bound}")
+    for name, found in heights.items():
+        click.echo(f"{name:<12}{found}" + (f" ({found / bound:.3f} of the bound)" if bound else ""))
+
+
+COMMANDS: tuple[click.Command, ...] = (memory,)
