@@ -55,6 +55,7 @@ class TestMistakes:
         refused({"emitter": 3}, "'emitter'", "installed emitter")
         refused({"passes": ["derive-frees"]}, "'passes'", "text form")
         refused({"cache": 3}, "'cache'", "folder")
+        refused({"memory_report": True}, "'memory_report'", "folder")
 
     def test_pipelines(self) -> None:
         refused({"passes": "make-it-fast"}, "make-it-fast", "unknown pass")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -85,3 +86,51 @@ def test_every_setting_of_the_wrapper_is_in_the_table() -> None:
     read = {name for name in known if f"config.{name}" in source.read_text()}
     table = SETTINGS.read_text()
     assert {name for name in read if f"`{name}`" not in table} == set()
+
+
+def _trained(reports: Path, cache: Path, passes: str = "") -> None:
+    torch._dynamo.reset()
+    model = torch.nn.Sequential(
+        *(layer for _ in range(4) for layer in (torch.nn.Linear(8, 8), torch.nn.ReLU()))
+    )
+    options: dict[str, Any] = {"memory_report": reports, "cache": str(cache), "passes": passes}
+    run = torch.compile(model, backend="wrapper_ir", dynamic=True, options=options)
+    run(torch.ones(4, 8)).sum().backward()
+    with torch.no_grad():
+        run(torch.ones(4, 8))
+
+
+def _pages(folder: Path) -> dict[str, dict[str, Any]]:  # Any: a report's JSON
+    """The data of the pages, by the kind of graph."""
+    found = {}
+    for path in folder.iterdir():
+        text = path.read_text()
+        data = text.split('<script id="report" type="application/json">')[1].split("</script>")[0]
+        found[path.stem.rpartition("_")[2]] = json.loads(data)
+    return found
+
+
+def test_memory_reports(tmp_path: Path) -> None:
+    """A page for each graph, also for graphs that come out of the cache; sizes are those of the first call."""
+    for folder in (tmp_path / "first" / "reports", tmp_path / "second"):
+        _trained(folder, tmp_path / "cache")
+    first, second = _pages(tmp_path / "first" / "reports"), _pages(tmp_path / "second")
+    assert set(first) == {"forward", "backward", "inference"}
+    assert first == second
+    storages = first["inference"]["functions"][0]["storages"]
+    assert {s["bytes"] for s in storages} == {4 * 8 * 4}
+    assert first["inference"]["held_peak"] == 2 * 4 * 8 * 4
+
+
+def test_memory_reports_are_of_the_planned_program(tmp_path: Path) -> None:
+    _trained(tmp_path / "reports", tmp_path / "cache", "plan-memory")
+    kinds = {
+        s["kind"] for page in _pages(tmp_path / "reports").values() for s in page["functions"][0]["storages"]
+    }
+    assert "slot" in kinds
+
+
+def test_memory_reports_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Exception, match=r"FE103.*memory_report"):
+        _compiled(memory_report=tmp_path / "file")(torch.ones(1, 1))

@@ -60,7 +60,7 @@ def _compiled(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -
     if torch.compiler.config.force_disable_caches:
         store = None
     plain = _Compilation(options, emitter, store)
-    if store is None:
+    if store is None or options.memory_report is not None:  # which is written graph by graph
         return plain.run(gm, inputs)
     context = TracingContext.try_get()
     symbols = SymbolState(getattr(getattr(context, "fake_mode", None), "shape_env", None))

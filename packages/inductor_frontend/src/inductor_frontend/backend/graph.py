@@ -45,6 +45,10 @@ def compile_graph(
             if store is not None and key and not _store(store, key, found):
                 key = ""
         _report_strides(request.inputs, found.strides)
+    if options.memory_report is not None:
+        from inductor_frontend.backend.memory_report import write_memory_report  # for those who ask for one
+
+        write_memory_report(found.artifact.program, request, options.memory_report)
     return found, key
 
 

@@ -27,7 +27,7 @@ from wrapper_ir.store import Store, open_cache
 __all__ = ["BackendOptions"]
 
 # Any in this file: options as the user typed them, and the results of emitters.
-_OWN = ("cache", "emitter", "on_unsupported", "passes", "persistent_buffers")
+_OWN = ("cache", "emitter", "memory_report", "on_unsupported", "passes", "persistent_buffers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,7 @@ class BackendOptions:
     `persistent_buffers`: whether calls hold the memory of intermediate results from one to the next, as the emitter's
     own option of that name does.
     `passes`: a pipeline of wrapper_ir passes in text form, run after lifetimes are derived.
+    `memory_report`: a folder for a page a graph, which shows what the graph holds and when (see `write_memory_report`).
     `cache`: False, True, or the root of the cache; what the environment says where it is None (see `settings`).
     `on_unsupported`: what a graph is for that cannot be captured, verified or emitted: an `error`, or Inductor's own code,
     with a warning (`inductor`); the environment's choice, which is `inductor` unless set (see `settings`).
@@ -48,6 +49,7 @@ class BackendOptions:
     emitter: str | Emitter[Any] = "python"
     persistent_buffers: bool = False
     passes: str = ""
+    memory_report: Path | None = None
     cache: bool | str | None = None
     on_unsupported: OnUnsupported = "inductor"
     capture: CaptureOptions = field(default_factory=CaptureOptions)
@@ -75,6 +77,7 @@ class BackendOptions:
             emitter=_emitter(own.get("emitter", "python")),
             persistent_buffers=_flag("persistent_buffers", own.get("persistent_buffers", False)),
             passes=_passes(own.get("passes", "")),
+            memory_report=_folder(own.get("memory_report")),
             cache=_cache(own.get("cache")),
             on_unsupported=_unsupported(own.get("on_unsupported")),
             capture=capture,
@@ -182,6 +185,12 @@ def _cache(value: Any) -> bool | str | None:
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
     raise CaptureError("FE103", f"option 'cache' is {value!r}", hint="True, False, or a folder")
+
+
+def _folder(value: Any) -> Path | None:
+    if value is None or isinstance(value, str | os.PathLike):
+        return Path(value) if value else None
+    raise CaptureError("FE103", f"option 'memory_report' is {value!r}", hint="a folder")
 
 
 def _made(cls: type[Any], given: Mapping[str, Any], prefix: str) -> Any:

@@ -1,0 +1,36 @@
+"""The pages of the option `memory_report`."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from inductor_frontend.backend.request import GraphRequest
+from inductor_frontend.errors import CaptureError
+from wrapper_ir.errors import ExpressionError
+from wrapper_ir.program import Program
+from wrapper_ir.report import memory_report, write_report
+
+__all__ = ["write_memory_report"]
+
+_LOG = logging.getLogger(__name__)
+
+
+def write_memory_report(program: Program, request: GraphRequest, folder: Path) -> None:
+    """Writes `graph_N_inference.html` (or `forward`, `backward`) into the folder, which is made where it is missing; N is torch's
+    number of the graph in this process. Sizes are those that the graph was compiled with; where one has no value then, there
+    is a warning and no page. Raises CaptureError FE103 where the folder cannot be written to."""
+    number = request.facts.get("graph_id")
+    kind = (
+        "backward" if request.is_backward else "inference" if request.facts.get("is_inference") else "forward"
+    )
+    try:
+        report = memory_report(program)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_report(report, folder / f"graph_{0 if number is None else number}_{kind}.html")
+    except ExpressionError as error:
+        _LOG.warning("no memory report of graph %s: %s", number, error)
+    except OSError as error:
+        raise CaptureError(
+            "FE103", f"option 'memory_report': {error}", hint="a folder to write to"
+        ) from error
