@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from wrapper_ir.collection import paused_collection
 
-__all__ = ["assert_same", "clone_tree", "peak_bytes"]
+__all__ = ["allocations", "assert_same", "clone_tree", "peak_bytes"]
 
 
 # Any: nested results of any model.
@@ -41,6 +41,24 @@ def peak_bytes(run: Callable[[], object]) -> int:
     What is given back counts only if it was given out during `run`: the profiler keeps the sizes that earlier
     profiles saw, so memory that another test used, at an address in use again, would count with its old size.
     """
+    live: dict[int, int] = {}
+    held = peak = 0
+    for _, _, address, nbytes in _memory_changes(run):
+        if nbytes > 0:
+            live[address] = nbytes
+            held += nbytes
+            peak = max(peak, held)
+        else:
+            held -= live.pop(address, 0)
+    return peak
+
+
+def allocations(run: Callable[[], object]) -> int:
+    """How often `run` asks the CPU allocator for memory, operators' own requests included."""
+    return sum(nbytes > 0 for _, _, _, nbytes in _memory_changes(run))
+
+
+def _memory_changes(run: Callable[[], object]) -> list[tuple[int, int, int, int]]:
     gc.collect()
     with (
         paused_collection(),  # else the peak depends on how many objects were made before `run`
@@ -49,17 +67,7 @@ def peak_bytes(run: Callable[[], object]) -> int:
         ) as profile,
     ):
         run()
-    changes = sorted(_allocations(profile.profiler.kineto_results.experimental_event_tree()))
-    live: dict[int, int] = {}
-    held = peak = 0
-    for _, _, address, nbytes in changes:
-        if nbytes > 0:
-            live[address] = nbytes
-            held += nbytes
-            peak = max(peak, held)
-        else:
-            held -= live.pop(address, 0)
-    return peak
+    return sorted(_allocations(profile.profiler.kineto_results.experimental_event_tree()))
 
 
 # Any: the profiler's events have no public type.

@@ -21,8 +21,10 @@ from tests.common.compare import assert_same
 from tests.common.forms import both_forms
 from tests.fx.fx_cases import every_case, options, wanted
 from wrapper_ir import parse_program
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.guarded import Guarded
+from wrapper_ir.lowering.persistent import with_persistent_pools
 from wrapper_ir.protocols import CompiledProgram
 
 
@@ -45,16 +47,18 @@ def test_the_same_in_every_call(case: Case, form: KernelCalls) -> None:
 @both_forms
 def test_what_is_persistent(form: KernelCalls) -> None:
     """Storages that the program frees, and windows of them; what is returned is allocated by the call."""
-    module = fx_converter.convert(program(), FxOptions(kernel_calls=form, convention="flat"))
-    persistent = persistent_nodes(module.graph, program().program)
+    given = program().program
+    planned = with_persistent_pools(given, Analyses(given))
+    module = fx_converter.convert(bare_artifact(planned), FxOptions(kernel_calls=form, convention="flat"))
+    persistent = persistent_nodes(module.graph, planned)
     assert persistent is not None
     names = {node.name: block for node, block in persistent.nodes.items()}
     assert names == {
-        "a": 0, "at": None, "b": 1, "c": 0, "d": None, "cd": None, "counts": 2, "total": None, "once": 3,
+        "pool0": 0, "pool0_0": None, "a": None, "at": None, "b": None, "c": None, "d": None, "cd": None,
+        "counts": 1, "total": None, "once": 2,
     }  # fmt: skip
     assert [(block.nbytes, block.zero) for block in persistent.blocks] == [
-        (64, False),
-        (64, False),
+        (128, False),
         (16, False),
         (16, True),
     ]

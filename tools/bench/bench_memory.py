@@ -22,6 +22,7 @@ import inductor_frontend
 import py_wrapper
 from tests.common.compare import peak_bytes
 from tests.common.zoo import ZOO, Case
+from tools.bench import planned_calls
 from tools.bench.models import small_gpt2
 from tools.bench.pages import command_line, page, publish, table
 from wrapper_ir.analysis.stats import program_stats
@@ -133,11 +134,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
     models = table(HEADERS, map(_row, args.names or CASES))
+    calls = table(planned_calls.HEADERS, planned_calls.rows())
     places = table(("buffers", "live at once", "algorithm", "height / bound", "seconds"), _algorithms())
     sections = (
         ("Prediction", PREDICTION),
         ("Models", models),
         ("What the figures say", OUTCOME),
+        ("Calls", f"{planned_calls.PREDICTION}\n\n{calls}"),
         ("Algorithms on generated buffers", places),
     )
     publish(

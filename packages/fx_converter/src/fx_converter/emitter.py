@@ -20,6 +20,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.files import MappedFile, check_files
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.lowering.persistent import with_persistent_pools
 from wrapper_ir.operators import OperatorPolicy
 from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.runtime import signature_call
@@ -38,8 +39,11 @@ def compile(
     the compiler raises.
     """
     options = replace(options or FxOptions(), convention="flat")
-    module = convert(artifact, options, analyses)
     compiler = find_compiler(artifact.program.target.device.type, options.compilers)
+    if compiler is None and options.persistent_buffers:
+        given = Analyses.of(artifact.program, analyses)
+        artifact = replace(artifact, program=with_persistent_pools(artifact.program, given))
+    module = convert(artifact, options, analyses)
     if compiler is None:
         persistent = persistent_nodes(module.graph, artifact.program) if options.persistent_buffers else None
         boxed = boxed_call(module, persistent)

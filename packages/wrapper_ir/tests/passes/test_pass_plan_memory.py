@@ -95,6 +95,23 @@ def test_no_more_is_held_for_the_sake_of_a_pool() -> None:
     assert [line.split()[0] for line in text.splitlines() if "slot" in line] == ["%b0.s", "%b2.s"]
 
 
+def test_what_persists_lies_in_one_pool() -> None:
+    """Planned or not: all of it is held from call to call, so nothing is won by ending it early. Symbolic sizes are the call's."""
+    body = _chain(["f32[64]"] * 3 + ["f32[s0]"], given="%x: f32[s0, 64]", last="f32[64]")
+    persistent = _planned(body, "plan-memory{persistent=true}")
+    assert "%pool0 = alloc_storage 512 pool" in persistent
+    assert persistent.count("= slot %pool0") == 3
+    assert _planned(body, "plan-memory,plan-memory{persistent=true}") == persistent
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_programs_that_persist(seed: int) -> None:
+    program = random_program(random.Random(seed), size=30)
+    planned = PlanMemory(persistent=True).run(program)
+    assert check(planned) == ()
+    assert compare(program, planned) is None
+
+
 def test_slack_buys_fewer_allocations() -> None:
     text = _planned(_chain(["f32[64]"] * 3, last="f32[64]"), "plan-memory{slack=50}")
     assert text.count("= slot %pool0") == 3

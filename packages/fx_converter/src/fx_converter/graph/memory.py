@@ -94,7 +94,10 @@ def _fast_empty(type: TensorType, pinned: bool, scope: FunctionScope) -> Any:  #
 def same(step: steps.Same, scope: FunctionScope) -> None:
     """Another node for the tensor; `reuse` is one as well, and the last use of its source."""
     source = scope.value(step.source)
-    scope.bind(step.result, targets.same, source, val=source.meta["val"])
+    made = scope.bind(step.result, targets.same, source, val=source.meta["val"])
+    known = _known_start(source, scope)
+    if known is not None:
+        scope.starts[made] = known
 
 
 def window(step: steps.Window, scope: FunctionScope) -> None:
@@ -128,9 +131,7 @@ def _window(result: Value, source: fx.Node, type: TensorType, offset: Expr, scop
 
 def _start(source: fx.Node, at: Any, scope: FunctionScope) -> Any:  # Any: numbers, and nodes of numbers
     """`at` elements after the source's first one, from the start of the storage."""
-    known: int | fx.Node | None = scope.starts.get(source)
-    if known is None and source.target is _aten.empty_strided.default and source not in scope.reset:
-        known = 0
+    known: int | fx.Node | None = _known_start(source, scope)
     if known is None:
         known = scope.call(
             _aten.sym_storage_offset.default, source, val=scope.program.fakes.offset(source.meta["val"])
@@ -138,6 +139,13 @@ def _start(source: fx.Node, at: Any, scope: FunctionScope) -> Any:  # Any: numbe
     if not isinstance(known, fx.Node) and (known == 0 or not isinstance(at, fx.Node)):
         return known + at if known else at
     return known if at == 0 else scope.apply(operator.add, known, at)
+
+
+def _known_start(source: fx.Node, scope: FunctionScope) -> int | None:
+    """The element of its storage that a tensor begins at, where that is known."""
+    if source.target is _aten.empty_strided.default and source not in scope.reset:
+        return 0
+    return scope.starts.get(source)
 
 
 def end_storage(step: steps.EndStorage, scope: FunctionScope) -> None:

@@ -1,7 +1,7 @@
 """Which memory of a function may persist from call to call, and which tensors lie in it.
 
-A storage may persist where no caller can come to hold it: the program itself frees it. Storages that are not alive at the
-same time share memory, which is right as long as all work goes to one stream, in order.
+A storage may persist where no caller can come to hold it: the program itself frees it. `with_persistent_pools` first puts
+those that are not alive at the same time into pools, which is right as long as all work goes to one stream, in order.
 """
 
 from __future__ import annotations
@@ -10,20 +10,28 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from wrapper_ir import ops
+from wrapper_ir.analyses import Analyses
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.lowering.storages import plan_slots
-from wrapper_ir.program import Function
+from wrapper_ir.passes.plan_memory import PlanMemory
+from wrapper_ir.program import Function, Program
 from wrapper_ir.types import Device, DType, MemoryKind, StorageType, TensorType, Type
 from wrapper_ir.values import Value
 
-__all__ = ["PersistentBlock", "PersistentMemory", "PersistentWindow", "plan_persistent"]
+__all__ = [
+    "PersistentBlock",
+    "PersistentMemory",
+    "PersistentWindow",
+    "plan_persistent",
+    "with_persistent_pools",
+]
 
 _DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True, slots=True)
 class PersistentBlock:
-    """Bytes that storages share one after the other; those that are zero at first belong to one storage alone."""
+    """The bytes of a storage; `zero` says whether they are zero at first."""
 
     nbytes: int
     zero: bool
@@ -49,6 +57,13 @@ class PersistentMemory:
     windows: tuple[PersistentWindow, ...] = ()
     values: Mapping[Value[Type], int] = field(default_factory=dict)
     storages: Mapping[Value[Type], int] = field(default_factory=dict)
+
+
+def with_persistent_pools(program: Program, analyses: Analyses) -> Program:
+    """The program with pools for what may persist of `main`."""
+    if not _may_persist(program.main):
+        return program
+    return PlanMemory(persistent=True).run(program, analyses)
 
 
 def plan_persistent(function: Function, device: Device) -> PersistentMemory:
@@ -106,25 +121,26 @@ def _bytes_of(type: StorageType) -> TensorType:
 def _plan_blocks(
     function: Function, device: Device, lent: Set[Value]
 ) -> tuple[tuple[PersistentBlock, ...], dict[Value[Type], int]]:
-    """Blocks, and the number of the one that each persistent storage lies at the begin of. `lent` are storages that something
-    takes as a whole. None where work goes to several streams, moves memory under tensors, or takes it from pools of the
-    caller's."""
-    blocks, places, spare = list[PersistentBlock](), dict[Value[Type], int](), list[int]()
-    # stream: of ops that have one
-    if any(
-        isinstance(op, ops.ResizeStorage | ops.SetStorage | ops.EnterMemoryPool) or getattr(op, "stream", 0)
-        for op in function.body
-    ):
+    """Blocks, and the number of that of each persistent storage. `lent` are storages that something takes as a whole. None where
+    work goes to several streams, moves memory under tensors, or takes it from pools of the caller's."""
+    blocks, places = list[PersistentBlock](), dict[Value[Type], int]()
+    if not _may_persist(function):
         return (), places
     freed = {op.storage for op in function.body if isinstance(op, ops.Free)} - lent
     for op in function.body:
         if isinstance(op, ops.AllocStorage) and op.result in freed and _is_plain(op.result.type, device):
-            places[op.result] = _block_for(op, spare, blocks)
-        elif isinstance(op, ops.Free) and op.storage in places:
-            block = places[op.storage]
-            if not blocks[block].zero:
-                spare.append(block)
+            assert isinstance(op.result.type.nbytes, Int)
+            places[op.result] = len(blocks)
+            blocks.append(PersistentBlock(op.result.type.nbytes.value, op.zero is ops.ZeroMode.ONCE))
     return tuple(blocks), places
+
+
+def _may_persist(function: Function) -> bool:
+    # stream: of ops that have one
+    return not any(
+        isinstance(op, ops.ResizeStorage | ops.SetStorage | ops.EnterMemoryPool) or getattr(op, "stream", 0)
+        for op in function.body
+    )
 
 
 def _is_plain(type: StorageType, device: Device) -> bool:
@@ -135,17 +151,3 @@ def _is_plain(type: StorageType, device: Device) -> bool:
         and device.type in _DEVICES
         and type.space.kind is MemoryKind.DEFAULT
     )
-
-
-def _block_for(op: ops.AllocStorage, spare: list[int], blocks: list[PersistentBlock]) -> int:
-    """The smallest free block that is large enough, or a new one."""
-    assert isinstance(op.result.type.nbytes, Int)
-    nbytes = op.result.type.nbytes.value
-    zero = op.zero is ops.ZeroMode.ONCE
-    fitting = [] if zero else [i for i in spare if blocks[i].nbytes >= nbytes]
-    if fitting:
-        block = min(fitting, key=lambda i: (blocks[i].nbytes, i))
-        spare.remove(block)
-        return block
-    blocks.append(PersistentBlock(nbytes, zero))
-    return len(blocks) - 1

@@ -12,7 +12,7 @@ from wrapper_ir.analysis.references import called_operators, launched_kernels
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.lowering.constants import HoistedWindows, reads_files, shared_bytes
 from wrapper_ir.lowering.options import LoweringOptions
-from wrapper_ir.lowering.persistent import plan_persistent
+from wrapper_ir.lowering.persistent import plan_persistent, with_persistent_pools
 from wrapper_ir.lowering.plan import Plan
 from wrapper_ir.lowering.rules.checks import check_arguments, prologue
 from wrapper_ir.lowering.rules.table import RULES
@@ -40,7 +40,9 @@ def lower(
     given = Analyses.of(artifact.program, analyses)
     require_signature(artifact, given)
     check_operators(artifact.program, options.operators)
-    artifact = replace(artifact, program=insert_checks(artifact.program, options.guarded, given))
+    if options.persistent_buffers:
+        given = given.after(with_persistent_pools(artifact.program, given))
+    artifact = replace(artifact, program=insert_checks(given.program, options.guarded, given))
     return _Lowering(artifact, options, given.after(artifact.program)).plan()
 
 

@@ -14,15 +14,15 @@ from wrapper_ir.analysis.memory import held_outside
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Expr, expand, mul
+from wrapper_ir.expr import Expr, Int, expand, mul
 from wrapper_ir.expr.build import sum_of
-from wrapper_ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Op, Slot, ZeroMode
+from wrapper_ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Free, Op, Slot, View, ZeroMode
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
-from wrapper_ir.planner import Algorithm, Buffer, Pool, pack, plan_pools
+from wrapper_ir.planner import Algorithm, Buffer, Pool, held_bytes, pack, plan_pools
 from wrapper_ir.program import Function, Program
-from wrapper_ir.structure import definitions
-from wrapper_ir.values import Value
+from wrapper_ir.structure import definitions, operands, results
+from wrapper_ir.values import Value, is_storage
 
 __all__ = ["PlanMemory"]
 
@@ -37,15 +37,21 @@ class PlanMemory(Pass):
     device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and `1024*s0` share, `256*s0` and
     `s1` do not. Left alone are storages that are returned, moved, resized, zeroed or symmetric, that several streams use, and
     those of functions that allocate from pools of torch's, or in which a size has no value under the hints.
+
+    `persistent` is for memory that is held from call to call: storages of `main` of fixed sizes lie in one pool of their kind,
+    since all of it is held throughout; those of pools that are there are planned anew.
     """
 
     name: ClassVar[str] = "plan-memory"
     repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
     algorithm: Algorithm = Algorithm.BEST
     slack: int = 1
+    persistent: bool = False
 
     def transform(self, analyses: Analyses) -> Program:
         """The program with pools."""
+        if self.persistent:
+            analyses = analyses.after(_without_pools(analyses.program))
         derived = analyses.after(derive_frees(analyses.program, analyses))
         sizes = Sizes(derived.program)
         planned = derived.program.with_functions(
@@ -56,17 +62,19 @@ class PlanMemory(Pass):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Storage:
-    """A storage that may be a slot, and where it is allocated: `count` times `factor` bytes."""
+    """A storage that may be a slot, and where it is allocated: `count` times `factor` bytes. What a callee takes as a whole
+    (`is_lent`) is not in a pool with others, which so may persist from call to call."""
 
     position: int
     op: AllocStorage
     count: int
     factor: Expr
+    is_lent: bool
 
     @property
     def kind(self) -> Hashable:
         type = self.op.result.type
-        return type.device, type.space, self.op.stream, self.factor
+        return type.device, type.space, self.op.stream, self.factor, self.is_lent
 
 
 class _Planner:
@@ -88,14 +96,25 @@ class _Planner:
 
     def _pools(self, storages: Mapping[str, _Storage]) -> tuple[Pool, ...]:
         buffers = [self._buffer(s) for s in storages.values()]
+        fixed = [b for b in buffers if self._is_held(storages[b.name])]
         planned = {s.op.result for s in storages.values()}
         outside = held_outside(self.function, self.analyses, self.sizes, planned)
         kinds = {name: s.kind for name, s in storages.items()}
         packer = partial(pack, algorithm=self.options.algorithm)
-        return plan_pools(buffers, outside, kinds, self.options.slack / 100, packer)
+        held = plan_pools(fixed, outside, kinds, None, packer)
+        outside = held_bytes(held, outside)
+        others = [b for b in buffers if b not in fixed] if fixed else buffers
+        return (*held, *plan_pools(others, outside, kinds, self.options.slack / 100, packer))
+
+    def _is_held(self, storage: _Storage) -> bool:
+        """Whether its memory is held from call to call."""
+        main = self.function is self.analyses.program.main
+        return self.options.persistent and main and not storage.factor.free_symbols
 
     def _storages(self) -> Iterator[_Storage]:
         crossing = self.analyses.get_for(self.function, crossing_streams)
+        users = [op for op in self.function.body if not isinstance(op, AllocStorage | Free | Slot | View)]
+        lent = {v for op in users for v in operands(op) if is_storage(v)}
         for position, op in enumerate(self.function.body):
             if (
                 not isinstance(op, AllocStorage)
@@ -110,7 +129,7 @@ class _Planner:
             count = math.gcd(*terms.values())
             if count:
                 factor = sum_of({factors: scale // count for factors, scale in terms.items()})
-                yield _Storage(position, op, count, factor)
+                yield _Storage(position, op, count, factor, op.result in lent)
 
     def _buffer(self, storage: _Storage) -> Buffer:
         """In units of one factor, which alignment counts in, too."""
@@ -147,6 +166,36 @@ class _Planner:
                 offset = mul(pool.offsets[b.name] // unit, factor)
                 slots[b.name] = Slot(pool=made, result=storages[b.name].op.result, offset=offset)
         return self.function.with_body(_with_slots(self.function, slots, first))
+
+
+def _without_pools(program: Program) -> Program:
+    """The program with each slot of `main`'s pools of fixed sizes as a storage of its own, where those have nothing else."""
+    body = program.main.body
+    pools: dict[Value, int] = {
+        op.result: op.stream
+        for op in body
+        if isinstance(op, AllocStorage)
+        and op.purpose is AllocPurpose.POOL
+        and isinstance(op.result.type.nbytes, Int)
+    }
+    slots: dict[Value, Value] = {op.result: op.pool for op in body if isinstance(op, Slot)}
+    for op in body if pools else ():
+        for value in operands(op):
+            if not isinstance(op, Slot | Free):
+                pools.pop(value, None)
+            elif isinstance(op, Slot) and value in slots:  # a slot that has slots
+                pools.pop(slots[value], None)
+    return program.with_functions(
+        [f.with_body(_single(f, pools)) if f is program.main and pools else f for f in program.functions]
+    )
+
+
+def _single(function: Function, pools: Mapping[Value, int]) -> Iterator[Op]:
+    for op in function.body:
+        if isinstance(op, Slot) and op.pool in pools:
+            yield AllocStorage(result=op.result, stream=pools[op.pool], prov=op.prov)
+        elif not (isinstance(op, AllocStorage | Free) and (*results(op), *operands(op))[0] in pools):
+            yield op
 
 
 def _with_slots(

@@ -48,10 +48,11 @@ def plan_pools(
     buffers: Sequence[Buffer],
     outside: Sequence[int],
     kind: Mapping[str, Hashable],
-    slack: float = 0.01,
+    slack: float | None = 0.01,
     packer: Callable[[Sequence[Buffer]], Placement] = pack,
 ) -> tuple[Pool, ...]:
-    """Pools of the buffers: few, of which at the worst moment at most `slack` (a share) more is held than is needed then.
+    """Pools of the buffers: few, of which at the worst moment at most `slack` (a share) more is held than is needed then; with
+    None one a kind.
 
     `outside` has the bytes that others hold at each time; `kind` says which buffers may share. The plan begins with one pool
     a kind. While too much is held, the pool that wastes most at the worst moment is split into what ends before it, what
@@ -61,8 +62,11 @@ def plan_pools(
     groups: dict[Hashable, list[Buffer]] = {}
     for b in buffers:
         groups.setdefault(kind[b.name], []).append(b)
+    pools = [_pool(group, packer) for group in groups.values()]
+    if slack is None:
+        return tuple(pools)
     limit = int(max(held_bytes(buffers, outside), default=0) * (1 + slack))
-    pools = _within([_pool(group, packer) for group in groups.values()], outside, limit, packer)
+    pools = _within(pools, outside, limit, packer)
     joiner = _Joiner(held_bytes(pools, outside), limit, packer)
     found: dict[Hashable, list[Pool]] = {}
     for pool in sorted(pools, key=lambda pool: (-pool.size, pool.begin)):
