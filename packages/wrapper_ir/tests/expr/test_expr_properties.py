@@ -7,7 +7,7 @@ import math
 import pickle
 from contextlib import suppress
 
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from packages.wrapper_ir.tests.expr.python_text import compile_python
 
@@ -43,6 +43,8 @@ INT_LEAVES = st.one_of(
 ATOMS = st.sampled_from([SizeOf(X, 0), StrideOf(X, 0), OffsetOf(X), Item(X)])
 FLOAT_LEAVES = st.one_of(st.floats().map(Float), st.just(Sym("f", SymKind.FLOAT)))
 BOOL_LEAVES = st.one_of(st.booleans().map(Bool), st.just(Sym("p", SymKind.BOOL)))
+MIXED = ops.WHERE(Sym("f", SymKind.FLOAT), Float(0.0), Int(208065))
+"""A float whose value is written as an int: its cube is rounded."""
 
 
 CORE = tuple(op for op in OPERATORS.rows if op not in (*ops.COMPARISONS, *ops.CONVERSIONS, *ops.FUNCTIONS))
@@ -107,6 +109,7 @@ def test_copies_are_the_same_node(e: Expr) -> None:
 
 
 @given(CLOSED, ENVS)
+@example(ops.POW(MIXED, Int(3)), {"a": 0, "b": 0, "c": 0, "f": 0.0, "p": False})
 @settings(max_examples=400, deadline=None)
 def test_python_source_agrees(e: Expr, env: dict[str, Number]) -> None:
     expected = outcome(e, env)

@@ -54,6 +54,7 @@ def test_every_op_has_a_meaning() -> None:
         ('assert_layout %x [2] [1] align(16) "x"\nassert_finite %x\nreturn', []),
         ("%s = alloc_storage 0\n%y = view %s + 4 : f32[0]\nlaunch @double(%x, %y, 0)\nreturn", []),
         ('%y = view %x : f32[1, 2]\nassert_layout %x [2] [1], %y [1, 2] [7, 1] "both"\nreturn', []),
+        ("define s0 = size(%x, 0)\n%y = alloc f32[s0 - 2, 3]{8, 1}\nreturn %y", [[]]),
         ('comment "nothing"\n%e = record_event\nwait_event %e\nsync_event %e\nbarrier\nreturn', []),
         ('enter_profile "a"\nenter_memory_pool "p" @cuda:0\n%y = alloc f32[2] zero(call)\nexit_scope\nexit_scope\nreturn %y', [[0.0, 0.0]]),
         ('%h = collective list::neg(%x) group("0") : f32[2]\n%y = wait %h : f32[2]\nreturn %y', [[-1.0, 2.0]]),

@@ -38,11 +38,13 @@ def _value(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] | 
         constant = e.constant
         return _leaf(e, env, atom) if constant is None else constant
     if op.lazy:
-        return op.evaluate(lambda index: _value(e.args[index], env, atom), len(e.args))
-    values = [_value(arg, env, atom) for arg in e.args]
-    if op is POW and e.kind is SymKind.FLOAT:
-        values = [float(value) for value in values]
-    return op.evaluate(*values)
+        value = op.evaluate(lambda index: _value(e.args[index], env, atom), len(e.args))
+    else:
+        values = [_value(arg, env, atom) for arg in e.args]
+        if op is POW and e.kind is SymKind.FLOAT:
+            values = [float(value) for value in values]
+        value = op.evaluate(*values)
+    return float(value) if e.kind is SymKind.FLOAT else value
 
 
 def _leaf(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] | None) -> Number:

@@ -80,31 +80,34 @@ MOD = Operator(
 TRUEDIV = Operator(
     name="truediv", doc="The quotient as a float, correctly rounded for ints of any size. Text: `a / b`.",
     result=_float, sympy=("FloatTrueDiv", "IntTrueDiv"), order="TrueDiv(",
-    text=Spelling("{0:float product} / {1:float sign}", Level.PRODUCT),
+    text=Spelling("{0:product} / {1:sign}", Level.PRODUCT),
+    cpp=Spelling("{0:float product} / {1:float sign}", Level.PRODUCT),
     evaluate=operator.truediv, bounds=interval_ops.truediv, floats=Floats.BOUNDED,
 )
 POW = Operator(
     name="pow", doc="A power; an int raised to an int must have an exponent >= 0. Text: `a**b`.", result=_numeric,
     sympy=("Pow", "PowByNatural"),
     text=Spelling("{0:atom}**{1:sign}", Level.POWER),
-    python=Spelling("{0:atom} ** {1:sign}", Level.POWER),
+    python=Spelling("{0:own atom} ** {1:own sign}", Level.POWER),
     cpp=Spelling("wir_pow({0:own}, {1:own})"),
     evaluate=arithmetic.power, bounds=Interval.power,
 )
 MIN = Operator(
     name="min", doc="The least operand. Text: `min(a, b)`.", result=_join, arity=MANY, sympy=("Min",),
+    python=Spelling("min({*:own})"),
     cpp=Spelling("wir_min({0:own}, {1:own})"),
     evaluate=min, bounds=folded(Interval.minimum), floats=Floats.BOUNDED,
 )
 MAX = Operator(
     name="max", doc="The greatest operand. Text: `max(a, b)`.", result=_join, arity=MANY, sympy=("Max",),
+    python=Spelling("max({*:own})"),
     cpp=Spelling("wir_max({0:own}, {1:own})"),
     evaluate=max, bounds=folded(Interval.maximum), floats=Floats.BOUNDED,
 )
 WHERE = Operator(
     name="where", result=lambda kinds: _join(kinds[1:]), arity=3, sympy=("Where", "ITE"),
     doc="The second operand where the first holds, else the third; only that one is evaluated. Text: `where(c, a, b)`.",
-    python=Spelling("{1:or} if {0:or} else {2:or}", Level.TERNARY),
+    python=Spelling("{1:own or} if {0:or} else {2:own or}", Level.TERNARY),
     cpp=Spelling("{0:bool or} ? {1:own or} : {2:own or}", Level.TERNARY),
     lazy=True, evaluate=lambda operand, count: operand(1 if operand(0) else 2),
     bounds=interval_ops.where, floats=Floats.ALWAYS,
@@ -154,7 +157,8 @@ def _comparison(
         name=sign,
         doc=f"A comparison. Text: `a {sign} b`.",
         result=_bool,
-        text=Spelling(f"{{0:common sum}} {sign} {{1:common sum}}", Level.COMPARE),
+        text=Spelling(f"{{0:sum}} {sign} {{1:sum}}", Level.COMPARE),
+        cpp=Spelling(f"{{0:common sum}} {sign} {{1:common sum}}", Level.COMPARE),
         evaluate=meaning,
         bounds=bounds,
         sympy=(sympy,),

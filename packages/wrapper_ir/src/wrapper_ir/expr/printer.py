@@ -94,7 +94,7 @@ class Printer:
 
     def _slot(self, e: Expr, slot: Slot) -> str:
         if slot.index < 0:
-            return ", ".join([self.text(arg) for arg in e.args])
+            return ", ".join([self._operand(e, arg, slot) for arg in e.args])
         return self._operand(e, e.args[slot.index], slot)
 
     def _operand(self, parent: Expr, e: Expr, slot: Slot) -> str:

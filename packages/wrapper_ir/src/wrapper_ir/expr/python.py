@@ -51,5 +51,7 @@ class _PythonPrinter(Printer):
                 return f"bool({self.text(e)})"
             case SymKind.INT if e.kind is SymKind.FLOAT:
                 return f"int({self.text(e)})"
+            case SymKind.FLOAT if e.kind is not kind:
+                return f"float({self.text(e)})"
             case _:
                 return self.at(e, level)

@@ -83,7 +83,7 @@ class Spelling:
             end = match.end()
         object.__setattr__(self, "slots", tuple(slots))
         object.__setattr__(self, "tail", self.template[end:])
-        object.__setattr__(self, "takes_all", "{*}" in self.template)
+        object.__setattr__(self, "takes_all", any(slot.index < 0 for _, slot in slots))
 
     @property
     def infix(self) -> str | None:

@@ -25,8 +25,9 @@ AnyFrame = Frame[Any]  # Any: handlers work on every machine
 def _alloc(op: ops.AllocStorage, frame: AnyFrame) -> None:
     type = op.result.type
     nbytes = int(frame.number(type.nbytes))
-    if nbytes < 0:
+    if nbytes < 0 and not type.nbytes.free_symbols:
         raise ExecutionError("WIR924", f"%{op.result.name} would have {nbytes} bytes")
+    nbytes = max(nbytes, 0)  # the extent of padded rows, of which there are none
     zero = op.zero is not ops.ZeroMode.NONE
     storage = frame.machine.empty_storage(type, nbytes, zero)
     if not zero:
