@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+import os
+import sys
+from functools import lru_cache
+from importlib.metadata import EntryPoints, entry_points
 from typing import Any, cast
 
 from wrapper_ir.errors import PluginError
 from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, Machine
 
-__all__ = ["emitter", "emitter_names", "frontend", "kernel_runtime", "machine", "plugin", "plugin_names"]
+__all__ = [
+    "declared",
+    "emitter",
+    "emitter_names",
+    "frontend",
+    "kernel_runtime",
+    "machine",
+    "plugin",
+    "plugin_names",
+]
 
 _PACKAGES = {
     ("emitters", "fx"): "fx-converter",
@@ -21,16 +33,36 @@ _PACKAGES = {
 """This project's packages that provide entry points."""
 
 
+def declared(group: str) -> EntryPoints:
+    """The entry points of the group `wrapper_ir.<group>`. They are read once, and again when a folder of `sys.path` has
+    changed: whoever loads kernels asks, and reading takes 10 ms."""
+    path = tuple((folder or os.getcwd(), _changed(folder or ".")) for folder in sys.path)
+    return _installed(f"wrapper_ir.{group}", path)
+
+
+def _changed(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=16)
+def _installed(group: str, path: tuple[tuple[str, int | None], ...]) -> EntryPoints:
+    """What stands on `sys.path`, which is `path` with the times of the folders' last changes."""
+    return entry_points(group=group)
+
+
 def plugin_names(group: str) -> tuple[str, ...]:
     """Names declared in an entry-point group (`emitters`, `frontends`, `kernel_runtimes`, `machines`), sorted."""
-    return tuple(sorted({e.name for e in entry_points(group=f"wrapper_ir.{group}")}))
+    return tuple(sorted({e.name for e in declared(group)}))
 
 
 def plugin(group: str, name: str) -> object:
     """What is registered under `name` in the entry-point group `wrapper_ir.<group>`; packages may have groups of their own.
     Raises PluginError WIR901, WIR902, WIR903."""
     full = f"wrapper_ir.{group}"
-    found: tuple[EntryPoint, ...] = tuple(entry_points(group=full, name=name))
+    found = tuple(declared(group).select(name=name))
     values = {e.value for e in found}
     if not found:
         known = ", ".join(plugin_names(group)) or "none"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.metadata import EntryPoints
 from pathlib import Path
 from unittest.mock import patch
 
@@ -212,7 +213,7 @@ def test_a_missing_package_is_named() -> None:
     from wrapper_ir.errors import PluginError
     from wrapper_ir.registry import emitter
 
-    absent = patch("wrapper_ir.registry.entry_points", return_value=())
+    absent = patch("wrapper_ir.registry.declared", return_value=EntryPoints())
     with absent, pytest.raises(PluginError, match=r"hint: pip install py-wrapper$"):
         emitter("python")
 

@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, distribution, entry_points
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from inductor_frontend.cache.canonical import NoCanonicalForm, Writer
 from inductor_frontend.cache.operators import is_own_library
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches
+from wrapper_ir.registry import declared
 
 __all__ = ["emitter_version", "foreign_operators", "function_lines", "option_lines", "program_lines"]
 
@@ -104,9 +105,7 @@ def emitter_version(name: str) -> str:
 def _providers(group: str) -> dict[str, str]:
     """The distributions that supply the entry points of a group, with their versions, by entry point name."""
     found: dict[str, str] = {}
-    for entry in sorted(
-        entry_points(group=f"wrapper_ir.{group}"), key=lambda e: e.dist.name if e.dist else ""
-    ):
+    for entry in sorted(declared(group), key=lambda e: e.dist.name if e.dist else ""):
         if entry.dist is not None:
             before = f"{found[entry.name]}," if entry.name in found else ""
             found[entry.name] = f"{before}{entry.dist.name} {entry.dist.version}"
