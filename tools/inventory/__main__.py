@@ -39,7 +39,7 @@ def start(version: str) -> Inventory | None:
         theirs = [int(p) for p in other.split(".")]
         return abs((theirs[0] - number[0]) * 1000 + theirs[1] - number[1])
 
-    return Inventory.load(min(known, key=distance))
+    return Inventory.load(min(reversed(known), key=distance))  # of two, the newer: it knows what is new
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

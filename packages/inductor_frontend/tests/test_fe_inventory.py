@@ -287,7 +287,7 @@ class GraphLowering:
             SourceTree(tmp_path)
 
     def test_supported_versions_have_one(self) -> None:
-        assert {"2.11", "2.12", "2.13", "2.15"} <= set(Inventory.known())
+        assert {"2.11", "2.12", "2.13", "2.14", "2.15"} <= set(Inventory.known())
 
     def test_a_version_is_held_against_another(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -208,7 +208,7 @@ class TestTable:
 
 
 SINCE = {
-    "alignment_asserts_inputs": "2.14",
+    "alignment_asserts_inputs": "2.15",
     "combo_kernel_compile_time_autotune": "2.14",
     "cpp.enable_kernel_context_guard": "2.14",
     "distributed_max_autotune_gemm": "2.12",
