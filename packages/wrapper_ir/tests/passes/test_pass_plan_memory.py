@@ -48,6 +48,13 @@ def _chain(sizes: list[str], *, given: str = "%x: f32[64]", last: str = "f32[16]
     return "\n".join([*lines, f"  return {source}"])
 
 
+@pytest.mark.parametrize(("layout", "pooled"), [("[s0 - 2, 3]{8, 1}", False), ("[s0 - 2, 3]", True)])
+def test_padded_rows_that_may_be_none_lie_apart(layout: str, pooled: bool) -> None:
+    """Their extent is negative where there are none, and no slot has fewer bytes than none."""
+    text = _planned(_chain([f"f32{layout}"] * 3, given="%x: f32[s0]", last="f32[1]"))
+    assert ("slot" in text) is pooled
+
+
 def test_a_chain_takes_two_places() -> None:
     """What is alive together lies apart; the result, which is returned, stays its own."""
     assert (

@@ -16,12 +16,14 @@ from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Int, expand, mul
 from wrapper_ir.expr.build import sum_of
+from wrapper_ir.layout import numel
 from wrapper_ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Free, Op, Slot, View, ZeroMode
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir.planner import Algorithm, Buffer, Pool, held_bytes, pack, plan_pools
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import definitions, operands, results
+from wrapper_ir.types import StorageType
 from wrapper_ir.values import Value, is_storage
 
 __all__ = ["PlanMemory"]
@@ -36,7 +38,8 @@ class PlanMemory(Pass):
     allocations are few. `algorithm` places slots: `best`, `by-size`, `by-area` or `best-fit`. Storages of one pool are on one
     device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and `1024*s0` share, `256*s0` and
     `s1` do not. Left alone are storages that are returned, moved, resized, zeroed or symmetric, that several streams use, and
-    those of functions that allocate from pools of torch's, or in which a size has no value under the hints.
+    those of functions that allocate from pools of torch's, or in which a size has no value under the hints. So are
+    padded rows whose number may be none.
 
     `persistent` is for memory that is held from call to call: storages of `main` of fixed sizes lie in one pool of their kind,
     since all of it is held throughout; those of pools that are there are planned anew.
@@ -126,10 +129,20 @@ class _Planner:
             ):
                 continue
             terms = expand(op.result.type.nbytes).terms
+            if min(terms.values(), default=0) < 0 and not self._is_dense(position, op.result):
+                continue  # less than no bytes, where padded rows are none: a slot has no such extent
             count = math.gcd(*terms.values())
             if count:
                 factor = sum_of({factors: scale // count for factors, scale in terms.items()})
                 yield _Storage(position, op, count, factor, op.result in lent)
+
+    def _is_dense(self, position: int, storage: Value[StorageType]) -> bool:
+        """Whether the bytes are those of the elements of a tensor, so that there are no fewer than none."""
+        view = self.function.body[position + 1]
+        if not isinstance(view, View) or view.source is not storage:
+            return False
+        type = view.result.type
+        return expand(mul(numel(type.sizes), Int(type.dtype.itemsize))) == expand(storage.type.nbytes)
 
     def _buffer(self, storage: _Storage) -> Buffer:
         """In units of one factor, which alignment counts in, too."""
