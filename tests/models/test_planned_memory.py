@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 import fx_converter
 import py_wrapper
 from fx_converter import FxOptions
+from inductor_frontend import CaptureOptions, capture
 from py_wrapper import PyOptions
 from tests.common.compare import clone_tree
 from tests.common.zoo import ZOO
@@ -24,7 +25,7 @@ from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.interp import InterpOptions, Interpreter
 from wrapper_ir.ops import Slot
-from wrapper_ir.passes import PlanMemory, compare
+from wrapper_ir.passes import PlanMemory, compare, run_pipeline
 
 POISON = 0x7B
 QUICK = {"moe"}
@@ -47,6 +48,42 @@ def test_in_every_engine(name: str, dynamic: bool) -> None:
             want = plain(*clone_tree(args), **clone_tree(kwargs))
             for run in (*runs, *runs):
                 _assert_equal(run(*clone_tree(args), **clone_tree(kwargs)), want)
+
+
+PASSES = "reuse-in-place,plan-memory"
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_written_in_place(name: str, dynamic: bool) -> None:
+    """Also where Inductor was told to write nothing in place."""
+    case = case_of(name)
+    options = CaptureOptions(inplace_kernels=False)
+    shapes = case.dynamic if dynamic else None
+    artifact = capture(case.model, case.args, case.kwargs, dynamic_shapes=shapes, options=options)
+    planned = dataclasses.replace(artifact, program=run_pipeline(artifact.program, PASSES))
+    plain = py_wrapper.compile(artifact)
+    for args, kwargs in calls_of(case, dynamic):
+        with torch.no_grad():
+            want = plain(*clone_tree(args), **clone_tree(kwargs))
+            for run in _engines(planned):
+                _assert_equal(run(*clone_tree(args), **clone_tree(kwargs)), want)
+
+
+def test_a_matrix_product_then_a_layer_norm() -> None:
+    """The product's storage is what the layer norm writes; Inductor does so itself only with `inplace_kernels`."""
+    model = torch.nn.Sequential(
+        torch.nn.Linear(64, 64), torch.nn.LayerNorm(64), torch.nn.Linear(64, 8)
+    ).eval()
+    x = torch.randn(16, 64)
+    with torch.no_grad():
+        artifact = capture(model, (x,), options=CaptureOptions(inplace_kernels=False))
+        reused = dataclasses.replace(artifact, program=run_pipeline(artifact.program, "reuse-in-place"))
+        before, after = (program_stats(a.program).memory for a in (artifact, reused))
+        assert before.allocated - after.allocated == 16 * 64 * 4
+        assert after.peak == before.bound < before.live
+        for run in _engines(reused):
+            _assert_equal(run(x), py_wrapper.compile(artifact)(x))
 
 
 def _engines(planned: Artifact) -> list[Callable[..., Any]]:

@@ -1,0 +1,183 @@
+"""Lets a launch write its result over an argument that nothing reads afterwards."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from wrapper_ir.aliasing import NO_ROOTS
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.liveness import analyse_liveness
+from wrapper_ir.analysis.places import tensor_places
+from wrapper_ir.analysis.streams import crossing_streams
+from wrapper_ir.expr import Int
+from wrapper_ir.kernels import Access, KernelParam
+from wrapper_ir.ops import (
+    AllocPurpose,
+    AllocStorage,
+    Drop,
+    EnterMemoryPool,
+    Free,
+    Launch,
+    Op,
+    ResizeStorage,
+    SetStorage,
+    Slot,
+    View,
+    ViewMode,
+    ZeroMode,
+)
+from wrapper_ir.passes.base import Pass
+from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
+from wrapper_ir.program import Function, Program
+from wrapper_ir.structure import operands
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value, is_storage, is_tensor
+
+__all__ = ["ReuseInPlace"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReuseInPlace(Pass):
+    """Lets launches write results over arguments that they are the last to read, and derives lifetimes again.
+
+    A result takes over the storage of an argument where the kernel says that both may be the same bytes (`may_alias`), nothing
+    uses the argument's storage later under any name, nothing used the result's before, both begin at the same byte of storages
+    of the same size on one device and stream, and no other argument lies in either. Results equal those before, bit for bit,
+    and no more is held. Arguments and results of the program, operators' own results, workspaces, pools and their slots, and
+    what a callee takes as a whole keep their storages, but for a returned result, which may lie in an argument's.
+    """
+
+    name: ClassVar[str] = "reuse-in-place"
+    repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+
+    def transform(self, analyses: Analyses) -> Program:
+        """The program with fewer storages."""
+        derived = analyses.after(derive_frees(analyses.program, analyses))
+        program = derived.program
+        reused = program.with_functions([_Reuse(f, derived).function_in_place() for f in program.functions])
+        return program if reused is program else derive_frees(reused)
+
+
+class _Reuse:
+    def __init__(self, function: Function, analyses: Analyses) -> None:
+        self.function, self.analyses = function, analyses
+        self.live = analyses.get_for(function, analyse_liveness)
+        self.roots = self.live.aliasing.roots
+        self.places = analyses.get_for(function, tensor_places)
+        self.storages = self._storages()
+        self.first = self._first_uses()
+        self.over: dict[Value, Value[TensorType]] = {}
+        """The argument that each storage is replaced by, for the storages that go."""
+
+    def function_in_place(self) -> Function:
+        """The function, itself where no launch can do so."""
+        if any(isinstance(op, EnterMemoryPool | ResizeStorage | SetStorage) for op in self.function.body):
+            return self.function
+        for position, op in enumerate(self.function.body):
+            if isinstance(op, Launch):
+                self._choose(position, op)
+        return self.function.with_body(self._rewritten()) if self.over else self.function
+
+    def _storages(self) -> Mapping[Value, AllocStorage]:
+        """The storages that may go or be written over, with the ops that make them."""
+        crossing = self.analyses.get_for(self.function, crossing_streams)
+        found: dict[Value, AllocStorage] = {
+            op.result: op
+            for op in self.function.body
+            if isinstance(op, AllocStorage)
+            and op.purpose is AllocPurpose.PLAIN
+            and op.zero is ZeroMode.NONE
+            and not op.result.type.is_symmetric
+            and op.result not in crossing
+        }
+        for op in self.function.body:
+            if not isinstance(op, Free) and not (isinstance(op, View) and op.mode is ViewMode.ALIAS):
+                for value in filter(is_storage, operands(op)):
+                    found.pop(value, None)
+        return found
+
+    def _first_uses(self) -> Mapping[Value, int]:
+        """Where each storage is first given to an op that does more than name it."""
+        found: dict[Value, int] = {}
+        for position, op in enumerate(self.function.body):
+            if not isinstance(op, AllocStorage | Slot | View | Free | Drop):
+                for value in operands(op):
+                    for root in self.roots.get(value, NO_ROOTS):
+                        found.setdefault(root, position)
+        return found
+
+    def _choose(self, position: int, op: Launch) -> None:
+        """Results that take over arguments; each storage once."""
+        kernel = self.analyses.kernels.get(op.kernel)
+        if kernel is None or len(kernel.params) != len(op.args):
+            return
+        given = [(p, a) for p, a in zip(kernel.params, op.args, strict=True) if is_tensor(a)]
+        sole: dict[Value, int] = {}
+        for _, value in given:
+            for root in self.roots.get(value, NO_ROOTS):
+                sole[root] = sole.get(root, 0) + 1
+        for param, result in given:
+            new = self._root(result)
+            if (
+                new is None
+                or param.access is not Access.WRITE
+                or sole[new] != 1
+                or self.first[new] != position
+            ):
+                continue
+            for other, argument in given:
+                old = self._root(argument)
+                if old is None or sole[old] != 1 or self.live.storages.get(old) != position:
+                    continue
+                if _may_share(param, other) and self._fits(result, argument):
+                    self.over[new] = argument
+                    sole[old] += 1  # so that no other result is put there
+                    break
+
+    def _root(self, value: Value) -> Value | None:
+        """The storage that a tensor lies in for certain, where it may go or be written over."""
+        roots = self.roots.get(value, NO_ROOTS)
+        return roots[0] if len(roots) == 1 and roots[0] in self.storages else None
+
+    def _fits(self, result: Value, argument: Value) -> bool:
+        """Whether both begin at the same byte of storages that are alike."""
+        (new, start), (old, other) = (
+            self.places.get(result, (result, None)),
+            self.places.get(argument, (argument, None)),
+        )
+        if start is None or start != other or new not in self.storages or old not in self.storages:
+            return False
+        a, b = self.storages[new].result.type, self.storages[old].result.type
+        return (
+            (a.nbytes, a.device, a.space) == (b.nbytes, b.device, b.space)
+            and self.storages[new].stream == self.storages[old].stream
+            and b.alignment % a.alignment == 0
+        )
+
+    def _rewritten(self) -> Iterator[Op]:
+        """The ops, with views of what is there already. A view of the argument costs nothing where it is the argument."""
+        defined: set[Value] = set()
+        for op in self.function.body:
+            if isinstance(op, AllocStorage) and op.result in self.over:
+                continue
+            if isinstance(op, View):
+                if op.source in self.over:
+                    op = self._view(op, defined)
+                defined.add(op.result)
+            yield op
+
+    def _view(self, op: View, defined: set[Value]) -> View:
+        argument = self.over[op.source]
+        root, start = self.places[argument]
+        if argument in defined and start == op.offset:
+            return dataclasses.replace(op, source=argument, offset=Int(0))
+        while root in self.over:
+            root = self.places[self.over[root]][0]
+        assert is_storage(root)  # as `storages` has it
+        return dataclasses.replace(op, source=root)
+
+
+def _may_share(written: KernelParam, read: KernelParam) -> bool:
+    return read.access is Access.READ and (written.name in read.may_alias or read.name in written.may_alias)
