@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from types import MappingProxyType
 from typing import Any
 
@@ -15,8 +16,9 @@ from inductor_frontend.constants import is_packed, tensor_data
 from inductor_frontend.devices import capture_target
 from inductor_frontend.devices.isa_sources import capture_for_each
 from inductor_frontend.errors import HookError
+from inductor_frontend.export.combinations import traced_combinations
 from inductor_frontend.export.exported import export_model
-from inductor_frontend.export.tensor_kinds import require_types
+from inductor_frontend.export.tensor_kinds import blamed_on_sparse, require_types
 from inductor_frontend.export.torch_export import any_size
 from inductor_frontend.functionalize.joint_passes import with_joint_passes
 from inductor_frontend.functionalize.pieces import sized_writes
@@ -74,8 +76,11 @@ def _capture(
 ) -> Artifact:
     require_types(model, args, kwargs)
     device = capture_target(target, options.gpu)
-    with capture_session(options), recorded_checks() as checks, device.emulated(), sized_writes():
-        exported = export_model(model, args, kwargs, dynamic_shapes, device.device)
+    with capture_session(options), recorded_checks() as checks, ExitStack() as stack:
+        for tracing in (device.emulated(), sized_writes(), traced_combinations()):
+            stack.enter_context(tracing)
+        with blamed_on_sparse(args, kwargs):
+            exported = export_model(model, args, kwargs, dynamic_shapes, device.device)
         with any_size():
             functional = functional_model(exported)
             simplified = with_joint_passes(functional, packed_weights=options.packed_weights)

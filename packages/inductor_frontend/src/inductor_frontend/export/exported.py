@@ -22,7 +22,7 @@ from inductor_frontend.export.repeated_arguments import repeated_leaves, separat
 from inductor_frontend.export.side_effects import Watch
 from inductor_frontend.export.streams import traced_streams
 from inductor_frontend.export.subclasses import is_wrapper
-from inductor_frontend.export.torch_export import export
+from inductor_frontend.export.torch_export import export, export_by_dynamo
 from inductor_frontend.export.trees import pack, unpack
 from wrapper_ir.signature import Parameter
 
@@ -84,11 +84,31 @@ def export_model(
     repeated = repeated_leaves(pack((args, dict(kwargs))))
     given = pack(separate((args, dict(kwargs))))
     with on_device(module, given, device) as ((args, kwargs), real):
-        with _around(module) as storages, traced_kernels(), traced_streams(device):
-            program = export(module, args, dict(kwargs), dynamic_shapes)
-        _check_storages(storages, program)
+        program = _exported(module, args, dict(kwargs), dynamic_shapes, device)
         names = dim_names(module, args, kwargs, dynamic_shapes, program)
     return Exported(program, parameters, repeated, real, names)
+
+
+def _exported(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+    device: torch.device | None,
+) -> ExportedProgram:
+    """Torch's trace of what runs, or else Dynamo's."""
+    try:
+        with _around(module) as storages, traced_kernels(), traced_streams(device):
+            program = export(module, args, kwargs, dynamic_shapes)
+    except CaptureError as refusal:
+        if refusal.code != "FE101":
+            raise
+        found = export_by_dynamo(module, args, kwargs, dynamic_shapes)
+        if found is None:
+            raise
+        return found
+    _check_storages(storages, program)
+    return program
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,9 +12,9 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from inductor_frontend.errors import ConversionError
+from inductor_frontend.errors import CaptureError, ConversionError
 
-__all__ = ["lacks_type", "require_types"]
+__all__ = ["argument_names", "blamed_on_sparse", "lacks_type", "require_types", "untyped"]
 
 _STRIDED = (torch.strided, torch.jagged)
 """Layouts that are told apart by classes: a jagged tensor is a wrapper of plain ones."""
@@ -31,25 +32,56 @@ def lacks_type(tensor: Tensor) -> str:
 
 
 def require_types(model: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Raises ConversionError FE305 for the first argument, parameter or buffer that the IR has no type for. Any: a model's
-    own arguments."""
-    for name, tensor in (*_arguments(args, kwargs), *_state(model)):
+    """Raises ConversionError FE305 for the first argument, parameter or buffer that the IR has no type for, but sparse
+    arguments: `untyped` refuses those that are used. Any: a model's own arguments."""
+    given = ((name, tensor) for name, tensor in _arguments(args, kwargs) if not _is_sparse(tensor))
+    for name, tensor in (*given, *_state(model)):
         wrapper: bool = is_traceable_wrapper_subclass(tensor)  # whose parts are looked at
         found = lacks_type(tensor)
         if found and not wrapper:
-            raise ConversionError(
-                "FE305",
-                f"{name} is {found}",
-                hint="give the model plain tensors, such as the values and indices of a sparse tensor, or the integers and "
-                "scales of a quantised one, and leave the rest to eager mode",
-            )
+            raise untyped(name, found)
+
+
+def untyped(name: str, what: str) -> ConversionError:
+    """The refusal of a tensor, and the way out."""
+    return ConversionError(
+        "FE305",
+        f"{name} is {what}",
+        hint="give the model plain tensors, such as the values and indices of a sparse tensor, or the integers and "
+        "scales of a quantised one, and leave the rest to eager mode",
+    )
+
+
+@contextmanager
+def blamed_on_sparse(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[None]:
+    """A model that cannot be traced with a sparse argument is refused because of that. Any: as above."""
+    try:
+        yield
+    except CaptureError as error:
+        for name, tensor in _arguments(args, kwargs) if error.code == "FE101" else ():
+            if _is_sparse(tensor):
+                raise untyped(name, lacks_type(tensor)) from error
+        raise
+
+
+def argument_names(spec: pytree.TreeSpec) -> list[str]:
+    """What messages call the leaves of arguments of this structure."""
+    args, kwargs = pytree.tree_unflatten([None] * spec.num_leaves, spec)
+    return [name for name, _ in _leaves(args, kwargs)]
+
+
+def _is_sparse(tensor: Tensor) -> bool:
+    return tensor.layout not in _STRIDED and not tensor.is_mkldnn
 
 
 def _arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    return ((name, leaf) for name, leaf in _leaves(args, kwargs) if isinstance(leaf, Tensor))
+
+
+def _leaves(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for what, tree in (("args", args), ("kwargs", dict(kwargs))):
         for path, leaf in pytree.tree_flatten_with_path(tree)[0]:
-            if isinstance(leaf, Tensor):
-                yield f"argument {what}{pytree.keystr(path)}", leaf
+            yield f"argument {what}{pytree.keystr(path)}", leaf
 
 
 def _state(model: object) -> Iterator[tuple[str, Tensor]]:

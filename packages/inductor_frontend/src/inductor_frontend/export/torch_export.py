@@ -6,27 +6,37 @@ import linecache
 import os
 import sysconfig
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import sympy
 import torch
 import torch.utils._pytree as _pytree
+from torch._C._functorch import (
+    get_dynamic_layer_stack_depth,
+    is_functorch_wrapped_tensor,
+    pop_dynamic_layer_stack_and_undo_to_depth,
+)
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    FakeTensor,
     UnsupportedOperatorException,
 )
 from torch.export import ExportedProgram
+from torch.export._trace import _export
 from torch.fx.experimental import _config as symbolic_config
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.data_predicates import TracedPredicates, is_data_predicate
+from inductor_frontend.torch_patches._compat import REPORTS_SIDE_EFFECTS
 from wrapper_ir.errors import WirError
 
-__all__ = ["any_size", "export"]
+__all__ = ["any_size", "export", "export_by_dynamo"]
 
 # Any in this file: models and their arguments are the user's own, and torch's configuration is untyped.
 _PACKAGES = [os.path.dirname(os.path.abspath(str(f))) for f in (torch.__file__, sympy.__file__, __file__)]
@@ -57,22 +67,21 @@ def export(
     module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
 ) -> ExportedProgram:
     """Exports a module; where that fails with dynamic sizes of any number, once more with torch's own assumption
-    that they are at least 2. Raises CaptureError FE101."""
-    sizes = (any_size, nullcontext) if dynamic_shapes is not None else (nullcontext,)
+    that they are at least 2. What torch cannot trace above autograd it may below it, such as `torch.func.grad`. Raises
+    CaptureError FE101."""
+    given: dict[str, Any] = {"args": args, "kwargs": dict(kwargs), "dynamic_shapes": dynamic_shapes}
+    attempt = partial(torch.export.export, module, **given, strict=False)
     # The mode comes last: with it, torch loses track of some symbolic numbers.
-    for predicates in (nullcontext, TracedPredicates):
-        for assumption in sizes:
-            try:
-                with predicates(), assumption():
-                    return torch.export.export(
-                        module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=False
-                    )
-            except WirError:
-                raise
-            except Exception as error:  # torch reports its reasons in many classes
-                failure = error
-        if not any(_asks(cause) for cause in _chain(failure)):
-            break
+    program, failure = _first(attempt, dynamic_shapes)
+    if any(_asks(cause) for cause in _chain(failure)):
+        program, failure = _first(_with_predicates(attempt), dynamic_shapes)
+    if program is None and not any(isinstance(cause, WirError) for cause in _chain(failure)):
+        program, _ = _first(
+            partial(_export, module, **given, strict=False, pre_dispatch=False), dynamic_shapes
+        )
+    if program is not None:
+        return program
+    assert failure is not None
     own = next((cause for cause in _chain(failure) if isinstance(cause, WirError)), None)
     if own is not None:
         raise own
@@ -83,6 +92,71 @@ def export(
     what, hint = _reason(failure)
     text = f"torch.export cannot trace {_name(module)}: {what}{_place(failure)}"
     raise CaptureError("FE101", text, hint=hint) from failure
+
+
+def export_by_dynamo(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
+) -> ExportedProgram | None:
+    """The graph that torch.compile would trace, exported: Dynamo knows calls of NumPy, and numbers made of data. None where it
+    fails, and for a model that changes Python objects, which Dynamo would do after a call and an exported program loses.
+    What a model does to containers among its arguments is not reported: with such, None as well."""
+    if not REPORTS_SIDE_EFFECTS or not _all_leaves((*args, *kwargs.values())):
+        return None
+    given: dict[str, Any] = {"args": args, "kwargs": dict(kwargs), "dynamic_shapes": dynamic_shapes}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*certain side effects happened", category=UserWarning)
+        return _first(partial(torch.export.export, module, **given, strict=True), dynamic_shapes)[0]
+
+
+def _all_leaves(values: tuple[Any, ...]) -> bool:
+    """Whether there is nothing in these values that a model could change but tensors."""
+    return all(_all_leaves(x) if type(x) is tuple else _pytree.tree_is_leaf(x) for x in values)
+
+
+def _with_predicates(attempt: Callable[[], ExportedProgram]) -> Callable[[], ExportedProgram]:
+    def attempt_with_them() -> ExportedProgram:
+        with TracedPredicates():
+            return attempt()
+
+    return attempt_with_them
+
+
+def _first(
+    attempt: Callable[[], ExportedProgram], dynamic_shapes: Any
+) -> tuple[ExportedProgram | None, Exception | None]:
+    """The program of the first assumption about sizes that gives one, or why the last one failed."""
+    failure: Exception | None = None
+    for assumption in (any_size, nullcontext) if dynamic_shapes is not None else (nullcontext,):
+        try:
+            with assumption(), _own_transforms():
+                program = attempt()
+            _check_constants(program)
+            return program, None
+        except WirError:
+            raise
+        except Exception as error:  # torch reports its reasons in many classes
+            failure = error
+    return None, failure
+
+
+@contextmanager
+def _own_transforms() -> Iterator[None]:
+    """Leaves the transforms of torch.func that an export failed in the midst of: every later trace would be in them."""
+    depth = get_dynamic_layer_stack_depth()
+    try:
+        yield
+    finally:
+        if get_dynamic_layer_stack_depth() > depth:
+            pop_dynamic_layer_stack_and_undo_to_depth(depth)
+
+
+def _check_constants(program: ExportedProgram) -> None:
+    """Raises TypeError where torch took a tensor that was traced for a constant of the model."""
+    for name, held in program.constants.items():
+        if isinstance(held, FakeTensor) or (
+            isinstance(held, torch.Tensor) and is_functorch_wrapped_tensor(held)
+        ):
+            raise TypeError(f"torch.export loses how {name}, a {type(held).__name__}, is computed")
 
 
 def _name(module: torch.nn.Module) -> str:
@@ -113,7 +187,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _reason(error: Exception) -> tuple[str, str]:
+def _reason(error: BaseException) -> tuple[str, str]:
     """What went wrong, and the way out."""
     for cause in _chain(error):
         match cause:

@@ -25,6 +25,7 @@ from inductor_frontend.convert import literal
 from inductor_frontend.errors import CaptureError, torch_step
 from inductor_frontend.export.exported import EXPORT_HINT, Exported
 from inductor_frontend.export.subclasses import is_wrapper
+from inductor_frontend.export.tensor_kinds import argument_names, lacks_type, untyped
 from inductor_frontend.export.trees import check_classes, to_tree
 from inductor_frontend.functionalize.flat_inputs import FlatInputs
 from inductor_frontend.functionalize.functional import FunctionalGraph, functionalise, graph_function
@@ -32,6 +33,7 @@ from inductor_frontend.functionalize.objects import Objects
 from inductor_frontend.functionalize.outputs import Outputs, as_views
 from inductor_frontend.functionalize.overlaps import FlatInput, Merged, merge
 from inductor_frontend.functionalize.pieces import with_sized_pieces
+from inductor_frontend.functionalize.placeholders import bake_in, inline
 from inductor_frontend.functionalize.tensor_names import KINDS, identity, memory, names_by_tensor
 from inductor_frontend.functionalize.training_graph import TrainingGraph, training_graph
 from inductor_frontend.functionalize.views import root_of
@@ -154,6 +156,8 @@ class _Preparation:
         self.gm = graph.gm
         self.statics: list[StaticInput] = []
         self.inputs: list[FlatInput] = []
+        self.opaque: dict[fx.Node, int] = {}
+        """Arguments that the IR has no type for, which are returned at most, and their leaves."""
         self.hints: dict[int, int] = {}
         self.literals: set[str] = set()
         """Names of literal tensors: torch may fold them into kernels."""
@@ -173,6 +177,8 @@ class _Preparation:
         wanted = [objects.settled(node, output) for _, node, _ in moved]
         nodes = list(dict.fromkeys((*settled.values(), *wanted)))  # each once: a tensor returned twice is one
         output.args = (tuple(nodes),)
+        for placeholder in self.opaque:
+            self.gm.graph.erase_node(placeholder)
         with_sized_pieces(self.gm)
         with torch_step("FE101", "the exported program cannot be made functional", EXPORT_HINT):
             merged = merge(graph_function(self.gm), self.inputs, self.fake_mode)
@@ -205,7 +211,7 @@ class _Preparation:
         found: tuple[dict[int, OutputBinding], list[WriteBack]],
     ) -> FunctionalModel:
         roles = self._roles(flat, outputs)
-        _inline(
+        inline(
             gm,
             {name: role.data for name, role in roles.items() if name in self.literals and not role.mutable},
         )
@@ -251,9 +257,20 @@ class _Preparation:
         node = self.graph.placeholders[arg.name]
         if isinstance(arg, ConstantArgument):
             self.statics.append(StaticInput(leaf=leaf, value=literal(arg.value)))
-            _bake_in(node, arg.value)
+            bake_in(node, arg.value)
+            return
+        if found := self._untyped(node):
+            tree = self.exported.call_spec.in_spec
+            assert tree is not None
+            if set(node.users) - {node.graph.output_node()}:
+                raise untyped(argument_names(tree)[leaf], found)
+            self.opaque[node] = leaf
             return
         self.inputs.append(FlatInput(name=arg.name, value=node.meta["val"], leaf=leaf))
+
+    def _untyped(self, node: fx.Node) -> str:
+        value = node.meta["val"]
+        return lacks_type(value) if isinstance(value, torch.Tensor) and not is_wrapper(value) else ""
 
     def _constant_input(self, spec: InputSpec) -> None:
         name = spec.arg.name
@@ -274,6 +291,8 @@ class _Preparation:
         if spec.kind is InputKind.CONSTANT_TENSOR:
             self.literals.add(name)
         value = self.graph.placeholders[name].meta["val"]
+        if (found := self._untyped(self.graph.placeholders[name])) and not tensor.is_mkldnn:
+            raise untyped(f"constant {spec.target}", found)
         tensor = self.real.get(spec.target, tensor)
         data = tensor if is_wrapper(tensor) else tensor.detach()
         role = ConstantRole(
@@ -297,6 +316,7 @@ class _Preparation:
     def _identities(self, objects: Objects) -> tuple[dict[int, OutputBinding], dict[int, fx.Node]]:
         """The output leaves that are literals or arguments themselves, and those that must be computed."""
         leaves = {self.graph.placeholders[i.name]: i.leaf for i in self.inputs if i.leaf is not None}
+        leaves |= self.opaque
         known: dict[int, OutputBinding] = {}
         computed: dict[int, fx.Node] = {}
         for number, value in enumerate(self.graph.outputs):
@@ -333,13 +353,6 @@ class _Preparation:
         return found
 
 
-def _bake_in(node: fx.Node, value: Any) -> None:
-    for user in list(node.users):
-        user.args = fx.map_arg(user.args, lambda n: value if n is node else n)
-        user.kwargs = fx.map_arg(user.kwargs, lambda n: value if n is node else n)
-    node.graph.erase_node(node)
-
-
 def _bindings(functional: FunctionalGraph, merged: Merged, outputs: Outputs) -> list[OutputBinding]:
     """What each output of the flat function is."""
     values: list[Any] = [*functional.outputs]
@@ -371,17 +384,3 @@ def _written(names: frozenset[str], flat: FlatInputs, merged: Merged) -> tuple[i
             found.update(p.leaf for w in merged.windows if w.name == name for p in w.places)
             found.update(i for s in merged.same if leaf in s.leaves for i in s.leaves)
     return tuple(sorted(found))
-
-
-def _inline(gm: fx.GraphModule, literals: Mapping[str, torch.Tensor]) -> None:
-    """Turns literal tensors into attributes, so that torch may fold them into kernels."""
-    placeholders = {n.name: n for n in gm.graph.nodes if n.op == "placeholder"}
-    for name, tensor in literals.items():
-        node = placeholders[name]
-        attribute = f"_literal_{name}"
-        gm.register_buffer(attribute, tensor, persistent=False)
-        with gm.graph.inserting_after(node):
-            replacement = gm.graph.get_attr(attribute)
-        replacement.meta = dict(node.meta)
-        node.replace_all_uses_with(replacement)
-        gm.graph.erase_node(node)

@@ -24,6 +24,7 @@ __all__ = [
     "OPAQUE_INPUT",
     "OPAQUE_MULTI_OUTPUT",
     "ORDERS_STREAMS",
+    "REPORTS_SIDE_EFFECTS",
     "SHALLOW_COPY",
     "SWITCH",
     "Switched",
@@ -88,6 +89,9 @@ def _orders_streams() -> bool:
     hooks, ordering = vars(PythonWrapperCodegen), vars(graph_capture)
     return "codegen_cuda_stream_enter" in hooks and "wrap_all_sync_nodes_with_control_deps" in ordering
 
+
+REPORTS_SIDE_EFFECTS = hasattr(torch._dynamo.config, "side_effect_replay_policy")
+"""Whether an export by way of Dynamo tells of what a model does to Python objects."""
 
 ORDERS_STREAMS = _orders_streams()
 """Whether torch schedules the streams of a model, and keeps what orders them in the graph: torch 2.11 does not."""

@@ -117,6 +117,9 @@ CUDA_MEMORY = PatchPoint(
     adds=True,
 )
 
+COMBINATIONS = PatchPoint(
+    "torch:ops.aten.combinations.default", "py_kernels", "a trace loses a size of what a mask selects"
+)
 SECTIONS = PatchPoint(
     "torch:ops.aten.tensor_split.sections",
     "py_kernels",
