@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,6 +12,8 @@ from hypothesis import HealthCheck, settings
 import tools  # noqa: F401 - what the backend cannot compile is an error in tests
 
 __all__: list[str] = []
+
+gc.disable()  # while test modules import torch and what uses it
 
 # A test that compiles must compile, whatever earlier runs have left; tests of the cache choose a folder themselves.
 os.environ["WRAPPER_IR_COMPILE_CACHE"] = "0"
@@ -33,6 +37,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tests share what they capture."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: the collector does not look at it again, here and when this process ends. Processes that
+    tests start do the like."""
+    gc.freeze()
+    gc.enable()
+    children = str(Path(__file__).parent / "tests" / "common" / "children")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (children, os.environ.get("PYTHONPATH"))))
 
 
 @pytest.fixture
