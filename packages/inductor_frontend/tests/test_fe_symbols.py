@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.export import Dim
 
 from inductor_frontend import CaptureOptions, capture
+from inductor_frontend.torch_patches._compat import guard_texts
 from tests.common.symbol_runs import (
     Case,
     assert_golden,
@@ -328,6 +329,34 @@ def test_a_trace_that_read_the_base_of_a_view() -> None:
             torch.testing.assert_close(run(x), x.reshape(-1) + 1)
         with pytest.raises(ExecutionError, match=OUTSIDE):
             run(series(3, 9))
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_guards_on_the_base_of_a_view(saved: bool) -> None:
+    """A saved program has lost which symbol the base's width is: the guard is checked of all that it may be."""
+
+    class Model(torch.nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return x * 2 + y.sum()
+
+    def parts(rows: int, columns: int, count: int) -> tuple[Tensor, Tensor]:
+        base = series(rows, columns)
+        return base.t()[1:].t(), base.view(-1)[3 : 3 + count]
+
+    shapes = ({0: AUTO}, {0: AUTO})
+    exported = torch.export.export(Model(), parts(8, 4, 4), dynamic_shapes=shapes, strict=False)
+    if saved:
+        buffer = io.BytesIO()
+        torch.export.save(exported, buffer)
+        buffer.seek(0)
+        exported = torch.export.load(buffer)
+    if "_base" not in "".join(guard_texts(exported)):
+        pytest.skip("this torch guards inputs themselves")
+    for run in runs_of(capture(exported, ())).values():
+        for args in (parts(8, 4, 4), parts(5, 4, 6)):
+            torch.testing.assert_close(run(*args), Model()(*args))
+        with pytest.raises(ExecutionError, match=OUTSIDE):
+            run(series(8, 3), series(4))
 
 
 class TestGoldens:

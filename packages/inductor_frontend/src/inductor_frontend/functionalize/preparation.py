@@ -37,6 +37,7 @@ from inductor_frontend.functionalize.placeholders import bake_in, inline
 from inductor_frontend.functionalize.tensor_names import KINDS, identity, memory, names_by_tensor
 from inductor_frontend.functionalize.training_graph import TrainingGraph, training_graph
 from inductor_frontend.functionalize.views import root_of
+from inductor_frontend.torch_patches._compat import complete_ranges
 from wrapper_ir.ops import FunctionSummary
 from wrapper_ir.program import ConstantKind
 from wrapper_ir.signature import (
@@ -165,6 +166,7 @@ class _Preparation:
         self.fake_mode: FakeTensorMode = detect_fake_mode(values) or FakeTensorMode(
             allow_non_fake_inputs=True, shape_env=ShapeEnv()
         )
+        complete_ranges(self.fake_mode.shape_env)
 
     def run(self) -> FunctionalModel:
         """Everything, in order."""

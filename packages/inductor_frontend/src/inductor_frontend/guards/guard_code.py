@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -20,12 +21,14 @@ from torch.utils import _pytree as pytree
 from torch.utils._sympy import functions
 
 from inductor_frontend.errors import CaptureError
-from inductor_frontend.torch_patches._compat import detect_shape_env, guard_texts
+from inductor_frontend.torch_patches._compat import detect_shape_env, guard_texts, symbol_hint
 
 __all__ = ["InputPlace", "symbol_places", "text_guards"]
 
 _NUMBERED = re.compile(r"(.+)_(\d+)")
 _PLACE = re.compile(r"(?P<input>.+)\.(?P<what>size|stride)\(\)\[(?P<dim>\d+)\]")
+
+_BASE_NUMBER = re.compile(r".+\._base\.(?:(?:size|stride)\(\)\[\d+\]|storage_offset\(\))")
 
 # Any in this file: fake tensors and numbers, sympy objects and tuples of them, told apart as the text asks for them.
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = MappingProxyType(
@@ -89,11 +92,38 @@ def text_guards(exported: ExportedProgram) -> list[sympy.Basic]:
     """The guards that a program has as text, such as `L['x'].size()[0] % 6 == 0`, as conditions over its symbols.
     Raises CaptureError FE101 for what has no counterpart."""
     texts = guard_texts(exported)
-    reader = _Reader(
-        {t: n.meta.get("val") for t, n in _inputs(exported).items()} if texts else {},
-        _base_numbers(exported) if any("._base." in t for t in texts) else {},
-    )
-    return [reader.condition(text) for text in texts]
+    inputs = {t: n.meta.get("val") for t, n in _inputs(exported).items()} if texts else {}
+    numbers = _base_numbers(exported) if any("._base." in t for t in texts) else {}
+    found: list[sympy.Basic] = []
+    for text in texts:
+        if unknown := _of_bases(text) - {_normal(t) for t in numbers}:
+            found += _for_any_symbol(text, sorted(unknown), inputs, numbers)
+        else:
+            found.append(_Reader(inputs, numbers).condition(text))
+    return found
+
+
+def _of_bases(text: str) -> set[str]:
+    """The numbers in a guard that are read from what inputs are views of."""
+    numbers = (n for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Subscript | ast.Call))
+    return {t for t in map(ast.unparse, numbers) if _BASE_NUMBER.fullmatch(t)}
+
+
+def _for_any_symbol(
+    text: str, unknown: list[str], inputs: Mapping[str, Any], numbers: Mapping[str, sympy.Basic]
+) -> list[sympy.Basic]:
+    """The guard for all symbols of the inputs that the unknown numbers may be. A program that was saved has lost which they
+    are; for the right ones, the guard held when it was traced. Where there are none, no input depends on the guard."""
+    env = detect_shape_env(list(inputs.values()))
+    tensors = [x for x in inputs.values() if isinstance(x, torch.Tensor) and x.layout is torch.strided]
+    layouts = [n for x in tensors for n in (*x.size(), *x.stride(), x.storage_offset())]
+    symbols = {s: symbol_hint(env, s) for n in layouts for s in _number(n).free_symbols}
+    found: dict[sympy.Basic, None] = {}
+    for chosen in product(sorted(symbols, key=str), repeat=len(unknown)):
+        condition = _Reader(inputs, {**numbers, **dict(zip(unknown, chosen))}).condition(text)
+        if condition.subs(symbols) == sympy.true:
+            found[condition] = None
+    return list(found)
 
 
 def _base_numbers(exported: ExportedProgram) -> dict[str, sympy.Basic]:
@@ -131,8 +161,8 @@ class _Reader:
     """Reads guards over inputs, by their text."""
 
     def __init__(self, inputs: Mapping[str, Any], numbers: Mapping[str, sympy.Basic]) -> None:
-        self._inputs = {ast.unparse(ast.parse(text, mode="eval")): value for text, value in inputs.items()}
-        self._numbers = {ast.unparse(ast.parse(text, mode="eval")): value for text, value in numbers.items()}
+        self._inputs = {_normal(text): value for text, value in inputs.items()}
+        self._numbers = {_normal(text): value for text, value in numbers.items()}
 
     def condition(self, text: str) -> sympy.Basic:
         """One guard."""
@@ -172,6 +202,10 @@ class _Reader:
                 return _number(self._read(call)[index])
             case _:
                 return _number(self._inputs[ast.unparse(node)])
+
+
+def _normal(text: str) -> str:
+    return ast.unparse(ast.parse(text, mode="eval"))
 
 
 def _number(value: Any) -> Any:

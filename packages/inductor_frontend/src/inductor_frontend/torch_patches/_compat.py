@@ -17,6 +17,7 @@ from torch._inductor.fx_passes.post_grad import noop_registry
 from torch._inductor.graph import GraphLowering
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._sympy.numbers import int_oo
 
 __all__ = [
     "ALLOCATING_MULTI_OUTPUT",
@@ -29,6 +30,7 @@ __all__ = [
     "SWITCH",
     "Switched",
     "bound",
+    "complete_ranges",
     "decomposition_argument",
     "defers_input_checks",
     "detect_shape_env",
@@ -123,6 +125,14 @@ def symbol_hint(shape_env: Any, symbol: sympy.Symbol) -> int | float | None:
     if isinstance(value, sympy.Integer):
         return int(value)
     return float(value) if isinstance(value, sympy.Float) else None
+
+
+def complete_ranges(shape_env: Any) -> None:
+    """Gives symbols without a range the one that torch gives to strides: a program that was saved has those of sizes only."""
+    for symbol, hint in ({} if shape_env is None else dict(shape_env.backed_var_to_val)).items():
+        if symbol not in shape_env.var_to_range:
+            least = 2 if hint >= 2 else 0
+            shape_env.constrain_symbol_range(symbol, compiler_min=least, compiler_max=int_oo)
 
 
 def spec_children(spec: Any) -> list[Any]:
