@@ -10,7 +10,6 @@ nothing of the model, which Dynamo leaves to eager mode).
 from __future__ import annotations
 
 import dataclasses
-import random
 import time
 from collections.abc import Callable, Sequence
 
@@ -28,16 +27,13 @@ from tools.bench.pages import command_line, page, publish, table
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.ops import AllocStorage
 from wrapper_ir.passes import PlanMemory
-from wrapper_ir.planner import PACKERS, Algorithm, Buffer, height, held_bytes, pack, plan_pools
-from wrapper_ir.planner import peak_bytes as bound_of
 from wrapper_ir.program import Program
 
 PREDICTION = """\
 Written before the first measurement. Storages of a program are few hundred, and most live for two or three ops, so that
 placing the largest first reaches the bytes that are alive at once. One pool of everything would hold more than is needed where
 results and operators' own outputs are large at another time; split at those times, held bytes stay within 1 % of the bound with
-fewer allocations than Inductor, which reuses a buffer for another of exactly its size. 10,000 buffers of which 1,000 live at
-once are placed in order of time in less than a second."""
+fewer allocations than Inductor, which reuses a buffer for another of exactly its size."""
 
 OUTCOME = """\
 As predicted for what the program holds. More is measured where operators allocate inside while a pool is held, of which a plan
@@ -89,44 +85,6 @@ HEADERS = (
 )  # fmt: skip
 
 
-def generated(count: int, live: int, seed: int = 0) -> list[Buffer]:
-    """Buffers in order of time, of which about so many live at once; sizes from 64 bytes to 1 MiB, small ones more often."""
-    rng = random.Random(seed)
-    return [
-        Buffer(
-            f"b{i}",
-            i,
-            i + rng.randint(1, 2 * live - 1),
-            64 * rng.choice((1, 4, 16, 64, 256, 1024, 16384)),
-            64,
-        )
-        for i in range(count)
-    ]
-
-
-def _algorithms() -> list[list[object]]:
-    rows: list[list[object]] = []
-    for count, live in ((1_000, 16), (1_000, 200), (10_000, 16), (10_000, 1_000)):
-        buffers = generated(count, live)
-        bound = bound_of(buffers)
-        packers = {
-            a.value: packer for a, packer in PACKERS.items() if count <= 1_000 or a is Algorithm.BEST_FIT
-        }
-        for name, packer in {**packers, "best": pack}.items():
-            begin = time.perf_counter()
-            share = height(buffers, packer(buffers)) / bound
-            rows.append(
-                [f"{count:,}", f"{live:,}", name, f"{share:.3f}", f"{time.perf_counter() - begin:.2f}"]
-            )
-        begin = time.perf_counter()
-        nothing = [0] * (count + 2 * live)
-        pools = plan_pools(buffers, nothing, dict.fromkeys((b.name for b in buffers), 0))
-        seconds = time.perf_counter() - begin
-        share = max(held_bytes(pools, nothing)) / bound
-        rows.append([f"{count:,}", f"{live:,}", f"pools ({len(pools)})", f"{share:.3f}", f"{seconds:.2f}"])
-    return rows
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures and prints, or writes the page."""
     parser = command_line(__doc__)
@@ -135,13 +93,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     models = table(HEADERS, map(_row, args.names or CASES))
     calls = table(planned_calls.HEADERS, planned_calls.rows())
-    places = table(("buffers", "live at once", "algorithm", "height / bound", "seconds"), _algorithms())
     sections = (
         ("Prediction", PREDICTION),
         ("Models", models),
         ("What the figures say", OUTCOME),
         ("Calls", f"{planned_calls.PREDICTION}\n\n{calls}"),
-        ("Algorithms on generated buffers", places),
     )
     publish(
         "memory",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tools.bench.placing_instances import CAPACITY, challenge, generated
 from wrapper_ir.errors import PassError
 from wrapper_ir.planner import (
     PACKERS,
@@ -136,3 +137,21 @@ def test_the_table_of_others() -> None:
 def test_a_table_that_cannot_be_read(text: str) -> None:
     with pytest.raises(PassError, match="WIR809"):
         read_csv(text)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_on_buffers_that_just_fit(seed: int) -> None:
+    """In the form of MiniMalloc's challenge: greedy placements take a third more, the search within a few steps much less."""
+    buffers = challenge(100, seed)
+    greedy, (found, _) = pack(buffers), exact(buffers, pack(buffers), 2_000)
+    check_placement(buffers, found)
+    assert peak_bytes(buffers) == CAPACITY
+    assert height(buffers, greedy) > 1.2 * CAPACITY
+    assert height(buffers, found) < 1.15 * CAPACITY
+
+
+@pytest.mark.parametrize("live", [16, 1_000])
+def test_ten_thousand_buffers(live: int) -> None:
+    """Of which many live at once, in a time that tests can wait for: quadratic algorithms are left out."""
+    buffers = generated(10_000, live)
+    assert height(buffers, pack(buffers)) <= 1.01 * peak_bytes(buffers)

@@ -46,12 +46,18 @@ def memory(file: str, output: Path | None, hints: tuple[tuple[str, int], ...], a
         click.echo(str(output))
 
 
+_SEARCHED, _STEPS = 500, 5_000
+"""Up to so many buffers of a table are searched for, and how far: some seconds."""
+
+
 def _place(table: Path, output: Path | None, as_json: bool) -> None:
-    from wrapper_ir.planner import PACKERS, height, pack, peak_bytes, read_csv, write_csv
+    from wrapper_ir.planner import PACKERS, exact, height, pack, peak_bytes, read_csv, write_csv
 
     buffers = read_csv(table.read_text(encoding="utf-8"))
     places = {a.value: packer(buffers) for a, packer in PACKERS.items()}
     places["best"] = pack(buffers)
+    if len(buffers) <= _SEARCHED:
+        places["best"], _ = exact(buffers, places["best"], _STEPS)
     heights = {name: height(buffers, found) for name, found in places.items()}
     bound = peak_bytes(buffers)
     if output is not None:

@@ -30,8 +30,8 @@ PACKERS: Mapping[Algorithm, Packer] = MappingProxyType(
 )
 """One function for each algorithm: buffers to places."""
 
-_MANY = 2_000
-"""From so many buffers on, `best` is content with a height of 1.01 of the bound."""
+_MOST_PAIRS = 2_000_000
+"""Up to so many buffers times those alive at once, `best` takes the time for all algorithms; for more, `best-fit` alone."""
 _EXACT = 64
 """Up to so many buffers, `best` also searches."""
 
@@ -41,13 +41,12 @@ def pack(buffers: Sequence[Buffer], algorithm: Algorithm = Algorithm.BEST, steps
     if algorithm is not Algorithm.BEST:
         return PACKERS[algorithm](buffers)
     bound = peak_bytes(buffers)
-    found: Placement = {}
-    for packer in PACKERS.values():
-        if found and height(buffers, found) <= bound * (1.01 if len(buffers) >= _MANY else 1):
+    found = best_fit(buffers)
+    alive = peak_bytes(Buffer(b.name, b.begin, b.end, 1) for b in buffers)
+    for packer in (by_size, by_area) if len(buffers) * alive <= _MOST_PAIRS else ():
+        if height(buffers, found) <= bound:
             break
-        tried = packer(buffers)
-        if not found or height(buffers, tried) < height(buffers, found):
-            found = tried
+        found = min(found, packer(buffers), key=lambda places: height(buffers, places))
     if len(buffers) <= _EXACT and height(buffers, found) > bound:
         found, _ = exact(buffers, found, steps)
     return found
