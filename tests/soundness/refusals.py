@@ -16,6 +16,7 @@ wider range in the place of a narrower one ("tgt_bound is not a subset of src_bo
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
 import warnings
 from collections import Counter
@@ -87,7 +88,7 @@ class _Both:
         return self.call
 
     def call(self, args: list[Any]) -> tuple[Any, ...]:
-        copies = [x.clone() if isinstance(x, Tensor) else x for x in args]
+        copies = copy.deepcopy(args)  # with their strides, and with what they share
         found = self.python.boxed(args)
         wanted = run(self.artifact, copies, py_wrapper.TORCH_MACHINE)
         torch.testing.assert_close(found, wanted, rtol=0, atol=0, equal_nan=True)
