@@ -54,6 +54,16 @@ class _Lowered(Exception):
     """A program is there; nothing is compiled."""
 
 
+class _Uncompiled:
+    """Says so where it is called: what `compile` raises would be logged as a fault of the backend."""
+
+    def boxed(self, args: list[Any]) -> tuple[Any, ...]:
+        raise _Lowered
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise _Lowered
+
+
 class _Emitter:
     """What every emitter of this file has; none writes text."""
 
@@ -65,7 +75,7 @@ class _Emitter:
 
 
 class _Probe(_Emitter):
-    """Keeps the program and stops."""
+    """Checks the program, and compiles nothing."""
 
     name = "probe"
 
@@ -73,7 +83,7 @@ class _Probe(_Emitter):
         checked = insert_checks(artifact.program, guarded)
         assert check(checked) == ()
         assert insert_checks(checked, guarded) is checked
-        raise _Lowered
+        return _Uncompiled()
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,8 +70,9 @@ def _outcomes(seeds: range, *, compare: bool = False) -> Counter[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 16, 8))
-def test_random_programs_are_not_refused(start: int) -> None:
+def test_random_programs_are_not_refused(start: int, caplog: pytest.LogCaptureFixture) -> None:
     assert _outcomes(range(start, start + 8))["accepted"] > 4
+    assert "fault" not in caplog.text  # a program that is accepted is none
 
 
 @pytest.mark.conformance
