@@ -1,0 +1,102 @@
+"""Random programs with views, branches, loops and streams: planned, verified, and run with poisoned memory, they do the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import py_wrapper
+from tests.soundness.flat_inputs import flat_inputs
+from wrapper_ir import check
+from wrapper_ir.analysis.stats import program_stats
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.interp import InterpOptions, Interpreter
+from wrapper_ir.ops import CallSubgraph, Op, RecordEvent, Slot, Switch, View, WhileLoop
+from wrapper_ir.passes import PlanMemory, compare, derive_frees
+from wrapper_ir.passes.insert_checks import insert_checks
+from wrapper_ir.planner import Algorithm
+from wrapper_ir.program import Program
+from wrapper_ir.testing import RandomOptions, random_artifact, random_program
+
+POISON = 0x7B
+SEEDS, SIZES = st.integers(0, 2**32), st.integers(5, 40)
+PASSES = st.builds(PlanMemory, algorithm=st.sampled_from(Algorithm), slack=st.sampled_from((0, 1, 100)))
+
+
+def _planned(program: Program, plan: PlanMemory) -> Program:
+    """The program after the pass, verified and compared; no more is held than the slack allows."""
+    planned = plan.run(program)
+    assert check(planned) == ()
+    assert compare(program, planned) is None
+    before = program_stats(derive_frees(program)).memory.peak
+    assert program_stats(planned).memory.peak <= before * (1 + plan.slack / 100)
+    return planned
+
+
+def _results(artifact: Artifact, seed: int, poison: int | None) -> list[object]:
+    """What a run gives and leaves: results, arguments, mutable constants. All tensors are copies."""
+    interpreter = Interpreter(artifact, py_wrapper.TORCH_MACHINE, InterpOptions(poison=poison))
+    inputs = flat_inputs(seed)
+    results = interpreter.boxed(list(inputs))
+    state = [interpreter.constants[c.value] for c in artifact.program.constants if c.mutable]
+    kept = [x for i, x in enumerate(inputs) if i != 3]  # the fourth one is donated
+    return [x.clone() if isinstance(x, torch.Tensor) else x for x in (*results, *kept, *state)]
+
+
+def _same(a: object, b: object) -> bool:
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return a.dtype is b.dtype and a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
+    return a == b or (a != a and b != b)
+
+
+def _check_run(seed: int, size: int, plan: PlanMemory) -> set[type[Op]]:
+    """Runs a program with and without a plan; the classes of its ops."""
+    artifact = random_artifact(random.Random(seed), size, RandomOptions(executable=True, hostile=False))
+    program = insert_checks(artifact.program)  # what an engine runs
+    planned = insert_checks(_planned(artifact.program, plan))
+    want = _results(dataclasses.replace(artifact, program=program), seed, None)
+    got = _results(dataclasses.replace(artifact, program=planned), seed, POISON)
+    assert len(got) == len(want)
+    assert all(map(_same, got, want))
+    return {type(op) for op in planned.ops}
+
+
+@settings(max_examples=60)
+@given(SEEDS, SIZES, PASSES)
+def test_runs(seed: int, size: int, plan: PlanMemory) -> None:
+    _check_run(seed, size, plan)
+
+
+@settings(max_examples=60)
+@given(SEEDS, SIZES, PASSES)
+def test_plans_with_streams(seed: int, size: int, plan: PlanMemory) -> None:
+    """Programs that a CPU cannot run: every kind of op, streams, events and collectives among them."""
+    _planned(random_program(random.Random(seed), size), plan)
+
+
+def test_programs_have_what_plans_meet() -> None:
+    seen = set[type[Op]]()
+    for seed in range(25):
+        seen |= _check_run(seed, 30, PlanMemory())
+    assert {View, Switch, WhileLoop, CallSubgraph, Slot} <= seen
+    streams = [op for seed in range(20) for op in random_program(random.Random(seed), 30).ops]
+    assert any(isinstance(op, RecordEvent) for op in streams)
+
+
+@pytest.mark.conformance
+@settings(max_examples=5_000)
+@given(SEEDS, SIZES, PASSES)
+def test_many_runs(seed: int, size: int, plan: PlanMemory) -> None:
+    _check_run(seed, size, plan)
+
+
+@pytest.mark.conformance
+@settings(max_examples=5_000)
+@given(SEEDS, SIZES, PASSES)
+def test_many_plans_with_streams(seed: int, size: int, plan: PlanMemory) -> None:
+    _planned(random_program(random.Random(seed), size), plan)
