@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from wrapper_ir.collection import paused_collection
 
-__all__ = ["allocations", "assert_same", "clone_tree", "peak_bytes"]
+__all__ = ["allocated", "assert_same", "clone_tree", "peak_bytes"]
 
 
 # Any: nested results of any model.
@@ -53,9 +53,9 @@ def peak_bytes(run: Callable[[], object]) -> int:
     return peak
 
 
-def allocations(run: Callable[[], object]) -> int:
-    """How often `run` asks the CPU allocator for memory, operators' own requests included."""
-    return sum(nbytes > 0 for _, _, _, nbytes in _memory_changes(run))
+def allocated(run: Callable[[], object]) -> list[int]:
+    """The bytes of each request of `run` to the CPU allocator, operators' own included."""
+    return [nbytes for _, _, _, nbytes in _memory_changes(run) if nbytes > 0]
 
 
 def _memory_changes(run: Callable[[], object]) -> list[tuple[int, int, int, int]]:

@@ -10,7 +10,7 @@ import torch
 import fx_converter
 import inductor_frontend
 import py_wrapper
-from tests.common.compare import allocations
+from tests.common.compare import allocated
 from tests.common.zoo import ZOO, Case, gpt2
 from tools.bench.timing import compare
 from wrapper_ir.artifact import Artifact
@@ -51,6 +51,6 @@ def rows() -> list[tuple[object, ...]]:
                     ("persistent buffers", compiled(artifact, True)),
                 ):
                     ratio = compare(lambda: run.boxed([*leaves]), lambda: plain.boxed([*leaves]))  # noqa: B023
-                    counts = [allocations(lambda: r.boxed([*leaves])) for r in (run, plain)]  # noqa: B023
+                    counts = [len(allocated(lambda: r.boxed([*leaves]))) for r in (run, plain)]  # noqa: B023
                     found.append((name, emitter, kind, *ratio.cells(), *counts))
     return found

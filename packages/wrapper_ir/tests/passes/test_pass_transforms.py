@@ -177,5 +177,6 @@ def test_invalid_input_is_refused_before_the_first_pass() -> None:
 @pytest.mark.parametrize("spec", sorted(PASSES.keys() - {"move-device"}))
 def test_passes_keep_what_random_programs_do(seed: int, spec: str) -> None:
     program = random_program(random.Random(seed), 12, RandomOptions(executable=seed % 2 == 0))
-    result = run_pipeline(program, spec)
-    assert compare(program, result) is None
+    (step,) = parse_pipeline(spec)
+    result = run_pipeline(program, (step,))
+    assert compare(*step.comparable(program, result)) is None

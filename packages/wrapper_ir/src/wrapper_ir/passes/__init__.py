@@ -17,3 +17,4 @@ from wrapper_ir.passes.reuse_in_place import *
 from wrapper_ir.passes.strip import *
 from wrapper_ir.passes.translation import *
 from wrapper_ir.passes.tuning_programs import *
+from wrapper_ir.passes.use_out_variants import *

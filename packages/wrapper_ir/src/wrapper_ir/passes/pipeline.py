@@ -22,6 +22,7 @@ from wrapper_ir.passes.plan_memory import PlanMemory
 from wrapper_ir.passes.reuse_in_place import ReuseInPlace
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
 from wrapper_ir.passes.translation import check_translation
+from wrapper_ir.passes.use_out_variants import UseOutVariants
 from wrapper_ir.program import Program
 
 __all__ = ["PASSES", "describe_passes", "parse_pipeline", "print_pipeline", "run_on_artifact", "run_pipeline"]
@@ -37,6 +38,7 @@ _CLASSES: tuple[type[Pass], ...] = (
     ReuseInPlace,
     StripAsserts,
     StripDebug,
+    UseOutVariants,
 )
 
 PASSES: Mapping[str, type[Pass]] = MappingProxyType({cls.name: cls for cls in _CLASSES})
