@@ -15,7 +15,7 @@ import pytest
 
 from tests.soundness.soundness_programs import PROGRAMS
 
-PROCESSES = 3
+PROCESSES = 2
 """How many share the programs in `make test`: to start one costs as much as the corruptions of one program."""
 MODELS = ("bert", "convnet", "lstm", "mlp", "moe", *PROGRAMS)
 WORKER = Path(__file__).parent / "soundness_worker.py"

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 
 from inductor_frontend import capture
+from wrapper_ir.kernel_hash import content_hash
 from wrapper_ir.kernels import TritonKernel
 from wrapper_ir.program import Program
 
-__all__ = ["TEXT", "A", "B", "load", "offline", "own"]
+__all__ = ["TEXT", "A", "B", "hashes", "load", "offline", "own"]
 
 
 A, B = torch.randn(50, 6), torch.randn(50, 6)
@@ -94,3 +95,9 @@ def own(program: Program) -> list[TritonKernel]:
 
 def offline(model: Callable[..., Any], **kwargs: Any) -> Program:  # Any: what models return
     return capture(model, (A, B), target="cuda:sm_90", **kwargs).program
+
+
+def hashes(folder: Path) -> list[str]:
+    """Of the kernels that two models bring with them, loaded from `folder`."""
+    module = load(folder, TEXT)
+    return [content_hash(k) for model in (module.adding, module.accumulating) for k in own(offline(model))]
