@@ -111,7 +111,11 @@ CASES = {
         """,
         ("a.s", "b.s"),
         ("launch @f(%a, %y) stream(1)",),
-        ("reuse_on_another_stream_without_an_event", "reuse_after_an_event_that_is_too_early"),
+        (
+            "reuse_on_another_stream_without_an_event",
+            "reuse_after_an_event_that_is_too_early",
+            "reuse_under_a_stream_of_a_callee",
+        ),
         params="%x: f32[8], %y: f32[8], %z: f32[8]",
         head=GPU,
     ),

@@ -1,17 +1,28 @@
-"""Memory that several streams use."""
+"""Memory that several streams use, and work that functions leave on streams."""
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, Copy, Launch
+from wrapper_ir.ops import (
+    AllocStorage,
+    CallExtern,
+    CollectiveStart,
+    Copy,
+    Launch,
+    Op,
+    RecordEvent,
+    SyncEvent,
+    WaitEvent,
+)
 from wrapper_ir.program import Function
-from wrapper_ir.structure import operands, results
-from wrapper_ir.values import Value
+from wrapper_ir.structure import callees, operands, results
+from wrapper_ir.values import Value, device_of
 
-__all__ = ["crossing_streams"]
+__all__ = ["NO_STREAM_ENDS", "StreamEnds", "Timeline", "crossing_streams", "stream_ends"]
 
 _Queued = AllocStorage | CallExtern | CollectiveStart | Copy | Launch
 
@@ -20,15 +31,124 @@ def crossing_streams(function: Function, analyses: Analyses) -> Set[Value]:
     """Roots, and names of tensors over them, that ops of several streams make or use. Parameters come from the current
     stream."""
     aliasing = analyses.aliasing(function)
-    queued = [op for op in function.body if isinstance(op, _Queued)]
-    if not any(op.stream for op in queued):
+    ends = analyses.get(stream_ends)
+    queued = [(op, _streams(op, ends)) for op in function.body if isinstance(op, _Queued) or callees(op)]
+    if not any(used != {0} for _, used in queued):
         return frozenset()
     streams: dict[Value, set[int]] = {p.value: {0} for p in function.params}
-    for op in queued:
+    for op, used in queued:
         for value in (*results(op), *operands(op)):
             held = [outer for root in aliasing.roots.get(value, NO_ROOTS) for outer in aliasing.chain(root)]
             for root in (value, *held):
-                streams.setdefault(root, set()).add(op.stream)
+                streams.setdefault(root, set()).update(used)
     crossing = {value for value, used in streams.items() if len(used) > 1}
     named = {v for v, roots in aliasing.roots.items() if not crossing.isdisjoint(roots)}
     return crossing | named
+
+
+def _streams(op: Op, ends: Mapping[str, StreamEnds]) -> Set[int]:
+    """Those that an op's work is on; of a call, also those that its caller has to order."""
+    if isinstance(op, _Queued):
+        return {op.stream}
+    found = [ends.get(name, NO_STREAM_ENDS) for name in callees(op)]
+    return {0}.union(stream for e in found for _, stream in e.early | e.late)
+
+
+Timeline = tuple[str, int]
+"""A device, and the number of one of its streams; 0 is the current one."""
+_Clock = dict[Timeline, int]
+"""By timeline, the last op of it that is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnds:
+    """Streams other than the current one that a call of a function puts work on. `early` ones begin it without waiting for what
+    the caller has queued on the current stream; the current stream goes on without waiting for that of `late` ones."""
+
+    early: frozenset[Timeline] = frozenset()
+    late: frozenset[Timeline] = frozenset()
+
+
+NO_STREAM_ENDS = StreamEnds()
+
+
+def stream_ends(analyses: Analyses) -> Mapping[str, StreamEnds]:
+    """By function, what it and its callees leave to their callers. Those that leave nothing, and recursive ones (which the
+    verifier refuses), are not in it. An event from elsewhere counts as one of the caller's current stream."""
+    found: dict[str, StreamEnds] = {}
+    if any(op.stream for op in analyses.program.ops if isinstance(op, _Queued)):
+        seen: set[str] = set()
+        for name in analyses.functions:
+            _visit(name, analyses, found, seen)
+    return found
+
+
+def _visit(name: str, analyses: Analyses, found: dict[str, StreamEnds], seen: set[str]) -> None:
+    if name in seen or name not in analyses.functions:
+        return
+    seen.add(name)
+    function = analyses.functions[name]
+    for op in function.body:
+        for callee in callees(op):
+            _visit(callee, analyses, found, seen)
+    ends = _Ends(found).of(function)
+    if ends != NO_STREAM_ENDS:
+        found[name] = ends
+
+
+class _Ends:
+    """One pass over a function, with clocks as the verifier has them; before the first op, -1, is what the caller queued."""
+
+    def __init__(self, callees: Mapping[str, StreamEnds]) -> None:
+        self.callees = callees
+        self.clocks: dict[Timeline, _Clock] = {}
+        self.host: _Clock = {}
+        self.events: dict[Value, _Clock] = {}
+        self.work: _Clock = {}
+        self.early: set[Timeline] = set()
+
+    def clock(self, timeline: Timeline) -> _Clock:
+        """What is over for the next work of a timeline."""
+        current = (timeline[0], 0)
+        known = self.clocks.setdefault(timeline, {current: -1} if timeline == current else {})
+        _merge(known, self.host)
+        return known
+
+    def of(self, function: Function) -> StreamEnds:
+        """What the function leaves."""
+        for position, op in enumerate(function.body):
+            self.op(position, op)
+        late = {t for t, last in self.work.items() if t[1] and self.clock((t[0], 0)).get(t, -1) < last}
+        return StreamEnds(frozenset(self.early), frozenset(late))
+
+    def op(self, position: int, op: Op) -> None:
+        if isinstance(op, RecordEvent):
+            timeline = (str(op.device), op.stream)
+            self.events[op.result] = {**self.clock(timeline), timeline: position}
+        elif isinstance(op, WaitEvent):
+            current = (str(op.device), 0)
+            _merge(self.clock((str(op.device), op.stream)), self.events.get(op.event, {current: -1}))
+        elif isinstance(op, SyncEvent):
+            _merge(self.host, self.events.get(op.event, {}))
+        elif isinstance(op, _Queued):
+            devices = {
+                str(d) for v in (*operands(op), *results(op)) if (d := device_of(v)) and d.type != "cpu"
+            }
+            for device in devices if not isinstance(op, AllocStorage) else ():
+                self.begins((device, op.stream))
+                self.work[device, op.stream] = position
+        for name in callees(op):
+            ends = self.callees.get(name, NO_STREAM_ENDS)
+            for timeline in ends.early:
+                self.begins(timeline)
+            self.work.update(dict.fromkeys(ends.late, position))
+
+    def begins(self, timeline: Timeline) -> None:
+        """Work begins on a timeline."""
+        if (timeline[0], 0) not in self.clock(timeline):
+            self.early.add(timeline)
+
+
+def _merge(into: _Clock, more: Mapping[Timeline, int]) -> None:
+    for timeline, position in more.items():
+        into[timeline] = max(into.get(timeline, -1), position)

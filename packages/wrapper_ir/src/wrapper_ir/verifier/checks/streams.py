@@ -4,7 +4,8 @@ Each timeline (a stream of a device) counts its ops; what a timeline knows of th
 host runs CPU ops in program order and sees a device's work only after a synchronisation; everything that the host
 has seen, it has seen before it queues the next op anywhere. Memory comes from a stream and goes back to it: others use it
 after that stream has got it, and before that stream gives it to the next. Parts of one storage that surely do not overlap, such as
-what a concatenation is made of, are used apart.
+what a concatenation is made of, are used apart. A call uses its arguments and results on the current stream, and on each on which
+its callee begins or leaves work that the current stream is not ordered with; what is moved into it may be freed there.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from functools import cached_property
 from wrapper_ir import ops
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analysis.places import RootOffset, slot_places, tensor_places
+from wrapper_ir.analysis.streams import NO_STREAM_ENDS, StreamEnds, Timeline, stream_ends
 from wrapper_ir.expr import Int
 from wrapper_ir.overlap import Geometry, overlap
-from wrapper_ir.types import Device, TensorType
+from wrapper_ir.structure import callees, results
+from wrapper_ir.types import Device, OpaqueType, TensorType
 from wrapper_ir.values import Value, device_of
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Streams"]
 
-Timeline = tuple[str, int]
 Clock = dict[Timeline, int]
+Values = tuple[Value, ...]
 Uses = dict[tuple[Value, Timeline], int]
 """Of one storage: the last op of each timeline that used it as this tensor."""
 HOST: Timeline = ("cpu", 0)
@@ -56,8 +59,11 @@ class Streams(Check):
         self.read: dict[Value, Uses] = {}
         self.homes: dict[Value, Timeline] = {}
         """Where memory comes from, and goes back to; that of parameters belongs to the current stream."""
-        self.needed = facts.asynchronous or not facts.classes.isdisjoint(
-            (ops.RecordEvent, ops.WaitEvent, ops.SyncEvent)
+        self.ends = facts.analyses.get(stream_ends)
+        self.needed = (
+            bool(self.ends)
+            or facts.asynchronous
+            or not facts.classes.isdisjoint((ops.RecordEvent, ops.WaitEvent, ops.SyncEvent))
         )
 
     def outermost(self, roots: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -122,25 +128,60 @@ class Streams(Check):
 
     def op(self, position: int, op: ops.Op) -> None:
         effects = self.effects[position]
-        if not effects.reads and not effects.writes:
+        called = isinstance(op, ops.CallSubgraph | ops.Switch | ops.WhileLoop)
+        written = (*effects.writes, *effects.moves) if called else effects.writes
+        if not effects.reads and not written:
             return
         timeline = self.timeline(position, op)
-        known = self.clock(timeline)
+        ends = self.ended(position, op, timeline) if called and self.ends else NO_STREAM_ENDS
         if isinstance(op, ops.CallExtern) and op.result is not None:
             self.homes[op.result] = timeline
-        for value in effects.reads:
-            for root in self.roots.get(value, NO_ROOTS):
-                self.ordered(position, value, self.written.get(root), timeline, known)
-                self.read.setdefault(root, {})[value, timeline] = position
-        for value in effects.writes:
-            for root in self.roots.get(value, NO_ROOTS):
-                for uses in (self.written.setdefault(root, {}), self.read.get(root, {})):
-                    self.ordered(position, value, uses, timeline, known)
-                    for same in [use for use in uses if use[0] == value]:
-                        del uses[same]
-                self.written[root][value, timeline] = position
+        for begun in (timeline, *ends.early):
+            self.begin(position, effects.reads, written, begun)
+        for left in (timeline, *ends.late):
+            self.leave(position, effects.reads, (*written, *(results(op) if ends.late else ())), left)
         if isinstance(op, ops.Copy) and not op.non_blocking and timeline != HOST and self.to_host(op):
             self.clocks[HOST][timeline] = position
+
+    def begin(self, position: int, reads: Values, writes: Values, timeline: Timeline) -> None:
+        """Work of an op begins: what it uses must be over elsewhere."""
+        known = self.clock(timeline)
+        for value in reads:
+            for root in self.roots.get(value, NO_ROOTS):
+                self.ordered(position, value, self.written.get(root), timeline, known)
+        for value in writes:
+            for root in self.roots.get(value, NO_ROOTS):
+                for uses in (self.written.get(root), self.read.get(root)):
+                    self.ordered(position, value, uses, timeline, known)
+
+    def leave(self, position: int, reads: Values, writes: Values, timeline: Timeline) -> None:
+        """The op was the last to use them, on this timeline among others."""
+        for value in reads:
+            for root in self.roots.get(value, NO_ROOTS):
+                self.read.setdefault(root, {})[value, timeline] = position
+        for value in writes:
+            for root in self.roots.get(value, NO_ROOTS):
+                for uses in (self.written.setdefault(root, {}), self.read.get(root, {})):
+                    for same in [use for use, at in uses.items() if use[0] == value and at < position]:
+                        del uses[same]
+                self.written[root][value, timeline] = position
+
+    def ended(self, position: int, op: ops.Op, timeline: Timeline) -> StreamEnds:
+        """What the functions that an op calls begin and leave on other streams. An event that it returns happens after all of
+        that; what one trip of a loop leaves, the next one would have to wait for."""
+        found = [self.ends.get(name, NO_STREAM_ENDS) for name in callees(op)]
+        early = frozenset[Timeline]().union(*(e.early for e in found))
+        late = frozenset[Timeline]().union(*(e.late for e in found))
+        if isinstance(op, ops.WhileLoop) and late:
+            device, stream = min(late)
+            self.report("WIR045", f"a trip leaves work on stream {stream} of {device}", position)
+        for value in results(op):
+            if isinstance(value.type, OpaqueType):
+                self.events[value.name] = {
+                    **self.clock(timeline),
+                    **dict.fromkeys((timeline, *late), position),
+                }
+        return StreamEnds(early, late)
 
     def to_host(self, op: ops.Copy) -> bool:
         return op.dst.type.device.type == "cpu"
