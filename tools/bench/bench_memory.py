@@ -24,9 +24,10 @@ from tests.common.zoo import ZOO, Case
 from tools.bench import planned_calls
 from tools.bench.models import small_gpt2
 from tools.bench.pages import command_line, page, publish, table
+from tools.bench.planned_calls import PASSES
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.ops import AllocStorage
-from wrapper_ir.passes import PlanMemory
+from wrapper_ir.passes import run_pipeline
 from wrapper_ir.program import Program
 
 PREDICTION = """\
@@ -60,7 +61,7 @@ def _row(name: str) -> list[object]:
     with torch.no_grad():
         artifact = inductor_frontend.capture(case.model, case.args, kwargs)
         begin = time.perf_counter()
-        planned = PlanMemory().run(artifact.program)
+        planned = run_pipeline(artifact.program, PASSES, verify=False)
         seconds = time.perf_counter() - begin
         before, after = program_stats(artifact.program).memory, program_stats(planned).memory
         call = py_wrapper.compile(dataclasses.replace(artifact, program=planned))

@@ -19,6 +19,7 @@ from wrapper_ir.passes.insert_checks import InsertChecks
 from wrapper_ir.passes.move_arguments import MoveArguments
 from wrapper_ir.passes.move_device import MoveDevice
 from wrapper_ir.passes.plan_memory import PlanMemory
+from wrapper_ir.passes.reuse_for_results import ReuseForResults
 from wrapper_ir.passes.reuse_in_place import ReuseInPlace
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
 from wrapper_ir.passes.translation import check_translation
@@ -35,6 +36,7 @@ _CLASSES: tuple[type[Pass], ...] = (
     MoveArguments,
     MoveDevice,
     PlanMemory,
+    ReuseForResults,
     ReuseInPlace,
     StripAsserts,
     StripDebug,

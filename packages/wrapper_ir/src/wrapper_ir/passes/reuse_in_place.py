@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.places import tensor_places
-from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Int
 from wrapper_ir.kernels import Access, KernelParam
-from wrapper_ir.ops import (
-    AllocPurpose,
-    AllocStorage,
-    Drop,
-    EnterMemoryPool,
-    Free,
-    Launch,
-    Op,
-    ResizeStorage,
-    SetStorage,
-    Slot,
-    View,
-    ViewMode,
-    ZeroMode,
-)
+from wrapper_ir.ops import AllocStorage, Launch, Op, View
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
+from wrapper_ir.passes.reusable import first_uses, may_take_over, reusable_storages
 from wrapper_ir.program import Function, Program
-from wrapper_ir.structure import operands
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value, is_storage, is_tensor
 
@@ -66,47 +51,17 @@ class _Reuse:
         self.live = analyses.get_for(function, analyse_liveness)
         self.roots = self.live.aliasing.roots
         self.places = analyses.get_for(function, tensor_places)
-        self.storages = self._storages()
-        self.first = self._first_uses()
+        self.storages = reusable_storages(function, analyses)
+        self.first = first_uses(function, self.live.aliasing)
         self.over: dict[Value, Value[TensorType]] = {}
         """The argument that each storage is replaced by, for the storages that go."""
 
     def function_in_place(self) -> Function:
         """The function, itself where no launch can do so."""
-        if any(isinstance(op, EnterMemoryPool | ResizeStorage | SetStorage) for op in self.function.body):
-            return self.function
         for position, op in enumerate(self.function.body):
             if isinstance(op, Launch):
                 self._choose(position, op)
         return self.function.with_body(self._rewritten()) if self.over else self.function
-
-    def _storages(self) -> Mapping[Value, AllocStorage]:
-        """The storages that may go or be written over, with the ops that make them."""
-        crossing = self.analyses.get_for(self.function, crossing_streams)
-        found: dict[Value, AllocStorage] = {
-            op.result: op
-            for op in self.function.body
-            if isinstance(op, AllocStorage)
-            and op.purpose is AllocPurpose.PLAIN
-            and op.zero is ZeroMode.NONE
-            and not op.result.type.is_symmetric
-            and op.result not in crossing
-        }
-        for op in self.function.body:
-            if not isinstance(op, Free) and not (isinstance(op, View) and op.mode is ViewMode.ALIAS):
-                for value in filter(is_storage, operands(op)):
-                    found.pop(value, None)
-        return found
-
-    def _first_uses(self) -> Mapping[Value, int]:
-        """Where each storage is first given to an op that does more than name it."""
-        found: dict[Value, int] = {}
-        for position, op in enumerate(self.function.body):
-            if not isinstance(op, AllocStorage | Slot | View | Free | Drop):
-                for value in operands(op):
-                    for root in self.roots.get(value, NO_ROOTS):
-                        found.setdefault(root, position)
-        return found
 
     def _choose(self, position: int, op: Launch) -> None:
         """Results that take over arguments; each storage once."""
@@ -149,12 +104,7 @@ class _Reuse:
         )
         if start is None or start != other or new not in self.storages or old not in self.storages:
             return False
-        a, b = self.storages[new].result.type, self.storages[old].result.type
-        return (
-            (a.nbytes, a.device, a.space) == (b.nbytes, b.device, b.space)
-            and self.storages[new].stream == self.storages[old].stream
-            and b.alignment % a.alignment == 0
-        )
+        return may_take_over(self.storages[new], self.storages[old])
 
     def _rewritten(self) -> Iterator[Op]:
         """The ops, with views of what is there already. A view of the argument costs nothing where it is the argument."""
