@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ import tools  # noqa: F401 - what the backend cannot compile is an error in test
 __all__: list[str] = []
 
 gc.disable()  # while test modules import torch and what uses it
+_FROZEN = pytest.StashKey[int]()
+"""How many modules there were when the collector was last told to leave everything alone."""
 
 # A test that compiles must compile, whatever earlier runs have left; tests of the cache choose a folder themselves.
 os.environ["WRAPPER_IR_COMPILE_CACHE"] = "0"
@@ -39,13 +42,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
-def pytest_collection_finish() -> None:
-    """What is imported by now stays: the collector does not look at it again, here and when this process ends. Processes that
-    tests start do the like."""
-    gc.freeze()
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The collector starts, and does not look at what is imported by now. Processes that tests start do the like."""
+    _freeze(session.config)
     gc.enable()
     children = str(Path(__file__).parent / "tests" / "common" / "children")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (children, os.environ.get("PYTHONPATH"))))
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Inductor and Triton are imported by the tests that need them."""
+    if len(sys.modules) > item.config.stash[_FROZEN] + 200:
+        _freeze(item.config)
+
+
+def _freeze(config: pytest.Config) -> None:
+    gc.freeze()
+    config.stash[_FROZEN] = len(sys.modules)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -54,6 +55,14 @@ def findable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{root}:{os.environ.get('PYTHONPATH', '')}")
 
 
+@pytest.fixture(scope="module")
+def forker() -> Iterator[Forker]:
+    """One server for many tests: to start it takes longer than to compile."""
+    shared = Forker()
+    yield shared
+    shared.close()
+
+
 def cuda(arch: str) -> Target:
     return Target(device=Device("cuda", 0), arch=arch)
 
@@ -86,12 +95,12 @@ def echo(data: bytes) -> bytes:
     return data + str(os.getpid()).encode()
 
 
-def test_binaries_for_devices_that_are_not_here(tmp_path: Path) -> None:
+def test_binaries_for_devices_that_are_not_here(tmp_path: Path, forker: Forker) -> None:
     kernel = add_kernel()
     archs = ("sm_80", "sm_90", "sm_100")
     jobs = [job_of(kernel, tmp_path, arch, config) for arch in archs for config in (0, 1)]
     stats, store = CompileStats(), MemoryStore()
-    binaries = compile_all(jobs, store, max_workers=2, stats=stats)
+    binaries = compile_all(jobs, store, max_workers=2, stats=stats, forker=forker)
     assert (stats.found, stats.compiled) == (0, 6)
     for job, binary in zip(jobs, binaries, strict=True):
         facts = binary.facts
@@ -105,12 +114,12 @@ def test_binaries_for_devices_that_are_not_here(tmp_path: Path) -> None:
     assert [b.facts.num_warps for b in binaries] == [4, 2] * 3
     assert len({b.image for b in binaries}) >= 3
 
-    again = compile_all(jobs, store, max_workers=2, stats=stats)
+    again = compile_all(jobs, store, max_workers=2, stats=stats, forker=forker)
     assert again == binaries
     assert (stats.found, stats.compiled) == (6, 6)
 
 
-def test_registers_and_spills_are_what_the_assembler_says(tmp_path: Path) -> None:
+def test_registers_and_spills_are_what_the_assembler_says(tmp_path: Path, forker: Forker) -> None:
     """With few registers allowed, a kernel with much to remember spills; ptxas reports the same numbers."""
     terms = "\n".join(f"    v{i} = tl.load(x_ptr + at + {i} * BLOCK)" for i in range(40))
     total = "\n".join(f"    tl.store(x_ptr + at + {i} * BLOCK, v{39 - i} * v{i})" for i in range(40))
@@ -122,7 +131,7 @@ def test_registers_and_spills_are_what_the_assembler_says(tmp_path: Path) -> Non
         "BLOCK = 128", "BLOCK = 256"
     )
     kernel = kernel_of(PARAMS, clauses, source, entry="much")
-    [binary] = compile_all([job_of(kernel, tmp_path)], MemoryStore())
+    [binary] = compile_all([job_of(kernel, tmp_path)], MemoryStore(), forker=forker)
     from triton.backends.nvidia.compiler import get_ptxas
 
     assembly = tmp_path / "much.ptx"
@@ -137,12 +146,12 @@ def test_registers_and_spills_are_what_the_assembler_says(tmp_path: Path) -> Non
     assert binary.facts.local_bytes > 0
 
 
-def test_a_refused_kernel_names_itself_its_config_and_its_line(tmp_path: Path) -> None:
+def test_a_refused_kernel_names_itself_its_config_and_its_line(tmp_path: Path, forker: Forker) -> None:
     kernel = kernel_of(PARAMS, CLAUSES, BROKEN, entry="broken", name="triton_broken")
     good = add_kernel()
     stats, store = CompileStats(), MemoryStore()
     with pytest.raises(CompileError) as caught:
-        compile_all([job_of(kernel, tmp_path), job_of(good, tmp_path)], store, stats=stats)
+        compile_all([job_of(kernel, tmp_path), job_of(good, tmp_path)], store, stats=stats, forker=forker)
     message = str(caught.value)
     assert caught.value.code == "TR201"
     assert "'triton_broken' with config {BLOCK = 128} warps(4) stages(1) for sm_90, line 8" in message
@@ -150,7 +159,7 @@ def test_a_refused_kernel_names_itself_its_config_and_its_line(tmp_path: Path) -
     assert caught.value.hint
     # the other job was not lost
     assert stats.compiled == 1
-    compile_all([job_of(good, tmp_path)], store, stats=stats)
+    compile_all([job_of(good, tmp_path)], store, stats=stats, forker=forker)
     assert stats.found == 1
 
 
@@ -202,10 +211,10 @@ def test_keys_say_all_that_decides_the_result(tmp_path: Path, monkeypatch: pytes
     assert job.key != job_of(kernel, tmp_path).key
 
 
-def test_a_stored_binary_that_is_damaged_is_compiled_again(tmp_path: Path) -> None:
+def test_a_stored_binary_that_is_damaged_is_compiled_again(tmp_path: Path, forker: Forker) -> None:
     job = job_of(add_kernel(), tmp_path)
     store, stats = MemoryStore(), CompileStats()
-    [binary] = compile_all([job], store, stats=stats)
+    [binary] = compile_all([job], store, stats=stats, forker=forker)
     data = binary_to_bytes(binary)
     assert binary_from_bytes(data) == binary
     for damaged in (b"", data[:100], data[:-1], data.replace(b"ELF", b"FLE", 1)):
@@ -213,7 +222,7 @@ def test_a_stored_binary_that_is_damaged_is_compiled_again(tmp_path: Path) -> No
             binary_from_bytes(damaged)
     store.put(job.key, data[:-1])
     with pytest.warns(RuntimeWarning, match="compiled again"):
-        assert compile_all([job], store, stats=stats) == [binary]
+        assert compile_all([job], store, stats=stats, forker=forker) == [binary]
     assert (stats.found, stats.compiled) == (0, 2)
 
 
@@ -271,7 +280,7 @@ def test_a_job_whose_process_died_is_run_once_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [ThreadPoolExecutor, ProcessPoolExecutor])
-def test_any_executor_compiles(make: type[Executor], tmp_path: Path) -> None:
+def test_any_executor_compiles(make: type[Executor], tmp_path: Path, forker: Forker) -> None:
     """With one and with many workers, and wherever they are, the results are the same."""
     kernel = add_kernel()
     jobs = [job_of(kernel, tmp_path, config=config) for config in (0, 1)]
@@ -281,16 +290,17 @@ def test_any_executor_compiles(make: type[Executor], tmp_path: Path) -> None:
 
         options["mp_context"] = multiprocessing.get_context("spawn")
     with make(**options) as executor:
-        assert compile_all(jobs, MemoryStore(), executor) == compile_all(jobs, MemoryStore(), max_workers=1)
+        there = compile_all(jobs, MemoryStore(), executor)
+    assert there == compile_all(jobs, MemoryStore(), forker=forker)
 
 
-def test_one_and_many_processes_make_the_same(tmp_path: Path) -> None:
+def test_one_and_many_processes_make_the_same(tmp_path: Path, forker: Forker) -> None:
     kernels = [
         kernel_of(PARAMS, CLAUSES, BROKEN.replace("x.no_such_thing", f"x + {i}"), entry="broken")
         for i in range(4)
     ]
     jobs = [job_of(k, tmp_path) for k in (*kernels, add_kernel())]
-    one, many = (compile_all(jobs, MemoryStore(), max_workers=n) for n in (1, 4))
+    one, many = (compile_all(jobs, MemoryStore(), max_workers=n, forker=forker) for n in (1, 4))
     assert one == many
     assert len({binary.image for binary in one}) == len(jobs)
 

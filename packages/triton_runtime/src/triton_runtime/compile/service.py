@@ -58,9 +58,12 @@ def compile_all(
     max_workers: int = 1,
     timeout: float | None = None,
     stats: CompileStats | None = None,
+    forker: Forker | None = None,
 ) -> list[Binary]:
     """The binaries of all jobs: as `compile_each`, but raises the first error, after all others have ended."""
-    found = compile_each(jobs, store, executor, max_workers=max_workers, timeout=timeout, stats=stats)
+    found = compile_each(
+        jobs, store, executor, max_workers=max_workers, timeout=timeout, stats=stats, forker=forker
+    )
     binaries: list[Binary] = []
     for one in found:
         if isinstance(one, Exception):
