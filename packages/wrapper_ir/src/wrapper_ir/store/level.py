@@ -285,9 +285,12 @@ def _is_at(descriptor: int, folder: Path) -> bool:
         return False
 
 
-def _bytes_in(folder: Path) -> int:
-    return sum(
-        entry.stat().st_size for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)
-    ) + sum(
-        _bytes_in(Path(entry.path)) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)
-    )
+def _bytes_in(folder: Path | str) -> int:
+    total = 0
+    with os.scandir(folder) as found:
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                total += _bytes_in(entry.path)
+            elif entry.is_file(follow_symlinks=False):
+                total += entry.stat().st_size
+    return total

@@ -358,8 +358,10 @@ class Cache:
                 if not mine:
                     continue
                 total = sum(e.bytes for name in level.namespaces() for e in level.entries(name))
-                done = trim(level, to=int(limit * LOW_WATER) if total > limit else None)
-                for name, count in done.entries.items():
+                if total <= limit:
+                    level.sweep()
+                    continue
+                for name, count in trim(level, to=int(limit * LOW_WATER)).entries.items():
                     self.counters(name).count("evicted", count)
 
     def look(self, written: int) -> None:
