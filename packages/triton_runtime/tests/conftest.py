@@ -9,6 +9,7 @@ import pytest
 from packages.triton_runtime.tests.tr_fake_cuda import FakeCuda, build_fake
 from packages.triton_runtime.tests.triton_texts import launchable
 
+from triton_runtime.compile.forking import Forker
 from triton_runtime.interp import InterpreterDriver
 from triton_runtime.settings import Settings
 from wrapper_ir.kernels import TritonKernel
@@ -27,6 +28,14 @@ def load(tmp_path: Path) -> Load:
         return InterpreterDriver(folder=tmp_path).load(launchable(kernel, config), CPU)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def forker() -> Iterator[Forker]:
+    """Starts compiler processes for many tests: its server takes longer to start than a kernel to compile."""
+    shared = Forker()
+    yield shared
+    shared.close()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -53,14 +52,6 @@ def findable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiler processes find the jobs of this file."""
     root = Path(__file__).resolve().parents[3]
     monkeypatch.setenv("PYTHONPATH", f"{root}:{os.environ.get('PYTHONPATH', '')}")
-
-
-@pytest.fixture(scope="module")
-def forker() -> Iterator[Forker]:
-    """One server for many tests: to start it takes longer than to compile."""
-    shared = Forker()
-    yield shared
-    shared.close()
 
 
 def cuda(arch: str) -> Target:

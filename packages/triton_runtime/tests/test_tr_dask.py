@@ -9,13 +9,14 @@ from distributed import Client, LocalCluster
 from packages.triton_runtime.tests.triton_texts import add_kernel
 
 from triton_runtime.compile import CompileStats, MemoryStore, compile_all, make_job
+from triton_runtime.compile.forking import Forker
 from wrapper_ir.program import Target
 from wrapper_ir.types import Device
 
 pytestmark = pytest.mark.slow
 
 
-def test_a_dask_cluster_compiles(tmp_path: Path) -> None:
+def test_a_dask_cluster_compiles(tmp_path: Path, forker: Forker) -> None:
     kernel = add_kernel()
     target = Target(device=Device("cuda", 0), arch="sm_90")
     jobs = [make_job(kernel, config, target, str(tmp_path)) for config in kernel.configs]
@@ -32,4 +33,4 @@ def test_a_dask_cluster_compiles(tmp_path: Path) -> None:
     ):
         there = compile_all(jobs, MemoryStore(), executor, stats=stats)
     assert (stats.compiled, stats.retried) == (2, 0)
-    assert there == compile_all(jobs, MemoryStore(), max_workers=1)
+    assert there == compile_all(jobs, MemoryStore(), forker=forker)
