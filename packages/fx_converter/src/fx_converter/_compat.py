@@ -10,7 +10,6 @@ from typing import Any, TypeVar, cast
 import sympy
 import torch
 from torch import Tensor, fx
-from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ValueRangesSLoc
@@ -222,6 +221,8 @@ def free_size(size: Any) -> Any:
 
 def back_symbol(env: ShapeEnv, symbol: sympy.Symbol, hint: int) -> None:
     """Gives a symbol an example value, which makes it one that guards may be evaluated for."""
+    from torch._dynamo.source import ConstantSource  # Dynamo takes a second to import, and few graphs need it
+
     known: dict[sympy.Symbol, sympy.Integer] | None = getattr(env, "backed_var_to_val", None)
     if known is None:  # the name until torch 2.11
         known = env.var_to_val  # type: ignore[attr-defined, unused-ignore]
