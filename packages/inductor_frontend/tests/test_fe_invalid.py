@@ -42,6 +42,10 @@ KINDS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str]] = {
         "quantised .*qint8",
     ),
     "nested": (lambda x: torch.nested.nested_tensor([x, x[:2]]), "nested"),
+    "jagged": (
+        lambda x: torch.nested.nested_tensor([x, x[:2]], layout=torch.jagged),
+        "torch.jagged, .*torch.export",
+    ),
 }
 """Tensors that the IR has no type for."""
 
@@ -96,6 +100,24 @@ class TestModels:
 
         with refused("FE102", "LinearPackedParamsBase", "no typed form", "hint"):
             capture(Model(), (torch.randn(4, 3),))
+
+    def test_objects_of_torchscript(self) -> None:
+        def function(x: torch.Tensor) -> Any:
+            packed = torch.ops.quantized.linear_prepack_fp16(torch.ones(4, 3), None)
+            return torch.ops.quantized.linear_dynamic_fp16(x, packed)
+
+        with refused("FE305", "LinearPackedParamsBase", "linear_prepack_fp16", "hint"):
+            capture(function, (torch.randn(4, 3),))
+
+    def test_nested_tensors_inside(self) -> None:
+        def function(values: torch.Tensor, offsets: torch.Tensor) -> Any:
+            return torch.nested.nested_tensor_from_jagged(values, offsets).sin().values()
+
+        args = torch.randn(5, 3), torch.tensor([0, 2, 5])
+        stock: Any = torch.compile(function, backend="wrapper_ir", fullgraph=True)
+        torch.testing.assert_close(stock(*args), function(*args))
+        with refused("FE101", "nested_tensor_from_jagged", "hint: .*torch.compile"):
+            capture(function, args)
 
     def test_quantised_numbers_as_integers_are_plain_tensors(self) -> None:
         """What quantisation computes with integers and scales is captured."""

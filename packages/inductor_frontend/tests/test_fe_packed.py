@@ -169,3 +169,51 @@ def test_what_inductor_cannot_pack_is_an_error_of_ours(monkeypatch: pytest.Monke
     monkeypatch.setattr("inductor_frontend.functionalize.packing.freeze", fail)
     with pytest.raises(CaptureError, match=r"FE104.*cannot pack the weights: no such processor"):
         capture(linear(), (torch.randn(4, 16),), options=PACKED)
+
+
+needs_fbgemm = pytest.mark.skipif(
+    "fbgemm" not in torch.backends.quantized.supported_engines, reason="the operators are FBGEMM's"
+)
+
+
+class QuantisedLinear(nn.Module):
+    """In one operator, or in the two that Inductor makes of it; `leave` returns what the first of them gives."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = nn.Linear(32, 16)
+        self.way = way
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        ops = torch.ops._quantized
+        quantised = torch.tensor(0.1), torch.tensor(0)
+        weights = self.linear.weight, *quantised, self.linear.bias
+        found: torch.Tensor
+        if self.way == "whole":
+            found = ops.wrapped_quantized_linear(x, *quantised, *weights, *quantised, 16)
+            return found
+        found = ops._wrapped_linear_prepack(*weights)
+        if self.way == "leave":
+            return found
+        return ops._wrapped_quantized_linear_prepacked(x, *quantised, found, *quantised, 16)  # type: ignore[no-any-return]  # torch's
+
+
+@needs_fbgemm
+@pytest.mark.parametrize("options", [CaptureOptions(), PACKED], ids=["plain", "packed"])
+@pytest.mark.parametrize("way", ["whole", "parts"])
+def test_quantised_linear(way: str, options: CaptureOptions, equals_eager: Check) -> None:
+    """Stock torch.compile fails: the handle of packed weights has other sizes than torch says."""
+    model, x = QuantisedLinear(way), torch.rand(8, 32)
+    equals_eager(capture(model, (x,), options=options), model, x)
+    with torch.no_grad():
+        compiled: Any = torch.compile(model, backend="wrapper_ir")
+        torch.testing.assert_close(compiled(x), model(x))
+
+
+@needs_fbgemm
+def test_packed_weights_of_a_quantised_linear_stay_inside() -> None:
+    with pytest.raises(
+        CaptureError, match=r"(?s)FE301.*_wrapped_linear_prepack.*hint: call .*quantized_linear"
+    ):
+        capture(QuantisedLinear("leave"), (torch.rand(8, 32),))

@@ -5,9 +5,10 @@ The two are different types on purpose: a planner moves storages, kernels see te
 
 A sparse tensor has neither strides nor a storage, a quantised one (`torch.quint8`, `qint8`, `qint32`) a scale and a zero
 point beside its elements, and a nested one parts of several sizes: none of them has a type here. Capture refuses them as
-parameters, buffers, values inside a model and arguments (FE305), except sparse arguments that a model ignores or returns, and
-a library's packed quantised weights (FE102); a call refuses them as arguments (WIR926). What quantised models compute with
-integers and scales as plain tensors is captured; operators may name a sparse layout as an argument (`Layout`).
+parameters, buffers, values inside a model and arguments (FE305), except sparse arguments that a model ignores or returns,
+and a library's packed quantised weights (FE102). `torch.compile` takes jagged tensors apart, which torch.export cannot. A
+call refuses all of them as arguments (WIR926). What quantised models compute with integers and scales as plain tensors is
+captured; operators may name a sparse layout as an argument (`Layout`).
 """
 
 from __future__ import annotations

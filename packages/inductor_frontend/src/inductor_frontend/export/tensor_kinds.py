@@ -38,6 +38,13 @@ def require_types(model: object, args: tuple[Any, ...], kwargs: Mapping[str, Any
     for name, tensor in (*given, *_state(model)):
         wrapper: bool = is_traceable_wrapper_subclass(tensor)  # whose parts are looked at
         found = lacks_type(tensor)
+        if tensor.layout is torch.jagged:
+            raise ConversionError(
+                "FE305",
+                f"{name} is a nested tensor with layout {tensor.layout}, whose sizes torch.export cannot trace",
+                hint="give the model its values() and offsets(); or compile it with torch.compile(model, "
+                "backend='wrapper_ir'), which takes nested tensors",
+            )
         if found and not wrapper:
             raise untyped(name, found)
 

@@ -11,6 +11,7 @@ from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from inductor_frontend.errors import torch_step
+from inductor_frontend.functionalize.packed_linear import join_packed_linear
 from inductor_frontend.functionalize.packing import pack_weights
 from inductor_frontend.functionalize.preparation import FunctionalModel
 
@@ -24,6 +25,7 @@ def with_joint_passes(model: FunctionalModel, *, packed_weights: bool) -> Functi
     with V.set_fake_mode(fake_mode), torch_step("FE104", "Inductor's joint passes fail"):
         # Patterns are traced once a process, with tensors on this device; what matches is traced again where it is.
         gm = _recursive_joint_graph_passes(model.gm, input_device=torch.device("cpu"))
+        join_packed_linear(gm)
         if packed_weights:
             gm = pack_weights(gm, model.roles)
     return replace(model, gm=gm)

@@ -15,6 +15,7 @@ from torch._inductor.virtualized import V
 from torch.fx import GraphModule
 
 from inductor_frontend.errors import HookError
+from inductor_frontend.functionalize.packed_linear import PACKS_AND_MULTIPLIES
 from inductor_frontend.functionalize.views import root_of
 from inductor_frontend.record.bindings import bind_unbacked
 from inductor_frontend.record.events import CallNode
@@ -76,11 +77,13 @@ class RecordingGraph(GraphLowering):
         if target is torch.ops.aten.sym_storage_offset.default:
             value = self.current_node.meta["val"]
             return value.node.expr if isinstance(value, torch.SymInt) else value
+        fallback: Any = partial(fallback_handler, add_to_fallback_set=False)
+        if target is PACKS_AND_MULTIPLIES:
+            return fallback(target)(*args, **kwargs)
         if target is torch.ops.aten.as_strided.default and (source := _input_of(args[0])) is not None:
             offset = self.input_offsets()[source.get_name()]
             if self._reaches_outside(source, offset, *args[1:]) and not self._writes(source.get_name()):
-                handler: Any = fallback_handler(target, add_to_fallback_set=False)  # type: ignore[no-untyped-call]  # Inductor's
-                return handler(*args, **kwargs)
+                return fallback(target)(*args, **kwargs)
             if not takes_offsets_off(self) and len(args) > 3 and args[3] is not None:
                 args = (*args[:3], args[3] - offset)
         return super().call_function(target, args, kwargs)

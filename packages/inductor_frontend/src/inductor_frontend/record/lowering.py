@@ -27,6 +27,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.errors import ConversionError, at_node, torch_step
 from inductor_frontend.export.tensor_kinds import lacks_type
+from inductor_frontend.functionalize.packed_linear import join_packed_linear
 from inductor_frontend.record.control_hints import control_flow_hint
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.partials import told_partials
@@ -67,6 +68,7 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
         stack.enter_context(_disable_current_modes())
         hint = control_flow_hint(gm, inputs)
         with torch_step("FE104", "Inductor cannot lower the graph", hint):
+            join_packed_linear(gm)
             view_to_reshape(gm)  # type: ignore[no-untyped-call]  # Inductor's
             fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)
             _refuse_values(gm)
@@ -102,10 +104,12 @@ def _log_graph(gm: GraphModule) -> None:
 
 
 def _refuse_values(gm: GraphModule) -> None:
-    """Inductor gives sparse values sizes and strides all the same, which no tensor at run time has."""
+    """Inductor gives sparse values sizes and strides all the same, which no tensor at run time has, and asks objects for them."""
     for node in gm.graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):
             found = lacks_type(value) if isinstance(value, torch.Tensor) and not value.is_mkldnn else ""
+            if node.op == "call_function" and type(value) is torch.ScriptObject:
+                found = f"a {value._type().qualified_name()}, which has no typed form"
             if found:
                 place = at_node(node.name, str(node.target))
                 raise ConversionError(
