@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Mapping
 from typing import ClassVar
 
@@ -45,6 +46,10 @@ class ReuseForResults(Pass):
         program, sizes = derived.program, Sizes(derived.program)
         reused = program.with_functions([_Reuse(f, derived, sizes).reused() for f in program.functions])
         return program if reused is program else derive_frees(reused)
+
+
+_MOST_TRIED = 8
+"""So many storages of a size are tried for a result: they differ in alignment at most."""
 
 
 class _Reuse:
@@ -98,32 +103,32 @@ class _Reuse:
 
     def _choose(self, results: Mapping[Value, View], held: list[int]) -> dict[Value, Value[TensorType]]:
         """The tensor whose storage each result takes over."""
+        ends = self.live.storages
         spare: dict[Hashable, list[Value]] = {}
-        for storage in sorted(self.live.storages, key=lambda s: -self.live.storages[s]):
-            if storage in self.storages:
-                spare.setdefault(self._bytes(storage), []).append(storage)
+        for storage in sorted(ends, key=ends.__getitem__):
+            if storage in self.storages and self._last_tensor(storage) is not None:
+                spare.setdefault(self._kind(storage), []).append(storage)
         limit = max(held)
         taken: dict[Value, Value[TensorType]] = {}
         for result, view in sorted(results.items(), key=lambda item: self.named[item[1].result]):
-            candidates = spare.get(self._bytes(result), [])
-            for storage in candidates:
-                ended, last = self.live.storages[storage], self._last_tensor(storage)
-                waits = range(self.freed[storage] + 1, self.made[result])
-                if (
-                    ended < self.named[view.result]
-                    and last is not None
-                    and may_take_over(self.storages[result], self.storages[storage])
-                    and all(held[t] + self.sizes.bytes_of(result) <= limit for t in waits)
-                ):
+            storages = spare.get(self._kind(result), [])
+            ended = bisect_left(storages, self.named[view.result], key=ends.__getitem__)
+            for at in range(ended - 1, max(-1, ended - 1 - _MOST_TRIED), -1):
+                waits = range(self.freed[storages[at]] + 1, self.made[result])
+                if any(held[t] + self.sizes.bytes_of(result) > limit for t in waits):
+                    break  # those that ended earlier wait longer
+                last = self._last_tensor(storages[at])
+                if last is not None and may_take_over(self.storages[result], self.storages[storages[at]]):
                     for t in waits:
                         held[t] += self.sizes.bytes_of(result)
                     taken[result] = last
-                    candidates.remove(storage)
+                    del storages[at]
                     break
         return taken
 
-    def _bytes(self, storage: Value) -> Hashable:
-        return self.storages[storage].result.type.nbytes
+    def _kind(self, storage: Value) -> Hashable:
+        op = self.storages[storage]
+        return op.result.type.nbytes, op.result.type.device, op.stream
 
     def _last_tensor(self, storage: Value) -> Value[TensorType] | None:
         """A tensor that begins where its storage does, and whose name lasts as long."""
