@@ -13,11 +13,19 @@ from hypothesis import strategies as st
 import py_wrapper
 from tests.soundness.flat_inputs import flat_inputs
 from wrapper_ir import check
+from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.interp import InterpOptions, Interpreter
-from wrapper_ir.ops import CallSubgraph, Op, RecordEvent, Slot, Switch, View, WhileLoop
-from wrapper_ir.passes import PlanMemory, compare, derive_frees
+from wrapper_ir.ops import AllocStorage, CallSubgraph, Op, RecordEvent, Slot, Switch, View, WhileLoop
+from wrapper_ir.passes import (
+    Pass,
+    PlanMemory,
+    ReuseInPlace,
+    UseOutVariants,
+    derive_frees,
+    run_pipeline,
+)
 from wrapper_ir.passes.insert_checks import insert_checks
 from wrapper_ir.planner import Algorithm
 from wrapper_ir.program import Program
@@ -25,16 +33,23 @@ from wrapper_ir.testing import RandomOptions, random_artifact, random_program
 
 POISON = 0x7B
 SEEDS, SIZES = st.integers(0, 2**32), st.integers(5, 40)
-PASSES = st.builds(PlanMemory, algorithm=st.sampled_from(Algorithm), slack=st.sampled_from((0, 1, 100)))
+PLANS = st.builds(PlanMemory, algorithm=st.sampled_from(Algorithm), slack=st.sampled_from((0, 1, 100)))
+PASSES = st.tuples(st.sampled_from(((), (ReuseInPlace(),), (UseOutVariants(), ReuseInPlace()))), PLANS)
+Passes = tuple[tuple[Pass, ...], PlanMemory]
 
 
-def _planned(program: Program, plan: PlanMemory) -> Program:
-    """The program after the pass, verified and compared; no more is held than the slack allows."""
-    planned = plan.run(program)
+def _planned(program: Program, passes: Passes) -> Program:
+    """The program after the passes, which are verified and compared one by one; no more is held than the slack allows.
+
+    That is not asked where a size is 0 under the hints (of symbols that nothing is known of): planners count it as 1.
+    """
+    first, plan = passes
+    planned = run_pipeline(program, (*first, plan))
     assert check(planned) == ()
-    assert compare(program, planned) is None
-    before = program_stats(derive_frees(program)).memory.peak
-    assert program_stats(planned).memory.peak <= before * (1 + plan.slack / 100)
+    sizes = Sizes(program)
+    if all(sizes.bytes_of(op.result) for op in program.ops if isinstance(op, AllocStorage)):
+        before = program_stats(derive_frees(program)).memory.peak
+        assert program_stats(planned).memory.peak <= before * (1 + plan.slack / 100)
     return planned
 
 
@@ -54,11 +69,11 @@ def _same(a: object, b: object) -> bool:
     return a == b or (a != a and b != b)
 
 
-def _check_run(seed: int, size: int, plan: PlanMemory) -> set[type[Op]]:
+def _check_run(seed: int, size: int, passes: Passes) -> set[type[Op]]:
     """Runs a program with and without a plan; the classes of its ops."""
     artifact = random_artifact(random.Random(seed), size, RandomOptions(executable=True, hostile=False))
     program = insert_checks(artifact.program)  # what an engine runs
-    planned = insert_checks(_planned(artifact.program, plan))
+    planned = insert_checks(_planned(artifact.program, passes))
     want = _results(dataclasses.replace(artifact, program=program), seed, None)
     got = _results(dataclasses.replace(artifact, program=planned), seed, POISON)
     assert len(got) == len(want)
@@ -68,21 +83,21 @@ def _check_run(seed: int, size: int, plan: PlanMemory) -> set[type[Op]]:
 
 @settings(max_examples=60)
 @given(SEEDS, SIZES, PASSES)
-def test_runs(seed: int, size: int, plan: PlanMemory) -> None:
-    _check_run(seed, size, plan)
+def test_runs(seed: int, size: int, passes: Passes) -> None:
+    _check_run(seed, size, passes)
 
 
 @settings(max_examples=60)
 @given(SEEDS, SIZES, PASSES)
-def test_plans_with_streams(seed: int, size: int, plan: PlanMemory) -> None:
+def test_plans_with_streams(seed: int, size: int, passes: Passes) -> None:
     """Programs that a CPU cannot run: every kind of op, streams, events and collectives among them."""
-    _planned(random_program(random.Random(seed), size), plan)
+    _planned(random_program(random.Random(seed), size), passes)
 
 
 def test_programs_have_what_plans_meet() -> None:
     seen = set[type[Op]]()
     for seed in range(25):
-        seen |= _check_run(seed, 30, PlanMemory())
+        seen |= _check_run(seed, 30, ((UseOutVariants(), ReuseInPlace()), PlanMemory()))
     assert {View, Switch, WhileLoop, CallSubgraph, Slot} <= seen
     streams = [op for seed in range(20) for op in random_program(random.Random(seed), 30).ops]
     assert any(isinstance(op, RecordEvent) for op in streams)
@@ -91,12 +106,12 @@ def test_programs_have_what_plans_meet() -> None:
 @pytest.mark.conformance
 @settings(max_examples=5_000)
 @given(SEEDS, SIZES, PASSES)
-def test_many_runs(seed: int, size: int, plan: PlanMemory) -> None:
-    _check_run(seed, size, plan)
+def test_many_runs(seed: int, size: int, passes: Passes) -> None:
+    _check_run(seed, size, passes)
 
 
 @pytest.mark.conformance
 @settings(max_examples=5_000)
 @given(SEEDS, SIZES, PASSES)
-def test_many_plans_with_streams(seed: int, size: int, plan: PlanMemory) -> None:
-    _planned(random_program(random.Random(seed), size), plan)
+def test_many_plans_with_streams(seed: int, size: int, passes: Passes) -> None:
+    _planned(random_program(random.Random(seed), size), passes)

@@ -23,7 +23,8 @@ from wrapper_ir.ops import Slot
 from wrapper_ir.passes import derive_frees, parse_pipeline, run_pipeline
 from wrapper_ir.program import Program
 
-PIPELINE = "plan-memory{slack=100}"  # with room to spare, so that nothing but aliasing keeps storages apart
+PLAN = "plan-memory{slack=100}"  # with room to spare, so that nothing but aliasing keeps storages apart
+PIPELINES = (PLAN, f"use-out-variants,reuse-in-place,{PLAN}")
 INVALID = Path(__file__).parents[1] / "verifier" / "invalid"
 GPU = """wir 0.3
 target cuda:0 arch "sm_90"
@@ -216,13 +217,14 @@ def _results(program: Program, poison: int | None) -> list[object]:
     return [r.tolist() for r in found]
 
 
+@pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("name", CASES)
-def test_plans(name: str) -> None:
+def test_plans(name: str, pipeline: str) -> None:
     """The plan shares bytes where it may, keeps them apart where it must, and gives the same results, poisoned or not."""
     case = CASES[name]
-    assert _shares(run_pipeline(case.program(alone=True), parse_pipeline(PIPELINE)), *case.pair)
+    assert _shares(run_pipeline(case.program(alone=True), parse_pipeline(pipeline)), *case.pair)
     program = case.program()
-    planned = run_pipeline(program, parse_pipeline(PIPELINE))  # which verifies, and compares what is done
+    planned = run_pipeline(program, parse_pipeline(pipeline))  # which verifies, and compares what is done
     assert not _shares(planned, *case.pair)
     if case.head == HEADER:
         for poison in (None, 0x7B):
@@ -249,11 +251,12 @@ func @main(%x: owned f32[2]) {
 """
 
 
-def test_an_output_keeps_the_input_that_it_aliases() -> None:
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_an_output_keeps_the_input_that_it_aliases(pipeline: str) -> None:
     """A donated input is written over by nothing while a result is a view of it; without, it ends after its last use."""
     for text, kept in ((REUSED_INPUT, True), (REUSED_INPUT.replace("return %v, %c", "return %c"), False)):
         program = derive_frees(parse_program(HEADER + text))
-        planned = run_pipeline(program, parse_pipeline(PIPELINE))
+        planned = run_pipeline(program, parse_pipeline(pipeline))
         live = Analyses(planned).get_for(planned.main, analyse_liveness)
         (given,) = [p.value for p in planned.main.params]
         assert (freed_at(planned.main, live)[given] == len(planned.main.body) - 1) is kept
