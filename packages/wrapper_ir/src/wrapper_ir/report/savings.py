@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
@@ -62,6 +63,9 @@ class _Level:
     def __init__(self, function: Function, analyses: Analyses, sizes: Sizes) -> None:
         self.function, self.analyses, self.sizes = function, analyses, sizes
         self.live = live_over(function, analyses, sizes)
+        self.until = list(accumulate(self.live, max))
+        """The most that is live at each op or before."""
+        self.since = list(accumulate(reversed(self.live), max))[::-1]
         self.worst = max(range(len(self.live)), key=self.live.__getitem__)
         self.aliasing = analyses.get_for(function, analyse_liveness).aliasing
         self.contents = contents_of(function, analyses, sizes)
@@ -87,7 +91,7 @@ class _Level:
             if before < 0 or after < 0 or self.worst in uses or root in self.aliasing.escaped:
                 continue
             size = self.sizes.bytes_of(root)
-            less = (n - size * (before < at < after) for at, n in enumerate(self.live))
+            idle = max(self.live[before + 1 : after]) - size
             how, again = self._how(root, before, after)
             yield Saving(
                 name=root.name,
@@ -95,7 +99,9 @@ class _Level:
                 bytes=size,
                 idle_from=before,
                 idle_to=after,
-                saves=_in_main(levels, self.live[self.worst] - max(less)),
+                saves=_in_main(
+                    levels, self.live[self.worst] - max(self.until[before], self.since[after], idle)
+                ),
                 how=how,
                 again=again,
             )
