@@ -1,10 +1,20 @@
-"""Wrapper IR to C++: builds, loads and launches compiled CPU kernels."""
+"""Wrapper IR to C++: whole programs as libraries, and compiled CPU kernels."""
 
 from __future__ import annotations
 
-from cpp_wrapper.errors import CacheError, CompileError, CppError, IsaError, KernelError, LaunchError
+from cpp_wrapper.emit.program import Sources
+from cpp_wrapper.errors import (
+    CacheError,
+    CompileError,
+    CppError,
+    EmitError,
+    IsaError,
+    KernelError,
+    LaunchError,
+)
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.runtime import CppKernelRuntime
+from cpp_wrapper.library.api import build, emit, load
 
 __all__ = [
     "KERNEL_RUNTIME",
@@ -13,9 +23,14 @@ __all__ = [
     "CppError",
     "CppKernelRuntime",
     "CppOptions",
+    "EmitError",
     "IsaError",
     "KernelError",
     "LaunchError",
+    "Sources",
+    "build",
+    "emit",
+    "load",
 ]
 
 KERNEL_RUNTIME = CppKernelRuntime()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
+from torch._C._aoti import AOTIModelContainerRunnerCpu
 
-__all__ = ["torch_build", "torch_include_dirs", "torch_library_dir"]
+__all__ = ["open_runner", "torch_build", "torch_include_dirs", "torch_library_dir", "torch_version"]
 
 
 def torch_include_dirs() -> tuple[Path, ...]:
@@ -26,3 +27,14 @@ def torch_library_dir() -> Path:
 def torch_build() -> str:
     """Names the exact build of torch: version and source revision."""
     return f"{torch.__version__} {torch.version.git_version}"
+
+
+def torch_version() -> tuple[int, int]:
+    """Major and minor version of torch."""
+    major, minor, *_ = torch.__version__.split(".")
+    return int(major), int(minor)
+
+
+def open_runner(library: Path) -> AOTIModelContainerRunnerCpu:
+    """torch's runner of an AOTInductor library on the CPU. Raises RuntimeError."""
+    return AOTIModelContainerRunnerCpu(str(library), 1)

@@ -9,9 +9,12 @@ A code never changes its meaning once released:
 | CPP103 | CompileError | the compiler refused the launcher                                    |
 | CPP104 | CompileError | the compiler ran longer than the time limit                          |
 | CPP105 | CompileError | a header that a kernel includes is not installed                      |
+| CPP106 | CompileError | the compiler or the linker refused a library                         |
 | CPP201 | IsaError     | the host lacks an instruction set that a kernel was written for      |
 | CPP202 | IsaError     | a kernel names an instruction set that this package does not know    |
 | CPP302 | CacheError   | a library that was just built cannot be loaded                       |
+| CPP303 | CacheError   | a library cannot be written                                          |
+| CPP304 | CacheError   | a file is not a library of this package, or cannot be loaded         |
 | CPP401 | KernelError  | a kernel definition is malformed, or two kernels share a name        |
 | CPP402 | LaunchError  | wrong number of arguments                                            |
 | CPP403 | LaunchError  | an argument is of the wrong Python type                              |
@@ -19,6 +22,12 @@ A code never changes its meaning once released:
 | CPP405 | LaunchError  | an integer does not fit the parameter's type                         |
 | CPP406 | LaunchError  | the kernel itself failed (integer division by zero, out of memory)   |
 | CPP407 | KernelError  | the running torch lays out its tensor objects in an unknown way      |
+| CPP501 | EmitError    | a step of a plan is not written in C++ by this edition               |
+| CPP502 | EmitError    | an operator can be called by no C function of torch                  |
+| CPP503 | EmitError    | a value, a signature or a device that a library cannot have          |
+| CPP504 | EmitError    | a kernel that is not C++                                             |
+| CPP505 | EmitError    | a program that a verifier would have refused                         |
+| CPP508 | CppError     | constants of a library cannot be updated or swapped                  |
 """
 
 from __future__ import annotations
@@ -27,6 +36,7 @@ __all__ = [
     "CacheError",
     "CompileError",
     "CppError",
+    "EmitError",
     "IsaError",
     "KernelError",
     "KernelIndexError",
@@ -59,6 +69,10 @@ class CacheError(CppError):
 
 class KernelError(CppError):
     """A kernel definition cannot be loaded as it stands (CPP401, CPP407)."""
+
+
+class EmitError(CppError):
+    """A program cannot be written as C++ (CPP5nn): names the op, the place and the way out."""
 
 
 class LaunchError(CppError, TypeError):

@@ -6,13 +6,14 @@ import errno
 import os
 import shlex
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cpp_wrapper.errors import CompileError
 from cpp_wrapper.kernels.toolchain import Recipe, link_args
 
-__all__ = ["Unit", "compile_library", "precompile_header"]
+__all__ = ["Unit", "compile_library", "compile_object", "link_library", "precompile_header"]
 
 _SHOWN_LINES = 12
 _FULL = os.strerror(errno.ENOSPC)
@@ -44,6 +45,33 @@ def compile_library(recipe: Recipe, unit: Unit, timeout: float) -> None:
         *header,
         *("-x", "c++", str(unit.source)),
         *("-o", str(unit.output)),
+        *link_args(recipe),
+    )
+    _run(command, unit, timeout)
+
+
+def compile_object(recipe: Recipe, unit: Unit, timeout: float) -> None:
+    """Compiles one source file. Raises as `compile_library`."""
+    command = (
+        recipe.toolchain.command,
+        *recipe.flags,
+        *recipe.includes,
+        *("-c", str(unit.source)),
+        *("-o", str(unit.output)),
+    )
+    _run(command, unit, timeout)
+
+
+def link_library(recipe: Recipe, unit: Unit, objects: Sequence[Path], exports: Path, timeout: float) -> None:
+    """Links objects and `unit.source` into a library that exports what the version script `exports` says. Raises as
+    `compile_library`."""
+    command = (
+        recipe.toolchain.command,
+        *recipe.flags,
+        *map(str, objects),
+        str(unit.source),
+        *("-o", str(unit.output)),
+        f"-Wl,--version-script={exports}",
         *link_args(recipe),
     )
     _run(command, unit, timeout)

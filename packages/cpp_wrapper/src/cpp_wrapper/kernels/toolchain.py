@@ -14,7 +14,15 @@ from cpp_wrapper._compat import torch_build, torch_include_dirs, torch_library_d
 from cpp_wrapper.errors import CompileError
 from cpp_wrapper.kernels.options import CppOptions
 
-__all__ = ["Recipe", "Toolchain", "find_toolchain", "kernel_recipe", "launcher_recipe", "link_args"]
+__all__ = [
+    "Recipe",
+    "Toolchain",
+    "find_toolchain",
+    "kernel_recipe",
+    "launcher_recipe",
+    "library_recipe",
+    "link_args",
+]
 
 _LAYOUT = "1"
 """Part of every key: raise it when generated code or the form of cache entries changes."""
@@ -106,6 +114,17 @@ def launcher_recipe(toolchain: Toolchain) -> Recipe:
         flags=(*_COMMON, "-O2", python),
         includes=(f"-I{sysconfig.get_path('include')}", *_torch_includes()),
         links=("c10",),
+    )
+
+
+def library_recipe(toolchain: Toolchain, options: CppOptions) -> Recipe:
+    """How the program of a library is built, which includes no header of torch, and how the library is linked."""
+    debug = ("-g1", "-fno-omit-frame-pointer") if options.debug_info else ()
+    return Recipe(
+        toolchain=toolchain,
+        flags=(*_COMMON, "-O1", "-fopenmp", *debug),
+        includes=(),
+        links=("torch_cpu", "c10"),
     )
 
 

@@ -1,0 +1,14 @@
+"""From a program to C++ source that needs no header of torch: it calls torch's stable C shim.
+
+| file            | what it writes                                                        |
+| --------------- | --------------------------------------------------------------------- |
+| `program.py`    | all files of a library                                                |
+| `function.py`   | one function of the program, in parts of a bounded length             |
+| `table.py`      | which function writes which step                                      |
+| `memory.py`, `calls.py`, `checks.py`, `control.py`, `symbolic.py` | steps, by family    |
+| `refusals.py`   | what this edition does not write                                      |
+| `operators.py`  | calls of operators: by C shim (`text/shims.txt`) or by the dispatcher |
+| `constants.py`  | where constants lie, and how their tensors are made                   |
+| `scope.py`      | what is known while writing a function, and the program               |
+| `text/`         | the parts that are the same in every library                          |
+"""

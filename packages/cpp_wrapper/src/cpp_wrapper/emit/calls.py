@@ -1,0 +1,49 @@
+"""Writes launches of kernels, and what takes nested results apart; `operators.py` writes calls of operators."""
+
+from __future__ import annotations
+
+from cpp_wrapper.emit.scope import FunctionScope
+from wrapper_ir.expr import Expr
+from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
+from wrapper_ir.lowering import steps
+from wrapper_ir.ops import Arg
+from wrapper_ir.types import DType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["launch", "unpack"]
+
+
+def launch(step: steps.Launch, scope: FunctionScope) -> None:
+    """A call of the function that `program.py` writes for the kernel."""
+    kernel = step.kernel
+    if not isinstance(kernel, CppKernel):
+        hint = "emit the program with py_wrapper or fx_converter"
+        raise scope.error("CPP504", f"kernel @{kernel.name} is of kind {kernel.kind}, not cpp", hint)
+    args = ", ".join(_argument(param, arg, scope) for param, arg in step.args)
+    scope.line(f"{scope.module.kernels[kernel.name]}({args});")
+
+
+def _argument(param: KernelParam, arg: Arg, scope: FunctionScope) -> str:
+    if param.kind is ParamKind.POINTER:
+        if isinstance(arg, Value):
+            return f"data({scope.handle(arg)})"
+        if arg is None:
+            return "nullptr"
+    elif isinstance(arg, Expr):
+        if param.dtype is DType.BOOL:
+            return scope.truth(arg)
+        return scope.real(arg) if param.dtype.is_floating else scope.number(arg)
+    elif isinstance(arg, Value) and arg in scope.numbers:
+        return scope.numbers[arg]
+    raise scope.error("CPP505", f"{arg!r} is no argument for parameter {param.name}")
+
+
+def unpack(step: steps.Unpack, scope: FunctionScope) -> None:
+    """Another handle of one of the results."""
+    if not isinstance(step.result.type, TensorType) or not all(isinstance(i, int) for i in step.path):
+        raise scope.error("CPP501", "this edition does not write results that are not tensors")
+    if len(step.path) > 1:
+        raise scope.error("CPP501", "this edition does not write nested lists of results")
+    source = scope.live[step.source]
+    place = f"{source} + {step.path[0]}" if step.path and step.path[0] else source
+    scope.line(f"{scope.bind(step.result)} = same(t[{place}]);")

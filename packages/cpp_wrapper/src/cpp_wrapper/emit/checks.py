@@ -1,0 +1,70 @@
+"""Writes run-time checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cpp_wrapper.emit.scope import FunctionScope, dtype_text
+from wrapper_ir.expr import SymKind
+from wrapper_ir.inputs import NumberInput, TensorInput
+from wrapper_ir.lowering import steps
+from wrapper_ir.quoting import cpp_string
+from wrapper_ir.types import DType, ScalarType
+from wrapper_ir.values import Value
+
+__all__ = ["check_alignment", "check_condition", "check_inputs", "check_layout"]
+
+_NUMBERS = {SymKind.INT: DType.I64, SymKind.FLOAT: DType.F64, SymKind.BOOL: DType.BOOL}
+_READS = {SymKind.INT: "item_int", SymKind.FLOAT: "item_float", SymKind.BOOL: "item_bool"}
+
+
+def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
+    """One call for each argument. Numbers come as tensors without dimensions, and are read here."""
+    for value, want in step.inputs:
+        if isinstance(want, NumberInput):
+            _number(value, want, scope)
+        else:
+            _tensor(value, want, scope)
+
+
+def _tensor(value: Value, want: TensorInput, scope: FunctionScope) -> None:
+    if want.apart:
+        raise scope.error("CPP501", "this edition does not write programs that resize storages")
+    texts = f"{cpp_string(want.name)}, {cpp_string(want.text)}"
+    layout = f"{_numbers(want.sizes)}, {_numbers(want.fixed_strides)}"
+    dtype = dtype_text(DType(want.dtype))
+    scope.line(f"expect_tensor({scope.handle(value)}, {texts}, {dtype}, {layout});")
+
+
+def _numbers(numbers: Sequence[int | None]) -> str:
+    return f"{{{', '.join('any' if n is None else str(n) for n in numbers)}}}"
+
+
+def _number(value: Value, want: NumberInput, scope: FunctionScope) -> None:
+    assert isinstance(value.type, ScalarType)
+    kind = value.type.kind
+    texts = f"{cpp_string(want.name)}, {cpp_string(want.kind)}"
+    scope.line(f"expect_number({scope.handle(value)}, {texts}, {dtype_text(_NUMBERS[kind])});")
+    name = scope.numbers[value] = scope.variable(value.name, kind)
+    scope.line(f"{name} = {_READS[kind]}({scope.handle(value)});")
+
+
+def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
+    """Sizes and strides, then the address."""
+    handle, name, message = scope.handle(step.value), cpp_string(step.value.name), cpp_string(step.message)
+    layout = f"{scope.numbers_text(step.sizes)}, {scope.numbers_text(step.strides)}"
+    scope.line(f"check_layout({handle}, {layout}, {name}, {message});")
+    if step.alignment:
+        scope.line(f"check_alignment({handle}, {step.alignment}, {name}, {message});")
+
+
+def check_alignment(step: steps.CheckAlignment, scope: FunctionScope) -> None:
+    """The address."""
+    texts = f"{cpp_string(step.value.name)}, {cpp_string(step.message)}"
+    scope.line(f"check_alignment({scope.handle(step.value)}, {step.alignment}, {texts});")
+
+
+def check_condition(step: steps.CheckCondition, scope: FunctionScope) -> None:
+    """A comparison."""
+    message = cpp_string(f"{step.message or 'assertion failed'}: {step.condition}")
+    scope.line(f'if (!({scope.truth(step.condition)})) fail("WIR920", {message});')

@@ -1,0 +1,127 @@
+"""Where the bytes of constants lie in a library, and how their tensors are made when it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from cpp_wrapper.emit.scope import FunctionScope, ProgramScope, dtype_text
+from cpp_wrapper.errors import EmitError
+from wrapper_ir.expr import Int, evaluate
+from wrapper_ir.layout import extent_bytes
+from wrapper_ir.lowering import Plan
+from wrapper_ir.program import Constant
+from wrapper_ir.quoting import cpp_string
+from wrapper_ir.types import CPU, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["Blob", "constant_table", "place_constants", "write_load"]
+
+_ALIGNMENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """The bytes under one constant, or under several: `data` begins `offset` bytes after the first constant."""
+
+    name: str
+    offset: int
+    nbytes: int
+    data: memoryview
+
+
+def place_constants(plan: Plan) -> dict[str, Blob]:
+    """Every constant's bytes once, each aligned, by the names of their data. Raises EmitError CPP503 for constants that
+    are packed, on another device, or without data."""
+    sizes = {held.name: held.nbytes for held in plan.bytes}
+    found: dict[str, Blob] = {}
+    offset, alignment = 0, max(plan.constant_alignment, _ALIGNMENT)
+    for constant in plan.program.constants:
+        type, name = constant.value.type, constant.data_name
+        if not isinstance(type, TensorType) or type.device != CPU:
+            raise _refused(constant, "is not a plain tensor of the CPU")
+        if name in found:
+            continue
+        nbytes = sizes.get(name, int(evaluate(extent_bytes(type), {})))
+        data = plan.artifact.constants.get(name)
+        held = memoryview(b"") if data is None else data.buffer.cast("B")
+        if held.nbytes < nbytes:
+            raise _refused(constant, "has no data")
+        found[name] = Blob(name, offset, nbytes, held[:nbytes])
+        offset += -(-nbytes // alignment) * alignment
+    return found
+
+
+def _refused(constant: Constant, why: str) -> EmitError:
+    return EmitError("CPP503", f"constant %{constant.value.name} {why}, and a library cannot hold it")
+
+
+def _shown(plan: Plan) -> Set[Value]:
+    """Constants that a caller may come to hold: their memory must outlive the library."""
+    function = plan.main.function
+    roots = plan.analyses.aliasing(function).roots
+    found = {r for v in function.returns.values if isinstance(v, Value) for r in roots.get(v, (v,))}
+    starts = {start for start, _ in plan.analyses.shared_constants.values()} & found
+    shared = {v for v, (start, _) in plan.analyses.shared_constants.items() if start in starts}
+    return {v for v in found | shared if v in plan.analyses.constant_values}
+
+
+def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str], int]:
+    """The lines that make the tensors of constants and of their windows, and how many handles there are."""
+    plan, shown = module.plan, _shown(module.plan)
+    scope = FunctionScope(module, plan.main)
+    own = {c.data_name for c in plan.program.constants if c.mutable or c.value in shown}
+    places: list[str] = []
+    lines: list[str] = []
+    bytes_of: dict[str, str] = {}
+
+    def place(wish: str) -> str:
+        places.append(module.names(wish))
+        return places[-1]
+
+    for held in plan.bytes:
+        name = bytes_of[held.name] = place(f"{held.name}_bytes")
+        where = _source(blobs[held.name], held.name in own)
+        lines.append(f"constant(c[{name}], {where}, u8(), {{{held.nbytes}}}, {{1}});")
+    for constant in plan.program.constants:
+        type = constant.value.type
+        assert isinstance(type, TensorType)  # as `place_constants` says
+        name = module.constants[constant.value] = place(constant.value.name)
+        layout, dtype = scope.layout(type), dtype_text(type.dtype)
+        if Int(0) in type.sizes:
+            lines.append(f"allocate(c[{name}], {layout}, {dtype});")
+        elif constant.storage:
+            source = f"c[{bytes_of[constant.storage]}]"
+            lines.append(f"byte_window(c[{name}], {source}, {dtype}, {layout}, {constant.offset});")
+        else:
+            where = _source(blobs[constant.data_name], constant.data_name in own)
+            lines.append(f"constant(c[{name}], {where}, {dtype}, {layout});")
+    for window in plan.windows:
+        of = window.source
+        base = module.windows[of] if isinstance(of, int) else module.constants[of]
+        name = place(window.result.name)
+        module.windows.append(name)
+        layout = scope.layout(window.result.type)
+        if window.in_bytes:
+            dtype = dtype_text(window.result.type.dtype)
+            lines.append(f"byte_window(c[{name}], c[{base}], {dtype}, {layout}, {window.offset});")
+        else:
+            lines.append(f"window(c[{name}], c[{base}], {layout}, {window.offset});")
+    head = [f"enum : int {{ {', '.join(places)} }};"] if places else []
+    return [*head, "void load([[maybe_unused]] Tensor* c) {", *(f"  {x}" for x in lines), "}"], len(places)
+
+
+def _source(blob: Blob, is_owned: bool) -> str:
+    return f"{blob.offset}, {blob.nbytes}, {'true' if is_owned else 'false'}"
+
+
+def constant_table(plan: Plan, blobs: dict[str, Blob]) -> list[str]:
+    """The rows of constants for readers of a library."""
+    rows = []
+    for constant in plan.program.constants:
+        assert isinstance(constant.value.type, TensorType)
+        full = constant.names[0] if constant.names else constant.value.name
+        nbytes = int(evaluate(extent_bytes(constant.value.type), {}))
+        dtype = dtype_text(constant.value.type.dtype).removesuffix("()")
+        rows.append(f"{{{cpp_string(constant.value.name)}, {cpp_string(full)}, {dtype}, {nbytes}}},")
+    return rows

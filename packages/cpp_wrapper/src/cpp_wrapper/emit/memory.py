@@ -1,0 +1,90 @@
+"""Writes steps that make, end, fill and view memory."""
+
+from __future__ import annotations
+
+from cpp_wrapper.emit.scope import FunctionScope, dtype_text
+from wrapper_ir.lowering import steps
+from wrapper_ir.types import CPU, DEFAULT_ALIGNMENT, MemoryKind
+
+__all__ = [
+    "align", "allocate", "begin_slot", "byte_window", "copy", "end_names", "end_storage", "same", "window", "zero",
+]  # fmt: skip
+
+
+def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
+    """One call of torch's allocator, which aligns to 64 bytes."""
+    storage = step.storage.type
+    if storage.space.kind is not MemoryKind.DEFAULT or storage.device != CPU:
+        raise scope.error("CPP503", f"memory of {storage}: this edition writes plain memory of the CPU")
+    if storage.alignment > DEFAULT_ALIGNMENT:
+        raise scope.error("CPP503", f"memory aligned to {storage.alignment} bytes: the shim aligns to 64")
+    layout = scope.layout(step.type)
+    made = scope.bind(step.result)
+    scope.line(f"allocate({made}, {layout}, {dtype_text(step.type.dtype)});")
+    if step.zero:
+        scope.line(f"zero({made});")
+
+
+def zero(step: steps.Zero, scope: FunctionScope) -> None:
+    """In place."""
+    scope.line(f"zero({scope.handle(step.value)});")
+
+
+def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
+    """Nothing, but for what a callee takes."""
+    if step.is_lent:
+        source, place = scope.handle(step.place.base), step.place
+        layout = f"{scope.numbers_text((place.nbytes,))}, {{1}}"
+        made = scope.bind(step.slot)
+        start = place.start * place.dtype.itemsize if place.dtype.itemsize > 1 else place.start
+        scope.line(f"byte_window({made}, {source}, u8(), {layout}, {scope.number(start)});")
+
+
+def same(step: steps.Same, scope: FunctionScope) -> None:
+    """The handle goes on where the source ends here, else there is a second one."""
+    source = scope.handle(step.source)
+    moves = step.source in step.ends and step.source in scope.live
+    made = scope.bind(step.result)
+    if moves:
+        del scope.live[step.source]
+    scope.line(f"{made} = {'take' if moves else 'same'}({source});")
+    scope.end(step.ends)
+
+
+def window(step: steps.Window, scope: FunctionScope) -> None:
+    """A view of the same element type."""
+    source, layout = scope.handle(step.source), scope.layout(step.result.type)
+    made = scope.bind(step.result)
+    scope.line(f"window({made}, {source}, {layout}, {scope.number(step.offset)});")
+    scope.end(step.ends)
+
+
+def byte_window(step: steps.ByteWindow, scope: FunctionScope) -> None:
+    """A view of bytes."""
+    type = step.result.type
+    source, layout = scope.handle(step.source), scope.layout(type)
+    made = scope.bind(step.result)
+    offset = scope.number(step.offset)
+    scope.line(f"byte_window({made}, {source}, {dtype_text(type.dtype)}, {layout}, {offset});")
+    scope.end(step.ends)
+
+
+def end_storage(step: steps.EndStorage, scope: FunctionScope) -> None:
+    """The last handle frees the memory."""
+    scope.end(step.ends)
+
+
+def end_names(step: steps.EndNames, scope: FunctionScope) -> None:
+    """Frees handles."""
+    scope.end(step.ends)
+
+
+def copy(step: steps.Copy, scope: FunctionScope) -> None:
+    """`copy_` broadcasts and converts as the step does."""
+    scope.line(f"copy({scope.handle(step.dst)}, {scope.handle(step.src)});")
+
+
+def align(step: steps.Align, scope: FunctionScope) -> None:
+    """The copy relies on torch's allocator, which aligns to 64 bytes."""
+    source = scope.handle(step.source)
+    scope.line(f"align({scope.bind(step.result)}, {source}, {step.alignment});")

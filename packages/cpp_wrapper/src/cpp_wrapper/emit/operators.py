@@ -1,0 +1,303 @@
+"""Calls of library operators: by their function of torch's C shim where the table has it, else by the dispatcher."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from cpp_wrapper._compat import torch_version
+from cpp_wrapper.emit.scope import TEXTS, FunctionScope, dtype_text
+from wrapper_ir.expr import Expr, Int, SymKind
+from wrapper_ir.lowering import steps
+from wrapper_ir.ops import Arg, Complex
+from wrapper_ir.quoting import cpp_string
+from wrapper_ir.schemas import ExternTag, OpSchema
+from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["c_signature", "call_operator", "shim_table"]
+
+_C_TYPES: Mapping[str, str] = {
+    "Tensor": "AtenTensorHandle", "bool": "int32_t", "int": "int64_t", "SymInt": "int64_t", "Scalar": "double",
+    "float": "double", "str": "const char*", "Layout": "int32_t", "MemoryFormat": "int32_t", "ScalarType": "int32_t",
+}  # fmt: skip
+_TYPE = re.compile(r"(\w+)(\?)?(\[\d*\])?(\?)?")
+
+
+def _parsed(type: str) -> tuple[str, bool, bool, bool]:
+    """Base type; whether elements are optional; whether it is a list; whether it is optional."""
+    match = _TYPE.fullmatch(type)
+    if match is None:
+        return type, False, False, False
+    base, inner, is_list, outer = match.groups()
+    return base, bool(inner) and bool(is_list), bool(is_list), bool(outer or (inner and not is_list))
+
+
+# --- the table
+
+
+@lru_cache(maxsize=1)
+def shim_table() -> Mapping[str, tuple[tuple[int, int], str, str]]:
+    """By operator: the oldest torch for which the function is known, its name, and its parameters in C."""
+    found = {}
+    for line in TEXTS["shims.txt"].splitlines():
+        if line and not line.startswith("#"):
+            version, operator, declaration = line.split(" ", 2)
+            major, minor = version.split(".")
+            function, _, parameters = declaration.partition("(")
+            found[operator] = ((int(major), int(minor)), function, parameters.removesuffix(")"))
+    return found
+
+
+def c_signature(schema: OpSchema) -> str:
+    """The parameters of an operator's shim function, as torch generates them (`torchgen/gen_aoti_c_shim.py`): results that
+    are written first, returned ones last. Empty: a type has no form in C."""
+    ordered = [a for a in schema.args if a.keyword_only and a.written]
+    is_out = bool(ordered)
+    texts = []
+    for arg in (*ordered, *(a for a in schema.args if not (a.keyword_only and a.written))):
+        found = _c_parameters(arg.type, arg.name)
+        if not found:
+            return ""
+        texts += found
+    if not is_out and not _is_in_place(schema):
+        if any(r.type != "Tensor" for r in schema.returns):
+            return ""
+        texts += [f"AtenTensorHandle* ret{i}" for i in range(len(schema.returns))]
+    return ", ".join(texts)
+
+
+def _is_in_place(schema: OpSchema) -> bool:
+    base = schema.name.partition("::")[2].partition(".")[0]
+    return base.endswith("_") and any(a.written for a in schema.args)
+
+
+def _c_parameters(type: str, name: str) -> list[str]:
+    base, inner, is_list, optional = _parsed(type)
+    if base == "Device" and not is_list:
+        star = "*" if optional else ""
+        return [f"int32_t{star} {name}", f"int32_t {name}_index_"]
+    c_type = _C_TYPES.get(base)
+    if c_type is None:
+        return []
+    if is_list:
+        stars = "**" if inner or optional else "*"
+        return [f"const {c_type}{stars} {name}", f"int64_t {name}_len_"]
+    return [
+        f"{c_type}* {name}" if optional and base != "str" else f"{c_type}{'*' if optional else ''} {name}"
+    ]
+
+
+# --- calls
+
+
+def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
+    """By C shim, by dispatcher, or refused (EmitError CPP502)."""
+    operator = step.operator.extern
+    if ExternTag.PYTHON_ONLY in operator.tags:
+        hint = "register the operator in C++, or emit the program with py_wrapper or fx_converter"
+        raise scope.error("CPP502", f"operator {operator.name} exists in Python only", hint)
+    if not _by_shim(step, scope):
+        _by_dispatcher(step, scope)
+
+
+def _result_slots(step: steps.CallOperator, count: int, scope: FunctionScope) -> list[str]:
+    """The handles of what a call returns. Results that nothing names are freed after it."""
+    if step.result is None:
+        name = scope.slot("unused", count) if count else ""
+    else:
+        scope.bind(step.result, count)
+        name = scope.live[step.result]
+    return [f"t[{name} + {i}]" if i else f"t[{name}]" for i in range(count)]
+
+
+def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
+    schema, name = step.operator.schema, step.operator.extern.name
+    since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
+    if not function or since > torch_version() or c_signature(schema) != parameters:
+        return False
+    writes = any(a.keyword_only and a.written for a in schema.args) or _is_in_place(schema)
+    if (writes and step.result is not None) or (_has_whole_scalars(step) and not _is_floating(step)):
+        return False
+    if any(isinstance(a.value, Complex) for a in step.arguments):
+        return False
+    ordered = sorted(step.arguments, key=lambda a: not (a.schema.keyword_only and a.schema.written))
+    texts = [text for a in ordered for text in _shim_argument(a.schema.type, a.value, scope)]
+    made = [] if writes else _result_slots(step, len(schema.returns), scope)
+    texts += [f"&{handle}" for handle in made]
+    scope.module.shims[function] = f"int32_t {function}({parameters});"
+    scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")
+    if made and step.result is None:
+        scope.line(f"drop({', '.join(made)});")
+    return True
+
+
+def _has_whole_scalars(step: steps.CallOperator) -> bool:
+    return any(
+        _parsed(a.schema.type)[0] == "Scalar" and isinstance(a.value, Expr) and a.value.kind is not SymKind.FLOAT
+        for a in step.arguments
+    )  # fmt: skip
+
+
+def _is_floating(step: steps.CallOperator) -> bool:
+    """Whether all tensors are: then a whole number given as a double means the same."""
+    found = [a.value.type for a in step.arguments if isinstance(a.value, Value)]
+    return all(isinstance(t, TensorType) and (t.dtype.is_floating or t.dtype.is_complex) for t in found)
+
+
+def _shim_argument(type: str, value: Arg, scope: FunctionScope) -> list[str]:
+    base, inner, is_list, optional = _parsed(type)
+    if base == "Device":
+        if value is None:
+            return ["nullptr", "0"]
+        _host(value, scope)
+        device = "aoti_torch_device_type_cpu()"
+        return [f"opt<int32_t>({device})" if optional else device, "0"]
+    if is_list:
+        return _shim_list(base, inner, optional, value, scope)
+    if base == "Tensor":
+        if value is None:
+            return ["nullptr"]
+        return [f"&{_tensor(value, scope)}" if optional else _tensor(value, scope)]
+    if value is None:
+        return ["nullptr"]
+    text = _shim_scalar(base, value, scope)
+    return [f"opt<{_C_TYPES[base]}>({text})" if optional else text]
+
+
+def _shim_scalar(base: str, value: Arg, scope: FunctionScope) -> str:
+    if base == "str" and isinstance(value, str):
+        return cpp_string(value)
+    if isinstance(value, Expr):
+        if base in ("Scalar", "float"):
+            return scope.real(value)
+        if base == "bool":
+            return scope.truth(value)
+        if base in ("int", "SymInt"):
+            return f"raw({scope.number(value)})"
+    return _enumeration(value, scope)
+
+
+def _shim_list(base: str, inner: bool, optional: bool, value: Arg, scope: FunctionScope) -> list[str]:
+    if value is None:
+        return ["nullptr", "0"]
+    if not isinstance(value, tuple):
+        raise scope.error("CPP505", f"{value!r} is not a list")
+    count = str(len(value))
+    if base == "Tensor":
+        if inner:
+            texts = ["nullptr" if v is None else f"&{_tensor(v, scope)}" for v in value]
+            return [f"optional_tensors({{{', '.join(texts)}}})", count]
+        text = f"tensors({{{', '.join(_tensor(v, scope) for v in value)}}})"
+    else:
+        function = {"int": "ints", "SymInt": "ints", "bool": "flags"}.get(base, "numbers")
+        texts = [_shim_scalar(base, v, scope).removeprefix("raw") for v in value]
+        if function == "flags":
+            texts = [f"{text} ? 1 : 0" for text in texts]
+        text = f"{function}({{{', '.join(_bare(t) for t in texts)}}})"
+    return [f"opt<const {_C_TYPES[base]}*>({text})" if optional else text, count]
+
+
+def _bare(text: str) -> str:
+    """A number without brackets around it."""
+    return text[1:-1] if re.fullmatch(r"\(-?\w+\)", text) else text
+
+
+def _tensor(value: Arg, scope: FunctionScope) -> str:
+    if not isinstance(value, Value):
+        raise scope.error("CPP505", f"{value!r} is not a tensor")
+    return scope.handle(value)
+
+
+def _host(value: Arg, scope: FunctionScope) -> None:
+    if value != CPU:
+        raise scope.error("CPP503", f"device {value}: this edition writes programs for the CPU")
+
+
+def _enumeration(value: Arg, scope: FunctionScope) -> str:
+    match value:
+        case DType():
+            return dtype_text(value)
+        case MemoryFormat():
+            return f"aoti_torch_memory_format_{value.value}()"
+        case Layout():
+            return f"aoti_torch_layout_{value.value}()"
+        case _:
+            raise scope.error("CPP505", f"{value!r} has no C++ text")
+
+
+# --- the dispatcher
+
+
+def _by_dispatcher(step: steps.CallOperator, scope: FunctionScope) -> None:
+    schema, name = step.operator.schema, step.operator.extern.name
+    returns = [r.type for r in schema.returns]
+    is_list = returns == ["Tensor[]"]
+    if not is_list and any(r != "Tensor" for r in returns):
+        raise _refused(step, f"it returns {', '.join(returns)}", scope)
+    texts = [_boxed(a.schema.type, a.value, step, scope) for a in step.arguments]
+    base, _, overload = name.partition(".")
+    head = f"{cpp_string(base)}, {cpp_string('' if overload == 'default' else overload)}"
+    arguments = f"{{{', '.join(texts)}}}"
+    if is_list:
+        count = _taken(step, scope)
+        made = _result_slots(step, max(count, 1), scope) if step.result is not None else []
+        results = f"&{made[0]}" if made else "nullptr"
+        scope.line(f"call_list({head}, {arguments}, {results}, {count if made else 0});")
+        return
+    made = _result_slots(step, len(returns), scope) if step.result is not None else []
+    scope.line(f"call({head}, {arguments}, {f'&{made[0]}' if made else 'nullptr'}, {len(returns)});")
+
+
+def _taken(step: steps.CallOperator, scope: FunctionScope) -> int:
+    """How many elements of a returned list the function takes."""
+    found = [
+        s.path[0]
+        for s in scope.plan.steps
+        if isinstance(s, steps.Unpack) and s.source is step.result and s.path
+    ]
+    return max((n for n in found if isinstance(n, int)), default=-1) + 1
+
+
+def _boxed(type: str, value: Arg, step: steps.CallOperator, scope: FunctionScope) -> str:
+    base, inner, is_list, optional = _parsed(type)
+    if value is None:
+        return "none()"
+    if is_list:
+        if not isinstance(value, tuple):
+            raise _refused(step, f"argument {value!r} is not a list", scope)
+        texts = [_boxed(base + ("?" if inner else ""), item, step, scope) for item in value]
+        text = f"list({{{', '.join(texts)}}})"
+    else:
+        text = _boxed_one(base, value, step, scope)
+    return f"some({text})" if optional else text
+
+
+def _boxed_one(base: str, value: Arg, step: steps.CallOperator, scope: FunctionScope) -> str:
+    match value:
+        case Value() if base == "Tensor":
+            return f"tensor({scope.handle(value)})"
+        case Expr() if base in ("int", "SymInt"):
+            return f"integer({scope.number(value)})"
+        case Expr() if base == "float":
+            return f"number({scope.real(value)})"
+        case Expr() if base == "bool":
+            return f"truth({scope.truth(value)})"
+        case str() if base == "str":
+            return f"string({cpp_string(value)}, {len(value.encode('utf-8', 'surrogatepass'))})"
+        case Device() if base == "Device":
+            _host(value, scope)
+            return "cpu_device()"
+        case DType() | MemoryFormat() | Layout() if base in ("ScalarType", "MemoryFormat", "Layout"):
+            return f"code({_enumeration(value, scope)})"
+        case Int() if base in ("ScalarType", "MemoryFormat", "Layout"):
+            return f"code({value.value})"
+        case _:
+            raise _refused(step, f"torch's stable dispatcher does not take {base} arguments", scope)
+
+
+def _refused(step: steps.CallOperator, why: str, scope: FunctionScope) -> Exception:
+    name = step.operator.extern.name
+    hint = "emit the program with py_wrapper or fx_converter"
+    return scope.error("CPP502", f"operator {name} can be called by no C function of torch: {why}", hint)

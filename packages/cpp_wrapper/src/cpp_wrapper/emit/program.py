@@ -1,0 +1,253 @@
+"""Puts the files of a library together."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cpp_wrapper.emit.constants import Blob, constant_table, place_constants, write_load
+from cpp_wrapper.emit.function import write_main
+from cpp_wrapper.emit.scope import TEXTS, FunctionScope, ProgramScope
+from cpp_wrapper.errors import EmitError
+from cpp_wrapper.kernels.isa import ISAS, choose_source, host_features, isa_build_args
+from cpp_wrapper.kernels.source import Member, check_kernel, groups, shared_unit, single_unit
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.expr import CPP_HELPERS, Expr
+from wrapper_ir.json import signature_to_json
+from wrapper_ir.kernel_hash import content_hash
+from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
+from wrapper_ir.lowering import Plan, lower
+from wrapper_ir.lowering.steps import CheckInputs
+from wrapper_ir.quoting import cpp_string
+from wrapper_ir.runtime import refuse_unsupported
+from wrapper_ir.signature import Signature, WrappedOutput, WriteBackKind
+from wrapper_ir.types import CPU, DType, ScalarType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["METADATA_VERSION", "KernelUnit", "Sources", "emit_sources"]
+
+METADATA_VERSION = 1
+_JOBS = 4
+"""Units of kernels at most for each instruction set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelUnit:
+    """A translation unit of kernels, the flags for their instruction sets, and the kernels."""
+
+    name: str
+    flags: tuple[str, ...]
+    kernels: tuple[CppKernel, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """The text of a library, by file name: `program.cpp` has the program, `runtime.cpp` what all libraries have in common,
+    `kernels_N.cpp` the kernels. `constants` are the bytes beside them."""
+
+    files: Mapping[str, str]
+    units: tuple[KernelUnit, ...]
+    constants: tuple[Blob, ...]
+
+    def __str__(self) -> str:
+        return self.files["program.cpp"]
+
+
+def emit_sources(artifact: Artifact, analyses: Analyses | None = None) -> Sources:
+    """The files for an artifact. Raises what `cpp_wrapper.emit` raises."""
+    refuse_unsupported(artifact.signature)
+    _check_signature(artifact.signature)
+    plan = lower(artifact, analyses=analyses)
+    if len(plan.functions) > 1:
+        raise EmitError(
+            "CPP501", "this edition does not write programs of several functions in C++",
+            "emit the program with py_wrapper or fx_converter",
+        )  # fmt: skip
+    _check_parameters(plan)
+    members = _members(plan)
+    units, texts = _kernel_units(members)
+    blobs = place_constants(plan)
+    files = {name: TEXTS[name] for name in ("runtime.h", "runtime.cpp", "symbols.h")}
+    files["helpers.h"] = "#pragma once\n" + CPP_HELPERS
+    files["program.cpp"] = _program(plan, members, blobs)
+    return Sources(files=files | texts, units=units, constants=tuple(blobs.values()))
+
+
+def _check_signature(signature: Signature) -> None:
+    """A library takes and gives plain tensors."""
+    why = ""
+    if signature.unwraps or any(isinstance(b, WrappedOutput) for b in signature.bindings):
+        why = "tensors that wrap others"
+    elif any(back.kind is not WriteBackKind.COPY for back in signature.write_backs):
+        why = "inputs that get another shape or storage"
+    elif any(back.leaf not in signature.params for back in signature.write_backs):
+        why = "writes to inputs that the program does not read"
+    if why:
+        hint = "emit the program with py_wrapper or fx_converter"
+        raise EmitError("CPP503", f"AOTInductor's interface cannot express {why}", hint)
+
+
+# --- kernels
+
+
+def _members(plan: Plan) -> dict[str, Member]:
+    """The kernels by name, each for the instruction sets of this host."""
+    features = host_features()
+    found = {}
+    for kernel in plan.kernels:
+        if not isinstance(kernel, CppKernel):
+            continue  # refused where it is launched
+        chosen = choose_source(kernel, features)
+        check_kernel(chosen)
+        found[kernel.name] = Member(content_hash(chosen), chosen)
+    return found
+
+
+def _kernel_units(members: Mapping[str, Member]) -> tuple[tuple[KernelUnit, ...], dict[str, str]]:
+    by_flags: dict[tuple[str, ...], dict[str, Member]] = {}
+    for name, member in members.items():
+        flags = isa_build_args(name, member.kernel.isa)
+        by_flags.setdefault(flags, {}).setdefault(member.key, member)
+    units: list[KernelUnit] = []
+    texts: dict[str, str] = {}
+    for flags, group in by_flags.items():
+        for unit in groups(list(group.values()), _JOBS):
+            name = f"kernels_{len(units)}.cpp"
+            texts[name] = shared_unit(unit) if len(unit) > 1 else single_unit(unit[0])
+            units.append(KernelUnit(name=name, flags=flags, kernels=tuple(m.kernel for m in unit)))
+    return tuple(units), texts
+
+
+def _kernel_function(name: str, member: Member, module: ProgramScope) -> list[str]:
+    """A function with the kernel's own parameters, and the declaration of what it calls."""
+    params = [(module.names(p.name), p) for p in member.kernel.params]
+    head = ", ".join(f"{_kernel_type(p)} {text}" for text, p in params)
+    slots = ", ".join(_slot(text, p) for text, p in params)
+    array = f"const Slot slots[] = {{{slots}}};" if slots else "const Slot* slots = nullptr;"
+    return [f"void {name}({head}) {{", f"  {array}", f"  {member.symbol}(slots);", "}"]
+
+
+def _kernel_type(param: KernelParam) -> str:
+    if param.kind is ParamKind.POINTER:
+        return "void*"
+    if param.dtype is DType.BOOL:
+        return "bool"
+    return "double" if param.dtype.is_floating else "Int"
+
+
+def _slot(name: str, param: KernelParam) -> str:
+    if param.kind is ParamKind.POINTER:
+        return f"pointer({name})"
+    if param.dtype is DType.BOOL:
+        return f"Slot{{.i = {name}}}"
+    if param.dtype.is_floating:
+        return f"real({name})"
+    unsigned = "u" if param.dtype.value.startswith("u") else ""
+    c_type = f"{unsigned}int{8 * param.dtype.itemsize}_t"
+    message = f"an argument for {param.name} does not fit {param.dtype.value}"
+    return f"whole<{c_type}>({name}, {cpp_string(message)})"
+
+
+# --- the program
+
+
+def _program(plan: Plan, members: Mapping[str, Member], blobs: Mapping[str, Blob]) -> str:
+    module = ProgramScope(plan)
+    load, handles = write_load(module, dict(blobs))
+    module.kernels = {name: module.names(name) for name in members}
+    kernels = [
+        line
+        for name, member in members.items()
+        for line in _kernel_function(module.kernels[name], member, module)
+    ]
+    scope = FunctionScope(module, plan.main)
+    main = write_main(scope)
+    symbols = dict.fromkeys(member.symbol for member in members.values())
+    lines = [
+        *('#include "runtime.h"', '#include "helpers.h"', '#include "symbols.h"', ""),
+        "using namespace wir;",
+        "",
+        'extern "C" {',
+        *module.shims.values(),
+        *(f"void {symbol}(const Slot* slots);" for symbol in symbols),
+        "}",
+        "",
+        "namespace program {  // hides names of C's headers\nnamespace {",
+        *load,
+        "",
+        *kernels,
+        *([""] if kernels else []),
+        *main,
+        "",
+        *_tables(plan, dict(blobs)),
+        "}  // namespace\n}  // namespace program",
+        "",
+        *_description(plan, members, handles),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _tables(plan: Plan, blobs: dict[str, Blob]) -> list[str]:
+    inputs = [cpp_string(p.value.name) for p in plan.main.function.params]
+    outputs = [cpp_string(f"output{n}") for n in range(len(plan.main.function.returns.values))]
+    rows = [f"  {row}" for row in constant_table(plan, blobs)]
+    return [
+        f"const char* const kInputs[] = {{{', '.join([*inputs, 'nullptr'])}}};",
+        f"const char* const kOutputs[] = {{{', '.join([*outputs, 'nullptr'])}}};",
+        "const Constant kConstants[] = {",
+        *rows,
+        '  {"", "", f32, 0},',
+        "};",
+    ]
+
+
+def _description(plan: Plan, members: Mapping[str, Member], handles: int) -> list[str]:
+    function = plan.main.function
+    isa = {name for member in members.values() for name in member.kernel.isa}
+    needed = " ".join(sorted({flag for name in isa for flag in ISAS[name].needs}))
+    counts = (
+        f"{len(function.params)}, {len(function.returns.values)}, {len(plan.program.constants)}, {handles}"
+    )
+    return [
+        "extern const wir::Program wir_program{",
+        f"    {counts},",
+        "    program::kInputs, program::kOutputs, program::kConstants, program::load, program::run_main,",
+        f"    {cpp_string(needed)},",
+        f"    {cpp_string(_metadata(plan))},",
+        "};",
+    ]
+
+
+def _metadata(plan: Plan) -> str:
+    """What a loader knows of a library without running it, as JSON."""
+    function = plan.main.function
+    checked = [pair for step in plan.main.steps if isinstance(step, CheckInputs) for pair in step.inputs]
+    if [value for value, _ in checked] != [p.value for p in function.params]:
+        raise EmitError("CPP505", "the plan does not check every parameter, in order")
+    inputs = [{"class": type(want).__name__, **dataclasses.asdict(want)} for _, want in checked]
+    facts = {
+        "version": METADATA_VERSION,
+        "signature": json.loads(signature_to_json(plan.artifact.signature)),
+        "inputs": inputs,
+        "results": [_result_kind(value) for value in function.returns.values],
+    }
+    return json.dumps(facts, sort_keys=True)
+
+
+def _result_kind(value: object) -> str:
+    if isinstance(value, Expr):
+        return "number"
+    return "number" if isinstance(value, Value) and isinstance(value.type, ScalarType) else "tensor"
+
+
+def _check_parameters(plan: Plan) -> None:
+    """Raises EmitError CPP503 for a parameter of `main` that is neither a tensor of the CPU nor a number."""
+    for param in plan.main.function.params:
+        type = param.value.type
+        if not isinstance(type, ScalarType) and not (isinstance(type, TensorType) and type.device == CPU):
+            raise EmitError(
+                "CPP503", f"parameter %{param.value.name} is neither a tensor of the CPU nor a number"
+            )

@@ -1,0 +1,185 @@
+"""What a step needs to know to be written: names, and where lines go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from cpp_wrapper.errors import EmitError
+from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.expr import CPP_HELPERS, Bool, Expr, Int, Sym, SymKind, to_cpp
+from wrapper_ir.lowering import FunctionPlan, Plan
+from wrapper_ir.lowering.state import op_place
+from wrapper_ir.lowering.steps import StepBase
+from wrapper_ir.quoting import cpp_names
+from wrapper_ir.types import CPU, DType, ScalarType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["TEXTS", "FunctionScope", "ProgramScope", "dtype_text"]
+
+TEXTS = {path.name: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "text").iterdir()}
+"""The files that are the same in every library, and the table of shims."""
+
+_DECLARED = re.compile(r"\b(?:struct|class|union|using|namespace|int64_t)\s+(\w+)|\b(\w+)\s*\(")
+_OWN_WORDS = frozenset(
+    word
+    for text in (TEXTS["runtime.h"], TEXTS["symbols.h"], CPP_HELPERS)
+    for match in _DECLARED.finditer(text)
+    for word in match.groups()
+    if word
+) | {"Main", "at", "c", "constants", "inputs", "load", "outputs", "program", "run", "run_main", "t", "raw"}
+"""What emitted lines refer to, besides what they name themselves."""
+_ITEMS = {SymKind.INT: "item_int", SymKind.FLOAT: "item_float", SymKind.BOOL: "item_bool"}
+
+
+def dtype_text(dtype: DType) -> str:
+    """The call that gives an element type's number."""
+    return "boolean()" if dtype is DType.BOOL else f"{dtype.value}()"
+
+
+class ProgramScope:
+    """What is known of a whole program. `constants` has the places of constants and of their windows in the array of
+    handles, `kernels` the functions that launch kernels, by name."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._names = cpp_names(_OWN_WORDS)
+        self.constants: dict[Value, str] = {}
+        self.windows: list[str] = []
+        self.kernels: dict[str, str] = {}
+        self.shims: dict[str, str] = {}
+        """Declarations of the shim functions that are called, by name."""
+
+    def names(self, wish: str) -> str:
+        """A name that the file does not have yet; macros of C's headers (`NULL`, `M_PI`) are in capitals."""
+        return self._names(wish.lower() if wish.isupper() else wish)
+
+
+class FunctionScope:
+    """The state of writing one function: `lines` of the part that is written now, and names of what is live."""
+
+    def __init__(self, module: ProgramScope, plan: FunctionPlan) -> None:
+        self.module = module
+        self.plan = plan
+        self.parts: list[list[str]] = [[]]
+        self.slots: list[str] = []
+        """The names of slots for handles, in order; '' for one that continues the slots before it."""
+        self.symbols: list[tuple[str, SymKind]] = []
+        self.live: dict[Value, str] = {}
+        """Values that have a handle, and the name of its slot."""
+        self.counts: dict[Value, int] = {}
+        """How many handles stand for a nested result."""
+        self.numbers: dict[Value, str] = {}
+        self.defined: dict[str, str] = {}
+        self.step: StepBase | None = None
+
+    # --- lines
+
+    def line(self, text: str) -> None:
+        """Adds a line to the part."""
+        self.parts[-1].append(text)
+
+    def break_part(self, limit: int) -> None:
+        """Begins another part where this one has `limit` lines."""
+        if len(self.parts[-1]) >= limit:
+            self.parts.append([])
+
+    # --- names
+
+    def slot(self, wish: str, count: int = 1) -> str:
+        """A new name for `count` slots."""
+        name = self.module.names(wish)
+        self.slots += [name, *[""] * (count - 1)]
+        return name
+
+    def bind(self, value: Value, count: int = 1) -> str:
+        """The handle of a value that begins now."""
+        name = self.live[value] = self.slot(value.name, count)
+        self.counts[value] = count
+        return f"t[{name}]"
+
+    def handle(self, value: Value) -> str:
+        """The handle of a value. Raises EmitError CPP505 for one that is not, or no longer, defined."""
+        if value in self.live:
+            return f"t[{self.live[value]}]"
+        if value in self.plan.windows:
+            return f"c[{self.module.windows[self.plan.windows[value]]}]"
+        if value in self.module.constants:
+            return f"c[{self.module.constants[value]}]"
+        raise self.error("CPP505", f"%{value.name} is not defined here, or was freed, dropped or moved")
+
+    def end(self, values: Iterable[Value]) -> None:
+        """Frees the handles of values whose names end."""
+        handles = []
+        for value in values:
+            name = self.live.pop(value, None)
+            if name is not None:
+                count = self.counts[value]
+                handles += [f"t[{name} + {i}]" if i else f"t[{name}]" for i in range(count)]
+        if handles:
+            self.line(f"drop({', '.join(handles)});")
+
+    def define(self, symbol: str, kind: SymKind) -> str:
+        """The variable of a symbol."""
+        if symbol not in self.defined:
+            self.defined[symbol] = self.variable(symbol, kind)
+        return self.defined[symbol]
+
+    def variable(self, wish: str, kind: SymKind) -> str:
+        """A new variable for a number."""
+        name = self.module.names(wish)
+        self.symbols.append((name, kind))
+        return name
+
+    # --- texts
+
+    def number(self, e: Expr) -> str:
+        """C++ text of an expression: an `Int`, whose arithmetic is checked, a `double` or a `bool`."""
+        if isinstance(e, Int) and -(2**31) < e.value < 2**31:
+            return str(e.value)
+        return to_cpp(e, self._leaf)
+
+    def real(self, e: Expr) -> str:
+        """C++ text of an expression as a `double`."""
+        return self.number(e) if e.kind is SymKind.FLOAT else f"static_cast<double>({self.number(e)})"
+
+    def truth(self, e: Expr) -> str:
+        """C++ text of an expression as a `bool`."""
+        if isinstance(e, Bool):
+            return "true" if e.value else "false"
+        return self.number(e) if e.kind is SymKind.BOOL else f"static_cast<bool>({self.number(e)})"
+
+    def numbers_text(self, exprs: Sequence[Expr]) -> str:
+        """Sizes or strides in braces."""
+        return f"{{{', '.join(map(self.number, exprs))}}}"
+
+    def layout(self, type: TensorType) -> str:
+        """Sizes and strides of a tensor; raises EmitError CPP503 for one that is not on the host."""
+        if type.device != CPU:
+            raise self.error("CPP503", f"a tensor on {type.device}: this edition writes programs for the CPU")
+        return f"{self.numbers_text(type.sizes)}, {self.numbers_text(type.strides)}"
+
+    def _leaf(self, e: Expr) -> str:
+        match e:
+            case Sym(name) if name in self.defined:
+                return self.defined[name]
+            case SizeOf(value, dim):
+                return f"size({self.handle(value)}, {dim})"
+            case StrideOf(value, dim):
+                return f"stride({self.handle(value)}, {dim})"
+            case OffsetOf(value):
+                return f"storage_offset({self.handle(value)})"
+            case Item(value) if isinstance(value.type, ScalarType):
+                return self.numbers[value]
+            case Item(value):
+                return f"{_ITEMS[e.kind]}({self.handle(value)})"
+            case _:
+                raise self.error("CPP505", f"{e} has no C++ text here")
+
+    def error(self, code: str, message: str, hint: str = "") -> EmitError:
+        """An error with the op in its surroundings."""
+        place = ""
+        if self.step is not None and self.step.at.position >= 0:
+            place = "\n" + op_place(self.plan.function, self.step.at.position, self.module.plan.program)
+        return EmitError(code, message + place, hint)

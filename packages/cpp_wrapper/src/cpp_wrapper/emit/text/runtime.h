@@ -1,0 +1,310 @@
+// What emitted programs call: torch's stable C shim, and checked helpers over it. No header of torch is needed.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+
+struct AtenTensorOpaque;
+struct StableListOpaque;
+struct StringOpaque;
+using AtenTensorHandle = AtenTensorOpaque*;
+using Tensor = AtenTensorHandle;
+
+extern "C" {
+int32_t aoti_torch_device_type_cpu();
+int32_t aoti_torch_layout_strided();
+int32_t aoti_torch_dtype_float8_e5m2();
+int32_t aoti_torch_dtype_float8_e4m3fn();
+int32_t aoti_torch_dtype_float8_e5m2fnuz();
+int32_t aoti_torch_dtype_float8_e4m3fnuz();
+int32_t aoti_torch_dtype_bfloat16();
+int32_t aoti_torch_dtype_float16();
+int32_t aoti_torch_dtype_float32();
+int32_t aoti_torch_dtype_float64();
+int32_t aoti_torch_dtype_uint8();
+int32_t aoti_torch_dtype_uint16();
+int32_t aoti_torch_dtype_uint32();
+int32_t aoti_torch_dtype_uint64();
+int32_t aoti_torch_dtype_int8();
+int32_t aoti_torch_dtype_int16();
+int32_t aoti_torch_dtype_int32();
+int32_t aoti_torch_dtype_int64();
+int32_t aoti_torch_dtype_bool();
+int32_t aoti_torch_dtype_complex32();
+int32_t aoti_torch_dtype_complex64();
+int32_t aoti_torch_dtype_complex128();
+int32_t torch_dtype_float8_e8m0fnu();
+int32_t torch_dtype_float4_e2m1fn_x2();
+int32_t aoti_torch_layout_sparse_coo();
+int32_t aoti_torch_layout_sparse_csr();
+int32_t aoti_torch_layout_sparse_csc();
+int32_t aoti_torch_layout_sparse_bsr();
+int32_t aoti_torch_layout_sparse_bsc();
+int32_t aoti_torch_layout__mkldnn();
+int32_t aoti_torch_layout_jagged();
+int32_t aoti_torch_memory_format_contiguous_format();
+int32_t aoti_torch_memory_format_preserve_format();
+int32_t aoti_torch_memory_format_channels_last();
+int32_t aoti_torch_memory_format_channels_last_3d();
+uint64_t aoti_torch_abi_version();
+bool aoti_torch_grad_mode_is_enabled();
+void aoti_torch_grad_mode_set_enabled(bool enabled);
+size_t aoti_torch_dtype_element_size(int32_t dtype);
+int32_t aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
+int32_t aoti_torch_new_tensor_handle(AtenTensorHandle orig_handle, AtenTensorHandle* new_handle);
+int32_t aoti_torch_get_data_ptr(AtenTensorHandle tensor, void** ret_data_ptr);
+int32_t aoti_torch_get_dim(AtenTensorHandle tensor, int64_t* ret_dim);
+int32_t aoti_torch_get_numel(AtenTensorHandle tensor, int64_t* ret_numel);
+int32_t aoti_torch_get_sizes(AtenTensorHandle tensor, int64_t** ret_sizes);
+int32_t aoti_torch_get_size(AtenTensorHandle tensor, int64_t d, int64_t* ret_size);
+int32_t aoti_torch_get_strides(AtenTensorHandle tensor, int64_t** ret_strides);
+int32_t aoti_torch_get_stride(AtenTensorHandle tensor, int64_t d, int64_t* ret_stride);
+int32_t aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t* ret_dtype);
+int32_t aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t* ret_device_type);
+int32_t aoti_torch_get_layout(AtenTensorHandle tensor, int32_t* ret_layout);
+int32_t aoti_torch_get_storage_offset(AtenTensorHandle tensor, int64_t* ret_storage_offset);
+int32_t aoti_torch_is_defined(AtenTensorHandle tensor, bool* ret_is_defined);
+int32_t aoti_torch__alloc_from_pool(AtenTensorHandle self, int64_t offset_bytes, int32_t dtype, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, AtenTensorHandle* ret_new_tensor);
+int32_t aoti_torch__reinterpret_tensor(AtenTensorHandle self, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int64_t storage_offset, AtenTensorHandle* ret_new_tensor);
+int32_t aoti_torch_empty_strided(int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle* ret_new_tensor);
+int32_t aoti_torch_create_tensor_from_blob(void* data, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int64_t storage_offset, int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle* ret);
+int32_t aoti_torch_clone_preserve_strides(AtenTensorHandle self, AtenTensorHandle* ret);
+int32_t aoti_torch_copy_(AtenTensorHandle self, AtenTensorHandle src, int32_t non_blocking);
+int32_t aoti_torch_zero_(AtenTensorHandle self);
+int32_t torch_call_dispatcher(const char* opName, const char* overloadName, uint64_t* stack, uint64_t extension_build_version);
+int32_t torch_new_list_reserve_size(size_t size, StableListOpaque** ret);
+int32_t torch_list_size(StableListOpaque* list_handle, size_t* size);
+int32_t torch_list_get_item(StableListOpaque* list_handle, size_t index, uint64_t* element);
+int32_t torch_list_push_back(StableListOpaque* list_handle, uint64_t element);
+int32_t torch_delete_list(StableListOpaque* list_handle);
+int32_t torch_new_string_handle(const char* data, size_t length, StringOpaque** handle);
+}
+
+namespace wir {
+
+[[noreturn]] void fail(const char* code, const char* message);
+[[noreturn]] void fail_call(const char* what);
+[[noreturn]] void fail_overflow();
+[[noreturn]] void fail_division();
+
+/// Fails with torch's own message where a call of the shim did.
+inline void ok(int32_t error, const char* what) {
+  if (error != 0) [[unlikely]] fail_call(what);
+}
+
+/// A whole number of 64 bits whose arithmetic fails where it leaves them.
+class Int {
+ public:
+  constexpr Int() = default;
+  template <class T, class = std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>>
+  constexpr Int(T value) : value_(static_cast<int64_t>(value)) {}
+  constexpr explicit operator int64_t() const { return value_; }
+  constexpr explicit operator double() const { return static_cast<double>(value_); }
+  constexpr explicit operator bool() const { return value_ != 0; }
+  friend Int operator+(Int a, Int b) {
+    if (__builtin_add_overflow(a.value_, b.value_, &a.value_)) fail_overflow();
+    return a;
+  }
+  friend Int operator-(Int a, Int b) {
+    if (__builtin_sub_overflow(a.value_, b.value_, &a.value_)) fail_overflow();
+    return a;
+  }
+  friend Int operator*(Int a, Int b) {
+    if (__builtin_mul_overflow(a.value_, b.value_, &a.value_)) fail_overflow();
+    return a;
+  }
+  friend Int operator-(Int a) { return Int(0) - a; }
+  friend constexpr Int operator&(Int a, Int b) { return a.value_ & b.value_; }
+  friend constexpr Int operator|(Int a, Int b) { return a.value_ | b.value_; }
+  friend constexpr Int operator^(Int a, Int b) { return a.value_ ^ b.value_; }
+  friend constexpr bool operator==(Int a, Int b) { return a.value_ == b.value_; }
+  friend constexpr bool operator!=(Int a, Int b) { return a.value_ != b.value_; }
+  friend constexpr bool operator<(Int a, Int b) { return a.value_ < b.value_; }
+  friend constexpr bool operator<=(Int a, Int b) { return a.value_ <= b.value_; }
+  friend constexpr bool operator>(Int a, Int b) { return a.value_ > b.value_; }
+  friend constexpr bool operator>=(Int a, Int b) { return a.value_ >= b.value_; }
+
+ private:
+  int64_t value_ = 0;
+};
+static_assert(sizeof(Int) == sizeof(int64_t));
+inline constexpr int64_t raw(Int value) { return static_cast<int64_t>(value); }
+
+using Ints = std::initializer_list<Int>;
+inline const int64_t* ints(Ints values) { return reinterpret_cast<const int64_t*>(values.begin()); }
+/// The address of a value that lives until the end of the call: an optional argument that is there.
+template <class T> T* opt(const T& value) { return const_cast<T*>(&value); }
+inline const Tensor* tensors(std::initializer_list<Tensor> values) { return values.begin(); }
+inline const Tensor** optional_tensors(std::initializer_list<const Tensor*> values) {
+  return const_cast<const Tensor**>(values.begin());
+}
+inline const double* numbers(std::initializer_list<double> values) { return values.begin(); }
+inline const int32_t* flags(std::initializer_list<int32_t> values) { return values.begin(); }
+
+// --- element types
+
+inline int32_t f64() { return aoti_torch_dtype_float64(); }
+inline int32_t f32() { return aoti_torch_dtype_float32(); }
+inline int32_t f16() { return aoti_torch_dtype_float16(); }
+inline int32_t bf16() { return aoti_torch_dtype_bfloat16(); }
+inline int32_t f8e4m3fn() { return aoti_torch_dtype_float8_e4m3fn(); }
+inline int32_t f8e5m2() { return aoti_torch_dtype_float8_e5m2(); }
+inline int32_t f8e4m3fnuz() { return aoti_torch_dtype_float8_e4m3fnuz(); }
+inline int32_t f8e5m2fnuz() { return aoti_torch_dtype_float8_e5m2fnuz(); }
+inline int32_t f8e8m0fnu() { return torch_dtype_float8_e8m0fnu(); }
+inline int32_t f4e2m1fnx2() { return torch_dtype_float4_e2m1fn_x2(); }
+inline int32_t i64() { return aoti_torch_dtype_int64(); }
+inline int32_t i32() { return aoti_torch_dtype_int32(); }
+inline int32_t i16() { return aoti_torch_dtype_int16(); }
+inline int32_t i8() { return aoti_torch_dtype_int8(); }
+inline int32_t u64() { return aoti_torch_dtype_uint64(); }
+inline int32_t u32() { return aoti_torch_dtype_uint32(); }
+inline int32_t u16() { return aoti_torch_dtype_uint16(); }
+inline int32_t u8() { return aoti_torch_dtype_uint8(); }
+inline int32_t boolean() { return aoti_torch_dtype_bool(); }
+inline int32_t c32() { return aoti_torch_dtype_complex32(); }
+inline int32_t c64() { return aoti_torch_dtype_complex64(); }
+inline int32_t c128() { return aoti_torch_dtype_complex128(); }
+
+// --- memory
+
+/// Frees handles; null ones are passed over.
+void release(Tensor* handles, size_t count);
+inline void drop(Tensor& handle) {
+  if (handle != nullptr) aoti_torch_delete_tensor_object(handle);
+  handle = nullptr;
+}
+template <class... T> void drop(Tensor& first, T&... rest) { drop(first), drop(rest...); }
+/// The handle, for another name: the old one is empty.
+inline Tensor take(Tensor& handle) {
+  Tensor found = handle;
+  handle = nullptr;
+  return found;
+}
+inline Tensor same(Tensor source) {
+  Tensor made = nullptr;
+  ok(aoti_torch_new_tensor_handle(source, &made), "a second name of a tensor");
+  return made;
+}
+inline void allocate(Tensor& made, Ints sizes, Ints strides, int32_t dtype) {
+  ok(aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), ints(sizes), ints(strides), dtype,
+                              aoti_torch_device_type_cpu(), 0, &made), "allocation");
+}
+inline void zero(Tensor tensor) { ok(aoti_torch_zero_(tensor), "zero_"); }
+/// `offset` counts elements after the first one of `source`.
+inline void window(Tensor& made, Tensor source, Ints sizes, Ints strides, Int offset) {
+  ok(aoti_torch__reinterpret_tensor(source, static_cast<int64_t>(sizes.size()), ints(sizes), ints(strides),
+                                    raw(offset), &made), "a view");
+}
+/// A window of another element type, `offset` bytes after the first element of `source`.
+void byte_window(Tensor& made, Tensor source, int32_t dtype, Ints sizes, Ints strides, Int offset);
+inline void copy(Tensor target, Tensor source) { ok(aoti_torch_copy_(target, source, 0), "copy_"); }
+inline void* data(Tensor tensor) {
+  void* found = nullptr;
+  ok(aoti_torch_get_data_ptr(tensor, &found), "data_ptr");
+  return found;
+}
+/// `source` itself where its address is a multiple of `alignment` bytes, else an aligned copy.
+void align(Tensor& made, Tensor source, int64_t alignment);
+inline Int size(Tensor tensor, int64_t dim) {
+  int64_t found = 0;
+  ok(aoti_torch_get_size(tensor, dim, &found), "size");
+  return found;
+}
+inline Int stride(Tensor tensor, int64_t dim) {
+  int64_t found = 0;
+  ok(aoti_torch_get_stride(tensor, dim, &found), "stride");
+  return found;
+}
+inline Int storage_offset(Tensor tensor) {
+  int64_t found = 0;
+  ok(aoti_torch_get_storage_offset(tensor, &found), "storage_offset");
+  return found;
+}
+/// The one element of a tensor in memory.
+Int item_int(Tensor tensor);
+double item_float(Tensor tensor);
+bool item_bool(Tensor tensor);
+
+/// A number as a tensor without dimensions: how results that are numbers leave the program.
+void result(Tensor& made, Int value);
+void result(Tensor& made, double value);
+void result(Tensor& made, bool value);
+
+// --- checks
+
+/// A size or stride that may be any number.
+inline constexpr int64_t any = INT64_MIN;
+void expect_tensor(Tensor given, const char* name, const char* text, int32_t dtype, Ints sizes, Ints strides);
+void expect_number(Tensor given, const char* name, const char* kind, int32_t dtype);
+void check_layout(Tensor tensor, Ints sizes, Ints strides, const char* name, const char* message);
+void check_alignment(Tensor tensor, int64_t alignment, const char* name, const char* message);
+
+// --- operators through the dispatcher
+
+inline constexpr uint64_t none() { return 0; }
+uint64_t some(uint64_t value);
+uint64_t tensor(Tensor handle);
+inline uint64_t integer(Int value) { return static_cast<uint64_t>(raw(value)); }
+uint64_t number(double value);
+inline constexpr uint64_t truth(bool value) { return value ? 1 : 0; }
+inline uint64_t code(int32_t value) { return static_cast<uint32_t>(value); }
+uint64_t string(const char* text, size_t length);
+inline uint64_t cpu_device() { return static_cast<uint64_t>(aoti_torch_device_type_cpu()) << 32 | 0xFFFFFFFFu; }
+uint64_t list(std::initializer_list<uint64_t> values);
+/// Calls an operator. It takes over `arguments`. Its `count` returned tensors go to `results`, or are freed where that is
+/// null.
+void call(const char* name, const char* overload, std::initializer_list<uint64_t> arguments, Tensor* results,
+          size_t count);
+/// As `call`, for an operator that returns one list of tensors: the first `count` of them.
+void call_list(const char* name, const char* overload, std::initializer_list<uint64_t> arguments, Tensor* results,
+               size_t count);
+
+// --- kernels
+
+union Slot {
+  void* p;
+  int64_t i;
+  double d;
+};
+inline Slot pointer(void* value) { return Slot{.p = value}; }
+template <class T> Slot whole(Int value, const char* name) {
+  const int64_t number = raw(value);
+  if (static_cast<int64_t>(static_cast<T>(number)) != number) fail("CPP405", name);
+  return Slot{.i = number};
+}
+inline Slot real(double value) { return Slot{.d = value}; }
+
+// --- the program, as the container sees it
+
+struct Constant {
+  const char* name;
+  const char* full_name;
+  int32_t (*dtype)();
+  size_t nbytes;
+};
+
+/// What is being run, for messages.
+struct Run {
+  const char* at = "";
+};
+
+struct Program {
+  size_t inputs, outputs, constants, handles;
+  const char* const* input_names;
+  const char* const* output_names;
+  const Constant* constant_table;
+  void (*load)(Tensor* c);
+  void (*run)(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run);
+  const char* instructions;
+  const char* metadata;
+};
+
+/// A constant's bytes in the library, `offset` bytes after the first constant; `is_owned`: a copy that the program or a
+/// caller may write.
+void constant(Tensor& made, size_t offset, size_t nbytes, bool is_owned, int32_t dtype, Ints sizes, Ints strides);
+
+}  // namespace wir
+
+extern const wir::Program wir_program;

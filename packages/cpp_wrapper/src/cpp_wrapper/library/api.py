@@ -1,0 +1,50 @@
+"""Programs as C++: sources, libraries, callables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cpp_wrapper.emit.program import Sources, emit_sources
+from cpp_wrapper.kernels.options import CppOptions
+from cpp_wrapper.library.build import build_library
+from cpp_wrapper.library.load import load_library
+from cpp_wrapper.settings import Settings
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.protocols import CompiledProgram
+
+__all__ = ["build", "emit", "load"]
+
+
+def emit(artifact: Artifact, analyses: Analyses | None = None) -> Sources:
+    """The C++ of a library for an artifact, as text. `analyses` is the program's memo, where the caller has one.
+
+    The program must be valid (`wrapper_ir.verify`). Raises EmitError (CPP5nn) for what this edition does not write,
+    IsaError for kernels that this host cannot run, KernelError, and what lowering raises (WIR1nn, WIR24n, WIR91n).
+    """
+    return emit_sources(artifact, analyses)
+
+
+def build(
+    artifact: Artifact,
+    path: str | Path,
+    options: CppOptions | None = None,
+    *,
+    settings: Settings | None = None,
+) -> Path:
+    """Builds a library that `load` and torch's AOTInductor runners open, and gives its path.
+
+    A file of that name is replaced once the library is whole, and stays as it is where anything fails. Raises what `emit`
+    raises, CompileError (no compiler, a refusal), CacheError CPP303 where `path` cannot be written, and StoreError.
+    """
+    return build_library(emit(artifact), Path(path), options or CppOptions(), settings)
+
+
+def load(path: str | Path) -> CompiledProgram:
+    """A callable with the model's own signature and result structure; its attribute `boxed` takes `main`'s flat arguments
+    in a list, which it empties. Any number of threads may call it, as far as the program writes no constants.
+
+    Raises CacheError CPP304 for a file that is no library of this package, IsaError CPP201 where the processor lacks
+    instructions. Calls raise ExecutionError (WIR92n) and LaunchError.
+    """
+    return load_library(Path(path).resolve())

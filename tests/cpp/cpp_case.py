@@ -1,0 +1,76 @@
+"""Small programs in text form with kernels in C++, and what they must compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cpp_wrapper import CppOptions
+from cpp_wrapper._compat import open_runner
+from py_wrapper import TORCH_MACHINE
+from wrapper_ir import parse_program
+from wrapper_ir.artifact import Artifact, bare_artifact
+
+__all__ = ["FAST", "HEADER", "KERNELS", "Case", "artifact_of", "artifact_of_text", "stock_run"]
+
+FAST = CppOptions(opt_level=0)
+HEADER = """wir 0.3
+target cpu
+
+symbol s0 : int backed [2, 1024] hint 8
+symbol s1 : int backed [2, 1024] hint 4
+symbol u0 : int unbacked [0, *]
+symbol u1 : float unbacked
+
+"""
+KERNELS = """
+kernel cpp @double entry "kernel" (read f32* source, write f32* target, i64 count) {{{
+#include <cstdint>
+extern "C" void kernel(const float* source, float* target, const int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i) target[i] = 2 * source[i];
+}
+}}}
+kernel cpp @increment entry "kernel" (readwrite f32* x, i64 count) {{{
+#include <cstdint>
+extern "C" void kernel(float* x, const int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i) x[i] += 1;
+}
+}}}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """`expected` gets clones of the inputs, and returns the results; `after` what the inputs are after a call."""
+
+    name: str
+    text: str
+    inputs: Callable[[], list[Any]]
+    expected: Callable[..., tuple[Any, ...]]
+    after: Callable[..., tuple[Any, ...]] | None = None
+    constants: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+def artifact_of_text(text: str, constants: Mapping[str, Tensor] | None = None) -> Artifact:
+    """The artifact of a program; `constants` are its data by name."""
+    data = {name: TORCH_MACHINE.data(tensor) for name, tensor in (constants or {}).items()}
+    return bare_artifact(parse_program(HEADER + text), data)
+
+
+def artifact_of(case: Case) -> Artifact:
+    """The case's program with its constants."""
+    return artifact_of_text(case.text, case.constants)
+
+
+def stock_run(library: Path, inputs: list[Any]) -> list[Tensor]:
+    """What torch's own runner returns; numbers go in as tensors."""
+    kinds = {int: torch.int64, float: torch.float64, bool: torch.bool}
+    flat = [x if isinstance(x, Tensor) else torch.tensor(x, dtype=kinds[type(x)]) for x in inputs]
+    return list(open_runner(library).run(flat))

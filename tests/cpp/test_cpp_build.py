@@ -1,0 +1,187 @@
+"""Builds: what the cache saves, what is refused, and that nothing half written is left."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import cpp_wrapper
+from cpp_wrapper import CacheError, CompileError, EmitError
+from cpp_wrapper.settings import Settings
+from tests.cpp.cpp_case import FAST, KERNELS, artifact_of_text
+from wrapper_ir.store import CacheSettings
+
+TEXT = (
+    KERNELS
+    + """
+const %w : f32[4]
+
+func @main(%x: f32[s0, 4]) {
+  define s0 = size(%x, 0)
+  %y = alloc f32[s0, 4]
+  launch @double(%x, %y, s0*4)
+  copy %x, %w
+  return %y
+}
+"""
+)
+
+# What `libtorch_cpu.so` of torch 2.13 looks up in a library.
+NAMED_BY_TORCH = {"AOTInductorGetLastError", "AOTInductorModelUpdateConstantsFromBlob"} | {
+    f"AOTInductorModelContainer{name}"
+    for name in (
+        *("CreateWithDevice", "Delete", "ExtractConstantsMap", "FreeInactiveConstantBuffer", "GetCallSpec"),
+        *(
+            "GetConstantDtype",
+            "GetConstantName",
+            "GetConstantOriginalFQN",
+            "GetConstantsBlobSize",
+            "GetNumConstants",
+        ),
+        *("GetNumOutputs", "Run", "RunConstantFolding", "RunSingleThreaded", "SwapConstantBuffer"),
+        *("UpdateConstantBuffer", "UpdateConstantBufferFromCpu", "UpdateInactiveConstantBuffer"),
+        "UpdateUserManagedConstantBuffer",
+    )
+}
+
+
+def _build(path: Path, settings: Settings, text: str = TEXT, value: float = 1.0) -> Path:
+    artifact = artifact_of_text(text, {"w": torch.full((4,), value)})
+    return cpp_wrapper.build(artifact, path, FAST, settings=settings)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A cache of its own, and a compiler that writes down what it is asked for."""
+    script = tmp_path / "counting-g++"
+    script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> "{tmp_path}/runs.log"\nexec g++ "$@"\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    cache = CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback")
+    return Settings(cache=cache, compiler=str(script), jobs=2)
+
+
+def _runs(folder: Path) -> tuple[int, int]:
+    """How often the compiler compiled, and linked."""
+    lines = (folder / "runs.log").read_text().splitlines()
+    (folder / "runs.log").unlink()
+    return sum(" -c " in line for line in lines), sum(" -shared " in f"{line} " for line in lines)
+
+
+def test_what_was_compiled_before_is_taken_from_the_cache(tmp_path: Path, settings: Settings) -> None:
+    _build(tmp_path / "a.so", settings)
+    assert _runs(tmp_path) == (3, 1)  # program, runtime, kernels
+    _build(tmp_path / "b.so", settings)
+    assert _runs(tmp_path) == (0, 1)
+    _build(tmp_path / "c.so", settings, value=3.0)  # constants are not part of what is compiled
+    assert _runs(tmp_path) == (0, 1)
+    _build(tmp_path / "d.so", settings, TEXT.replace("2 * source", "3 * source"))
+    assert _runs(tmp_path) == (2, 1)  # the kernels, and the program that names them
+    x = torch.ones(2, 4)
+    outputs = {n: cpp_wrapper.load(tmp_path / f"{n}.so")(x.clone())[0] for n in "acd"}
+    assert [float(y.sum()) for y in outputs.values()] == [16, 16, 24]
+
+
+def test_a_library_that_is_built_again_is_loaded_anew(tmp_path: Path, settings: Settings) -> None:
+    path, x, y = tmp_path / "m.so", torch.ones(2, 4), torch.ones(2, 4)
+    old = cpp_wrapper.load(_build(path, settings))
+    new = cpp_wrapper.load(_build(path, settings, value=5.0))
+    old(x), new(y)
+    assert (float(x[0, 0]), float(y[0, 0])) == (1, 5)
+
+
+def _missing(tmp_path: Path, settings: Settings) -> None:
+    _build(tmp_path / "m.so", Settings(cache=settings.cache, compiler="no-such-compiler", jobs=1))
+
+
+def _broken_kernel(tmp_path: Path, settings: Settings) -> None:
+    _build(tmp_path / "m.so", settings, TEXT.replace("2 * source", "2 * sauce"))
+
+
+def _other_parameters(tmp_path: Path, settings: Settings) -> None:
+    _build(tmp_path / "m.so", settings, TEXT.replace("const float* source", "const double* source"))
+
+
+def _refused(tmp_path: Path, settings: Settings) -> None:
+    _build(tmp_path / "m.so", settings, TEXT.replace("  copy %x, %w", "  barrier"))
+
+
+@pytest.mark.parametrize(
+    ("fail", "kind", "code", "words"),
+    [
+        (_missing, CompileError, "CPP101", "no-such-compiler"),
+        (_broken_kernel, CompileError, "CPP106", "sauce"),
+        (_other_parameters, CompileError, "CPP106", "parameter 0 'source' is read f32*"),
+        (_refused, EmitError, "CPP501", "barrier"),
+    ],
+)
+def test_failures_name_their_cause_and_leave_the_old_library(
+    tmp_path: Path,
+    settings: Settings,
+    fail: Callable[[Path, Settings], None],
+    kind: type[Exception],
+    code: str,
+    words: str,
+) -> None:
+    old = _build(tmp_path / "m.so", settings)
+    before = sorted(p.name for p in tmp_path.iterdir())
+    data = old.read_bytes()
+    with pytest.raises(kind) as caught:
+        fail(tmp_path, settings)
+    assert code in str(caught.value)
+    assert words in str(caught.value)
+    assert sorted(p.name for p in tmp_path.iterdir()) == before
+    assert old.read_bytes() == data
+
+
+def test_a_library_shows_aotinductors_interface_and_calls_the_shim_only(tmp_path: Path) -> None:
+    text = "func @main(%x: f32[4]) {\n  %y = alloc f32[4]\n  copy %y, %x\n  return %y\n}\n"
+    path = cpp_wrapper.build(artifact_of_text(text), tmp_path / "m.so", FAST)
+    lines = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True).stdout.splitlines()
+    shown = {line.split()[2] for line in lines if " T " in line}
+    asked = {line.split()[1].partition("@")[0] for line in lines if line.split()[0] == "U"}
+    torchs = {name for name in asked if "torch" in name or "c10" in name}
+    assert {name for name in shown if not name.startswith("AOTInductor")} == {"wir_metadata"}
+    assert shown >= NAMED_BY_TORCH
+    assert torchs
+    assert all(name.startswith(("aoti_torch_", "torch_")) for name in torchs)
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, settings: Settings) -> None:
+    with pytest.raises(CacheError, match="CPP303"):
+        _build(tmp_path / "nowhere" / "m.so", settings)
+
+
+def test_other_files_are_no_libraries(tmp_path: Path) -> None:
+    path = tmp_path / "m.so"
+    for data in (b"", b"not a library", Path(torch._C.__file__).read_bytes()):
+        path.write_bytes(data)
+        with pytest.raises(CacheError, match="CPP304"):
+            cpp_wrapper.load(path)
+    with pytest.raises(CacheError, match="CPP304"):
+        cpp_wrapper.load(tmp_path / "absent.so")
+
+
+def test_threads_share_a_library(tmp_path: Path) -> None:
+    text = TEXT.replace("  copy %x, %w\n", "")
+    artifact = artifact_of_text(text, {"w": torch.ones(4)})
+    program = cpp_wrapper.load(cpp_wrapper.build(artifact, tmp_path / "m.so", FAST))
+    wrong: list[int] = []
+
+    def run(number: int) -> None:
+        for rows in range(2, 102):
+            x = torch.full((rows, 4), float(number))
+            if not torch.equal(program(x)[0], 2 * x):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
