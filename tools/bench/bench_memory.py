@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         ("Prediction", PREDICTION),
         ("Models", models),
         ("What the figures say", OUTCOME),
-        ("Calls", f"{planned_calls.PREDICTION}\n\n{calls}"),
+        ("Calls", f"{planned_calls.PREDICTION}\n\n{calls}\n\n{planned_calls.OUTCOME}"),
     )
     publish(
         "memory",

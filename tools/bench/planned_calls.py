@@ -17,7 +17,7 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.passes import run_pipeline
 from wrapper_ir.protocols import CompiledProgram
 
-__all__ = ["HEADERS", "PASSES", "PREDICTION", "rows"]
+__all__ = ["HEADERS", "OUTCOME", "PASSES", "PREDICTION", "rows"]
 
 PASSES = "use-out-variants,reuse-in-place,plan-memory,reuse-for-results"
 
@@ -27,6 +27,11 @@ unplanned one on `gpt2`. Equal windows of a pool are now made once a call, and a
 views, so that a planned call makes no more tensors than it saves allocations: 0.95 to 1.0. With persistent buffers the program
 is planned into one pool, which is held with its windows: a call allocates its results and what operators return, and nothing
 else, and takes 0.75 to 0.9. Sizes that are symbols are allocated by each call."""
+
+OUTCOME = """\
+As predicted with persistent buffers. Without them, a planned `gpt2` takes 1.00 to 1.05 of an unplanned one, from run to run: it
+saves 42 allocations of 62, and makes about as many tensors over its pools. The times are of a machine that others used at the
+same time; the ratios are medians of alternating rounds."""
 
 _CASES: dict[str, Callable[[], Case]] = {"mlp": ZOO["mlp"], "gpt2, 4 blocks": lambda: gpt2(layers=4)}
 _EMITTERS: dict[str, Callable[[Artifact, bool], CompiledProgram]] = {
