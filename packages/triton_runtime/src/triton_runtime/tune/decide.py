@@ -78,4 +78,5 @@ def error_of_mean(values: Sequence[float]) -> float:
     cut = _cut(len(ordered))
     middle = ordered[cut : len(ordered) - cut]
     winsorized = [middle[0]] * cut + middle + [middle[-1]] * cut
-    return statistics.pstdev(winsorized) * math.sqrt(len(ordered)) / len(middle)
+    mean = statistics.fmean(winsorized)  # not `pstdev`, which computes with fractions: 20 times slower
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in winsorized)) / len(middle)
