@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -35,12 +36,21 @@ from wrapper_ir.registry import emitter
 pytestmark = pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 
 
+@pytest.fixture(scope="module")
+def inductors_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Inductor keeps the libraries that it compiles: several tests compile the same kernels."""
+    return tmp_path_factory.mktemp("inductor")
+
+
 @pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
+def _fresh(inductors_folder: Path) -> Iterator[None]:
     counters.clear()
     torch.manual_seed(0)
-    with torch._inductor.utils.fresh_cache():
+    with torch._inductor.utils.fresh_cache(), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(inductors_folder))
         yield
+        for graphs in ("fxgraph", "aotautograd"):
+            shutil.rmtree(inductors_folder / graphs, ignore_errors=True)
 
 
 def rounded(x: Tensor) -> Tensor:
