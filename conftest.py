@@ -45,6 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """The collector starts, and does not look at what is imported by now. Processes that tests start do the like."""
     _freeze(session.config)
+    # What is frozen no longer counts as old, so that full collections would come after ever fewer new objects.
+    gc.set_threshold(50_000)
     gc.enable()
     children = str(Path(__file__).parent / "tests" / "common" / "children")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (children, os.environ.get("PYTHONPATH"))))

@@ -13,6 +13,7 @@ from inductor_frontend.cache.metrics import Watch
 from inductor_frontend.cache.sizes import Size
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.constants import tensor_data
+from inductor_frontend.functionalize.packed_linear import join_packed_linear
 from inductor_frontend.guards.trace_guards import TraceGuards
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.lowering import LoweringRequest, recorded
@@ -27,6 +28,7 @@ __all__ = ["compile_anew"]
 def compile_anew(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -> CompiledGraph:
     """Lowers and translates a graph, inside a capture session. Raises CaptureError, HookError, ConversionError."""
     facts, watch = request.facts, Watch()
+    join_packed_linear(request.gm)
     lowering = LoweringRequest(
         gm=request.gm,
         inputs=request.inputs,

@@ -27,7 +27,6 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.errors import ConversionError, at_node, torch_step
 from inductor_frontend.export.tensor_kinds import lacks_type
-from inductor_frontend.functionalize.packed_linear import join_packed_linear
 from inductor_frontend.record.control_hints import control_flow_hint
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.partials import told_partials
@@ -68,7 +67,6 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
         stack.enter_context(_disable_current_modes())
         hint = control_flow_hint(gm, inputs)
         with torch_step("FE104", "Inductor cannot lower the graph", hint):
-            join_packed_linear(gm)
             view_to_reshape(gm)  # type: ignore[no-untyped-call]  # Inductor's
             fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)
             _refuse_values(gm)
