@@ -12,7 +12,7 @@ from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.lowering import steps
 from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.quoting import cpp_string
-from wrapper_ir.schemas import ExternTag, OpSchema
+from wrapper_ir.schemas import ExternTag, OpSchema, SchemaArg
 from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat, TensorType
 from wrapper_ir.values import Value
 
@@ -53,24 +53,28 @@ def shim_table() -> Mapping[str, tuple[tuple[int, int], str, str]]:
 def c_signature(schema: OpSchema) -> str:
     """The parameters of an operator's shim function, as torch generates them (`torchgen/gen_aoti_c_shim.py`): results that
     are written first, returned ones last. Empty: a type has no form in C."""
-    ordered = [a for a in schema.args if a.keyword_only and a.written]
-    is_out = bool(ordered)
     texts = []
-    for arg in (*ordered, *(a for a in schema.args if not (a.keyword_only and a.written))):
+    for arg in sorted(schema.args, key=_is_input):
         found = _c_parameters(arg.type, arg.name)
         if not found:
             return ""
         texts += found
-    if not is_out and not _is_in_place(schema):
+    if not _writes(schema):
         if any(r.type != "Tensor" for r in schema.returns):
             return ""
         texts += [f"AtenTensorHandle* ret{i}" for i in range(len(schema.returns))]
     return ", ".join(texts)
 
 
-def _is_in_place(schema: OpSchema) -> bool:
+def _is_input(arg: SchemaArg) -> bool:
+    """Whether it is not an `out` argument."""
+    return not (arg.keyword_only and arg.written)
+
+
+def _writes(schema: OpSchema) -> bool:
+    """Whether results are written to arguments: to `out` ones, or in place."""
     base = schema.name.partition("::")[2].partition(".")[0]
-    return base.endswith("_") and any(a.written for a in schema.args)
+    return any(a.written and (a.keyword_only or base.endswith("_")) for a in schema.args)
 
 
 def _c_parameters(type: str, name: str) -> list[str]:
@@ -117,12 +121,12 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
     if not function or since > torch_version() or c_signature(schema) != parameters:
         return False
-    writes = any(a.keyword_only and a.written for a in schema.args) or _is_in_place(schema)
+    writes = _writes(schema)
     if (writes and step.result is not None) or (_has_whole_scalars(step) and not _is_floating(step)):
         return False
     if any(isinstance(a.value, Complex) for a in step.arguments):
         return False
-    ordered = sorted(step.arguments, key=lambda a: not (a.schema.keyword_only and a.schema.written))
+    ordered = sorted(step.arguments, key=lambda a: _is_input(a.schema))
     texts = [text for a in ordered for text in _shim_argument(a.schema.type, a.value, scope)]
     made = [] if writes else _result_slots(step, len(schema.returns), scope)
     texts += [f"&{handle}" for handle in made]
@@ -241,23 +245,13 @@ def _by_dispatcher(step: steps.CallOperator, scope: FunctionScope) -> None:
     head = f"{cpp_string(base)}, {cpp_string('' if overload == 'default' else overload)}"
     arguments = f"{{{', '.join(texts)}}}"
     if is_list:
-        count = _taken(step, scope)
-        made = _result_slots(step, max(count, 1), scope) if step.result is not None else []
+        count = 0 if step.result is None else scope.taken.get(step.result, 0)
+        made = [] if step.result is None else _result_slots(step, max(count, 1), scope)
         results = f"&{made[0]}" if made else "nullptr"
         scope.line(f"call_list({head}, {arguments}, {results}, {count if made else 0});")
         return
     made = _result_slots(step, len(returns), scope) if step.result is not None else []
     scope.line(f"call({head}, {arguments}, {f'&{made[0]}' if made else 'nullptr'}, {len(returns)});")
-
-
-def _taken(step: steps.CallOperator, scope: FunctionScope) -> int:
-    """How many elements of a returned list the function takes."""
-    found = [
-        s.path[0]
-        for s in scope.plan.steps
-        if isinstance(s, steps.Unpack) and s.source is step.result and s.path
-    ]
-    return max((n for n in found if isinstance(n, int)), default=-1) + 1
 
 
 def _boxed(type: str, value: Arg, step: steps.CallOperator, scope: FunctionScope) -> str:

@@ -11,7 +11,7 @@ from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
 from wrapper_ir.expr import CPP_HELPERS, Bool, Expr, Int, Sym, SymKind, to_cpp
 from wrapper_ir.lowering import FunctionPlan, Plan
 from wrapper_ir.lowering.state import op_place
-from wrapper_ir.lowering.steps import StepBase
+from wrapper_ir.lowering.steps import StepBase, Unpack
 from wrapper_ir.quoting import cpp_names
 from wrapper_ir.types import CPU, DType, ScalarType, TensorType
 from wrapper_ir.values import Value
@@ -70,6 +70,11 @@ class FunctionScope:
         """Values that have a handle, and the name of its slot."""
         self.counts: dict[Value, int] = {}
         """How many handles stand for a nested result."""
+        self.taken: dict[Value, int] = {}
+        """How many elements of a returned list the function takes, for lists of which it takes any."""
+        for step in plan.steps:
+            if isinstance(step, Unpack) and step.path and isinstance(step.path[0], int):
+                self.taken[step.source] = max(self.taken.get(step.source, 0), step.path[0] + 1)
         self.numbers: dict[Value, str] = {}
         self.defined: dict[str, str] = {}
         self.step: StepBase | None = None
