@@ -35,7 +35,7 @@ def _argument(param: KernelParam, arg: Arg, scope: FunctionScope) -> str:
         return scope.real(arg) if param.dtype.is_floating else scope.number(arg)
     elif isinstance(arg, Value) and arg in scope.numbers:
         return scope.numbers[arg]
-    raise scope.error("CPP505", f"{arg!r} is no argument for parameter {param.name}")
+    raise scope.error("CPP505", f"{arg!r} is not an argument for parameter {param.name}")
 
 
 def unpack(step: steps.Unpack, scope: FunctionScope) -> None:

@@ -44,7 +44,7 @@ def load(path: str | Path) -> CompiledProgram:
     """A callable with the model's own signature and result structure; its attribute `boxed` takes `main`'s flat arguments
     in a list, which it empties. Any number of threads may call it, as far as the program writes no constants.
 
-    Raises CacheError CPP304 for a file that is no library of this package, IsaError CPP201 where the processor lacks
+    Raises CacheError CPP304 for a file that is not a library of this package, IsaError CPP201 where the processor lacks
     instructions. Calls raise ExecutionError (WIR92n) and LaunchError.
     """
     return load_library(Path(path).resolve())

@@ -44,7 +44,7 @@ def _open(path: Path) -> tuple[ctypes.CDLL, Mapping[str, Any]]:  # Any: JSON
         library.wir_metadata.restype = ctypes.c_char_p
         facts: Mapping[str, Any] = json.loads(library.wir_metadata().decode())
     except (OSError, AttributeError, ValueError) as error:
-        raise CacheError("CPP304", f"{path} is no library of this package: {error}", hint) from error
+        raise CacheError("CPP304", f"{path} is not a library of this package: {error}", hint) from error
     if facts.get("version") != METADATA_VERSION:
         raise CacheError("CPP304", f"{path} was built by another edition of this package", hint)
     return library, facts

@@ -137,7 +137,7 @@ class _Planner:
                 yield _Storage(position, op, count, factor, op.result in lent)
 
     def _is_dense(self, position: int, storage: Value[StorageType]) -> bool:
-        """Whether the bytes are those of the elements of a tensor, so that there are no fewer than none."""
+        """Whether the bytes are those of the elements of a tensor, of which there are never fewer than 0."""
         view = self.function.body[position + 1]
         if not isinstance(view, View) or view.source is not storage:
             return False
