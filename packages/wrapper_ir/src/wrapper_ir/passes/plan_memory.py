@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import ClassVar
 
@@ -12,19 +11,16 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
 from wrapper_ir.analysis.memory import held_outside
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Expr, Int, expand, mul
-from wrapper_ir.expr.build import sum_of
-from wrapper_ir.layout import numel
-from wrapper_ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Free, Op, Slot, View, ZeroMode
+from wrapper_ir.expr import Expr, Int, mul
+from wrapper_ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Free, Op, Slot
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
+from wrapper_ir.passes.plannable import PlannableStorage, fresh_pool_name, plannable_storages
 from wrapper_ir.planner import Algorithm, Buffer, Pool, held_bytes, pack, plan_pools
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import definitions, operands, results
-from wrapper_ir.types import StorageType
-from wrapper_ir.values import Value, is_storage
+from wrapper_ir.values import Value
 
 __all__ = ["PlanMemory"]
 
@@ -63,23 +59,6 @@ class PlanMemory(Pass):
         return derive_frees(planned) if planned is not derived.program else planned
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Storage:
-    """A storage that may be a slot, and where it is allocated: `count` times `factor` bytes. What a callee takes as a whole
-    (`is_lent`) is not in a pool with others, which so may persist from call to call."""
-
-    position: int
-    op: AllocStorage
-    count: int
-    factor: Expr
-    is_lent: bool
-
-    @property
-    def kind(self) -> Hashable:
-        type = self.op.result.type
-        return type.device, type.space, self.op.stream, self.factor, self.is_lent
-
-
 class _Planner:
     def __init__(self, function: Function, analyses: Analyses, sizes: Sizes, options: PlanMemory) -> None:
         self.function, self.analyses, self.sizes, self.options = function, analyses, sizes, options
@@ -89,7 +68,7 @@ class _Planner:
         """The function with its storages in pools; itself where none can share one."""
         if any(isinstance(op, EnterMemoryPool) for op in self.function.body):
             return self.function
-        storages = {s.op.result.name: s for s in self._storages()}
+        storages = {s.op.result.name: s for s in plannable_storages(self.function, self.analyses)}
         try:
             pools = self._pools(storages)
         except ExpressionError:
@@ -97,7 +76,7 @@ class _Planner:
         shared = [pool for pool in pools if len(pool.buffers) > 1]
         return self._rewritten(shared, storages) if shared else self.function
 
-    def _pools(self, storages: Mapping[str, _Storage]) -> tuple[Pool, ...]:
+    def _pools(self, storages: Mapping[str, PlannableStorage]) -> tuple[Pool, ...]:
         buffers = [self._buffer(s) for s in storages.values()]
         fixed = [b for b in buffers if self._is_held(storages[b.name])]
         planned = {s.op.result for s in storages.values()}
@@ -109,42 +88,12 @@ class _Planner:
         others = [b for b in buffers if b not in fixed] if fixed else buffers
         return (*held, *plan_pools(others, outside, kinds, self.options.slack / 100, packer))
 
-    def _is_held(self, storage: _Storage) -> bool:
+    def _is_held(self, storage: PlannableStorage) -> bool:
         """Whether its memory is held from call to call."""
         main = self.function is self.analyses.program.main
         return self.options.persistent and main and not storage.factor.free_symbols
 
-    def _storages(self) -> Iterator[_Storage]:
-        crossing = self.analyses.get_for(self.function, crossing_streams)
-        users = [op for op in self.function.body if not isinstance(op, AllocStorage | Free | Slot | View)]
-        lent = {v for op in users for v in operands(op) if is_storage(v)}
-        for position, op in enumerate(self.function.body):
-            if (
-                not isinstance(op, AllocStorage)
-                or op.purpose is AllocPurpose.POOL
-                or op.zero is not ZeroMode.NONE
-                or op.result.type.is_symmetric
-                or op.result not in self.live.storages
-                or op.result in crossing
-            ):
-                continue
-            terms = expand(op.result.type.nbytes).terms
-            if min(terms.values(), default=0) < 0 and not self._is_dense(position, op.result):
-                continue  # less than no bytes, where padded rows are none: a slot has no such extent
-            count = math.gcd(*terms.values())
-            if count:
-                factor = sum_of({factors: scale // count for factors, scale in terms.items()})
-                yield _Storage(position, op, count, factor, op.result in lent)
-
-    def _is_dense(self, position: int, storage: Value[StorageType]) -> bool:
-        """Whether the bytes are those of the elements of a tensor, of which there are never fewer than 0."""
-        view = self.function.body[position + 1]
-        if not isinstance(view, View) or view.source is not storage:
-            return False
-        type = view.result.type
-        return expand(mul(numel(type.sizes), Int(type.dtype.itemsize))) == expand(storage.type.nbytes)
-
-    def _buffer(self, storage: _Storage) -> Buffer:
+    def _buffer(self, storage: PlannableStorage) -> Buffer:
         """In units of one factor, which alignment counts in, too."""
         result = storage.op.result
         return Buffer(
@@ -158,7 +107,7 @@ class _Planner:
     def _bytes(self, factor: Expr) -> int:
         return max(1, self.sizes.number(factor))
 
-    def _rewritten(self, pools: list[Pool], storages: Mapping[str, _Storage]) -> Function:
+    def _rewritten(self, pools: list[Pool], storages: Mapping[str, PlannableStorage]) -> Function:
         used = {v.name for v in (*definitions(self.function), *self.analyses.constant_values)}
         slots: dict[str, Slot] = {}
         first: dict[str, AllocStorage] = {}
@@ -168,7 +117,7 @@ class _Planner:
             unit = self._bytes(factor)
             types = [m.op.result.type for m in members]
             made = Value(
-                _fresh_name(used),
+                fresh_pool_name(used),
                 dataclasses.replace(
                     types[0], nbytes=mul(pool.size // unit, factor), alignment=max(t.alignment for t in types)
                 ),
@@ -221,11 +170,3 @@ def _with_slots(
             yield dataclasses.replace(slots[op.result.name], prov=op.prov)
         else:
             yield op
-
-
-def _fresh_name(used: set[str]) -> str:
-    number = 0
-    while f"pool{number}" in used:
-        number += 1
-    used.add(f"pool{number}")
-    return f"pool{number}"

@@ -1,0 +1,82 @@
+"""Which storages of a function may be slots of pools."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
+from wrapper_ir.analysis.streams import crossing_streams
+from wrapper_ir.expr import Expr, Int, expand, mul
+from wrapper_ir.expr.build import sum_of
+from wrapper_ir.layout import numel
+from wrapper_ir.ops import AllocPurpose, AllocStorage, Free, Slot, View, ZeroMode
+from wrapper_ir.program import Function
+from wrapper_ir.structure import operands
+from wrapper_ir.types import StorageType
+from wrapper_ir.values import Value, is_storage
+
+__all__ = ["PlannableStorage", "fresh_pool_name", "plannable_storages"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannableStorage:
+    """A storage that may be a slot, and where it is allocated: `count` times `factor` bytes. What a callee takes as a whole
+    (`is_lent`) is not in a pool with others, which so may persist from call to call."""
+
+    position: int
+    op: AllocStorage
+    count: int
+    factor: Expr
+    is_lent: bool
+
+    @property
+    def kind(self) -> Hashable:
+        """Storages of one kind may share a pool."""
+        type = self.op.result.type
+        return type.device, type.space, self.op.stream, self.factor, self.is_lent
+
+
+def plannable_storages(function: Function, analyses: Analyses) -> Iterator[PlannableStorage]:
+    """The storages that a function allocates and frees, that hold nothing at first, and that one stream uses."""
+    live: Liveness = analyses.get_for(function, analyse_liveness)
+    crossing = analyses.get_for(function, crossing_streams)
+    users = [op for op in function.body if not isinstance(op, AllocStorage | Free | Slot | View)]
+    lent = {v for op in users for v in operands(op) if is_storage(v)}
+    for position, op in enumerate(function.body):
+        if (
+            not isinstance(op, AllocStorage)
+            or op.purpose is AllocPurpose.POOL
+            or op.zero is not ZeroMode.NONE
+            or op.result.type.is_symmetric
+            or op.result not in live.storages
+            or op.result in crossing
+        ):
+            continue
+        terms = expand(op.result.type.nbytes).terms
+        if min(terms.values(), default=0) < 0 and not _is_dense(function, position, op.result):
+            continue  # less than no bytes, where padded rows are none: a slot has no such extent
+        count = math.gcd(*terms.values())
+        if count:
+            factor = sum_of({factors: scale // count for factors, scale in terms.items()})
+            yield PlannableStorage(position, op, count, factor, op.result in lent)
+
+
+def _is_dense(function: Function, position: int, storage: Value[StorageType]) -> bool:
+    """Whether the bytes are those of the elements of a tensor, of which there are never fewer than 0."""
+    view = function.body[position + 1]
+    if not isinstance(view, View) or view.source is not storage:
+        return False
+    type = view.result.type
+    return expand(mul(numel(type.sizes), Int(type.dtype.itemsize))) == expand(storage.type.nbytes)
+
+
+def fresh_pool_name(used: set[str]) -> str:
+    """The first of pool0, pool1, ... that is not in use; it is from now on."""
+    number = 0
+    while f"pool{number}" in used:
+        number += 1
+    used.add(f"pool{number}")
+    return f"pool{number}"
