@@ -21,6 +21,7 @@ from wrapper_ir.ops import AllocStorage, CallSubgraph, Op, RecordEvent, Slot, Sw
 from wrapper_ir.passes import (
     Pass,
     PlanMemory,
+    ReorderForMemory,
     ReuseInPlace,
     UseOutVariants,
     derive_frees,
@@ -34,7 +35,14 @@ from wrapper_ir.testing import RandomOptions, random_artifact, random_program
 POISON = 0x7B
 SEEDS, SIZES = st.integers(0, 2**32), st.integers(5, 40)
 PLANS = st.builds(PlanMemory, algorithm=st.sampled_from(Algorithm), slack=st.sampled_from((0, 1, 100)))
-PASSES = st.tuples(st.sampled_from(((), (ReuseInPlace(),), (UseOutVariants(), ReuseInPlace()))), PLANS)
+BEFORE: tuple[tuple[Pass, ...], ...] = (
+    (),
+    (ReuseInPlace(),),
+    (ReorderForMemory(), ReuseInPlace()),
+    (UseOutVariants(), ReuseInPlace()),
+    (UseOutVariants(), ReorderForMemory(), ReuseInPlace()),
+)
+PASSES = st.tuples(st.sampled_from(BEFORE), PLANS)
 Passes = tuple[tuple[Pass, ...], PlanMemory]
 
 

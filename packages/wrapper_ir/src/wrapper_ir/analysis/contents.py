@@ -18,7 +18,7 @@ from wrapper_ir.structure import operands, results
 from wrapper_ir.types import Device, StorageType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["Contents", "contents_of"]
+__all__ = ["Contents", "contents_of", "in_place_pairs"]
 
 Span = tuple[int, int]
 """The first and the last op of a time; or the first byte, and the byte after the last one."""
@@ -168,24 +168,29 @@ class _Contents:
 
     def _pairs(self, op: Launch, begun: set[Value], ended: set[Value]) -> list[tuple[Value, Value]]:
         """(storage whose content begins, storage whose content ends) for each pair of arguments that may share bytes."""
-        kernel = self.analyses.kernels.get(op.kernel)
-        if kernel is None or len(kernel.params) != len(op.args):
-            return []
-        given = {p.name: a for p, a in zip(kernel.params, op.args, strict=True) if isinstance(a, Value)}
-        found = []
-        for param in kernel.params:
-            for other in param.may_alias:
-                for one, two in ((param.name, other), (other, param.name)):
-                    found += [
-                        (new, old)
-                        for new in self._roots(given.get(one), begun)
-                        for old in self._roots(given.get(two), ended)
-                        if new is not old and _device(new) == _device(old)
-                    ]
-        return found
+        return [
+            (new, old)
+            for one, two in in_place_pairs(op, self.analyses)
+            for new in self._roots(one, begun)
+            for old in self._roots(two, ended)
+            if new is not old and _device(new) == _device(old)
+        ]
 
-    def _roots(self, value: Value | None, among: set[Value]) -> Iterator[Value]:
-        return (r for r in self.aliasing.roots.get(value, NO_ROOTS) if r in among) if value else iter(())
+    def _roots(self, value: Value, among: set[Value]) -> Iterator[Value]:
+        return (r for r in self.aliasing.roots.get(value, NO_ROOTS) if r in among)
+
+
+def in_place_pairs(op: Launch, analyses: Analyses) -> Iterator[tuple[Value, Value]]:
+    """Arguments that may be the same bytes, as the kernel says: each pair in both orders."""
+    kernel = analyses.kernels.get(op.kernel)
+    if kernel is None or len(kernel.params) != len(op.args):
+        return
+    given = {p.name: a for p, a in zip(kernel.params, op.args, strict=True) if isinstance(a, Value)}
+    for param in kernel.params:
+        for other in param.may_alias:
+            if param.name in given and other in given:
+                yield given[param.name], given[other]
+                yield given[other], given[param.name]
 
 
 def _device(root: Value) -> Device | None:

@@ -13,6 +13,7 @@ from wrapper_ir.passes.pipeline import *
 from wrapper_ir.passes.plan_memory import *
 from wrapper_ir.passes.rename_groups import *
 from wrapper_ir.passes.rename_symbols import *
+from wrapper_ir.passes.reorder_for_memory import *
 from wrapper_ir.passes.reuse_for_results import *
 from wrapper_ir.passes.reuse_in_place import *
 from wrapper_ir.passes.strip import *

@@ -19,6 +19,7 @@ from wrapper_ir.passes.insert_checks import InsertChecks
 from wrapper_ir.passes.move_arguments import MoveArguments
 from wrapper_ir.passes.move_device import MoveDevice
 from wrapper_ir.passes.plan_memory import PlanMemory
+from wrapper_ir.passes.reorder_for_memory import ReorderForMemory
 from wrapper_ir.passes.reuse_for_results import ReuseForResults
 from wrapper_ir.passes.reuse_in_place import ReuseInPlace
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
@@ -36,6 +37,7 @@ _CLASSES: tuple[type[Pass], ...] = (
     MoveArguments,
     MoveDevice,
     PlanMemory,
+    ReorderForMemory,
     ReuseForResults,
     ReuseInPlace,
     StripAsserts,

@@ -7,5 +7,6 @@ Numbers only: no program, no ops. `wrapper_ir.passes.PlanMemory` makes buffers o
 from wrapper_ir.planner.buffers import *
 from wrapper_ir.planner.exact import *
 from wrapper_ir.planner.greedy import *
+from wrapper_ir.planner.order import *
 from wrapper_ir.planner.pools import *
 from wrapper_ir.planner.search import *
