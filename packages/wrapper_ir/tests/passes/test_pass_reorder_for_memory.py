@@ -95,8 +95,8 @@ def test_one_after_the_other() -> None:
         ("launch @sum(%a, %x) extents(256, 4)", True),  # what reads %x next comes after it
         ("barrier", False),
         ("define u0 = item(%x)", False),
-        ('assert_layout %x [1] [1] "late"', False),
-        ("assert_finite %a", False),
+        ('assert_layout %x [1] [1] "a check of one tensor"', True),
+        ('assert 1 <= 2 "about symbols"', False),
         ("call list::act(%a)", False),
         ('enter_profile "a"\n  exit_scope', False),
         ('%h = collective list::neg(%x) group("0") : f32[1]\n  %y = wait %h : f32[1]', False),
@@ -123,6 +123,28 @@ def test_writes_keep_their_order() -> None:
     )
     assert before == after == 512
     assert text.index("@wide(%x, %b)") < text.index("launch @sum(%b, %x)")
+
+
+def test_what_is_checked_is_used_after_the_check() -> None:
+    """And what the caller sees is written on the same side of it; other checks keep their order."""
+    text, before, after = _reordered(
+        """
+  %a = alloc f32[64]
+  launch @wide(%x, %a) extents(4, 256)
+  %b = alloc f32[64]
+  launch @wide(%x, %b) extents(4, 256)
+  assert_finite %a
+  assert_finite %b
+  launch @sum(%b, %y) extents(256, 4)
+  %p = alloc f32[1]
+  launch @sum(%a, %p) extents(256, 4)
+  return %p
+""",
+        "%x: f32[1], %y: f32[1]",
+    )
+    assert after < before
+    assert text.index("assert_finite %a") < text.index("@sum(%a") < text.index("assert_finite %b")
+    assert text.index("assert_finite %b") < text.index("@sum(%b, %y)")
 
 
 def test_draws_keep_their_order() -> None:

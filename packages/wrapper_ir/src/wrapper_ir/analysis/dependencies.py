@@ -9,10 +9,13 @@ from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.ops import (
     AllocStorage,
+    AssertFinite,
+    AssertLayout,
     CollectiveStart,
     Comment,
     Define,
     EffectClass,
+    Effects,
     Op,
     Return,
     Unpack,
@@ -25,6 +28,11 @@ from wrapper_ir.structure import operands, results
 from wrapper_ir.values import Value
 
 __all__ = ["Dependencies", "Step", "dependencies_of"]
+
+
+_FENCES = CollectiveStart | Define | Return | Wait
+_MOVABLE = frozenset({EffectClass.RANDOM})
+"""Effects whose ops keep their order, and let others pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +60,10 @@ def dependencies_of(function: Function, analyses: Analyses) -> Dependencies:
     """Runs the analysis; linear in the number of ops and their operands.
 
     A step comes after those that make its operands, and after each that used the same storage before, where one of the two writes
-    it, moves it, or ends a name of it. Draws of random numbers keep their order. Nothing crosses a definition of a symbol, a check,
-    an event, a barrier, the begin or end of a collective or of a scope, a change of a storage, or an op with an effect that is not
-    known.
+    it, moves it, or ends a name of it. A check of a tensor counts as writing it, so that what comes after the check stays there. Such
+    checks, and draws of random numbers, keep their order, and a check and a write that the caller sees keep theirs. Nothing crosses a
+    definition of a symbol, an assertion about symbols, an event, a barrier, the begin or end of a collective or of a scope, a change
+    of a storage, or an op with an effect that is not known.
     """
     found = _Dependencies(function, analyses)
     comments: list[int] = []
@@ -87,13 +96,12 @@ class _Dependencies:
         self.after: list[tuple[int, ...]] = []
         self.made: dict[Value, int] = {}
         """The step that makes each value."""
-        self.written: dict[Value, int] = {}
-        """The step that last wrote each root."""
-        self.read: dict[Value, list[int]] = {}
-        """The steps that read it since."""
+        self.changed: dict[Value | EffectClass, int] = {}
+        """The step that last changed each storage, or had an effect of a class."""
+        self.used: dict[Value | EffectClass, list[int]] = {}
+        """The steps that used it since."""
         self.fence = -1
         """The last step that nothing crosses."""
-        self.drawn = -1
 
     def join(self, position: int, op: Unpack) -> None:
         """Puts the op with the one that makes what it unpacks."""
@@ -107,29 +115,35 @@ class _Dependencies:
     def add(self, ops: tuple[int, ...], op: Op) -> None:
         """A step of its own."""
         step, effects = len(self.ops), self.aliasing.effects[ops[-1]]
-        after = {self.fence}
-        after.update(self.made[v] for v in self._bases(operands(op)) if v in self.made)
-        changed = {*effects.writes, *effects.moves}
-        for value in {*operands(op), *effects.reads, *changed}:
-            for root in self.aliasing.roots.get(value, NO_ROOTS):
-                after.add(self.written.get(root, -1))
-                if value in changed:
-                    after.update(self.read.pop(root, ()))
-                    self.written[root] = step
-                else:
-                    self.read.setdefault(root, []).append(step)
-        if EffectClass.RANDOM in effects.classes:
-            after.add(self.drawn)
-            self.drawn = step
-        if isinstance(op, Define | CollectiveStart | Wait | Return) or set(effects.classes) - {
-            EffectClass.RANDOM
-        }:
+        after = {self.fence, *(self.made[v] for v in self._bases(operands(op)) if v in self.made)}
+        for state, is_changed in self._states(op, effects).items():
+            after.add(self.changed.get(state, -1))
+            if is_changed:
+                after.update(self.used.pop(state, ()))
+                self.changed[state] = step
+            else:
+                self.used.setdefault(state, []).append(step)
+        is_check = isinstance(op, AssertFinite | AssertLayout)
+        if isinstance(op, _FENCES) or not (is_check or _MOVABLE.issuperset(effects.classes)):
             after.update(range(self.fence + 1, step))
             self.fence = step
-        after -= {-1, step}
         self.ops.append(ops)
-        self.after.append(tuple(sorted(after)))
+        self.after.append(tuple(sorted(after - {-1})))
         self.made.update(dict.fromkeys(results(op), step))
+
+    def _states(self, op: Op, effects: Effects) -> dict[Value | EffectClass, bool]:
+        """What the op uses, and whether it changes that: storages, and what stands for what is outside of memory."""
+        is_check = isinstance(op, AssertFinite | AssertLayout)
+        changed = {*effects.writes, *effects.moves, *(operands(op) if is_check else ())}
+        found: dict[Value | EffectClass, bool] = dict.fromkeys(effects.classes, True)
+        for value in {*operands(op), *effects.reads, *changed}:
+            for root in self.aliasing.roots.get(value, NO_ROOTS):
+                found[root] = found.get(root, False) or value in changed
+                if value in changed and root not in self.aliasing.owned:
+                    found.setdefault(
+                        EffectClass.CHECK, False
+                    )  # the caller sees whether it came before a check that failed
+        return found
 
     def _bases(self, values: Iterable[Value]) -> Iterable[Value]:
         """The values, and what the names among them name."""
