@@ -134,7 +134,8 @@ class ListMachine:
         return Tensor(bytearray([fill]) * nbytes, DType.U8, (nbytes,), (1,))
 
     def fill_bytes(self, storage: Tensor, value: int) -> None:
-        storage.memory[:] = bytes([value]) * len(storage.memory)
+        start, (count,) = storage.offset, storage.sizes  # of bytes: a storage, or a slot of one
+        storage.memory[start : start + count] = bytes([value]) * count
 
     def storage_of(self, tensor: Tensor) -> Tensor:
         return Tensor(tensor.memory, DType.U8, (len(tensor.memory),), (1,))

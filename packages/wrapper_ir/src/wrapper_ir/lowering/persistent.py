@@ -6,7 +6,7 @@ those that are not alive at the same time into pools, which is right as long as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wrapper_ir import ops
@@ -71,15 +71,24 @@ def plan_persistent(function: Function, device: Device) -> PersistentMemory:
     call. A storage is a tensor of bytes where something else is made of it, or where it is filled with zeros in each call.
     """
     slots, found = plan_slots(function), _Windows()
-    blocks, storages = _plan_blocks(function, device, slots.lent)
+    blocks, storages = _plan_blocks(function, device)
+    fixed = {slot for slot, (_, at) in slots.places.items() if slot in slots.lent and _is_fixed(slot, at)}
     places: dict[Value[Type], tuple[int, int]] = {}  # block and offset
     for op in function.body:
         match op:
             case ops.AllocStorage(result=storage) if storage in storages:
                 places[storage] = block, _ = storages[storage], 0
                 views = slots.views.get(storage, ())
-                if op.zero is ops.ZeroMode.CALL or not all(_is_static(view, at) for view, at in views):
+                is_used = op.zero is ops.ZeroMode.CALL or storage in slots.lent
+                is_used |= any(
+                    slots.places[s][0] is storage for s in slots.lent & slots.places.keys() - fixed
+                )
+                if is_used or not all(_is_static(view, at) for view, at in views):
                     found.add(storage, _bytes_of(storage.type), block, 0)
+            case ops.Slot(result=slot) if slot in fixed and slots.places[slot][0] in places:
+                base, at = slots.places[slot]
+                assert isinstance(at, Int)
+                found.add(slot, _bytes_of(slot.type), places[base][0], at.value)
             case ops.View(result=result):
                 source, at = slots.place(op.source, op.offset)
                 if source in places and isinstance(at, Int) and _is_static(op, at):
@@ -114,19 +123,23 @@ def _is_static(view: ops.View, at: Expr) -> bool:
     return all(isinstance(e, Int) for e in (*type.sizes, *type.strides, at))
 
 
+def _is_fixed(slot: Value[Type], at: Expr) -> bool:
+    return isinstance(slot.type, StorageType) and isinstance(slot.type.nbytes, Int) and isinstance(at, Int)
+
+
 def _bytes_of(type: StorageType) -> TensorType:
     return TensorType(DType.U8, (type.nbytes,), (Int(1),), type.device)
 
 
 def _plan_blocks(
-    function: Function, device: Device, lent: Set[Value]
+    function: Function, device: Device
 ) -> tuple[tuple[PersistentBlock, ...], dict[Value[Type], int]]:
-    """Blocks, and the number of that of each persistent storage. `lent` are storages that something takes as a whole. None where
-    work goes to several streams, moves memory under tensors, or takes it from pools of the caller's."""
+    """Blocks, and the number of that of each persistent storage. None where work goes to several streams, moves memory under
+    tensors, or takes it from pools of the caller's."""
     blocks, places = list[PersistentBlock](), dict[Value[Type], int]()
     if not _may_persist(function):
         return (), places
-    freed = {op.storage for op in function.body if isinstance(op, ops.Free)} - lent
+    freed = {op.storage for op in function.body if isinstance(op, ops.Free)}
     for op in function.body:
         if isinstance(op, ops.AllocStorage) and op.result in freed and _is_plain(op.result.type, device):
             assert isinstance(op.result.type.nbytes, Int)

@@ -105,11 +105,12 @@ def storage_users(function: Function) -> dict[Value, list[Op]]:
 class SlotPlaces:
     """For one function. `places` has, for each slot, the allocation or parameter that it lies in and the byte that it
     starts at; `views` the views of each allocation or parameter, those of its slots too, with the byte that each starts
-    at; `lent` the storages that something takes as a whole, and what these lie in."""
+    at; `lent` the storages that something takes as a whole, `lending` the allocations and parameters that these lie in."""
 
     places: Mapping[Value, tuple[Value, Expr]] = field(default_factory=dict)
     views: Mapping[Value, Sequence[tuple[View, Expr]]] = field(default_factory=dict)
     lent: frozenset[Value] = frozenset()
+    lending: frozenset[Value] = frozenset()
 
     def place(self, storage: Value, offset: Expr) -> tuple[Value, Expr]:
         """The outermost storage, and the byte in it that is at `offset` of `storage`."""
@@ -134,8 +135,8 @@ def plan_slots(function: Function) -> SlotPlaces:
                 views.setdefault(base, []).append((op, start + op.offset))
             case _:
                 lent.update(_storages(op))
-    lent.update([places[slot][0] for slot in lent if slot in places])
-    return SlotPlaces(places, views, frozenset(lent))
+    lending = frozenset([places[storage][0] if storage in places else storage for storage in lent])
+    return SlotPlaces(places, views, frozenset(lent), lending)
 
 
 def _storages(op: Op) -> list[Value]:
@@ -160,7 +161,7 @@ def share_windows(function: Function, slots: SlotPlaces) -> SharedWindows:
     """
     if any(isinstance(op, ResizeStorage | SetStorage) for op in function.body):
         return SharedWindows()
-    pools = {base for base, _ in slots.places.values()} - slots.lent
+    pools = {base for base, _ in slots.places.values()} - slots.lending
     pools &= {op.storage for op in function.body if isinstance(op, Free)}
     windows: dict[Value, dict[tuple[TensorType, Expr], list[Value]]] = {}
     places: dict[Value, tuple[Value, Expr]] = {}

@@ -9,15 +9,16 @@ from typing import ClassVar
 
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
-from wrapper_ir.analysis.memory import held_outside
+from wrapper_ir.analysis.memory import held_outside, memory_use
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Free, Op, Slot
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
+from wrapper_ir.passes.hoist_storages import Hoister
 from wrapper_ir.passes.plannable import PlannableStorage, fresh_pool_name, plannable_storages
-from wrapper_ir.planner import Algorithm, Buffer, Pool, held_bytes, pack, plan_pools
+from wrapper_ir.planner import Algorithm, Pool, held_bytes, pack, plan_pools
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import definitions, operands, results
 from wrapper_ir.values import Value
@@ -35,7 +36,8 @@ class PlanMemory(Pass):
     device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and `1024*s0` share, `256*s0` and
     `s1` do not. Left alone are storages that are returned, moved, resized, zeroed or symmetric, that several streams use, and
     those of functions that allocate from pools of torch's, or in which a size has no value under the hints. So are
-    padded rows whose number may be none.
+    padded rows whose number may be none. Storages of branches, loop bodies and callees are slots of storages that callers lend
+    where that holds no more, either.
 
     `persistent` is for memory that is held from call to call: storages of `main` of fixed sizes lie in one pool of their kind,
     since all of it is held throughout; those of pools that are there are planned anew.
@@ -52,11 +54,36 @@ class PlanMemory(Pass):
         if self.persistent:
             analyses = analyses.after(_without_pools(analyses.program))
         derived = analyses.after(derive_frees(analyses.program, analyses))
-        sizes = Sizes(derived.program)
-        planned = derived.program.with_functions(
-            [_Planner(f, derived, sizes, self).planned() for f in derived.program.functions]
-        )
+        planned = self._best(derived, Sizes(derived.program))
         return derive_frees(planned) if planned is not derived.program else planned
+
+    def _best(self, derived: Analyses, sizes: Sizes) -> Program:
+        """The plan with the most storages of callees lent to them, of those that hold no more than the slack allows."""
+        alone = self._planned(derived, sizes)
+        hoister, slack = Hoister(derived, sizes, self.algorithm), self.slack / 100
+        if not hoister.calls:
+            return alone
+        try:
+            hoisted = (hoister.hoisted(), hoister.hoisted(slack))
+            plans = [self._planned(Analyses(derive_frees(h)), sizes) for h in hoisted]
+            held = [_held(plan, sizes) for plan in (*plans, alone)]
+            limit = max(memory_use(derived.program.main, derived, sizes).live * (1 + slack), min(held))
+        except ExpressionError:
+            return alone  # what is lent, or held, has no size under the hints
+        return next(plan for plan, bytes in zip((*plans, alone), held, strict=True) if bytes <= limit)
+
+    def _planned(self, derived: Analyses, sizes: Sizes) -> Program:
+        """The program with pools, each function planned on its own."""
+        program = derived.program
+        return program.with_functions(
+            [_Planner(f, derived, sizes, self).planned() for f in program.functions]
+        )
+
+
+def _held(program: Program, sizes: Sizes) -> int:
+    """Bytes at the worst moment."""
+    derived = derive_frees(program)
+    return memory_use(derived.main, Analyses(derived), sizes).peak
 
 
 class _Planner:
@@ -77,7 +104,9 @@ class _Planner:
         return self._rewritten(shared, storages) if shared else self.function
 
     def _pools(self, storages: Mapping[str, PlannableStorage]) -> tuple[Pool, ...]:
-        buffers = [self._buffer(s) for s in storages.values()]
+        buffers = [
+            s.buffer(self.live.storages[s.op.result], self._bytes(s.factor)) for s in storages.values()
+        ]
         fixed = [b for b in buffers if self._is_held(storages[b.name])]
         planned = {s.op.result for s in storages.values()}
         outside = held_outside(self.function, self.analyses, self.sizes, planned)
@@ -92,17 +121,6 @@ class _Planner:
         """Whether its memory is held from call to call."""
         main = self.function is self.analyses.program.main
         return self.options.persistent and main and not storage.factor.free_symbols
-
-    def _buffer(self, storage: PlannableStorage) -> Buffer:
-        """In units of one factor, which alignment counts in, too."""
-        result = storage.op.result
-        return Buffer(
-            result.name,
-            storage.position,
-            self.live.storages[result] + 1,
-            storage.count * self._bytes(storage.factor),
-            result.type.alignment * self._bytes(storage.factor),
-        )
 
     def _bytes(self, factor: Expr) -> int:
         return max(1, self.sizes.number(factor))

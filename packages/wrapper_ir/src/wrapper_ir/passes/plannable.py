@@ -12,39 +12,42 @@ from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Expr, Int, expand, mul
 from wrapper_ir.expr.build import sum_of
 from wrapper_ir.layout import numel
-from wrapper_ir.ops import AllocPurpose, AllocStorage, Free, Slot, View, ZeroMode
+from wrapper_ir.ops import AllocPurpose, AllocStorage, View, ZeroMode
+from wrapper_ir.planner import Buffer
 from wrapper_ir.program import Function
-from wrapper_ir.structure import operands
 from wrapper_ir.types import StorageType
-from wrapper_ir.values import Value, is_storage
+from wrapper_ir.values import Value
 
 __all__ = ["PlannableStorage", "fresh_pool_name", "plannable_storages"]
 
 
 @dataclass(frozen=True, slots=True)
 class PlannableStorage:
-    """A storage that may be a slot, and where it is allocated: `count` times `factor` bytes. What a callee takes as a whole
-    (`is_lent`) is not in a pool with others, which so may persist from call to call."""
+    """A storage that may be a slot, and where it is allocated: `count` times `factor` bytes."""
 
     position: int
     op: AllocStorage
     count: int
     factor: Expr
-    is_lent: bool
 
     @property
     def kind(self) -> Hashable:
         """Storages of one kind may share a pool."""
         type = self.op.result.type
-        return type.device, type.space, self.op.stream, self.factor, self.is_lent
+        return type.device, type.space, self.op.stream, self.factor
+
+    def buffer(self, last_use: int, unit: int) -> Buffer:
+        """The problem of placing it, where the factor is `unit` bytes; alignment counts in units of the factor, too."""
+        type = self.op.result.type
+        return Buffer(
+            self.op.result.name, self.position, last_use + 1, self.count * unit, type.alignment * unit
+        )
 
 
 def plannable_storages(function: Function, analyses: Analyses) -> Iterator[PlannableStorage]:
     """The storages that a function allocates and frees, that hold nothing at first, and that one stream uses."""
     live: Liveness = analyses.get_for(function, analyse_liveness)
     crossing = analyses.get_for(function, crossing_streams)
-    users = [op for op in function.body if not isinstance(op, AllocStorage | Free | Slot | View)]
-    lent = {v for op in users for v in operands(op) if is_storage(v)}
     for position, op in enumerate(function.body):
         if (
             not isinstance(op, AllocStorage)
@@ -61,7 +64,7 @@ def plannable_storages(function: Function, analyses: Analyses) -> Iterator[Plann
         count = math.gcd(*terms.values())
         if count:
             factor = sum_of({factors: scale // count for factors, scale in terms.items()})
-            yield PlannableStorage(position, op, count, factor, op.result in lent)
+            yield PlannableStorage(position, op, count, factor)
 
 
 def _is_dense(function: Function, position: int, storage: Value[StorageType]) -> bool:

@@ -21,10 +21,10 @@ from wrapper_ir.errors import PassError
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.expr.rewrite import map_atoms
 from wrapper_ir.layout import extent_bytes
-from wrapper_ir.program import Function, Ownership, Program
+from wrapper_ir.program import Function, Ownership, Param, Program
 from wrapper_ir.structure import results
 from wrapper_ir.types import TensorType, TupleType
-from wrapper_ir.values import Value
+from wrapper_ir.values import Value, is_storage
 
 __all__ = ["Difference", "check_translation", "compare"]
 
@@ -73,7 +73,12 @@ def _difference(old: Analyses, new: Analyses) -> Difference | None:
 
 
 def _owned(function: Function) -> set[int]:
-    return {i for i, p in enumerate(function.params) if p.ownership is Ownership.OWNED}
+    return {i for i, p in enumerate(_params(function)) if p.ownership is Ownership.OWNED}
+
+
+def _params(function: Function) -> list[Param]:
+    """The parameters that come with content: lent storages hold nothing."""
+    return [p for p in function.params if not is_storage(p.value)]
 
 
 def _describe(first: list[tuple[str, Number]], second: list[tuple[str, Number]]) -> str:
@@ -115,7 +120,7 @@ class _Run:
     def observe(self, ended: set[int]) -> list[tuple[str, Number]]:
         """Everything that can be observed, in order. The final content of the parameters `ended` cannot: callers give them
         away, before or after the change."""
-        params = [(f"parameter {i}", p.value) for i, p in enumerate(self.function.params)]
+        params = [(f"parameter {i}", p.value) for i, p in enumerate(_params(self.function))]
         constants = [(f"constant %{c.value.name}", c) for c in self.analyses.program.constants]
         state = [(what, c.value) for what, c in constants if c.mutable]
         fixed = [(what, c.value) for what, c in constants if not c.mutable]
@@ -153,7 +158,7 @@ class _Run:
             self.seen.append(("the return", sees))
         elif shown := sorted({c.value for c in effects.classes if c not in _SILENT}):
             self.seen.append((f"{type(op).__name__} ({', '.join(shown)})", sees))
-        for k, value in enumerate(effects.writes):
+        for k, value in enumerate([v for v in effects.writes if not is_storage(v)]):
             self.write(value, self.number("write", sees, k))
         if isinstance(op, ops.Unpack | ops.Wait) and not isinstance(op.result.type, TensorType):
             self.handles[op.result] = sees
@@ -185,7 +190,9 @@ class _Run:
 
     def key(self, x: object, read: set[Value]) -> Hashable:
         if isinstance(x, tuple):
-            return tuple(self.key(item, read) for item in x)
+            return tuple(
+                self.key(item, read) for item in x if not (isinstance(item, Value) and is_storage(item))
+            )
         if isinstance(x, Value):
             return self.operand(x, x in read)
         return self.expr_key(x, read) if isinstance(x, Expr) else x

@@ -55,8 +55,8 @@ def alloc(op: ops.AllocStorage, state: FunctionState) -> Iterator[Step]:
         state.define(window)
         state.base_dtypes[storage] = window.type.dtype
         return
-    lent = storage in state.slots.lent  # callees take bytes
-    dtype = DType.U8 if lent else element_type(storage.type, state.slots.views.get(storage, ()))
+    lending = storage in state.slots.lending  # callees take bytes
+    dtype = DType.U8 if lending else element_type(storage.type, state.slots.views.get(storage, ()))
     count = exact_quotient(storage.type.nbytes, dtype.itemsize)
     assert count is not None  # as `element_type` says
     state.base_dtypes[storage] = dtype
@@ -74,9 +74,9 @@ def alloc(op: ops.AllocStorage, state: FunctionState) -> Iterator[Step]:
 def slot(op: ops.Slot, state: FunctionState) -> Iterator[Step]:
     """Views of a slot are made of its pool's tensor. Only what a callee takes is a tensor of its own."""
     place = _slot_place(op.result, state)
-    if place.base in state.persistent.storages:
-        return
     is_lent = op.result in state.slots.lent
+    if place.base in state.persistent.storages and (not is_lent or op.result in state.persistent.values):
+        return
     if is_lent:
         state.define(op.result)
     yield steps.BeginSlot(slot=op.result, place=place, is_lent=is_lent, at=state.at)
