@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from collections.abc import Callable, Iterable
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fx_converter
 import py_wrapper
+from fx_converter import FxOptions
+from py_wrapper import PyOptions
+from tests.fx.fx_cases import stored
 from tests.soundness.flat_inputs import flat_inputs
 from wrapper_ir import check
 from wrapper_ir.analysis.sizes import Sizes
@@ -22,7 +27,9 @@ from wrapper_ir.passes import (
     Pass,
     PlanMemory,
     ReorderForMemory,
+    ReuseForResults,
     ReuseInPlace,
+    StripDebug,
     UseOutVariants,
     derive_frees,
     run_pipeline,
@@ -42,8 +49,10 @@ BEFORE: tuple[tuple[Pass, ...], ...] = (
     (UseOutVariants(), ReuseInPlace()),
     (UseOutVariants(), ReorderForMemory(), ReuseInPlace()),
 )
-PASSES = st.tuples(st.sampled_from(BEFORE), PLANS)
-Passes = tuple[tuple[Pass, ...], PlanMemory]
+AFTER: tuple[tuple[Pass, ...], ...] = ((), (ReuseForResults(),))
+PASSES = st.tuples(st.sampled_from(BEFORE), PLANS, st.sampled_from(AFTER))
+Passes = tuple[tuple[Pass, ...], PlanMemory, tuple[Pass, ...]]
+ALL: Passes = (BEFORE[-1], PlanMemory(), AFTER[-1])
 
 
 def _planned(program: Program, passes: Passes) -> Program:
@@ -51,8 +60,8 @@ def _planned(program: Program, passes: Passes) -> Program:
 
     That is not asked where a size is 0 under the hints (of symbols that nothing is known of): planners count it as 1.
     """
-    first, plan = passes
-    planned = run_pipeline(program, (*first, plan))
+    first, plan, last = passes
+    planned = run_pipeline(program, (*first, plan, *last))
     assert check(planned) == ()
     sizes = Sizes(program)
     if all(sizes.bytes_of(op.result) for op in program.ops if isinstance(op, AllocStorage)):
@@ -61,14 +70,21 @@ def _planned(program: Program, passes: Passes) -> Program:
     return planned
 
 
-def _results(artifact: Artifact, seed: int, poison: int | None) -> list[object]:
+def _interpreted(artifact: Artifact, seed: int, poison: int | None) -> list[object]:
     """What a run gives and leaves: results, arguments, mutable constants. All tensors are copies."""
-    interpreter = Interpreter(artifact, py_wrapper.TORCH_MACHINE, InterpOptions(poison=poison))
-    inputs = flat_inputs(seed)
-    results = interpreter.boxed(list(inputs))
+    options = InterpOptions(poison=poison, debug=lambda op, values: None)
+    interpreter = Interpreter(artifact, py_wrapper.TORCH_MACHINE, options)
+    found = _results(interpreter.boxed, seed)
     state = [interpreter.constants[c.value] for c in artifact.program.constants if c.mutable]
+    return [*found, *(x.clone() for x in state)]
+
+
+def _results(run: Callable[[list[object]], Iterable[object]], seed: int) -> list[object]:
+    """What a run gives and leaves in its arguments."""
+    inputs = flat_inputs(seed)
+    results = run(list(inputs))
     kept = [x for i, x in enumerate(inputs) if i != 3]  # the fourth one is donated
-    return [x.clone() if isinstance(x, torch.Tensor) else x for x in (*results, *kept, *state)]
+    return [x.clone() if isinstance(x, torch.Tensor) else x for x in (*results, *kept)]
 
 
 def _same(a: object, b: object) -> bool:
@@ -82,11 +98,33 @@ def _check_run(seed: int, size: int, passes: Passes) -> set[type[Op]]:
     artifact = random_artifact(random.Random(seed), size, RandomOptions(executable=True, hostile=False))
     program = insert_checks(artifact.program)  # what an engine runs
     planned = insert_checks(_planned(artifact.program, passes))
-    want = _results(dataclasses.replace(artifact, program=program), seed, None)
-    got = _results(dataclasses.replace(artifact, program=planned), seed, POISON)
+    want = _interpreted(dataclasses.replace(artifact, program=program), seed, None)
+    got = _interpreted(dataclasses.replace(artifact, program=planned), seed, POISON)
     assert len(got) == len(want)
     assert all(map(_same, got, want))
     return {type(op) for op in planned.ops}
+
+
+def _check_engines(seed: int, passes: Passes) -> None:
+    """Emitted Python, poisoned and with persistent buffers, and an FX graph with them give what the unplanned program gives."""
+    artifact = random_artifact(random.Random(seed), 30, RandomOptions(executable=True, hostile=False))
+    program = dataclasses.replace(artifact, program=insert_checks(artifact.program))
+    want = _interpreted(program, seed, None)
+    planned = stored(
+        dataclasses.replace(artifact, program=StripDebug().run(_planned(artifact.program, passes)))
+    )
+    for run in (
+        py_wrapper.compile(planned, PyOptions(poison=POISON)).boxed,
+        py_wrapper.compile(planned, PyOptions(persistent_buffers=True)).boxed,
+        fx_converter.compile(planned, FxOptions(persistent_buffers=True, convention="flat")).boxed,
+    ):
+        got = _results(run, seed)
+        assert all(map(_same, got, want))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_engines(seed: int) -> None:
+    _check_engines(seed, ALL)
 
 
 @settings(max_examples=60)
@@ -105,7 +143,7 @@ def test_plans_with_streams(seed: int, size: int, passes: Passes) -> None:
 def test_programs_have_what_plans_meet() -> None:
     seen = set[type[Op]]()
     for seed in range(25):
-        seen |= _check_run(seed, 30, ((UseOutVariants(), ReuseInPlace()), PlanMemory()))
+        seen |= _check_run(seed, 30, ALL)
     assert {View, Switch, WhileLoop, CallSubgraph, Slot} <= seen
     streams = [op for seed in range(20) for op in random_program(random.Random(seed), 30).ops]
     assert any(isinstance(op, RecordEvent) for op in streams)
@@ -123,3 +161,10 @@ def test_many_runs(seed: int, size: int, passes: Passes) -> None:
 @given(SEEDS, SIZES, PASSES)
 def test_many_plans_with_streams(seed: int, size: int, passes: Passes) -> None:
     _planned(random_program(random.Random(seed), size), passes)
+
+
+@pytest.mark.conformance
+@settings(max_examples=500)
+@given(SEEDS, PASSES)
+def test_many_engines(seed: int, passes: Passes) -> None:
+    _check_engines(seed, passes)
