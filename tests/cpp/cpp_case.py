@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from packages.py_wrapper.tests.py_case import HEADER, Case
 from torch import Tensor
 
 from cpp_wrapper import CppOptions
@@ -16,18 +16,9 @@ from py_wrapper import TORCH_MACHINE
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 
-__all__ = ["FAST", "HEADER", "KERNELS", "Case", "artifact_of", "artifact_of_text", "stock_run"]
+__all__ = ["FAST", "KERNELS", "Case", "artifact_of", "artifact_of_text", "stock_run"]
 
 FAST = CppOptions(opt_level=0)
-HEADER = """wir 0.3
-target cpu
-
-symbol s0 : int backed [2, 1024] hint 8
-symbol s1 : int backed [2, 1024] hint 4
-symbol u0 : int unbacked [0, *]
-symbol u1 : float unbacked
-
-"""
 KERNELS = """
 kernel cpp @double entry "kernel" (read f32* source, write f32* target, i64 count) {{{
 #include <cstdint>
@@ -44,18 +35,6 @@ extern "C" void kernel(float* x, const int64_t count)
 }
 }}}
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """`expected` gets clones of the inputs, and returns the results; `after` what the inputs are after a call."""
-
-    name: str
-    text: str
-    inputs: Callable[[], list[Any]]
-    expected: Callable[..., tuple[Any, ...]]
-    after: Callable[..., tuple[Any, ...]] | None = None
-    constants: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 def artifact_of_text(text: str, constants: Mapping[str, Tensor] | None = None) -> Artifact:

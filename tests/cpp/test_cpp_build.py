@@ -75,7 +75,7 @@ def _runs(folder: Path) -> tuple[int, int]:
 
 def test_what_was_compiled_before_is_taken_from_the_cache(tmp_path: Path, settings: Settings) -> None:
     _build(tmp_path / "a.so", settings)
-    assert _runs(tmp_path) == (3, 1)  # program, runtime, kernels
+    assert _runs(tmp_path) == (4, 1)  # program, runtime, steps, kernels
     _build(tmp_path / "b.so", settings)
     assert _runs(tmp_path) == (0, 1)
     _build(tmp_path / "c.so", settings, value=3.0)  # constants are not part of what is compiled
@@ -108,7 +108,8 @@ def _other_parameters(tmp_path: Path, settings: Settings) -> None:
 
 
 def _refused(tmp_path: Path, settings: Settings) -> None:
-    _build(tmp_path / "m.so", settings, TEXT.replace("  copy %x, %w", "  barrier"))
+    pinned = "  %y.s = alloc_storage s0*16 pinned\n  %y = view %y.s : f32[s0, 4]"
+    _build(tmp_path / "m.so", settings, TEXT.replace("  %y = alloc f32[s0, 4]", pinned))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def _refused(tmp_path: Path, settings: Settings) -> None:
         (_missing, CompileError, "CPP101", "no-such-compiler"),
         (_broken_kernel, CompileError, "CPP106", "sauce"),
         (_other_parameters, CompileError, "CPP106", "parameter 0 'source' is read f32*"),
-        (_refused, EmitError, "CPP501", "barrier"),
+        (_refused, EmitError, "CPP503", "plain memory"),
     ],
 )
 def test_failures_name_their_cause_and_leave_the_old_library(

@@ -1,4 +1,4 @@
-#include "runtime.h"
+#include "steps.h"
 #include "helpers.h"
 #include "symbols.h"
 
@@ -19,8 +19,8 @@ void load([[maybe_unused]] Tensor* c) {
   constant(c[c_1], 64, 16, true, f32(), {4}, {1});
 }
 
-void double_1(void* source, void* target, Int count) {
-  const Slot slots[] = {pointer(source), pointer(target), whole<int64_t>(count, "an argument for count does not fit i64")};
+void double_1(void* source, void* target, Int count_1) {
+  const Slot slots[] = {pointer(source), pointer(target), whole<int64_t>(count_1, "an argument for count does not fit i64")};
   wir_5a036fedf5a5ddd9ea3bc5536c2d9604251c69a9(slots);
 }
 

@@ -1,4 +1,4 @@
-#include "runtime.h"
+#include "steps.h"
 #include "helpers.h"
 #include "symbols.h"
 
@@ -15,12 +15,12 @@ namespace {
 void load([[maybe_unused]] Tensor* c) {
 }
 
-void double_1(void* source, void* target, Int count) {
-  const Slot slots[] = {pointer(source), pointer(target), whole<int64_t>(count, "an argument for count does not fit i64")};
+void double_1(void* source, void* target, Int count_1) {
+  const Slot slots[] = {pointer(source), pointer(target), whole<int64_t>(count_1, "an argument for count does not fit i64")};
   wir_5a036fedf5a5ddd9ea3bc5536c2d9604251c69a9(slots);
 }
-void increment(void* x, Int count_1) {
-  const Slot slots[] = {pointer(x), whole<int64_t>(count_1, "an argument for count does not fit i64")};
+void increment(void* x, Int count_2) {
+  const Slot slots[] = {pointer(x), whole<int64_t>(count_2, "an argument for count does not fit i64")};
   wir_8c4f3259557e5d17a127afca1d676ca8f4911253(slots);
 }
 
@@ -32,14 +32,15 @@ struct Main {
     buf1 = 3,
     buf2 = 4,
     result_1 = 5,
+    result_2 = 6,
   };
   Tensor* const c;
   Tensor* const inputs;
   Tensor* const outputs;
   Run& run;
   Int s0{};
-  Tensor t[6] = {};
-  ~Main() { release(t, 6); }
+  Tensor t[7] = {};
+  ~Main() { release(t, 7); }
 
   void part_0() {
     t[x_1] = take(inputs[0]);
@@ -49,8 +50,7 @@ struct Main {
     run.at = "mm: mm (model.py:10 in layers.0)";
     s0 = size(t[x_1], 0);
     check_alignment(t[w], 4, "w", "");
-    if (!(s0 <= 1000L)) fail("WIR920", "batch too large: s0 <= 1000");
-    // the first layer
+    if (!(s0 <= 1024L)) fail("WIR920", "batch too large: s0 <= 1024");
     allocate(t[buf0], {s0, 4}, {4, 1}, f32());
     ok(aoti_torch_cpu_mm_out(t[buf0], t[x_1], t[w]), "aten::mm.out");
     run.at = "mul: mul.Tensor (model.py:11 in layers.0)";
@@ -63,6 +63,7 @@ struct Main {
     result(t[result_1], Int(s0 * 2L));
     outputs[0] = take(t[buf2]);
     outputs[1] = take(t[result_1]);
+    outputs[2] = take(t[result_2]);
   }
 };
 
@@ -72,7 +73,7 @@ void run_main(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run) {
 }
 
 const char* const kInputs[] = {"x", "w", nullptr};
-const char* const kOutputs[] = {"output0", "output1", nullptr};
+const char* const kOutputs[] = {"output0", "output1", "output2", nullptr};
 const Constant kConstants[] = {
   {"", "", f32, 0},
 };
@@ -80,8 +81,8 @@ const Constant kConstants[] = {
 }  // namespace program
 
 extern const wir::Program wir_program{
-    2, 2, 0, 0,
+    2, 3, 0, 0,
     program::kInputs, program::kOutputs, program::kConstants, program::load, program::run_main,
     "",
-    "{\"inputs\": [{\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"x\", \"or_cpu\": false, \"sizes\": [null, 8], \"strides\": [8, 1], \"text\": \"f32[s0, 8]\"}, {\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"w\", \"or_cpu\": false, \"sizes\": [8, 4], \"strides\": [4, 1], \"text\": \"f32[8, 4]\"}], \"results\": [\"tensor\", \"number\"], \"signature\": {\"bindings\": [{\"class\": \"result_output\", \"index\": 0}, {\"class\": \"result_output\", \"index\": 1}], \"format\": \"wrapper-ir-signature\", \"inputs\": {\"children\": [{\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, {\"kind\": \"dict\"}], \"kind\": \"tuple\"}, \"names\": [\"x\", \"w\"], \"outputs\": {\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, \"params\": [0, 1], \"version\": \"0.2\"}, \"version\": 1}",
+    "{\"inputs\": [{\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"x\", \"or_cpu\": false, \"sizes\": [null, 8], \"strides\": [8, 1], \"text\": \"f32[s0, 8]\"}, {\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"w\", \"or_cpu\": false, \"sizes\": [8, 4], \"strides\": [4, 1], \"text\": \"f32[8, 4]\"}], \"results\": [\"tensor\", \"number\", \"none\"], \"signature\": {\"bindings\": [{\"class\": \"result_output\", \"index\": 0}, {\"class\": \"result_output\", \"index\": 1}, {\"class\": \"result_output\", \"index\": 2}], \"format\": \"wrapper-ir-signature\", \"inputs\": {\"children\": [{\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, {\"kind\": \"dict\"}], \"kind\": \"tuple\"}, \"names\": [\"x\", \"w\"], \"outputs\": {\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, \"params\": [0, 1], \"version\": \"0.2\"}, \"version\": 1}",
 };

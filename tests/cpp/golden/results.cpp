@@ -1,4 +1,4 @@
-#include "runtime.h"
+#include "steps.h"
 #include "helpers.h"
 #include "symbols.h"
 

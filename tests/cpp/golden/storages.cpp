@@ -1,4 +1,4 @@
-#include "runtime.h"
+#include "steps.h"
 #include "helpers.h"
 #include "symbols.h"
 
@@ -13,8 +13,8 @@ namespace {
 void load([[maybe_unused]] Tensor* c) {
 }
 
-void double_1(void* source, void* target, Int count) {
-  const Slot slots[] = {pointer(source), pointer(target), whole<int64_t>(count, "an argument for count does not fit i64")};
+void double_1(void* source, void* target, Int count_1) {
+  const Slot slots[] = {pointer(source), pointer(target), whole<int64_t>(count_1, "an argument for count does not fit i64")};
   wir_5a036fedf5a5ddd9ea3bc5536c2d9604251c69a9(slots);
 }
 
@@ -40,6 +40,7 @@ struct Main {
   void part_0() {
     t[x] = take(inputs[0]);
     expect_tensor(t[x], "x", "f32[4, 8]", f32(), {4, 8}, {8, 1});
+    // one storage, three tensors of two types
     allocate(t[pool], {128}, {1}, f32());
     zero(t[pool]);
     window(t[a_1], t[pool], {4, 8}, {8, 1}, 0);

@@ -1,4 +1,4 @@
-#include "runtime.h"
+#include "steps.h"
 #include "helpers.h"
 #include "symbols.h"
 
@@ -23,7 +23,6 @@ struct Main {
     result_2 = 5,
     result_3 = 6,
     result_4 = 7,
-    result_5 = 8,
   };
   Tensor* const c;
   Tensor* const inputs;
@@ -33,8 +32,8 @@ struct Main {
   Int s1{};
   double u1{};
   Int u0{};
-  Tensor t[9] = {};
-  ~Main() { release(t, 9); }
+  Tensor t[8] = {};
+  ~Main() { release(t, 8); }
 
   void part_0() {
     t[x] = take(inputs[0]);
@@ -54,13 +53,11 @@ struct Main {
     result(t[result_2], Int(u0));
     result(t[result_3], u1 * 2.0);
     result(t[result_4], Int(s0 == 4L ? 1L : 0L));
-    result(t[result_5], u0 > 3L);
     outputs[0] = take(t[result_0]);
     outputs[1] = take(t[result_1]);
     outputs[2] = take(t[result_2]);
     outputs[3] = take(t[result_3]);
     outputs[4] = take(t[result_4]);
-    outputs[5] = take(t[result_5]);
   }
 };
 
@@ -70,7 +67,7 @@ void run_main(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run) {
 }
 
 const char* const kInputs[] = {"x", "p", nullptr};
-const char* const kOutputs[] = {"output0", "output1", "output2", "output3", "output4", "output5", nullptr};
+const char* const kOutputs[] = {"output0", "output1", "output2", "output3", "output4", nullptr};
 const Constant kConstants[] = {
   {"", "", f32, 0},
 };
@@ -78,8 +75,8 @@ const Constant kConstants[] = {
 }  // namespace program
 
 extern const wir::Program wir_program{
-    2, 6, 0, 0,
+    2, 5, 0, 0,
     program::kInputs, program::kOutputs, program::kConstants, program::load, program::run_main,
     "",
-    "{\"inputs\": [{\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"x\", \"or_cpu\": false, \"sizes\": [null, null], \"strides\": [null, 1], \"text\": \"f32[s0, s1]\"}, {\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"p\", \"or_cpu\": false, \"sizes\": [], \"strides\": [], \"text\": \"f32[]\"}], \"results\": [\"number\", \"number\", \"number\", \"number\", \"number\", \"number\"], \"signature\": {\"bindings\": [{\"class\": \"result_output\", \"index\": 0}, {\"class\": \"result_output\", \"index\": 1}, {\"class\": \"result_output\", \"index\": 2}, {\"class\": \"result_output\", \"index\": 3}, {\"class\": \"result_output\", \"index\": 4}, {\"class\": \"result_output\", \"index\": 5}], \"format\": \"wrapper-ir-signature\", \"inputs\": {\"children\": [{\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, {\"kind\": \"dict\"}], \"kind\": \"tuple\"}, \"names\": [\"x\", \"p\"], \"outputs\": {\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, \"params\": [0, 1], \"version\": \"0.2\"}, \"version\": 1}",
+    "{\"inputs\": [{\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"x\", \"or_cpu\": false, \"sizes\": [null, null], \"strides\": [null, 1], \"text\": \"f32[s0, s1]\"}, {\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"p\", \"or_cpu\": false, \"sizes\": [], \"strides\": [], \"text\": \"f32[]\"}], \"results\": [\"number\", \"number\", \"number\", \"number\", \"number\"], \"signature\": {\"bindings\": [{\"class\": \"result_output\", \"index\": 0}, {\"class\": \"result_output\", \"index\": 1}, {\"class\": \"result_output\", \"index\": 2}, {\"class\": \"result_output\", \"index\": 3}, {\"class\": \"result_output\", \"index\": 4}], \"format\": \"wrapper-ir-signature\", \"inputs\": {\"children\": [{\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, {\"kind\": \"dict\"}], \"kind\": \"tuple\"}, \"names\": [\"x\", \"p\"], \"outputs\": {\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, \"params\": [0, 1], \"version\": \"0.2\"}, \"version\": 1}",
 };

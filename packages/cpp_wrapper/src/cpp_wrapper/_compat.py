@@ -7,7 +7,14 @@ from pathlib import Path
 import torch
 from torch._C._aoti import AOTIModelContainerRunnerCpu
 
-__all__ = ["open_runner", "torch_build", "torch_include_dirs", "torch_library_dir", "torch_version"]
+__all__ = [
+    "open_runner",
+    "takes_any",
+    "torch_build",
+    "torch_include_dirs",
+    "torch_library_dir",
+    "torch_version",
+]
 
 
 def torch_include_dirs() -> tuple[Path, ...]:
@@ -27,6 +34,12 @@ def torch_library_dir() -> Path:
 def torch_build() -> str:
     """Names the exact build of torch: version and source revision."""
     return f"{torch.__version__} {torch.version.git_version}"
+
+
+def takes_any(operator: str) -> bool:
+    """Whether an argument of an operator, of its default overload, is declared as anything: a process group, or its name."""
+    schemas = torch._C._jit_get_schemas_for_operator(operator)
+    return any(str(argument.type) == "Any" for schema in schemas for argument in schema.arguments)
 
 
 def torch_version() -> tuple[int, int]:

@@ -5,9 +5,10 @@
 | `program.py`    | all files of a library                                                |
 | `function.py`   | one function of the program, in parts of a bounded length             |
 | `table.py`      | which function writes which step                                      |
-| `memory.py`, `calls.py`, `checks.py`, `control.py`, `symbolic.py` | steps, by family    |
+| `memory.py`, `calls.py`, `checks.py`, `control.py`, `debug.py`, `placement.py`, `symbolic.py` | steps, by family |
 | `refusals.py`   | what this edition does not write                                      |
 | `operators.py`  | calls of operators: by C shim (`text/shims.txt`) or by the dispatcher |
+| `scalars.py`    | numbers that operators take, where C functions take them otherwise    |
 | `constants.py`  | where constants lie, and how their tensors are made                   |
 | `scope.py`      | what is known while writing a function, and the program               |
 | `text/`         | the parts that are the same in every library                          |

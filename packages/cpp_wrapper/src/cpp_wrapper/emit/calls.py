@@ -7,7 +7,7 @@ from wrapper_ir.expr import Expr
 from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
 from wrapper_ir.lowering import steps
 from wrapper_ir.ops import Arg
-from wrapper_ir.types import DType, TensorType
+from wrapper_ir.types import DType, ScalarType
 from wrapper_ir.values import Value
 
 __all__ = ["launch", "unpack"]
@@ -39,11 +39,16 @@ def _argument(param: KernelParam, arg: Arg, scope: FunctionScope) -> str:
 
 
 def unpack(step: steps.Unpack, scope: FunctionScope) -> None:
-    """Another handle of one of the results."""
-    if not isinstance(step.result.type, TensorType) or not all(isinstance(i, int) for i in step.path):
-        raise scope.error("CPP501", "this edition does not write results that are not tensors")
-    if len(step.path) > 1:
-        raise scope.error("CPP501", "this edition does not write nested lists of results")
-    source = scope.live[step.source]
-    place = f"{source} + {step.path[0]}" if step.path and step.path[0] else source
-    scope.line(f"{scope.bind(step.result)} = same(t[{place}]);")
+    """Another handle of one of the results, or a number."""
+    place = scope.places.get(step.source, {}).get(step.path)
+    if place is None and not step.path:
+        place = scope.handle(step.source)
+    if place is None:
+        raise scope.error(
+            "CPP501",
+            "this edition does not write results that are neither tensors, lists of them nor numbers",
+        )
+    if isinstance(step.result.type, ScalarType):
+        scope.numbers[step.result] = place
+    else:
+        scope.line(f"{scope.bind(step.result)} = same({place});")

@@ -8,11 +8,18 @@ from cpp_wrapper.emit.scope import FunctionScope, dtype_text
 from wrapper_ir.expr import SymKind
 from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.lowering import steps
-from wrapper_ir.quoting import cpp_string
+from wrapper_ir.quoting import cpp_line_comment, cpp_string
 from wrapper_ir.types import DType, ScalarType
 from wrapper_ir.values import Value
 
-__all__ = ["check_alignment", "check_condition", "check_inputs", "check_layout"]
+__all__ = [
+    "check_alignment",
+    "check_condition",
+    "check_finite",
+    "check_groups",
+    "check_inputs",
+    "check_layout",
+]
 
 _NUMBERS = {SymKind.INT: DType.I64, SymKind.FLOAT: DType.F64, SymKind.BOOL: DType.BOOL}
 _READS = {SymKind.INT: "item_int", SymKind.FLOAT: "item_float", SymKind.BOOL: "item_bool"}
@@ -25,11 +32,14 @@ def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
             _number(value, want, scope)
         else:
             _tensor(value, want, scope)
+    for value, want in step.inputs:
+        for other in want.apart if isinstance(want, TensorInput) else ():
+            name = step.inputs[other][1].name
+            handles = f"{scope.handle(value)}, {scope.handle(step.inputs[other][0])}"
+            scope.line(f"expect_apart({handles}, {cpp_string(want.name)}, {cpp_string(name)});")
 
 
 def _tensor(value: Value, want: TensorInput, scope: FunctionScope) -> None:
-    if want.apart:
-        raise scope.error("CPP501", "this edition does not write programs that resize storages")
     texts = f"{cpp_string(want.name)}, {cpp_string(want.text)}"
     layout = f"{_numbers(want.sizes)}, {_numbers(want.fixed_strides)}"
     dtype = dtype_text(DType(want.dtype))
@@ -68,3 +78,14 @@ def check_condition(step: steps.CheckCondition, scope: FunctionScope) -> None:
     """A comparison."""
     message = cpp_string(f"{step.message or 'assertion failed'}: {step.condition}")
     scope.line(f'if (!({scope.truth(step.condition)})) fail("WIR920", {message});')
+
+
+def check_finite(step: steps.CheckFinite, scope: FunctionScope) -> None:
+    """Two operators of torch."""
+    texts = f"{cpp_string(step.value.name)}, {cpp_string(step.message)}"
+    scope.line(f"check_finite({scope.handle(step.value)}, {texts});")
+
+
+def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
+    """The shim knows no process groups: the first collective of a group that is missing fails."""
+    scope.line(f"// process groups: {cpp_line_comment(', '.join(step.groups))}")

@@ -1,32 +1,230 @@
-"""Writes the end of `main`; this edition writes no other control flow."""
+"""Writes control flow: functions take the handles of their arguments from a row of the caller's frame."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cpp_wrapper.emit.scope import FunctionScope
 from wrapper_ir.expr import Expr, SymKind
-from wrapper_ir.lowering import steps
+from wrapper_ir.lowering import FunctionPlan, steps
 from wrapper_ir.ops import Arg
 from wrapper_ir.signature import Signature
-from wrapper_ir.types import TensorType
+from wrapper_ir.types import ScalarType, StorageType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["return_"]
+__all__ = ["call", "loop", "return_", "switch"]
+
+
+# --- calls
+
+
+def _is_handle(value: object) -> bool:
+    return isinstance(value, Value) and isinstance(value.type, TensorType | StorageType)
+
+
+def _lend(args: Sequence[Arg], scope: FunctionScope, row: str = "") -> tuple[str, list[str]]:
+    """Writes another handle of each tensor into a row of slots; gives the row, and the texts of numbers."""
+    handles = [arg for arg in args if isinstance(arg, Value) and _is_handle(arg)]
+    if handles and not row:
+        row = scope.slot("lent", len(handles))
+    for number, arg in enumerate(handles):
+        scope.line(f"{_at(row, number)} = same({scope.handle(arg)});")
+    return row, [_number(arg, scope) for arg in args if not _is_handle(arg)]
+
+
+def _at(row: str, number: int) -> str:
+    return f"t[{row} + {number}]" if number else f"t[{row}]"
+
+
+def _number(arg: Arg, scope: FunctionScope) -> str:
+    if isinstance(arg, Expr):
+        return scope.number(arg)
+    if isinstance(arg, Value) and arg in scope.numbers:
+        return scope.numbers[arg]
+    raise scope.error("CPP503", f"argument {arg!r} is neither a tensor nor a number")
+
+
+def _row(values: Sequence[Value], wish: str, scope: FunctionScope) -> str:
+    """A row of slots for the tensors among results; '' for none."""
+    count = sum(map(_is_handle, values))
+    return scope.slot(wish, count) if count else ""
+
+
+def _call_text(
+    function: FunctionPlan,
+    lent: str,
+    given: Sequence[str],
+    made: str,
+    results: Sequence[str],
+    scope: FunctionScope,
+) -> str:
+    """A call. `given` are the numbers among arguments, `results` the variables for those among results."""
+    captured = [scope.defined[symbol] for symbol in function.function.captures]
+    rows = [f"t + {row}" if row else "nullptr" for row in (lent, made)]
+    texts = ["c", *rows, "run", *captured, *given, *results]
+    return f"{scope.module.functions[function.name]}({', '.join(texts)});"
+
+
+def _bind(results: Sequence[Value], scope: FunctionScope) -> tuple[str, list[str]]:
+    """Names for results: a row of slots for tensors, and variables for numbers."""
+    row = ""
+    numbers = []
+    for result in results:
+        if isinstance(result.type, ScalarType):
+            scope.numbers[result] = scope.variable(result.name, result.type.kind)
+            numbers.append(scope.numbers[result])
+        elif _is_handle(result):
+            scope.bind(result)
+            row = row or scope.live[result]
+        else:
+            raise scope.error("CPP503", f"result %{result.name} is neither a tensor nor a number")
+    return row, numbers
+
+
+def call(step: steps.Call, scope: FunctionScope) -> None:
+    """A call. What is moved has no other name here while the callee runs."""
+    lent, given = _lend(step.args, scope)
+    scope.end(step.moved)
+    made, numbers = _bind(step.results, scope)
+    scope.line(_call_text(step.function, lent, given, made, numbers, scope))
+
+
+def switch(step: steps.Switch, scope: FunctionScope) -> None:
+    """`if` over calls."""
+    index = _index(step, scope)
+    lent, given = _lend(step.args, scope)
+    scope.end(step.moved)
+    made, numbers = _bind(step.results, scope)
+    for position, branch in enumerate(step.branches):
+        if step.is_two_way:
+            head = "} else {" if position else f"if ({index}) {{"
+        else:
+            head = f"{'} else ' if position else ''}if ({index} == {position}) {{"
+        scope.line(head)
+        with scope.indented():
+            scope.line(_call_text(branch, lent, given, made, numbers, scope))
+    if not step.is_two_way:
+        scope.line("} else {")
+        with scope.indented():
+            scope.line(f"fail_branch({index}, {len(step.branches)});")
+    scope.line("}")
+
+
+def _index(step: steps.Switch, scope: FunctionScope) -> str:
+    """A variable with the index, which is read before anything is moved."""
+    kind = SymKind.BOOL if step.is_two_way else SymKind.INT
+    if step.reads_index and isinstance(step.index, Value):
+        text = f"{'item_bool' if step.is_two_way else 'item_int'}({scope.handle(step.index)})"
+    elif step.is_two_way and isinstance(step.index, Expr):
+        text = scope.truth(step.index)
+    else:
+        text = _number(step.index, scope)
+    name = scope.variable("taken", kind)
+    scope.line(f"{name} = {text};")
+    return name
+
+
+def loop(step: steps.Loop, scope: FunctionScope) -> None:
+    """`for` over calls. What a trip carried is freed when the next one has been made."""
+    initial = [
+        (arg, scope.handle(arg) if isinstance(arg, Value) and _is_handle(arg) else "") for arg in step.carried
+    ]
+    texts = [handle or _number(arg, scope) for arg, handle in initial]
+    _, numbers = _bind(step.results, scope)
+    for result, (_, handle), text in zip(step.results, initial, texts):
+        name = scope.handle(result) if handle else scope.numbers[result]
+        scope.line(f"{name} = {f'same({text})' if handle else text};")
+    count = scope.variable("trips", SymKind.INT)
+    kept = {r: scope.module.names("kept") for r in step.results if step.stacked and _is_handle(r)}
+    if kept:
+        scope.line(f"Trips {', '.join(kept.values())};")
+    scope.line(f"for ({count} = 0;; {count} = {count} + 1) {{")
+    with scope.indented():
+        _trip(step, numbers, kept, scope)
+    scope.line("}")
+    for result, name in kept.items():
+        scope.line(f"{name}.stack({scope.handle(result)});")
+    if not step.stacked:
+        _make_fresh(step, count, scope)
+
+
+def _trip(step: steps.Loop, numbers: list[str], kept: dict[Value, str], scope: FunctionScope) -> None:
+    """What one trip does: the condition, the body, and its results in the place of what was carried."""
+    args = (*step.results, *step.captured)
+    lent, given = _lend(args, scope)
+    go = _condition(step, lent, given, scope)
+    scope.line(f"if (!{go}) break;")
+    _lend(args, scope, lent)
+    tensors = [result for result in step.results if _is_handle(result)]
+    made = _row(tensors, "next", scope)
+    next_numbers = [
+        scope.variable(f"next_{name}", r.type.kind)
+        for r, name in zip((r for r in step.results if isinstance(r.type, ScalarType)), numbers)
+        if isinstance(r.type, ScalarType)
+    ]
+    scope.line(f"{_call_text(step.body, lent, given, made, next_numbers, scope)}")
+    for number, result in enumerate(tensors):
+        scope.line(f"replace({scope.handle(result)}, {_at(made, number)});")
+        if result in kept:
+            scope.line(f"{kept[result]}.keep({scope.handle(result)});")
+    for name, new in zip(numbers, next_numbers):
+        scope.line(f"{name} = {new};")
+
+
+def _condition(step: steps.Loop, lent: str, given: list[str], scope: FunctionScope) -> str:
+    """Calls the condition; gives the text of its one result."""
+    value = step.condition.function.returns.values[0]
+    if _is_handle(value):
+        made = scope.slot("go")
+        scope.line(f"{_call_text(step.condition, lent, given, made, [], scope)}")
+        text = scope.variable("going", SymKind.BOOL)
+        scope.line(f"{text} = item_bool(t[{made}]);")
+        scope.line(f"drop(t[{made}]);")
+        return text
+    kind = _kind(value, scope)
+    name = scope.variable("go", kind)
+    scope.line(f"{_call_text(step.condition, lent, given, '', [name], scope)}")
+    return name if kind is SymKind.BOOL else f"static_cast<bool>({name})"
+
+
+def _make_fresh(step: steps.Loop, count: str, scope: FunctionScope) -> None:
+    """Results have storages of their own, also where no trip was made."""
+    for value, surely in zip(step.results, step.fresh):
+        if _is_handle(value):
+            text = f"make_fresh({scope.handle(value)});"
+            scope.line(f"if ({count} == 0) {text}" if surely else text)
+
+
+# --- the end of a function
 
 
 def return_(step: steps.Return, scope: FunctionScope) -> None:
     """Hands results over in the end, when nothing can fail any more."""
+    if scope.plan.is_main:
+        _write_back(step, scope)
     given: list[str] = []
     last = {value: number for number, value in enumerate(step.values) if isinstance(value, Value)}
-    _write_back(step, scope)
     for number, value in enumerate(step.values):
-        if isinstance(value, Value) and value in scope.live and last[value] == number:
+        if not scope.plan.is_main and not _is_handle(value):
+            scope.results.append((name := scope.module.names(f"result_{number}"), _kind(value, scope)))
+            scope.line(f"{name} = {_number(value, scope)};")
+        elif isinstance(value, Value) and value in scope.live and last[value] == number:
             given.append(scope.live[value])
         else:
             name = scope.slot(f"result_{number}")
-            scope.line(_result(value, name, scope))
+            if value is not None:
+                scope.line(_result(value, name, scope))
             given.append(name)
     for number, name in enumerate(given):
         scope.line(f"outputs[{number}] = take(t[{name}]);")
+
+
+def _kind(value: Arg, scope: FunctionScope) -> SymKind:
+    if isinstance(value, Expr):
+        return value.kind
+    if isinstance(value, Value) and isinstance(value.type, ScalarType):
+        return value.type.kind
+    raise scope.error("CPP503", f"result {value!r} is neither a tensor nor a number")
 
 
 def _write_back(step: steps.Return, scope: FunctionScope) -> None:
@@ -40,7 +238,7 @@ def _write_back(step: steps.Return, scope: FunctionScope) -> None:
 
 def _result(value: Arg, name: str, scope: FunctionScope) -> str:
     match value:
-        case Value() if isinstance(value.type, TensorType):
+        case Value() if _is_handle(value):
             return f"t[{name}] = same({scope.handle(value)});"
         case Value() if value in scope.numbers:
             return f"result(t[{name}], {scope.numbers[value]});"

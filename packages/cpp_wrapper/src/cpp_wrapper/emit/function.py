@@ -1,4 +1,4 @@
-"""Writes `main`: a struct with the call's handles and numbers, whose parts are functions of a bounded length.
+"""Writes a function: a struct with the call's handles and numbers, whose parts are functions of a bounded length.
 
 Handles stand in one array, which is freed where a part fails: functions have nothing to clean up, so that compilers need
 time in proportion to their length.
@@ -9,39 +9,63 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 
-from cpp_wrapper.emit.scope import FunctionScope
+from cpp_wrapper.emit.scope import NUMBER_TYPES, FunctionScope
 from cpp_wrapper.emit.table import WRITERS
-from wrapper_ir.expr import SymKind
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.steps import Step
 from wrapper_ir.ops import Provenance
 from wrapper_ir.quoting import cpp_string
+from wrapper_ir.types import ScalarType, StorageType, TensorType
 
-__all__ = ["source_text", "write_main"]
+__all__ = ["declaration", "source_text", "write_function"]
 
 _PART = 200
 """Lines after which a function ends with a step."""
 _MEMORY = (steps.Allocate, steps.Same, steps.Window, steps.ByteWindow, steps.BeginSlot)
-_NUMBERS = {SymKind.INT: "Int", SymKind.FLOAT: "double", SymKind.BOOL: "bool"}
+_CALLS = (steps.Call, steps.Switch, steps.Loop)
+_ELSEWHERE = "?"
+"""What `run.at` says after a call of a function: a line of that."""
 _SHOWN = 6
 
 
-def write_main(scope: FunctionScope) -> list[str]:
-    """The lines of the struct."""
-    for number, param in enumerate(scope.plan.function.params):
-        scope.line(f"{scope.bind(param.value)} = take(inputs[{number}]);")
-    _keep_written(scope)
+def write_function(scope: FunctionScope) -> list[str]:
+    """The lines of the struct, and of the C++ function that makes one and runs its parts."""
+    _take_arguments(scope)
+    if scope.plan.is_main:
+        _keep_written(scope)
     at = ""
     all_steps = scope.plan.steps
     for number, step in enumerate(all_steps):
         scope.step = step
         text = source_text(_origin(all_steps, number))
         scope.break_part(_PART)
-        if text and text != at:
+        if text != at and (text or at == _ELSEWHERE):
             scope.line(f"run.at = {cpp_string(text)};")
             at = text
         WRITERS[type(step)](step, scope)
+        if isinstance(step, _CALLS):
+            at = _ELSEWHERE
     return _struct(scope)
+
+
+def _take_arguments(scope: FunctionScope) -> None:
+    """Handles come in `inputs`, in order; numbers, but for those of `main`, as arguments."""
+    function = scope.plan.function
+    symbols = scope.module.plan.analyses.symbols
+    for symbol in function.captures:
+        scope.defined[symbol] = name = scope.module.names(symbol)
+        scope.given.append((name, symbols[symbol].kind))
+    position = 0
+    for param in function.params:
+        value = param.value
+        if isinstance(value.type, ScalarType) and not scope.plan.is_main:
+            scope.numbers[value] = name = scope.module.names(value.name)
+            scope.given.append((name, value.type.kind))
+        elif isinstance(value.type, ScalarType | TensorType | StorageType):
+            scope.line(f"{scope.bind(value)} = take(inputs[{position}]);")
+            position += 1
+        else:
+            raise scope.error("CPP503", f"parameter %{value.name} is neither a tensor nor a number")
 
 
 def _keep_written(scope: FunctionScope) -> None:
@@ -70,18 +94,29 @@ def source_text(prov: Provenance) -> str:
     return f"{head} ({where})" if head and where else head
 
 
+def declaration(scope: FunctionScope) -> str:
+    """The head of the C++ function."""
+    head = ["Tensor* c", "Tensor* inputs", "Tensor* outputs", "Run& run"]
+    head += [f"{NUMBER_TYPES[kind]} {name}" for name, kind in scope.given]
+    head += [f"{NUMBER_TYPES[kind]}& {name}" for name, kind in scope.results]
+    return f"void {scope.module.functions[scope.plan.name]}({', '.join(head)})"
+
+
 def _struct(scope: FunctionScope) -> list[str]:
-    lines = ["struct Main {"]
+    struct = "Main" if scope.plan.is_main else scope.module.names(f"{scope.plan.name.capitalize()}Frame")
+    lines = [f"struct {struct} {{"]
     if scope.slots:
         lines.append("  enum : int {")
         lines += [f"    {name} = {n}," for n, name in enumerate(scope.slots) if name]
         lines.append("  };")
     count = max(len(scope.slots), 1)
     lines += ["  Tensor* const c;", "  Tensor* const inputs;", "  Tensor* const outputs;", "  Run& run;"]
-    lines += [f"  {_NUMBERS[kind]} {name}{{}};" for name, kind in scope.symbols]
-    lines += [f"  Tensor t[{count}] = {{}};", f"  ~Main() {{ release(t, {count}); }}"]
+    lines += [f"  const {NUMBER_TYPES[kind]} {name};" for name, kind in scope.given]
+    lines += [f"  {NUMBER_TYPES[kind]}& {name};" for name, kind in scope.results]
+    lines += [f"  {NUMBER_TYPES[kind]} {name}{{}};" for name, kind in scope.symbols]
+    lines += [f"  Tensor t[{count}] = {{}};", f"  ~{struct}() {{ release(t, {count}); }}"]
     for number, part in enumerate(scope.parts):
         lines += ["", f"  void part_{number}() {{", *(f"    {text}" for text in part), "  }"]
-    lines += ["};", "", "void run_main(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run) {"]
-    lines += ["  Main call{c, inputs, outputs, run};"]
+    members = ["c", "inputs", "outputs", "run", *(name for name, _ in (*scope.given, *scope.results))]
+    lines += ["};", "", f"{declaration(scope)} {{", f"  {struct} call{{{', '.join(members)}}};"]
     return [*lines, *(f"  call.part_{n}();" for n in range(len(scope.parts))), "}"]

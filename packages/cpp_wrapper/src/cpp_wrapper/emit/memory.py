@@ -7,7 +7,8 @@ from wrapper_ir.lowering import steps
 from wrapper_ir.types import CPU, DEFAULT_ALIGNMENT, MemoryKind
 
 __all__ = [
-    "align", "allocate", "begin_slot", "byte_window", "copy", "end_names", "end_storage", "same", "window", "zero",
+    "align", "allocate", "begin_slot", "byte_window", "copy", "end_names", "end_storage", "resize_storage", "same",
+    "set_storage", "window", "zero",
 ]  # fmt: skip
 
 
@@ -88,3 +89,15 @@ def align(step: steps.Align, scope: FunctionScope) -> None:
     """The copy relies on torch's allocator, which aligns to 64 bytes."""
     source = scope.handle(step.source)
     scope.line(f"align({scope.bind(step.result)}, {source}, {step.alignment});")
+
+
+def resize_storage(step: steps.ResizeStorage, scope: FunctionScope) -> None:
+    """torch's operator for it, of Inductor's own library."""
+    arguments = f"{{tensor({scope.handle(step.target)}), integer({scope.number(step.nbytes)})}}"
+    scope.line(f'call("inductor::resize_storage_bytes_", "", {arguments}, nullptr, 0);')
+
+
+def set_storage(step: steps.SetStorage, scope: FunctionScope) -> None:
+    """In the tensor that all handles of it stand for."""
+    arguments = f"{{tensor({scope.handle(step.target)}), tensor({scope.handle(step.source)})}}"
+    scope.line(f'call("aten::set_", "source_Tensor", {arguments}, nullptr, 1);')

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from cpp_wrapper._compat import torch_version
-from cpp_wrapper.emit.scope import TEXTS, FunctionScope, dtype_text
+from cpp_wrapper._compat import takes_any, torch_version
+from cpp_wrapper.emit.scalars import (
+    has_whole_scalars,
+    keeps_meaning,
+    number_tensor,
+    tensor_overload,
+    write_exactly,
+)
+from cpp_wrapper.emit.scope import TEXTS, FunctionScope, ResultPath, dtype_text
 from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.lowering import steps
 from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.quoting import cpp_string
 from wrapper_ir.schemas import ExternTag, OpSchema, SchemaArg
-from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat, TensorType
+from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat, ScalarType
 from wrapper_ir.values import Value
 
-__all__ = ["c_signature", "call_operator", "shim_table"]
+__all__ = ["c_signature", "call_operator", "shim_table", "start_collective", "wait"]
 
 _C_TYPES: Mapping[str, str] = {
     "Tensor": "AtenTensorHandle", "bool": "int32_t", "int": "int64_t", "SymInt": "int64_t", "Scalar": "double",
@@ -93,6 +100,12 @@ def _c_parameters(type: str, name: str) -> list[str]:
     ]
 
 
+CallStep = steps.CallOperator | steps.StartCollective
+_NUMBERS = {
+    "int": ("kInt", SymKind.INT), "SymInt": ("kInt", SymKind.INT),
+    "float": ("kFloat", SymKind.FLOAT), "bool": ("kBool", SymKind.BOOL),
+}  # fmt: skip
+
 # --- calls
 
 
@@ -102,18 +115,61 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     if ExternTag.PYTHON_ONLY in operator.tags:
         hint = "register the operator in C++, or emit the program with py_wrapper or fx_converter"
         raise scope.error("CPP502", f"operator {operator.name} exists in Python only", hint)
-    if not _by_shim(step, scope):
+    if not (_by_shim(step, scope) or write_exactly(step, scope)):
         _by_dispatcher(step, scope)
+    if scope.numbers_made:
+        scope.line(f"drop({', '.join(scope.numbers_made)});")
+        scope.numbers_made.clear()
 
 
-def _result_slots(step: steps.CallOperator, count: int, scope: FunctionScope) -> list[str]:
+_COLLECTIVES = "_c10d_functional::"
+_WAIT = "aoti_torch_cpu__c10d_functional_wait_tensor"
+
+
+def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
+    """Functional collectives are operators. Some have a shim; the dispatcher does not take those of which an argument is
+    declared as anything, a group or its name, as most are from torch 2.13 on."""
+    name = step.operator.extern.name
+    since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
+    if function and since <= torch_version():
+        texts = [text for a in step.arguments for text in _shim_argument(a.schema.type, a.value, scope)]
+        texts.append(f"&{_result_slots(step, 1, scope)[0]}")
+        scope.module.shims[function] = f"int32_t {function}({parameters});"
+        scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")
+        return
+    if takes_any(name):
+        raise _refused(step, "torch's stable dispatcher does not take process groups", scope)
+    _by_dispatcher(step, scope)
+
+
+def wait(step: steps.Wait, scope: FunctionScope) -> None:
+    """torch waits in an operator of its own."""
+    source = scope.handle(step.source)
+    scope.module.shims[_WAIT] = f"int32_t {_WAIT}(AtenTensorHandle inp, AtenTensorHandle* ret0);"
+    scope.line(f'ok({_WAIT}({source}, &{scope.bind(step.result)}), "{_COLLECTIVES}wait_tensor");')
+
+
+def _result_slots(step: CallStep, count: int, scope: FunctionScope) -> list[str]:
     """The handles of what a call returns. Results that nothing names are freed after it."""
-    if step.result is None:
+    results = _results(step)
+    if not results:
         name = scope.slot("unused", count) if count else ""
+    elif len(results) > 1:
+        return [scope.bind(result) for result in results]
     else:
-        scope.bind(step.result, count)
-        name = scope.live[step.result]
-    return [f"t[{name} + {i}]" if i else f"t[{name}]" for i in range(count)]
+        scope.bind(results[0], count)
+        name = scope.live[results[0]]
+    handles = [f"t[{name} + {i}]" if i else f"t[{name}]" for i in range(count)]
+    if results:
+        paths: list[ResultPath] = [()] if count == 1 else [(i,) for i in range(count)]
+        scope.places[results[0]] = dict(zip(paths, handles))
+    return handles
+
+
+def _results(step: CallStep) -> Sequence[Value]:
+    if isinstance(step, steps.StartCollective):
+        return step.results
+    return () if step.result is None else (step.result,)
 
 
 def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
@@ -122,9 +178,9 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     if not function or since > torch_version() or c_signature(schema) != parameters:
         return False
     writes = _writes(schema)
-    if (writes and step.result is not None) or (_has_whole_scalars(step) and not _is_floating(step)):
+    if (writes and _results(step)) or (has_whole_scalars(step) and not keeps_meaning(step)):
         return False
-    if any(isinstance(a.value, Complex) for a in step.arguments):
+    if any(isinstance(a.value, Complex) for a in step.arguments if a.schema.type.startswith("Scalar")):
         return False
     ordered = sorted(step.arguments, key=lambda a: _is_input(a.schema))
     texts = [text for a in ordered for text in _shim_argument(a.schema.type, a.value, scope)]
@@ -132,22 +188,9 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     texts += [f"&{handle}" for handle in made]
     scope.module.shims[function] = f"int32_t {function}({parameters});"
     scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")
-    if made and step.result is None:
+    if made and not _results(step):
         scope.line(f"drop({', '.join(made)});")
     return True
-
-
-def _has_whole_scalars(step: steps.CallOperator) -> bool:
-    return any(
-        _parsed(a.schema.type)[0] == "Scalar" and isinstance(a.value, Expr) and a.value.kind is not SymKind.FLOAT
-        for a in step.arguments
-    )  # fmt: skip
-
-
-def _is_floating(step: steps.CallOperator) -> bool:
-    """Whether all tensors are: then a whole number given as a double means the same."""
-    found = [a.value.type for a in step.arguments if isinstance(a.value, Value)]
-    return all(isinstance(t, TensorType) and (t.dtype.is_floating or t.dtype.is_complex) for t in found)
 
 
 def _shim_argument(type: str, value: Arg, scope: FunctionScope) -> list[str]:
@@ -209,9 +252,16 @@ def _bare(text: str) -> str:
 
 
 def _tensor(value: Arg, scope: FunctionScope) -> str:
-    if not isinstance(value, Value):
-        raise scope.error("CPP505", f"{value!r} is not a tensor")
-    return scope.handle(value)
+    """The handle of a tensor, or of a number that stands for one."""
+    if isinstance(value, Value):
+        return scope.handle(value)
+    step = scope.step
+    assert isinstance(step, steps.CallOperator | steps.StartCollective)
+    made = number_tensor(value, step, scope)
+    if not made:
+        raise _refused(step, f"no tensor means the same as the number {value}", scope)
+    scope.numbers_made.append(made)
+    return made
 
 
 def _host(value: Arg, scope: FunctionScope) -> None:
@@ -234,27 +284,63 @@ def _enumeration(value: Arg, scope: FunctionScope) -> str:
 # --- the dispatcher
 
 
-def _by_dispatcher(step: steps.CallOperator, scope: FunctionScope) -> None:
-    schema, name = step.operator.schema, step.operator.extern.name
-    returns = [r.type for r in schema.returns]
-    is_list = returns == ["Tensor[]"]
-    if not is_list and any(r != "Tensor" for r in returns):
-        raise _refused(step, f"it returns {', '.join(returns)}", scope)
-    texts = [_boxed(a.schema.type, a.value, step, scope) for a in step.arguments]
+def _by_dispatcher(step: CallStep, scope: FunctionScope) -> None:
+    overloaded = tensor_overload(step)
+    name = overloaded or step.operator.extern.name
+    types = [
+        a.schema.type.replace("Scalar", "Tensor")
+        if overloaded and _parsed(a.schema.type)[0] == "Scalar"
+        else a.schema.type
+        for a in step.arguments
+    ]
+    texts = [_boxed(type, a.value, step, scope) for type, a in zip(types, step.arguments)]
     base, _, overload = name.partition(".")
     head = f"{cpp_string(base)}, {cpp_string('' if overload == 'default' else overload)}"
     arguments = f"{{{', '.join(texts)}}}"
-    if is_list:
-        count = 0 if step.result is None else scope.taken.get(step.result, 0)
-        made = [] if step.result is None else _result_slots(step, max(count, 1), scope)
-        results = f"&{made[0]}" if made else "nullptr"
-        scope.line(f"call_list({head}, {arguments}, {results}, {count if made else 0});")
+    returns = [r.type for r in step.operator.schema.returns]
+    if any(r != "Tensor" for r in returns):
+        scope.line(f"call_mixed({head}, {arguments}, {{{', '.join(_returned(step, returns, scope))}}});")
         return
-    made = _result_slots(step, len(returns), scope) if step.result is not None else []
+    made = _result_slots(step, len(returns), scope) if _results(step) else []
     scope.line(f"call({head}, {arguments}, {f'&{made[0]}' if made else 'nullptr'}, {len(returns)});")
 
 
-def _boxed(type: str, value: Arg, step: steps.CallOperator, scope: FunctionScope) -> str:
+def _returned(step: CallStep, returns: list[str], scope: FunctionScope) -> list[str]:
+    """Where the values go that an operator returns, of which some are lists or numbers."""
+    results = _results(step)
+    lists = isinstance(step, steps.StartCollective) or not results
+    taken = [] if lists else scope.taken.get(results[0], [])
+    paths: list[ResultPath] = [()] if len(returns) == 1 else [(i,) for i in range(len(returns))]
+    counts = []
+    for path, type in zip(paths, returns):
+        below = [p[len(path)] for p in taken if len(p) > len(path) and p[: len(path)] == path]
+        length = len(results) if lists else 1 + max((i for i in below if isinstance(i, int)), default=-1)
+        counts.append({"Tensor": 1, "Tensor[]": length}.get(type, 0))
+    handles = _result_slots(step, max(sum(counts), 1), scope) if results else []
+    found: dict[ResultPath, str] = {}
+    texts, begin = [], 0
+    for path, type, count in zip(paths, returns, counts):
+        if type in _NUMBERS:
+            kind, symbol = _NUMBERS[type]
+            found[path] = scope.variable("number", symbol)
+            texts.append(f"{{Returned::{kind}, &{found[path]}}}")
+        elif type not in ("Tensor", "Tensor[]"):
+            raise _refused(step, f"it returns {type}", scope)
+        else:
+            to = f"&{handles[begin]}" if handles and count else "nullptr"
+            tail = f", {count}" if type == "Tensor[]" else ""
+            texts.append(f"{{Returned::{'kList' if tail else 'kTensor'}, {to}{tail}}}")
+            places = [(*path, i) for i in range(count)] if tail else [path]
+            found.update(zip(places, handles[begin : begin + count]))
+        begin += count
+    if results:
+        scope.places[results[0]] = found
+        if isinstance(results[0].type, ScalarType):
+            scope.numbers[results[0]] = found[()]
+    return texts
+
+
+def _boxed(type: str, value: Arg, step: CallStep, scope: FunctionScope) -> str:
     base, inner, is_list, optional = _parsed(type)
     if value is None:
         return "none()"
@@ -268,10 +354,10 @@ def _boxed(type: str, value: Arg, step: steps.CallOperator, scope: FunctionScope
     return f"some({text})" if optional else text
 
 
-def _boxed_one(base: str, value: Arg, step: steps.CallOperator, scope: FunctionScope) -> str:
+def _boxed_one(base: str, value: Arg, step: CallStep, scope: FunctionScope) -> str:
     match value:
-        case Value() if base == "Tensor":
-            return f"tensor({scope.handle(value)})"
+        case Value() | Expr() | Complex() if base == "Tensor":
+            return f"tensor({_tensor(value, scope)})"
         case Expr() if base in ("int", "SymInt"):
             return f"integer({scope.number(value)})"
         case Expr() if base == "float":
@@ -291,7 +377,7 @@ def _boxed_one(base: str, value: Arg, step: steps.CallOperator, scope: FunctionS
             raise _refused(step, f"torch's stable dispatcher does not take {base} arguments", scope)
 
 
-def _refused(step: steps.CallOperator, why: str, scope: FunctionScope) -> Exception:
+def _refused(step: CallStep, why: str, scope: FunctionScope) -> Exception:
     name = step.operator.extern.name
     hint = "emit the program with py_wrapper or fx_converter"
     return scope.error("CPP502", f"operator {name} can be called by no C function of torch: {why}", hint)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cpp_wrapper.emit.constants import Blob, constant_table, place_constants, write_load
-from cpp_wrapper.emit.function import write_main
+from cpp_wrapper.emit.function import declaration, write_function
 from cpp_wrapper.emit.scope import TEXTS, FunctionScope, ProgramScope
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.kernels.isa import ISAS, choose_source, host_features, isa_build_args
@@ -61,16 +61,11 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None = None) -> Source
     refuse_unsupported(artifact.signature)
     _check_signature(artifact.signature)
     plan = lower(artifact, analyses=analyses)
-    if len(plan.functions) > 1:
-        raise EmitError(
-            "CPP501", "this edition does not write programs of several functions in C++",
-            "emit the program with py_wrapper or fx_converter",
-        )  # fmt: skip
     _check_parameters(plan)
     members = _members(plan)
     units, texts = _kernel_units(members)
     blobs = place_constants(plan)
-    files = {name: TEXTS[name] for name in ("runtime.h", "runtime.cpp", "symbols.h")}
+    files = {name: TEXTS[name] for name in ("runtime.h", "runtime.cpp", "steps.h", "steps.cpp", "symbols.h")}
     files["helpers.h"] = "#pragma once\n" + CPP_HELPERS
     files["program.cpp"] = _program(plan, members, blobs)
     return Sources(files=files | texts, units=units, constants=tuple(blobs.values()))
@@ -163,11 +158,10 @@ def _program(plan: Plan, members: Mapping[str, Member], blobs: Mapping[str, Blob
         for name, member in members.items()
         for line in _kernel_function(module.kernels[name], member, module)
     ]
-    scope = FunctionScope(module, plan.main)
-    main = write_main(scope)
+    heads, functions = _functions(module)
     symbols = dict.fromkeys(member.symbol for member in members.values())
     lines = [
-        *('#include "runtime.h"', '#include "helpers.h"', '#include "symbols.h"', ""),
+        *('#include "steps.h"', '#include "helpers.h"', '#include "symbols.h"', ""),
         "using namespace wir;",
         "",
         'extern "C" {',
@@ -180,7 +174,8 @@ def _program(plan: Plan, members: Mapping[str, Member], blobs: Mapping[str, Blob
         "",
         *kernels,
         *([""] if kernels else []),
-        *main,
+        *heads,
+        *functions,
         "",
         *_tables(plan, dict(blobs)),
         "}  // namespace\n}  // namespace program",
@@ -188,6 +183,18 @@ def _program(plan: Plan, members: Mapping[str, Member], blobs: Mapping[str, Blob
         *_description(plan, members, handles),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _functions(module: ProgramScope) -> tuple[list[str], list[str]]:
+    """Declarations of all functions but `main`, and the lines of all, `main` last."""
+    heads: list[str] = []
+    lines: list[str] = []
+    for function in (*module.plan.functions[1:], module.plan.main):
+        scope = FunctionScope(module, function)
+        lines += [*([""] if lines else []), *write_function(scope)]
+        if not function.is_main:
+            heads.append(f"{declaration(scope)};")
+    return [*heads, *([""] if heads else [])], lines
 
 
 def _tables(plan: Plan, blobs: dict[str, Blob]) -> list[str]:
@@ -238,6 +245,8 @@ def _metadata(plan: Plan) -> str:
 
 
 def _result_kind(value: object) -> str:
+    if value is None:
+        return "none"
     if isinstance(value, Expr):
         return "number"
     return "number" if isinstance(value, Value) and isinstance(value.type, ScalarType) else "tensor"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from cpp_wrapper.errors import EmitError
@@ -16,7 +17,7 @@ from wrapper_ir.quoting import cpp_names
 from wrapper_ir.types import CPU, DType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["TEXTS", "FunctionScope", "ProgramScope", "dtype_text"]
+__all__ = ["NUMBER_TYPES", "TEXTS", "FunctionScope", "ProgramScope", "ResultPath", "dtype_text"]
 
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "text").iterdir()}
 """The files that are the same in every library, and the table of shims."""
@@ -24,13 +25,19 @@ TEXTS = {path.name: path.read_text(encoding="utf-8") for path in (Path(__file__)
 _DECLARED = re.compile(r"\b(?:struct|class|union|using|namespace|int64_t)\s+(\w+)|\b(\w+)\s*\(")
 _OWN_WORDS = frozenset(
     word
-    for text in (TEXTS["runtime.h"], TEXTS["symbols.h"], CPP_HELPERS)
+    for text in (TEXTS["runtime.h"], TEXTS["steps.h"], TEXTS["symbols.h"], CPP_HELPERS)
     for match in _DECLARED.finditer(text)
     for word in match.groups()
     if word
-) | {"Main", "at", "c", "constants", "inputs", "load", "outputs", "program", "run", "run_main", "t", "raw"}
+) | {"Main", "at", "c", "constants", "inputs", "load", "outputs", "program", "run", "t", "raw"}
 """What emitted lines refer to, besides what they name themselves."""
+NUMBER_TYPES = {SymKind.INT: "Int", SymKind.FLOAT: "double", SymKind.BOOL: "bool"}
+"""The C++ types of numbers."""
 _ITEMS = {SymKind.INT: "item_int", SymKind.FLOAT: "item_float", SymKind.BOOL: "item_bool"}
+
+
+ResultPath = tuple[int | str, ...]
+"""Where a value stands in a nested result."""
 
 
 def dtype_text(dtype: DType) -> str:
@@ -48,6 +55,10 @@ class ProgramScope:
         self.constants: dict[Value, str] = {}
         self.windows: list[str] = []
         self.kernels: dict[str, str] = {}
+        self.functions = {plan.main.name: self.names("run_main")} | {
+            function.name: self.names(f"run_{function.name}") for function in plan.functions[1:]
+        }
+        """The C++ functions of the program's, by name."""
         self.shims: dict[str, str] = {}
         """Declarations of the shim functions that are called, by name."""
 
@@ -66,24 +77,43 @@ class FunctionScope:
         self.slots: list[str] = []
         """The names of slots for handles, in order; '' for one that continues the slots before it."""
         self.symbols: list[tuple[str, SymKind]] = []
+        """Variables of the function."""
+        self.given: list[tuple[str, SymKind]] = []
+        """Numbers that callers pass: captured symbols, then parameters."""
+        self.results: list[tuple[str, SymKind]] = []
+        """Numbers that the function returns to callers."""
         self.live: dict[Value, str] = {}
         """Values that have a handle, and the name of its slot."""
         self.counts: dict[Value, int] = {}
         """How many handles stand for a nested result."""
-        self.taken: dict[Value, int] = {}
-        """How many elements of a returned list the function takes, for lists of which it takes any."""
+        self.places: dict[Value, dict[ResultPath, str]] = {}
+        """The handles and variables of nested results, by path."""
+        self.taken: dict[Value, list[ResultPath]] = {}
+        """What the function takes of each nested result."""
         for step in plan.steps:
-            if isinstance(step, Unpack) and step.path and isinstance(step.path[0], int):
-                self.taken[step.source] = max(self.taken.get(step.source, 0), step.path[0] + 1)
+            if isinstance(step, Unpack):
+                self.taken.setdefault(step.source, []).append(step.path)
+        self.numbers_made: list[str] = []
+        """Handles of numbers that stand for tensors in the call that is written now."""
+        self.profiles: list[str] = []
+        """Handles of open scopes, the innermost last."""
         self.numbers: dict[Value, str] = {}
         self.defined: dict[str, str] = {}
         self.step: StepBase | None = None
+        self._depth = 0
 
     # --- lines
 
     def line(self, text: str) -> None:
         """Adds a line to the part."""
-        self.parts[-1].append(text)
+        self.parts[-1].append("  " * self._depth + text)
+
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        """Lines of a block."""
+        self._depth += 1
+        yield
+        self._depth -= 1
 
     def break_part(self, limit: int) -> None:
         """Begins another part where this one has `limit` lines."""

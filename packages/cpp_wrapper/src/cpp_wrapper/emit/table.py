@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cpp_wrapper.emit import calls, checks, control, memory, operators, symbolic
+from cpp_wrapper.emit import calls, checks, control, debug, memory, operators, placement, symbolic
 from cpp_wrapper.emit.refusals import refuse
 from cpp_wrapper.emit.scope import FunctionScope
 from wrapper_ir.lowering import steps
@@ -25,32 +25,32 @@ WRITERS: Mapping[type[StepBase], Callable[[Any, FunctionScope], None]] = {
     steps.EndNames: memory.end_names,
     steps.Copy: memory.copy,
     steps.Align: memory.align,
-    steps.ResizeStorage: refuse("the resizing of storages"),
-    steps.SetStorage: refuse("tensors that get another storage"),
+    steps.ResizeStorage: memory.resize_storage,
+    steps.SetStorage: memory.set_storage,
     steps.Launch: calls.launch,
     steps.CallOperator: operators.call_operator,
-    steps.StartCollective: refuse("collectives"),
-    steps.Wait: refuse("collectives"),
+    steps.StartCollective: operators.start_collective,
+    steps.Wait: operators.wait,
     steps.Unpack: calls.unpack,
     steps.CheckInputs: checks.check_inputs,
-    steps.CheckGroups: refuse("collectives"),
+    steps.CheckGroups: checks.check_groups,
     steps.CheckLayout: checks.check_layout,
     steps.CheckAlignment: checks.check_alignment,
     steps.CheckCondition: checks.check_condition,
-    steps.CheckFinite: refuse("checks for NaN and infinity"),
+    steps.CheckFinite: checks.check_finite,
     steps.Define: symbolic.define,
-    steps.ShowValue: refuse("debug values"),
-    steps.Comment: symbolic.comment,
-    steps.Call: refuse("calls of functions"),
-    steps.Switch: refuse("conditionals"),
-    steps.Loop: refuse("loops"),
+    steps.ShowValue: debug.show_value,
+    steps.Comment: debug.comment,
+    steps.Call: control.call,
+    steps.Switch: control.switch,
+    steps.Loop: control.loop,
     steps.Return: control.return_,
     steps.EnterDevice: refuse("programs for other devices than the CPU"),
-    steps.RecordEvent: refuse("events"),
-    steps.WaitEvent: refuse("events"),
-    steps.SyncEvent: refuse("events"),
-    steps.Barrier: refuse("barriers"),
-    steps.EnterProfile: refuse("profiler scopes"),
+    steps.RecordEvent: placement.record_event,
+    steps.WaitEvent: placement.wait_event,
+    steps.SyncEvent: placement.sync_event,
+    steps.Barrier: placement.barrier,
+    steps.EnterProfile: placement.enter_profile,
     steps.EnterPool: refuse("memory pools"),
-    steps.ExitScope: refuse("scopes"),
+    steps.ExitScope: placement.exit_scope,
 }

@@ -47,7 +47,7 @@ def build_library(
     settings = settings or read_settings()
     toolchain = find_toolchain(settings.compiler)
     library = library_recipe(toolchain, options)
-    jobs = [_Job("program.cpp", library), _Job("runtime.cpp", library)]
+    jobs = [_Job(name, library) for name in ("program.cpp", "runtime.cpp", "steps.cpp")]
     for unit in sources.units:
         recipe = kernel_recipe(toolchain, unit.flags, options)
         jobs.append(_Job(unit.name, recipe, _headers(unit)))

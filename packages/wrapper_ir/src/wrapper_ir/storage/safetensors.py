@@ -15,7 +15,7 @@ from wrapper_ir.errors import ArtifactError
 from wrapper_ir.files import MappedFile
 from wrapper_ir.types import DType
 
-__all__ = ["read_names", "read_safetensors", "write_safetensors"]
+__all__ = ["format_name", "read_names", "read_safetensors", "write_safetensors"]
 
 _TO_NAME: dict[DType, str] = {
     DType.F64: "F64", DType.F32: "F32", DType.F16: "F16", DType.BF16: "BF16",
@@ -27,6 +27,11 @@ _BYTES = "U8"
 _ITEMSIZE = {name: dtype.itemsize for dtype, name in _TO_NAME.items()}
 _MAX_HEADER = 100_000_000
 _ALIGNMENT = 64
+
+
+def format_name(dtype: DType) -> str:
+    """What the format calls an element type; that of bytes for those that it lacks."""
+    return _TO_NAME.get(dtype, _BYTES)
 
 
 def write_safetensors(tensors: Mapping[str, TensorData]) -> tuple[int, Iterator[bytes | memoryview]]:
@@ -44,7 +49,7 @@ def write_safetensors(tensors: Mapping[str, TensorData]) -> tuple[int, Iterator[
             }
         position += gap
         gaps.append(gap)
-        kind = _TO_NAME.get(data.dtype, _BYTES)
+        kind = format_name(data.dtype)
         size = data.nbytes // (_ITEMSIZE[kind])
         header[name] = {"dtype": kind, "shape": [size], "data_offsets": [position, position + data.nbytes]}
         position += data.nbytes

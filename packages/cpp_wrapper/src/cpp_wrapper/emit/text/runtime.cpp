@@ -306,15 +306,14 @@ void call(const char* name, const char* overload, std::initializer_list<uint64_t
   }
 }
 
-void call_list(const char* name, const char* overload, std::initializer_list<uint64_t> arguments, Tensor* results,
-               size_t count) {
-  const std::vector<uint64_t> stack = called(name, overload, arguments, 1);
-  StableListOpaque* made = reinterpret_cast<StableListOpaque*>(stack[0]);
+namespace {
+/// Frees the list; the first `count` of its tensors go to `results`. False: there are fewer, or torch failed.
+bool take_list(StableListOpaque* list, Tensor* results, size_t count) {
   size_t length = 0;
-  int32_t error = torch_list_size(made, &length);
+  int32_t error = torch_list_size(list, &length);
   for (size_t i = 0; i < length && error == 0; ++i) {
     uint64_t item = 0;
-    error = torch_list_get_item(made, i, &item);
+    error = torch_list_get_item(list, i, &item);
     Tensor part = reinterpret_cast<Tensor>(item);
     if (i < count) {
       results[i] = part;
@@ -322,9 +321,35 @@ void call_list(const char* name, const char* overload, std::initializer_list<uin
       drop(part);
     }
   }
-  torch_delete_list(made);
-  ok(error, name);
-  if (length < count) fail_text("WIR927", std::string(name) + " returned too few tensors");
+  torch_delete_list(list);
+  return error == 0 && length >= count;
+}
+}  // namespace
+
+void call_mixed(const char* name, const char* overload, std::initializer_list<uint64_t> arguments,
+                std::initializer_list<Returned> returned) {
+  const std::vector<uint64_t> stack = called(name, overload, arguments, returned.size());
+  bool whole = true;
+  const uint64_t* value = stack.data();
+  for (const Returned& one : returned) {
+    const uint64_t found = *value++;
+    if (one.kind == Returned::kList) {
+      whole &= take_list(reinterpret_cast<StableListOpaque*>(found), static_cast<Tensor*>(one.to),
+                         one.to == nullptr ? 0 : one.count);
+    } else if (one.kind == Returned::kTensor) {
+      Tensor made = reinterpret_cast<Tensor>(found);
+      if (one.to != nullptr) {
+        *static_cast<Tensor*>(one.to) = made;
+      } else {
+        drop(made);
+      }
+    } else if (one.to != nullptr) {
+      if (one.kind == Returned::kInt) *static_cast<Int*>(one.to) = static_cast<int64_t>(found);
+      if (one.kind == Returned::kFloat) std::memcpy(one.to, &found, sizeof found);
+      if (one.kind == Returned::kBool) *static_cast<bool*>(one.to) = (found & 1) != 0;
+    }
+  }
+  if (!whole) fail_text("WIR927", std::string(name) + " returned too few tensors");
 }
 
 // --- constants

@@ -257,9 +257,15 @@ uint64_t list(std::initializer_list<uint64_t> values);
 /// null.
 void call(const char* name, const char* overload, std::initializer_list<uint64_t> arguments, Tensor* results,
           size_t count);
-/// As `call`, for an operator that returns one list of tensors: the first `count` of them.
-void call_list(const char* name, const char* overload, std::initializer_list<uint64_t> arguments, Tensor* results,
-               size_t count);
+/// Where one of an operator's returned values goes; freed where that is null. Of a list the first `count` tensors.
+struct Returned {
+  enum Kind { kTensor, kList, kInt, kFloat, kBool } kind;
+  void* to;
+  size_t count = 1;
+};
+/// As `call`, for an operator that returns lists of tensors or numbers, too.
+void call_mixed(const char* name, const char* overload, std::initializer_list<uint64_t> arguments,
+                std::initializer_list<Returned> returned);
 
 // --- kernels
 

@@ -1,0 +1,215 @@
+"""Numbers that operators take as `Scalar`: which functions of torch take them so that they mean the same.
+
+The C shim takes a `Scalar` as a `double`, the stable dispatcher takes none. A whole number that becomes a `double` changes
+the element type of results, so it goes there only where all tensors are floating point, or where the operator converts
+numbers to an element type that it has anyway. Elsewhere the number becomes a tensor without dimensions, for the overload
+that takes one, with an element type that promotes as the number does (torch/aten/src/ATen/native/TypeProperties.cpp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cpp_wrapper.emit.scope import FunctionScope, dtype_text
+from wrapper_ir.expr import Bool, Expr, Int, SymKind
+from wrapper_ir.lowering import steps
+from wrapper_ir.ops import Arg, Complex
+from wrapper_ir.types import DType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["has_whole_scalars", "keeps_meaning", "number_tensor", "tensor_overload", "write_exactly"]
+
+_BINARY = (
+    *(
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "copysign",
+        "div",
+        "eq",
+        "fmod",
+        "ge",
+        "gt",
+        "le",
+        "lt",
+        "mul",
+    ),
+    *("ne", "remainder", "masked_fill", "fill", "lerp"),
+)
+TENSOR_OVERLOADS: Mapping[str, str] = {
+    **{f"aten::{name}.Scalar": f"aten::{name}.Tensor" for name in _BINARY},
+    **{f"aten::{name}.Scalar_Tensor": f"aten::{name}.Tensor" for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "remainder")},
+    **{f"aten::bitwise_{side}_shift.Tensor_Scalar": f"aten::bitwise_{side}_shift.Tensor" for side in ("left", "right")},
+    **{f"aten::bitwise_{side}_shift.Scalar_Tensor": f"aten::bitwise_{side}_shift.Tensor" for side in ("left", "right")},
+    **{f"aten::special_{name}.{which}_scalar": f"aten::special_{name}" for name in ("zeta", "xlog1py", "xlogy") for which in ("other", "self")},
+    **{
+        f"aten::special_{name}_polynomial_{letter}.{which}_scalar": f"aten::special_{name}_polynomial_{letter}"
+        for name, letters in (("chebyshev", "tuvw"), ("shifted_chebyshev", "tuvw"), ("hermite", "h"), ("laguerre", "l"), ("legendre", "p"))
+        for letter in letters
+        for which in ("x", "n")
+    },
+    **{f"aten::special_hermite_polynomial_he.{which}_scalar": "aten::special_hermite_polynomial_he" for which in ("x", "n")},
+    **{f"aten::xlogy.Scalar_{which}": "aten::xlogy.Tensor" for which in ("Self", "Other")},
+    "aten::div.Scalar_mode": "aten::div.Tensor_mode",
+    "aten::float_power.Scalar": "aten::float_power.Tensor_Tensor",
+    "aten::float_power.Tensor_Scalar": "aten::float_power.Tensor_Tensor",
+    "aten::floor_divide.Scalar": "aten::floor_divide",
+    "aten::clamp": "aten::clamp.Tensor",
+    "aten::clamp_max": "aten::clamp_max.Tensor",
+    "aten::clamp_min": "aten::clamp_min.Tensor",
+    "aten::index_fill.int_Scalar": "aten::index_fill.int_Tensor",
+    "aten::isin.Scalar_Tensor": "aten::isin.Tensor_Tensor",
+    "aten::isin.Tensor_Scalar": "aten::isin.Tensor_Tensor",
+    "aten::pow.Scalar": "aten::pow.Tensor_Tensor",
+    "aten::pow.Tensor_Scalar": "aten::pow.Tensor_Tensor",
+    "aten::where.ScalarOther": "aten::where.self",
+    "aten::where.ScalarSelf": "aten::where.self",
+}  # fmt: skip
+"""Overloads that take a tensor where another takes a number; the arguments are otherwise the same."""
+
+_CONVERTING = frozenset(
+    {
+        *("aten::addbmm", "aten::addmm.out", "aten::addmv", "aten::baddbmm.out", "aten::fill_.Scalar"),
+        *("aten::full", "aten::scatter.value_out"),
+    }
+)
+"""Operators with a shim that convert numbers to the element type of a tensor, or to one that they are given."""
+_EXACT = 2**53
+"""Up to here every whole number is a `double`."""
+_ORDER = {SymKind.BOOL: 0, SymKind.INT: 1, SymKind.FLOAT: 2}
+_DEFAULTS = (DType.BOOL, DType.I64, DType.F32, DType.C64)
+_WIDEST = (DType.BOOL, DType.I64, DType.F64, DType.C128)
+
+
+def tensor_overload(step: steps.CallOperator | steps.StartCollective) -> str:
+    """The overload that takes tensors for the call's numbers; '' for none."""
+    name = step.operator.extern.name
+    if name == "aten::pow.Tensor_Scalar":
+        exponent = step.arguments[1].value  # a negative one of whole numbers is an error there alone
+        if not isinstance(exponent, Int) or exponent.value < 0:
+            return ""
+    return TENSOR_OVERLOADS.get(name, "")
+
+
+def has_whole_scalars(step: steps.CallOperator | steps.StartCollective) -> bool:
+    """Whether a `Scalar` is a whole number or a bool."""
+    return any(
+        a.schema.type.startswith("Scalar") and not a.schema.type.startswith("ScalarType")
+        and isinstance(a.value, Expr) and a.value.kind is not SymKind.FLOAT
+        for a in step.arguments
+    )  # fmt: skip
+
+
+def keeps_meaning(step: steps.CallOperator | steps.StartCollective) -> bool:
+    """Whether the operator's whole numbers mean the same as `double`s."""
+    tensors = _tensors(step)
+    if tensors and all(t.dtype.is_floating or t.dtype.is_complex for t in tensors):
+        return True
+    if step.operator.extern.name not in _CONVERTING:
+        return False
+    given = {a.schema.name: a.value for a in step.arguments}
+    if given.get("dtype", DType.I64) is None:
+        return False
+    numbers = [
+        a.value for a in step.arguments if a.schema.type.startswith("Scalar") and a.schema.name != "dtype"
+    ]
+    return all(
+        not isinstance(n, Expr)
+        or n.kind is SymKind.FLOAT
+        or (isinstance(n, Int | Bool) and abs(int(n.value)) <= _EXACT)
+        for n in numbers
+    )
+
+
+def _tensors(step: steps.CallOperator | steps.StartCollective) -> list[TensorType]:
+    """The types of all tensors that a call is given."""
+    found: list[TensorType] = []
+    for argument in step.arguments:
+        values = argument.value if isinstance(argument.value, tuple) else (argument.value,)
+        found += [v.type for v in values if isinstance(v, Value) and isinstance(v.type, TensorType)]
+    return found
+
+
+def _category(dtype: DType) -> int:
+    if dtype.is_complex:
+        return 3
+    return 2 if dtype.is_floating else 0 if dtype is DType.BOOL else 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """An argument as a tensor: its element type, and the type it is written in before (`double`, `Int`, `bool`)."""
+
+    dtype: DType
+    order: int
+
+
+def _number(value: Arg, beside: Sequence[TensorType]) -> _Number | None:
+    """The element type with which a tensor without dimensions promotes as the number does; None: nothing is exact."""
+    if isinstance(value, Complex):
+        order = 3
+    elif isinstance(value, Expr):
+        order = _ORDER[value.kind]
+    else:
+        return None
+    if not beside:
+        return None
+    highest = max(_category(t.dtype) for t in beside)
+    if order > highest:
+        return _Number(_DEFAULTS[order], order)
+    if any(t.sizes and _category(t.dtype) == highest for t in beside):
+        return _Number(_WIDEST[order], order)
+    # All are without dimensions: then the tensor's own element type counts as much as theirs.
+    own = {t.dtype for t in beside if _category(t.dtype) == highest}
+    return _Number(own.pop(), order) if len(own) == 1 else None
+
+
+def number_tensor(value: Arg, step: steps.CallOperator | steps.StartCollective, scope: FunctionScope) -> str:
+    """The handle of a number as a tensor, which the caller drops; '' where no tensor means the same."""
+    made = _number(value, _tensors(step))
+    if made is None:
+        return ""
+    return _write_number(value, made, scope)
+
+
+def _write_number(value: Arg, made: _Number, scope: FunctionScope) -> str:
+    name = f"t[{scope.slot('number')}]"
+    if isinstance(value, Complex):
+        text = f"{scope.number(value.real)}, {scope.number(value.imag)}"
+    else:
+        assert isinstance(value, Expr)
+        text = f"Int({scope.number(value)})" if made.order == 1 else scope.number(value)
+    scope.line(f"number_tensor({name}, {text}, {dtype_text(made.dtype)});")
+    return name
+
+
+def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
+    """Writes what two other calls do: `full` as `fill_` of new memory, `add` of whole numbers as a sum. False: neither."""
+    given = {a.schema.name: a.value for a in step.arguments}
+    result = step.result
+    if result is None or not isinstance(result.type, TensorType):
+        return False
+    match step.operator.extern.name:
+        case "aten::full":
+            value = given["fill_value"]
+            order = 3 if isinstance(value, Complex) else _ORDER[value.kind] if isinstance(value, Expr) else -1
+            if order < 0 or given["dtype"] not in (None, result.type.dtype):
+                return False
+            layout = scope.layout(result.type)
+            made = scope.bind(result)
+            scope.line(f"allocate({made}, {layout}, {dtype_text(result.type.dtype)});")
+            number = _write_number(value, _Number(_WIDEST[order], order), scope)
+            scope.numbers_made.append(number)
+            scope.line(f'call("aten::fill_", "Tensor", {{tensor({made}), tensor({number})}}, nullptr, 1);')
+            return True
+        case "aten::add.Tensor" if given["alpha"] == Int(1):
+            pair = [v for v in (given["self"], given["other"]) if isinstance(v, Value)]
+            types = [v.type for v in pair if isinstance(v.type, TensorType)]
+            if len(types) < 2 or types[0].dtype != types[1].dtype or _category(types[0].dtype) > 1:
+                return False
+            handles = ", ".join(scope.handle(v) for v in pair)
+            scope.line(f"add_whole({scope.bind(result)}, {handles}, {dtype_text(types[0].dtype)});")
+            return True
+        case _:
+            return False

@@ -1,0 +1,59 @@
+"""Collectives on one process: those that the shim has are called, the others are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import cpp_wrapper
+from cpp_wrapper import EmitError
+from tests.cpp.cpp_case import FAST, artifact_of_text, stock_run
+
+HEAD = """
+extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
+extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)
+extern "_c10d_functional::all_gather_into_tensor_coalesced(Tensor[] inputs, int group_size, str group_name) -> Tensor[]" tags(collective)
+"""
+REDUCED = """
+func @main(%x: f32[4]) {
+  %h = collective _c10d_functional::all_reduce(%x, "sum", "0") group("0") : f32[4]
+  %y = wait %h : f32[4]
+  %i = collective _c10d_functional::all_reduce_(%y, "sum", "0") group("0") : f32[4]
+  %z = wait %i : f32[4]
+  return %z
+}
+"""
+GATHERED = """
+func @main(%x: f32[4]) {
+  %a = collective _c10d_functional::all_gather_into_tensor_coalesced([%x], 1, "0") group("0") : f32[4]
+  %c = wait %a : f32[4]
+  return %c
+}
+"""
+
+
+@pytest.fixture
+def process_group(tmp_path: Path) -> Iterator[None]:
+    if not torch.distributed.is_available():
+        pytest.skip("this torch has no distributed package")
+    store = f"file://{tmp_path}/store"
+    torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("process_group")
+def test_alone_in_a_group_nothing_changes(tmp_path: Path) -> None:
+    library = cpp_wrapper.build(artifact_of_text(HEAD + REDUCED), tmp_path / "m.so", FAST)
+    x = torch.arange(4.0)
+    assert torch.equal(cpp_wrapper.load(library)(x)[0], x)
+    assert torch.equal(stock_run(library, [x])[0], x)
+
+
+def test_collectives_without_a_function_in_c_are_refused() -> None:
+    with pytest.raises(EmitError, match="does not take process groups") as caught:
+        cpp_wrapper.emit(artifact_of_text(HEAD + GATHERED))
+    assert caught.value.code == "CPP502"
