@@ -50,7 +50,7 @@ def test_in_every_engine(name: str, dynamic: bool) -> None:
                 _assert_equal(run(*clone_tree(args), **clone_tree(kwargs)), want)
 
 
-PASSES = "use-out-variants,reuse-in-place,plan-memory,reuse-for-results"
+PASSES = "use-out-variants,split-storages,reorder-for-memory,reuse-in-place,plan-memory,reuse-for-results"
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

@@ -29,6 +29,7 @@ from wrapper_ir.passes import (
     ReorderForMemory,
     ReuseForResults,
     ReuseInPlace,
+    SplitStorages,
     StripDebug,
     UseOutVariants,
     derive_frees,
@@ -45,9 +46,9 @@ PLANS = st.builds(PlanMemory, algorithm=st.sampled_from(Algorithm), slack=st.sam
 BEFORE: tuple[tuple[Pass, ...], ...] = (
     (),
     (ReuseInPlace(),),
-    (ReorderForMemory(), ReuseInPlace()),
+    (SplitStorages(), ReorderForMemory()),
     (UseOutVariants(), ReuseInPlace()),
-    (UseOutVariants(), ReorderForMemory(), ReuseInPlace()),
+    (UseOutVariants(), SplitStorages(), ReorderForMemory(), ReuseInPlace()),
 )
 AFTER: tuple[tuple[Pass, ...], ...] = ((), (ReuseForResults(),))
 PASSES = st.tuples(st.sampled_from(BEFORE), PLANS, st.sampled_from(AFTER))

@@ -19,7 +19,7 @@ from wrapper_ir.protocols import CompiledProgram
 
 __all__ = ["HEADERS", "OUTCOME", "PASSES", "PREDICTION", "rows"]
 
-PASSES = "use-out-variants,reuse-in-place,plan-memory,reuse-for-results"
+PASSES = "use-out-variants,split-storages,reorder-for-memory,reuse-in-place,plan-memory,reuse-for-results"
 
 PREDICTION = """\
 Written before the first measurement. A planned call used to make a tensor for each view of a slot, and to cost 1.1 of an

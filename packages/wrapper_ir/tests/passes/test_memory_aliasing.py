@@ -24,7 +24,7 @@ from wrapper_ir.passes import derive_frees, parse_pipeline, run_pipeline
 from wrapper_ir.program import Program
 
 PLAN = "plan-memory{slack=100}"  # with room to spare, so that nothing but aliasing keeps storages apart
-PIPELINES = (PLAN, f"use-out-variants,reuse-in-place,{PLAN}")
+PIPELINES = (PLAN, f"use-out-variants,split-storages,reuse-in-place,{PLAN}")
 INVALID = Path(__file__).parents[1] / "verifier" / "invalid"
 GPU = """wir 0.3
 target cuda:0 arch "sm_90"
@@ -92,7 +92,7 @@ CASES = {
         """,
         ("a.s", "c.s"),
         ("%late = call list::add(%a, %c) : f32[2]",),
-        ("reuse_before_the_last_reader", "reuse_of_one_of_two_names"),
+        ("reuse_before_the_last_reader", "reuse_of_one_of_two_names", "split_before_the_last_reader"),
     ),
     "another stream": Case(
         """
@@ -229,6 +229,15 @@ def test_plans(name: str, pipeline: str) -> None:
     if case.head == HEADER:
         for poison in (None, 0x7B):
             assert _results(planned, poison) == _results(program, None)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_plans_in_another_order(name: str) -> None:
+    """Where the two may share bytes after all, the one being used before the other begins."""
+    case = CASES[name]
+    planned = run_pipeline(case.program(), parse_pipeline(f"reorder-for-memory,{PIPELINES[1]}"))
+    if case.head == HEADER:
+        assert _results(planned, 0x7B) == _results(case.program(), None)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -16,6 +16,7 @@ from wrapper_ir.passes.rename_symbols import *
 from wrapper_ir.passes.reorder_for_memory import *
 from wrapper_ir.passes.reuse_for_results import *
 from wrapper_ir.passes.reuse_in_place import *
+from wrapper_ir.passes.split_storages import *
 from wrapper_ir.passes.strip import *
 from wrapper_ir.passes.translation import *
 from wrapper_ir.passes.tuning_programs import *

@@ -22,6 +22,7 @@ from wrapper_ir.passes.plan_memory import PlanMemory
 from wrapper_ir.passes.reorder_for_memory import ReorderForMemory
 from wrapper_ir.passes.reuse_for_results import ReuseForResults
 from wrapper_ir.passes.reuse_in_place import ReuseInPlace
+from wrapper_ir.passes.split_storages import SplitStorages
 from wrapper_ir.passes.strip import StripAsserts, StripDebug
 from wrapper_ir.passes.translation import check_translation
 from wrapper_ir.passes.use_out_variants import UseOutVariants
@@ -40,6 +41,7 @@ _CLASSES: tuple[type[Pass], ...] = (
     ReorderForMemory,
     ReuseForResults,
     ReuseInPlace,
+    SplitStorages,
     StripAsserts,
     StripDebug,
     UseOutVariants,

@@ -18,9 +18,9 @@ from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.atoms import values_in
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import PassError
-from wrapper_ir.expr import Expr, Int
+from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.expr.rewrite import map_atoms
-from wrapper_ir.layout import extent_bytes
+from wrapper_ir.layout import extent_bytes, numel
 from wrapper_ir.program import Function, Ownership, Param, Program
 from wrapper_ir.structure import results
 from wrapper_ir.types import TensorType, TupleType
@@ -235,13 +235,35 @@ class _Run:
             known = place is not None and place[0] == root and isinstance(value.type, TensorType)
             start = place[1] if known and place is not None else Int(0)
             size = _extent(value)
-            if known:
-                parts[:] = [p for p in parts if not _covers(start, size, p.start, p.size)]
+            if known and parts:
+                dense = _is_dense(value)
+                parts[:] = [left for p in parts for left in _without(p, start, size, dense)]
             parts.append(_Part(start, size, number))
 
 
 def _extent(value: Value) -> Expr:
     return extent_bytes(value.type) if isinstance(value.type, TensorType) else Int(0)
+
+
+def _is_dense(value: Value) -> bool:
+    """Whether a tensor has an element at every byte between its first and its last one."""
+    type = value.type
+    assert isinstance(type, TensorType)
+    return mul(numel(type.sizes), Int(type.dtype.itemsize)) == extent_bytes(type)
+
+
+def _without(part: _Part, start: Expr, size: Expr, dense: bool) -> tuple[_Part, ...]:
+    """What is left of a part when [start, start + size) is written: all of a part that is not surely covered, but what is cut off
+    by a write of every byte at a place that numbers tell."""
+    if _covers(start, size, part.start, part.size):
+        return ()
+    low, high = part.start, part.start + part.size
+    end = start + size
+    numbers = [e.value for e in (low, high, start, end) if isinstance(e, Int)]
+    if not dense or len(numbers) < 4 or not max(numbers[0], numbers[2]) < min(numbers[1], numbers[3]):
+        return (part,)
+    rest = ((low, start), (end, high))
+    return tuple(_Part(a, b - a, part.number) for a, b in rest if _covers(a, b - a, a, Int(1)))
 
 
 def _overlap(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
