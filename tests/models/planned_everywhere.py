@@ -1,0 +1,127 @@
+"""An emitter whose callables run each graph unplanned and planned, in every engine, and compare them bit for bit."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import fx_converter
+import py_wrapper
+from fx_converter import FxOptions
+from py_wrapper import PyOptions
+from wrapper_ir import run_pipeline, verify
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.interp import InterpOptions, Interpreter
+from wrapper_ir.ops import Slot
+from wrapper_ir.program import Ownership
+
+__all__ = ["PASSES", "POISON", "PlannedEverywhere", "engines", "same_bits"]
+
+# Any in this file: flat values of any program
+Boxed = Callable[[list[Any]], Sequence[Any]]
+POISON = 0x7B
+PASSES = "use-out-variants,split-storages,reorder-for-memory,reuse-in-place,plan-memory,reuse-for-results"
+
+
+def engines(planned: Artifact) -> list[Any]:
+    """Callables of the model's own signature, each with `boxed`."""
+    return [
+        Interpreter(planned, py_wrapper.TORCH_MACHINE, InterpOptions(poison=POISON)),
+        py_wrapper.compile(planned, PyOptions(poison=POISON)),
+        py_wrapper.compile(planned, PyOptions(persistent_buffers=True)),
+        fx_converter.compile(planned),
+        fx_converter.compile(planned, FxOptions(persistent_buffers=True)),
+    ]
+
+
+def same_bits(a: object, b: object) -> bool:
+    """Whether two results are equal, NaN where NaN is."""
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        return a == b or (a != a and b != b)
+    if a.dtype is not b.dtype or a.shape != b.shape or a.stride() != b.stride():
+        return False
+    return torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
+
+
+def _copies(args: Sequence[Any]) -> list[Any]:
+    """Copies with the same strides; tensors over one storage share one again."""
+    storages: dict[int, torch.UntypedStorage] = {}
+    found: list[Any] = []
+    for x in args:
+        if isinstance(x, Tensor):
+            x = x.detach()
+            held = x.untyped_storage()
+            if held._cdata not in storages:
+                storages[held._cdata] = held.clone()  # type: ignore[no-untyped-call]  # torch leaves it so
+            storage = storages[held._cdata]
+            x = torch.empty(0, dtype=x.dtype).set_(storage, x.storage_offset(), x.size(), x.stride())
+        found.append(x)
+    return found
+
+
+@dataclasses.dataclass
+class PlannedEverywhere:
+    """See `wrapper_ir.protocols.Emitter`. `graphs` and `slots` count what was compiled."""
+
+    passes: str = PASSES
+    graphs: int = 0
+    slots: int = 0
+    runs: int = 0
+    name: str = dataclasses.field(default="planned-everywhere", init=False)
+
+    def emit(self, artifact: Artifact) -> str:
+        """Nothing of its own."""
+        return py_wrapper.emit(artifact).source
+
+    def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
+        """As Python."""
+        return py_wrapper.write(artifact, folder)
+
+    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> _Everywhere:
+        """See `_Everywhere`."""
+        planned = dataclasses.replace(artifact, program=run_pipeline(artifact.program, self.passes))
+        verify(planned)
+        self.graphs += 1
+        self.slots += sum(isinstance(op, Slot) for op in planned.program.ops)
+        borrowed = [p.ownership is Ownership.BORROWED for p in artifact.program.main.params]
+        return _Everywhere(py_wrapper.compile(artifact).boxed, engines(planned), borrowed, self)
+
+
+class _Everywhere:
+    """Runs the plain program, and each engine on copies of its arguments: results and what is left in borrowed arguments are
+    equal."""
+
+    def __init__(
+        self, plain: Boxed, planned: Sequence[Any], borrowed: Sequence[bool], owner: PlannedEverywhere
+    ) -> None:
+        self.plain, self.planned, self.borrowed, self.owner = plain, planned, borrowed, owner
+
+    def boxed(self, args: list[Any]) -> tuple[Any, ...]:
+        """See `CompiledProgram`."""
+        given, state = _copies(args), torch.get_rng_state()
+        want: list[Any] = []
+        for run in self._runs():
+            torch.set_rng_state(state)
+            mine = _copies(given)
+            found = [*run([*mine]), *compress(mine, self.borrowed)]
+            want = want or _copies(found)
+            assert all(map(same_bits, found, want)), run
+            self.owner.runs += 1
+        torch.set_rng_state(state)
+        return tuple(self.plain(args))
+
+    def _runs(self) -> Iterator[Boxed]:
+        yield self.plain
+        for engine in self.planned:
+            yield engine.boxed
+            yield engine.boxed  # the second call finds what the first one held
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("torch.compile calls `boxed`")
