@@ -18,6 +18,8 @@ target cpu
 
 symbol s0 : int backed [2, 64] hint 8
 
+extern "aten::relu(Tensor self) -> Tensor"
+
 kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
 
 }}}
@@ -77,6 +79,21 @@ def test_what_ended_before() -> None:
     text = _reused(CHAIN.replace("i32[8, 8]", "f32[64]"))
     assert "  %out = reuse %a : f32[64]\n  copy %out, %b\n" in text
     assert text.count("alloc") == 2
+
+
+def test_what_an_operator_made() -> None:
+    """The result's tensor takes over the name that ends."""
+    body = """%x: f32[64], %y: f32[8, 8]) {
+  %out = alloc i32[8, 8]
+  %a = call aten::relu(%x) : f32[64]
+  %v = view %a : f32[8, 8]
+  copy %y, %v
+  launch @count(%out) extents(256)
+  return %out"""
+    text = _reused(body)
+    assert "%out = reuse %v : i32[8, 8]\n  launch @count(%out)" in text
+    assert "alloc" not in text
+    assert "alloc" in _reused(body.replace("return %out", "return %out, %a"))
 
 
 def test_symbolic_sizes() -> None:

@@ -21,12 +21,17 @@ symbol s0 : int backed [2, 64] hint 8
 const %c : f32[64]
 
 extern "aten::relu(Tensor self) -> Tensor"
+extern "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)" tags(may_alias)
 
 kernel cpp @k entry "k" (read f32* src may_alias(dst), write f32* dst) {{{
 
 }}}
 
 kernel cpp @apart entry "k" (read f32* src, write f32* dst) {{{
+
+}}}
+
+kernel cpp @aligned entry "k" (read f32* src divisible(16), write f32* dst) {{{
 
 }}}
 
@@ -107,7 +112,12 @@ KEPT = {
     "an argument of the program": "%a: f32[64]) {\n" + RESULT + LAUNCH + "  return %b",
     "a donated argument of the program": "%a: owned f32[64]) {\n" + RESULT + LAUNCH + "  return %b",
     "a constant": ") {\n" + RESULT + LAUNCH.replace("%a", "%c") + "  return %b",
-    "a result of an operator": f"%x: f32[64]) {{\n  %a = call aten::relu(%x) : f32[64]\n{RESULT}{LAUNCH}  return %b",
+    "a result of an operator that may be an argument": "%x: f32[64]) {\n  %a = call aten::reshape(%x, [64]) : f32[64]\n"
+    f"{RESULT}{LAUNCH}  return %b",
+    "a result of an operator of another size": "%x: f32[64]) {\n  %a = call aten::relu(%x) : f32[64]\n  %v = view %a : f32[32]\n"
+    "  %b = alloc f32[32]\n  launch @k(%v, %b) extents(128, 128)\n  return %b",
+    "a result of an operator where an aligned one is needed": "%x: f32[64]) {\n  %a = call aten::relu(%x) : f32[64]\n"
+    f"{RESULT}{LAUNCH}  launch @aligned(%b, %x) extents(256, 256)\n  return",
     "a kernel without a pair": f"%x: f32[64]) {{\n{ARGUMENT}{RESULT}{LAUNCH.replace('@k', '@apart')}  return %b",
     "storages of two sizes": f"%x: f32[64]) {{\n{ARGUMENT}  %b = alloc f32[32]\n  launch @k(%a, %b) extents(128, 128)\n  return %b",
     "another first byte": f"%x: f32[64]) {{\n{ARGUMENT}  %v = view %a + 128 : f32[32]\n{RESULT}"
@@ -130,6 +140,18 @@ def test_what_keeps_its_storage(case: str) -> None:
     program = parse_program(f"{HEAD}func @main({KEPT[case]}\n}}\n")
     assert check(derive_frees(program)) == ()
     assert _allocated(ReuseInPlace().run(program)) == _allocated(program) > 0
+
+
+@pytest.mark.parametrize("check_of_it", ["", "  assert_layout %a [64] [1] align(16)\n"])
+def test_a_result_of_an_operator(check_of_it: str) -> None:
+    """Its tensors may be anywhere unless it was checked; a view that stands before the call comes after it."""
+    body = f"%x: f32[64]) {{\n{RESULT}  %v = view %b : f32[8, 8]\n  %a = call aten::relu(%x) : f32[64]\n{check_of_it}{LAUNCH}"
+    body += "  %d = alloc f32[8, 8]\n  launch @k(%v, %d) extents(256, 256)\n"
+    body += "  launch @aligned(%d, %x) extents(256, 256)\n" if check_of_it else ""
+    text = _reused(f"{body}  return %d")
+    assert text.index("%a = call") < text.index("%b = view %a : f32[64]") < text.index("%v = view %b")
+    assert "%d = view %v : f32[8, 8]" in text
+    assert "alloc" not in text
 
 
 def test_streams() -> None:

@@ -15,10 +15,17 @@ from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Int
+from wrapper_ir.layout import extent_bytes
 from wrapper_ir.ops import AllocStorage, Free, Op, Return, View, ViewMode
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
-from wrapper_ir.passes.reusable import may_take_over, reusable_storages
+from wrapper_ir.passes.reusable import (
+    may_take_over,
+    may_take_over_result,
+    operator_results,
+    relied_alignment,
+    reusable_storages,
+)
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import operands
 from wrapper_ir.types import TensorType
@@ -33,7 +40,7 @@ class ReuseForResults(Pass):
 
     Results are never in pools, so that each is an allocation of its own; this one is saved. A storage is taken over for a result
     of as many bytes, of any element type, after its last use under any name and before the first use of the result, on one device
-    and stream. The one that ended last is taken, and none where more would be held at the worst moment for waiting, under the
+    and stream; so is what an operator made, if no kernel relies on more of its address than is checked. The one that ended last is taken, and none where more would be held at the worst moment for waiting, under the
     symbols' hints.
     """
 
@@ -57,6 +64,8 @@ class _Reuse:
         self.function, self.analyses, self.sizes = function, analyses, sizes
         self.live = analyses.get_for(function, analyse_liveness)
         self.storages = reusable_storages(function, analyses)
+        self.operators = operator_results(function, analyses)
+        self.relied = relied_alignment(function, analyses)
         self.made: dict[Value, int] = {}
         self.freed: dict[Value, int] = {}
         self.direct: dict[Value, list[View]] = {}
@@ -106,7 +115,8 @@ class _Reuse:
         ends = self.live.storages
         spare: dict[Hashable, list[Value]] = {}
         for storage in sorted(ends, key=ends.__getitem__):
-            if storage in self.storages and self._last_tensor(storage) is not None:
+            is_known = storage in self.storages or storage in self.operators
+            if is_known and self._last_tensor(storage) is not None:
                 spare.setdefault(self._kind(storage), []).append(storage)
         limit = max(held)
         taken: dict[Value, Value[TensorType]] = {}
@@ -118,7 +128,7 @@ class _Reuse:
                 if any(held[t] + self.sizes.bytes_of(result) > limit for t in waits):
                     break  # those that ended earlier wait longer
                 last = self._last_tensor(storages[at])
-                if last is not None and may_take_over(self.storages[result], self.storages[storages[at]]):
+                if last is not None and self._fits(result, storages[at]):
                     for t in waits:
                         held[t] += self.sizes.bytes_of(result)
                     taken[result] = last
@@ -126,14 +136,23 @@ class _Reuse:
                     break
         return taken
 
+    def _fits(self, result: Value, old: Value) -> bool:
+        """Whether the result may lie there instead."""
+        if old in self.operators:
+            return may_take_over_result(self.storages[result], self.operators[old], self.relied)
+        return may_take_over(self.storages[result], self.storages[old])
+
     def _kind(self, storage: Value) -> Hashable:
+        made = self.operators.get(storage)
+        if made is not None:
+            return extent_bytes(made.value.type), made.value.type.device, made.stream
         op = self.storages[storage]
         return op.result.type.nbytes, op.result.type.device, op.stream
 
     def _last_tensor(self, storage: Value) -> Value[TensorType] | None:
         """A tensor that begins where its storage does, and whose name lasts as long."""
         places = self.analyses.get_for(self.function, tensor_places)
-        names: list[Value[TensorType]] = []
+        names = [storage] if is_tensor(storage) else []
         for view in self.views.get(storage, ()):
             if view.mode is ViewMode.REUSE:
                 names.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import ClassVar
 
 from wrapper_ir.aliasing import NO_ROOTS
@@ -15,8 +16,16 @@ from wrapper_ir.kernels import Access, KernelParam
 from wrapper_ir.ops import AllocStorage, Launch, Op, View
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
-from wrapper_ir.passes.reusable import first_uses, may_take_over, reusable_storages
+from wrapper_ir.passes.reusable import (
+    first_uses,
+    may_take_over,
+    may_take_over_result,
+    operator_results,
+    relied_alignment,
+    reusable_storages,
+)
 from wrapper_ir.program import Function, Program
+from wrapper_ir.structure import operands
 from wrapper_ir.types import TensorType
 from wrapper_ir.values import Value, is_storage, is_tensor
 
@@ -30,8 +39,9 @@ class ReuseInPlace(Pass):
     A result takes over the storage of an argument where the kernel says that both may be the same bytes (`may_alias`), nothing
     uses the argument's storage later under any name, nothing used the result's before, both begin at the same byte of storages
     of the same size on one device and stream, and no other argument lies in either. Results equal those before, bit for bit,
-    and no more is held. Arguments and results of the program, operators' own results, workspaces, pools and their slots, and
-    what a callee takes as a whole keep their storages, but for a returned result, which may lie in an argument's.
+    and no more is held. An argument may be an operator's own result, if no kernel relies on more of its address than is checked.
+    Arguments and results of the program, workspaces, pools and their slots, and what a callee takes as a whole keep their storages,
+    but for a returned result, which may lie in an argument's.
     """
 
     name: ClassVar[str] = "reuse-in-place"
@@ -52,6 +62,8 @@ class _Reuse:
         self.roots = self.live.aliasing.roots
         self.places = analyses.get_for(function, tensor_places)
         self.storages = reusable_storages(function, analyses)
+        self.made = operator_results(function, analyses)
+        self.relied = relied_alignment(function, analyses)
         self.first = first_uses(function, self.live.aliasing)
         self.over: dict[Value, Value[TensorType]] = {}
         """The argument that each storage is replaced by, for the storages that go."""
@@ -76,7 +88,7 @@ class _Reuse:
         for param, result in given:
             new = self._root(result)
             if (
-                new is None
+                new not in self.storages
                 or param.access is not Access.WRITE
                 or sole[new] != 1
                 or self.first[new] != position
@@ -92,9 +104,9 @@ class _Reuse:
                     break
 
     def _root(self, value: Value) -> Value | None:
-        """The storage that a tensor lies in for certain, where it may go or be written over."""
+        """What a tensor lies in for certain, where it may go or be written over."""
         roots = self.roots.get(value, NO_ROOTS)
-        return roots[0] if len(roots) == 1 and roots[0] in self.storages else None
+        return roots[0] if len(roots) == 1 and (roots[0] in self.storages or roots[0] in self.made) else None
 
     def _fits(self, result: Value, argument: Value) -> bool:
         """Whether both begin at the same byte of storages that are alike."""
@@ -102,19 +114,40 @@ class _Reuse:
             self.places.get(result, (result, None)),
             self.places.get(argument, (argument, None)),
         )
-        if start is None or start != other or new not in self.storages or old not in self.storages:
+        if start is None or start != other or new not in self.storages:
             return False
+        first = self._first(old)
+        if first in self.made:
+            return may_take_over_result(self.storages[new], self.made[first], self.relied)
         return may_take_over(self.storages[new], self.storages[old])
 
+    def _first(self, root: Value) -> Value:
+        """What a storage lies in after the pass."""
+        while root in self.over:
+            root = self.places[self.over[root]][0]
+        return root
+
     def _rewritten(self) -> Iterator[Op]:
-        """The ops, with views of what is there already. A view of the argument costs nothing where it is the argument."""
+        """The ops, with views of what is there already right before their first use. A view of the argument costs nothing where it is
+        the argument."""
         defined: set[Value] = set()
-        for op in self.function.body:
+        waiting: dict[Value, tuple[int, View]] = {}
+        for position, op in enumerate(self.function.body):
             if isinstance(op, AllocStorage) and op.result in self.over:
                 continue
+            if isinstance(op, View) and (op.source in self.over or op.source in waiting):
+                waiting[op.result] = position, op
+                continue
+            wanted: list[tuple[int, View]] = []
+            pending = list(operands(op))
+            for value in pending:
+                if value in waiting:
+                    wanted.append(waiting.pop(value))
+                    pending.append(wanted[-1][1].source)
+            for _, view in sorted(wanted, key=itemgetter(0)):
+                yield self._view(view, defined) if view.source in self.over else view
+                defined.add(view.result)
             if isinstance(op, View):
-                if op.source in self.over:
-                    op = self._view(op, defined)
                 defined.add(op.result)
             yield op
 
@@ -123,9 +156,8 @@ class _Reuse:
         root, start = self.places[argument]
         if argument in defined and start == op.offset:
             return dataclasses.replace(op, source=argument, offset=Int(0))
-        while root in self.over:
-            root = self.places[self.over[root]][0]
-        assert is_storage(root)  # as `storages` has it
+        root = self._first(root)
+        assert is_storage(root) or is_tensor(root)  # as `storages` and `made` have it
         return dataclasses.replace(op, source=root)
 
 
