@@ -16,7 +16,7 @@ from py_wrapper import TORCH_MACHINE
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 
-__all__ = ["FAST", "KERNELS", "Case", "artifact_of", "artifact_of_text", "stock_run"]
+__all__ = ["FAST", "KERNELS", "Case", "artifact_of", "artifact_of_text", "resident", "stock_run"]
 
 FAST = CppOptions(opt_level=0)
 KERNELS = """
@@ -53,3 +53,8 @@ def stock_run(library: Path, inputs: list[Any]) -> list[Tensor]:
     kinds = {int: torch.int64, float: torch.float64, bool: torch.bool}
     flat = [x if isinstance(x, Tensor) else torch.tensor(x, dtype=kinds[type(x)]) for x in inputs]
     return list(open_runner(library).run(flat))
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import cpp_wrapper
 from cpp_wrapper._compat import open_runner
-from tests.cpp.cpp_case import FAST, KERNELS, artifact_of_text
+from tests.cpp.cpp_case import FAST, KERNELS, artifact_of_text, resident
 from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
 from wrapper_ir.protocols import CompiledProgram
 
@@ -162,18 +162,13 @@ provenance
 """
     program = cpp_wrapper.load(cpp_wrapper.build(artifact_of_text(text), tmp_path / "m.so", FAST))
     x = torch.arange(100000.0)
-    before = _resident()
+    before = resident()
     for _ in range(500):
         with pytest.raises(ExecutionError, match=r"\[WIR927\] aten::index_select failed") as caught:
             program(x, torch.tensor([0, 100000]))
     assert "picked: index_select (model.py:7 in head)" in str(caught.value)
-    assert _resident() - before < 100 * 400_000  # 500 calls of 400,000 bytes each
+    assert resident() - before < 100 * 400_000  # 500 calls of 400,000 bytes each
     assert program(x, torch.tensor([3, 4]))[0].tolist() == [3, 4]
-
-
-def _resident() -> int:
-    pages = Path("/proc/self/statm").read_text().split()[1]
-    return int(pages) * 4096
 
 
 def test_sizes_that_do_not_fit_are_errors(tmp_path: Path) -> None:

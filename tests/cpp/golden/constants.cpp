@@ -11,12 +11,12 @@ void wir_5a036fedf5a5ddd9ea3bc5536c2d9604251c69a9(const Slot* slots);
 namespace program {  // hides names of C's headers
 namespace {
 enum : int { w_bytes, a_1, b_1, none_1, c_1 };
-void load([[maybe_unused]] Tensor* c) {
-  constant(c[w_bytes], 0, 48, false, u8(), {48}, {1});
+void load([[maybe_unused]] Tensor* c, [[maybe_unused]] const Bytes* b) {
+  constant(c[w_bytes], b[0], u8(), {48}, {1});
   byte_window(c[a_1], c[w_bytes], f32(), {8}, {1}, 0);
   byte_window(c[b_1], c[w_bytes], f32(), {8}, {1}, 16);
   allocate(c[none_1], {0, 4}, {4, 1}, f32());
-  constant(c[c_1], 64, 16, true, f32(), {4}, {1});
+  constant(c[c_1], b[2], f32(), {4}, {1});
 }
 
 void double_1(void* source, void* target, Int count_1) {
@@ -61,21 +61,38 @@ void run_main(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run) {
   call.part_0();
 }
 
-const char* const kInputs[] = {"x", nullptr};
-const char* const kOutputs[] = {"output0", "output1", "output2", "output3", "output4", nullptr};
+const Blob kBlobs[] = {
+  {0, 48, false},
+  {64, 0, true},
+  {64, 16, true},
+  {0, 0, false},
+};
 const Constant kConstants[] = {
-  {"a", "a", f32, 32},
-  {"b", "b", f32, 32},
-  {"none", "none", f32, 0},
-  {"c", "c", f32, 16},
-  {"", "", f32, 0},
+  {"a", "a", f32, 32, 0, a_1},
+  {"b", "b", f32, 32, 0, b_1},
+  {"none", "none", f32, 0, 1, none_1},
+  {"c", "c", f32, 16, 2, c_1},
+  {"", "", f32, 0, 0, 0},
+};
+const char* const kInputs[] = {"x", nullptr};
+const int kInputOf[] = {0};
+const Output kOutputs[] = {
+  {Output::kResult, 0, 0.0},
+  {Output::kResult, 1, 0.0},
+  {Output::kResult, 2, 0.0},
+  {Output::kResult, 3, 0.0},
+  {Output::kResult, 4, 0.0},
+  {Output::kNone, 0, 0.0},
+};
+const Convention kConvention = {
+  1, 5, kInputs, nullptr, kOutputs,
+  "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}]}, {\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}]", "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}]}]",
 };
 }  // namespace
 }  // namespace program
 
 extern const wir::Program wir_program{
-    1, 5, 4, 5,
-    program::kInputs, program::kOutputs, program::kConstants, program::load, program::run_main,
+    1, 5, 3, 4, 5,
+    program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,
     "",
-    "{\"inputs\": [{\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"x\", \"or_cpu\": false, \"sizes\": [8], \"strides\": [1], \"text\": \"f32[8]\"}], \"results\": [\"tensor\", \"tensor\", \"tensor\", \"tensor\", \"tensor\"], \"signature\": {\"bindings\": [{\"class\": \"result_output\", \"index\": 0}, {\"class\": \"result_output\", \"index\": 1}, {\"class\": \"result_output\", \"index\": 2}, {\"class\": \"result_output\", \"index\": 3}, {\"class\": \"result_output\", \"index\": 4}], \"format\": \"wrapper-ir-signature\", \"inputs\": {\"children\": [{\"children\": [{\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, {\"kind\": \"dict\"}], \"kind\": \"tuple\"}, \"names\": [\"x\"], \"outputs\": {\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, \"params\": [0], \"version\": \"0.2\", \"written\": [0]}, \"version\": 1}",
 };

@@ -12,7 +12,7 @@ void wir_8c4f3259557e5d17a127afca1d676ca8f4911253(const Slot* slots);
 
 namespace program {  // hides names of C's headers
 namespace {
-void load([[maybe_unused]] Tensor* c) {
+void load([[maybe_unused]] Tensor* c, [[maybe_unused]] const Bytes* b) {
 }
 
 void double_1(void* source, void* target, Int count_1) {
@@ -72,17 +72,29 @@ void run_main(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run) {
   call.part_0();
 }
 
-const char* const kInputs[] = {"x", "w", nullptr};
-const char* const kOutputs[] = {"output0", "output1", "output2", nullptr};
+const Blob kBlobs[] = {
+  {0, 0, false},
+};
 const Constant kConstants[] = {
-  {"", "", f32, 0},
+  {"", "", f32, 0, 0, 0},
+};
+const char* const kInputs[] = {"x", "w", nullptr};
+const int kInputOf[] = {0, 1};
+const Output kOutputs[] = {
+  {Output::kResult, 0, 0.0},
+  {Output::kResult, 1, 0.0},
+  {Output::kResult, 2, 0.0},
+  {Output::kNone, 0, 0.0},
+};
+const Convention kConvention = {
+  2, 3, kInputs, nullptr, kOutputs,
+  "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}]}, {\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}]", "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}]}]",
 };
 }  // namespace
 }  // namespace program
 
 extern const wir::Program wir_program{
-    2, 3, 0, 0,
-    program::kInputs, program::kOutputs, program::kConstants, program::load, program::run_main,
+    2, 3, 0, 0, 0,
+    program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,
     "",
-    "{\"inputs\": [{\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"x\", \"or_cpu\": false, \"sizes\": [null, 8], \"strides\": [8, 1], \"text\": \"f32[s0, 8]\"}, {\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"w\", \"or_cpu\": false, \"sizes\": [8, 4], \"strides\": [4, 1], \"text\": \"f32[8, 4]\"}], \"results\": [\"tensor\", \"number\", \"none\"], \"signature\": {\"bindings\": [{\"class\": \"result_output\", \"index\": 0}, {\"class\": \"result_output\", \"index\": 1}, {\"class\": \"result_output\", \"index\": 2}], \"format\": \"wrapper-ir-signature\", \"inputs\": {\"children\": [{\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, {\"kind\": \"dict\"}], \"kind\": \"tuple\"}, \"names\": [\"x\", \"w\"], \"outputs\": {\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, \"params\": [0, 1], \"version\": \"0.2\"}, \"version\": 1}",
 };

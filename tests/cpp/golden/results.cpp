@@ -10,7 +10,7 @@ int32_t aoti_torch_cpu_topk(AtenTensorHandle self, int64_t k, int64_t dim, int32
 
 namespace program {  // hides names of C's headers
 namespace {
-void load([[maybe_unused]] Tensor* c) {
+void load([[maybe_unused]] Tensor* c, [[maybe_unused]] const Bytes* b) {
 }
 
 struct Main {
@@ -57,17 +57,28 @@ void run_main(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run) {
   call.part_0();
 }
 
-const char* const kInputs[] = {"x", "n", nullptr};
-const char* const kOutputs[] = {"output0", "output1", nullptr};
+const Blob kBlobs[] = {
+  {0, 0, false},
+};
 const Constant kConstants[] = {
-  {"", "", f32, 0},
+  {"", "", f32, 0, 0, 0},
+};
+const char* const kInputs[] = {"x", "n", nullptr};
+const int kInputOf[] = {0, 1};
+const Output kOutputs[] = {
+  {Output::kResult, 0, 0.0},
+  {Output::kResult, 1, 0.0},
+  {Output::kNone, 0, 0.0},
+};
+const Convention kConvention = {
+  2, 2, kInputs, nullptr, kOutputs,
+  "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}]}, {\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}]", "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}]}]",
 };
 }  // namespace
 }  // namespace program
 
 extern const wir::Program wir_program{
-    2, 2, 0, 0,
-    program::kInputs, program::kOutputs, program::kConstants, program::load, program::run_main,
+    2, 2, 0, 0, 0,
+    program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,
     "",
-    "{\"inputs\": [{\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"x\", \"or_cpu\": false, \"sizes\": [4, 8], \"strides\": [8, 1], \"text\": \"f32[4, 8]\"}, {\"class\": \"NumberInput\", \"kind\": \"int\", \"name\": \"n\"}], \"results\": [\"tensor\", \"tensor\"], \"signature\": {\"bindings\": [{\"class\": \"result_output\", \"index\": 0}, {\"class\": \"result_output\", \"index\": 1}], \"format\": \"wrapper-ir-signature\", \"inputs\": {\"children\": [{\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, {\"kind\": \"dict\"}], \"kind\": \"tuple\"}, \"names\": [\"x\", \"n\"], \"outputs\": {\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, \"params\": [0, 1], \"version\": \"0.2\"}, \"version\": 1}",
 };

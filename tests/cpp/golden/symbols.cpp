@@ -10,7 +10,7 @@ int32_t aoti_torch_cpu_nonzero(AtenTensorHandle self, AtenTensorHandle* ret0);
 
 namespace program {  // hides names of C's headers
 namespace {
-void load([[maybe_unused]] Tensor* c) {
+void load([[maybe_unused]] Tensor* c, [[maybe_unused]] const Bytes* b) {
 }
 
 struct Main {
@@ -66,17 +66,31 @@ void run_main(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run) {
   call.part_0();
 }
 
-const char* const kInputs[] = {"x", "p", nullptr};
-const char* const kOutputs[] = {"output0", "output1", "output2", "output3", "output4", nullptr};
+const Blob kBlobs[] = {
+  {0, 0, false},
+};
 const Constant kConstants[] = {
-  {"", "", f32, 0},
+  {"", "", f32, 0, 0, 0},
+};
+const char* const kInputs[] = {"x", "p", nullptr};
+const int kInputOf[] = {0, 1};
+const Output kOutputs[] = {
+  {Output::kResult, 0, 0.0},
+  {Output::kResult, 1, 0.0},
+  {Output::kResult, 2, 0.0},
+  {Output::kResult, 3, 0.0},
+  {Output::kResult, 4, 0.0},
+  {Output::kNone, 0, 0.0},
+};
+const Convention kConvention = {
+  2, 5, kInputs, nullptr, kOutputs,
+  "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}]}, {\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}]", "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}]}]",
 };
 }  // namespace
 }  // namespace program
 
 extern const wir::Program wir_program{
-    2, 5, 0, 0,
-    program::kInputs, program::kOutputs, program::kConstants, program::load, program::run_main,
+    2, 5, 0, 0, 0,
+    program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,
     "",
-    "{\"inputs\": [{\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"x\", \"or_cpu\": false, \"sizes\": [null, null], \"strides\": [null, 1], \"text\": \"f32[s0, s1]\"}, {\"apart\": [], \"class\": \"TensorInput\", \"device\": \"cpu\", \"dtype\": \"f32\", \"name\": \"p\", \"or_cpu\": false, \"sizes\": [], \"strides\": [], \"text\": \"f32[]\"}], \"results\": [\"number\", \"number\", \"number\", \"number\", \"number\"], \"signature\": {\"bindings\": [{\"class\": \"result_output\", \"index\": 0}, {\"class\": \"result_output\", \"index\": 1}, {\"class\": \"result_output\", \"index\": 2}, {\"class\": \"result_output\", \"index\": 3}, {\"class\": \"result_output\", \"index\": 4}], \"format\": \"wrapper-ir-signature\", \"inputs\": {\"children\": [{\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, {\"kind\": \"dict\"}], \"kind\": \"tuple\"}, \"names\": [\"x\", \"p\"], \"outputs\": {\"children\": [{\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}, {\"kind\": \"leaf\"}], \"kind\": \"tuple\"}, \"params\": [0, 1], \"version\": \"0.2\"}, \"version\": 1}",
 };

@@ -6,6 +6,7 @@ from cpp_wrapper.emit.program import Sources
 from cpp_wrapper.errors import (
     CacheError,
     CompileError,
+    ConstantError,
     CppError,
     EmitError,
     IsaError,
@@ -14,12 +15,13 @@ from cpp_wrapper.errors import (
 )
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.runtime import CppKernelRuntime
-from cpp_wrapper.library.api import build, emit, load
+from cpp_wrapper.library.api import build, emit, load, metadata
 
 __all__ = [
     "KERNEL_RUNTIME",
     "CacheError",
     "CompileError",
+    "ConstantError",
     "CppError",
     "CppKernelRuntime",
     "CppOptions",
@@ -31,6 +33,7 @@ __all__ = [
     "build",
     "emit",
     "load",
+    "metadata",
 ]
 
 KERNEL_RUNTIME = CppKernelRuntime()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 from pathlib import Path
 
 import torch
 from torch._C._aoti import AOTIModelContainerRunnerCpu
 
+from cpp_wrapper.errors import KernelError
+
 __all__ = [
     "open_runner",
     "takes_any",
+    "tensor_offset",
     "torch_build",
     "torch_include_dirs",
     "torch_library_dir",
     "torch_version",
+    "wrap_function",
 ]
 
 
@@ -51,3 +57,29 @@ def torch_version() -> tuple[int, int]:
 def open_runner(library: Path) -> AOTIModelContainerRunnerCpu:
     """torch's runner of an AOTInductor library on the CPU. Raises RuntimeError."""
     return AOTIModelContainerRunnerCpu(str(library), 1)
+
+
+@functools.cache
+def tensor_offset() -> int:
+    """Bytes from the begin of a Python tensor object to its `at::Tensor`, which is one pointer. Where it is has changed between
+    versions; `_cdata` says its value. Raises KernelError CPP407."""
+    tensor = torch.empty(1)
+    count = type(tensor).__basicsize__ // ctypes.sizeof(ctypes.c_void_p)
+    words = (ctypes.c_void_p * count).from_address(id(tensor))
+    for number, word in enumerate(words):
+        if word == tensor._cdata:
+            return number * ctypes.sizeof(ctypes.c_void_p)
+    raise KernelError("CPP407", f"torch {torch.__version__} lays out its tensor objects in an unknown way")
+
+
+@functools.cache
+def wrap_function() -> int:
+    """The address of torch's function from `const at::TensorBase&` to a new Python object. Raises KernelError CPP407."""
+    library = ctypes.CDLL(str(torch_library_dir() / "libtorch_python.so"))
+    try:
+        function = library._Z16THPVariable_WrapRKN2at10TensorBaseE
+    except AttributeError as error:
+        raise KernelError(
+            "CPP407", f"torch {torch.__version__} makes its tensor objects in an unknown way"
+        ) from error
+    return ctypes.cast(function, ctypes.c_void_p).value or 0

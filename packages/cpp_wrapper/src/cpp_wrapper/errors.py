@@ -27,7 +27,8 @@ A code never changes its meaning once released:
 | CPP503 | EmitError    | a value, a signature or a device that a library cannot have          |
 | CPP504 | EmitError    | a kernel that is not C++                                             |
 | CPP505 | EmitError    | a program that a verifier would have refused                         |
-| CPP508 | CppError     | constants of a library cannot be updated or swapped                  |
+| CPP530 | ConstantError | values for constants that are unknown, missing, or of another type  |
+| CPP531 | ConstantError | there is no second set of constants to swap in                      |
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from __future__ import annotations
 __all__ = [
     "CacheError",
     "CompileError",
+    "ConstantError",
     "CppError",
     "EmitError",
     "IsaError",
@@ -73,6 +75,10 @@ class KernelError(CppError):
 
 class EmitError(CppError):
     """A program cannot be written as C++ (CPP5nn): names the op, the place and the way out."""
+
+
+class ConstantError(CppError, ValueError):
+    """Constants of a loaded library cannot be changed as asked for (CPP530, CPP531)."""
 
 
 class LaunchError(CppError, TypeError):

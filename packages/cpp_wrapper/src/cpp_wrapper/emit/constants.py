@@ -15,25 +15,29 @@ from wrapper_ir.quoting import cpp_string
 from wrapper_ir.types import CPU, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["Blob", "constant_table", "place_constants", "write_load"]
+__all__ = ["Blob", "blob_table", "constant_table", "place_constants", "write_load"]
 
 _ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """The bytes under one constant, or under several: `data` begins `offset` bytes after the first constant."""
+    """The bytes under one constant, or under several: `data` begins `offset` bytes after the first constant. `number` is its
+    place in the library's table; `is_owned`: each loaded library has a copy, since somebody may write it."""
 
     name: str
+    number: int
     offset: int
     nbytes: int
     data: memoryview
+    is_owned: bool
 
 
 def place_constants(plan: Plan) -> dict[str, Blob]:
     """Every constant's bytes once, each aligned, by the names of their data. Raises EmitError CPP503 for constants that
     are packed, on another device, or without data."""
-    sizes = {held.name: held.nbytes for held in plan.bytes}
+    sizes, shown = {held.name: held.nbytes for held in plan.bytes}, _shown(plan)
+    owned = {c.data_name for c in plan.program.constants if c.mutable or c.value in shown}
     found: dict[str, Blob] = {}
     offset, alignment = 0, max(plan.constant_alignment, _ALIGNMENT)
     for constant in plan.program.constants:
@@ -47,7 +51,7 @@ def place_constants(plan: Plan) -> dict[str, Blob]:
         held = memoryview(b"") if data is None else data.buffer.cast("B")
         if held.nbytes < nbytes:
             raise _refused(constant, "has no data")
-        found[name] = Blob(name, offset, nbytes, held[:nbytes])
+        found[name] = Blob(name, len(found), offset, nbytes, held[:nbytes], name in owned)
         offset += -(-nbytes // alignment) * alignment
     return found
 
@@ -68,9 +72,8 @@ def _shown(plan: Plan) -> Set[Value]:
 
 def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str], int]:
     """The lines that make the tensors of constants and of their windows, and how many handles there are."""
-    plan, shown = module.plan, _shown(module.plan)
+    plan = module.plan
     scope = FunctionScope(module, plan.main)
-    own = {c.data_name for c in plan.program.constants if c.mutable or c.value in shown}
     places: list[str] = []
     lines: list[str] = []
     bytes_of: dict[str, str] = {}
@@ -81,7 +84,7 @@ def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str],
 
     for held in plan.bytes:
         name = bytes_of[held.name] = place(f"{held.name}_bytes")
-        where = _source(blobs[held.name], held.name in own)
+        where = f"b[{blobs[held.name].number}]"
         lines.append(f"constant(c[{name}], {where}, u8(), {{{held.nbytes}}}, {{1}});")
     for constant in plan.program.constants:
         type = constant.value.type
@@ -94,7 +97,7 @@ def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str],
             source = f"c[{bytes_of[constant.storage]}]"
             lines.append(f"byte_window(c[{name}], {source}, {dtype}, {layout}, {constant.offset});")
         else:
-            where = _source(blobs[constant.data_name], constant.data_name in own)
+            where = f"b[{blobs[constant.data_name].number}]"
             lines.append(f"constant(c[{name}], {where}, {dtype}, {layout});")
     for window in plan.windows:
         of = window.source
@@ -108,20 +111,29 @@ def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str],
         else:
             lines.append(f"window(c[{name}], c[{base}], {layout}, {window.offset});")
     head = [f"enum : int {{ {', '.join(places)} }};"] if places else []
-    return [*head, "void load([[maybe_unused]] Tensor* c) {", *(f"  {x}" for x in lines), "}"], len(places)
+    return [
+        *head,
+        "void load([[maybe_unused]] Tensor* c, [[maybe_unused]] const Bytes* b) {",
+        *(f"  {x}" for x in lines),
+        "}",
+    ], len(places)
 
 
-def _source(blob: Blob, is_owned: bool) -> str:
-    return f"{blob.offset}, {blob.nbytes}, {'true' if is_owned else 'false'}"
+def blob_table(blobs: dict[str, Blob]) -> list[str]:
+    """The rows of blobs, in their order."""
+    return [f"{{{b.offset}, {b.nbytes}, {'true' if b.is_owned else 'false'}}}," for b in blobs.values()]
 
 
-def constant_table(plan: Plan, blobs: dict[str, Blob]) -> list[str]:
-    """The rows of constants for readers of a library."""
+def constant_table(module: ProgramScope, blobs: dict[str, Blob]) -> list[str]:
+    """A row for each name of a constant."""
     rows = []
-    for constant in plan.program.constants:
-        assert isinstance(constant.value.type, TensorType)
-        full = constant.names[0] if constant.names else constant.value.name
-        nbytes = int(evaluate(extent_bytes(constant.value.type), {}))
-        dtype = dtype_text(constant.value.type.dtype).removesuffix("()")
-        rows.append(f"{{{cpp_string(constant.value.name)}, {cpp_string(full)}, {dtype}, {nbytes}}},")
+    for constant in module.plan.program.constants:
+        type = constant.value.type
+        assert isinstance(type, TensorType)
+        nbytes = int(evaluate(extent_bytes(type), {}))
+        dtype = dtype_text(type.dtype).removesuffix("()")
+        where = f"{dtype}, {nbytes}, {blobs[constant.data_name].number}, {module.constants[constant.value]}"
+        for number, full in enumerate(constant.names or (constant.value.name,)):
+            name = f"{constant.value.name}.{number}" if number else constant.value.name
+            rows.append(f"{{{cpp_string(name)}, {cpp_string(full)}, {where}}},")
     return rows

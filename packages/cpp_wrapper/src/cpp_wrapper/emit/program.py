@@ -7,7 +7,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cpp_wrapper.emit.constants import Blob, constant_table, place_constants, write_load
+from cpp_wrapper.emit.constants import Blob, blob_table, constant_table, place_constants, write_load
+from cpp_wrapper.emit.convention import write_convention
 from cpp_wrapper.emit.function import declaration, write_function
 from cpp_wrapper.emit.scope import TEXTS, FunctionScope, ProgramScope
 from cpp_wrapper.errors import EmitError
@@ -29,7 +30,7 @@ from wrapper_ir.values import Value
 
 __all__ = ["METADATA_VERSION", "KernelUnit", "Sources", "emit_sources"]
 
-METADATA_VERSION = 1
+METADATA_VERSION = 2
 _JOBS = 4
 """Units of kernels at most for each instruction set."""
 
@@ -45,12 +46,14 @@ class KernelUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The text of a library, by file name: `program.cpp` has the program, `runtime.cpp` what all libraries have in common,
-    `kernels_N.cpp` the kernels. `constants` are the bytes beside them."""
+    """The text of a library, by file name: `program.cpp` has the program, `kernels_N.cpp` the kernels, the others what all
+    libraries have in common. `constants` are the bytes beside them, `metadata` what a loader knows without running it, as
+    JSON."""
 
     files: Mapping[str, str]
     units: tuple[KernelUnit, ...]
     constants: tuple[Blob, ...]
+    metadata: str
 
     def __str__(self) -> str:
         return self.files["program.cpp"]
@@ -65,10 +68,12 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None = None) -> Source
     members = _members(plan)
     units, texts = _kernel_units(members)
     blobs = place_constants(plan)
-    files = {name: TEXTS[name] for name in ("runtime.h", "runtime.cpp", "steps.h", "steps.cpp", "symbols.h")}
+    files = {name: text for name, text in TEXTS.items() if name != "shims.txt"}
     files["helpers.h"] = "#pragma once\n" + CPP_HELPERS
     files["program.cpp"] = _program(plan, members, blobs)
-    return Sources(files=files | texts, units=units, constants=tuple(blobs.values()))
+    return Sources(
+        files=files | texts, units=units, constants=tuple(blobs.values()), metadata=_metadata(plan)
+    )
 
 
 def _check_signature(signature: Signature) -> None:
@@ -177,7 +182,7 @@ def _program(plan: Plan, members: Mapping[str, Member], blobs: Mapping[str, Blob
         *heads,
         *functions,
         "",
-        *_tables(plan, dict(blobs)),
+        *_tables(module, dict(blobs)),
         "}  // namespace\n}  // namespace program",
         "",
         *_description(plan, members, handles),
@@ -197,17 +202,17 @@ def _functions(module: ProgramScope) -> tuple[list[str], list[str]]:
     return [*heads, *([""] if heads else [])], lines
 
 
-def _tables(plan: Plan, blobs: dict[str, Blob]) -> list[str]:
-    inputs = [cpp_string(p.value.name) for p in plan.main.function.params]
-    outputs = [cpp_string(f"output{n}") for n in range(len(plan.main.function.returns.values))]
-    rows = [f"  {row}" for row in constant_table(plan, blobs)]
+def _tables(module: ProgramScope, blobs: dict[str, Blob]) -> list[str]:
     return [
-        f"const char* const kInputs[] = {{{', '.join([*inputs, 'nullptr'])}}};",
-        f"const char* const kOutputs[] = {{{', '.join([*outputs, 'nullptr'])}}};",
-        "const Constant kConstants[] = {",
-        *rows,
-        '  {"", "", f32, 0},',
+        "const Blob kBlobs[] = {",
+        *(f"  {row}" for row in blob_table(blobs)),
+        "  {0, 0, false},",
         "};",
+        "const Constant kConstants[] = {",
+        *(f"  {row}" for row in constant_table(module, blobs)),
+        '  {"", "", f32, 0, 0, 0},',
+        "};",
+        *write_convention(module.plan),
     ]
 
 
@@ -215,15 +220,14 @@ def _description(plan: Plan, members: Mapping[str, Member], handles: int) -> lis
     function = plan.main.function
     isa = {name for member in members.values() for name in member.kernel.isa}
     needed = " ".join(sorted({flag for name in isa for flag in ISAS[name].needs}))
-    counts = (
-        f"{len(function.params)}, {len(function.returns.values)}, {len(plan.program.constants)}, {handles}"
-    )
+    names = sum(len(constant.names) or 1 for constant in plan.program.constants)
+    blobs = len({constant.data_name for constant in plan.program.constants})
+    counts = f"{len(function.params)}, {len(function.returns.values)}, {blobs}, {names}, {handles}"
     return [
         "extern const wir::Program wir_program{",
         f"    {counts},",
-        "    program::kInputs, program::kOutputs, program::kConstants, program::load, program::run_main,",
+        "    program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,",
         f"    {cpp_string(needed)},",
-        f"    {cpp_string(_metadata(plan))},",
         "};",
     ]
 
@@ -240,6 +244,7 @@ def _metadata(plan: Plan) -> str:
         "signature": json.loads(signature_to_json(plan.artifact.signature)),
         "inputs": inputs,
         "results": [_result_kind(value) for value in function.returns.values],
+        "constants": [name for c in plan.program.constants for name in c.names or (c.value.name,)],
     }
     return json.dumps(facts, sort_keys=True)
 
@@ -248,8 +253,10 @@ def _result_kind(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, Expr):
-        return "number"
-    return "number" if isinstance(value, Value) and isinstance(value.type, ScalarType) else "tensor"
+        return value.kind.value
+    if isinstance(value, Value) and isinstance(value.type, ScalarType):
+        return value.type.kind.value
+    return "tensor"
 
 
 def _check_parameters(plan: Plan) -> None:

@@ -29,7 +29,7 @@ _OWN_WORDS = frozenset(
     for match in _DECLARED.finditer(text)
     for word in match.groups()
     if word
-) | {"Main", "at", "c", "constants", "inputs", "load", "outputs", "program", "run", "t", "raw"}
+) | {"Main", "at", "b", "c", "constants", "inputs", "load", "outputs", "program", "run", "t", "raw"}
 """What emitted lines refer to, besides what they name themselves."""
 NUMBER_TYPES = {SymKind.INT: "Int", SymKind.FLOAT: "double", SymKind.BOOL: "bool"}
 """The C++ types of numbers."""

@@ -24,8 +24,8 @@ class Unit:
     """One compiler run. `what` names in messages what is compiled; `code` is the error code for a refusal."""
 
     what: str
-    source: Path
     output: Path
+    source: Path = Path()
     header: Path | None = None
     """A header to read first; its precompiled form stands beside it."""
     code: str = "CPP102"
@@ -63,13 +63,12 @@ def compile_object(recipe: Recipe, unit: Unit, timeout: float) -> None:
 
 
 def link_library(recipe: Recipe, unit: Unit, objects: Sequence[Path], exports: Path, timeout: float) -> None:
-    """Links objects and `unit.source` into a library that exports what the version script `exports` says. Raises as
+    """Links objects into a library that exports what the version script `exports` says. Raises as
     `compile_library`."""
     command = (
         recipe.toolchain.command,
         *recipe.flags,
         *map(str, objects),
-        str(unit.source),
         *("-o", str(unit.output)),
         f"-Wl,--version-script={exports}",
         *link_args(recipe),

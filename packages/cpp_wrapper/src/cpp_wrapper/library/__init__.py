@@ -1,7 +1,10 @@
 """Libraries of whole programs: built from emitted sources, and loaded.
 
-| file       | what it decides                                              |
-| ---------- | ------------------------------------------------------------ |
-| `build.py` | what is compiled, in parallel, and what the cache has of it  |
-| `load.py`  | a callable with the model's own signature over a library     |
+| file         | what it decides                                              |
+| ------------ | ------------------------------------------------------------ |
+| `build.py`   | what is compiled, in parallel, and what the cache has of it  |
+| `image.py`   | the form of a library's file                                 |
+| `package.py` | the form of a package, an archive around that file           |
+| `load.py`    | how code and constants get from a file into the process      |
+| `python.py`  | a callable with the model's own signature over a library     |
 """

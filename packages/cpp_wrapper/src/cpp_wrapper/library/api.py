@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from cpp_wrapper.emit.program import Sources, emit_sources
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.library.build import build_library
 from cpp_wrapper.library.load import load_library
+from cpp_wrapper.library.package import find_image
+from cpp_wrapper.library.python import LoadedProgram
 from cpp_wrapper.settings import Settings
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.protocols import CompiledProgram
 
-__all__ = ["build", "emit", "load"]
+__all__ = ["build", "emit", "load", "metadata"]
 
 
 def emit(artifact: Artifact, analyses: Analyses | None = None) -> Sources:
@@ -32,7 +35,8 @@ def build(
     *,
     settings: Settings | None = None,
 ) -> Path:
-    """Builds a library that `load` and torch's AOTInductor runners open, and gives its path.
+    """Builds a library that `load` and torch's AOTInductor runners open, or a package where `path` ends in `.pt2`, which
+    torch's package loaders open; gives its path.
 
     A file of that name is replaced once the library is whole, and stays as it is where anything fails. Raises what `emit`
     raises, CompileError (no compiler, a refusal), CacheError CPP303 where `path` cannot be written, and StoreError.
@@ -40,11 +44,18 @@ def build(
     return build_library(emit(artifact), Path(path), options or CppOptions(), settings)
 
 
-def load(path: str | Path) -> CompiledProgram:
-    """A callable with the model's own signature and result structure; its attribute `boxed` takes `main`'s flat arguments
-    in a list, which it empties. Any number of threads may call it, as far as the program writes no constants.
+def load(path: str | Path) -> LoadedProgram:
+    """Opens a library or a package: a callable with the model's own signature and result structure; its method `boxed` takes
+    `main`'s flat arguments in a list, which it empties. Any number of threads may call it, as far as the program writes no
+    constants. Nothing is extracted, and no program is started.
 
     Raises CacheError CPP304 for a file that is not a library of this package, IsaError CPP201 where the processor lacks
     instructions. Calls raise ExecutionError (WIR92n) and LaunchError.
     """
     return load_library(Path(path).resolve())
+
+
+def metadata(path: str | Path) -> Mapping[str, Any]:  # Any: JSON
+    """What a library or a package says of itself, without running it: `inputs`, `results`, `constants` (their names) and
+    `signature`. Raises CacheError CPP304."""
+    return find_image(Path(path)).facts

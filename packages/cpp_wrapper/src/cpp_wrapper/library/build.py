@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from cpp_wrapper._compat import torch_include_dirs
 from cpp_wrapper.emit.program import KernelUnit, Sources
@@ -20,6 +21,8 @@ from cpp_wrapper.kernels.compile import Unit, compile_object, link_library
 from cpp_wrapper.kernels.headers import header_hashes
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import Recipe, find_toolchain, kernel_recipe, library_recipe
+from cpp_wrapper.library.image import write_image
+from cpp_wrapper.library.package import SUFFIX, write_package
 from cpp_wrapper.settings import Settings, read_settings
 from wrapper_ir.files import replacing
 from wrapper_ir.store import Entry, Store, open_cache
@@ -27,8 +30,9 @@ from wrapper_ir.store import Entry, Store, open_cache
 __all__ = ["build_library", "write_sources"]
 
 _OBJECT = "unit.o"
-_CONSTANTS = "constants.bin"
-_EXPORTS = "{ global: AOTInductor*; wir_metadata; local: *; };\n"
+_PARTS = ("program.cpp", "runtime.cpp", "steps.cpp", "container.cpp", "interface.cpp", "python.cpp")
+"""Units beside those of kernels."""
+_EXPORTS = "{ global: AOTInductor*; wir_file; wir_python; wir_update; local: *; };\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ def build_library(
     settings = settings or read_settings()
     toolchain = find_toolchain(settings.compiler)
     library = library_recipe(toolchain, options)
-    jobs = [_Job(name, library) for name in ("program.cpp", "runtime.cpp", "steps.cpp")]
+    jobs = [_Job(name, library) for name in sources.files if name in _PARTS]
     for unit in sources.units:
         recipe = kernel_recipe(toolchain, unit.flags, options)
         jobs.append(_Job(unit.name, recipe, _headers(unit)))
@@ -83,35 +87,25 @@ def _own_headers(sources: Sources) -> list[str]:
 
 
 def _link(sources: Sources, objects: list[Path], path: Path, recipe: Recipe, options: CppOptions) -> None:
-    """Links the objects with the constants' bytes, which the library maps and processes share."""
+    """Links the objects, and writes the library with its constants, which it maps and processes share."""
     try:
         with tempfile.TemporaryDirectory(prefix="wir_library_") as text, replacing(path) as temporary:
             folder = Path(text)
-            _write_constants(sources, folder / _CONSTANTS)
             (folder / "exports.map").write_text(_EXPORTS)
-            (folder / "constants.s").write_text(_assembler(folder / _CONSTANTS))
-            unit = Unit(
-                what="the library", source=folder / "constants.s", output=Path(temporary), code="CPP106"
-            )
+            unit = Unit(what="the library", output=folder / "code.so", code="CPP106")
             link_library(recipe, unit, objects, folder / "exports.map", options.timeout)
+            code = unit.output.read_bytes()
+
+            def write(file: BinaryIO) -> None:
+                write_image(file, code, sources.constants, sources.metadata)
+
+            if path.suffix == SUFFIX:
+                write_package(Path(temporary), "cpu", write)
+            else:
+                with open(temporary, "wb") as file:
+                    write(file)
     except OSError as error:
         raise CacheError("CPP303", f"the library cannot be written to {path}: {error}") from error
-
-
-def _assembler(data: Path) -> str:
-    """The bytes as a page-aligned part of the library that nothing writes."""
-    name = str(data).replace("\\", "\\\\").replace('"', '\\"')
-    return (
-        ".section .rodata\n.balign 4096\n.globl wir_constants_begin\nwir_constants_begin:\n"
-        f'.incbin "{name}"\n.byte 0\n.section .note.GNU-stack,"",@progbits\n'
-    )
-
-
-def _write_constants(sources: Sources, path: Path) -> None:
-    with open(path, "wb") as file:
-        for blob in sources.constants:
-            file.seek(blob.offset)
-            file.write(blob.data)
 
 
 def write_sources(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:

@@ -1,27 +1,11 @@
-// The helpers of runtime.h, and AOTInductor's container interface over one program.
-#include "runtime.h"
+// The helpers of runtime.h.
+#include "container.h"
 
-#include <cstdio>
 #include <cstring>
-#include <exception>
-#include <new>
-#include <stdexcept>
-#include <string>
 #include <vector>
-
-extern "C" {
-extern const unsigned char wir_constants_begin[];
-// Torch has these from 2.13 on.
-__attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
-__attribute__((weak)) int32_t torch_new_stable_ivalue(uint64_t** ret_value);
-}
 
 namespace wir {
 namespace {
-
-struct Failure : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 std::string number_list(const int64_t* values, size_t count) {
   std::string text;
@@ -69,7 +53,8 @@ Layout layout_of(Tensor given) {
   return found;
 }
 
-/// As programs write types: `f32[2, 4]{1, 2}`, strides only where they are not those of a contiguous tensor.
+}  // namespace
+
 std::string tensor_text(Tensor given) {
   int32_t device = 0, layout = 0;
   ok(aoti_torch_get_device_type(given, &device), "device");
@@ -88,6 +73,8 @@ std::string tensor_text(Tensor given) {
   return text + " on " + where;
 }
 
+namespace {
+
 bool has_layout(const Layout& found, Ints sizes, Ints strides) {
   const auto rank = static_cast<int64_t>(sizes.size());
   if (found.rank != rank) return false;
@@ -102,10 +89,6 @@ bool has_layout(const Layout& found, Ints sizes, Ints strides) {
     if (found.sizes[i] != 1 && steps[i] != any && steps[i] != found.strides[i]) return false;
   }
   return true;
-}
-
-[[noreturn]] void fail_text(const char* code, const std::string& text) {
-  throw Failure("[" + std::string(code) + "] " + text);
 }
 
 template <class T> T element(Tensor given) {
@@ -129,6 +112,7 @@ double brain(uint16_t bits) {
 
 }  // namespace
 
+void fail_text(const char* code, const std::string& text) { throw Failure("[" + std::string(code) + "] " + text); }
 void fail(const char* code, const char* message) { fail_text(code, message); }
 void fail_call(const char* what) {
   const bool known = &torch_exception_get_what_without_backtrace != nullptr;
@@ -352,230 +336,11 @@ void call_mixed(const char* name, const char* overload, std::initializer_list<ui
   if (!whole) fail_text("WIR927", std::string(name) + " returned too few tensors");
 }
 
-// --- constants
-
-void constant(Tensor& made, size_t offset, size_t nbytes, bool is_owned, int32_t dtype, Ints sizes, Ints strides) {
-  const unsigned char* bytes = wir_constants_begin + offset;
-  if (!is_owned) {
-    ok(aoti_torch_create_tensor_from_blob(const_cast<unsigned char*>(bytes), static_cast<int64_t>(sizes.size()),
-                                          ints(sizes), ints(strides), 0, dtype, aoti_torch_device_type_cpu(), 0, &made),
-       "a constant");
-    return;
-  }
-  Tensor copy = nullptr;
-  allocate(copy, {static_cast<int64_t>(nbytes)}, {1}, u8());
-  try {
-    std::memcpy(data(copy), bytes, nbytes);
-    byte_window(made, copy, dtype, sizes, strides, 0);
-  } catch (...) {
-    drop(copy);
-    throw;
-  }
-  drop(copy);
+void constant(Tensor& made, const Bytes& bytes, int32_t dtype, Ints sizes, Ints strides) {
+  if (bytes.holder != nullptr) return byte_window(made, bytes.holder, dtype, sizes, strides, 0);
+  ok(aoti_torch_create_tensor_from_blob(const_cast<unsigned char*>(bytes.data), static_cast<int64_t>(sizes.size()),
+                                        ints(sizes), ints(strides), 0, dtype, aoti_torch_device_type_cpu(), 0, &made),
+     "a constant");
 }
 
-namespace {
-
-thread_local std::string last_error;
-
-struct Container {
-  std::vector<Tensor> handles;
-  explicit Container(size_t count) : handles(count, nullptr) {}
-  ~Container() { release(handles.data(), handles.size()); }
-};
-
-struct NoGrad {
-  bool before = aoti_torch_grad_mode_is_enabled();
-  NoGrad() { if (before) aoti_torch_grad_mode_set_enabled(false); }
-  ~NoGrad() { if (before) aoti_torch_grad_mode_set_enabled(true); }
-};
-
-/// Runs `body`; no exception leaves it.
-template <class Body> int32_t guarded(const Run& run, Body body) noexcept {
-  try {
-    body();
-    last_error.clear();
-    return 0;
-  } catch (const Failure& error) {
-    last_error = error.what();
-  } catch (const std::exception& error) {
-    last_error = std::string("[CPP406] ") + error.what();
-  } catch (...) {
-    last_error = "[CPP406] an error that is not a std::exception";
-  }
-  if (*run.at) last_error += std::string("\n  at ") + run.at;
-  // Runners of torch before 2.13 do not ask for the text.
-  if (&torch_exception_get_what_without_backtrace == nullptr) std::fprintf(stderr, "%s\n", last_error.c_str());
-  return 1;
-}
-
-int32_t unsupported(const char* what) noexcept {
-  return guarded(Run{}, [&] {
-    fail_text("CPP508", std::string(what) + " is not part of this edition: build the library again with other constants");
-  });
-}
-
-/// What the processor lacks of the instructions (flags of /proc/cpuinfo) that the kernels were compiled for.
-std::string missing_instructions(const char* needed) {
-  if (!*needed) return "";
-  std::string flags;
-  if (std::FILE* file = std::fopen("/proc/cpuinfo", "r")) {
-    std::string line;
-    for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
-      if (c != '\n') {
-        line += static_cast<char>(c);
-      } else if (line.rfind("flags", 0) == 0) {
-        flags = line + " ";
-        break;
-      } else {
-        line.clear();
-      }
-    }
-    std::fclose(file);
-  }
-  std::string missing, word;
-  for (const char* c = needed;; ++c) {
-    if (*c != ' ' && *c) {
-      word += *c;
-      continue;
-    }
-    if (!word.empty() && flags.find(" " + word + " ") == std::string::npos) missing += " " + word;
-    word.clear();
-    if (!*c) return missing;
-  }
-}
-
-int32_t run_program(Container* container, Tensor* inputs, size_t num_inputs, Tensor* outputs, size_t num_outputs) {
-  struct Given {  // handles of inputs are ours, also where they are too many
-    Tensor* handles;
-    size_t count;
-    ~Given() { release(handles, count); }
-  };
-  Run run;
-  return guarded(run, [&] {
-    const Given given{inputs, num_inputs};
-    const NoGrad no_grad;
-    if (num_inputs != wir_program.inputs) {
-      fail_text("WIR926", "expected " + std::to_string(wir_program.inputs) + " inputs, got " + std::to_string(num_inputs));
-    }
-    if (num_outputs != wir_program.outputs) {
-      fail_text("WIR926", "expected room for " + std::to_string(wir_program.outputs) + " outputs, got " +
-                              std::to_string(num_outputs));
-    }
-    wir_program.run(container->handles.data(), inputs, outputs, run);
-  });
-}
-
-}  // namespace
 }  // namespace wir
-
-// --- AOTInductor's container interface (torch/csrc/inductor/aoti_runtime/interface.h)
-
-#define WIR_API __attribute__((visibility("default"))) int32_t
-using wir::Container;
-using wir::guarded;
-using wir::Run;
-
-extern "C" {
-
-__attribute__((visibility("default"))) const char* wir_metadata() { return wir_program.metadata; }
-
-WIR_API AOTInductorModelContainerCreateWithDevice(Container** made, size_t, const char* device, const char*) {
-  return guarded(Run{}, [&] {
-    if (device == nullptr || std::strncmp(device, "cpu", 3) != 0) {
-      wir::fail_text("WIR926", std::string("this library runs on cpu, not on ") + (device ? device : "no device"));
-    }
-    const std::string missing = wir::missing_instructions(wir_program.instructions);
-    if (!missing.empty()) wir::fail_text("CPP201", "the kernels need instructions that this host lacks:" + missing);
-    auto* container = new Container(wir_program.handles);
-    try {
-      wir_program.load(container->handles.data());
-    } catch (...) {
-      delete container;
-      throw;
-    }
-    *made = container;
-  });
-}
-WIR_API AOTInductorModelContainerCreate(Container** made, size_t count, bool is_cpu, const char* folder) {
-  return AOTInductorModelContainerCreateWithDevice(made, count, is_cpu ? "cpu" : "cuda", folder);
-}
-WIR_API AOTInductorModelContainerDelete(Container* container) {
-  return guarded(Run{}, [&] { delete container; });
-}
-WIR_API AOTInductorModelContainerRun(Container* container, Tensor* inputs, size_t num_inputs, Tensor* outputs,
-                                     size_t num_outputs, void*, void*) {
-  return wir::run_program(container, inputs, num_inputs, outputs, num_outputs);
-}
-WIR_API AOTInductorModelContainerRunSingleThreaded(Container* container, Tensor* inputs, size_t num_inputs,
-                                                   Tensor* outputs, size_t num_outputs, void*, void*) {
-  return wir::run_program(container, inputs, num_inputs, outputs, num_outputs);
-}
-WIR_API AOTInductorGetLastError(const char** message) {
-  *message = wir::last_error.c_str();
-  return 0;
-}
-WIR_API AOTInductorModelContainerGetNumInputs(Container*, size_t* count) { return *count = wir_program.inputs, 0; }
-WIR_API AOTInductorModelContainerGetNumOutputs(Container*, size_t* count) { return *count = wir_program.outputs, 0; }
-WIR_API AOTInductorModelContainerGetInputName(Container*, size_t index, const char** name) {
-  return guarded(Run{}, [&] {
-    if (index >= wir_program.inputs) wir::fail("WIR926", "there is no input of this number");
-    *name = wir_program.input_names[index];
-  });
-}
-WIR_API AOTInductorModelContainerGetOutputName(Container*, size_t index, const char** name) {
-  return guarded(Run{}, [&] {
-    if (index >= wir_program.outputs) wir::fail("WIR926", "there is no output of this number");
-    *name = wir_program.output_names[index];
-  });
-}
-WIR_API AOTInductorModelContainerGetNumConstants(Container*, size_t* count) {
-  return *count = wir_program.constants, 0;
-}
-static const wir::Constant& constant_at(size_t index) {
-  if (index >= wir_program.constants) wir::fail("WIR926", "there is no constant of this number");
-  return wir_program.constant_table[index];
-}
-WIR_API AOTInductorModelContainerGetConstantName(Container*, size_t index, const char** name) {
-  return guarded(Run{}, [&] { *name = constant_at(index).name; });
-}
-WIR_API AOTInductorModelContainerGetConstantOriginalFQN(Container*, size_t index, const char** name) {
-  return guarded(Run{}, [&] { *name = constant_at(index).full_name; });
-}
-WIR_API AOTInductorModelContainerGetConstantFromFolded(Container*, size_t, bool* folded) { return *folded = false, 0; }
-WIR_API AOTInductorModelContainerGetConstantType(Container*, size_t, int32_t* type) { return *type = 0, 0; }
-WIR_API AOTInductorModelContainerGetConstantDtype(Container*, size_t index, int32_t* dtype) {
-  return guarded(Run{}, [&] { *dtype = constant_at(index).dtype(); });
-}
-WIR_API AOTInductorModelContainerGetConstantDataSize(Container*, size_t index, size_t* nbytes) {
-  return guarded(Run{}, [&] { *nbytes = constant_at(index).nbytes; });
-}
-WIR_API AOTInductorModelContainerGetCallSpec(Container*, const char** in_spec, const char** out_spec) {
-  *in_spec = *out_spec = "";  // the library takes and returns flat values
-  return 0;
-}
-WIR_API AOTInductorModelContainerRunConstantFolding(Container*, bool, void*, void*) { return 0; }
-WIR_API AOTInductorModelContainerGetConstantsBlobSize(Container*, uint64_t* nbytes) { return *nbytes = 0, 0; }
-WIR_API AOTInductorModelContainerExtractConstantsMap(Container*, void*, bool) {
-  return wir::unsupported("extracting constants");
-}
-WIR_API AOTInductorModelContainerUpdateUserManagedConstantBuffer(Container*, void*, bool, bool) {
-  return wir::unsupported("updating constants");
-}
-WIR_API AOTInductorModelContainerUpdateConstantBuffer(Container*, void*, bool, bool) {
-  return wir::unsupported("updating constants");
-}
-WIR_API AOTInductorModelContainerUpdateConstantBufferFromCpu(Container*, void*, bool, bool) {
-  return wir::unsupported("updating constants");
-}
-WIR_API AOTInductorModelContainerUpdateInactiveConstantBuffer(Container*, void*) {
-  return wir::unsupported("updating constants");
-}
-WIR_API AOTInductorModelContainerFreeInactiveConstantBuffer(Container*) {
-  return wir::unsupported("a second set of constants");
-}
-WIR_API AOTInductorModelContainerSwapConstantBuffer(Container*) { return wir::unsupported("swapping constants"); }
-WIR_API AOTInductorModelUpdateConstantsFromBlob(Container*, const uint8_t*) {
-  return wir::unsupported("updating constants");
-}
-}

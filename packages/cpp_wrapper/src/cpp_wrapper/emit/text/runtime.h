@@ -284,11 +284,39 @@ inline Slot real(double value) { return Slot{.d = value}; }
 
 // --- the program, as the container sees it
 
+/// The bytes under one constant, or under several: `holder` is a tensor over them where somebody may write them.
+struct Bytes {
+  const unsigned char* data = nullptr;
+  Tensor holder = nullptr;
+};
+/// Where the bytes lie behind the library's code. `is_owned`: the program or a caller may write them, each container has a copy.
+struct Blob {
+  size_t offset, nbytes;
+  bool is_owned;
+};
+/// One name of a constant: the blob with its bytes, and the place of its handle.
 struct Constant {
   const char* name;
   const char* full_name;
   int32_t (*dtype)();
   size_t nbytes;
+  int blob, handle;
+};
+
+/// What torch's runners get as an output: a result, an input, or a number.
+struct Output {
+  enum Kind { kResult, kInput, kInt, kFloat, kBool, kNone } kind;
+  int64_t index;
+  double value;
+};
+/// The model's own arguments and outputs, flat, as torch's runners know them. `input_of[i]` is the input that parameter `i` of the
+/// program takes; null where inputs are the parameters and outputs the results.
+struct Convention {
+  size_t inputs, outputs;
+  const char* const* input_names;
+  const int* input_of;
+  const Output* output_table;
+  const char *in_spec, *out_spec;
 };
 
 /// What is being run, for messages.
@@ -297,19 +325,17 @@ struct Run {
 };
 
 struct Program {
-  size_t inputs, outputs, constants, handles;
-  const char* const* input_names;
-  const char* const* output_names;
+  size_t params, results, blobs, constants, handles;
+  const Blob* blob_table;
   const Constant* constant_table;
-  void (*load)(Tensor* c);
+  const Convention* convention;
+  void (*load)(Tensor* c, const Bytes* b);
   void (*run)(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run);
   const char* instructions;
-  const char* metadata;
 };
 
-/// A constant's bytes in the library, `offset` bytes after the first constant; `is_owned`: a copy that the program or a
-/// caller may write.
-void constant(Tensor& made, size_t offset, size_t nbytes, bool is_owned, int32_t dtype, Ints sizes, Ints strides);
+/// A constant over bytes.
+void constant(Tensor& made, const Bytes& bytes, int32_t dtype, Ints sizes, Ints strides);
 
 }  // namespace wir
 

@@ -1,0 +1,99 @@
+"""Writes how torch's runners call a library: the model's own flat arguments and outputs, and torch's names for structures."""
+
+from __future__ import annotations
+
+import json
+
+from wrapper_ir.expr import Bool, Float, Int
+from wrapper_ir.lowering import Plan
+from wrapper_ir.quoting import cpp_string
+from wrapper_ir.signature import (
+    ConstantOutput,
+    InputOutput,
+    InputView,
+    OutputBinding,
+    ResultOutput,
+    ResultView,
+    Signature,
+    TreeKind,
+    TreeSpec,
+)
+
+__all__ = ["write_convention"]
+
+_CONTAINERS = {
+    TreeKind.TUPLE: "builtins.tuple",
+    TreeKind.LIST: "builtins.list",
+    TreeKind.DICT: "builtins.dict",
+}
+
+
+def write_convention(plan: Plan) -> list[str]:
+    """The definition of `kConvention`.
+
+    Inputs are the leaves that the capture did not bake in, in order, which are all tensors among the arguments. Where
+    parameters lie over memory that several inputs share, inputs are the program's own parameters.
+    """
+    signature = plan.artifact.signature
+    own = [param.value.name for param in plan.main.function.params]
+    if signature.shared:
+        signature = Signature(
+            inputs=TreeSpec(kind=TreeKind.TUPLE, children=(TreeSpec(kind=TreeKind.LEAF),) * len(own)),
+            params=tuple(range(len(own))),
+            outputs=TreeSpec(kind=TreeKind.LEAF),
+            bindings=tuple(ResultOutput(index=n) for n in range(len(plan.main.function.returns.values))),
+            names=tuple(own),
+        )
+    static = {s.leaf for s in signature.statics}
+    leaves = [leaf for leaf in range(signature.inputs.num_leaves) if leaf not in static]
+    place = {leaf: number for number, leaf in enumerate(leaves)}
+    names = [own[signature.params.index(n)] if n in signature.params else signature.name(n) for n in leaves]
+    results = tuple(ResultOutput(index=n) for n in range(len(plan.main.function.returns.values)))
+    is_plain = signature.params == tuple(leaves) and signature.bindings == results
+    inputs = ", ".join(str(place[leaf]) for leaf in signature.params)
+    specs = ", ".join(cpp_string(_spec_text(tree)) for tree in (signature.inputs, signature.outputs))
+    return [
+        f"const char* const kInputs[] = {{{', '.join([*map(cpp_string, names), 'nullptr'])}}};",
+        f"const int kInputOf[] = {{{inputs or 0}}};",
+        "const Output kOutputs[] = {",
+        *(f"  {_output(binding, place)}," for binding in signature.bindings),
+        "  {Output::kNone, 0, 0.0},",
+        "};",
+        "const Convention kConvention = {",
+        f"  {len(leaves)}, {len(signature.bindings)}, kInputs, {'nullptr' if is_plain else 'kInputOf'}, kOutputs,",
+        f"  {specs},",
+        "};",
+    ]
+
+
+def _output(binding: OutputBinding, place: dict[int, int]) -> str:
+    match binding:
+        case ResultOutput(index=index) | InputView(index=index) | ResultView(index=index):
+            return f"{{Output::kResult, {index}, 0.0}}"
+        case InputOutput(leaf=leaf) if leaf in place:
+            return f"{{Output::kInput, {place[leaf]}, 0.0}}"
+        case ConstantOutput(value=Int(value=value)) if -(2**63) <= value < 2**63:
+            return f"{{Output::kInt, {value}, 0.0}}"
+        case ConstantOutput(value=Bool(value=value)):
+            return f"{{Output::kBool, {int(value)}, 0.0}}"
+        case ConstantOutput(value=Float(value=value)) if abs(value) < float("inf"):
+            return f"{{Output::kFloat, 0, {value!r}}}"
+        case _:
+            return "{Output::kNone, 0, 0.0}"
+
+
+def _spec_text(spec: TreeSpec) -> str:
+    """A structure as `torch.utils._pytree.treespec_dumps` writes it; '' where only torch knows a class in it."""
+    try:
+        return json.dumps([1, _spec(spec)])
+    except KeyError:
+        return ""
+
+
+def _spec(spec: TreeSpec) -> dict[str, object]:
+    if spec.kind in (TreeKind.LEAF, TreeKind.NONE):  # None is a leaf to torch
+        return {"type": None, "context": None, "children_spec": []}
+    keys = [json.loads(key) for key in spec.keys]
+    context = json.dumps(keys if spec.kind is TreeKind.DICT else None)
+    children = [_spec(child) for child in spec.children]
+    return {"type": _CONTAINERS[spec.kind], "context": context, "children_spec": children}

@@ -1,0 +1,324 @@
+// A loaded program, and its constants: mapped, updated, swapped.
+#include "container.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+extern "C" {
+/// The constants, where they are a part of the library itself.
+extern const unsigned char wir_constants_begin[] __attribute__((weak));
+}
+
+namespace wir {
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+// --- the file with the constants
+
+namespace {
+
+/// The end of a library's file: what follows its code.
+struct Tail {
+  char magic[8];
+  uint64_t constants, constants_nbytes, metadata_nbytes;
+};
+constexpr char kMagic[8] = {'W', 'I', 'R', 'T', 'A', 'I', 'L', '1'};
+
+std::mutex mapping;
+std::string file_name;
+uint64_t file_begin = 0, file_nbytes = 0;
+const unsigned char* mapped = nullptr;
+
+size_t all_bytes() {
+  size_t end = 0;
+  for (size_t i = 0; i < wir_program.blobs; ++i) {
+    const Blob& blob = wir_program.blob_table[i];
+    if (blob.offset + blob.nbytes > end) end = blob.offset + blob.nbytes;
+  }
+  return end;
+}
+
+struct Descriptor {
+  int value;
+  ~Descriptor() { if (value >= 0) close(value); }
+};
+
+const unsigned char* map_file() {
+  if (file_name.empty()) {
+    Dl_info here{};
+    if (dladdr(reinterpret_cast<const void*>(&wir_program), &here) == 0 || here.dli_fname == nullptr) {
+      fail("CPP304", "the library's own file is not known");
+    }
+    file_name = here.dli_fname;
+  }
+  const Descriptor file{open(file_name.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.value < 0) fail_text("CPP304", file_name + " cannot be read: " + std::strerror(errno));
+  if (file_nbytes == 0) file_nbytes = static_cast<uint64_t>(lseek(file.value, 0, SEEK_END)) - file_begin;
+  Tail tail{};
+  const auto at = static_cast<off_t>(file_begin + file_nbytes - sizeof tail);
+  const bool is_whole = file_nbytes > sizeof tail && pread(file.value, &tail, sizeof tail, at) == sizeof tail &&
+                        std::memcmp(tail.magic, kMagic, sizeof kMagic) == 0 && tail.constants_nbytes >= all_bytes() &&
+                        tail.constants + tail.constants_nbytes <= file_nbytes;
+  if (!is_whole) fail_text("CPP304", file_name + " has lost the constants that belong to its code");
+  const uint64_t begin = file_begin + tail.constants, page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t before = begin % page;
+  void* found = mmap(nullptr, tail.constants_nbytes + before, PROT_READ, MAP_PRIVATE, file.value,
+                     static_cast<off_t>(begin - before));
+  if (found == MAP_FAILED) fail_text("CPP304", file_name + " cannot be mapped: " + std::strerror(errno));
+  return static_cast<unsigned char*>(found) + before;
+}
+
+}  // namespace
+
+const unsigned char* mapped_constants() {
+  if (&wir_constants_begin[0] != nullptr) return wir_constants_begin;
+  const std::lock_guard<std::mutex> lock(mapping);
+  if (mapped == nullptr && all_bytes() != 0) mapped = map_file();
+  return mapped;
+}
+
+// --- sets of constants
+
+void Set::reset() {
+  for (Bytes& part : bytes) drop(part.holder);
+  bytes.clear();
+  handles.reset();
+  kept.reset();
+}
+
+namespace {
+
+/// New values of constants, by the blob that they change.
+using Changes = std::map<int, std::vector<std::pair<const Constant*, Tensor>>>;
+
+struct NoGrad {
+  bool before = aoti_torch_grad_mode_is_enabled();
+  NoGrad() { if (before) aoti_torch_grad_mode_set_enabled(false); }
+  ~NoGrad() { if (before) aoti_torch_grad_mode_set_enabled(true); }
+};
+
+void copy_bytes(Bytes& made, const unsigned char* source, size_t nbytes) {
+  allocate(made.holder, {static_cast<int64_t>(nbytes)}, {1}, u8());
+  void* target = data(made.holder);
+  std::memcpy(target, source, nbytes);
+  made.data = static_cast<unsigned char*>(target);
+}
+
+/// `set` as `base` is (as the file is, where that is null), with changes.
+void fill(Set& set, const Set* base, const Changes& changes, bool is_borrowed) {
+  const unsigned char* file = base == nullptr ? mapped_constants() : nullptr;
+  set.bytes.resize(wir_program.blobs);
+  set.handles.resize(wir_program.handles);
+  for (size_t i = 0; i < wir_program.blobs; ++i) {
+    const Blob& blob = wir_program.blob_table[i];
+    const unsigned char* source = base == nullptr ? file + blob.offset : base->bytes[i].data;
+    const auto change = changes.find(static_cast<int>(i));
+    if (change != changes.end()) {
+      const auto& [constant, given] = change->second.front();
+      if (is_borrowed && constant->nbytes == blob.nbytes) {
+        set.kept.push_back(same(given));
+        set.bytes[i].data = static_cast<unsigned char*>(data(given));
+      } else {
+        copy_bytes(set.bytes[i], source, blob.nbytes);
+      }
+    } else if (base != nullptr) {
+      set.bytes[i].data = source;
+      if (base->bytes[i].holder != nullptr) set.bytes[i].holder = same(base->bytes[i].holder);
+    } else if (blob.is_owned) {
+      copy_bytes(set.bytes[i], source, blob.nbytes);
+    } else {
+      set.bytes[i].data = source;
+    }
+  }
+  wir_program.load(set.handles.data(), set.bytes.data());
+  for (const auto& [blob, values] : changes) {
+    if (set.bytes[static_cast<size_t>(blob)].holder == nullptr) continue;  // borrowed
+    for (const auto& [constant, given] : values) copy(set.handles[static_cast<size_t>(constant->handle)], given);
+  }
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < 5; ++i) text += (i != 0 ? ", " : "") + names[i];
+  return names.size() > 5 ? text + ", ..." : text;
+}
+
+void check_value(const Constant& constant, Tensor held, Tensor given, bool is_borrowed) {
+  const std::string found = tensor_text(given), want = tensor_text(held);
+  // a copy may have any strides
+  const auto layout = [&](const std::string& text) {
+    const size_t strides = text.find('{');
+    return is_borrowed || strides == std::string::npos ? text : text.substr(0, strides) + text.substr(text.find('}') + 1);
+  };
+  if (layout(found) != layout(want)) {
+    fail_text("CPP530", "constant " + std::string(constant.full_name) + ": expected " + want + ", got " + found);
+  }
+}
+
+/// Raises CPP530 for values that are not those of constants.
+Changes changes_of(const Named& values, const Set& like, bool is_full, bool is_borrowed) {
+  Changes changes;
+  std::unordered_map<std::string, const Constant*> known;
+  std::map<int, bool> given;
+  for (size_t i = 0; i < wir_program.constants; ++i) {
+    const Constant& constant = wir_program.constant_table[i];
+    known.emplace(constant.name, &constant);
+    known.emplace(constant.full_name, &constant);
+    given.emplace(constant.handle, false);
+  }
+  std::vector<std::string> unknown, missing;
+  for (const auto& [name, value] : values) {
+    const auto found = known.find(name);
+    if (found == known.end()) {
+      unknown.push_back(name);
+      continue;
+    }
+    const Constant& constant = *found->second;
+    check_value(constant, like.handles[static_cast<size_t>(constant.handle)], value, is_borrowed);
+    if (constant.nbytes != 0 && !given[constant.handle]) changes[constant.blob].emplace_back(&constant, value);
+    given[constant.handle] = true;
+  }
+  if (!unknown.empty()) fail_text("CPP530", "the program has no constants " + list_of(unknown));
+  for (size_t i = 0; is_full && i < wir_program.constants; ++i) {
+    const Constant& constant = wir_program.constant_table[i];
+    if (!given[constant.handle]) missing.push_back(constant.full_name);
+  }
+  if (!missing.empty()) fail_text("CPP530", "a full update lacks " + list_of(missing));
+  return changes;
+}
+
+}  // namespace
+
+// --- a loaded program
+
+Container::Container() {
+  Set& first = unused();
+  fill(first, nullptr, {}, false);
+  active_ = &first;
+}
+
+Set& Container::acquire() {
+  for (;;) {
+    Set* found = active_.load();
+    found->users.fetch_add(1);
+    if (active_.load() == found) return *found;
+    found->users.fetch_sub(1);  // an update came between
+  }
+}
+
+void Container::run(Tensor* inputs, Tensor* outputs, Run& run) {
+  struct Use {
+    Set& set;
+    ~Use() { set.users.fetch_sub(1); }
+  } const use{acquire()};
+  struct Given {
+    Tensor* handles;
+    ~Given() { release(handles, wir_program.params); }
+  } const given{inputs};
+  const NoGrad no_grad;
+  wir_program.run(use.set.handles.data(), inputs, outputs, run);
+}
+
+Set& Container::unused() {
+  for (const auto& set : sets_) {
+    if (set.get() != active_.load() && set.get() != inactive_ && set->users.load() == 0) {
+      set->reset();
+      return *set;
+    }
+  }
+  sets_.push_back(std::make_unique<Set>());
+  return *sets_.back();
+}
+
+void Container::retire(Set* old) {
+  if (old == nullptr) return;
+  while (old->users.load() != 0) sched_yield();
+  old->reset();
+}
+
+void Container::publish(Set& filled, bool is_inactive) {
+  if (is_inactive) {
+    Set* old = inactive_;
+    inactive_ = &filled;
+    retire(old);
+  } else {
+    retire(active_.exchange(&filled));
+  }
+}
+
+void Container::update(const Named& values, bool is_inactive, bool is_full, bool is_borrowed) {
+  const std::lock_guard<std::mutex> lock(updating_);
+  const NoGrad no_grad;
+  Set* active = active_.load();
+  const Set* base = is_inactive && inactive_ != nullptr ? inactive_ : active;
+  const Changes changes = changes_of(values, *active, is_full, is_borrowed);
+  Set& filled = unused();
+  fill(filled, base, changes, is_borrowed);
+  publish(filled, is_inactive);
+}
+
+void Container::update(const unsigned char* bytes) {
+  const std::lock_guard<std::mutex> lock(updating_);
+  Set& filled = unused();
+  filled.bytes.resize(wir_program.blobs);
+  filled.handles.resize(wir_program.handles);
+  for (size_t i = 0; i < wir_program.blobs; ++i) {
+    const Blob& blob = wir_program.blob_table[i];
+    copy_bytes(filled.bytes[i], bytes + blob.offset, blob.nbytes);
+  }
+  wir_program.load(filled.handles.data(), filled.bytes.data());
+  publish(filled, false);
+}
+
+void Container::swap() {
+  const std::lock_guard<std::mutex> lock(updating_);
+  if (inactive_ == nullptr) fail("CPP531", "there is no second set of constants: update the inactive ones first");
+  inactive_ = active_.exchange(inactive_);
+}
+
+void Container::free_inactive() {
+  const std::lock_guard<std::mutex> lock(updating_);
+  Set* old = inactive_;
+  inactive_ = nullptr;
+  retire(old);
+}
+
+void Container::extract(Named& found, bool is_inactive) {
+  const std::lock_guard<std::mutex> lock(updating_);
+  if (is_inactive && inactive_ == nullptr) fail("CPP531", "there is no second set of constants");
+  const Set& set = is_inactive ? *inactive_ : *active_.load();
+  extracted_.reset();
+  for (size_t i = 0; i < wir_program.constants; ++i) {
+    const Constant& constant = wir_program.constant_table[i];
+    Tensor copied = nullptr;
+    ok(aoti_torch_clone_preserve_strides(set.handles[static_cast<size_t>(constant.handle)], &copied), "a copy");
+    extracted_.push_back(copied);
+    found.insert_or_assign(constant.full_name, copied);
+  }
+}
+
+}  // namespace wir
+
+extern "C" {
+
+/// Where the library's file lies, for loaders that open its code from somewhere else: `nbytes` from `begin` on.
+__attribute__((visibility("default"))) void wir_file(const char* name, uint64_t begin, uint64_t nbytes) {
+  const std::lock_guard<std::mutex> lock(wir::mapping);
+  wir::file_name = name;
+  wir::file_begin = begin;
+  wir::file_nbytes = nbytes;
+}
+
+/// The bytes of all constants in the file.
+uint64_t wir_constants_nbytes() { return wir::all_bytes(); }
+}

@@ -1,0 +1,108 @@
+// What the parts of a library share that are not the program: a loaded program and its constants.
+#pragma once
+#include "runtime.h"
+
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+extern "C" {
+// Torch has these from 2.13 on.
+__attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
+__attribute__((weak)) int32_t torch_new_stable_ivalue(uint64_t** ret_value);
+}
+
+namespace wir {
+
+struct Failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+[[noreturn]] void fail_text(const char* code, const std::string& text);
+/// As programs write types: `f32[2, 4]{1, 2}`, strides only where they are not those of a contiguous tensor.
+std::string tensor_text(Tensor given);
+
+/// The text of the last call of this thread that failed.
+std::string& last_error();
+
+/// Runs `body`; no exception leaves it.
+template <class Body> int32_t guarded(const Run& run, Body body) noexcept {
+  std::string& error_text = last_error();
+  try {
+    body();
+    error_text.clear();
+    return 0;
+  } catch (const Failure& error) {
+    error_text = error.what();
+  } catch (const std::exception& error) {
+    error_text = std::string("[CPP406] ") + error.what();
+  } catch (...) {
+    error_text = "[CPP406] an error that is not a std::exception";
+  }
+  if (*run.at) error_text += std::string("\n  at ") + run.at;
+  // Runners of torch before 2.13 do not ask for the text.
+  if (&torch_exception_get_what_without_backtrace == nullptr) std::fprintf(stderr, "%s\n", error_text.c_str());
+  return 1;
+}
+
+/// Handles that are freed where they are left.
+struct Handles : std::vector<Tensor> {
+  using std::vector<Tensor>::vector;
+  Handles(const Handles&) = delete;
+  ~Handles() { reset(); }
+  void reset() {
+    release(data(), size());
+    clear();
+  }
+};
+
+/// One state of all constants. Runs count themselves as users while they read it.
+struct Set {
+  std::vector<Bytes> bytes;
+  Handles handles, kept;
+  std::atomic<int64_t> users{0};
+  ~Set() { reset(); }
+  void reset();
+};
+
+using Named = std::unordered_map<std::string, Tensor>;
+
+/// A loaded program. Runs take no lock: they count themselves in the set of constants that is active, and look once more
+/// whether it still is. An update fills a set that nobody uses, makes it active, and waits for the users of the old one. Sets
+/// are used again, and live as long as their container, so that a late look at one is safe.
+class Container {
+ public:
+  Container();
+  /// Runs the program on its own parameters. It takes over the handles of `inputs`; `outputs` are the caller's.
+  void run(Tensor* inputs, Tensor* outputs, Run& run);
+  /// New values for constants by any of their names. `is_full`: all constants must be there. `is_borrowed`: the memory of
+  /// the tensors is used where a tensor is all of a constant's bytes.
+  void update(const Named& values, bool is_inactive, bool is_full, bool is_borrowed);
+  void update(const unsigned char* bytes);
+  void swap();
+  void free_inactive();
+  /// Copies of the constants; the container has them until the next call.
+  void extract(Named& found, bool is_inactive);
+
+ private:
+  Set& acquire();
+  Set& unused();
+  void retire(Set* old);
+  void publish(Set& filled, bool is_inactive);
+
+  std::mutex updating_;
+  std::vector<std::unique_ptr<Set>> sets_;
+  std::atomic<Set*> active_{nullptr};
+  Set* inactive_ = nullptr;
+  Handles extracted_;
+};
+
+/// The bytes of constants, mapped from the library's own file or from the one that a loader named. Raises CPP304.
+const unsigned char* mapped_constants();
+
+}  // namespace wir

@@ -1,0 +1,223 @@
+// AOTInductor's container interface (torch/csrc/inductor/aoti_runtime/interface.h) over one program.
+#include "container.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace wir {
+namespace {
+
+/// What the processor lacks of the instructions (flags of /proc/cpuinfo) that the kernels were compiled for.
+std::string missing_instructions(const char* needed) {
+  if (!*needed) return "";
+  std::string flags;
+  if (std::FILE* file = std::fopen("/proc/cpuinfo", "r")) {
+    std::string line;
+    for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
+      if (c != '\n') {
+        line += static_cast<char>(c);
+      } else if (line.rfind("flags", 0) == 0) {
+        flags = line + " ";
+        break;
+      } else {
+        line.clear();
+      }
+    }
+    std::fclose(file);
+  }
+  std::string missing, word;
+  for (const char* c = needed;; ++c) {
+    if (*c != ' ' && *c) {
+      word += *c;
+      continue;
+    }
+    if (!word.empty() && flags.find(" " + word + " ") == std::string::npos) missing += " " + word;
+    word.clear();
+    if (!*c) return missing;
+  }
+}
+
+/// Handles that are ours, in an array that is the caller's.
+struct Given {
+  Tensor* handles;
+  size_t count;
+  ~Given() { release(handles, count); }
+};
+
+void output(Tensor& made, const Output& wanted, Tensor* inputs, Tensor* results) {
+  switch (wanted.kind) {
+    case Output::kResult:
+      if (results[wanted.index] != nullptr) made = same(results[wanted.index]);
+      break;
+    case Output::kInput: made = same(inputs[wanted.index]); break;
+    case Output::kInt: result(made, Int(wanted.index)); break;
+    case Output::kFloat: result(made, wanted.value); break;
+    case Output::kBool: result(made, wanted.index != 0); break;
+    case Output::kNone: break;
+  }
+}
+
+/// Runs the program on the model's own arguments, and gives the model's own outputs.
+void run_model(Container& container, const Convention& model, Tensor* inputs, Tensor* outputs, Run& run) {
+  Handles parameters(wir_program.params, nullptr), results(wir_program.results, nullptr);
+  for (size_t i = 0; i < wir_program.params; ++i) parameters[i] = same(inputs[model.input_of[i]]);
+  container.run(parameters.data(), results.data(), run);
+  parameters.clear();  // they have been taken over
+  Handles found(model.outputs, nullptr);
+  for (size_t i = 0; i < model.outputs; ++i) output(found[i], model.output_table[i], inputs, results.data());
+  std::copy(found.begin(), found.end(), outputs);
+  found.clear();
+}
+
+int32_t run(Container* container, Tensor* inputs, size_t num_inputs, Tensor* outputs, size_t num_outputs) {
+  Run run;
+  return guarded(run, [&] {
+    Given given{inputs, num_inputs};
+    const Convention& model = *wir_program.convention;
+    if (num_inputs != model.inputs) {
+      fail_text("WIR926", "expected " + std::to_string(model.inputs) + " inputs, got " + std::to_string(num_inputs));
+    }
+    if (num_outputs != model.outputs) {
+      fail_text("WIR926", "expected room for " + std::to_string(model.outputs) + " outputs, got " +
+                              std::to_string(num_outputs));
+    }
+    if (model.input_of != nullptr) return run_model(*container, model, inputs, outputs, run);
+    given.count = 0;
+    container->run(inputs, outputs, run);
+  });
+}
+
+const Named& named(void* map) { return *static_cast<const Named*>(map); }
+
+int32_t update(Container* container, void* map, bool is_inactive, bool is_full, bool is_borrowed) {
+  return guarded(Run{}, [&] { container->update(named(map), is_inactive, is_full, is_borrowed); });
+}
+
+const Constant& constant_at(size_t index) {
+  if (index >= wir_program.constants) fail("WIR926", "there is no constant of this number");
+  return wir_program.constant_table[index];
+}
+
+}  // namespace
+}  // namespace wir
+
+#define WIR_API __attribute__((visibility("default"))) int32_t
+using wir::constant_at;
+using wir::Container;
+using wir::guarded;
+using wir::Run;
+
+extern "C" {
+uint64_t wir_constants_nbytes();
+
+WIR_API AOTInductorModelContainerCreateWithDevice(Container** made, size_t, const char* device, const char*) {
+  return guarded(Run{}, [&] {
+    if (device == nullptr || std::strncmp(device, "cpu", 3) != 0) {
+      wir::fail_text("WIR926", std::string("this library runs on cpu, not on ") + (device ? device : "no device"));
+    }
+    const std::string missing = wir::missing_instructions(wir_program.instructions);
+    if (!missing.empty()) wir::fail_text("CPP201", "the kernels need instructions that this host lacks:" + missing);
+    *made = new Container;
+  });
+}
+WIR_API AOTInductorModelContainerCreate(Container** made, size_t count, bool is_cpu, const char* folder) {
+  return AOTInductorModelContainerCreateWithDevice(made, count, is_cpu ? "cpu" : "cuda", folder);
+}
+WIR_API AOTInductorModelContainerDelete(Container* container) {
+  return guarded(Run{}, [&] { delete container; });
+}
+WIR_API AOTInductorModelContainerRun(Container* container, Tensor* inputs, size_t num_inputs, Tensor* outputs,
+                                     size_t num_outputs, void*, void*) {
+  return wir::run(container, inputs, num_inputs, outputs, num_outputs);
+}
+WIR_API AOTInductorModelContainerRunSingleThreaded(Container* container, Tensor* inputs, size_t num_inputs,
+                                                   Tensor* outputs, size_t num_outputs, void*, void*) {
+  return wir::run(container, inputs, num_inputs, outputs, num_outputs);
+}
+WIR_API AOTInductorGetLastError(const char** message) {
+  *message = wir::last_error().c_str();
+  return 0;
+}
+WIR_API AOTInductorModelContainerGetNumInputs(Container*, size_t* count) {
+  return *count = wir_program.convention->inputs, 0;
+}
+WIR_API AOTInductorModelContainerGetNumOutputs(Container*, size_t* count) {
+  return *count = wir_program.convention->outputs, 0;
+}
+WIR_API AOTInductorModelContainerGetInputName(Container*, size_t index, const char** name) {
+  return guarded(Run{}, [&] {
+    if (index >= wir_program.convention->inputs) wir::fail("WIR926", "there is no input of this number");
+    *name = wir_program.convention->input_names[index];
+  });
+}
+WIR_API AOTInductorModelContainerGetOutputName(Container*, size_t index, const char** name) {
+  return guarded(Run{}, [&] {
+    if (index >= wir_program.convention->outputs) wir::fail("WIR926", "there is no output of this number");
+    thread_local std::string text;
+    text = "output" + std::to_string(index);
+    *name = text.c_str();
+  });
+}
+WIR_API AOTInductorModelContainerGetNumConstants(Container*, size_t* count) {
+  return *count = wir_program.constants, 0;
+}
+WIR_API AOTInductorModelContainerGetConstantName(Container*, size_t index, const char** name) {
+  return guarded(Run{}, [&] { *name = constant_at(index).name; });
+}
+WIR_API AOTInductorModelContainerGetConstantOriginalFQN(Container*, size_t index, const char** name) {
+  return guarded(Run{}, [&] { *name = constant_at(index).full_name; });
+}
+WIR_API AOTInductorModelContainerGetConstantFromFolded(Container*, size_t, bool* folded) { return *folded = false, 0; }
+WIR_API AOTInductorModelContainerGetConstantType(Container*, size_t, int32_t* type) { return *type = 0, 0; }
+WIR_API AOTInductorModelContainerGetConstantDtype(Container*, size_t index, int32_t* dtype) {
+  return guarded(Run{}, [&] { *dtype = constant_at(index).dtype(); });
+}
+WIR_API AOTInductorModelContainerGetConstantDataSize(Container*, size_t index, size_t* nbytes) {
+  return guarded(Run{}, [&] { *nbytes = constant_at(index).nbytes; });
+}
+WIR_API AOTInductorModelContainerGetCallSpec(Container*, const char** in_spec, const char** out_spec) {
+  *in_spec = wir_program.convention->in_spec;
+  *out_spec = wir_program.convention->out_spec;
+  return 0;
+}
+WIR_API AOTInductorModelContainerRunConstantFolding(Container*, bool, void*, void*) { return 0; }
+WIR_API AOTInductorModelContainerGetConstantsBlobSize(Container*, uint64_t* nbytes) {
+  return *nbytes = wir_constants_nbytes(), 0;
+}
+WIR_API AOTInductorModelContainerExtractConstantsMap(Container* container, void* map, bool is_inactive) {
+  return guarded(Run{}, [&] { container->extract(*static_cast<wir::Named*>(map), is_inactive); });
+}
+WIR_API AOTInductorModelContainerUpdateUserManagedConstantBuffer(Container* container, void* map, bool is_inactive,
+                                                                 bool is_full) {
+  return wir::update(container, map, is_inactive, is_full, true);
+}
+WIR_API AOTInductorModelContainerUpdateConstantBuffer(Container* container, void* map, bool is_inactive, bool is_full) {
+  return wir::update(container, map, is_inactive, is_full, false);
+}
+WIR_API AOTInductorModelContainerUpdateConstantBufferFromCpu(Container* container, void* map, bool is_inactive,
+                                                             bool is_full) {
+  return wir::update(container, map, is_inactive, is_full, false);
+}
+WIR_API AOTInductorModelContainerUpdateInactiveConstantBuffer(Container* container, void* map) {
+  return wir::update(container, map, true, true, false);
+}
+WIR_API AOTInductorModelContainerFreeInactiveConstantBuffer(Container* container) {
+  return guarded(Run{}, [&] { container->free_inactive(); });
+}
+WIR_API AOTInductorModelContainerSwapConstantBuffer(Container* container) {
+  return guarded(Run{}, [&] { container->swap(); });
+}
+WIR_API AOTInductorModelUpdateConstantsFromBlob(Container* container, const uint8_t* bytes) {
+  return guarded(Run{}, [&] { container->update(bytes); });
+}
+
+/// Updates constants from arrays, for callers that have no `std::unordered_map`.
+__attribute__((visibility("default"))) int32_t wir_update(wir::Container* container, const char* const* names, Tensor* values,
+                                                          size_t count, bool is_inactive, bool is_full, bool is_borrowed) {
+  return wir::guarded(wir::Run{}, [&] {
+    wir::Named named;
+    for (size_t i = 0; i < count; ++i) named.emplace(names[i], values[i]);
+    container->update(named, is_inactive, is_full, is_borrowed);
+  });
+}
+}

@@ -1,0 +1,402 @@
+// A loaded program as a function of Python, of torch's tensors.
+//
+// No header of Python or torch is read: the functions below belong to Python's stable ABI but `PyObject_Vectorcall`, which is
+// the same from 3.9 on. They are weak, so that programs without Python load the library. What torch's Python binding
+// keeps to itself comes from the loader: where a tensor object has its `at::Tensor` (an `AtenTensorHandle` is its address), and
+// the function that makes an object of one.
+#include "container.h"
+
+#include <alloca.h>
+
+#include <utility>
+
+struct PyObject {
+  ptrdiff_t references;
+  PyObject* type;
+};
+using Py_ssize_t = ptrdiff_t;
+struct PyMethodDef {
+  const char* name;
+  void* function;
+  int flags;
+  const char* doc;
+};
+
+extern "C" {
+#define WIR_PYTHON __attribute__((weak))
+WIR_PYTHON void Py_IncRef(PyObject*);
+WIR_PYTHON void Py_DecRef(PyObject*);
+WIR_PYTHON PyObject* PyTuple_New(Py_ssize_t);
+WIR_PYTHON Py_ssize_t PyTuple_Size(PyObject*);
+WIR_PYTHON PyObject* PyTuple_GetItem(PyObject*, Py_ssize_t);
+WIR_PYTHON int PyTuple_SetItem(PyObject*, Py_ssize_t, PyObject*);
+WIR_PYTHON PyObject* PyList_New(Py_ssize_t);
+WIR_PYTHON Py_ssize_t PyList_Size(PyObject*);
+WIR_PYTHON PyObject* PyList_GetItem(PyObject*, Py_ssize_t);
+WIR_PYTHON int PyList_SetItem(PyObject*, Py_ssize_t, PyObject*);
+WIR_PYTHON int PyList_SetSlice(PyObject*, Py_ssize_t, Py_ssize_t, PyObject*);
+WIR_PYTHON PyObject* PyDict_New();
+WIR_PYTHON int PyDict_SetItem(PyObject*, PyObject*, PyObject*);
+WIR_PYTHON PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*);
+WIR_PYTHON PyObject* PyObject_GetAttr(PyObject*, PyObject*);
+WIR_PYTHON int PyObject_IsTrue(PyObject*);
+WIR_PYTHON int PyObject_RichCompareBool(PyObject*, PyObject*, int);
+WIR_PYTHON long long PyLong_AsLongLong(PyObject*);
+WIR_PYTHON long long PyLong_AsLongLongAndOverflow(PyObject*, int*);
+WIR_PYTHON PyObject* PyLong_FromLongLong(long long);
+WIR_PYTHON PyObject* PyUnicode_FromString(const char*);
+WIR_PYTHON double PyFloat_AsDouble(PyObject*);
+WIR_PYTHON PyObject* PyFloat_FromDouble(double);
+WIR_PYTHON PyObject* PyBool_FromLong(long);
+WIR_PYTHON void PyErr_SetObject(PyObject*, PyObject*);
+WIR_PYTHON PyObject* PyErr_Occurred();
+WIR_PYTHON void PyErr_Clear();
+WIR_PYTHON PyObject* PyCapsule_New(void*, const char*, void (*)(PyObject*));
+WIR_PYTHON void* PyCapsule_GetPointer(PyObject*, const char*);
+WIR_PYTHON PyObject* PyCFunction_NewEx(PyMethodDef*, PyObject*, PyObject*);
+WIR_PYTHON void* PyEval_SaveThread();
+WIR_PYTHON void PyEval_RestoreThread(void*);
+}
+
+namespace wir {
+namespace {
+
+constexpr int kFast = 0x80, kKeywords = 0x2, kEqual = 2;
+constexpr const char* kCall = "wir.call";
+
+/// An object that we own.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* owned) : object_(owned) {}
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() { if (object_ != nullptr) Py_DecRef(object_); }
+  PyObject* get() const { return object_; }
+  PyObject* give() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+PyObject* another(PyObject* object) {
+  Py_IncRef(object);
+  return object;
+}
+
+enum Kind { kLeaf, kTuple, kList, kDict };
+/// A structure of arguments or outputs; `keys` are a dict's.
+struct Tree {
+  Kind kind = kLeaf;
+  std::vector<Tree> children;
+  std::vector<Ref> keys;
+};
+enum class Value : char { kTensor = 't', kInt = 'i', kFloat = 'f', kBool = 'b', kNone = 'n' };
+/// An output leaf: a result, an input leaf, or an object.
+struct Leaf {
+  char kind;
+  size_t index;
+  Ref object;
+};
+
+/// A program in Python. Where a call is not a plain one, `slow` does it, and says what is wrong with it.
+struct Call {
+  Container* container = nullptr;
+  size_t offset = 0;  // of the `at::Tensor` in a tensor object
+  PyObject* (*wrap)(Tensor) = nullptr;
+  Ref slow, guard, match, fail, autocast, requires_grad, integer, real, truth, tuple, list, none;
+  bool is_plain = false;  // `call` may bind arguments itself
+  size_t leaves = 0, positional = 0;
+  std::vector<Tree> inputs;  // positional arguments, then keywords
+  std::vector<Ref> keywords;
+  std::vector<std::pair<size_t, Ref>> statics;
+  std::vector<size_t> params, gradients;
+  std::vector<Value> param_values, result_values;
+  Tree outputs;
+  std::vector<Leaf> bindings;
+  PyMethodDef call_method{}, run_method{};
+  ~Call() { delete container; }
+};
+
+// --- reading what the loader says
+
+PyObject* field(PyObject* record, Py_ssize_t index) { return PyTuple_GetItem(record, index); }
+size_t number(PyObject* object) { return static_cast<size_t>(PyLong_AsLongLong(object)); }
+Ref held(PyObject* object) { return Ref(another(object)); }
+
+template <class F> void each(PyObject* tuple, F f) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); ++i) f(PyTuple_GetItem(tuple, i));
+}
+std::vector<size_t> numbers_of(PyObject* tuple) {
+  std::vector<size_t> found;
+  each(tuple, [&](PyObject* item) { found.push_back(number(item)); });
+  return found;
+}
+std::vector<Value> values_of(PyObject* tuple) {
+  std::vector<Value> found;
+  each(tuple, [&](PyObject* item) { found.push_back(static_cast<Value>(number(item))); });
+  return found;
+}
+Tree tree_of(PyObject* record) {
+  Tree made;
+  made.kind = static_cast<Kind>(number(field(record, 0)));
+  each(field(record, 1), [&](PyObject* child) { made.children.push_back(tree_of(child)); });
+  each(field(record, 2), [&](PyObject* key) { made.keys.push_back(held(key)); });
+  return made;
+}
+
+// --- arguments
+
+/// The leaves of one argument; false where it has another structure, or a class that takes more care.
+bool flatten(const Call& call, const Tree& tree, PyObject* given, PyObject**& leaves) {
+  if (tree.kind == kLeaf) return *leaves++ = given, true;
+  const bool is_tuple = tree.kind == kTuple;
+  if (tree.kind == kDict || given->type != (is_tuple ? call.tuple : call.list).get()) return false;
+  const auto count = static_cast<Py_ssize_t>(tree.children.size());
+  if ((is_tuple ? PyTuple_Size(given) : PyList_Size(given)) != count) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* child = is_tuple ? PyTuple_GetItem(given, i) : PyList_GetItem(given, i);
+    if (!flatten(call, tree.children[static_cast<size_t>(i)], child, leaves)) return false;
+  }
+  return true;
+}
+
+/// The leaves of a call that gives what the capture gave, in the same way.
+bool arrange(const Call& call, PyObject* const* args, size_t count, PyObject* names, PyObject** leaves) {
+  const size_t named = names == nullptr ? 0 : static_cast<size_t>(PyTuple_Size(names));
+  if (count != call.positional || named != call.keywords.size()) return false;
+  for (size_t i = 0; i < count; ++i) {
+    if (!flatten(call, call.inputs[i], args[i], leaves)) return false;
+  }
+  for (size_t i = 0; i < named; ++i) {
+    size_t at = 0;
+    while (at < named) {
+      PyObject* name = PyTuple_GetItem(names, static_cast<Py_ssize_t>(at));
+      if (name == call.keywords[i].get() || PyObject_RichCompareBool(name, call.keywords[i].get(), kEqual) == 1) break;
+      ++at;
+    }
+    if (at == named || !flatten(call, call.inputs[count + i], args[count + at], leaves)) return false;
+  }
+  return true;
+}
+
+/// Whether a value that was baked in is given again.
+bool is_same(PyObject* given, PyObject* want) {
+  return given == want || (given->type == want->type && PyObject_RichCompareBool(given, want, kEqual) == 1);
+}
+
+bool is_true(Ref object) { return object && PyObject_IsTrue(object.get()) == 1; }
+bool asks(PyObject* function) { return is_true(Ref(PyObject_Vectorcall(function, nullptr, 0, nullptr))); }
+
+/// Whether an argument is a number of the class that the program takes, or a tensor (whose check is the guard's).
+bool has_class(const Call& call, Value want, PyObject* given) {
+  int overflow = 0;
+  switch (want) {
+    case Value::kTensor: return true;
+    case Value::kInt:
+      if (given->type != call.integer.get()) return false;
+      PyLong_AsLongLongAndOverflow(given, &overflow);
+      return overflow == 0;
+    case Value::kFloat: return given->type == call.real.get();
+    case Value::kBool: return given->type == call.truth.get();
+    case Value::kNone: break;
+  }
+  return false;
+}
+
+/// Whether arguments are what the guard has seen before; else `slow` looks closer. An error is a no.
+bool passes(const Call& call, PyObject* const* args) {
+  auto** tensors = static_cast<PyObject**>(alloca((call.params.size() + 1) * sizeof(PyObject*)));
+  size_t count = 0;
+  for (size_t i = 0; i < call.params.size(); ++i) {
+    if (!has_class(call, call.param_values[i], args[i])) return false;
+    if (call.param_values[i] == Value::kTensor) tensors[count++] = args[i];
+  }
+  const Ref match(PyObject_GetAttr(call.guard.get(), call.match.get()));
+  return match && is_true(Ref(PyObject_Vectorcall(match.get(), tensors, count, nullptr))) && !asks(call.autocast.get());
+}
+
+bool needs_gradient(const Call& call, PyObject* const* leaves) {
+  if (call.gradients.empty() || !aoti_torch_grad_mode_is_enabled()) return false;
+  for (const size_t leaf : call.gradients) {
+    if (is_true(Ref(PyObject_GetAttr(leaves[leaf], call.requires_grad.get())))) return true;
+  }
+  return false;
+}
+
+// --- running
+
+Tensor handle_of(const Call& call, Value want, PyObject* given) {
+  Tensor made = nullptr;
+  switch (want) {
+    case Value::kTensor: return same(reinterpret_cast<Tensor>(reinterpret_cast<char*>(given) + call.offset));
+    case Value::kInt: result(made, Int(PyLong_AsLongLong(given))); break;
+    case Value::kFloat: result(made, PyFloat_AsDouble(given)); break;
+    case Value::kBool: result(made, PyObject_IsTrue(given) == 1); break;
+    case Value::kNone: break;
+  }
+  return made;
+}
+
+PyObject* object_of(const Call& call, Value kind, Tensor found) {
+  switch (kind) {
+    case Value::kNone: return another(call.none.get());
+    case Value::kTensor: return call.wrap(found);
+    case Value::kInt: return PyLong_FromLongLong(raw(item_int(found)));
+    case Value::kFloat: return PyFloat_FromDouble(item_float(found));
+    case Value::kBool: return PyBool_FromLong(item_bool(found));
+  }
+  return nullptr;
+}
+
+void raise(const Call& call) {
+  const Ref text(PyUnicode_FromString(last_error().c_str()));
+  PyObject* const args[] = {text.get()};
+  const Ref error(PyObject_Vectorcall(call.fail.get(), args, 1, nullptr));
+  if (error) PyErr_SetObject(error.get()->type, error.get());
+}
+
+/// Frees the handles and passes over an exception: what was begun in C++ ends there.
+bool run(const Call& call, PyObject* const* args, Ref* results) {
+  Run run;
+  const int32_t failed = guarded(run, [&] {
+    Handles inputs(call.params.size(), nullptr), outputs(call.result_values.size(), nullptr);
+    for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = handle_of(call, call.param_values[i], args[i]);
+    struct Unlocked {  // other threads of Python go on
+      void* state = PyEval_SaveThread();
+      ~Unlocked() { PyEval_RestoreThread(state); }
+    };
+    {
+      const Unlocked unlocked;
+      struct Taken {
+        Handles& handles;
+        ~Taken() { handles.clear(); }
+      } const taken{inputs};
+      call.container->run(inputs.data(), outputs.data(), run);
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) results[i] = Ref(object_of(call, call.result_values[i], outputs[i]));
+  });
+  if (failed != 0) raise(call);
+  return failed == 0 && PyErr_Occurred() == nullptr;
+}
+
+/// Takes over the leaves from `next` on.
+PyObject* build(const Tree& tree, Ref*& next) {
+  if (tree.kind == kLeaf) return (next++)->give();
+  const auto count = static_cast<Py_ssize_t>(tree.children.size());
+  Ref made(tree.kind == kTuple ? PyTuple_New(count) : tree.kind == kList ? PyList_New(count) : PyDict_New());
+  for (Py_ssize_t i = 0; made && i < count; ++i) {
+    Ref child(build(tree.children[static_cast<size_t>(i)], next));
+    if (!child) return nullptr;
+    if (tree.kind == kTuple) {
+      PyTuple_SetItem(made.get(), i, child.give());
+    } else if (tree.kind == kList) {
+      PyList_SetItem(made.get(), i, child.give());
+    } else if (PyDict_SetItem(made.get(), tree.keys[static_cast<size_t>(i)].get(), child.get()) != 0) {
+      return nullptr;
+    }
+  }
+  return made.give();
+}
+
+PyObject* finish(const Call& call, PyObject* const* leaves, const std::vector<Ref>& results) {
+  std::vector<Ref> outputs;
+  outputs.reserve(call.bindings.size());
+  for (const Leaf& leaf : call.bindings) {
+    PyObject* found = leaf.kind == 'r'   ? results[leaf.index].get()
+                      : leaf.kind == 'i' ? leaves[leaf.index]
+                                         : leaf.object.get();
+    outputs.push_back(held(found));
+  }
+  Ref* next = outputs.data();
+  return build(call.outputs, next);
+}
+
+// --- what Python calls
+
+const Call& call_of(PyObject* self) { return *static_cast<Call*>(PyCapsule_GetPointer(self, kCall)); }
+
+/// The model's own arguments; the model's own output.
+PyObject* call_model(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  const Call& bound = call_of(self);
+  auto** leaves = static_cast<PyObject**>(alloca((bound.leaves + 1) * sizeof(PyObject*)));
+  auto** given = static_cast<PyObject**>(alloca((bound.params.size() + 1) * sizeof(PyObject*)));
+  bool is_plain = bound.is_plain && arrange(bound, args, static_cast<size_t>(count), names, leaves);
+  for (size_t i = 0; is_plain && i < bound.statics.size(); ++i) {
+    is_plain = is_same(leaves[bound.statics[i].first], bound.statics[i].second.get());
+  }
+  for (size_t i = 0; is_plain && i < bound.params.size(); ++i) given[i] = leaves[bound.params[i]];
+  if (!is_plain || !passes(bound, given) || needs_gradient(bound, leaves)) {
+    PyErr_Clear();  // of a question that could not be answered
+    return PyObject_Vectorcall(bound.slow.get(), args, static_cast<size_t>(count), names);
+  }
+  std::vector<Ref> results(bound.result_values.size());
+  return run(bound, given, results.data()) ? finish(bound, leaves, results) : nullptr;
+}
+
+/// `main`'s own arguments, which have been checked; a tuple of its results.
+PyObject* run_checked(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const Call& call = call_of(self);
+  std::vector<Ref> results(call.result_values.size());
+  if (static_cast<size_t>(count) != call.params.size() || !run(call, args, results.data())) return nullptr;
+  Ref made(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
+  for (size_t i = 0; made && i < results.size(); ++i) {
+    PyTuple_SetItem(made.get(), static_cast<Py_ssize_t>(i), results[i].give());
+  }
+  return made.give();
+}
+
+void free_call(PyObject* self) { delete static_cast<Call*>(PyCapsule_GetPointer(self, kCall)); }
+
+PyObject* function(PyMethodDef& method, const char* name, void* code, int flags, const Ref& self) {
+  method = {name, code, flags, nullptr};
+  return PyCFunction_NewEx(&method, self.get(), nullptr);
+}
+
+}  // namespace
+}  // namespace wir
+
+extern "C" {
+
+/// (call, run) over a new container, as `cpp_wrapper.library.python` describes it; null with an exception where a class of
+/// that module fails, null without one where the container cannot be made (AOTInductorGetLastError).
+__attribute__((visibility("default"))) PyObject* wir_python(PyObject* facts) {
+  using namespace wir;
+  auto made = std::make_unique<Call>();
+  Call& call = *made;
+  if (guarded(Run{}, [&] { call.container = new Container; }) != 0) return nullptr;
+  Py_ssize_t at = 0;
+  const auto next = [&] { return field(facts, at++); };
+  call.offset = number(next());
+  call.wrap = reinterpret_cast<PyObject* (*)(Tensor)>(number(next()));
+  for (Ref* part : {&call.slow, &call.guard, &call.match, &call.fail, &call.autocast, &call.requires_grad, &call.integer,
+                    &call.real, &call.truth, &call.tuple, &call.list, &call.none}) {
+    *part = held(next());
+  }
+  call.is_plain = PyObject_IsTrue(next()) == 1;
+  call.leaves = number(next());
+  call.positional = number(next());
+  each(next(), [&](PyObject* tree) { call.inputs.push_back(tree_of(tree)); });
+  each(next(), [&](PyObject* name) { call.keywords.push_back(held(name)); });
+  each(next(), [&](PyObject* item) { call.statics.emplace_back(number(field(item, 0)), held(field(item, 1))); });
+  call.params = numbers_of(next());
+  call.gradients = numbers_of(next());
+  call.param_values = values_of(next());
+  call.result_values = values_of(next());
+  call.outputs = tree_of(next());
+  each(next(), [&](PyObject* item) {
+    call.bindings.push_back({static_cast<char>(number(field(item, 0))), number(field(item, 1)), held(field(item, 2))});
+  });
+  const Ref self(PyCapsule_New(made.release(), kCall, free_call));
+  Ref first(function(call.call_method, "call", reinterpret_cast<void*>(&call_model), kFast | kKeywords, self));
+  Ref second(function(call.run_method, "run", reinterpret_cast<void*>(&run_checked), kFast, self));
+  Ref pair(PyTuple_New(3));
+  PyTuple_SetItem(pair.get(), 0, first.give());
+  PyTuple_SetItem(pair.get(), 1, second.give());
+  PyTuple_SetItem(pair.get(), 2, PyLong_FromLongLong(static_cast<long long>(reinterpret_cast<uintptr_t>(call.container))));
+  return pair.give();
+}
+}

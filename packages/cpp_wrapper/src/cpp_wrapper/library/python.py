@@ -1,0 +1,250 @@
+"""The calling convention of a program, as the library itself follows it (`python.cpp`), and what is left to Python.
+
+The library binds calls that give what the capture gave, in the same way: exact tuples and lists, arguments by position and
+keyword. Everything else goes through `Convention`, which explains what is wrong or arranges it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import torch
+
+from cpp_wrapper._compat import tensor_offset, wrap_function
+from cpp_wrapper.errors import CacheError, ConstantError, CppError, IsaError, kernel_failure
+from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
+from wrapper_ir.inputs import Input, NumberInput, TensorInput
+from wrapper_ir.ops import Arg
+from wrapper_ir.runtime import (
+    Convention,
+    InputGuard,
+    TorchCaller,
+    apart_leaves,
+    gradient_leaves,
+    literal,
+)
+from wrapper_ir.runtime.trees import tree_keys
+from wrapper_ir.signature import ConstantOutput, InputOutput, ResultOutput, Signature, TreeKind, TreeSpec
+
+__all__ = ["LoadedProgram", "error_of"]
+
+# Any in this file: the caller's arguments, and records that the library reads
+_ERROR = re.compile(r"\[((?:WIR|CPP)\d+)\] (.*)", re.DOTALL)
+_ERRORS = {"WIR926": ArgumentError, "WIR921": TensorCheckError}
+_CPP_ERRORS = {"CPP2": IsaError, "CPP3": CacheError}
+_KINDS = {TreeKind.LEAF: 0, TreeKind.TUPLE: 1, TreeKind.LIST: 2, TreeKind.DICT: 3}
+_VALUES = {"int": "i", "float": "f", "bool": "b", "none": "n"}
+
+
+def error_of(text: str) -> Exception:
+    """The error that a library's own text names."""
+    match = _ERROR.match(text)
+    if match is None:
+        return RuntimeError(text)
+    code, message = match.groups()
+    if code == "CPP406":
+        return kernel_failure(code, message)
+    if code in ("CPP530", "CPP531"):
+        return ConstantError(code, message)
+    if code.startswith("CPP"):
+        return _CPP_ERRORS.get(code[:4], CppError)(code, message)
+    return _ERRORS.get(code, ExecutionError)(code, message)
+
+
+class LoadedProgram:
+    """A program of a library, with the model's own signature and result structure. `metadata` is what the library says of
+    itself: inputs, results, constants, signature."""
+
+    def __init__(self, library: ctypes.CDLL, facts: Mapping[str, Any], signature: Signature) -> None:
+        """Raises CacheError CPP304 and IsaError CPP201."""
+        self.metadata = facts
+        self._library = library
+        self._convention = Convention(signature, TorchCaller(torch))
+        self._inputs = tuple(_input(dict(fields)) for fields in facts["inputs"])
+        self._tensors = [n for n, i in enumerate(self._inputs) if isinstance(i, TensorInput)]
+        self._guard = InputGuard(torch, *self._inputs)
+        record = _record(self, signature, self._guard, self._inputs, facts["results"])
+        bind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(("wir_python", library))
+        try:
+            found = bind(record)
+        except ValueError:  # null without an exception
+            raise error_of(self._text()) from None
+        self._call, self._run, self._container = cast(
+            "tuple[Callable[..., Any], Callable[..., tuple[Any, ...]], int]", found
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the program. Raises ExecutionError and LaunchError."""
+        return self._call(*args, **kwargs)
+
+    def boxed(self, args: list[Any]) -> tuple[Any, ...]:
+        """`main` on flat arguments, in a list that it empties; its results."""
+        given = tuple(args)
+        args.clear()
+        return self._run_flat(given)
+
+    # --- constants
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """The names of constants; tied ones have several."""
+        return tuple(self.metadata["constants"])
+
+    def update_constants(
+        self,
+        values: Mapping[str, torch.Tensor],
+        *,
+        is_full: bool = False,
+        is_inactive: bool = False,
+        is_borrowed: bool = False,
+    ) -> None:
+        """New values for constants by any of their names, from the next call on; calls that run now go on with the old ones.
+
+        `is_full`: all constants must be there. `is_inactive`: changes the set that `swap_constants` makes active.
+        `is_borrowed`: the tensors' memory is used where it is all that is stored under a constant, and must not change; else
+        it is copied. Raises ConstantError CPP530 for unknown names, and tensors of another dtype, shape or device.
+        """
+        names = (ctypes.c_char_p * len(values))(*(name.encode() for name in values))
+        offset = tensor_offset()
+        handles = (ctypes.c_void_p * len(values))(*(id(value) + offset for value in values.values()))
+        flags = (ctypes.c_bool(flag) for flag in (is_inactive, is_full, is_borrowed))
+        self._ask("wir_update", names, handles, ctypes.c_size_t(len(values)), *flags)
+
+    def swap_constants(self) -> None:
+        """Makes the inactive constants active, and the active ones inactive, between calls. Raises ConstantError CPP531
+        where there are none."""
+        self._ask("AOTInductorModelContainerSwapConstantBuffer")
+
+    def free_inactive_constants(self) -> None:
+        """Frees the inactive constants once the calls that use them have ended."""
+        self._ask("AOTInductorModelContainerFreeInactiveConstantBuffer")
+
+    def _ask(self, function: str, *args: object) -> None:
+        if self._library[function](ctypes.c_void_p(self._container), *args) != 0:
+            raise error_of(self._text())
+
+    def _text(self) -> str:
+        told = ctypes.c_char_p()
+        self._library.AOTInductorGetLastError(ctypes.byref(told))
+        return (told.value or b"").decode(errors="replace")
+
+    # --- calls that the library does not bind itself
+
+    def _slow(self, *args: Any, **kwargs: Any) -> Any:
+        leaves = self._convention.leaves(args, kwargs)
+        results = self._run_flat(tuple(self._convention.arguments(leaves)))
+        return self._convention.finish(leaves, results)
+
+    def _run_flat(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(given) != len(self._inputs):
+            raise ArgumentError("WIR926", f"expected {len(self._inputs)} arguments, got {len(given)}")
+        plain = len(self._tensors) == len(given)
+        if not plain or not self._guard.match(*given):
+            self._guard.check(*given)
+        if torch._C._is_any_autocast_enabled():  # the program says what its operators compute with
+            with torch._C._DisableAutocast():
+                return self._run(*given)
+        return self._run(*given)
+
+
+def _input(fields: dict[str, Any]) -> Input:
+    if fields.pop("class") == "NumberInput":
+        return NumberInput(**fields)
+    lists = {name: tuple(fields[name]) for name in ("sizes", "strides", "apart")}
+    return TensorInput(**{**fields, **lists})
+
+
+# --- what the library reads
+
+
+def _record(
+    program: LoadedProgram,
+    signature: Signature,
+    guard: InputGuard,
+    inputs: Sequence[Input],
+    results: Sequence[str],
+) -> tuple[Any, ...]:
+    """In the order in which `wir_python` reads it."""
+    caller = TorchCaller(torch)
+    is_plain = _is_plain(signature)
+    positional, keywords = signature.inputs.children if is_plain else (TreeSpec(kind=TreeKind.TUPLE),) * 2
+    trees = (*positional.children, *keywords.children)
+    statics = tuple((s.leaf, literal(s.value, caller.native)) for s in signature.statics)
+    tensors = {leaf for leaf, want in zip(signature.params, inputs) if isinstance(want, TensorInput)}
+    return (
+        *(tensor_offset(), wrap_function(), program._slow, guard, "match", error_of),
+        *(torch._C._is_any_autocast_enabled, "requires_grad", int, float, bool, tuple, list, None),
+        *(
+            is_plain,
+            signature.num_leaves,
+            len(positional.children),
+            tuple(map(_tree, trees)) if is_plain else (),
+        ),
+        tuple(str(key) for key in tree_keys(keywords)) if is_plain else (),
+        statics,
+        signature.params,
+        tuple(leaf for leaf in gradient_leaves(signature) if leaf in tensors),
+        tuple(ord(_VALUES[i.kind]) if isinstance(i, NumberInput) else ord("t") for i in inputs),
+        tuple(ord(_VALUES.get(kind, "t")) for kind in results),
+        _tree(signature.outputs) if is_plain else (0, (), ()),
+        tuple(_binding(b, caller.native) for b in signature.bindings) if is_plain else (),
+    )
+
+
+def _is_plain(signature: Signature) -> bool:
+    """Whether the library itself may bind arguments and outputs."""
+    outputs = (ResultOutput, InputOutput)
+    simple = (int, float, bool, str, type(None))
+    bindings = all(
+        isinstance(b, outputs)
+        or (isinstance(b, ConstantOutput) and isinstance(_plain_value(b.value), simple))
+        for b in signature.bindings
+    )
+    changes = (
+        *signature.same,
+        *signature.shared,
+        *signature.written,
+        *signature.write_backs,
+        *signature.unwraps,
+    )
+    children = signature.inputs.children
+    is_call = len(children) == 2 and (children[0].kind, children[1].kind) == (TreeKind.TUPLE, TreeKind.DICT)
+    return (
+        bindings
+        and is_call
+        and not changes
+        and not any(apart_leaves(signature))
+        and _is_known(signature.inputs)
+        and _is_known(signature.outputs)
+    )
+
+
+def _plain_value(value: Arg) -> object:
+    try:
+        return literal(value)
+    except ExecutionError:
+        return value
+
+
+def _is_known(tree: TreeSpec) -> bool:
+    return tree.kind in _KINDS and all(map(_is_known, tree.children))
+
+
+def _tree(tree: TreeSpec) -> tuple[Any, ...]:
+    keys = tuple(tree_keys(tree)) if tree.kind is TreeKind.DICT else ()
+    return _KINDS[tree.kind], tuple(map(_tree, tree.children)), keys
+
+
+def _binding(binding: object, native: Callable[[Arg], Any]) -> tuple[Any, ...]:
+    match binding:
+        case ResultOutput(index=index):
+            return ord("r"), index, None
+        case InputOutput(leaf=leaf):
+            return ord("i"), leaf, None
+        case ConstantOutput(value=value):
+            return ord("o"), 0, literal(value, native)
+        case _:
+            raise AssertionError(binding)  # as `_is_plain` says
