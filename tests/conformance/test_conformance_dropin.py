@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from tools.conformance.dropin import run
 from tools.conformance.dropin.observe import Seen, difference, outcomes
 from tools.conformance.dropin.run import FEATURES, Row, render, run_features
 from tools.conformance.dropin.table import Program, rand
@@ -30,7 +32,8 @@ def test_the_list_is_long() -> None:
 
 @pytest.mark.parametrize(("feature", "name"), SAMPLE)
 def test_a_sample(feature: str, name: str) -> None:
-    kind, detail = verdict(programs_of(feature)[name], dynamic=False)
+    program = programs_of(feature)[name]
+    kind, detail = verdict(program, outcomes(program, "inductor", dynamic=False), dynamic=False)
     assert (kind in ("equal", "error", "as stock"), detail) == (True, "")
 
 
@@ -54,6 +57,32 @@ def test_the_page_counts_and_names_what_differs() -> None:
     assert "1 small programs" in page
     assert "| views | 2 | 1 | 0 | 0 | 0 | 1 |" in page
     assert "| views.a | dynamic | call 0: x \\| y |" in page
+
+
+ENDING = """
+import json, os, signal, sys
+skipped = json.loads(sys.argv[3])
+for name in "abc":
+    if [name, False] in skipped:
+        continue
+    print(json.dumps({"start": name, "dynamic": False}), flush=True)
+    if name == "a":
+        os.kill(os.getpid(), signal.SIGFPE)
+    print(json.dumps({"stock": 2}), flush=True)
+    if name == "b":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    print(json.dumps({"kind": "equal", "detail": ""}), flush=True)
+"""
+
+
+def test_a_program_that_ends_its_process_is_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(run, "WORKER", [sys.executable, "-c", ENDING])
+    rows = run_features(["views"], "", 1, tmp_path)
+    assert [(row.name, row.kind, row.detail) for row in rows] == [
+        ("a", "as stock", "the process ended with -8"),
+        ("b", "wrong", "the process ended with -11"),
+        ("c", "equal", ""),
+    ]
 
 
 @pytest.mark.conformance

@@ -1,4 +1,5 @@
-"""Runs the programs of one feature: `python -m tools.conformance.dropin.worker FEATURE TEXT SKIPPED`, two JSON lines a run."""
+"""Runs the programs of one feature: `python -m tools.conformance.dropin.worker FEATURE TEXT SKIPPED`, three JSON lines a run:
+where it starts, where stock has run, and the verdict."""
 
 from __future__ import annotations
 
@@ -21,10 +22,9 @@ def programs_of(feature: str) -> dict[str, Program]:
     return dict(module.PROGRAMS)
 
 
-def verdict(program: Program, *, dynamic: bool) -> tuple[str, str]:
-    """`equal`, `error` (the same one in both), `as stock` (which cannot compile it), `as eager` (stock differs from eager
+def verdict(program: Program, stock: list[Seen], *, dynamic: bool) -> tuple[str, str]:
+    """How ours compares with what stock showed: `equal`, `error` (the same one in both), `as stock` (which cannot compile it), `as eager` (stock differs from eager
     mode, and ours does not) or `wrong`, and the difference."""
-    stock = outcomes(program, "inductor", dynamic=dynamic)
     ours = outcomes(program, "wrapper_ir", dynamic=dynamic)
     found = difference(stock, ours)
     if found:
@@ -49,7 +49,9 @@ def main() -> None:
             if text not in name or [name, dynamic] in skipped:
                 continue
             print(json.dumps({"start": name, "dynamic": dynamic}), flush=True)
-            kind, detail = verdict(program, dynamic=dynamic)
+            stock = outcomes(program, "inductor", dynamic=dynamic)
+            print(json.dumps({"stock": len(stock)}), flush=True)
+            kind, detail = verdict(program, stock, dynamic=dynamic)
             print(json.dumps({"kind": kind, "detail": detail}), flush=True)
 
 
