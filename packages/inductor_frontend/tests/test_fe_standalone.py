@@ -193,12 +193,19 @@ class TestRefused:
 
     @torch.no_grad()
     def test_what_cannot_be_captured(self) -> None:
-        def rounded(x: Tensor) -> Tensor:
-            return torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).dequantize()
+        def sparse(x: Tensor) -> Tensor:
+            return x.to_sparse()
 
         x = torch.randn(3, 4)
         with pytest.raises((CaptureError, ConversionError), match="FE"):
-            standalone_compile(_graph(rounded, x), [x])
+            standalone_compile(fx.symbolic_trace(sparse), [x], dynamic_shapes="from_example_inputs")
+
+    def test_unknown_sizes(self) -> None:
+        x = torch.randn(3, 4)
+        with pytest.raises(
+            ValueError, match=r"from_graph.*from_tracing_context.*from_example_inputs.*'symbolic'"
+        ):
+            standalone_compile(_graph(torch.sin, x), [x], dynamic_shapes="symbolic")  # type: ignore[arg-type]  # refused
 
     @pytest.mark.parametrize("content", ["nothing", "another"])
     def test_files_without_a_piece(self, tmp_path: Path, content: str) -> None:

@@ -8,14 +8,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import fx
 from torch._guards import TracingContext, tracing
 from torch._inductor import config as inductor_config
-from torch._inductor.standalone_compile import _resolve_fake_mode
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from inductor_frontend.backend.calling import Boxed, boxed
@@ -45,6 +44,7 @@ _FUNCTION = "inductor_frontend.function"
 _SINGLE = "inductor_frontend.single"
 
 Sizes = Literal["from_graph", "from_tracing_context", "from_example_inputs"]
+_SIZES = get_args(Sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,12 @@ def standalone_compile(
 
     `dynamic_shapes` is as in `torch._inductor.standalone_compile`: sizes are symbols where the graph's own values or those of
     the tracing context are, or nowhere. `options` are those of the backend, without its cache. Guards that compiling needs are
-    added to the ShapeEnv of the sizes, and kept. Raises CaptureError, HookError, ConversionError, and BackendError FE361 for a
-    graph that needs gradients, FE362 for one that cannot be kept.
+    added to the ShapeEnv of the sizes, and kept. Raises ValueError for other `dynamic_shapes`, CaptureError, HookError,
+    ConversionError, and BackendError FE361 for a graph that needs gradients, FE362 for one that cannot be kept.
     """
     parsed = replace(BackendOptions.parse({**(options or {}), "cache": False}), on_unsupported="error")
     _require_no_state(gm)
-    mode = _resolve_fake_mode(gm, dynamic_shapes)
+    mode = _fake_mode(gm, dynamic_shapes)
     copied = GraphCopy(gm).make()
     single = _return_tuple(copied)
     with tracing(TracingContext(mode)), inductor_config.patch(dict(parsed.inductor)):
@@ -97,6 +97,18 @@ def standalone_compile(
         piece.ignores_shape_env = dynamic_shapes == "from_example_inputs"
         call = piece.run(copied, example_inputs)
         return piece.kept(call, {_SINGLE: ""} if single else {})
+
+
+def _fake_mode(gm: fx.GraphModule, sizes: Sizes) -> FakeTensorMode:
+    """The mode that holds the symbols of the graph's sizes."""
+    if sizes not in _SIZES:
+        raise ValueError(f"dynamic_shapes is one of {', '.join(_SIZES)}, not {sizes!r}")
+    if sizes == "from_tracing_context" and (mode := TracingContext.get().fake_mode) is not None:
+        return mode
+    results = gm.graph.output_node().all_input_nodes if sizes == "from_graph" else ()
+    values = (node.meta.get("example_value") for node in results)
+    modes = (value.fake_mode for value in values if isinstance(value, FakeTensor))
+    return next(modes, None) or FakeTensorMode(shape_env=ShapeEnv())
 
 
 def load_piece(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> CompiledPiece:
