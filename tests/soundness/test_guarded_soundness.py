@@ -1,6 +1,6 @@
 """Soundness of hostile programs: corrupted ones, and ones that were never right, in sizes, ranges, aliases, extents, offsets,
 callees and arguments. Each is refused by the verifier, stops with a coded error, or gives equal results in the interpreter,
-in emitted Python and as an FX graph; with guard pages around every buffer, and kernels that touch all that they may.
+in emitted Python, as an FX graph and as a C++ library; with guard pages around every buffer, and kernels that touch all that they may.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check(lines: list[str]) -> Counter[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "ran"), [("hostile", 10), ("corrupted", 3)])
 def test_hostile_programs(kind: str, ran: int) -> None:
-    found = check(outcomes(kind, 0, 60, "python,fx"))
+    found = check(outcomes(kind, 0, 60, "python,fx,cpp"))
     assert found["refused"] > 20, found
     assert found["error"] > 0, found
     assert found["ran"] >= ran, found  # the test is about programs that the verifier lets through
@@ -57,13 +57,13 @@ def test_hostile_programs(kind: str, ran: int) -> None:
 @pytest.mark.conformance
 @pytest.mark.parametrize("hundred", range(20))
 def test_two_thousand_hostile_programs(hundred: int) -> None:
-    check(outcomes("hostile", 100 * hundred, 100, "python,fx,fx hop"))
+    check(outcomes("hostile", 100 * hundred, 100, "python,fx,fx hop,cpp"))
 
 
 @pytest.mark.conformance
 @pytest.mark.parametrize("hundred", range(10))
 def test_a_thousand_corrupted_programs(hundred: int) -> None:
-    check(outcomes("corrupted", 100 * hundred, 100, "python,fx,fx hop"))
+    check(outcomes("corrupted", 100 * hundred, 100, "python,fx,fx hop,cpp"))
 
 
 GUARDED = """import ctypes, os, torch

@@ -30,7 +30,7 @@ class PoolError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`what` is "ours" or "stock", all stages; or "fx" or "stock_fx", graphs alone."""
+    """`what` is "ours" or "stock", all stages; "fx" or "stock_fx", graphs alone, "cpp" or "stock_cpp", libraries alone."""
 
     what: str
     case: CaseId

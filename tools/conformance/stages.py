@@ -6,14 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import torch
 from torch._inductor import config as inductor_config
 
+import cpp_wrapper
 import fx_converter
 import py_wrapper
 import wrapper_ir
+from cpp_wrapper import CppError, CppOptions
 from fx_converter.options import KernelCalls
 from tools.conformance.cases import Call, CaseId
 from tools.conformance.compare import (
@@ -61,11 +65,13 @@ class Stage(StrEnum):
     PYTHON = "python"
     FX = "fx"
     BACKEND = "backend"
+    CPP = "cpp"
+    """Built and loaded as a C++ library: in a run of its own, `cpp.py`."""
 
 
 STAGES: Mapping[Kernels, tuple[Stage, ...]] = {
-    Kernels.CPP: tuple(Stage),
-    Kernels.GPU: tuple(Stage),
+    Kernels.CPP: tuple(stage for stage in Stage if stage is not Stage.CPP),
+    Kernels.GPU: tuple(stage for stage in Stage if stage is not Stage.CPP),
     Kernels.TRITON: (Stage.CAPTURE, Stage.VERIFY, Stage.TEXT, Stage.JSON, Stage.PYTHON),
 }
 """The stages of a case, in order."""
@@ -88,7 +94,7 @@ class Failure:
             return True
         if self.stage is Stage.CAPTURE:
             return later is not Stage.BACKEND
-        return self.stage is Stage.VERIFY and later in (Stage.INTERPRETER, Stage.PYTHON, Stage.FX)
+        return self.stage is Stage.VERIFY and later in (Stage.INTERPRETER, Stage.PYTHON, Stage.FX, Stage.CPP)
 
 
 class _Steps:
@@ -104,7 +110,7 @@ class _Steps:
         try:
             return run()
         except Exception as error:
-            code = error.code if isinstance(error, WirError) else type(error).__name__
+            code = error.code if isinstance(error, WirError | CppError) else type(error).__name__
             self.failures.append(Failure(stage, code, " ".join(str(error).split())))
             return None
 
@@ -200,6 +206,12 @@ def _graph(form: KernelCalls, artifact: Artifact) -> CompiledProgram:
     return fx_converter.compile(artifact, options)
 
 
+def _library(folder: Path, artifact: Artifact) -> CompiledProgram:
+    """The artifact as a library, which compilers make in the least time."""
+    path = folder / f"{len(list(folder.iterdir()))}.so"
+    return cpp_wrapper.load(cpp_wrapper.build(artifact, path, CppOptions(opt_level=0, precompile_after=0)))
+
+
 @dataclass(frozen=True, slots=True)
 class _Check:
     """What each stage does. `want` is what is right; `values` says whether its elements are defined."""
@@ -221,6 +233,7 @@ class _Check:
             Stage.INTERPRETER: self.interpreter,
             Stage.PYTHON: self.python,
             Stage.FX: self.fx,
+            Stage.CPP: self.cpp,
         }
         return {stage: run for stage, run in known.items() if stage in self.chosen}
 
@@ -251,6 +264,12 @@ class _Check:
         for _ in range(_CALLS[self.kernels]):
             self._compare(run)
         self._compare(programs.runner(partial(_graph, "hop")))
+
+    def cpp(self, programs: Programs) -> None:
+        with TemporaryDirectory(prefix="wir_conformance_") as folder:
+            run = programs.runner(partial(_library, Path(folder)))
+            for _ in range(_CALLS[self.kernels]):
+                self._compare(run)
 
     def backend(self) -> None:
         torch._dynamo.reset()

@@ -1,6 +1,6 @@
 """The process that runs cases: one job a line on standard input, one answer a line on standard output.
 
-A job is `{"what": "ours" | "stock" | "fx" | "stock_fx", "case": {...}}`. Answers are `{"at": STAGE}` before each step, so that a crash has a
+A job is `{"what": "ours" | "stock" | "fx" | "stock_fx" | "cpp" | "stock_cpp", "case": {...}}`. Answers are `{"at": STAGE}` before each step, so that a crash has a
 place (the first is empty: the worker is ready), and last `{"done": {...}}`: for ours what the check found, for Inductor a
 verdict, or `{"broken": REASON}` where eager itself cannot run the case. The one argument is what kernels are written
 in.
@@ -21,9 +21,13 @@ from typing import Any, TextIO
 from tools.conformance.cases import CaseId, OpTable, load_call, op_table
 from tools.conformance.programs import Kernels
 from tools.conformance.stages import Stage, check_case
-from tools.conformance.stock import judge
+from tools.conformance.stock import judge, judge_library
 
 __all__ = ["main"]
+
+
+_ONLY = {"fx": (Stage.CAPTURE, Stage.FX), "cpp": (Stage.CAPTURE, Stage.CPP)}
+"""The stages of jobs that have some alone."""
 
 
 def main() -> None:
@@ -63,7 +67,9 @@ def _answer(what: str, case: CaseId, kernels: Kernels, table: OpTable, answers: 
             return asdict(judge(case, call))
         if what == "stock_fx":
             return asdict(judge(case, call, fx=True))
-        only = (Stage.CAPTURE, Stage.FX) if what == "fx" else None
+        if what == "stock_cpp":
+            return asdict(judge_library(case, call))
+        only = _ONLY.get(what)
         announce = partial(_announce, answers)
         return asdict(check_case(case, call, announce, kernels, only))
     except Exception as error:

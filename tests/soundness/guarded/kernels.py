@@ -22,7 +22,7 @@ from wrapper_ir.protocols import KernelRuntime, LoadedKernel
 from wrapper_ir.types import DType
 from wrapper_ir.values import Value, is_tensor
 
-__all__ = ["EXTENT", "TouchRuntime", "tell_extents"]
+__all__ = ["EXTENT", "TouchRuntime", "tell_extents", "touch_facts"]
 
 EXTENT = "extent_of_"
 """Begins the names of parameters that tell a kernel how far it may reach."""
@@ -85,6 +85,11 @@ def _int64(n: float) -> float:
     return n
 
 
+def touch_facts(param: KernelParam) -> tuple[int, bool, bool, int]:
+    """What a kernel does with a pointer: the alignment that it checks, whether it reads and writes, and which bits."""
+    return param.divisible, param.access.reads, param.access.writes, _mask(param.dtype)
+
+
 def _mask(dtype: DType) -> int:
     """Which bits kernels write: so that truth values are 0 or 1, indices are small and floats finite."""
     return 0x3F if dtype.is_floating or dtype.is_complex else 1
@@ -107,12 +112,13 @@ class _Touch:
             _Pointer(
                 data=named[p.name].data_ptr(),
                 nbytes=named[EXTENT + p.name],
-                divisible=p.divisible,
-                reads=p.access.reads,
-                writes=p.access.writes,
-                mask=_mask(p.dtype),
+                divisible=facts[0],
+                reads=facts[1],
+                writes=facts[2],
+                mask=facts[3],
             )
             for p in _pointers(self.kernel)
+            for facts in (touch_facts(p),)
         ]
         self.library.guard_touch((_Pointer * len(pointers))(*pointers), len(pointers), salt)
 

@@ -23,7 +23,7 @@ from wrapper_ir.schemas import ExternTag, OpSchema, SchemaArg
 from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat, ScalarType
 from wrapper_ir.values import Value
 
-__all__ = ["c_signature", "call_operator", "shim_table", "start_collective", "wait"]
+__all__ = ["c_signature", "c_types", "call_operator", "shim_table", "start_collective", "wait"]
 
 _C_TYPES: Mapping[str, str] = {
     "Tensor": "AtenTensorHandle", "bool": "int32_t", "int": "int64_t", "SymInt": "int64_t", "Scalar": "double",
@@ -71,6 +71,11 @@ def c_signature(schema: OpSchema) -> str:
             return ""
         texts += [f"AtenTensorHandle* ret{i}" for i in range(len(schema.returns))]
     return ", ".join(texts)
+
+
+def c_types(parameters: str) -> list[str]:
+    """The types of parameters in C: their names change from torch to torch."""
+    return [text.rpartition(" ")[0] for text in parameters.split(", ")]
 
 
 def _is_input(arg: SchemaArg) -> bool:
@@ -175,7 +180,7 @@ def _results(step: CallStep) -> Sequence[Value]:
 def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     schema, name = step.operator.schema, step.operator.extern.name
     since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
-    if not function or since > torch_version() or c_signature(schema) != parameters:
+    if not function or since > torch_version() or c_types(c_signature(schema)) != c_types(parameters):
         return False
     writes = _writes(schema)
     if (writes and _results(step)) or (has_whole_scalars(step) and not keeps_meaning(step)):

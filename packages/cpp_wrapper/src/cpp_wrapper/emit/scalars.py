@@ -77,6 +77,8 @@ _CONVERTING = frozenset(
 """Operators with a shim that convert numbers to the element type of a tensor, or to one that they are given."""
 _EXACT = 2**53
 """Up to here every whole number is a `double`."""
+_ADD = "aoti_torch_cpu_add_Tensor"
+_ADD_PARAMETERS = "AtenTensorHandle self, AtenTensorHandle other, double alpha, AtenTensorHandle* ret0"
 _ORDER = {SymKind.BOOL: 0, SymKind.INT: 1, SymKind.FLOAT: 2}
 _DEFAULTS = (DType.BOOL, DType.I64, DType.F32, DType.C64)
 _WIDEST = (DType.BOOL, DType.I64, DType.F64, DType.C128)
@@ -185,31 +187,74 @@ def _write_number(value: Arg, made: _Number, scope: FunctionScope) -> str:
 
 
 def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    """Writes what two other calls do: `full` as `fill_` of new memory, `add` of whole numbers as a sum. False: neither."""
-    given = {a.schema.name: a.value for a in step.arguments}
-    result = step.result
-    if result is None or not isinstance(result.type, TensorType):
-        return False
+    """Writes what other calls do: `full` as `fill_` of new memory, `add` of whole numbers as a sum, `add.out` with a copy.
+    False: none does."""
     match step.operator.extern.name:
         case "aten::full":
-            value = given["fill_value"]
-            order = 3 if isinstance(value, Complex) else _ORDER[value.kind] if isinstance(value, Expr) else -1
-            if order < 0 or given["dtype"] not in (None, result.type.dtype):
-                return False
-            layout = scope.layout(result.type)
-            made = scope.bind(result)
-            scope.line(f"allocate({made}, {layout}, {dtype_text(result.type.dtype)});")
-            number = _write_number(value, _Number(_WIDEST[order], order), scope)
-            scope.numbers_made.append(number)
-            scope.line(f'call("aten::fill_", "Tensor", {{tensor({made}), tensor({number})}}, nullptr, 1);')
-            return True
-        case "aten::add.Tensor" if given["alpha"] == Int(1):
-            pair = [v for v in (given["self"], given["other"]) if isinstance(v, Value)]
-            types = [v.type for v in pair if isinstance(v.type, TensorType)]
-            if len(types) < 2 or types[0].dtype != types[1].dtype or _category(types[0].dtype) > 1:
-                return False
-            handles = ", ".join(scope.handle(v) for v in pair)
-            scope.line(f"add_whole({scope.bind(result)}, {handles}, {dtype_text(types[0].dtype)});")
-            return True
+            return _full(step, scope)
+        case "aten::add.Tensor" if isinstance(step.result, Value):
+            return _add_whole(step, scope.bind(step.result), scope) if _is_whole_sum(step) else False
+        case "aten::add.out" if step.result is None and (_is_whole_sum(step) or keeps_meaning(step)):
+            return _add_into(step, scope)
         case _:
             return False
+
+
+def _given(step: steps.CallOperator) -> Mapping[str, Arg]:
+    return {a.schema.name: a.value for a in step.arguments}
+
+
+def _full(step: steps.CallOperator, scope: FunctionScope) -> bool:
+    given, result = _given(step), step.result
+    value = given["fill_value"]
+    order = 3 if isinstance(value, Complex) else _ORDER[value.kind] if isinstance(value, Expr) else -1
+    if order < 0 or result is None or not isinstance(result.type, TensorType):
+        return False
+    if given["dtype"] not in (None, result.type.dtype):
+        return False
+    layout = scope.layout(result.type)
+    made = scope.bind(result)
+    scope.line(f"allocate({made}, {layout}, {dtype_text(result.type.dtype)});")
+    number = _write_number(value, _Number(_WIDEST[order], order), scope)
+    scope.numbers_made.append(number)
+    scope.line(f'call("aten::fill_", "Tensor", {{tensor({made}), tensor({number})}}, nullptr, 1);')
+    return True
+
+
+def _is_whole_sum(step: steps.CallOperator) -> bool:
+    """Whether two tensors of whole numbers of one type are added."""
+    given = _given(step)
+    types = [v.type for v in (given["self"], given["other"]) if isinstance(v, Value)]
+    tensors = [t for t in types if isinstance(t, TensorType)]
+    same = len(tensors) == 2 and tensors[0].dtype == tensors[1].dtype
+    return same and given["alpha"] == Int(1) and _category(tensors[0].dtype) < 2
+
+
+def _add_whole(step: steps.CallOperator, made: str, scope: FunctionScope) -> bool:
+    first, second = (_given(step)[name] for name in ("self", "other"))
+    assert isinstance(first, Value)
+    assert isinstance(second, Value)
+    assert isinstance(first.type, TensorType)
+    dtype = dtype_text(first.type.dtype)
+    scope.line(f"add_whole({made}, {scope.handle(first)}, {scope.handle(second)}, {dtype});")
+    return True
+
+
+def _add_into(step: steps.CallOperator, scope: FunctionScope) -> bool:
+    """torch's shim has no function for `add.out`."""
+    given = _given(step)
+    made = f"t[{scope.slot('sum')}]"
+    scope.numbers_made.append(made)
+    if _is_whole_sum(step):
+        _add_whole(step, made, scope)
+    else:
+        handles = [scope.handle(v) for v in (given["self"], given["other"]) if isinstance(v, Value)]
+        alpha = given["alpha"]
+        if len(handles) != 2 or not isinstance(alpha, Expr):
+            return False
+        scope.module.shims[_ADD] = f"int32_t {_ADD}({_ADD_PARAMETERS});"
+        scope.line(f'ok({_ADD}({", ".join(handles)}, {scope.real(alpha)}, &{made}), "aten::add.Tensor");')
+    out = given["out"]
+    assert isinstance(out, Value)
+    scope.line(f"copy({scope.handle(out)}, {made});")
+    return True

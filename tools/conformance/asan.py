@@ -1,0 +1,123 @@
+"""C++ libraries under AddressSanitizer: `python -m tools.conformance.asan`.
+
+Builds the small programs of `tests/cpp` and the models of `tests/common/zoo.py` with `-fsanitize=address`, and calls each twice,
+and once with an argument less, in a process that has loaded the sanitizer. `--broken` adds a kernel that writes one element
+past its tensor, which must be found. Exit status 0 if nothing was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import cpp_wrapper
+from cpp_wrapper import CppOptions
+from cpp_wrapper.settings import Settings
+from inductor_frontend import capture
+from tests.common.zoo import ZOO
+from tests.cpp.cpp_case import KERNELS, artifact_of, artifact_of_text
+from tests.cpp.cpp_programs import CASES
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.store import CacheSettings
+
+__all__ = ["main"]
+
+_BROKEN = """
+func @main(%x: f32[64]) {
+  %y = alloc f32[64]
+  launch @double(%x, %y, 65)
+  return %y
+}
+"""
+_ROOT = Path(__file__).parents[2]
+
+# Any: arguments of any program
+Program = tuple[str, Artifact, tuple[Any, ...], dict[str, Any]]
+
+
+def programs() -> Iterator[Program]:
+    """Name, program and arguments of each."""
+    for case in CASES:
+        yield case.name, artifact_of(case), tuple(case.inputs()), {}
+    for name, make in ZOO.items():
+        model = make()
+        artifact = capture(model.model, model.args, model.kwargs, dynamic_shapes=model.dynamic)
+        yield f"model_{name}", artifact, tuple(model.args), dict(model.kwargs or {})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line (the process's own, unless given); return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tools.conformance.asan", description=__doc__)
+    parser.add_argument("--broken", action="store_true", help="a broken program alone, which must be found")
+    parser.add_argument("--run", metavar="FOLDER", help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    if options.run:
+        return _call_all(Path(options.run))
+    with tempfile.TemporaryDirectory(prefix="wir_asan_") as text:
+        folder = Path(text)
+        broken: Program = ("broken", artifact_of_text(KERNELS + _BROKEN), (torch.ones(64),), {})
+        count = _build_all([broken] if options.broken else programs(), folder)
+        done = _under_sanitizer(folder)
+    print(done.stdout[-4000:], done.stderr[-6000:], sep="\n")
+    print(f"{count} programs: {'nothing found' if done.returncode == 0 else 'see above'}")
+    return done.returncode
+
+
+def _build_all(found: Sequence[Program] | Iterator[Program], folder: Path) -> int:
+    """Builds libraries and writes their arguments beside them; gives how many."""
+    compiler = folder / "sanitizing-g++"
+    compiler.write_text(
+        f'#!/bin/sh\nexec {shutil.which("g++")} -fsanitize=address -fno-omit-frame-pointer -g1 "$@"\n'
+    )
+    compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
+    cache = CacheSettings(
+        folder=folder / "cache", fallback=folder / "cache"
+    )  # nothing else may take these objects
+    settings = Settings(cache=cache, compiler=str(compiler), jobs=1)
+    count = 0
+    for name, artifact, args, kwargs in found:
+        cpp_wrapper.build(artifact, folder / f"{name}.so", CppOptions(opt_level=1), settings=settings)
+        torch.save((args, kwargs), folder / f"{name}.args")
+        print(name, flush=True)
+        count += 1
+    return count
+
+
+def _under_sanitizer(folder: Path) -> subprocess.CompletedProcess[str]:
+    asked = subprocess.run(["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    # Python keeps what it has allocated to its end.
+    env = {"LD_PRELOAD": asked.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0"}
+    command = [sys.executable, "-m", "tools.conformance.asan", "--run", str(folder)]
+    return subprocess.run(
+        command, env={**os.environ, **env}, cwd=_ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def _call_all(folder: Path) -> int:
+    """What the process with the sanitizer does, which ends at the first finding."""
+    for path in sorted(folder.glob("*.so")):
+        print(f"calls {path.stem}", flush=True)
+        program = cpp_wrapper.load(path)
+        with torch.no_grad():
+            for _ in range(2):
+                args, kwargs = torch.load(path.with_suffix(".args"))
+                program(*args, **kwargs)
+            try:
+                program.boxed([])
+            except Exception as error:
+                print(f"  {type(error).__name__}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""Torch's operator database in one form, ours and Inductor's, on the same cases: what `fx.py` and `cpp.py` have in common.
+
+Cases are those that Inductor's Python wrapper gets right, in an order that makes every part of a run a fair sample. Results
+go to a folder of `out/` as they come: a run that was stopped goes on where it was. A run over all cases writes the page. Exit
+status 1 if less than the goal are right, 2 if cases still have to run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from tools.conformance.cases import SEED, CaseId, list_cases, op_table
+from tools.conformance.pool import Answer, Job, run_jobs
+from tools.conformance.results import outcome_of, tidy, verdict_of
+from tools.conformance.run import open_store, pool_options
+
+__all__ = ["Result", "Sides", "counted_cases", "main", "render", "result_of", "share"]
+
+_ROOT = Path(__file__).parents[2]
+_OF_THE_CASE = (
+    (r"kernel \S+:", "kernel …:"),
+    (r"\b(buf|arg)\d+(_\d+)*\b", r"\1…"),
+    (r"torch\.ops\.\w+\.\w+\.\w+", "torch.ops.…"),
+)
+"""Names in Inductor's errors, and what stands for them in the page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """One form of programs. `ours` and `stock` are what jobs of the two sides are called (`worker.py`), `names` what the page
+    calls them. `command` is a module of this folder, `title` and `text` begin the page. Inductor's side runs on the first
+    `stock_cases` (None: on all)."""
+
+    command: str
+    ours: str
+    stock: str
+    names: tuple[str, str]
+    title: str
+    text: str
+    goal: float
+    stock_cases: int | None = None
+
+    @property
+    def page(self) -> Path:
+        """Where the page goes."""
+        return _ROOT / "docs" / f"conformance-{self.command}.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a case on one side; `error` is empty where the graph gives eager's results."""
+
+    side: str
+    case: CaseId
+    error: str
+
+
+def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
+    """Run the command line (the process's own, unless given); return the exit status."""
+    options = _arguments(sides, argv)
+    cases = counted_cases(options.sample)
+    if options.op:
+        cases = [case for case in cases if case.op in options.op]
+    out = Path(options.out)
+    file = out / f"results-{torch.__version__}.jsonl"
+    known = {(r.side, r.case): r for r in _read(file)}
+    chosen = [options.only] if options.only else [sides.ours, sides.stock]
+    wanted = [(side, case) for side in chosen for case in _cases_of(sides, side, cases)]
+    jobs = [
+        Job(side, case)
+        for side, case in wanted
+        if (side, case) not in known or (options.again and known[side, case].error)
+    ]
+    pool = pool_options(out, options.workers, options.timeout, options.budget_seconds)
+    with closing(run_jobs(jobs, pool)) as answers:
+        for answer in answers:
+            result = result_of(sides, answer)
+            known[result.side, result.case] = result
+            with file.open("a", encoding="utf-8") as results:
+                results.write(json.dumps(asdict(result)) + "\n")
+    done = [known[key] for key in wanted if key in known]
+    text = render(sides, done)
+    print(text)
+    if len(done) < len(wanted):
+        print(f"{len(wanted) - len(done)} results are missing: run again")
+        return 2
+    if options.sample is None and not options.only and not options.op:
+        sides.page.write_text(text, encoding="utf-8")
+    return 0 if share(done, sides.ours) >= sides.goal else 1
+
+
+def _cases_of(sides: Sides, side: str, cases: list[CaseId]) -> list[CaseId]:
+    return cases[: sides.stock_cases] if side == sides.stock else cases
+
+
+def counted_cases(sample: int | None) -> list[CaseId]:
+    """The cases that Inductor's Python wrapper gets right, as the repository's verdicts say."""
+    verdicts = open_store(Path("out/conformance")).verdicts
+    cases = [
+        case
+        for case in list_cases(op_table(), SEED)
+        if (verdict := verdicts.get(case)) is not None and not verdict.error and verdict.graphs
+    ]
+    random.Random(SEED).shuffle(cases)
+    return cases[:sample]
+
+
+def result_of(sides: Sides, answer: Answer) -> Result:
+    """The result that a worker's answer means."""
+    if answer.job.what == sides.stock:
+        return Result(sides.stock, answer.job.case, verdict_of(answer).verdict.error)
+    outcome = outcome_of(answer, "")
+    error = outcome.broken or "; ".join(f"{f.stage.value} {f.code}: {f.reason}" for f in outcome.failures)
+    return Result(sides.ours, answer.job.case, tidy(error))
+
+
+def share(results: Sequence[Result], side: str) -> float:
+    """The share of a side's cases that are right, from 0 to 1."""
+    errors = [r.error for r in results if r.side == side]
+    return errors.count("") / len(errors) if errors else 1.0
+
+
+def render(sides: Sides, results: Sequence[Result]) -> str:
+    """Totals, and every case of ours that fails."""
+    lines = [
+        f"# {sides.title}",
+        "",
+        f"Written by `python -m tools.conformance.{sides.command}`, torch {torch.__version__}. {sides.text}",
+        "",
+        "| converter | cases | right | share |",
+        "| --- | --- | --- | --- |",
+    ]
+    for side, name in zip((sides.ours, sides.stock), sides.names):
+        errors = [r.error for r in results if r.side == side]
+        if errors:
+            lines.append(
+                f"| {name} | {len(errors)} | {errors.count('')} | {100 * share(results, side):.1f} % |"
+            )
+    lines += ["", "## Where ours is wrong", "", "| case | why |", "| --- | --- |"]
+    failing = sorted((r for r in results if r.side == sides.ours and r.error), key=lambda r: r.case)
+    lines += [f"| `{r.case}` | {_cell(r.error)} |" for r in failing]
+    reasons = Counter(_kind(r.error) for r in results if r.side == sides.stock and r.error)
+    lines += ["", "## Why Inductor's is", "", "| cases | why |", "| --- | --- |"]
+    lines += [f"| {count} | {_cell(reason)} |" for reason, count in reasons.most_common(12)]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")[:300]
+
+
+def _kind(error: str) -> str:
+    """An error without the names of the case, and without advice."""
+    kind = error.partition(" Set TORCHDYNAMO_VERBOSE")[0]
+    for pattern, word in _OF_THE_CASE:
+        kind = re.sub(pattern, word, kind)
+    return kind
+
+
+def _read(file: Path) -> Iterator[Result]:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if not file.is_file():
+        return
+    for line in file.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        yield Result(entry["side"], CaseId(**entry["case"]), entry["error"])
+
+
+def _arguments(sides: Sides, argv: Sequence[str] | None) -> argparse.Namespace:
+    name = f"conformance-{sides.command}"
+    parser = argparse.ArgumentParser(
+        prog=f"python -m tools.conformance.{sides.command}", description=sides.text
+    )
+    parser.add_argument("--sample", type=int, help="that many cases")
+    parser.add_argument("--op", action="append", help="only this operator (may be given again)")
+    parser.add_argument("--only", choices=[sides.ours, sides.stock])
+    parser.add_argument("--again", action="store_true", help="cases that failed run again")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one case")
+    parser.add_argument("--budget-seconds", type=float, help="stop after that long; a next run goes on")
+    parser.add_argument("--out", default=f"out/{name}")
+    return parser.parse_args(argv)
