@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
+from itertools import chain
 
 from wrapper_ir.planner.buffers import Buffer, Placement, aligned
 
@@ -11,8 +12,9 @@ __all__ = ["best_fit", "by_area", "by_size"]
 
 
 def by_size(buffers: Sequence[Buffer]) -> Placement:
-    """The largest first, each at the lowest gap among those of its time. Quadratic where all overlap."""
-    return _lowest(sorted(buffers, key=lambda b: (-b.size, b.begin - b.end, b.begin, b.name)))
+    """The largest first, each at the lowest gap among those of its time; those of one size in order of time, as intervals are
+    coloured, so that they alone need no more than what lives. Quadratic where all overlap."""
+    return _lowest(sorted(buffers, key=lambda b: (-b.size, b.begin, -b.end, b.name)))
 
 
 def by_area(buffers: Sequence[Buffer]) -> Placement:
@@ -26,7 +28,7 @@ _Placed = tuple[int, int, int, int]
 
 def _lowest(ordered: Sequence[Buffer]) -> Placement:
     places: dict[str, int] = {}
-    placed = _ByTime(max((b.end for b in ordered), default=0))
+    placed = _ByTime(ordered)
     for b in ordered:
         begin, end, low = b.begin, b.end, 0
         for first, last, _, _ in [p for p in placed.near(begin, end) if p[2] < end and begin < p[3]]:
@@ -40,25 +42,22 @@ def _lowest(ordered: Sequence[Buffer]) -> Placement:
 
 
 class _ByTime:
-    """What is placed, in order of the first byte: all of it, and that of each section of time."""
+    """What is placed, in order of the first byte, by section of time: sections are as long as buffers live on average."""
 
-    def __init__(self, end: int) -> None:
-        self.width = max(1, end // 64)
-        self.all: list[_Placed] = []
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        self.width = max(1, sum(b.end - b.begin for b in buffers) // max(1, len(buffers)))
         self.sections: dict[int, list[_Placed]] = {}
 
     def near(self, begin: int, end: int) -> list[_Placed]:
         """A list with all that overlaps the time from `begin` to `end`."""
         first, last = begin // self.width, (end - 1) // self.width
-        if first == last:
+        if first >= last:
             return self.sections.get(first, [])
-        if last == first + 1:
-            return sorted({*self.sections.get(first, ()), *self.sections.get(last, ())})
-        return self.all
+        items = chain.from_iterable(self.sections.get(s, ()) for s in range(first, last + 1))
+        return sorted({p for p in items if p[2] < end and begin < p[3]})
 
     def add(self, item: _Placed) -> None:
         """Adds what was placed."""
-        insort(self.all, item)
         for section in range(item[2] // self.width, (item[3] - 1) // self.width + 1):
             insort(self.sections.setdefault(section, []), item)
 

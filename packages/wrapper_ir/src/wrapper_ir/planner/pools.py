@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, count
+from itertools import accumulate, pairwise
 
 from wrapper_ir.planner.buffers import Buffer, Placement, height, peak_bytes
 from wrapper_ir.planner.search import pack
@@ -14,21 +14,13 @@ __all__ = ["Pool", "held_bytes", "plan_pools"]
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Buffers in one allocation of `size` bytes, which is held from the first one's begin to the last one's end."""
+    """Buffers in one allocation of `size` bytes, which is held from `begin`, the first one's, to `end`, the last one's."""
 
     buffers: tuple[Buffer, ...]
     offsets: Placement
     size: int
-
-    @property
-    def begin(self) -> int:
-        """When it is allocated."""
-        return min(b.begin for b in self.buffers)
-
-    @property
-    def end(self) -> int:
-        """When it is freed."""
-        return max(b.end for b in self.buffers)
+    begin: int
+    end: int
 
     def live_at(self, time: int) -> int:
         """Bytes of it that are needed at a time."""
@@ -78,26 +70,31 @@ def _within(
     pools: list[Pool], outside: Sequence[int], limit: int, packer: Callable[[Sequence[Buffer]], Placement]
 ) -> list[Pool]:
     """The pools, split until no more than the limit is held."""
-    for splits in count():
+    steps = _SPLIT_STEPS
+    while True:
         held = held_bytes(pools, outside)
         worst = max(range(len(held)), key=held.__getitem__, default=0)
         wasted = [
             (pool.size - pool.live_at(worst), at)
             for at, pool in enumerate(pools)
-            if pool.begin <= worst < pool.end
+            if pool.begin <= worst < pool.end and (steps > 0 or len(pool.buffers) <= _MOST_ALONE)
         ]
         most, at = max(wasted, default=(0, 0))
         if most <= 0 or held[worst] <= limit:
             break
-        parts = _split(pools[at], worst) if splits < _MOST_SPLITS else [[b] for b in pools[at].buffers]
+        parts = _split(pools[at], worst) if steps > 0 else [[b] for b in pools[at].buffers]
+        steps -= sum(len(part) ** 2 for part in parts)
         pools[at : at + 1] = [_pool(part, packer) for part in parts]
     return pools
 
 
-_MOST_SPLITS = 48
-"""From so many splits on, a pool that wastes is given up: it is one of many buffers of all sizes, which no placement fits."""
+_SPLIT_STEPS = 4_000_000
+"""How much splitting may cost, in pairs of buffers. Then a pool that wastes is given up: it is one of many buffers of all sizes,
+which no placement fits."""
+_MOST_ALONE = 4_096
+"""A pool of more buffers is not given up: so many allocations are worse than what it wastes."""
 _JOIN_STEPS = 2_000_000
-"""How much joining may cost, in comparisons of times and of pairs of buffers: enough for hundreds of pools of a model."""
+"""How much joining may cost, in comparisons: enough for hundreds of pools of a model."""
 
 
 class _Joiner:
@@ -110,37 +107,42 @@ class _Joiner:
     def add(self, pool: Pool, others: list[Pool]) -> None:
         """Puts the pool into the first of the others that may take it, else beside them."""
         for at, other in enumerate(others):
-            begin, end = min(pool.begin, other.begin), max(pool.end, other.end)
-            self.steps -= end - begin
             if self.steps < 0:
                 break
+            apart = pool.begin >= other.end or other.begin >= pool.end
+            if not self._fits(
+                pool, other, max(other.size, pool.size) if apart else min(other.size, pool.size)
+            ):
+                continue
             buffers = (*other.buffers, *pool.buffers)
-            least = max(other.size, pool.size) if pool.begin >= other.end or other.begin >= pool.end else 0
-            if self._after(pool, other, max(least, peak_bytes(buffers)), begin, end) is None:
+            self.steps -= 8 * len(buffers)
+            if not apart and not self._fits(pool, other, peak_bytes(buffers)):
                 continue
             self.steps -= len(buffers) ** 2
             joined = _pool(buffers, self.packer)
-            held = self._after(pool, other, joined.size, begin, end)
-            if held is not None:
-                self.held[begin:end] = held
+            if self._fits(pool, other, joined.size):
+                for span, bytes in ((pool, -pool.size), (other, -other.size), (joined, joined.size)):
+                    for time in range(span.begin, span.end):
+                        self.held[time] += bytes
                 others[at] = joined
                 return
         others.append(pool)
 
-    def _after(self, a: Pool, b: Pool, size: int, begin: int, end: int) -> list[int] | None:
-        """What is held from `begin` to `end` with one pool of this size in place of two; None: too much."""
-        found = self.held[begin:end]
-        for time in range(begin, end):
-            gone = (a.size if a.begin <= time < a.end else 0) + (b.size if b.begin <= time < b.end else 0)
-            found[time - begin] += size - gone
-            if found[time - begin] > self.limit and size > gone:
-                return None
-        return found
+    def _fits(self, a: Pool, b: Pool, size: int) -> bool:
+        """Whether no more than the limit is held with one pool of this size in place of two."""
+        times = sorted({a.begin, a.end, b.begin, b.end})
+        self.steps -= 4 + (times[-1] - times[0]) // 64
+        for first, last in pairwise(times):
+            gone = (a.size if a.begin <= first < a.end else 0) + (b.size if b.begin <= first < b.end else 0)
+            if size > gone and max(self.held[first:last]) + size - gone > self.limit:
+                return False
+        return True
 
 
 def _pool(buffers: Sequence[Buffer], packer: Callable[[Sequence[Buffer]], Placement]) -> Pool:
     offsets = packer(buffers) if len(buffers) > 1 else {b.name: 0 for b in buffers}
-    return Pool(tuple(buffers), offsets, height(buffers, offsets))
+    begin, end = min(b.begin for b in buffers), max(b.end for b in buffers)
+    return Pool(tuple(buffers), offsets, height(buffers, offsets), begin, end)
 
 
 def _split(pool: Pool, time: int) -> list[list[Buffer]]:

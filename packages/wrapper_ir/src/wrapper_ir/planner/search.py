@@ -30,8 +30,10 @@ PACKERS: Mapping[Algorithm, Packer] = MappingProxyType(
 )
 """One function for each algorithm: buffers to places."""
 
-_MOST_PAIRS = 2_000_000
-"""Up to so many buffers times those alive at once, `best` takes the time for all algorithms; for more, `best-fit` alone."""
+_FEW_PAIRS, _MOST_PAIRS = 2_000_000, 30_000_000
+"""Up to so many buffers times those alive at once, `best` takes the time for all algorithms; up to so many for `by-size` too, where
+`best-fit` is not near the bound; for more, `best-fit` alone."""
+_NEAR = 1.01
 _EXACT = 64
 """Up to so many buffers, `best` also searches."""
 
@@ -42,9 +44,11 @@ def pack(buffers: Sequence[Buffer], algorithm: Algorithm = Algorithm.BEST, steps
         return PACKERS[algorithm](buffers)
     bound = peak_bytes(buffers)
     found = best_fit(buffers)
-    alive = peak_bytes(Buffer(b.name, b.begin, b.end, 1) for b in buffers)
-    for packer in (by_size, by_area) if len(buffers) * alive <= _MOST_PAIRS else ():
-        if height(buffers, found) <= bound:
+    pairs = len(buffers) * peak_bytes(Buffer(b.name, b.begin, b.end, 1) for b in buffers)
+    enough = bound if pairs <= _FEW_PAIRS else _NEAR * bound
+    more = (by_size, by_area) if pairs <= _FEW_PAIRS else (by_size,) if pairs <= _MOST_PAIRS else ()
+    for packer in more:
+        if height(buffers, found) <= enough:
             break
         found = min(found, packer(buffers), key=lambda places: height(buffers, places))
     if len(buffers) <= _EXACT and height(buffers, found) > bound:
