@@ -68,8 +68,9 @@ $(READY): pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES)) tools/environm
 	@touch $@
 endif
 
-demo: $(READY) ## the main job: a sentence encoder, captured, stored, emitted as Python, compared with eager
+demo: $(READY) ## the main job: a sentence encoder, captured, stored, emitted as Python and built for C++, compared with eager
 	@$(BIN)/python examples/minilm.py --folder $(OUT)/minilm $(ARGS)
+	@$(BIN)/python -m examples.minilm_cpp --folder $(OUT)/minilm
 
 demo-triton: $(READY) ## the same with Triton kernels, run by Triton's interpreter on the CPU (a small input)
 	@$(BIN)/python -m examples.minilm_triton --folder $(OUT)/minilm $(ARGS)

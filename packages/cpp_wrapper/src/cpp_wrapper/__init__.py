@@ -16,6 +16,7 @@ from cpp_wrapper.errors import (
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.runtime import CppKernelRuntime
 from cpp_wrapper.library.api import build, emit, load, metadata
+from cpp_wrapper.library.project import cmake_prefix_path
 
 __all__ = [
     "KERNEL_RUNTIME",
@@ -31,6 +32,7 @@ __all__ = [
     "LaunchError",
     "Sources",
     "build",
+    "cmake_prefix_path",
     "emit",
     "load",
     "metadata",

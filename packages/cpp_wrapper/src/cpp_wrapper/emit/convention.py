@@ -83,7 +83,8 @@ def _output(binding: OutputBinding, place: dict[int, int]) -> str:
 
 
 def _spec_text(spec: TreeSpec) -> str:
-    """A structure as `torch.utils._pytree.treespec_dumps` writes it; '' where only torch knows a class in it."""
+    """A structure as `torch.utils._pytree.treespec_dumps` writes it; '' where torch writes none, or names a class in a way that
+    only it knows. Custom classes are taken to be registered under their own names, as transformers' are."""
     try:
         return json.dumps([1, _spec(spec)])
     except KeyError:
@@ -93,6 +94,9 @@ def _spec_text(spec: TreeSpec) -> str:
 def _spec(spec: TreeSpec) -> dict[str, object]:
     if spec.kind in (TreeKind.LEAF, TreeKind.NONE):  # None is a leaf to torch
         return {"type": None, "context": None, "children_spec": []}
+    if spec.kind is TreeKind.CUSTOM:
+        children = [_spec(child) for child in spec.children]
+        return {"type": spec.type_name.replace(":", "."), "context": spec.context, "children_spec": children}
     keys = [json.loads(key) for key in spec.keys]
     context = json.dumps(keys if spec.kind is TreeKind.DICT else None)
     children = [_spec(child) for child in spec.children]

@@ -11,6 +11,7 @@ from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.library.build import build_library
 from cpp_wrapper.library.load import load_library
 from cpp_wrapper.library.package import find_image
+from cpp_wrapper.library.project import write_project
 from cpp_wrapper.library.python import LoadedProgram
 from cpp_wrapper.settings import Settings
 from wrapper_ir.analyses import Analyses
@@ -33,15 +34,20 @@ def build(
     path: str | Path,
     options: CppOptions | None = None,
     *,
+    source_only: bool = False,
     settings: Settings | None = None,
 ) -> Path:
     """Builds a library that `load` and torch's AOTInductor runners open, or a package where `path` ends in `.pt2`, which
-    torch's package loaders open; gives its path.
+    torch's package loaders open; gives its path. With `source_only` a folder with a CMake project of the library: nothing is
+    compiled.
 
     A file of that name is replaced once the library is whole, and stays as it is where anything fails. Raises what `emit`
     raises, CompileError (no compiler, a refusal), CacheError CPP303 where `path` cannot be written, and StoreError.
     """
-    return build_library(emit(artifact), Path(path), options or CppOptions(), settings)
+    options, sources = options or CppOptions(), emit(artifact)
+    if source_only:
+        return write_project(sources, Path(path), options)
+    return build_library(sources, Path(path), options, settings)
 
 
 def load(path: str | Path) -> LoadedProgram:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +26,13 @@ from cpp_wrapper.settings import Settings, read_settings
 from wrapper_ir.files import replacing
 from wrapper_ir.store import Entry, Store, open_cache
 
-__all__ = ["build_library", "write_sources"]
+__all__ = ["EXPORTS", "PARTS", "build_library"]
 
 _OBJECT = "unit.o"
-_PARTS = ("program.cpp", "runtime.cpp", "steps.cpp", "container.cpp", "interface.cpp", "python.cpp")
+PARTS = ("program.cpp", "runtime.cpp", "steps.cpp", "container.cpp", "interface.cpp", "python.cpp")
 """Units beside those of kernels."""
-_EXPORTS = "{ global: AOTInductor*; wir_file; wir_python; wir_update; local: *; };\n"
+EXPORTS = "{ global: AOTInductor*; wir_file; wir_python; wir_update; local: *; };\n"
+"""What a library shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def build_library(
     settings = settings or read_settings()
     toolchain = find_toolchain(settings.compiler)
     library = library_recipe(toolchain, options)
-    jobs = [_Job(name, library) for name in sources.files if name in _PARTS]
+    jobs = [_Job(name, library) for name in sources.files if name in PARTS]
     for unit in sources.units:
         recipe = kernel_recipe(toolchain, unit.flags, options)
         jobs.append(_Job(unit.name, recipe, _headers(unit)))
@@ -91,7 +91,7 @@ def _link(sources: Sources, objects: list[Path], path: Path, recipe: Recipe, opt
     try:
         with tempfile.TemporaryDirectory(prefix="wir_library_") as text, replacing(path) as temporary:
             folder = Path(text)
-            (folder / "exports.map").write_text(_EXPORTS)
+            (folder / "exports.map").write_text(EXPORTS)
             unit = Unit(what="the library", output=folder / "code.so", code="CPP106")
             link_library(recipe, unit, objects, folder / "exports.map", options.timeout)
             code = unit.output.read_bytes()
@@ -106,15 +106,3 @@ def _link(sources: Sources, objects: list[Path], path: Path, recipe: Recipe, opt
                     write(file)
     except OSError as error:
         raise CacheError("CPP303", f"the library cannot be written to {path}: {error}") from error
-
-
-def write_sources(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
-    """Writes the files into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, text in files.items():
-        path = folder / name
-        with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        written.append(path)
-    return tuple(written)

@@ -1,0 +1,94 @@
+"""The sentence encoder as a package for C++: built, loaded by torch and by us, and run by a C++ program without Python.
+
+    make demo            or            python -m examples.minilm_cpp --folder out/
+
+Captures MiniLM with a dynamic batch and length, builds `minilm.pt2`, compares what our loader and torch's give with eager, then
+builds `examples/cpp_runner` with CMake (where that is installed) and compares what this program writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+import torch._inductor
+from rich.console import Console
+from torch import Tensor
+
+import cpp_wrapper
+from examples.minilm import SENTENCES, TOLERANCE, capture, load_model
+
+RUNNER = Path(__file__).parent / "cpp_runner"
+
+
+def build_runner(folder: Path) -> Path:
+    """The C++ program, built with the runner's CMake package."""
+    libraries = Path(torch.__file__).parent / "lib"
+    configure: list[str | Path] = [
+        *("cmake", "-S", RUNNER, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"),
+        *(f"-DCMAKE_PREFIX_PATH={cpp_wrapper.cmake_prefix_path()}", f"-DTORCH_LIBRARY_DIR={libraries}"),
+    ]
+    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", folder], check=True, stdout=subprocess.DEVNULL)
+    return folder / "run_package"
+
+
+def run_in_cpp(program: Path, package: Path, batch: dict[str, Tensor], console: Console) -> Tensor:
+    """The encoder's last hidden state, [batch, length, 384], as the C++ program computes it."""
+    with tempfile.TemporaryDirectory() as text:
+        folder = Path(text)
+        words: list[str | Path] = [program, package, folder / "states"]
+        for name, tensor in batch.items():
+            (folder / name).write_bytes(tensor.numpy().tobytes())
+            words += [folder / name, *map(str, tensor.shape)]
+        done = subprocess.run(words, check=True, capture_output=True, text=True)
+        console.print(f"C++ program: {done.stdout.strip()}")
+        data = bytearray((folder / "states").read_bytes())
+    return torch.frombuffer(data, dtype=torch.float32).view(*batch["input_ids"].shape, -1)
+
+
+def main() -> int:
+    """Runs the job; 0 where everything agrees with eager."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--folder", type=Path, default=Path("out"), help="where the files go")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    console = Console()
+    model = load_model()
+    artifact = capture(model)
+    start = time.perf_counter()
+    package = cpp_wrapper.build(artifact, options.folder / "minilm.pt2")
+    console.print(
+        f"{package}: {package.stat().st_size >> 20} MiB, built in {time.perf_counter() - start:.1f} s"
+    )
+    start = time.perf_counter()
+    ours = cpp_wrapper.load(package)
+    console.print(f"loaded by us in {(time.perf_counter() - start) * 1e3:.1f} ms")
+    stock = torch._inductor.aoti_load_package(str(package))
+    batch = model.batch(SENTENCES)
+    with torch.no_grad():
+        want = model.encoder(**batch).last_hidden_state
+    found = {
+        "our loader": ours(**batch).last_hidden_state,
+        "torch's loader": stock(**batch).last_hidden_state,
+    }
+    if shutil.which("cmake") is None:
+        console.print("cmake is not installed: the C++ program is not built")
+    else:
+        program = build_runner(options.folder / "cpp_runner")
+        found["the C++ program"] = run_in_cpp(program, package, batch, console)
+    differences = {name: (states - want).abs().max().item() for name, states in found.items()}
+    for name, difference in differences.items():
+        console.print(f"{name}: max |diff| to eager {difference:.1e}")
+    return 0 if all(d <= TOLERANCE for d in differences.values()) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

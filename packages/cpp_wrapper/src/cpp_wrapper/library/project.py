@@ -1,0 +1,114 @@
+"""A library's sources as a CMake project that needs nothing of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cpp_wrapper.emit.program import Sources
+from cpp_wrapper.errors import CacheError
+from cpp_wrapper.kernels.options import CppOptions
+from cpp_wrapper.kernels.toolchain import Toolchain, kernel_recipe, library_recipe
+from cpp_wrapper.library.build import EXPORTS, PARTS
+from wrapper_ir.files import replacing
+
+__all__ = ["cmake_prefix_path", "write_project"]
+
+_HEAD = """\
+# A library of a program, with AOTInductor's interface: torch's runners and cpp_wrapper's C++ runner open it.
+#
+#   cmake -S . -B build -DTORCH_INCLUDE_DIR=.../torch/include && cmake --build build
+#
+# TORCH_INCLUDE_DIR is needed for kernels alone, and only for headers. torch's libraries are not: the library is linked to a
+# stub of their name. CMAKE_CXX_FLAGS are appended to each unit's own flags. To compile for another machine, give a
+# toolchain file; its instruction set must be one that the kernels were written for.
+cmake_minimum_required(VERSION 3.18)
+project(model LANGUAGES C CXX ASM)
+set(TORCH_INCLUDE_DIR "" CACHE PATH "The folder of torch's headers")
+"""
+_LIBRARY = """\
+add_library(torch_stub SHARED stub.c)
+set_target_properties(torch_stub PROPERTIES OUTPUT_NAME torch_cpu LIBRARY_OUTPUT_DIRECTORY stub)
+add_library(model SHARED {units} constants.s)
+set_target_properties(model PROPERTIES PREFIX "" BUILD_WITH_INSTALL_RPATH ON LINK_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/exports.map)
+target_include_directories(model PRIVATE .)
+target_link_options(model PRIVATE -Wl,--version-script=${{CMAKE_CURRENT_SOURCE_DIR}}/exports.map -Wl,--no-as-needed)
+target_link_libraries(model PRIVATE torch_stub)
+find_package(OpenMP)
+if(OpenMP_CXX_FOUND)
+  target_link_libraries(model PRIVATE OpenMP::OpenMP_CXX)
+endif()
+set_source_files_properties(constants.s PROPERTIES COMPILE_OPTIONS "-I${{CMAKE_CURRENT_SOURCE_DIR}}"
+  OBJECT_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/constants.bin)
+"""
+_KERNELS = """\
+if(NOT EXISTS "${TORCH_INCLUDE_DIR}/torch/csrc/inductor/cpp_prefix.h")
+  message(FATAL_ERROR "The kernels include torch's headers: give -DTORCH_INCLUDE_DIR=.../torch/include")
+endif()
+target_include_directories(model SYSTEM PRIVATE ${TORCH_INCLUDE_DIR} ${TORCH_INCLUDE_DIR}/torch/csrc/api/include)
+"""
+_CONSTANTS = """\
+.section .rodata
+.balign 4096
+.globl wir_constants_begin
+.hidden wir_constants_begin
+wir_constants_begin:
+.incbin "constants.bin"
+.byte 0
+.section .note.GNU-stack,"",%progbits
+"""
+_GCC_ONLY = ("-fexcess-precision=fast", "-fno-tree-loop-vectorize")
+"""Flags that other compilers do not know."""
+_OPENMP = ("-fopenmp",)  # found by CMake
+
+
+def cmake_prefix_path() -> Path:
+    """The folder of the C++ runner's CMake package, for `CMAKE_PREFIX_PATH`."""
+    return Path(__file__).parents[1] / "cmake"
+
+
+def write_project(sources: Sources, folder: Path, options: CppOptions) -> Path:
+    """Writes the sources, the constants and a CMakeLists.txt. Raises CacheError CPP303."""
+    files = {
+        **sources.files,
+        "exports.map": EXPORTS,
+        "constants.s": _CONSTANTS,
+        "metadata.json": sources.metadata,
+    }
+    files["stub.c"] = "/* torch's library is in the process when the model is loaded. */\n"
+    files["CMakeLists.txt"] = _cmake(sources, options)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / "constants.bin") as name, open(name, "wb") as file:
+            for blob in sources.constants:
+                file.seek(blob.offset)
+                file.write(blob.data)
+        for name, text in files.items():
+            with replacing(folder / name) as temporary:
+                Path(temporary).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CacheError("CPP303", f"the project cannot be written to {folder}: {error}") from error
+    return folder
+
+
+def _cmake(sources: Sources, options: CppOptions) -> str:
+    compiler = Toolchain(command="", version="")
+    units = [name for name in PARTS if name in sources.files]
+    flags = {name: library_recipe(compiler, options).flags for name in units}
+    flags |= {unit.name: kernel_recipe(compiler, unit.flags, options).flags for unit in sources.units}
+    text = _HEAD + _LIBRARY.format(units=" ".join(flags))
+    lines = [
+        f'set_source_files_properties({name} PROPERTIES COMPILE_OPTIONS "{_options(f)}")'
+        for name, f in flags.items()
+    ]
+    needs_torch = any("#include <torch/" in sources.files[unit.name] for unit in sources.units)
+    return text + (_KERNELS if needs_torch else "") + "\n".join(lines) + "\n"
+
+
+def _options(flags: Sequence[str]) -> str:
+    """A unit's own flags, as a list of CMake."""
+    return ";".join(
+        f"$<$<CXX_COMPILER_ID:GNU>:{flag}>" if flag in _GCC_ONLY else flag
+        for flag in flags
+        if flag not in _OPENMP
+    )

@@ -1,0 +1,129 @@
+"""Sources as a CMake project with several compilers, and the C++ runner in a program without Python."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from torch._C._aoti import AOTIModelContainerRunnerCpu
+
+import cpp_wrapper
+from cpp_wrapper._compat import torch_include_dirs, torch_library_dir
+from inductor_frontend import capture
+from tests.cpp.cpp_case import FAST
+from wrapper_ir.artifact import Artifact
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "cpp_runner"
+pytestmark = pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
+
+
+class Encoder(torch.nn.Module):
+    """Tokens to vectors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(10, 8)
+        self.layer = torch.nn.Linear(8, 4)
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """[batch, length] twice, int64, to [batch, 4]."""
+        states: Tensor = torch.tanh(self.layer(self.table(tokens)))
+        return (states * mask[..., None]).sum(1)
+
+
+TOKENS, MASK = torch.tensor([[1, 2, 3], [4, 5, 0]]), torch.tensor([[1, 1, 1], [1, 1, 0]])
+
+
+@pytest.fixture(scope="module")
+def model() -> Encoder:
+    return Encoder().eval()
+
+
+@pytest.fixture(scope="module")
+def artifact(model: Encoder) -> Artifact:
+    batch = torch.export.Dim("batch", min=2, max=64)
+    return capture(model, (TOKENS, MASK), dynamic_shapes=({0: batch}, {0: batch}))
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_a_project_is_configured_built_and_run(
+    artifact: Artifact, model: Encoder, compiler: str, tmp_path: Path
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    folder = cpp_wrapper.build(artifact, tmp_path / "project", FAST, source_only=True)
+    build = tmp_path / "build"
+    include = f"-DTORCH_INCLUDE_DIR={torch_include_dirs()[0]}"
+    missing = _cmake("-S", folder, "-B", tmp_path / "none", f"-DCMAKE_CXX_COMPILER={compiler}")
+    assert "-DTORCH_INCLUDE_DIR=" in missing.stderr
+    done = _cmake("-S", folder, "-B", build, include, f"-DCMAKE_CXX_COMPILER={compiler}")
+    assert done.returncode == 0, done.stderr
+    done = _cmake("--build", build, "--parallel", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = AOTIModelContainerRunnerCpu(str(build / "model.so"), 1).run([TOKENS, MASK])[0]
+    with torch.no_grad():
+        torch.testing.assert_close(found, model(TOKENS, MASK))
+    linked = subprocess.run(
+        ["readelf", "-d", build / "model.so"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "libtorch_cpu.so" in linked
+    assert "RPATH" not in linked
+    assert "RUNPATH" not in linked
+
+
+def _cmake(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["cmake", *words], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example, built with the runner's CMake package."""
+    build = tmp_path_factory.mktemp("runner")
+    done = _cmake(
+        *("-S", EXAMPLE, "-B", build, f"-DCMAKE_PREFIX_PATH={cpp_wrapper.cmake_prefix_path()}"),
+        f"-DTORCH_LIBRARY_DIR={torch_library_dir()}",
+    )
+    assert done.returncode == 0, done.stderr
+    done = _cmake("--build", build)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return build / "run_package"
+
+
+def test_a_program_without_python_runs_a_package(
+    artifact: Artifact, model: Encoder, program: Path, tmp_path: Path
+) -> None:
+    package = cpp_wrapper.build(artifact, tmp_path / "m.pt2", FAST)
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    assert "libpython" not in linked
+    assert "libtorch_python" not in linked
+    (tmp_path / "tokens").write_bytes(TOKENS.numpy().tobytes())
+    (tmp_path / "mask").write_bytes(MASK.numpy().tobytes())
+    words: list[str | Path] = [
+        program,
+        package,
+        tmp_path / "y",
+        tmp_path / "tokens",
+        "2",
+        "3",
+        tmp_path / "mask",
+        "2",
+        "3",
+    ]
+    env = {**os.environ, "TMPDIR": "/nowhere", "PATH": ""}
+    subprocess.run(words, check=True, env=env, capture_output=True)
+    found = torch.frombuffer(bytearray((tmp_path / "y").read_bytes()), dtype=torch.float32).view(2, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(found, model(TOKENS, MASK))
+    wrong = subprocess.run([*words[:-2], "3", "2"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 1
+    assert "[WIR92" in wrong.stderr
+    assert "argument mask: expected i64[batch, 3]" in wrong.stderr or "sizes" in wrong.stderr
+    package.write_bytes(package.read_bytes()[:-100])
+    broken = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert broken.returncode == 1
+    assert "package" in broken.stderr
