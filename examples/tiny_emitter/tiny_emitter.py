@@ -47,6 +47,7 @@ from wrapper_ir.lowering.steps import (
     Launch,
     Loop,
     RecordEvent,
+    ResizeBlock,
     ResizeStorage,
     Return,
     Same,
@@ -82,7 +83,7 @@ __all__ = ["EMITTER", "REFUSED", "TinyEmitter"]
 
 Refused = (
     Switch | Loop | Call | EnterDevice | RecordEvent | WaitEvent | SyncEvent | Barrier | EnterProfile | EnterPool | ExitScope
-    | CheckGroups | StartCollective | Wait | Align | ResizeStorage | SetStorage | ShowValue | Zero
+    | CheckGroups | StartCollective | Wait | Align | ResizeStorage | SetStorage | ShowValue | Zero | ResizeBlock
 )  # fmt: skip
 REFUSED: Mapping[type[Refused], str] = MappingProxyType(
     {
@@ -105,6 +106,7 @@ REFUSED: Mapping[type[Refused], str] = MappingProxyType(
         SetStorage: "storages are as torch made them",
         ShowValue: "there is nobody to show values to",
         Zero: "it keeps no memory from call to call",
+        ResizeBlock: "it keeps no tensors from call to call",
     }
 )
 """Every step that this emitter does not write, and why. All others it writes."""

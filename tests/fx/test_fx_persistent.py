@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +20,7 @@ from fx_converter.persistent import persistent_nodes
 from tests.common.compare import assert_same
 from tests.common.forms import both_forms
 from tests.fx.fx_cases import every_case, options, wanted
-from wrapper_ir import parse_program
+from wrapper_ir import parse_program, run_pipeline
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.guarded import Guarded
@@ -34,6 +34,16 @@ def program() -> Artifact:
 
 def compiled(form: KernelCalls) -> CompiledProgram:
     return fx_converter.compile(program(), FxOptions(kernel_calls=form, persistent_buffers=True))
+
+
+def planned(form: KernelCalls) -> CompiledProgram:
+    """A planned program, of which calls keep tensors and no memory."""
+    artifact = bare_artifact(run_pipeline(program().program, "plan-memory{slack=100}"))
+    return fx_converter.compile(artifact, FxOptions(kernel_calls=form))
+
+
+each_way = pytest.mark.parametrize("made", [compiled, planned])
+Made = Callable[[KernelCalls], CompiledProgram]
 
 
 @both_forms
@@ -50,7 +60,7 @@ def test_what_is_persistent(form: KernelCalls) -> None:
     given = program().program
     planned = with_persistent_pools(given, Analyses(given))
     module = fx_converter.convert(bare_artifact(planned), FxOptions(kernel_calls=form, convention="flat"))
-    persistent = persistent_nodes(module.graph, planned)
+    persistent = persistent_nodes(module.graph, planned, is_held=True)
     assert persistent is not None
     names = {node.name: block for node, block in persistent.nodes.items()}
     assert names == {
@@ -67,17 +77,36 @@ def test_what_is_persistent(form: KernelCalls) -> None:
     assert "_buffer_pool.give(_key, _buffers)\n    return (out, sums)" in source
 
 
+@each_way
 @both_forms
-def test_results_are_the_callers(form: KernelCalls) -> None:
-    run = compiled(form)
+def test_results_are_the_callers(form: KernelCalls, made: Made) -> None:
+    run = made(form)
     first = assert_right(run)
     before = [t.clone() for t in first]
     assert_right(run)
     assert all(map(torch.equal, first, before))
 
 
-def test_threads_have_memory_of_their_own() -> None:
-    assert_threads_are_right(compiled("direct"))
+@each_way
+def test_threads_have_memory_of_their_own(made: Made) -> None:
+    assert_threads_are_right(made("direct"))
+
+
+def test_planned_calls_allocate_pools_and_keep_tensors_over_them() -> None:
+    artifact = bare_artifact(run_pipeline(program().program, "plan-memory{slack=100}"))
+    module = fx_converter.convert(artifact, FxOptions(convention="flat"))
+    persistent = persistent_nodes(module.graph, artifact.program, is_held=False)
+    assert persistent is not None
+    lines = boxed_source(module, persistent)[0].splitlines()
+    resized = [line.split()[0] for line in lines if "resize" in line and "buffers" not in line]
+    assert len(resized) == 2 * len(persistent.blocks)
+    assert [line.endswith("(0)") for line in resized].count(True) == len(persistent.blocks)
+    made = persistent.make()
+    tensors = [x for x in made if isinstance(x, torch.Tensor)]
+    assert not any(tensor.untyped_storage().nbytes() for tensor in tensors)
+    for resize, block in zip(made[len(tensors) :], persistent.blocks, strict=True):
+        resize(block.nbytes)
+    assert all(tensor.untyped_storage().nbytes() for tensor in tensors)
 
 
 def test_a_call_that_fails_leaves_the_next_one_right() -> None:
@@ -97,7 +126,7 @@ def test_a_call_that_fails_leaves_the_next_one_right() -> None:
 def test_nothing_is_persistent(text: str) -> None:
     artifact = bare_artifact(parse_program(text))
     module = fx_converter.convert(artifact, FxOptions(convention="flat"))
-    assert persistent_nodes(module.graph, artifact.program) is None
+    assert persistent_nodes(module.graph, artifact.program, is_held=True) is None
 
 
 def test_another_compiler_is_handed_the_graph_as_it_is() -> None:

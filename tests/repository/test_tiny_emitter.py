@@ -129,6 +129,7 @@ REFUSED = {
     "SetStorage": "set_storage %x, %y",
     "ShowValue": "debug print %x",
     "Zero": "%s = alloc_storage 64 zero(call)\n %a = view %s : f32[8]\n copy %x, %a\n free %s",
+    "ResizeBlock": "%p = alloc_storage 64 pool\n %s = slot %p : 32\n %a = view %s : f32[8]\n copy %a, %x\n free %s\n free %p",
 }
 ON_A_DEVICE = {"EnterDevice"}
 CALLEES = """
@@ -237,7 +238,8 @@ def test_refusals_name_the_step_the_place_and_the_way_out(name: str, tiny: Emitt
     callees = CALLEES.split("func")
     text = f"{head}{callees[0]}func @main(%x: f32[8], %y: f32[8]) {{\n{event}{REFUSED[name]}\nreturn\n}}\n"
     program = wrapper_ir.parse_program(text + "func" + "func".join(callees[1:]))
-    plan = lower(bare_artifact(program), LoweringOptions(persistent_buffers=True))
+    options = LoweringOptions(persistent_buffers=name != "ResizeBlock", keep_windows=True)
+    plan = lower(bare_artifact(program), options)
     step = next(step for step in plan.main.steps if type(step).__name__ == name)
     error = module().refusal(step)
     assert isinstance(error, NotSupportedError)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from packages.py_wrapper.tests.stream_program import STREAMS
 
 import py_wrapper
 from py_wrapper import PyOptions
-from wrapper_ir import parse_program, verify
+from wrapper_ir import parse_program, run_pipeline, verify
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.protocols import CompiledProgram
@@ -33,6 +35,16 @@ def compiled(text: str = PROGRAM, options: PyOptions = PERSISTENT) -> CompiledPr
     return py_wrapper.compile(bare_artifact(program), options)
 
 
+def planned() -> CompiledProgram:
+    """A planned program, of which calls keep tensors and no memory."""
+    program = run_pipeline(parse_program(PROGRAM), "plan-memory{slack=100}")
+    return py_wrapper.compile(bare_artifact(program))
+
+
+each_way = pytest.mark.parametrize("made", [compiled, planned])
+Made = Callable[[], CompiledProgram]
+
+
 def test_text(update_golden: bool) -> None:
     """Storages that follow each other share a block; what is zero only once has its own."""
     text = without_version(py_wrapper.emit(bare_artifact(parse_program(PROGRAM)), PERSISTENT).source)
@@ -41,31 +53,47 @@ def test_text(update_golden: bool) -> None:
     assert text == GOLDEN.read_text(encoding="utf-8")
 
 
-def test_calls_find_the_buffers_of_earlier_ones_and_results_are_the_callers() -> None:
-    run = compiled()
+@each_way
+def test_calls_find_the_buffers_of_earlier_ones_and_results_are_the_callers(made: Made) -> None:
+    run = made()
     first = assert_right(run)
     before = [t.clone() for t in first]
     assert_right(run)
     assert all(map(torch.equal, first, before))
 
 
-def test_a_first_call_in_inference_mode_leaves_buffers_for_all() -> None:
-    run = compiled()
+@each_way
+def test_a_first_call_in_inference_mode_leaves_buffers_for_all(made: Made) -> None:
+    run = made()
     with torch.inference_mode():
         assert_right(run)
     assert_right(run)
 
 
-def test_threads_have_buffers_of_their_own() -> None:
-    assert_threads_are_right(compiled())
+@each_way
+def test_threads_have_buffers_of_their_own(made: Made) -> None:
+    assert_threads_are_right(made())
 
 
-def test_a_call_that_fails_costs_a_set_of_buffers_and_nothing_else() -> None:
-    run = compiled()
+@each_way
+def test_a_call_that_fails_costs_a_set_of_buffers_and_nothing_else(made: Made) -> None:
+    run = made()
     assert_right(run)
     with pytest.raises(ExecutionError):
         run.boxed([torch.randn(4, 4), torch.randn(5, 4)])
     assert_right(run)
+
+
+def test_windows_are_kept_and_their_memory_is_not() -> None:
+    """A planned call makes no tensors but results, and allocates each pool where it begins."""
+    run = planned()
+    assert_right(run)
+    pool = run.__globals__["buffer_pool"]  # type: ignore[attr-defined]  # it is a function
+    held = pool.take(0)
+    windows = [x for x in held if isinstance(x, torch.Tensor)]
+    assert windows
+    assert not any(window.untyped_storage().nbytes() for window in windows)
+    assert "reinterpret" not in inspect.getsource(run.__globals__["main"])  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

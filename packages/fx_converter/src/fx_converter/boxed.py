@@ -52,6 +52,8 @@ class _Writer(StraightLine):
         self._persistent = persistent
         self._give = ""
         """The line that gives back the persistent buffers."""
+        self._resizers: list[str] = []
+        """Names of what resizes blocks, by their numbers."""
         self._fixed = self._constant_views()
 
     def _constant_views(self) -> dict[fx.Node, Any]:
@@ -82,10 +84,19 @@ class _Writer(StraightLine):
         return "\n".join(lines) + "\n"
 
     def lines_after(self, node: fx.Node) -> list[str]:
-        """The persistent buffers are taken on the program's device, where it makes that the current one."""
-        if self._persistent is not None and node.target is targets.enter_device:
-            return self._take(self._persistent)
-        return []
+        """The persistent buffers are taken on the program's device, where it makes that the current one. Memory that is not held
+        is allocated and released where nodes do so."""
+        persistent = self._persistent
+        if persistent is None:
+            return []
+        if node.target is targets.enter_device:
+            return self._take(persistent)
+        begins, ends = persistent.nodes.get(node), persistent.frees.get(node)
+        if persistent.is_held or (begins is None and ends is None):
+            return []
+        if begins is not None:
+            return [f"{self._resizers[begins]}({max(persistent.blocks[begins].nbytes, 1)})"]
+        return [f"{self._resizers[ends or 0]}(0)"]
 
     def before_output(self) -> list[str]:
         """See `StraightLine`."""
@@ -96,11 +107,14 @@ class _Writer(StraightLine):
         buffer_pool = self.object(BufferPool(persistent.make), "buffer_pool")
         key = self.object(persistent.key(), "stream_key")
         stream, buffers = self.name("key"), self.name("buffers")
+        resizers = () if persistent.is_held else range(len(persistent.blocks))
+        self._resizers = [self.name(f"resize_{block}") for block in resizers]
+        taken = [*(node.name for node in persistent.used()), *self._resizers]
         self._give = f"{buffer_pool}.give({stream}, {buffers})"
         return [
             f"{stream} = {key}()",
             f"{buffers} = {buffer_pool}.take({stream})",
-            f"{', '.join(node.name for node in persistent.used())}, = {buffers}",
+            f"{', '.join(taken)}, = {buffers}",
         ]
 
     def is_ready(self, node: fx.Node) -> bool:

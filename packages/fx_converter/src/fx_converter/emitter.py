@@ -45,7 +45,7 @@ def compile(
         artifact = replace(artifact, program=with_persistent_pools(artifact.program, given))
     module = convert(artifact, options, analyses)
     if compiler is None:
-        persistent = persistent_nodes(module.graph, artifact.program) if options.persistent_buffers else None
+        persistent = persistent_nodes(module.graph, artifact.program, is_held=options.persistent_buffers)
         boxed = boxed_call(module, persistent)
     else:
         boxed = _boxed(compiler.compile_graph(module))

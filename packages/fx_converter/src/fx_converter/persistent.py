@@ -15,7 +15,7 @@ from torch import Tensor, fx
 
 from fx_converter import targets
 from fx_converter._compat import FAST_EMPTY, FAST_VIEW, raw_stream
-from wrapper_ir.lowering.persistent import PersistentBlock, plan_persistent
+from wrapper_ir.lowering.persistent import PersistentBlock, plan_persistent, plan_windows
 from wrapper_ir.program import Program
 from wrapper_ir.types import CPU, Device
 
@@ -30,14 +30,18 @@ _VIEWS: frozenset[Any] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PersistentNodes:
-    """The blocks, and for each node in order the block that it allocates from, None for a view."""
+    """The blocks, and for each node in order the block that it allocates from, None for a view. Unless the memory `is_held`,
+    calls allocate the blocks at these nodes, and release them at those in `frees`."""
 
     device: Device
     blocks: Sequence[PersistentBlock]
     nodes: Mapping[fx.Node, int | None]
+    frees: Mapping[fx.Node, int]
+    is_held: bool
 
-    def make(self) -> tuple[Tensor, ...]:
-        """One set of tensors for one call at a time, in the order of `used`, on the current device of the type."""
+    def make(self) -> tuple[Any, ...]:
+        """One set for one call at a time, on the current device of the type: tensors in the order of `used`, and unless they are
+        held, a function for each block that resizes it."""
         empty = FAST_EMPTY[self.device.type]
         made: dict[fx.Node, Tensor] = {}
         with torch.inference_mode(False), torch.no_grad():
@@ -47,7 +51,11 @@ class PersistentNodes:
                     tensor.zero_()
             for node, place in self.nodes.items():
                 made[node] = _view(node, made) if place is None else _over(memory[place], node.meta["val"])
-        return tuple(made[node] for node in self.used())
+        tensors = [made[node] for node in self.used()]
+        resizers = [] if self.is_held else [tensor.untyped_storage().resize_ for tensor in memory]
+        for resize in resizers:
+            resize(0)
+        return *tensors, *resizers
 
     def used(self) -> list[fx.Node]:
         """The nodes that others want the tensors of."""
@@ -59,13 +67,15 @@ class PersistentNodes:
         return _no_stream if self.device == CPU else partial(_stream, self.device.index or 0)
 
 
-def persistent_nodes(graph: fx.Graph, program: Program) -> PersistentNodes | None:
-    """What a call of `main`'s graph may keep from call to call; None for nothing."""
-    memory = plan_persistent(program.main, program.target.device)
+def persistent_nodes(graph: fx.Graph, program: Program, *, is_held: bool) -> PersistentNodes | None:
+    """What a call of `main`'s graph may keep from call to call: memory with its tensors, or these alone; None for nothing."""
+    plan = plan_persistent if is_held else plan_windows
+    memory = plan(program.main, program.target.device)
     windows = {value.name: memory.windows[number].block for value, number in memory.values.items()}
     # a node that allocates may stand for the one view of all of its storage
     blocks = windows | {storage.name: block for storage, block in memory.storages.items()}
     found: dict[fx.Node, int | None] = {}
+    frees: dict[fx.Node, int] = {}
     for node in graph.nodes:
         inputs = node.all_input_nodes
         if node.op != "call_function":
@@ -74,7 +84,9 @@ def persistent_nodes(graph: fx.Graph, program: Program) -> PersistentNodes | Non
             found[node] = blocks[node.meta["value"]]
         elif node.target in _VIEWS and len(inputs) == 1 and inputs[0] in found:
             found[node] = None
-    return PersistentNodes(program.target.device, memory.blocks, found) if found else None
+        elif node.target is targets.free and (block := found.get(inputs[0])) is not None:
+            frees[node] = block
+    return PersistentNodes(program.target.device, memory.blocks, found, frees, is_held) if found else None
 
 
 def _view(node: fx.Node, made: Mapping[fx.Node, Tensor]) -> Tensor:

@@ -15,7 +15,10 @@ from wrapper_ir.program import Program
 
 PLANS = Path(__file__).parent / "plans"
 NAMES = sorted(path.stem for path in PLANS.glob("*.wir"))
-OPTIONS = {"persistent_memory": LoweringOptions(persistent_buffers=True)}
+OPTIONS = {
+    "persistent_memory": LoweringOptions(persistent_buffers=True),
+    "windows_that_are_kept": LoweringOptions(keep_windows=True),
+}
 
 
 def program_of(name: str) -> Program:

@@ -31,6 +31,13 @@ def zero(step: steps.Zero, scope: FunctionScope) -> None:
     scope.line(f"zero({scope.handle(step.value)});")
 
 
+def resize_block(step: steps.ResizeBlock, scope: FunctionScope) -> None:
+    """Raises EmitError CPP503: handles end with their call."""
+    raise scope.error(
+        "CPP503", f"{step.nbytes} bytes under handles that persist: handles end with their call"
+    )
+
+
 def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
     """Nothing, but for what a callee takes."""
     if step.is_lent:

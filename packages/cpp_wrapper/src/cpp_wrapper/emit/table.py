@@ -17,6 +17,7 @@ __all__ = ["WRITERS"]
 WRITERS: Mapping[type[StepBase], Callable[[Any, FunctionScope], None]] = {
     steps.Allocate: memory.allocate,
     steps.Zero: memory.zero,
+    steps.ResizeBlock: memory.resize_block,
     steps.BeginSlot: memory.begin_slot,
     steps.Same: memory.same,
     steps.Window: memory.window,

@@ -27,6 +27,7 @@ __all__ = [
     "copy",
     "end_names",
     "end_storage",
+    "resize_block",
     "resize_storage",
     "same",
     "set_storage",
@@ -72,6 +73,11 @@ def zero(step: steps.Zero, scope: FunctionScope) -> None:
     """In place."""
     made = scope.value(step.value)
     scope.call(_aten.zero_.default, made, val=made.meta["val"])
+
+
+def resize_block(step: steps.ResizeBlock, scope: FunctionScope) -> None:
+    """Raises ConvertError FX101: a graph's memory is its nodes'. Who runs it may keep their tensors."""
+    raise scope.invalid(f"memory of {step.nbytes} bytes is not a node's")
 
 
 def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:

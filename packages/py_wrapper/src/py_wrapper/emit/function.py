@@ -18,6 +18,7 @@ __all__ = ["source_comment", "write_function"]
 
 _SILENT = (Free, Drop, Return, Comment)
 _LOOK_AHEAD = 20
+_ENDS = (steps.EndStorage, steps.EndNames, steps.ResizeBlock)
 
 
 def write_function(scope: FunctionScope, name: str, doc: str) -> None:
@@ -59,9 +60,11 @@ def _write_steps(scope: FunctionScope) -> None:
 def _written(scope: FunctionScope) -> list[Step]:
     """The steps less those that end names before the return, which ends all variables."""
     found = list(scope.plan.steps)
-    if scope.module.options.poison is None:
-        while len(found) > 1 and isinstance(found[-2], steps.EndStorage | steps.EndNames):
-            del found[-2]
+    at = len(found) - 2
+    while scope.module.options.poison is None and at >= 0 and isinstance(found[at], _ENDS):
+        if not isinstance(found[at], steps.ResizeBlock):
+            del found[at]
+        at -= 1
     return found
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "copy",
     "end_names",
     "end_storage",
+    "resize_block",
     "resize_storage",
     "same",
     "set_storage",
@@ -54,6 +55,11 @@ def _empty(type: TensorType, storage: StorageType, scope: FunctionScope) -> str:
 def zero(step: steps.Zero, scope: FunctionScope) -> None:
     """In place."""
     scope.out.line(f"{scope.name(step.value)}.zero_()")
+
+
+def resize_block(step: steps.ResizeBlock, scope: FunctionScope) -> None:
+    """A call of what resizes the storage, whose tensors are there."""
+    scope.out.line(f"{scope.resize_names[step.block]}({step.nbytes})")
 
 
 def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:

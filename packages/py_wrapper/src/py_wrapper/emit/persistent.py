@@ -18,6 +18,8 @@ def name_persistent(scope: FunctionScope) -> None:
     memory = scope.plan.persistent
     scope.persistent_names = [scope.names(window.name) for window in memory.windows]
     scope.persistent = {value: scope.persistent_names[number] for value, number in memory.values.items()}
+    if memory.windows and not memory.is_held:
+        scope.resize_names = [scope.names(f"resize_{storage.name}") for storage in memory.storages]
 
 
 def write_new_buffers(scope: FunctionScope) -> None:
@@ -28,7 +30,8 @@ def write_new_buffers(scope: FunctionScope) -> None:
     out.line()
     out.line()
     with out.block("def new_buffers():"):
-        out.line('"""Memory that no caller sees, and the tensors over it, for one call at a time."""')
+        held = "" if plan.is_held else ", which calls allocate"
+        out.line(f'"""Memory that no caller sees{held}, and the tensors over it, for one call at a time."""')
         with out.block("with torch.inference_mode(False):"):
             memory = [scope.names(f"memory{number}") for number in range(len(plan.blocks))]
             for name, block in zip(memory, plan.blocks, strict=True):
@@ -41,7 +44,10 @@ def write_new_buffers(scope: FunctionScope) -> None:
                 dtype = f"torch.{window.type.dtype.torch_name}"
                 head = f"{name} = {module.helper(Helper.WINDOW)}("
                 out.items(head, [memory[window.block], dtype, sizes, strides, str(window.offset)], ")")
-        out.tuple("return ", scope.persistent_names)
+            for name, resize in zip(memory, scope.resize_names, strict=bool(scope.resize_names)):
+                out.line(f"{resize} = {name}.untyped_storage().resize_")
+                out.line(f"{resize}(0)")
+        out.tuple("return ", [*scope.resize_names, *scope.persistent_names])
     out.line()
     out.line()
     out.line(f"buffer_pool = {module.runtime('BufferPool')}(new_buffers)")
@@ -55,5 +61,5 @@ def write_take(scope: FunctionScope) -> tuple[str, str]:
         key = scope.names("key")
         out.line(f"{key} = {scope.module.helper(Helper.STREAM_KEY)}()")
     out.line(f"{buffers} = buffer_pool.take({key})")
-    out.unpack(scope.persistent_names, buffers)
+    out.unpack([*scope.resize_names, *scope.persistent_names], buffers)
     return key, buffers

@@ -107,6 +107,7 @@ def _lowering(options: PyOptions) -> LoweringOptions:
     return LoweringOptions(
         check_results=options.check_results,
         persistent_buffers=options.persistent_buffers and options.poison is None,
+        keep_windows=options.poison is None,
         guarded=options.guarded,
         operators=options.operators,
     )

@@ -42,6 +42,8 @@ class FunctionScope:
         """Values over memory that persists from call to call, by the variables that hold them throughout a call."""
         self.persistent_names: list[str] = []
         """These variables, by the numbers of the plan's windows."""
+        self.resize_names: list[str] = []
+        """Variables for what allocates and releases the plan's blocks, by their numbers."""
 
     # --- names
 

@@ -14,7 +14,8 @@ __all__ = ["LoweringOptions"]
 class LoweringOptions:
     """`assertions` are the program's own checks; `check_results` holds what operators return against their declared
     layouts. `fuse_views` allocates a storage as its one view. `hoist_windows` makes windows of constants when the program is
-    loaded. `persistent_buffers` keeps the memory of intermediate results of fixed sizes from call to call. `guarded` is what a
+    loaded. `persistent_buffers` keeps the memory of intermediate results of fixed sizes from call to call; `keep_windows` keeps
+    the tensors over it alone, for planned programs on a CPU, and each call allocates the memory. `guarded` is what a
     call need not check, `operators` which operators a program may call."""
 
     assertions: bool = True
@@ -22,5 +23,6 @@ class LoweringOptions:
     fuse_views: bool = True
     hoist_windows: bool = True
     persistent_buffers: bool = False
+    keep_windows: bool = False
     guarded: Guarded = NOT_GUARDED
     operators: OperatorPolicy = DEFAULT_OPERATORS

@@ -15,7 +15,7 @@ from wrapper_ir.expr import Expr, Int
 from wrapper_ir.lowering.storages import plan_slots
 from wrapper_ir.passes.plan_memory import PlanMemory
 from wrapper_ir.program import Function, Program
-from wrapper_ir.types import Device, DType, MemoryKind, StorageType, TensorType, Type
+from wrapper_ir.types import CPU, Device, DType, MemoryKind, StorageType, TensorType, Type
 from wrapper_ir.values import Value
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "PersistentMemory",
     "PersistentWindow",
     "plan_persistent",
+    "plan_windows",
     "with_persistent_pools",
 ]
 
@@ -51,12 +52,14 @@ class PersistentWindow:
 class PersistentMemory:
     """What of `main` persists from call to call: blocks, tensors over them, and which values these stand for (by their
     numbers). One set of blocks serves one call at a time. `storages` has those that lie in them, each at the begin of one.
+    Unless `is_held`, only the tensors persist, and a call allocates the blocks.
     """
 
     blocks: tuple[PersistentBlock, ...] = ()
     windows: tuple[PersistentWindow, ...] = ()
     values: Mapping[Value[Type], int] = field(default_factory=dict)
     storages: Mapping[Value[Type], int] = field(default_factory=dict)
+    is_held: bool = True
 
 
 def with_persistent_pools(program: Program, analyses: Analyses) -> Program:
@@ -66,12 +69,21 @@ def with_persistent_pools(program: Program, analyses: Analyses) -> Program:
     return PlanMemory(persistent=True).run(program, analyses)
 
 
-def plan_persistent(function: Function, device: Device) -> PersistentMemory:
+def plan_windows(function: Function, device: Device) -> PersistentMemory:
+    """The tensors over memory of fixed sizes, for a function with pools on a CPU: a tensor costs more than an allocation there,
+    and a storage that grows from nothing less than a new one."""
+    pools = any(
+        isinstance(op, ops.AllocStorage) and op.purpose is ops.AllocPurpose.POOL for op in function.body
+    )
+    return plan_persistent(function, device, is_held=False) if pools and device == CPU else PersistentMemory()
+
+
+def plan_persistent(function: Function, device: Device, *, is_held: bool = True) -> PersistentMemory:
     """What of a function may persist on the program's device: blocks, and the tensors over them that are known before any
     call. A storage is a tensor of bytes where something else is made of it, or where it is filled with zeros in each call.
     """
     slots, found = plan_slots(function), _Windows()
-    blocks, storages = _plan_blocks(function, device)
+    blocks, storages = _plan_blocks(function, device, is_held)
     fixed = {slot for slot, (_, at) in slots.places.items() if slot in slots.lent and _is_fixed(slot, at)}
     places: dict[Value[Type], tuple[int, int]] = {}  # block and offset
     for op in function.body:
@@ -98,7 +110,9 @@ def plan_persistent(function: Function, device: Device) -> PersistentMemory:
             case _:
                 pass
     windows = tuple(found.windows)
-    return PersistentMemory(blocks=blocks, windows=windows, values=found.values, storages=storages)
+    return PersistentMemory(
+        blocks=blocks, windows=windows, values=found.values, storages=storages, is_held=is_held
+    )
 
 
 class _Windows:
@@ -132,7 +146,7 @@ def _bytes_of(type: StorageType) -> TensorType:
 
 
 def _plan_blocks(
-    function: Function, device: Device
+    function: Function, device: Device, is_held: bool
 ) -> tuple[tuple[PersistentBlock, ...], dict[Value[Type], int]]:
     """Blocks, and the number of that of each persistent storage. None where work goes to several streams, moves memory under
     tensors, or takes it from pools of the caller's."""
@@ -141,7 +155,9 @@ def _plan_blocks(
         return (), places
     freed = {op.storage for op in function.body if isinstance(op, ops.Free)}
     for op in function.body:
-        if isinstance(op, ops.AllocStorage) and op.result in freed and _is_plain(op.result.type, device):
+        if not isinstance(op, ops.AllocStorage) or (op.zero is ops.ZeroMode.ONCE and not is_held):
+            continue
+        if op.result in freed and _is_plain(op.result.type, device):
             assert isinstance(op.result.type.nbytes, Int)
             places[op.result] = len(blocks)
             blocks.append(PersistentBlock(op.result.type.nbytes.value, op.zero is ops.ZeroMode.ONCE))

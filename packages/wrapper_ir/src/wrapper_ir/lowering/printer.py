@@ -71,7 +71,8 @@ def _function(function: FunctionPlan, types: TypePrinter) -> Iterator[str]:
     for value, number in function.windows.items():
         yield f"  {_value(value)} is window #{number}"
     for number, block in enumerate(function.persistent.blocks):
-        yield f"  keep block {number}: {block.nbytes}{' zero' if block.zero else ''}"
+        kept = "keep" if function.persistent.is_held else "keep tensors over"
+        yield f"  {kept} block {number}: {block.nbytes}{' zero' if block.zero else ''}"
     for value, number in function.persistent.values.items():
         window = function.persistent.windows[number]
         yield f"  {_value(value)} is in persistent block {window.block} + {window.offset} : {types.type(window.type)}"

@@ -12,7 +12,7 @@ from wrapper_ir.analysis.references import called_operators, launched_kernels
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.lowering.constants import HoistedWindows, reads_files, shared_bytes
 from wrapper_ir.lowering.options import LoweringOptions
-from wrapper_ir.lowering.persistent import plan_persistent, with_persistent_pools
+from wrapper_ir.lowering.persistent import plan_persistent, plan_windows, with_persistent_pools
 from wrapper_ir.lowering.plan import Plan
 from wrapper_ir.lowering.rules.checks import check_arguments, prologue
 from wrapper_ir.lowering.rules.table import RULES
@@ -104,6 +104,8 @@ class _Lowering:
             state.define(param.value)
         if is_main and self._options.persistent_buffers:
             state.persistent = plan_persistent(function, self._artifact.program.target.device)
+        elif is_main and self._options.keep_windows:
+            state.persistent = plan_windows(function, self._artifact.program.target.device)
         made = self._plans[function.name] = FunctionPlan(
             function=function,
             steps=tuple(_steps(state)),

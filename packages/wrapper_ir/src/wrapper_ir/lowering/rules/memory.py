@@ -38,6 +38,8 @@ def alloc(op: ops.AllocStorage, state: FunctionState) -> Iterator[Step]:
     if lacks_symmetric(storage.type):
         raise state.not_supported(*NO_SYMMETRIC)
     if storage in state.persistent.storages:
+        if not state.persistent.is_held:
+            yield _resized(storage, state)
         if op.zero is ops.ZeroMode.CALL:
             yield steps.Zero(value=storage, at=state.at)
         return
@@ -69,6 +71,11 @@ def alloc(op: ops.AllocStorage, state: FunctionState) -> Iterator[Step]:
         stream=state.stream(op, op.stream),
         at=state.at,
     )
+
+
+def _resized(storage: Value[Type], state: FunctionState) -> steps.ResizeBlock:
+    block = state.persistent.storages[storage]
+    return steps.ResizeBlock(block=block, nbytes=state.persistent.blocks[block].nbytes, at=state.at)
 
 
 def slot(op: ops.Slot, state: FunctionState) -> Iterator[Step]:
@@ -149,6 +156,8 @@ def free(op: ops.Free, state: FunctionState) -> Iterator[Step]:
     state.pending.pop(op.storage, None)
     ends = state.end(state.tenants(op.storage))
     if state.slots.place(op.storage, _ZERO)[0] in state.persistent.storages:
+        if op.storage in state.persistent.storages and not state.persistent.is_held:
+            yield replace(_resized(op.storage, state), nbytes=0)
         return
     base = state.stands_for.get(op.storage, op.storage)
     slot = None

@@ -19,6 +19,7 @@ __all__ = [
     "EndNames",
     "EndStorage",
     "MemoryStep",
+    "ResizeBlock",
     "ResizeStorage",
     "Same",
     "SetStorage",
@@ -57,6 +58,17 @@ class Zero(StepBase):
     syntax: ClassVar[str] = "zero {value}"
 
     value: Value[StorageType]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeBlock(StepBase):
+    """Memory of `nbytes` is allocated for a block whose tensors persist from call to call, or with 0 released.
+    Text: `resize_block 0 to 1024`."""
+
+    syntax: ClassVar[str] = "resize_block {block} to {nbytes}"
+
+    block: int
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +212,7 @@ class SetStorage(StepBase):
 MemoryStep = (
     Allocate
     | Zero
+    | ResizeBlock
     | BeginSlot
     | Same
     | Window
