@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import stat
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 import torch
 
 import cpp_wrapper
-from cpp_wrapper import CacheError, CompileError, EmitError
+from cpp_wrapper import CacheError, CompileError, CppOptions, EmitError
 from cpp_wrapper.settings import Settings
 from tests.cpp.cpp_case import FAST, KERNELS, artifact_of_text
 from wrapper_ir.store import CacheSettings
@@ -85,19 +86,21 @@ def settings(tmp_path: Path, warm_cache: Path) -> Settings:
 
 
 def _runs(folder: Path) -> tuple[int, int]:
-    """How often the compiler compiled, and linked."""
-    lines = (folder / "runs.log").read_text().splitlines()
-    (folder / "runs.log").unlink()
-    return sum(" -c " in line for line in lines), sum(" -shared " in f"{line} " for line in lines)
+    """How often the compiler compiled, and linked libraries (less the stub of torch's)."""
+    log = folder / "runs.log"
+    lines = [line for line in log.read_text().splitlines() if line != "-v"]
+    log.unlink()
+    linked = sum("--version-script" in line for line in lines)
+    return sum(" -c " in line for line in lines), linked
 
 
 def test_what_was_compiled_before_is_taken_from_the_cache(tmp_path: Path, settings: Settings) -> None:
     _build(tmp_path / "a.so", settings)
     assert _runs(tmp_path) == (2, 1)  # the program and its kernels
     _build(tmp_path / "b.so", settings)
-    assert _runs(tmp_path) == (0, 1)
+    assert _runs(tmp_path) == (0, 0)
     _build(tmp_path / "c.so", settings, value=3.0)  # constants are not part of what is compiled
-    assert _runs(tmp_path) == (0, 1)
+    assert _runs(tmp_path) == (0, 0)
     _build(tmp_path / "d.so", settings, TEXT.replace("2 * source", "3 * source"))
     assert _runs(tmp_path) == (2, 1)  # the kernels, and the program that names them
     x = torch.ones(2, 4)
@@ -174,6 +177,39 @@ def test_a_library_shows_aotinductors_interface_and_calls_the_shim_only(tmp_path
     assert shown >= NAMED_BY_TORCH
     assert torchs
     assert all(name.startswith(("aoti_torch_", "torch_")) for name in torchs)
+
+
+def test_a_full_disk_is_an_error_and_leaves_the_old_library(tmp_path: Path, settings: Settings) -> None:
+    path = _build(tmp_path / "m.pt2", settings)
+    before, files = path.read_bytes(), sorted(p.name for p in tmp_path.iterdir())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))  # the library's code alone is larger
+    try:
+        with pytest.raises(CacheError, match=r"\[CPP303\] the library cannot be written"):
+            _build(path, settings, value=2.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == files
+
+
+def test_kernels_read_their_header_precompiled_once_that_pays(tmp_path: Path, settings: Settings) -> None:
+    include = "#include <torch/csrc/inductor/cpp_prefix.h>\n"
+    options = CppOptions(opt_level=0, precompile_after=1)
+    told: list[str] = []
+    for number in (3, 4):
+        text = TEXT.replace("2 * source", f"{number} * source").replace("#include <cstdint>\n", include)
+        artifact = artifact_of_text(text, {"w": torch.ones(4)})
+        path = tmp_path / f"{number}.so"
+        cpp_wrapper.build(
+            artifact, path, options, settings=settings, progress=lambda part, s: told.append(part)
+        )
+        lines = (tmp_path / "runs.log").read_text().splitlines()
+        assert any("c++-header" in line for line in lines) == (number == 4)
+        assert any(" -include " in line for line in lines) == (number == 4)
+        (tmp_path / "runs.log").unlink()
+        assert float(cpp_wrapper.load(path)(torch.ones(2, 4))[0].sum()) == 8 * number
+    assert {"program.cpp", "kernels_0.cpp", "runtime.cpp", "the library's code", "the file"} <= set(told)
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, settings: Settings) -> None:

@@ -16,7 +16,7 @@ from cpp_wrapper.kernels.source import Member, groups, leading_includes, shared_
 from cpp_wrapper.kernels.toolchain import Recipe
 from wrapper_ir.store import Entry
 
-__all__ = ["Builder"]
+__all__ = ["Builder", "common_header", "reads_common_header"]
 
 _COMMON_INCLUDE = "#include <torch/csrc/inductor/cpp_prefix.h>"
 
@@ -62,7 +62,7 @@ class Builder:
         """
         if not members:
             return {}
-        header = self._header()
+        header = common_header(self.recipe, self.libraries, self.options)
         units = groups(members, self.jobs)
         built: dict[str, BuiltKernel] = {}
         with ThreadPoolExecutor(self.jobs) as pool:
@@ -76,7 +76,7 @@ class Builder:
 
     def _build_shared(self, unit: list[Member], header: Entry | None) -> dict[str, BuiltKernel] | None:
         """Builds one unit, with the precompiled header where its kernels read that; None: refused."""
-        used = header if any(_COMMON_INCLUDE in leading_includes(m.kernel.source) for m in unit) else None
+        used = header if any(reads_common_header(m.kernel.source) for m in unit) else None
         if len(unit) == 1 and used is None:
             return None
         text = shared_unit(unit) if len(unit) > 1 else single_unit(unit[0])
@@ -111,15 +111,22 @@ class Builder:
 
         return self.libraries.add([Content(m.key, m.symbol, m.kernel.name) for m in unit], compile_into)
 
-    def _header(self) -> Entry | None:
-        """The common header where it is precompiled; precompiles it once that pays."""
-        limit = self.options.precompile_after
-        pays = limit is not None and self.libraries.count() >= limit
-        with contextlib.suppress(CompileError):
-            return self.libraries.header(self._precompile if pays else None)
-        return None
 
-    def _precompile(self, folder: Path) -> None:
+def common_header(recipe: Recipe, libraries: Libraries, options: CppOptions) -> Entry | None:
+    """The header that all kernels include, where it is precompiled; precompiles it once that pays."""
+    limit = options.precompile_after
+    pays = limit is not None and libraries.count() >= limit
+
+    def precompile(folder: Path) -> None:
         header = folder / HEADER
         header.write_text(_COMMON_INCLUDE + "\n", encoding="utf-8")
-        precompile_header(self.recipe, header, header.with_name(header.name + ".gch"), self.options.timeout)
+        precompile_header(recipe, header, header.with_name(header.name + ".gch"), options.timeout)
+
+    with contextlib.suppress(CompileError):
+        return libraries.header(precompile if pays else None)
+    return None
+
+
+def reads_common_header(source: str) -> bool:
+    """Whether a kernel's source begins with that header."""
+    return _COMMON_INCLUDE in leading_includes(source)

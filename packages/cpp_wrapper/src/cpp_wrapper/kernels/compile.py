@@ -52,10 +52,12 @@ def compile_library(recipe: Recipe, unit: Unit, timeout: float) -> None:
 
 def compile_object(recipe: Recipe, unit: Unit, timeout: float) -> None:
     """Compiles one source file. Raises as `compile_library`."""
+    header = ("-include", str(unit.header)) if unit.header is not None else ()
     command = (
         recipe.toolchain.command,
         *recipe.flags,
         *recipe.includes,
+        *header,
         *("-c", str(unit.source)),
         *("-o", str(unit.output)),
     )
@@ -63,15 +65,19 @@ def compile_object(recipe: Recipe, unit: Unit, timeout: float) -> None:
 
 
 def link_library(recipe: Recipe, unit: Unit, objects: Sequence[Path], exports: Path, timeout: float) -> None:
-    """Links objects into a library that exports what the version script `exports` says. Raises as
-    `compile_library`."""
+    """Links objects into a library that exports what the version script `exports` says, and that needs torch's library by name:
+    it is linked to a stub of that name, which is written beside it. Raises as `compile_library`."""
+    stub = unit.output.with_name("libtorch_cpu.so")
+    empty = unit.output.with_name("stub.cpp")
+    empty.write_text("")
+    named = ("-shared", "-nostdlib", f"-Wl,-soname,{stub.name}")
+    _run((recipe.toolchain.command, *named, str(empty), "-o", str(stub)), unit, timeout)
     command = (
         recipe.toolchain.command,
         *recipe.flags,
         *map(str, objects),
         *("-o", str(unit.output)),
-        f"-Wl,--version-script={exports}",
-        *link_args(recipe),
+        *("-shared", f"-Wl,--version-script={exports}", "-Wl,--no-as-needed", str(stub)),
     )
     _run(command, unit, timeout)
 

@@ -124,7 +124,7 @@ def library_recipe(toolchain: Toolchain, options: CppOptions) -> Recipe:
         toolchain=toolchain,
         flags=(*_COMMON, "-O1", "-fopenmp", *debug),
         includes=(),
-        links=("torch_cpu", "c10"),
+        links=(),
     )
 
 

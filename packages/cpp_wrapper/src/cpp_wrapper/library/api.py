@@ -8,7 +8,7 @@ from typing import Any
 
 from cpp_wrapper.emit.program import Sources, emit_sources
 from cpp_wrapper.kernels.options import CppOptions
-from cpp_wrapper.library.build import build_library
+from cpp_wrapper.library.build import Progress, build_library
 from cpp_wrapper.library.load import load_library
 from cpp_wrapper.library.package import find_image
 from cpp_wrapper.library.project import write_project
@@ -36,10 +36,11 @@ def build(
     *,
     source_only: bool = False,
     settings: Settings | None = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Builds a library that `load` and torch's AOTInductor runners open, or a package where `path` ends in `.pt2`, which
     torch's package loaders open; gives its path. With `source_only` a folder with a CMake project of the library: nothing is
-    compiled.
+    compiled. `progress(part, seconds)` is called for each part once it is there.
 
     A file of that name is replaced once the library is whole, and stays as it is where anything fails. Raises what `emit`
     raises, CompileError (no compiler, a refusal), CacheError CPP303 where `path` cannot be written, and StoreError.
@@ -47,7 +48,7 @@ def build(
     options, sources = options or CppOptions(), emit(artifact)
     if source_only:
         return write_project(sources, Path(path), options)
-    return build_library(sources, Path(path), options, settings)
+    return build_library(sources, Path(path), options, settings, progress)
 
 
 def load(path: str | Path) -> LoadedProgram:
