@@ -30,7 +30,7 @@ def test_the_page_shows_both_sides() -> None:
         Result(STOCK, other, ""),
     ]
     assert share(results, OURS) == 0.5
-    text = render(SIDES, results)
+    text = render(SIDES, results, 2)
     assert "| fx_converter | 2 | 1 | 50.0 % |" in text
     assert "| Inductor's converter | 2 | 2 | 100.0 % |" in text
     assert "| `add float32 #0` | fx FX101: a \\| b |" in text

@@ -68,6 +68,57 @@ func @main(%x: f32[2, 3], %i: i64[2]) {
         ),
     ),
     Case(
+        name="operators_by_other_calls",
+        text="""
+extern "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
+extern "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
+extern "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+extern "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor"
+extern "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor"
+extern "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
+extern "aten::div.Scalar(Tensor self, Scalar other) -> Tensor"
+extern "prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor" tags(python_only)
+
+func @main(%x: f32[2, 3], %i: i32[2, 3], %j: i32[], %b: bf16[3]) {
+  %f = call aten::full([2], 7) : i64[2]
+  %g = call aten::full([2], true, dtype=bool) : bool[2]
+  %a = call aten::add.Tensor(%i, %j) : i32[2, 3]
+  %o = alloc f32[2, 3]
+  call aten::add.out(%x, %x, alpha=3, out=%o)
+  %s = call aten::sub.Tensor(%x, %b, alpha=2) : f32[2, 3]
+  %m = call aten::mul.Tensor(%i, 2) : i32[2, 3]
+  %n = call aten::mul.Tensor(%j, 2.5) : f32[]
+  %k = call aten::mul.Tensor(%b, 0.1) : bf16[3]
+  %c = call aten::clamp(%i, min=1, max=2.5) : f32[2, 3]
+  %p = call aten::pow.Tensor_Scalar(%j, 3) : i32[]
+  %d = call aten::div.Scalar(%i, 2) : f32[2, 3]
+  %z = call prims::convert_element_type(%x, c64) : c64[2, 3]
+  return %f, %g, %a, %o, %s, %m, %n, %k, %c, %p, %d, %z
+}
+""",
+        inputs=lambda: [
+            example(2, 3),
+            torch.arange(6, dtype=torch.int32).view(2, 3),
+            torch.tensor(3, dtype=torch.int32),
+            example(3).bfloat16(),
+        ],
+        expected=lambda x, i, j, b: (
+            torch.full((2,), 7),
+            torch.full((2,), True),
+            i + j,
+            x + 3 * x,
+            x - 2 * b,
+            i * 2,
+            j * 2.5,
+            b * 0.1,
+            torch.clamp(i, 1, 2.5),
+            j**3,
+            i / 2,
+            x.to(torch.complex64),
+        ),
+    ),
+    Case(
         name="constants",
         text=KERNELS
         + """

@@ -51,8 +51,10 @@ def programs() -> Iterator[Program]:
         yield case.name, artifact_of(case), tuple(case.inputs()), {}
     for name, make in ZOO.items():
         model = make()
-        artifact = capture(model.model, model.args, model.kwargs, dynamic_shapes=model.dynamic)
-        yield f"model_{name}", artifact, tuple(model.args), dict(model.kwargs or {})
+        for dynamic in (None, model.dynamic):
+            artifact = capture(model.model, model.args, model.kwargs, dynamic_shapes=dynamic)
+            shapes = "fixed" if dynamic is None else "dynamic"
+            yield f"model_{name}_{shapes}", artifact, tuple(model.args), dict(model.kwargs or {})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,10 +95,15 @@ def _build_all(found: Sequence[Program] | Iterator[Program], folder: Path) -> in
     return count
 
 
+def _library(name: str) -> str:
+    asked = subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+    return asked.stdout.strip()
+
+
 def _under_sanitizer(folder: Path) -> subprocess.CompletedProcess[str]:
-    asked = subprocess.run(["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
-    # Python keeps what it has allocated to its end.
-    env = {"LD_PRELOAD": asked.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0"}
+    # The sanitizer looks for the C++ runtime, which throws, when it starts. Python keeps what it has allocated to its end.
+    first = [_library(name) for name in ("libasan.so", "libstdc++.so.6")]
+    env = {"LD_PRELOAD": " ".join(first), "ASAN_OPTIONS": "detect_leaks=0"}
     command = [sys.executable, "-m", "tools.conformance.asan", "--run", str(folder)]
     return subprocess.run(
         command, env={**os.environ, **env}, cwd=_ROOT, capture_output=True, text=True, check=False
@@ -111,7 +118,10 @@ def _call_all(folder: Path) -> int:
         with torch.no_grad():
             for _ in range(2):
                 args, kwargs = torch.load(path.with_suffix(".args"))
-                program(*args, **kwargs)
+                given = [
+                    x.clone() if isinstance(x, torch.Tensor) else x for x in args
+                ]  # which can be resized
+                program(*given, **kwargs)
             try:
                 program.boxed([])
             except Exception as error:

@@ -89,8 +89,10 @@ def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
             with file.open("a", encoding="utf-8") as results:
                 results.write(json.dumps(asdict(result)) + "\n")
     done = [known[key] for key in wanted if key in known]
-    text = render(sides, done)
+    text = render(sides, done, len(counted_cases(None)))
     print(text)
+    if options.write:
+        sides.page.write_text(text, encoding="utf-8")
     if len(done) < len(wanted):
         print(f"{len(wanted) - len(done)} results are missing: run again")
         return 2
@@ -130,12 +132,14 @@ def share(results: Sequence[Result], side: str) -> float:
     return errors.count("") / len(errors) if errors else 1.0
 
 
-def render(sides: Sides, results: Sequence[Result]) -> str:
-    """Totals, and every case of ours that fails."""
+def render(sides: Sides, results: Sequence[Result], total: int) -> str:
+    """Totals, and every case of ours that fails. `total` is how many cases there are."""
+    ours = sum(r.side == sides.ours for r in results)
+    part = f" So far {ours} of {total} cases ran, which are a fair sample." if ours < total else ""
     lines = [
         f"# {sides.title}",
         "",
-        f"Written by `python -m tools.conformance.{sides.command}`, torch {torch.__version__}. {sides.text}",
+        f"Written by `python -m tools.conformance.{sides.command}`, torch {torch.__version__}. {sides.text}{part}",
         "",
         "| converter | cases | right | share |",
         "| --- | --- | --- | --- |",
@@ -184,6 +188,9 @@ def _arguments(sides: Sides, argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sample", type=int, help="that many cases")
     parser.add_argument("--op", action="append", help="only this operator (may be given again)")
     parser.add_argument("--only", choices=[sides.ours, sides.stock])
+    parser.add_argument(
+        "--write", action="store_true", help="write the page of what has run, also of a sample"
+    )
     parser.add_argument("--again", action="store_true", help="cases that failed run again")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one case")

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from cpp_wrapper._compat import takes_any, torch_version
+from cpp_wrapper.emit.exact import write_exactly
 from cpp_wrapper.emit.scalars import (
     has_whole_scalars,
     keeps_meaning,
     number_tensor,
     tensor_overload,
-    write_exactly,
 )
 from cpp_wrapper.emit.scope import TEXTS, FunctionScope, ResultPath, dtype_text
 from wrapper_ir.expr import Expr, Int, SymKind
@@ -29,6 +29,8 @@ _C_TYPES: Mapping[str, str] = {
     "Tensor": "AtenTensorHandle", "bool": "int32_t", "int": "int64_t", "SymInt": "int64_t", "Scalar": "double",
     "float": "double", "str": "const char*", "Layout": "int32_t", "MemoryFormat": "int32_t", "ScalarType": "int32_t",
 }  # fmt: skip
+_ALIASES = {"aten::sub.Tensor": "aten::subtract.Tensor"}
+"""Other names of operators, under which the shim has them."""
 _TYPE = re.compile(r"(\w+)(\?)?(\[\d*\])?(\?)?")
 
 
@@ -117,10 +119,10 @@ _NUMBERS = {
 def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     """By C shim, by dispatcher, or refused (EmitError CPP502)."""
     operator = step.operator.extern
-    if ExternTag.PYTHON_ONLY in operator.tags:
-        hint = "register the operator in C++, or emit the program with py_wrapper or fx_converter"
-        raise scope.error("CPP502", f"operator {operator.name} exists in Python only", hint)
     if not (_by_shim(step, scope) or write_exactly(step, scope)):
+        if ExternTag.PYTHON_ONLY in operator.tags:
+            hint = "register the operator in C++, or emit the program with py_wrapper or fx_converter"
+            raise scope.error("CPP502", f"operator {operator.name} exists in Python only", hint)
         _by_dispatcher(step, scope)
     if scope.numbers_made:
         scope.line(f"drop({', '.join(scope.numbers_made)});")
@@ -179,7 +181,7 @@ def _results(step: CallStep) -> Sequence[Value]:
 
 def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     schema, name = step.operator.schema, step.operator.extern.name
-    since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
+    since, function, parameters = shim_table().get(_ALIASES.get(name, name), ((0, 0), "", ""))
     if not function or since > torch_version() or c_types(c_signature(schema)) != c_types(parameters):
         return False
     writes = _writes(schema)

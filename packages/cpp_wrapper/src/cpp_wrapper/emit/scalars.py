@@ -18,7 +18,14 @@ from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.types import DType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["has_whole_scalars", "keeps_meaning", "number_tensor", "tensor_overload", "write_exactly"]
+__all__ = [
+    "has_whole_scalars",
+    "is_whole",
+    "keeps_meaning",
+    "number_tensor",
+    "tensor_overload",
+    "wide_number",
+]
 
 _BINARY = (
     *(
@@ -77,8 +84,6 @@ _CONVERTING = frozenset(
 """Operators with a shim that convert numbers to the element type of a tensor, or to one that they are given."""
 _EXACT = 2**53
 """Up to here every whole number is a `double`."""
-_ADD = "aoti_torch_cpu_add_Tensor"
-_ADD_PARAMETERS = "AtenTensorHandle self, AtenTensorHandle other, double alpha, AtenTensorHandle* ret0"
 _ORDER = {SymKind.BOOL: 0, SymKind.INT: 1, SymKind.FLOAT: 2}
 _DEFAULTS = (DType.BOOL, DType.I64, DType.F32, DType.C64)
 _WIDEST = (DType.BOOL, DType.I64, DType.F64, DType.C128)
@@ -175,6 +180,17 @@ def number_tensor(value: Arg, step: steps.CallOperator | steps.StartCollective, 
     return _write_number(value, made, scope)
 
 
+def wide_number(value: Arg, scope: FunctionScope) -> str:
+    """The handle of a number as a tensor of the widest element type of its kind; '' for what is not a number."""
+    order = 3 if isinstance(value, Complex) else _ORDER[value.kind] if isinstance(value, Expr) else -1
+    return _write_number(value, _Number(_WIDEST[order], order), scope) if order >= 0 else ""
+
+
+def is_whole(dtype: DType) -> bool:
+    """Whether an element type has whole numbers or truth values."""
+    return _category(dtype) < 2
+
+
 def _write_number(value: Arg, made: _Number, scope: FunctionScope) -> str:
     name = f"t[{scope.slot('number')}]"
     if isinstance(value, Complex):
@@ -184,77 +200,3 @@ def _write_number(value: Arg, made: _Number, scope: FunctionScope) -> str:
         text = f"Int({scope.number(value)})" if made.order == 1 else scope.number(value)
     scope.line(f"number_tensor({name}, {text}, {dtype_text(made.dtype)});")
     return name
-
-
-def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    """Writes what other calls do: `full` as `fill_` of new memory, `add` of whole numbers as a sum, `add.out` with a copy.
-    False: none does."""
-    match step.operator.extern.name:
-        case "aten::full":
-            return _full(step, scope)
-        case "aten::add.Tensor" if isinstance(step.result, Value):
-            return _add_whole(step, scope.bind(step.result), scope) if _is_whole_sum(step) else False
-        case "aten::add.out" if step.result is None and (_is_whole_sum(step) or keeps_meaning(step)):
-            return _add_into(step, scope)
-        case _:
-            return False
-
-
-def _given(step: steps.CallOperator) -> Mapping[str, Arg]:
-    return {a.schema.name: a.value for a in step.arguments}
-
-
-def _full(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    given, result = _given(step), step.result
-    value = given["fill_value"]
-    order = 3 if isinstance(value, Complex) else _ORDER[value.kind] if isinstance(value, Expr) else -1
-    if order < 0 or result is None or not isinstance(result.type, TensorType):
-        return False
-    if given["dtype"] not in (None, result.type.dtype):
-        return False
-    layout = scope.layout(result.type)
-    made = scope.bind(result)
-    scope.line(f"allocate({made}, {layout}, {dtype_text(result.type.dtype)});")
-    number = _write_number(value, _Number(_WIDEST[order], order), scope)
-    scope.numbers_made.append(number)
-    scope.line(f'call("aten::fill_", "Tensor", {{tensor({made}), tensor({number})}}, nullptr, 1);')
-    return True
-
-
-def _is_whole_sum(step: steps.CallOperator) -> bool:
-    """Whether two tensors of whole numbers of one type are added."""
-    given = _given(step)
-    types = [v.type for v in (given["self"], given["other"]) if isinstance(v, Value)]
-    tensors = [t for t in types if isinstance(t, TensorType)]
-    same = len(tensors) == 2 and tensors[0].dtype == tensors[1].dtype
-    return same and given["alpha"] == Int(1) and _category(tensors[0].dtype) < 2
-
-
-def _add_whole(step: steps.CallOperator, made: str, scope: FunctionScope) -> bool:
-    first, second = (_given(step)[name] for name in ("self", "other"))
-    assert isinstance(first, Value)
-    assert isinstance(second, Value)
-    assert isinstance(first.type, TensorType)
-    dtype = dtype_text(first.type.dtype)
-    scope.line(f"add_whole({made}, {scope.handle(first)}, {scope.handle(second)}, {dtype});")
-    return True
-
-
-def _add_into(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    """torch's shim has no function for `add.out`."""
-    given = _given(step)
-    made = f"t[{scope.slot('sum')}]"
-    scope.numbers_made.append(made)
-    if _is_whole_sum(step):
-        _add_whole(step, made, scope)
-    else:
-        handles = [scope.handle(v) for v in (given["self"], given["other"]) if isinstance(v, Value)]
-        alpha = given["alpha"]
-        if len(handles) != 2 or not isinstance(alpha, Expr):
-            return False
-        scope.module.shims[_ADD] = f"int32_t {_ADD}({_ADD_PARAMETERS});"
-        scope.line(f'ok({_ADD}({", ".join(handles)}, {scope.real(alpha)}, &{made}), "aten::add.Tensor");')
-    out = given["out"]
-    assert isinstance(out, Value)
-    scope.line(f"copy({scope.handle(out)}, {made});")
-    return True

@@ -122,7 +122,7 @@ def library_recipe(toolchain: Toolchain, options: CppOptions) -> Recipe:
     debug = ("-g1", "-fno-omit-frame-pointer") if options.debug_info else ()
     return Recipe(
         toolchain=toolchain,
-        flags=(*_COMMON, "-O1", "-fopenmp", *debug),
+        flags=(*_COMMON, f"-O{min(options.opt_level, 1)}", "-fopenmp", *debug),
         includes=(),
         links=(),
     )

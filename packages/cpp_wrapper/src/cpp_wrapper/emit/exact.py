@@ -1,0 +1,131 @@
+"""Operators that no C function of torch takes as they are, and that other calls do exactly.
+
+`full` is `fill_` of new memory, `add` of whole numbers a sum, `add.out` a sum and a copy. Of `prims`, which are registered in
+Python, those that Inductor calls do here what their Python does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cpp_wrapper.emit.scalars import is_whole, keeps_meaning, wide_number
+from cpp_wrapper.emit.scope import FunctionScope, dtype_text
+from wrapper_ir.expr import Expr, Int
+from wrapper_ir.lowering import steps
+from wrapper_ir.ops import Arg
+from wrapper_ir.types import TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["write_exactly"]
+
+_ADD = "aoti_torch_cpu_add_Tensor"
+_ADD_PARAMETERS = "AtenTensorHandle self, AtenTensorHandle other, double alpha, AtenTensorHandle* ret0"
+
+
+def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
+    """Writes a call as others that mean the same. False: there are none."""
+    match step.operator.extern.name:
+        case "aten::full":
+            return _full(step, scope)
+        case "prims::convert_element_type":
+            return _convert(step, scope)
+        case "prims::normal":
+            return _normal(step, scope)
+        case "aten::add.Tensor" if isinstance(step.result, Value):
+            return _add_whole(step, scope.bind(step.result), scope) if _is_whole_sum(step) else False
+        case "aten::add.out" if step.result is None and (_is_whole_sum(step) or keeps_meaning(step)):
+            return _add_into(step, scope)
+        case _:
+            return False
+
+
+def _given(step: steps.CallOperator) -> Mapping[str, Arg]:
+    return {a.schema.name: a.value for a in step.arguments}
+
+
+def _new(step: steps.CallOperator, scope: FunctionScope) -> str:
+    """New memory for the result; '' where that is not a tensor."""
+    result = step.result
+    if result is None or not isinstance(result.type, TensorType):
+        return ""
+    layout = scope.layout(result.type)
+    made = scope.bind(result)
+    scope.line(f"allocate({made}, {layout}, {dtype_text(result.type.dtype)});")
+    return made
+
+
+def _full(step: steps.CallOperator, scope: FunctionScope) -> bool:
+    given, result = _given(step), step.result
+    if (
+        result is None
+        or not isinstance(result.type, TensorType)
+        or given["dtype"] not in (None, result.type.dtype)
+    ):
+        return False
+    if not (number := wide_number(given["fill_value"], scope)):
+        return False
+    made = _new(step, scope)
+    scope.numbers_made.append(number)
+    scope.line(f'call("aten::fill_", "Tensor", {{tensor({made}), tensor({number})}}, nullptr, 1);')
+    return True
+
+
+def _convert(step: steps.CallOperator, scope: FunctionScope) -> bool:
+    """A copy into new memory, as its Python is."""
+    source = step.arguments[0].value
+    if not isinstance(source, Value) or not (made := _new(step, scope)):
+        return False
+    scope.line(f"copy({made}, {scope.handle(source)});")
+    return True
+
+
+def _normal(step: steps.CallOperator, scope: FunctionScope) -> bool:
+    """New memory filled by `normal_`, as its Python is."""
+    given = _given(step)
+    mean, std = given["mean"], given["std"]
+    if not isinstance(mean, Expr) or not isinstance(std, Expr) or given.get("generator") is not None:
+        return False
+    if not (made := _new(step, scope)):
+        return False
+    texts = f"tensor({made}), number({scope.real(mean)}), number({scope.real(std)}), none()"
+    scope.line(f'call("aten::normal_", "", {{{texts}}}, nullptr, 1);')
+    return True
+
+
+def _is_whole_sum(step: steps.CallOperator) -> bool:
+    """Whether two tensors of whole numbers of one type are added."""
+    given = _given(step)
+    types = [v.type for v in (given["self"], given["other"]) if isinstance(v, Value)]
+    tensors = [t for t in types if isinstance(t, TensorType)]
+    same = len(tensors) == 2 and tensors[0].dtype == tensors[1].dtype
+    return same and given["alpha"] == Int(1) and is_whole(tensors[0].dtype)
+
+
+def _add_whole(step: steps.CallOperator, made: str, scope: FunctionScope) -> bool:
+    first, second = (_given(step)[name] for name in ("self", "other"))
+    assert isinstance(first, Value)
+    assert isinstance(second, Value)
+    assert isinstance(first.type, TensorType)
+    dtype = dtype_text(first.type.dtype)
+    scope.line(f"add_whole({made}, {scope.handle(first)}, {scope.handle(second)}, {dtype});")
+    return True
+
+
+def _add_into(step: steps.CallOperator, scope: FunctionScope) -> bool:
+    """torch's shim has no function for `add.out`."""
+    given = _given(step)
+    made = f"t[{scope.slot('sum')}]"
+    scope.numbers_made.append(made)
+    if _is_whole_sum(step):
+        _add_whole(step, made, scope)
+    else:
+        handles = [scope.handle(v) for v in (given["self"], given["other"]) if isinstance(v, Value)]
+        alpha = given["alpha"]
+        if len(handles) != 2 or not isinstance(alpha, Expr):
+            return False
+        scope.module.shims[_ADD] = f"int32_t {_ADD}({_ADD_PARAMETERS});"
+        scope.line(f'ok({_ADD}({", ".join(handles)}, {scope.real(alpha)}, &{made}), "aten::add.Tensor");')
+    out = given["out"]
+    assert isinstance(out, Value)
+    scope.line(f"copy({scope.handle(out)}, {made});")
+    return True
