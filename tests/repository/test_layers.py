@@ -20,6 +20,7 @@ ENTRY_POINTS = [
     ("wrapper_ir.frontends", "inductor", "inductor_frontend"),
     ("wrapper_ir.emitters", "python", "py_wrapper"),
     ("wrapper_ir.emitters", "fx", "fx_converter"),
+    ("wrapper_ir.emitters", "cpp", "cpp_wrapper"),
     ("wrapper_ir.kernel_runtimes", "cpp", "cpp_wrapper"),
     ("wrapper_ir.kernel_runtimes", "triton", "triton_runtime"),
     ("wrapper_ir.machines", "torch", "py_wrapper"),

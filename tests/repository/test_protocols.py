@@ -21,6 +21,7 @@ from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, KernelTuner, 
 FRONTEND: Frontend = inductor_frontend.FRONTEND
 EMITTER: Emitter[object] = py_wrapper.EMITTER
 FX_EMITTER: Emitter[object] = fx_converter.EMITTER
+CPP_EMITTER: Emitter[object] = cpp_wrapper.EMITTER
 MACHINE: Machine[Tensor] = py_wrapper.TORCH_MACHINE
 RUNTIME: KernelRuntime = cpp_wrapper.KERNEL_RUNTIME
 TRITON_RUNTIME: KernelRuntime = triton_runtime.KERNEL_RUNTIME
@@ -30,6 +31,7 @@ PLUGINS: list[tuple[str, Callable[[str], object], type, str]] = [
     ("frontends", registry.frontend, Frontend, "inductor"),
     ("emitters", registry.emitter, Emitter, "python"),
     ("emitters", registry.emitter, Emitter, "fx"),
+    ("emitters", registry.emitter, Emitter, "cpp"),
     ("machines", registry.machine, Machine, "torch"),
     ("kernel_runtimes", registry.kernel_runtime, KernelRuntime, "cpp"),
 ]

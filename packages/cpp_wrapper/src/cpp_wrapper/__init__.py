@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cpp_wrapper.emit.program import Sources
+from cpp_wrapper.emitter import EMITTER, CppEmitter
 from cpp_wrapper.errors import (
     CacheError,
     CompileError,
@@ -19,10 +20,12 @@ from cpp_wrapper.library.api import build, emit, load, metadata
 from cpp_wrapper.library.project import cmake_prefix_path
 
 __all__ = [
+    "EMITTER",
     "KERNEL_RUNTIME",
     "CacheError",
     "CompileError",
     "ConstantError",
+    "CppEmitter",
     "CppError",
     "CppKernelRuntime",
     "CppOptions",

@@ -1,0 +1,78 @@
+"""torch.compile with the emitter `cpp`: whole calls in C++, forward and backward, as with the emitter `python`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import cpp_wrapper
+from cpp_wrapper.library.python import LoadedProgram
+from tests.cpp.cpp_case import FAST
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+
+# Any in this file: functions of any kind, as torch.compile returns them
+COMPILED: list[LoadedProgram] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched(cpp_wrapper.CppEmitter):
+    """Writes down what it compiled."""
+
+    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> LoadedProgram:
+        """As the emitter."""
+        COMPILED.append(cpp_wrapper.CppEmitter.compile(self, artifact, guarded))
+        return COMPILED[-1]
+
+
+@pytest.fixture
+def backend() -> Callable[..., Any]:
+    """`torch.compile` with the emitter."""
+    COMPILED.clear()
+    torch._dynamo.reset()
+    options: dict[str, Any] = {"emitter": Watched(options=FAST), "cache": False}
+
+    def compiled(function: Callable[..., Any], **choices: Any) -> Any:
+        return torch.compile(function, backend="wrapper_ir", options=options, **choices)
+
+    return compiled
+
+
+def _trained(model: torch.nn.Module, call: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
+    model.zero_grad()
+    torch.manual_seed(3)
+    loss = call(x).square().mean()
+    torch.autograd.backward(loss)
+    return [loss.detach(), *(p.grad.clone() for p in model.parameters() if p.grad is not None)]
+
+
+def test_training_is_that_of_the_emitter_python(backend: Callable[..., Any]) -> None:
+    layers = (torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.LayerNorm(16), torch.nn.Dropout(0.2))
+    model = torch.nn.Sequential(*layers, torch.nn.Linear(16, 4))
+    x = torch.randn(5, 8)
+    found = _trained(model, backend(model), x)
+    assert len(COMPILED) == 2  # forward and backward
+    torch._dynamo.reset()
+    want = _trained(model, torch.compile(model, backend="wrapper_ir", options={"cache": False}), x)
+    assert all(torch.equal(a, b) for a, b in zip(found, want, strict=True))
+
+
+def test_shapes_that_change_writes_and_branches(backend: Callable[..., Any]) -> None:
+    def function(x: Tensor, state: Tensor) -> tuple[Tensor, int]:
+        state.add_(x.sum(0))
+        y = torch.cond(x.sum() > 0, lambda a: a + 1, lambda a: a * 2, (x,))
+        return y.relu(), x.shape[0]
+
+    compiled = backend(function, dynamic=True)
+    mine, theirs = torch.zeros(4), torch.zeros(4)
+    for rows in (3, 5, 9):
+        x = torch.randn(rows, 4)
+        found, want = compiled(x, mine), function(x, theirs)
+        torch.testing.assert_close(found, want)
+        torch.testing.assert_close(mine, theirs)
+    assert len(COMPILED) == 1
