@@ -5,6 +5,7 @@ After MiniMalloc (Moffitt, ASPLOS 2023) and TelaMalloc (Maas et al., ASPLOS 2022
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from wrapper_ir.planner.buffers import Buffer, Placement, aligned, height, live_bytes, peak_bytes
@@ -18,8 +19,10 @@ def exact(buffers: Sequence[Buffer], start: Placement, steps: int) -> tuple[Plac
     Looks for a placement below a height between the bound and the best one, and halves what is between them: a low target ends
     branches early, and so leads to good placements. Each target is tried with several orders of buffers, each time for a share
     of the steps, which grows. The limit is in steps, not in seconds, so that a program has one plan on every machine. One step
-    looks at all buffers that are left, and goes one call deeper: for hundreds of buffers, not thousands.
+    looks at all buffers that are left, and goes one call deeper: of more than 600 buffers, none is looked at.
     """
+    if len(buffers) > _MOST:
+        return start, height(buffers, start) <= peak_bytes(buffers)
     best, highest, lowest = start, height(buffers, start), peak_bytes(buffers)
     share = max(len(buffers) + len(buffers) // 4, steps // 32)
     orders = [sorted(buffers, key=key) for key in _keys(buffers)]
@@ -45,6 +48,10 @@ def exact(buffers: Sequence[Buffer], start: Placement, steps: int) -> tuple[Plac
     return best, lowest >= highest
 
 
+_MOST = 600
+"""As deep as Python calls go."""
+
+
 def _keys(buffers: Sequence[Buffer]) -> tuple[Callable[[Buffer], tuple[float | str, ...]], ...]:
     """Orders in which buffers that fit equally low are tried: by the most that lives beside them, by time, by bytes."""
     live = live_bytes(buffers)
@@ -58,20 +65,25 @@ def _keys(buffers: Sequence[Buffer]) -> tuple[Callable[[Buffer], tuple[float | s
 
 class _Search:
     """Depth first over the order of buffers by offset: in some best placement each buffer lies on those below it, so the search
-    puts the next one on what is there."""
+    puts the next one on what is there. What is left falls apart where no buffer lives across a time: each part is then placed for
+    itself, and the first that cannot be ends the branch."""
 
     def __init__(self, order: Sequence[Buffer], target: int, steps: int) -> None:
         self.buffers, self.target, self.given, self.steps = order, target, steps, steps
         times = sorted({b.begin for b in order})
-        self.over = [[t for t, time in enumerate(times) if b.begin <= time < b.end] for b in order]
-        """The sections of time that each buffer is in; a section begins where a buffer does."""
-        self.skyline = [0] * len(times)
+        self.over = [(bisect_left(times, b.begin), bisect_left(times, b.end)) for b in order]
+        """The sections of time that each buffer is in, first and last but one; a section begins where a buffer does."""
         self.rest = [0] * len(times)
         """Bytes of each section that are still to be placed."""
-        for b, sections in zip(order, self.over, strict=True):
-            for t in sections:
+        for b, (first, last) in zip(order, self.over, strict=True):
+            for t in range(first, last):
                 self.rest[t] += b.size
-        self.places: dict[str, int] = {}
+        self.beside = [
+            [j for j, (low, high) in enumerate(self.over) if low < last and first < high and j != i]
+            for i, (first, last) in enumerate(self.over)
+        ]
+        self.low = [0] * len(order)
+        """Where each buffer would lie on what is placed; where it lies, once it is."""
 
     @property
     def taken(self) -> int:
@@ -80,11 +92,24 @@ class _Search:
 
     def run(self) -> Placement | None:
         """A placement no higher than the target; None: there is none, or (`steps` below 0) none was found."""
-        return dict(self.places) if self._place(list(range(len(self.buffers))), 0) else None
+        parts = self._apart(list(range(len(self.buffers))))
+        for part in parts:
+            if not self._place(part, 0):
+                return None
+        return {b.name: low for b, low in zip(self.buffers, self.low, strict=True)}
+
+    def _apart(self, left: list[int]) -> list[list[int]]:
+        """The buffers in groups of which no two have a time in common, the smallest first."""
+        groups: list[list[int]] = []
+        end = -1
+        for first, i in sorted((self.over[i][0], i) for i in left):
+            if first >= end:
+                groups.append([])
+            groups[-1].append(i)
+            end = max(end, self.over[i][1])
+        return sorted(map(sorted, groups), key=len) if len(groups) > 1 else [left] if left else []
 
     def _place(self, left: list[int], floor: int) -> bool:
-        if not left:
-            return True
         self.steps -= 1
         options = self._options(left, floor) if self.steps >= 0 else []
         if not options:
@@ -94,8 +119,14 @@ class _Search:
         for low, i in options:
             if low >= ceiling and low > options[0][0]:
                 break
-            if self._descend(low, i, left):
+            others = [j for j in left if j != i]
+            before = self._put(low, i, others)
+            for part in self._apart(others):
+                if not self._place(part, low):
+                    break
+            else:
                 return True
+            self.low, self.rest = before
             if self.steps < 0:
                 break
         return False
@@ -104,30 +135,38 @@ class _Search:
         """(lowest place, buffer) of each buffer, the lowest first; none where some section cannot hold what is left of it,
         which lies no lower than the lowest place of any buffer in it."""
         found = []
-        lowest = [self.target + 1] * len(self.skyline)
         for i in left:
-            b, sections = self.buffers[i], self.over[i]
-            low = aligned(max(floor, max((self.skyline[t] for t in sections), default=0)), b.alignment)
+            b = self.buffers[i]
+            low = aligned(max(floor, self.low[i]), b.alignment)
             if low + b.size > self.target:
                 return []
             found.append((low, i))
-            for t in sections:
-                if low < lowest[t]:
-                    lowest[t] = low
-        fits = all(low + rest <= self.target for low, rest in zip(lowest, self.rest, strict=True) if rest)
-        return sorted(found) if fits else []
+        found.sort()
+        after = list(range(len(self.rest) + 1))  # the first section from there on that no lower buffer is in
+        for low, i in found:
+            t, last = self.over[i]
+            while (t := _follow(after, t)) < last:
+                if low + self.rest[t] > self.target:
+                    return []
+                after[t] = t + 1
+        return found
 
-    def _descend(self, low: int, i: int, left: list[int]) -> bool:
-        b, sections = self.buffers[i], self.over[i]
-        before = [self.skyline[t] for t in sections]
-        for t in sections:
-            self.skyline[t] = low + b.size
-            self.rest[t] -= b.size
-        self.places[b.name] = low
-        if self._place([j for j in left if j != i], low):
-            return True
-        del self.places[b.name]
-        for t, was in zip(sections, before, strict=True):
-            self.skyline[t] = was
-            self.rest[t] += b.size
-        return False
+    def _put(self, low: int, i: int, others: list[int]) -> tuple[list[int], list[int]]:
+        """Places a buffer below the others; what there was before."""
+        before = self.low[:], self.rest[:]
+        top, waiting = low + self.buffers[i].size, set(others)
+        for t in range(*self.over[i]):
+            self.rest[t] -= top - low
+        for j in self.beside[i]:
+            if j in waiting and self.low[j] < top:
+                self.low[j] = top
+        self.low[i] = low
+        return before
+
+
+def _follow(after: list[int], t: int) -> int:
+    """The end of a chain, which gets shorter on the way."""
+    while after[t] != t:
+        after[t] = after[after[t]]
+        t = after[t]
+    return t
