@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import cpp_wrapper
-from cpp_wrapper import EmitError
+from cpp_wrapper import CppOptions, EmitError
 from cpp_wrapper._compat import torch_include_dirs, torch_version
 from cpp_wrapper.emit.operators import c_signature, c_types, shim_table
 from cpp_wrapper.emit.scope import TEXTS
@@ -82,6 +82,21 @@ def test_the_runtime_declares_the_shim_as_the_installed_headers_do() -> None:
         for mine, theirs in handles.items():
             plain = plain.replace(mine, theirs)
         assert plain in (declared.get(f"aoti_{name}"), declared.get(name)), name
+
+
+def test_an_older_torch_is_called_by_what_it_has() -> None:
+    text = """
+extern "aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor"
+
+func @main(%x: f32[4]) {
+  %y = call aten::rand_like(%x) : f32[4]
+  return %y
+}
+"""
+    ways = {(2, 13): "ok(aoti_torch_cpu_rand_like(", (2, 11): 'call("aten::rand_like"'}
+    for oldest, way in ways.items():
+        options = CppOptions(oldest_torch=oldest)
+        assert way in str(cpp_wrapper.emit(artifact_of_text(text), options=options))
 
 
 REFUSED = {

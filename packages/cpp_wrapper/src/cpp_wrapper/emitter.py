@@ -37,11 +37,11 @@ class CppEmitter:
 
     def emit(self, artifact: Artifact) -> Sources:
         """`cpp_wrapper.emit`."""
-        return emit_sources(artifact)
+        return emit_sources(artifact, None, self.options)
 
     def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
         """A CMake project; its program first."""
-        write_project(emit_sources(artifact), folder, self.options)
+        write_project(emit_sources(artifact, None, self.options), folder, self.options)
         program = folder / "program.cpp"
         return (program, *sorted(path for path in folder.iterdir() if path != program))
 
@@ -50,7 +50,7 @@ class CppEmitter:
         `cpp_wrapper.build` and `load` raise."""
         settings = self.settings or read_settings()
         try:
-            sources = emit_sources(artifact)
+            sources = emit_sources(artifact, None, self.options)
         except EmitError as error:
             raise NotSupportedError("WIR916", f"the program cannot be written as C++: {error}") from error
         digest = hashlib.sha256(repr(sorted(sources.files.items())).encode("utf-8", "surrogatepass"))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from cpp_wrapper._compat import takes_any, torch_version
+from cpp_wrapper._compat import takes_any
 from cpp_wrapper.emit.exact import write_exactly
 from cpp_wrapper.emit.scalars import (
     has_whole_scalars,
@@ -138,7 +138,7 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
     declared as anything, a group or its name, as most are from torch 2.13 on."""
     name = step.operator.extern.name
     since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
-    if function and since <= torch_version():
+    if function and since <= scope.module.oldest_torch:
         texts = [text for a in step.arguments for text in _shim_argument(a.schema.type, a.value, scope)]
         texts.append(f"&{_result_slots(step, 1, scope)[0]}")
         scope.module.shims[function] = f"int32_t {function}({parameters});"
@@ -182,7 +182,11 @@ def _results(step: CallStep) -> Sequence[Value]:
 def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     schema, name = step.operator.schema, step.operator.extern.name
     since, function, parameters = shim_table().get(_ALIASES.get(name, name), ((0, 0), "", ""))
-    if not function or since > torch_version() or c_types(c_signature(schema)) != c_types(parameters):
+    if (
+        not function
+        or since > scope.module.oldest_torch
+        or c_types(c_signature(schema)) != c_types(parameters)
+    ):
         return False
     writes = _writes(schema)
     if (writes and _results(step)) or (has_whole_scalars(step) and not keeps_meaning(step)):

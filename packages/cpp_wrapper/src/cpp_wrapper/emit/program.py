@@ -7,12 +7,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cpp_wrapper._compat import torch_version
 from cpp_wrapper.emit.constants import Blob, blob_table, constant_table, place_constants, write_load
 from cpp_wrapper.emit.convention import write_convention
 from cpp_wrapper.emit.function import declaration, write_function
 from cpp_wrapper.emit.scope import TEXTS, FunctionScope, ProgramScope
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.kernels.isa import ISAS, choose_source, host_features, isa_build_args
+from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.source import Member, check_kernel, groups, shared_unit, single_unit
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
@@ -59,7 +61,7 @@ class Sources:
         return self.files["program.cpp"]
 
 
-def emit_sources(artifact: Artifact, analyses: Analyses | None = None) -> Sources:
+def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOptions) -> Sources:
     """The files for an artifact. Raises what `cpp_wrapper.emit` raises."""
     refuse_unsupported(artifact.signature)
     _check_signature(artifact.signature)
@@ -70,7 +72,8 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None = None) -> Source
     blobs = place_constants(plan)
     files = {name: text for name, text in TEXTS.items() if name != "shims.txt"}
     files["helpers.h"] = "#pragma once\n" + CPP_HELPERS
-    files["program.cpp"] = _program(plan, members, blobs)
+    module = ProgramScope(plan, options.oldest_torch or torch_version())
+    files["program.cpp"] = _program(module, members, blobs)
     return Sources(
         files=files | texts, units=units, constants=tuple(blobs.values()), metadata=_metadata(plan)
     )
@@ -154,8 +157,8 @@ def _slot(name: str, param: KernelParam) -> str:
 # --- the program
 
 
-def _program(plan: Plan, members: Mapping[str, Member], blobs: Mapping[str, Blob]) -> str:
-    module = ProgramScope(plan)
+def _program(module: ProgramScope, members: Mapping[str, Member], blobs: Mapping[str, Blob]) -> str:
+    plan = module.plan
     load, handles = write_load(module, dict(blobs))
     module.kernels = {name: module.names(name) for name in members}
     kernels = [

@@ -49,8 +49,9 @@ class ProgramScope:
     """What is known of a whole program. `constants` has the places of constants and of their windows in the array of
     handles, `kernels` the functions that launch kernels, by name."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, oldest_torch: tuple[int, int]) -> None:
         self.plan = plan
+        self.oldest_torch = oldest_torch
         self._names = cpp_names(_OWN_WORDS)
         self.constants: dict[Value, str] = {}
         self.windows: list[str] = []

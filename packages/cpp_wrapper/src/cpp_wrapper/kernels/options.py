@@ -19,6 +19,8 @@ class CppOptions:
     `precompile_after`: once the cache has built this many libraries with the same flags, precompile their common
     header (about 150 MB on disk; see `docs/benchmarks/cpp_build.md`); 0: at once; None: never.
     `timeout`: seconds that one compiler run may take.
+    `oldest_torch`: major and minor version of the oldest torch under which a library is to run, from 2.11 on; None: the
+    installed one. What that has no C function for goes through the dispatcher.
     """
 
     check_args: bool = True
@@ -26,3 +28,4 @@ class CppOptions:
     debug_info: bool = False
     precompile_after: int | None = 4
     timeout: float = 600.0
+    oldest_torch: tuple[int, int] | None = None

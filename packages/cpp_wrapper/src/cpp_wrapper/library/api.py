@@ -20,13 +20,13 @@ from wrapper_ir.artifact import Artifact
 __all__ = ["build", "emit", "load", "metadata"]
 
 
-def emit(artifact: Artifact, analyses: Analyses | None = None) -> Sources:
+def emit(artifact: Artifact, analyses: Analyses | None = None, options: CppOptions | None = None) -> Sources:
     """The C++ of a library for an artifact, as text. `analyses` is the program's memo, where the caller has one.
 
     The program must be valid (`wrapper_ir.verify`). Raises EmitError (CPP5nn) for what this edition does not write,
     IsaError for kernels that this host cannot run, KernelError, and what lowering raises (WIR1nn, WIR24n, WIR91n).
     """
-    return emit_sources(artifact, analyses)
+    return emit_sources(artifact, analyses, options or CppOptions())
 
 
 def build(
@@ -45,7 +45,8 @@ def build(
     A file of that name is replaced once the library is whole, and stays as it is where anything fails. Raises what `emit`
     raises, CompileError (no compiler, a refusal), CacheError CPP303 where `path` cannot be written, and StoreError.
     """
-    options, sources = options or CppOptions(), emit(artifact)
+    options = options or CppOptions()
+    sources = emit(artifact, options=options)
     if source_only:
         return write_project(sources, Path(path), options)
     return build_library(sources, Path(path), options, settings, progress)
