@@ -12,6 +12,7 @@ from torch.export import Dim
 
 import inductor_frontend
 import py_wrapper
+from tests.common.torch_versions import needs_any_slice
 from tests.soundness.dynamic_patterns import PATTERNS, Pattern
 from tests.soundness.random_shapes import random_program
 from tests.soundness.refusals import outcome, traced
@@ -106,6 +107,7 @@ CAPTURED = (
 
 
 @pytest.mark.slow
+@needs_any_slice
 def test_captured() -> None:
     chosen = {f.__name__: (f, args) for f, args in PATTERNS if f.__name__ in CAPTURED}
     assert set(chosen) == set(CAPTURED)

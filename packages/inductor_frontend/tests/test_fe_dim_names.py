@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.export import Dim
 
 from inductor_frontend import capture
+from tests.common.torch_versions import needs_any_slice
 from wrapper_ir import parse_program, print_program, verify
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.passes import rename_symbols
@@ -67,6 +68,7 @@ def test_sizes_without_a_name_keep_torchs(shapes: Any) -> None:
     assert all(name.startswith("s") for name in symbols(capture(product, (X, Y), dynamic_shapes=shapes)))
 
 
+@needs_any_slice
 def test_a_derived_size_is_said_by_its_base() -> None:
     half = Dim("half")
     made = capture(lambda x: x[::2] + 1, (torch.randn(12),), dynamic_shapes=({0: 2 * half},))

@@ -11,6 +11,8 @@ from torch import nn
 from torch.export import Dim
 
 from inductor_frontend import capture
+from inductor_frontend.errors import CaptureError
+from tests.common.torch_versions import needs_any_slice, since
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.interp import call
 from wrapper_ir.ops import AssertExpr, Define
@@ -198,6 +200,7 @@ _SLICES = {
 }
 
 
+@needs_any_slice
 def test_slices_of_any_size_are_assigned(equals_eager: Check) -> None:
     """Nothing orders the ends of a slice and the size."""
 
@@ -207,6 +210,16 @@ def test_slices_of_any_size_are_assigned(equals_eager: Check) -> None:
     artifact = capture(function, (torch.randn(5, 6),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},))
     for sizes in ((5, 6), (9, 4), (4, 3), (4, 9)):
         equals_eager(artifact, function, torch.randn(sizes))
+
+
+@pytest.mark.skipif(since("2.13"), reason="newer torch lowers them")
+def test_older_torch_asks_for_bounds() -> None:
+    with pytest.raises(
+        CaptureError, match=r"(?s)FE104.*hint: slice_1 cuts a dimension of size s\d+: give it bounds"
+    ):
+        capture(_all_but_the_first, (torch.randn(5, 6),), dynamic_shapes=({0: Dim.AUTO},))
+    bounded = ({0: Dim("rows", min=2, max=64)},)
+    assert capture(_all_but_the_first, (torch.randn(5, 6),), dynamic_shapes=bounded).program.symbols
 
 
 def _chunks(x: torch.Tensor) -> torch.Tensor:

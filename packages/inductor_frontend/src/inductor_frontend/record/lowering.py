@@ -27,8 +27,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from inductor_frontend.errors import ConversionError, at_node, torch_step
 from inductor_frontend.export.tensor_kinds import lacks_type
-from inductor_frontend.record.control_hints import control_flow_hint
 from inductor_frontend.record.graph import RecordingGraph
+from inductor_frontend.record.lowering_hints import lowering_hint
 from inductor_frontend.record.partials import told_partials
 from inductor_frontend.record.resizes import check_resizes
 from inductor_frontend.record.snapshots import keep_old_values
@@ -65,7 +65,7 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
         stack.enter_context(torch.no_grad())
         # Tracing goes on around us; what we look at are real tensors as well.
         stack.enter_context(_disable_current_modes())
-        hint = control_flow_hint(gm, inputs)
+        hint = lowering_hint(gm, inputs)
         with torch_step("FE104", "Inductor cannot lower the graph", hint):
             view_to_reshape(gm)  # type: ignore[no-untyped-call]  # Inductor's
             fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)

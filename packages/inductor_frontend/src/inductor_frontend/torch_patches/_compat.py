@@ -22,6 +22,7 @@ from torch.utils._sympy.numbers import int_oo
 __all__ = [
     "ALLOCATING_MULTI_OUTPUT",
     "EXTERN_MULTI_OUT",
+    "LOWERS_ANY_SLICE",
     "OPAQUE_INPUT",
     "OPAQUE_MULTI_OUTPUT",
     "ORDERS_STREAMS",
@@ -97,6 +98,10 @@ REPORTS_SIDE_EFFECTS = hasattr(torch._dynamo.config, "side_effect_replay_policy"
 
 ORDERS_STREAMS = _orders_streams()
 """Whether torch schedules the streams of a model, and keeps what orders them in the graph: torch 2.11 does not."""
+
+LOWERS_ANY_SLICE = torch.__version__ >= "2.13"  # compared as versions
+"""Whether Inductor lowers a slice of a dimension without bounds, where sizes have no hints; before, it took the slice's size
+for one that the tensor's values tell."""
 
 # Torch writes "no bound" as a huge integer or as an infinity.
 _UNBOUNDED = 2**62

@@ -1,4 +1,4 @@
-"""Ways out where Inductor refuses control flow: what it cannot lower, found in the graph beforehand."""
+"""Ways out where Inductor refuses a graph: what it cannot lower, found in the graph beforehand."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import torch
 from torch import fx
 from torch._guards import detect_fake_mode
 
-__all__ = ["control_flow_hint"]
+from inductor_frontend.torch_patches._compat import LOWERS_ANY_SLICE, symbol_range
+
+__all__ = ["lowering_hint"]
 
 _LOOPS = (torch.ops.higher_order.while_loop, torch.ops.higher_order.while_loop_stack_output)
 _ROLLED = (torch.ops.higher_order.scan, torch.ops.higher_order.map_impl)
 
 
-def control_flow_hint(gm: fx.GraphModule, inputs: Sequence[Any]) -> str:  # Any: fake tensors and numbers
-    """What to change about control flow that Inductor cannot lower; '' where there is none of it."""
+def lowering_hint(gm: fx.GraphModule, inputs: Sequence[Any]) -> str:  # Any: fake tensors and numbers
+    """What to change about control flow and slices that Inductor cannot lower; '' where there are none of them."""
     mode = detect_fake_mode(inputs)
     env = mode.shape_env if mode is not None else None
     for node in _calls(gm):
@@ -28,7 +30,24 @@ def control_flow_hint(gm: fx.GraphModule, inputs: Sequence[Any]) -> str:  # Any:
             return f"the branches of {node.name} return numbers: return tensors of one element instead"
         if node.target in _ROLLED and env is not None and not env.allow_scalar_outputs:
             return f"{node.name} needs torch._dynamo.config.capture_scalar_outputs = True"
+        if node.target is torch.ops.aten.slice.Tensor and not LOWERS_ANY_SLICE and env is not None:
+            for size in _open_sizes(node, env):
+                return (
+                    f"{node.name} cuts a dimension of size {size}: give it bounds, as Dim(..., min=2, max=4096), or capture with "
+                    "torch 2.13, which lowers slices of any size"
+                )
     return ""
+
+
+def _open_sizes(node: fx.Node, env: Any) -> Iterator[Any]:  # Any: torch's ShapeEnv, and sizes
+    """The sizes of what a slice cuts that have no bounds."""
+    cut: Any = node.args[0]  # a node, whose value is fake
+    sizes: Sequence[Any] = cut.meta["val"].shape
+    for size in sizes:
+        if isinstance(size, torch.SymInt) and any(
+            None in symbol_range(env, s) for s in size.node.expr.free_symbols
+        ):
+            yield size
 
 
 def _calls(gm: fx.GraphModule) -> Iterator[fx.Node]:
