@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
-from fx_converter._compat import has_effect, is_watched
+from fx_converter._compat import FAST_VIEW, has_effect, is_watched
 from wrapper_ir_torch import storage_key
 
 __all__ = ["align", "fill_zero", "free", "resize_storage", "same", "unshared", "window"]
@@ -35,12 +35,16 @@ def window(
     x: Tensor, dtype: torch.dtype, sizes: Sequence[int], strides: Sequence[int], offset: int
 ) -> Tensor:
     """A tensor of another element type over the same storage, `offset` bytes after the first element of `x`."""
+    size = dtype.itemsize
     start = x.storage_offset() * x.element_size() + offset
     if isinstance(x, FakeTensor) or is_watched():
         flat = x.as_strided((x.untyped_storage().nbytes() // x.element_size(),), (1,), 0)
-        return flat.view(dtype).as_strided(sizes, strides, start // dtype.itemsize)
+        return flat.view(dtype).as_strided(sizes, strides, start // size)
+    is_bytes = x.dtype is torch.uint8 and x.dim() == 1 and x.is_contiguous()
+    if is_bytes and not (x.numel() % size or start % size or offset % size):
+        return FAST_VIEW(x.view(dtype), sizes, strides, offset // size)  # a third of the time
     empty = torch.empty(0, dtype=dtype, device=x.device)
-    return empty.set_(x.untyped_storage(), start // dtype.itemsize, sizes, strides)
+    return empty.set_(x.untyped_storage(), start // size, sizes, strides)
 
 
 def align(x: Tensor, alignment: int) -> Tensor:

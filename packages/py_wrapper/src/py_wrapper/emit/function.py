@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
+from py_wrapper.emit.lent import write_lent_windows
 from py_wrapper.emit.persistent import name_persistent, write_new_buffers, write_take
 from py_wrapper.emit.placement import on_stream
 from py_wrapper.emit.scope import FunctionScope
@@ -18,6 +19,7 @@ __all__ = ["source_comment", "write_function"]
 
 _SILENT = (Free, Drop, Return, Comment)
 _LOOK_AHEAD = 20
+_WINDOWS = (steps.Window, steps.ByteWindow)
 _ENDS = (steps.EndStorage, steps.EndNames, steps.ResizeBlock)
 
 
@@ -40,7 +42,8 @@ def write_function(scope: FunctionScope, name: str, doc: str) -> None:
 
 def _write_steps(scope: FunctionScope) -> None:
     """All steps; those before the first op come before the persistent buffers are taken."""
-    written = _written(scope)
+    done = write_lent_windows(scope)
+    written = [s for s in _written(scope) if not (isinstance(s, _WINDOWS) and s.result in done)]
     head = [step for step in written if step.at.op is None]
     for step in head:
         WRITERS[type(step)](step, scope)

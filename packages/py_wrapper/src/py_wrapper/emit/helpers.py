@@ -35,9 +35,13 @@ class Helper(enum.Enum):
 _WINDOW = '''
 def window(source, dtype, sizes, strides, offset):
     """A tensor over the storage of `source`, `offset` bytes after its first element."""
+    size = dtype.itemsize
+    if source.dtype is torch.uint8 and source.dim() == 1 and source.is_contiguous():
+        if not (source.numel() | source.storage_offset() | offset) % size:
+            return reinterpret(source.view(dtype), sizes, strides, offset // size)
     start = source.storage_offset() * source.element_size() + offset
     empty = torch.empty(0, dtype=dtype, device=source.device)
-    return empty.set_(source.untyped_storage(), start // dtype.itemsize, sizes, strides)
+    return empty.set_(source.untyped_storage(), start // size, sizes, strides)
 '''
 _ASSERT_LAYOUT = f'''
 {FAST_IMPORTS["torch_layout_check"]}

@@ -14,7 +14,6 @@ __all__ = [
     "align",
     "allocate",
     "begin_slot",
-    "byte_window",
     "constant_window",
     "copy",
     "end_names",
@@ -24,6 +23,7 @@ __all__ = [
     "same",
     "set_storage",
     "window",
+    "window_text",
     "zero",
 ]
 
@@ -88,18 +88,18 @@ def same(step: steps.Same, scope: FunctionScope) -> None:
     _assign(step, scope.name(step.source), scope)
 
 
-def window(step: steps.Window, scope: FunctionScope) -> None:
-    """Torch's fastest way to a window of the same element type."""
-    layout = f"{_layout(step.result.type, scope)}, {scope.expr(step.offset)}"
-    _assign(step, f"{scope.module.helper(Helper.REINTERPRET)}({scope.name(step.source)}, {layout})", scope)
+def window(step: steps.Window | steps.ByteWindow, scope: FunctionScope) -> None:
+    """A variable for it."""
+    _assign(step, window_text(step, scope), scope)
 
 
-def byte_window(step: steps.ByteWindow, scope: FunctionScope) -> None:
-    """A window of bytes."""
+def window_text(step: steps.Window | steps.ByteWindow, scope: FunctionScope) -> str:
+    """Torch's fastest way to a window of the same element type, or a window of bytes."""
     type, name = step.result.type, scope.name(step.source)
     layout = f"{_layout(type, scope)}, {scope.expr(step.offset)}"
-    helper = scope.module.helper(Helper.WINDOW)
-    _assign(step, f"{helper}({name}, torch.{type.dtype.torch_name}, {layout})", scope)
+    if isinstance(step, steps.Window):
+        return f"{scope.module.helper(Helper.REINTERPRET)}({name}, {layout})"
+    return f"{scope.module.helper(Helper.WINDOW)}({name}, torch.{type.dtype.torch_name}, {layout})"
 
 
 def _layout(type: TensorType, scope: FunctionScope) -> str:

@@ -71,6 +71,8 @@ class ModuleScope:
     def helper(self, helper: Helper) -> str:
         """The name of a helper, which the module then defines."""
         self.helpers[helper] = None
+        if helper is Helper.WINDOW:
+            self.helpers[Helper.REINTERPRET] = None
         return helper.value
 
     def runtime(self, name: str) -> str:

@@ -20,7 +20,7 @@ WRITERS: Mapping[type[StepBase], Callable[[Any, FunctionScope], None]] = {
     steps.BeginSlot: memory.begin_slot,
     steps.Same: memory.same,
     steps.Window: memory.window,
-    steps.ByteWindow: memory.byte_window,
+    steps.ByteWindow: memory.window,
     steps.EndStorage: memory.end_storage,
     steps.EndNames: memory.end_names,
     steps.Copy: memory.copy,

@@ -1,0 +1,57 @@
+"""Tensors over memory that a caller lends, which are kept with it: each trip of a loop, and each call that is lent the same tensor,
+finds them ready.
+"""
+
+from __future__ import annotations
+
+from py_wrapper.emit.memory import window_text
+from py_wrapper.emit.scope import FunctionScope
+from wrapper_ir.lowering import steps
+from wrapper_ir.types import Type
+from wrapper_ir.values import Value, is_storage
+
+__all__ = ["write_lent_windows"]
+
+_Window = steps.Window | steps.ByteWindow
+
+
+def write_lent_windows(scope: FunctionScope) -> set[Value[Type]]:
+    """At the begin of a function: the windows over its storage parameters whose layouts are known there, which it returns. With
+    poison, nothing is kept."""
+    if scope.module.options.poison is not None:
+        return set()
+    done: set[Value[Type]] = set()
+    name = f"windows_of_{scope.module.function_names[scope.plan.name]}"
+    for param in scope.plan.function.params:
+        if is_storage(param.value) and (windows := _kept(scope, param.value)):
+            _write(scope, scope.name(param.value), name, windows)
+            done.update([step.result for step in windows])
+    return done
+
+
+def _kept(scope: FunctionScope, param: Value[Type]) -> list[_Window]:
+    known = set(scope.plan.function.captures)
+    return [
+        step
+        for step in scope.plan.steps
+        if isinstance(step, _Window) and step.source == param and not step.is_reuse and not step.ends
+        if _symbols(step) <= known
+    ]
+
+
+def _symbols(step: _Window) -> set[str]:
+    type = step.result.type
+    return {s for e in (*type.sizes, *type.strides, step.offset) for s in e.free_symbols}
+
+
+def _write(scope: FunctionScope, lent: str, attribute: str, windows: list[_Window]) -> None:
+    """Where symbols are in a layout, their values are kept, too: the next call may have others."""
+    out, kept = scope.out, scope.names("kept")
+    symbols = [scope.defined[s] for s in sorted({s for step in windows for s in _symbols(step)})]
+    values = f"({', '.join(symbols)},)"
+    out.line(f'{kept} = getattr({lent}, "{attribute}", None)')
+    with out.block(f"if {kept} is None or {kept}[0] != {values}:" if symbols else f"if {kept} is None:"):
+        texts = [*([values] if symbols else []), *(window_text(step, scope) for step in windows)]
+        out.items(f"{kept} = {lent}.{attribute} = (", texts, ",)" if len(texts) == 1 else ")")
+    unused = [scope.names("_")] if symbols else []
+    out.unpack([*unused, *(scope.bind(step.result) for step in windows)], kept)
