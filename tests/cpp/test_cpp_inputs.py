@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,51 @@ def test_every_malformed_input_is_refused_and_the_next_call_works(library: Path)
         assert f"[{code}]" in str(caught.value), str(caught.value)
         assert words in str(caught.value), str(caught.value)
         assert torch.equal(runner.run(_valid())[0], 2 * _X)
+
+
+def _spoiled(x: Tensor, draw: random.Random) -> Tensor:
+    """The tensor, or one like it, with one property that no valid argument in its place has."""
+    rank = x.dim()
+    ways: list[Callable[[], Tensor]] = [
+        lambda: x.to(draw.choice([dtype for dtype in DTYPES if dtype != x.dtype])),
+        lambda: x.to("meta"),
+        lambda: x.unsqueeze(draw.randrange(rank + 1)),
+        lambda: x.unsqueeze(0).expand(draw.randrange(2, 5), *x.shape),
+    ]
+    if rank:
+        ways += [
+            lambda: x.flatten()[draw.randrange(x.numel())],
+            lambda: x.to_sparse(),
+            lambda: x.repeat_interleave(70, 0),
+            lambda: (
+                x.repeat_interleave(2, rank - 1)[..., ::2].clone().repeat_interleave(2, rank - 1)[..., ::2]
+            ),
+            lambda: x[:0],
+        ]
+    return draw.choice(ways)()
+
+
+def test_five_hundred_malformed_inputs(library: Path) -> None:
+    draw, runner, program = random.Random(5), open_runner(library), cpp_wrapper.load(library)
+    seen: dict[str, int] = {}
+    for _ in range(500):
+        given = _valid()
+        position = draw.randrange(len(given))
+        given[position] = _spoiled(given[position], draw)
+        if position == 2 and draw.random() < 0.2:
+            del given[draw.randrange(len(given))]
+        with pytest.raises(RuntimeError) as caught:
+            runner.run(given)
+        match = re.search(r"\[(WIR92[016])\] (.*)", str(caught.value))
+        assert match is not None, str(caught.value)
+        assert "expected" in match[2] or match[1] == "WIR920", match[2]
+        seen[match[1]] = seen.get(match[1], 0) + 1
+        if len(given) == 4 and position < 3:
+            with pytest.raises(ExecutionError, match=r"\[WIR9"):
+                program(*given[:3], 2)
+        assert torch.equal(runner.run(_valid())[0], 2 * _X)
+        assert torch.equal(program(_X, _w(), _I, 2)[0], 2 * _X)
+    assert set(seen) == {"WIR920", "WIR921", "WIR926"}
 
 
 BY_LOADER = (
