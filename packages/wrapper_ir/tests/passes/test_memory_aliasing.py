@@ -116,6 +116,8 @@ CASES = {
             "reuse_on_another_stream_without_an_event",
             "reuse_after_an_event_that_is_too_early",
             "reuse_under_a_stream_of_a_callee",
+            "callee_leaves_work_in_a_lent_slot",
+            "lent_slot_before_a_stream_is_done",
         ),
         params="%x: f32[8], %y: f32[8], %z: f32[8]",
         head=GPU,
@@ -134,7 +136,11 @@ CASES = {
         """,
         ("a.s", "b.s"),
         ('%h = collective list::neg(%a) group("0") : f32[2]', "%y = wait %h : f32[2]"),
-        ("reuse_of_an_argument_in_flight", "reuse_of_a_communication_buffer"),
+        (
+            "reuse_of_an_argument_in_flight",
+            "reuse_of_a_communication_buffer",
+            "lent_slot_under_a_collective",
+        ),
     ),
     "a name that may alias": Case(
         f"""
@@ -150,7 +156,7 @@ CASES = {
         """,
         ("a.s", "b.s"),
         ("%r = call list::neg(%n) : f32[2]",),
-        ("pool_ended_under_a_name", "pool_ended_under_a_nested_result"),
+        ("pool_ended_under_a_name", "pool_ended_under_a_nested_result", "lent_slot_has_ended"),
     ),
     "branches with different lifetimes": Case(
         f"""
@@ -167,7 +173,15 @@ CASES = {
         """,
         ("a.s", "b.s"),
         ("%n = call list::neg(%r) : f32[2]",),
-        ("reuse_of_what_one_branch_returns", "reuse_of_a_pool_that_one_branch_uses"),
+        (
+            "reuse_of_what_one_branch_returns",
+            "reuse_of_a_pool_that_one_branch_uses",
+            "lent_slot_over_an_argument",
+            "lent_slot_smaller_than_a_branch_needs",
+            "loop_is_lent_what_it_carries",
+            "loop_carries_a_lent_slot",
+            "trip_reads_what_the_one_before_left",
+        ),
         functions="""
 func @same(%a: f32[2]) {
   %v = view %a : f32[2]
