@@ -78,6 +78,10 @@ extern "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor"
 extern "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor"
 extern "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
 extern "aten::div.Scalar(Tensor self, Scalar other) -> Tensor"
+extern "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"
+extern "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor"
+extern "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)"
+extern "aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"
 extern "prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor" tags(python_only)
 
 func @main(%x: f32[2, 3], %i: i32[2, 3], %j: i32[], %b: bf16[3]) {
@@ -94,7 +98,16 @@ func @main(%x: f32[2, 3], %i: i32[2, 3], %j: i32[], %b: bf16[3]) {
   %p = call aten::pow.Tensor_Scalar(%j, 3) : i32[]
   %d = call aten::div.Scalar(%i, 2) : f32[2, 3]
   %z = call prims::convert_element_type(%x, c64) : c64[2, 3]
-  return %f, %g, %a, %o, %s, %m, %n, %k, %c, %p, %d, %z
+  %t = view %x : f32[3, 2]
+  %w = alloc f32[2, 2]
+  %h = call aten::addmm(%w, %x, %t, beta=0, alpha=2) : f32[2, 2]
+  free %w.s
+  %e = call aten::constant_pad_nd(%i, [1, 0], 5) : i32[2, 4]
+  %vm = call aten::var_mean.correction(%x, [1], correction=0) : results
+  %v = unpack %vm[0] : f32[2]
+  drop %vm
+  %q = call aten::std.correction(%x) : f32[]
+  return %f, %g, %a, %o, %s, %m, %n, %k, %c, %p, %d, %z, %h, %e, %v, %q
 }
 """,
         inputs=lambda: [
@@ -116,6 +129,10 @@ func @main(%x: f32[2, 3], %i: i32[2, 3], %j: i32[], %b: bf16[3]) {
             j**3,
             i / 2,
             x.to(torch.complex64),
+            2 * x @ x.view(3, 2),
+            torch.nn.functional.pad(i, (1, 0), value=5),
+            torch.var(x, 1, correction=0),
+            torch.std(x),
         ),
     ),
     Case(

@@ -136,6 +136,8 @@ def render(sides: Sides, results: Sequence[Result], total: int) -> str:
     """Totals, and every case of ours that fails. `total` is how many cases there are."""
     ours = sum(r.side == sides.ours for r in results)
     part = f" So far {ours} of {total} cases ran, which are a fair sample." if ours < total else ""
+    if not any(r.side == sides.stock for r in results):
+        part += f" {sides.names[1]} has not run yet."
     lines = [
         f"# {sides.title}",
         "",

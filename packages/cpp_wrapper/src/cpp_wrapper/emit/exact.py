@@ -1,6 +1,7 @@
 """Operators that no C function of torch takes as they are, and that other calls do exactly.
 
-`full` is `fill_` of new memory, `add` of whole numbers a sum, `add.out` a sum and a copy. Of `prims`, which are registered in
+`full` is `fill_` of new memory, `add` of whole numbers a sum, `add.out` a sum and a copy, `addmm` is `addmm.out` into new memory,
+`constant_pad_nd` is `pad`, and a correction of 0 or 1 a truth value. Of `prims`, which are registered in
 Python, those that Inductor calls do here what their Python does.
 """
 
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 
 from cpp_wrapper.emit.scalars import is_whole, keeps_meaning, wide_number
 from cpp_wrapper.emit.scope import FunctionScope, dtype_text
-from wrapper_ir.expr import Expr, Int
+from wrapper_ir.expr import Expr, Float, Int
 from wrapper_ir.lowering import steps
 from wrapper_ir.ops import Arg
 from wrapper_ir.types import TensorType
@@ -18,6 +19,8 @@ from wrapper_ir.values import Value
 
 __all__ = ["write_exactly"]
 
+_ADDMM = "aoti_torch_cpu_addmm_out"
+_ADDMM_PARAMETERS = "AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat1, AtenTensorHandle mat2, double beta, double alpha"
 _ADD = "aoti_torch_cpu_add_Tensor"
 _ADD_PARAMETERS = "AtenTensorHandle self, AtenTensorHandle other, double alpha, AtenTensorHandle* ret0"
 
@@ -27,6 +30,14 @@ def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
     match step.operator.extern.name:
         case "aten::full":
             return _full(step, scope)
+        case "aten::addmm":
+            return _addmm(step, scope)
+        case "aten::constant_pad_nd":
+            return _pad(step, scope)
+        case "aten::var.correction" | "aten::std.correction":
+            return _spread(step, 1, scope)
+        case "aten::var_mean.correction" | "aten::std_mean.correction":
+            return _spread(step, 2, scope)
         case "prims::convert_element_type":
             return _convert(step, scope)
         case "prims::normal":
@@ -67,6 +78,57 @@ def _full(step: steps.CallOperator, scope: FunctionScope) -> bool:
     made = _new(step, scope)
     scope.numbers_made.append(number)
     scope.line(f'call("aten::fill_", "Tensor", {{tensor({made}), tensor({number})}}, nullptr, 1);')
+    return True
+
+
+def _addmm(step: steps.CallOperator, scope: FunctionScope) -> bool:
+    """`addmm.out` into new memory: products convert their factors to the element type."""
+    given = _given(step)
+    handles = [scope.handle(v) for n in ("self", "mat1", "mat2") if isinstance(v := given[n], Value)]
+    factors = [scope.real(v) for n in ("beta", "alpha") if isinstance(v := given[n], Expr)]
+    if len(handles) != 3 or len(factors) != 2 or not (made := _new(step, scope)):
+        return False
+    scope.module.shims[_ADDMM] = f"int32_t {_ADDMM}({_ADDMM_PARAMETERS});"
+    scope.line(f'ok({_ADDMM}({", ".join([made, *handles, *factors])}), "aten::addmm.out");')
+    return True
+
+
+def _pad(step: steps.CallOperator, scope: FunctionScope) -> bool:
+    """`pad` with a number, which it converts to the element type."""
+    given = _given(step)
+    source, pad, value, result = given["self"], given["pad"], given["value"], step.result
+    if not isinstance(source, Value) or not isinstance(pad, tuple) or result is None:
+        return False
+    if not isinstance(value, Int | Float) or abs(value.value) > 2**53:
+        return False
+    texts = ", ".join(f"integer({scope.number(n)})" for n in pad if isinstance(n, Expr))
+    arguments = f'tensor({scope.handle(source)}), list({{{texts}}}), string("constant", 8), some(number({scope.real(value)}))'
+    scope.line(f'call("aten::pad", "", {{{arguments}}}, &{scope.bind(result)}, 1);')
+    return True
+
+
+def _spread(step: steps.CallOperator, count: int, scope: FunctionScope) -> bool:
+    """The overload that is told whether to correct by one."""
+    given, result = _given(step), step.result
+    source, dims, keep = given["self"], given["dim"], given["keepdim"]
+    correction = Int(1) if given["correction"] is None else given["correction"]
+    if not isinstance(source, Value) or result is None or not isinstance(keep, Expr):
+        return False
+    if not isinstance(correction, Int | Float) or correction.value not in (0, 1):
+        return False
+    chosen = "none()"
+    if isinstance(dims, tuple):
+        chosen = (
+            f"some(list({{{', '.join(f'integer({scope.number(n)})' for n in dims if isinstance(n, Expr))}}}))"
+        )
+    unbiased = "true" if correction.value else "false"
+    texts = f"tensor({scope.handle(source)}), {chosen}, truth({unbiased}), truth({scope.truth(keep)})"
+    made = scope.bind(result, count)
+    if count > 1:
+        name = scope.live[result]
+        scope.places[result] = {(0,): made, (1,): f"t[{name} + 1]"}
+    base = step.operator.extern.name.partition(".")[0]
+    scope.line(f'call("{base}", "dim", {{{texts}}}, &{made}, {count});')
     return True
 
 
