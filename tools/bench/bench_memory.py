@@ -40,8 +40,8 @@ fewer allocations than Inductor, which reuses a buffer for another of exactly it
 
 OUTCOME = """\
 As predicted for what the program holds. The bound as planned is that of the final program: in its order of ops, with operators'
-results in storages of the program. `convnet` and `moe` need less in the order that `reorder-for-memory` finds. More is measured where operators allocate inside while a pool is held, of which a plan
-does not know: 4,032 bytes in `gpt2` and `llama`, as in `bert` without a plan. On models of some kilobytes that is a fifth; on
+results in storages of the program. `convnet` and `moe` need less in the order that `reorder-for-memory` finds. More is measured
+where operators allocate inside while a pool is held, of which a plan does not know: 4,032 bytes in `gpt2` and `llama`, as in `bert` without a plan. On models of some kilobytes that is a fifth; on
 `gpt2-256` the plan measures less than Inductor. Inductor measures less than the bound on `t5`: its order of calls and its reuse
 in place are its own."""
 
