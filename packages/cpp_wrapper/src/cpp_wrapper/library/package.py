@@ -37,6 +37,8 @@ def write_package(path: Path, device: str, write_library: Callable[[BinaryIO], N
             (".data/version", "6\n"),
             ("byteorder", "little"),
             ("data/aotinductor/model/model.wrapper_metadata.json", json.dumps({"AOTI_DEVICE_KEY": device})),
+            # torch's loaders before 2.13 find the metadata by this name
+            ("data/aotinductor/model/model.wrapper.cpp", "// built from an artifact of wrapper_ir\n"),
         ):
             archive.writestr(_member(f"{_ROOT}/{name}"), text)
         member = _member(_LIBRARY)
