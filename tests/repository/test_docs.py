@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import wrapper_ir
+from tests.common.torch_versions import since
 from tools.docs.pages import PAGES, is_stale
 from wrapper_ir.cli.main import main
 from wrapper_ir.errors import VerificationError
@@ -23,6 +24,7 @@ from wrapper_ir.errors import VerificationError
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = sorted(p for p in (ROOT / "docs").glob("*.md") if f"docs/{p.name}" not in PAGES)
 READMES = [ROOT / "README.md", *sorted((ROOT / "packages").glob("*/README.md"))]
+RUN_THE_SAMPLE = ("fx_converter", "py_wrapper")
 LISTS = [ROOT / "docs" / folder / "README.md" for folder in ("adr", "benchmarks")]
 LINKED = sorted(
     {*READMES, *(ROOT / "docs").rglob("*.md"), ROOT / "CHANGELOG.md", *ROOT.glob("packages/*/CHANGELOG.md")}
@@ -91,6 +93,10 @@ def test_programs_parse_verify_and_print(block: Block) -> None:
 @pytest.mark.parametrize("page", [*GUIDE, *READMES], ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each page has one namespace. A `text` block after a Python block is its output; `wir` commands run on the page's files."""
+    if page.parent.name in RUN_THE_SAMPLE and not since("2.13"):
+        pytest.skip(
+            "the sample's kernels are written for the headers of torch 2.13, as the refusal CPP102 says"
+        )
     monkeypatch.chdir(tmp_path)
     if page in READMES:  # which use files that their reader has
         for name in ("model.wir", "old.wir", "new.wir"):

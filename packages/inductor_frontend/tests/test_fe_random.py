@@ -20,10 +20,17 @@ from torch._inductor import config as inductor_config
 from torch.nn import functional as F
 
 from inductor_frontend import capture
+from tests.common.torch_versions import since
 from wrapper_ir.errors import WirError
 from wrapper_ir.schemas import ExternTag
 
 # Any in this file: models and their arguments.
+
+EAGERS = since("2.13")
+"""Whether Inductor draws eager's numbers where it is told to: before 2.13 it decomposes dropout and others into `rand` even then,
+so that stock torch.compile differs from eager mode, and what we do is what it does."""
+UNTRACEABLE = "FE102" if since("2.13") else "FE101"
+"""What refuses generators: before 2.13, torch.export itself."""
 
 
 def _x(*sizes: int) -> Tensor:
@@ -141,7 +148,7 @@ def test_values_are_those_of_torch_compile() -> None:
 @pytest.mark.slow
 def test_values_are_eagers_where_inductor_falls_back() -> None:
     with inductor_config.patch(fallback_random=True):
-        artifact = check_all_paths(ALL)
+        artifact = check_all_paths(ALL, want=None if EAGERS else stock(ALL.function))
     drawn = {e.name for e in artifact.program.externs if ExternTag.RANDOM in e.tags}
     assert {"aten::rand", "aten::cauchy", "aten::multinomial", "aten::native_dropout"} <= drawn
 
@@ -224,7 +231,7 @@ class TestGenerators:
             generator = torch.Generator().manual_seed(1)
             drawn.append([run(torch.ones(4), generator) for _ in range(2)])
         torch.testing.assert_close(*drawn)
-        with pytest.raises(WirError, match=r"(?s)FE102.*Generator.*hint.*torch.compile"):
+        with pytest.raises(WirError, match=rf"(?s){UNTRACEABLE}.*Generator.*hint.*torch.compile"):
             capture(function, (torch.ones(4), torch.Generator()))
 
     def test_from_outside(self) -> None:
@@ -238,7 +245,7 @@ class TestGenerators:
             generator.manual_seed(1)
             drawn.append([run(torch.ones(4)) for _ in range(2)])
         torch.testing.assert_close(*drawn)
-        with pytest.raises(WirError, match=r"(?s)FE102.*Generator.*hint"):
+        with pytest.raises(WirError, match=rf"(?s){UNTRACEABLE}.*Generator.*hint"):
             capture(function, (torch.ones(4),))
 
 
@@ -264,7 +271,7 @@ def _noisy(x: Tensor) -> Tensor:
 def test_gradients_see_what_forward_drew(fallback: bool) -> None:
     """The masks of the backward graph are those of the forward graph, drawn once."""
     with inductor_config.patch(fallback_random=fallback):
-        oracle = _noisy if fallback else stock(_noisy)
+        oracle = _noisy if fallback and EAGERS else stock(_noisy)
         want = _in_training(oracle, _x(8))
         torch._dynamo.reset()
         compiled = torch.compile(_noisy, backend="wrapper_ir")
