@@ -39,9 +39,12 @@ Models = dict[int, tuple[nn.Module, tuple[torch.Tensor, ...]]]
 
 @pytest.fixture(scope="module", autouse=True)
 def _warm() -> None:
-    """Inductor registers its own backends and loggers in its first compilations."""
+    """Inductor registers its own backends and loggers in its first compilations, and torch.export before 2.13 imports what
+    registers a logger in its first failure."""
     for _ in range(2):
         capture(*small())
+    with pytest.raises(CaptureError):
+        capture(lambda x: x.no_such_attribute, (torch.randn(2),))
 
 
 def small() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
