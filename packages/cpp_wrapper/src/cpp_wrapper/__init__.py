@@ -1,23 +1,31 @@
-"""Wrapper IR to C++: whole programs as libraries, and compiled CPU kernels."""
+"""Wrapper IR to C++: whole programs as libraries, and compiled CPU kernels.
+
+Names are loaded when they are first used: to load a library needs little of this package.
+"""
 
 from __future__ import annotations
 
-from cpp_wrapper.emit.program import Sources
-from cpp_wrapper.emitter import EMITTER, CppEmitter
-from cpp_wrapper.errors import (
-    CacheError,
-    CompileError,
-    ConstantError,
-    CppError,
-    EmitError,
-    IsaError,
-    KernelError,
-    LaunchError,
-)
-from cpp_wrapper.kernels.options import CppOptions
-from cpp_wrapper.kernels.runtime import CppKernelRuntime
-from cpp_wrapper.library.api import build, emit, load, metadata
-from cpp_wrapper.library.project import cmake_prefix_path
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cpp_wrapper.emit.program import Sources
+    from cpp_wrapper.emitter import EMITTER, CppEmitter
+    from cpp_wrapper.errors import (
+        CacheError,
+        CompileError,
+        ConstantError,
+        CppError,
+        EmitError,
+        IsaError,
+        KernelError,
+        LaunchError,
+    )
+    from cpp_wrapper.kernels.options import CppOptions
+    from cpp_wrapper.kernels.runtime import KERNEL_RUNTIME, CppKernelRuntime
+    from cpp_wrapper.library.api import build, emit
+    from cpp_wrapper.library.load import load, metadata
+    from cpp_wrapper.library.project import cmake_prefix_path
 
 __all__ = [
     "EMITTER",
@@ -41,5 +49,34 @@ __all__ = [
     "metadata",
 ]
 
-KERNEL_RUNTIME = CppKernelRuntime()
-"""The entry point `wrapper_ir.kernel_runtimes: cpp`, with default options."""
+_HOME = {
+    "EMITTER": "emitter",
+    "KERNEL_RUNTIME": "kernels.runtime",
+    "CacheError": "errors",
+    "CompileError": "errors",
+    "ConstantError": "errors",
+    "CppEmitter": "emitter",
+    "CppError": "errors",
+    "CppKernelRuntime": "kernels.runtime",
+    "CppOptions": "kernels.options",
+    "EmitError": "errors",
+    "IsaError": "errors",
+    "KernelError": "errors",
+    "LaunchError": "errors",
+    "Sources": "emit.program",
+    "build": "library.api",
+    "cmake_prefix_path": "library.project",
+    "emit": "library.api",
+    "load": "library.load",
+    "metadata": "library.load",
+}
+"""The module of each public name; a test compares the keys with `__all__`."""
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)  # by the table above
+    globals()[name] = value
+    return value

@@ -10,7 +10,7 @@ from cpp_wrapper.emit.program import Sources, emit_sources
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.library.build import build_library
-from cpp_wrapper.library.load import load_library
+from cpp_wrapper.library.load import load
 from cpp_wrapper.library.project import write_project
 from cpp_wrapper.library.python import LoadedProgram
 from cpp_wrapper.settings import Settings, read_settings
@@ -63,7 +63,7 @@ class CppEmitter:
 
         store = open_cache(settings.cache).store("cpp-programs")
         with store.ensure(f"{digest.hexdigest()} {self.options}", build_into) as entry:
-            return load_library(entry.folder / _LIBRARY)
+            return load(entry.folder / _LIBRARY)
 
 
 EMITTER = CppEmitter()

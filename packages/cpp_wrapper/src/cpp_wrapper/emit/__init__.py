@@ -11,5 +11,6 @@
 | `scalars.py`    | numbers that operators take, where C functions take them otherwise    |
 | `constants.py`  | where constants lie, and how their tensors are made                   |
 | `scope.py`      | what is known while writing a function, and the program               |
+| `version.py`    | the edition of the metadata                                           |
 | `text/`         | the parts that are the same in every library                          |
 """

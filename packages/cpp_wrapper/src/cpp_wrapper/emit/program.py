@@ -12,6 +12,7 @@ from cpp_wrapper.emit.constants import Blob, blob_table, constant_table, place_c
 from cpp_wrapper.emit.convention import write_convention
 from cpp_wrapper.emit.function import declaration, write_function
 from cpp_wrapper.emit.scope import TEXTS, FunctionScope, ProgramScope
+from cpp_wrapper.emit.version import METADATA_VERSION
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.kernels.isa import ISAS, choose_source, host_features, isa_build_args
 from cpp_wrapper.kernels.options import CppOptions
@@ -30,9 +31,8 @@ from wrapper_ir.signature import Signature, WrappedOutput, WriteBackKind
 from wrapper_ir.types import CPU, DType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["METADATA_VERSION", "KernelUnit", "Sources", "emit_sources"]
+__all__ = ["KernelUnit", "Sources", "emit_sources"]
 
-METADATA_VERSION = 2
 _JOBS = 4
 """Units of kernels at most for each instruction set."""
 

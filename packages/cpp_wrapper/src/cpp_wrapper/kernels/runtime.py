@@ -24,7 +24,7 @@ from wrapper_ir.program import Target
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.store import open_cache
 
-__all__ = ["CppKernelRuntime"]
+__all__ = ["KERNEL_RUNTIME", "CppKernelRuntime"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,3 +135,7 @@ def _key(kernel: CppKernel, builder: Builder, hashes: dict[str, str]) -> str:
     headers = sorted((r.name, hashes[r.name]) for r in kernel.requires)
     parts = (content_hash(kernel), builder.recipe.fingerprint, repr(headers))
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+
+
+KERNEL_RUNTIME = CppKernelRuntime()
+"""The entry point `wrapper_ir.kernel_runtimes: cpp`, with default options."""

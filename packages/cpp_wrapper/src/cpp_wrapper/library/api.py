@@ -1,23 +1,18 @@
-"""Programs as C++: sources, libraries, callables."""
+"""Programs as C++: sources and libraries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from cpp_wrapper.emit.program import Sources, emit_sources
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.library.build import Progress, build_library
-from cpp_wrapper.library.load import load_library
-from cpp_wrapper.library.package import find_image
 from cpp_wrapper.library.project import write_project
-from cpp_wrapper.library.python import LoadedProgram
 from cpp_wrapper.settings import Settings
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 
-__all__ = ["build", "emit", "load", "metadata"]
+__all__ = ["build", "emit"]
 
 
 def emit(artifact: Artifact, analyses: Analyses | None = None, options: CppOptions | None = None) -> Sources:
@@ -50,20 +45,3 @@ def build(
     if source_only:
         return write_project(sources, Path(path), options)
     return build_library(sources, Path(path), options, settings, progress)
-
-
-def load(path: str | Path) -> LoadedProgram:
-    """Opens a library or a package: a callable with the model's own signature and result structure; its method `boxed` takes
-    `main`'s flat arguments in a list, which it empties. Any number of threads may call it, as far as the program writes no
-    constants. Nothing is extracted, and no program is started.
-
-    Raises CacheError CPP304 for a file that is not a library of this package, IsaError CPP201 where the processor lacks
-    instructions. Calls raise ExecutionError (WIR92n) and LaunchError.
-    """
-    return load_library(Path(path).resolve())
-
-
-def metadata(path: str | Path) -> Mapping[str, Any]:  # Any: JSON
-    """What a library or a package says of itself, without running it: `inputs`, `results`, `constants` (their names) and
-    `signature`. Raises CacheError CPP304."""
-    return find_image(Path(path)).facts

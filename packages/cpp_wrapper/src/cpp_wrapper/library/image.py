@@ -14,10 +14,12 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from cpp_wrapper.emit.constants import Blob
 from cpp_wrapper.errors import CacheError
+
+if TYPE_CHECKING:
+    from cpp_wrapper.emit.constants import Blob  # loaded, it loads the emitter
 
 __all__ = ["PAGE", "Image", "read_image", "write_image"]
 

@@ -7,12 +7,13 @@ import dataclasses
 import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from cpp_wrapper.emit.program import METADATA_VERSION
+from cpp_wrapper.emit.version import METADATA_VERSION
 from cpp_wrapper.errors import CacheError
 from cpp_wrapper.library.image import Image
 from cpp_wrapper.library.package import find_image
@@ -20,13 +21,20 @@ from cpp_wrapper.library.python import LoadedProgram
 from wrapper_ir.json import signature_from_json
 from wrapper_ir.signature import Signature
 
-__all__ = ["load_library"]
+__all__ = ["load", "metadata"]
 
 _HINT = "build it with cpp_wrapper.build, for this torch and this machine"
 
 
-def load_library(path: Path) -> LoadedProgram:
-    """Opens a library or a package. Raises what `cpp_wrapper.load` raises."""
+def load(path: str | Path) -> LoadedProgram:
+    """Opens a library or a package: a callable with the model's own signature and result structure; its method `boxed` takes
+    `main`'s flat arguments in a list, which it empties. Any number of threads may call it, as far as the program writes no
+    constants. Nothing is extracted, and no program is started.
+
+    Raises CacheError CPP304 for a file that is not a library of this package, IsaError CPP201 where the processor lacks
+    instructions. Calls raise ExecutionError (WIR92n) and LaunchError.
+    """
+    path = Path(path).resolve()
     image = find_image(path)
     if image.facts.get("version") != METADATA_VERSION:
         raise CacheError("CPP304", f"{path} was built by another edition of this package", _HINT)
@@ -38,6 +46,12 @@ def load_library(path: Path) -> LoadedProgram:
             return LoadedProgram(library, image.facts, _without_copies(signature))
     except (OSError, AttributeError) as error:
         raise CacheError("CPP304", f"{path} is not a library of this package: {error}", _HINT) from error
+
+
+def metadata(path: str | Path) -> Mapping[str, Any]:  # Any: JSON
+    """What a library or a package says of itself, without running it: `inputs`, `results`, `constants` (their names) and
+    `signature`. Raises CacheError CPP304."""
+    return find_image(Path(path)).facts
 
 
 @contextmanager

@@ -1,0 +1,7 @@
+"""The edition of what a library says of itself: loaders refuse others."""
+
+from __future__ import annotations
+
+__all__ = ["METADATA_VERSION"]
+
+METADATA_VERSION = 2
