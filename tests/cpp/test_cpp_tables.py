@@ -10,9 +10,9 @@ import torch
 import cpp_wrapper
 from cpp_wrapper import CppOptions, EmitError
 from cpp_wrapper._compat import torch_include_dirs, torch_version
-from cpp_wrapper.emit.operators import c_signature, c_types, shim_table
-from cpp_wrapper.emit.scope import TEXTS
-from cpp_wrapper.emit.table import WRITERS
+from cpp_wrapper.sources.operators import c_signature, c_types, shim_table
+from cpp_wrapper.sources.scope import TEXTS
+from cpp_wrapper.sources.table import WRITERS
 from tests.cpp.cpp_case import artifact_of_text
 from wrapper_ir.lowering.steps import STEPS
 from wrapper_ir.schemas import parse_schema

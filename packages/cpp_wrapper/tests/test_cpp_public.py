@@ -12,7 +12,6 @@ import cpp_wrapper
 
 
 def test_the_table_and_all_agree() -> None:
-    assert list(cpp_wrapper.__all__) == sorted(cpp_wrapper.__all__)
     assert set(cpp_wrapper._HOME) == set(cpp_wrapper.__all__)
 
 
@@ -34,7 +33,7 @@ def test_loading_needs_neither_emitter_nor_verifier() -> None:
     loaded = set(done.stdout.split())
     assert "cpp_wrapper.library.load" in loaded
     assert not loaded & {
-        "cpp_wrapper.emit.program",
+        "cpp_wrapper.sources.program",
         "wrapper_ir.lowering",
         "wrapper_ir.passes",
         "wrapper_ir.verifier",

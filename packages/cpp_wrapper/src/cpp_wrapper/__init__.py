@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cpp_wrapper.emit.program import Sources
     from cpp_wrapper.emitter import EMITTER, CppEmitter
     from cpp_wrapper.errors import (
         CacheError,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from cpp_wrapper.library.api import build, emit
     from cpp_wrapper.library.load import load, metadata
     from cpp_wrapper.library.project import cmake_prefix_path
+    from cpp_wrapper.sources.program import Sources
 
 __all__ = [
     "EMITTER",
@@ -63,7 +63,7 @@ _HOME = {
     "IsaError": "errors",
     "KernelError": "errors",
     "LaunchError": "errors",
-    "Sources": "emit.program",
+    "Sources": "sources.program",
     "build": "library.api",
     "cmake_prefix_path": "library.project",
     "emit": "library.api",

@@ -6,7 +6,6 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cpp_wrapper.emit.program import Sources, emit_sources
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.library.build import build_library
@@ -14,6 +13,7 @@ from cpp_wrapper.library.load import load
 from cpp_wrapper.library.project import write_project
 from cpp_wrapper.library.python import LoadedProgram
 from cpp_wrapper.settings import Settings, read_settings
+from cpp_wrapper.sources.program import Sources, emit_sources
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.guarded import NOT_GUARDED, Guarded

@@ -2,6 +2,7 @@
 
 | file         | what it decides                                              |
 | ------------ | ------------------------------------------------------------ |
+| `api.py`     | `cpp_wrapper.emit` and `cpp_wrapper.build`                   |
 | `build.py`   | what is compiled, in parallel, and what the cache has of it  |
 | `image.py`   | the form of a library's file                                 |
 | `package.py` | the form of a package, an archive around that file           |

@@ -1,14 +1,14 @@
-"""Programs as C++: sources and libraries."""
+"""What users call: sources of a program, and the library built of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from cpp_wrapper.emit.program import Sources, emit_sources
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.library.build import Progress, build_library
 from cpp_wrapper.library.project import write_project
 from cpp_wrapper.settings import Settings
+from cpp_wrapper.sources.program import Sources, emit_sources
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 

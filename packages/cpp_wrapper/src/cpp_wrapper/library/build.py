@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cpp_wrapper._compat import torch_include_dirs
-from cpp_wrapper.emit.program import KernelUnit, Sources
 from cpp_wrapper.errors import CacheError
 from cpp_wrapper.kernels.build import common_header, reads_common_header
 from cpp_wrapper.kernels.compile import Unit, compile_object, link_library
@@ -27,6 +26,7 @@ from cpp_wrapper.kernels.toolchain import Recipe, find_toolchain, kernel_recipe,
 from cpp_wrapper.library.image import write_image
 from cpp_wrapper.library.package import SUFFIX, write_package
 from cpp_wrapper.settings import Settings, read_settings
+from cpp_wrapper.sources.program import KernelUnit, Sources
 from wrapper_ir.files import replacing
 from wrapper_ir.kernels import CppKernel
 from wrapper_ir.store import Cache, Entry, Store, open_cache

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from cpp_wrapper.errors import CacheError
 
 if TYPE_CHECKING:
-    from cpp_wrapper.emit.constants import Blob  # loaded, it loads the emitter
+    from cpp_wrapper.sources.constants import Blob  # loaded, it loads the emitter
 
 __all__ = ["PAGE", "Image", "read_image", "write_image"]
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cpp_wrapper.emit.version import METADATA_VERSION
 from cpp_wrapper.errors import CacheError
 from cpp_wrapper.library.image import Image
 from cpp_wrapper.library.package import find_image
 from cpp_wrapper.library.python import LoadedProgram
+from cpp_wrapper.sources.version import METADATA_VERSION
 from wrapper_ir.json import signature_from_json
 from wrapper_ir.signature import Signature
 

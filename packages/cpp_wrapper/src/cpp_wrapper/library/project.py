@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cpp_wrapper.emit.program import Sources
 from cpp_wrapper.errors import CacheError
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import Toolchain, kernel_recipe, library_recipe
 from cpp_wrapper.library.build import EXPORTS, PARTS
+from cpp_wrapper.sources.program import Sources
 from wrapper_ir.files import replacing
 
 __all__ = ["cmake_prefix_path", "write_project"]

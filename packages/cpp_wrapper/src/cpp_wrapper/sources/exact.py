@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cpp_wrapper.emit.scalars import is_whole, keeps_meaning, wide_number
-from cpp_wrapper.emit.scope import FunctionScope, dtype_text
+from cpp_wrapper.sources.scalars import is_whole, keeps_meaning, wide_number
+from cpp_wrapper.sources.scope import FunctionScope, dtype_text
 from wrapper_ir.expr import Expr, Float, Int
 from wrapper_ir.lowering import steps
 from wrapper_ir.ops import Arg

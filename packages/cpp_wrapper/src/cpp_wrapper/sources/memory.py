@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpp_wrapper.emit.scope import FunctionScope, dtype_text
+from cpp_wrapper.sources.scope import FunctionScope, dtype_text
 from wrapper_ir.lowering import steps
 from wrapper_ir.types import CPU, DEFAULT_ALIGNMENT, MemoryKind
 

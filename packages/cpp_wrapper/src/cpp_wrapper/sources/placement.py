@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpp_wrapper.emit.scope import FunctionScope
+from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.lowering import steps
 from wrapper_ir.quoting import cpp_line_comment, cpp_string
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from cpp_wrapper.emit.scope import FunctionScope
+from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.lowering.steps import StepBase
 
 __all__ = ["refuse"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cpp_wrapper.emit.scope import FunctionScope, dtype_text
+from cpp_wrapper.sources.scope import FunctionScope, dtype_text
 from wrapper_ir.expr import Bool, Expr, Int, SymKind
 from wrapper_ir.lowering import steps
 from wrapper_ir.ops import Arg, Complex

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from cpp_wrapper.emit.scope import FunctionScope, ProgramScope, dtype_text
 from cpp_wrapper.errors import EmitError
+from cpp_wrapper.sources.scope import FunctionScope, ProgramScope, dtype_text
 from wrapper_ir.expr import Int, evaluate
 from wrapper_ir.layout import extent_bytes
 from wrapper_ir.lowering import Plan

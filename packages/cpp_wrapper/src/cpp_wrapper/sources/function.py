@@ -9,8 +9,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 
-from cpp_wrapper.emit.scope import NUMBER_TYPES, FunctionScope
-from cpp_wrapper.emit.table import WRITERS
+from cpp_wrapper.sources.scope import NUMBER_TYPES, FunctionScope
+from cpp_wrapper.sources.table import WRITERS
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.steps import Step
 from wrapper_ir.ops import Provenance

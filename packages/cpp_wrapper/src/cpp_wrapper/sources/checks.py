@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cpp_wrapper.emit.scope import FunctionScope, dtype_text
+from cpp_wrapper.sources.scope import FunctionScope, dtype_text
 from wrapper_ir.expr import SymKind
 from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.lowering import steps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpp_wrapper.emit.scope import FunctionScope
+from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.expr import Expr
 from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
 from wrapper_ir.lowering import steps

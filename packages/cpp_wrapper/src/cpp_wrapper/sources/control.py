@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cpp_wrapper.emit.scope import FunctionScope
+from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.expr import Expr, SymKind
 from wrapper_ir.lowering import FunctionPlan, steps
 from wrapper_ir.ops import Arg

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from cpp_wrapper.emit.scope import FunctionScope
+from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.lowering import steps
 from wrapper_ir.ops import DebugMode
 from wrapper_ir.quoting import ascii_identifier, cpp_line_comment, cpp_string, printable

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from cpp_wrapper._compat import takes_any
-from cpp_wrapper.emit.exact import write_exactly
-from cpp_wrapper.emit.scalars import (
+from cpp_wrapper.sources.exact import write_exactly
+from cpp_wrapper.sources.scalars import (
     has_whole_scalars,
     keeps_meaning,
     number_tensor,
     tensor_overload,
 )
-from cpp_wrapper.emit.scope import TEXTS, FunctionScope, ResultPath, dtype_text
+from cpp_wrapper.sources.scope import TEXTS, FunctionScope, ResultPath, dtype_text
 from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.lowering import steps
 from wrapper_ir.ops import Arg, Complex

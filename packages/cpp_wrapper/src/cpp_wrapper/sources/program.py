@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cpp_wrapper._compat import torch_version
-from cpp_wrapper.emit.constants import Blob, blob_table, constant_table, place_constants, write_load
-from cpp_wrapper.emit.convention import write_convention
-from cpp_wrapper.emit.function import declaration, write_function
-from cpp_wrapper.emit.scope import TEXTS, FunctionScope, ProgramScope
-from cpp_wrapper.emit.version import METADATA_VERSION
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.kernels.isa import ISAS, choose_source, host_features, isa_build_args
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.source import Member, check_kernel, groups, shared_unit, single_unit
+from cpp_wrapper.sources.constants import Blob, blob_table, constant_table, place_constants, write_load
+from cpp_wrapper.sources.convention import write_convention
+from cpp_wrapper.sources.function import declaration, write_function
+from cpp_wrapper.sources.scope import TEXTS, FunctionScope, ProgramScope
+from cpp_wrapper.sources.version import METADATA_VERSION
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import CPP_HELPERS, Expr

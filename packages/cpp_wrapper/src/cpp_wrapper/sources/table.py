@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cpp_wrapper.emit import calls, checks, control, debug, memory, operators, placement, symbolic
-from cpp_wrapper.emit.refusals import refuse
-from cpp_wrapper.emit.scope import FunctionScope
+from cpp_wrapper.sources import calls, checks, control, debug, memory, operators, placement, symbolic
+from cpp_wrapper.sources.refusals import refuse
+from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.lowering import steps
 from wrapper_ir.lowering.steps import StepBase
 
