@@ -27,7 +27,7 @@ from wrapper_ir.schemas import ExternTag
 # Any in this file: models and their arguments.
 
 EAGERS = since("2.13")
-"""Whether Inductor draws eager's numbers where it is told to: before 2.13 it decomposes dropout and others into `rand` even then,
+"""Whether Inductor draws eager's numbers where it is told to: before 2.13 it decomposes some, as `rand_like` into `rand`, even then,
 so that stock torch.compile differs from eager mode, and what we do is what it does."""
 UNTRACEABLE = "FE102" if since("2.13") else "FE101"
 """What refuses generators: before 2.13, torch.export itself."""
