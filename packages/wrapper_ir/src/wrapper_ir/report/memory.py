@@ -33,9 +33,9 @@ class HeldStorage:
     """Bytes that a function holds, from the op at `begin` up to before the one at `end`.
 
     `kind` is `allocation`, `workspace`, `pool`, `slot` (inside `pool`, whose bytes count), `result` (an operator allocates it),
-    `call` (what the callee holds while a call runs, its results included) or `trip` (results of a loop's trip before). `address` is a place in one memory that all of them
-    would fit into, which reports draw; a slot's follows from its pool's. `op`, `source` and `modules` are of the op that fills
-    it first.
+    `call` (what the callee holds while a call runs, its results included) or `trip` (results of a loop's trip before). `address`
+    is a place in one memory that all of them would fit into, which reports draw; a slot's follows from its pool's, and is the
+    place in it where the pool is a parameter: the caller holds it. `op`, `source` and `modules` are of the op that fills it first.
     """
 
     name: str
