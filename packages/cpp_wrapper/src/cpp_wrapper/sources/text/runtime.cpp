@@ -123,9 +123,7 @@ void fail_overflow() { fail("WIR404", "a size or an argument does not fit in 64 
 void fail_division() { fail("WIR402", "a division by zero in a size or an argument"); }
 
 void release(Tensor* handles, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    if (handles[i] != nullptr) aoti_torch_delete_tensor_object(handles[i]);
-  }
+  for (size_t i = 0; i < count; ++i) drop(handles[i]);
 }
 
 void byte_window(Tensor& made, Tensor source, int32_t dtype, Ints sizes, Ints strides, Int offset) {

@@ -169,7 +169,7 @@ inline int32_t c128() { return aoti_torch_dtype_complex128(); }
 
 // --- memory
 
-/// Frees handles; null ones are passed over.
+/// Frees handles and empties their places: torch's runners from 2.15 on free what is left in an array that they passed.
 void release(Tensor* handles, size_t count);
 inline void drop(Tensor& handle) {
   if (handle != nullptr) aoti_torch_delete_tensor_object(handle);
