@@ -221,10 +221,7 @@ void Container::run(Tensor* inputs, Tensor* outputs, Run& run) {
     Set& set;
     ~Use() { set.users.fetch_sub(1); }
   } const use{acquire()};
-  struct Given {
-    Tensor* handles;
-    ~Given() { release(handles, wir_program.params); }
-  } const given{inputs};
+  const Given given{inputs, wir_program.params};
   const NoGrad no_grad;
   wir_program.run(use.set.handles.data(), inputs, outputs, run);
 }

@@ -61,6 +61,13 @@ struct Handles : std::vector<Tensor> {
   }
 };
 
+/// Handles that are ours, in an array that is the caller's.
+struct Given {
+  Tensor* handles;
+  size_t count;
+  ~Given() { release(handles, count); }
+};
+
 /// One state of all constants. Runs count themselves as users while they read it.
 struct Set {
   std::vector<Bytes> bytes;

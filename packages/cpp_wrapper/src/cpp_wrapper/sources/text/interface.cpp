@@ -37,13 +37,6 @@ std::string missing_instructions(const char* needed) {
   }
 }
 
-/// Handles that are ours, in an array that is the caller's.
-struct Given {
-  Tensor* handles;
-  size_t count;
-  ~Given() { release(handles, count); }
-};
-
 void output(Tensor& made, const Output& wanted, Tensor* inputs, Tensor* results) {
   switch (wanted.kind) {
     case Output::kResult:
