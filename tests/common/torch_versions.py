@@ -13,12 +13,18 @@ __all__ = ["STORES", "golden_file", "needs_any_slice", "since"]
 _INSTALLED = Version(torch.__version__)
 _OWN_GOLDENS = ("2.15",)
 
+
+def since(version: str) -> bool:
+    """Whether the installed torch is that version or a newer one."""
+    return Version(version) <= _INSTALLED
+
+
 STORES = [
     False,
     pytest.param(
         True,
         marks=pytest.mark.skipif(
-            Version("2.13") > _INSTALLED,
+            not since("2.13"),
             reason="torch before 2.13 writes templates that load, for what follows the product, what they have not stored",
         ),
     ),
@@ -26,14 +32,9 @@ STORES = [
 """Whether templates store through tensor descriptors."""
 
 needs_any_slice = pytest.mark.skipif(
-    Version("2.13") > _INSTALLED,
+    not since("2.13"),
     reason="torch before 2.13 lowers slices of a dimension without bounds only where sizes have hints",
 )
-
-
-def since(version: str) -> bool:
-    """Whether the installed torch is that version or a newer one."""
-    return Version(version) <= _INSTALLED
 
 
 def golden_file(path: Path) -> Path:
