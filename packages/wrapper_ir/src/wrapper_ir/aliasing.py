@@ -73,6 +73,7 @@ class Aliasing:
     attached: dict[Value, tuple[int, Roots]]
     starts: Mapping[Value, int]
     hosts: dict[Value, Value]
+    calls: dict[Value, int]
 
     def chain(self, root: Value) -> Roots:
         """A root, and for a slot the storages that it lies in, from the inside out."""
@@ -110,6 +111,9 @@ class _Pass:
         self.calls: dict[Value, tuple[Value, Path]] = {}
         """Nested results: the call's own result, and where in it this one is."""
         self.targets: dict[Value, str] = {}
+        self.positions: dict[Value, int] = {}
+        """Of the calls with nested results."""
+        self.made: dict[Value, int] = {}
         self.unpacked: dict[tuple[Value, Path], Value] = {}
         for param in function.params:
             if isinstance(param.value.type, StorageType | TensorType):
@@ -140,6 +144,7 @@ class _Pass:
         if isinstance(op, ops.CallExtern) and op.result is not None and isinstance(op.result.type, TupleType):
             self.calls[op.result] = (op.result, ())
             self.targets[op.result] = op.target
+            self.positions[op.result] = position
         elif isinstance(op, ops.SetStorage):
             self.attached.setdefault(op.target, (position, before))
             self.escaped.update(self.roots.get(op.source, NO_ROOTS), self.roots.get(op.target, NO_ROOTS))
@@ -169,6 +174,7 @@ class _Pass:
                 self.uncertain.add(op.result)
         elif self.is_fresh(base, path):
             self.own(op.result, position)
+            self.made[op.result] = self.positions.get(base, position)
         else:
             self.roots[op.result] = _union((self.roots.get(base, NO_ROOTS), (op.result,)))
             self.uncertain.add(op.result)
@@ -199,6 +205,7 @@ def analyse_aliasing(function: Function, context: AliasingContext) -> Aliasing:
         state.attached,
         context.constant_starts,
         state.hosts,
+        state.made,
     )
 
 

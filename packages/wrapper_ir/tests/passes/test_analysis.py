@@ -20,6 +20,7 @@ symbol s0 : int backed [2, 1024] hint 8
 symbol s1 : int backed [2, 1024]
 const %w : f32[64]
 extern "aten::relu(Tensor self) -> Tensor"
+extern "lib::two(Tensor self) -> (Tensor, Tensor)"
 kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
 }}}
 
@@ -118,6 +119,26 @@ func @flat(%x: f32[64]) {
 """
     memory = program_stats(_program(text)).memory
     assert (memory.peak, memory.live) == (512, 512)
+
+
+@pytest.mark.parametrize(
+    "order", ["%a = unpack %t[0]\n %b = unpack %t[1]", "%b = unpack %t[1]\n %a = unpack %t[0]"]
+)
+def test_elements_of_a_nested_result_count_from_the_call(order: str) -> None:
+    """Also while another one is used: all of them are there, whatever is unpacked when."""
+    first, second = (f"  {line.strip()} : f32[64]" for line in order.splitlines())
+    text = f"""func @main(%x: f32[64]) {{
+  %t = call lib::two(%x) : results
+{first}
+  %c = alloc f32[64]
+  launch @k({first.split()[0]}, %c)
+{second}
+  launch @k({second.split()[0]}, %x)
+  return %c
+}}
+"""
+    memory = program_stats(derive_frees(_program(text))).memory
+    assert (memory.peak, memory.live, memory.bound) == (768, 768, 768)
 
 
 def test_rows_for_display() -> None:

@@ -14,7 +14,7 @@ from wrapper_ir.errors import ExpressionError
 from wrapper_ir.layout import extent_bytes, numel
 from wrapper_ir.ops import AllocStorage, CallExtern, Copy, Free, Launch, Op, Slot, View, Wait, ZeroMode
 from wrapper_ir.program import Function
-from wrapper_ir.structure import operands, results
+from wrapper_ir.structure import operands
 from wrapper_ir.types import Device, StorageType, TensorType
 from wrapper_ir.values import Value
 
@@ -72,6 +72,11 @@ class _Contents:
             if isinstance(op, AllocStorage)
             and op.zero is ZeroMode.ONCE  # kernels leave zeros for the next call
         }
+        self.made: dict[int, list[Value]] = {}
+        """What each op makes, but for allocations; a call with a nested result makes what is unpacked later."""
+        for root, position in self.aliasing.owned.items():
+            if position >= 0:
+                self.made.setdefault(self.aliasing.calls.get(root, position), []).append(root)
 
     def accesses(self) -> dict[Value, list[_Access]]:
         """By storage, in order; a donated parameter may be freed before the first op."""
@@ -94,8 +99,7 @@ class _Contents:
         if isinstance(op, AllocStorage | Slot | View):
             return found
         effects = self.aliasing.effects[position]
-        made = [v for v in results(op) if self.aliasing.owned.get(v) == position]
-        for value in made:  # an operator's result comes with content
+        for value in self.made.get(position, ()):  # an operator's result comes with content
             self._access(found, value, position).overwritten.append((0, self.sizes.bytes_of(value)))
         written = set(effects.writes).difference(effects.reads) if isinstance(op, _OVERWRITERS) else set()
         used = (*operands(op), *(in_flight.get(op.source, ()) if isinstance(op, Wait) else ()))

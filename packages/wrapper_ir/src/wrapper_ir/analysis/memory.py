@@ -141,7 +141,8 @@ def _spans(contents: Contents, live: Liveness, sizes: Sizes, split: bool = False
 
 
 def _allocated(live: Liveness) -> Iterator[tuple[Value, int]]:
-    """The roots that the function itself has memory made for, and where."""
+    """The roots that the function itself has memory made for, and where: elements of a nested result by the call, not where they
+    are unpacked."""
     for root, position in live.aliasing.owned.items():
         if position >= 0 and root not in live.aliasing.hosts:
-            yield root, position
+            yield root, live.aliasing.calls.get(root, position)

@@ -189,7 +189,8 @@ class _Function:
     def _own(self) -> Iterator[HeldStorage]:
         """Storages of the function itself; for now, the address of a slot is its offset."""
         body, ends = self.function.body, freed_at(self.function, self.live)
-        for root, position in self.aliasing.owned.items():
+        for root, defined in self.aliasing.owned.items():
+            position = self.aliasing.calls.get(root, defined)
             if position < 0:
                 continue  # a donated argument is the caller's
             op = body[position]
