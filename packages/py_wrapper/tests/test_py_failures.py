@@ -87,3 +87,14 @@ def test_poison_makes_a_missing_write_visible() -> None:
     (b,) = f.boxed([])
     assert torch.equal(a, want)
     assert torch.equal(b, want)
+
+
+def test_poison_leaves_what_lies_beside_a_donated_argument() -> None:
+    """Autograd donates parts of a `chunk`, which share a storage."""
+    params, body = "%x: owned f32[2], %y: owned f32[2]", "%b = call aten::relu(%y) : f32[2]"
+    text = f"{HEAD}func @main({params}) {{\n  %a = call aten::relu(%x) : f32[2]\n  free %x\n  {body}\n  free %y\n"
+    program = parse_program(f"{text}  return %a, %b\n}}\n")
+    f = py_wrapper.compile(bare_artifact(program), PyOptions(poison=0x7B))
+    for run_it in (f.boxed, lambda x: run(program, x, TORCH_MACHINE, InterpOptions(poison=0x7B))):
+        results = run_it(list(torch.tensor([1.0, 2.0, 3.0, 4.0]).chunk(2)))
+        assert [r.tolist() for r in results] == [[1.0, 2.0], [3.0, 4.0]]

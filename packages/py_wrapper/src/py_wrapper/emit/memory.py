@@ -130,7 +130,8 @@ def end_storage(step: steps.EndStorage, scope: FunctionScope) -> None:
     if scope.module.options.poison is not None:
         if step.slot is not None:
             _poison_slot(step.slot, scope)
-        elif step.ends:
+        elif step.ends and all(step.storage is not p.value for p in scope.plan.function.params):
+            # not of arguments: several may be donated that lie in one storage
             scope.out.line(f"{scope.module.helper(Helper.POISON)}({scope.name(step.ends[0])})")
     scope.forget(step.ends)
 

@@ -194,7 +194,10 @@ class Frame(Generic[T]):
                 self.session.meter.born(key, self.machine.sizes(self.machine.storage_of(held))[0])
 
     def free(self, value: Value) -> None:
-        """Ends a storage: its bytes are poisoned if asked for, and no value of it can be used again."""
+        """Ends a storage: its bytes are poisoned if asked for, and no value of it can be used again.
+
+        Not those of arguments: autograd donates tensors that lie beside others in one storage (parts of a `chunk`).
+        """
         for root in self.roots_of(value):
             key = self.roots.pop(root, None)
             if key is None:
@@ -204,7 +207,7 @@ class Frame(Generic[T]):
                 self.forget(root)
                 continue  # the memory is its pool's
             tenant = next(iter(self.tenants.get(root, ())), None)
-            if tenant is not None:
+            if tenant is not None and self.info.aliasing.owned.get(root, -1) >= 0:
                 self.poison(self.machine.storage_of(self.values[tenant]))
             self.forget(root)
             self.session.meter.ended(key)
