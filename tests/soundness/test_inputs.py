@@ -21,7 +21,7 @@ from fx_converter.targets.checks import described, expectation
 from tests.common.input_engines import Run, artifact_of, engines
 from wrapper_ir.analysis.inputs import input_checks
 from wrapper_ir.artifact import bare_artifact
-from wrapper_ir.errors import ExecutionError
+from wrapper_ir.errors import ExecutionError, code_of
 from wrapper_ir.guarded import Guarded
 from wrapper_ir.runtime.caller import TorchCaller
 from wrapper_ir.runtime.inputs import check_inputs
@@ -338,10 +338,27 @@ func @main(%x: f32[s0], %y: f32[2*s0]) {
 
 def test_an_input_that_has_ended_is_not_looked_at_again(folder: Path) -> None:
     for run in made(ENDED, folder).values():
-        x = torch.ones(3)
-        found, size = run([x, torch.ones(6)])
-        assert torch.equal(found, x)
-        assert size == 3
+        found, size = run([torch.ones(3), torch.ones(6)])
+        assert (found.tolist(), size) == ([1.0] * 3, 3)
+
+
+LATE = """symbol s0 : int backed [1, 64]
+symbol s1 : int backed [1, 64]
+
+func @main(%n: int, %x: f32[s1, s0]) {
+  define s0 = item(%n)
+  define s1 = size(%x, 0)
+  return %x, s0
+}
+"""
+
+
+def test_a_layout_is_looked_at_when_all_its_symbols_are_known(folder: Path) -> None:
+    for name, run in made(LATE, folder).items():
+        assert run([4, torch.ones(3, 4)])[0].shape == (3, 4), name
+        with pytest.raises(Exception, match="argument x") as caught:
+            run([4, torch.ones(3, 5)])
+        assert code_of(caught.value) == "WIR921", name
 
 
 SEEDS = """wir 0.3

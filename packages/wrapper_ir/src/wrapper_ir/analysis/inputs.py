@@ -21,7 +21,7 @@ from wrapper_ir.values import Value
 
 __all__ = ["InputChecks", "input_checks", "type_text"]
 
-_PROLOGUE = (ops.Define, ops.AssertExpr, ops.AssertLayout, ops.Comment)
+_PROLOGUE = (ops.Define, ops.AssertExpr, ops.AssertLayout, ops.Comment, ops.Drop)
 """Ops before which nothing can have changed an input."""
 _SAFE = (ops.AssertLayout, ops.CallExtern, ops.Drop, ops.Free)
 """Ops that do not look at where a tensor's memory is."""
@@ -69,7 +69,8 @@ def input_checks(
         if not open_symbols:
             covered.update((position, value) for position in own)
         elif not own and open_symbols <= defined.keys():
-            last = max(defined[s] for s in open_symbols)
+            exprs = (*value.type.sizes, *value.type.strides)
+            last = max(defined[s] for expr in exprs for s in expr.free_symbols)
             if is_used(value, body[last + 1 :]):  # else it has ended, or nothing needs it
                 layouts.setdefault(last, []).append(value)
     return InputChecks(
