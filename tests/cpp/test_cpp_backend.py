@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
+import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,12 +14,16 @@ import torch
 from torch import Tensor
 
 import cpp_wrapper
+from cpp_wrapper import EmitError
 from cpp_wrapper.library.python import LoadedProgram
+from cpp_wrapper.settings import read_settings
+from inductor_frontend import capture
 from tests.cpp.cpp_case import FAST
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 
 # Any in this file: functions of any kind, as torch.compile returns them
+IN_PYTHON = replace(FAST, python_operators=True)
 COMPILED: list[LoadedProgram] = []
 
 
@@ -35,7 +42,7 @@ def backend() -> Callable[..., Any]:
     """`torch.compile` with the emitter."""
     COMPILED.clear()
     torch._dynamo.reset()
-    options: dict[str, Any] = {"emitter": Watched(options=FAST), "cache": False}
+    options: dict[str, Any] = {"emitter": Watched(options=IN_PYTHON), "cache": False}
 
     def compiled(function: Callable[..., Any], **choices: Any) -> Any:
         return torch.compile(function, backend="wrapper_ir", options=options, **choices)
@@ -76,3 +83,50 @@ def test_shapes_that_change_writes_and_branches(backend: Callable[..., Any]) -> 
         torch.testing.assert_close(found, want)
         torch.testing.assert_close(mine, theirs)
     assert len(COMPILED) == 1
+
+
+@torch.library.custom_op("cpp_backend::checked", mutates_args=())
+def checked(x: Tensor, name: str) -> Tensor:
+    """Raises the error of this name where `x` holds a negative number."""
+    if bool((x < 0).any()):
+        raise getattr(builtins, name)("said by the operator")  # by string: the case's
+    return x * 2
+
+
+@checked.register_fake
+def _(x: Tensor, name: str) -> Tensor:
+    return torch.empty_like(x)
+
+
+def test_operators_of_python_run_and_raise_what_they_raise(backend: Callable[..., Any]) -> None:
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        return checked(x.sin(), "KeyError") + 1, torch.linalg.cholesky(x)
+
+    compiled, x = backend(function), torch.eye(3)
+    torch.testing.assert_close(compiled(x), function(x))
+    with pytest.raises(KeyError, match="said by the operator") as caught:
+        compiled(-x)
+    assert any("WIR927" in note and "cpp_backend" in note for note in caught.value.__notes__)
+    with pytest.raises(vars(torch.linalg)["LinAlgError"], match="not positive-definite"):
+        compiled(torch.zeros(3, 3))
+
+
+def test_operators_of_python_are_refused_elsewhere() -> None:
+    artifact = capture(lambda x: checked(x, "KeyError"), (torch.ones(2),))
+    with pytest.raises(EmitError, match=r"CPP502.*exists in Python only"):
+        cpp_wrapper.emit(artifact)
+    with pytest.raises(EmitError, match="CPP502"):
+        cpp_wrapper.EMITTER.emit(artifact)
+    assert "cpp_backend::checked" in str(cpp_wrapper.emit(artifact, options=IN_PYTHON))
+
+
+def test_programs_built_together_are_found() -> None:
+    alpha = random.random()  # no cache has them
+    functions = [partial(torch.addmm, alpha=alpha), partial(torch.addmm, beta=alpha)]
+    artifacts = [capture(function, (torch.ones(4, 4),) * 3) for function in functions]
+    settings = read_settings()
+    cpp_wrapper.CppEmitter(options=FAST, settings=settings).build_together(artifacts)
+    finding = cpp_wrapper.CppEmitter(options=FAST, settings=replace(settings, compiler="missing"))
+    x, y, z = torch.randn(3, 4, 4)
+    for function, artifact in zip(functions, artifacts, strict=True):
+        torch.testing.assert_close(finding.compile(artifact)(x, y, z), function(x, y, z))

@@ -1,7 +1,8 @@
-"""Libraries of small programs compute what they must, through our loader and through torch's own runner."""
+"""Libraries of small programs compute what they must, through our loader and through torch's own runner: all built at once."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,22 @@ import torch
 from torch import Tensor
 
 import cpp_wrapper
+from cpp_wrapper.library.batch import build_libraries
 from tests.cpp.cpp_case import FAST, Case, artifact_of, artifact_of_text, stock_run
 from tests.cpp.cpp_programs import CASES, MM
 
 GOLDEN = Path(__file__).parent / "golden"
 SHOWN = ("mlp", "storages", "results", "symbols", "constants", "slots_reused_and_lent", "while_2_stacked")
 CASE_BY_NAME = {case.name: case for case in CASES}
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """The libraries of all cases."""
+    folder = tmp_path_factory.mktemp("libraries")
+    paths = {case.name: folder / f"{case.name}.so" for case in CASES}
+    build_libraries([(cpp_wrapper.emit(artifact_of(case)), paths[case.name]) for case in CASES], FAST)
+    return paths
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -28,8 +39,8 @@ def test_golden(name: str, update_golden: bool) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[c.name for c in CASES])
-def test_libraries_compute_what_they_must(case: Case, tmp_path: Path) -> None:
-    library = cpp_wrapper.build(artifact_of(case), tmp_path / "m.so", FAST)
+def test_libraries_compute_what_they_must(case: Case, libraries: Mapping[str, Path]) -> None:
+    library = libraries[case.name]
     want = case.expected(*[x.clone() if isinstance(x, Tensor) else x for x in case.inputs()])
     program = cpp_wrapper.load(library)
     inputs = case.inputs()
@@ -53,17 +64,16 @@ def test_libraries_compute_what_they_must(case: Case, tmp_path: Path) -> None:
             torch.testing.assert_close(mine, torch.tensor(theirs, dtype=mine.dtype) if number else theirs)
 
 
-def test_state_lasts_from_call_to_call_and_is_each_callables_own(tmp_path: Path) -> None:
+def test_state_lasts_from_call_to_call_and_is_each_callables_own(libraries: Mapping[str, Path]) -> None:
     case = CASE_BY_NAME["mutation"]
-    library = cpp_wrapper.build(artifact_of(case), tmp_path / "m.so", FAST)
-    one, other = cpp_wrapper.load(library), cpp_wrapper.load(library)
+    one, other = cpp_wrapper.load(libraries["mutation"]), cpp_wrapper.load(libraries["mutation"])
     counts = [float(program(*case.inputs())[1][0]) for program in (one, one, other)]
     assert counts == [1, 2, 1]
 
 
-def test_results_of_constants_outlive_the_library(tmp_path: Path) -> None:
+def test_results_of_constants_outlive_the_library(libraries: Mapping[str, Path]) -> None:
     case = CASE_BY_NAME["constants"]
-    program = cpp_wrapper.load(cpp_wrapper.build(artifact_of(case), tmp_path / "m.so", FAST))
+    program = cpp_wrapper.load(libraries["constants"])
     _, view, _, constant, _ = program(*case.inputs())
     del program
     constant.add_(1)

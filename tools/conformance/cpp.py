@@ -21,6 +21,7 @@ SIDES = Sides(
     "called twice through `cpp_wrapper.load`; AOTInductor's over the first 150, through `aoti_load_package`.",
     goal=0.98,
     stock_cases=150,
+    build_together=32,
 )
 
 if __name__ == "__main__":

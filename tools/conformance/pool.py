@@ -17,9 +17,11 @@ from typing import Any
 
 from tools.conformance.cases import CaseId
 
-__all__ = ["WORKER", "Answer", "Job", "PoolError", "PoolOptions", "run_jobs"]
+__all__ = ["BUILD", "WORKER", "Answer", "Job", "PoolError", "PoolOptions", "run_jobs"]
 
 
+BUILD = "build_cpp"
+"""What a job is called that builds libraries and checks nothing."""
 WORKER = (sys.executable, "-m", "tools.conformance.worker")
 """The command of a worker that checks kernels in C++."""
 
@@ -30,10 +32,12 @@ class PoolError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`what` is "ours" or "stock", all stages; "fx" or "stock_fx", graphs alone, "cpp" or "stock_cpp", libraries alone."""
+    """`what` is "ours" or "stock", all stages; "fx" or "stock_fx", graphs alone, "cpp" or "stock_cpp", libraries alone. BUILD builds
+    the libraries of several cases, of which `more` are those after the first."""
 
     what: str
     case: CaseId
+    more: tuple[CaseId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ class _Worker:
     def give(self, job: Job) -> None:
         self.job, self.at, self.since = job, "", time.monotonic()
         with suppress(BrokenPipeError):  # it died while idle: reading its output says so
-            self.input.write(json.dumps({"what": job.what, "case": asdict(job.case)}).encode() + b"\n")
+            self.input.write(json.dumps(asdict(job)).encode() + b"\n")
             self.input.flush()
 
     @property

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from tools.conformance.cases import SEED, CaseId, list_cases, op_table
-from tools.conformance.pool import Answer, Job, run_jobs
+from tools.conformance.pool import BUILD, Answer, Job, run_jobs
 from tools.conformance.results import outcome_of, tidy, verdict_of
 from tools.conformance.run import open_store, pool_options
 
@@ -39,7 +39,7 @@ _OF_THE_CASE = (
 class Sides:
     """One form of programs. `ours` and `stock` are what jobs of the two sides are called (`worker.py`), `names` what the page
     calls them. `command` is a module of this folder, `title` and `text` begin the page. Inductor's side runs on the first
-    `stock_cases` (None: on all)."""
+    `stock_cases` (None: on all). Ours are built `build_together` at a time before they run, where that is not 0."""
 
     command: str
     ours: str
@@ -49,6 +49,7 @@ class Sides:
     text: str
     goal: float
     stock_cases: int | None = None
+    build_together: int = 0
 
     @property
     def page(self) -> Path:
@@ -82,6 +83,12 @@ def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
         if (side, case) not in known or (options.again and known[side, case].error)
     ]
     pool = pool_options(out, options.workers, options.timeout, options.budget_seconds)
+    if sides.build_together:
+        own = [job.case for job in jobs if job.what == sides.ours]
+        for _ in run_jobs(
+            [Job(BUILD, c[0], tuple(c[1:])) for c in _batches(own, sides.build_together)], pool
+        ):
+            pass
     with closing(run_jobs(jobs, pool)) as answers:
         for answer in answers:
             result = result_of(sides, answer)
@@ -103,6 +110,10 @@ def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
 
 def _cases_of(sides: Sides, side: str, cases: list[CaseId]) -> list[CaseId]:
     return cases[: sides.stock_cases] if side == sides.stock else cases
+
+
+def _batches(cases: list[CaseId], length: int) -> list[list[CaseId]]:
+    return [cases[begin : begin + length] for begin in range(0, len(cases), length)]
 
 
 def counted_cases(sample: int | None) -> list[CaseId]:

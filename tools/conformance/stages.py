@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import torch
 from torch._inductor import config as inductor_config
 
-import cpp_wrapper
 import fx_converter
 import py_wrapper
 import wrapper_ir
-from cpp_wrapper import CppError, CppOptions
+from cpp_wrapper import CppEmitter, CppError, CppOptions
 from fx_converter.options import KernelCalls
 from tools.conformance.cases import Call, CaseId
 from tools.conformance.compare import (
@@ -35,7 +33,7 @@ from wrapper_ir.errors import WirError
 from wrapper_ir.interp import InterpOptions, Interpreter
 from wrapper_ir.protocols import CompiledProgram
 
-__all__ = ["CRASH", "REFUSED", "STAGES", "Checked", "Failure", "Stage", "check_case"]
+__all__ = ["CRASH", "REFUSED", "STAGES", "Checked", "Failure", "Stage", "build_libraries", "check_case"]
 
 CRASH = "crash"
 """The code of a failure that ended the process, or for which it had to be ended."""
@@ -45,6 +43,8 @@ REFUSED = "FE101"
 
 T = TypeVar("T")
 
+_LIBRARIES = CppEmitter(options=CppOptions(opt_level=0, precompile_after=0))
+"""Compilers make them in the least time."""
 _POISON = 0x7B  # uninitialised memory in the interpreter: a read of it shows in the results
 _CALLS: Mapping[Kernels, int] = {
     Kernels.CPP: 2,  # of emitted code: the second sees what the first left behind
@@ -142,17 +142,8 @@ def check_case(
     """Runs a case through all stages (of `only`, those with these kernels), each announced before it starts. Raises what
     eager raises."""
     chosen = STAGES[kernels] if only is None else only
-    eager = observe(call, call.function, case.seed)
-    random = is_random(case, call, eager)
-    # Random values are Inductor's, by Inductor's own generators as in its default configuration. All else is eager's,
-    # also what a random operator inside computes with: that takes eager's generators. So do interpreted Triton kernels:
-    # Inductor has none to compare with, and their generators give other values than those in C++.
-    drawn = random and kernels is not Kernels.TRITON
-    with inductor_config.patch(fallback_random=not drawn):
-        want = _stock_or(eager, call, case.seed) if drawn else eager
-        check = _Check(case.seed, call, want, case.op not in UNDEFINED_VALUES, kernels, chosen)
-        steps = _Steps(announce)
-        programs = _programs(check, steps)
+    steps = _Steps(announce)
+    with _captured(case, call, steps, kernels, chosen) as (check, programs):
         if programs is not None:
             for stage, run in check.stages.items():
                 if not steps.blocked(stage):
@@ -161,9 +152,39 @@ def check_case(
             steps.attempt(Stage.BACKEND, check.backend)
     failures = tuple(steps.failures)
     if programs is None:
-        return Checked(failures, None, 0, random)
+        return Checked(failures, None, 0, check.random)
     made = sum(len(artifact.program.kernels) for artifact in programs.artifacts)
-    return Checked(failures, programs.source, len(programs.artifacts), random, made)
+    return Checked(failures, programs.source, len(programs.artifacts), check.random, made)
+
+
+def build_libraries(cases: Iterable[tuple[CaseId, Call]]) -> None:
+    """Builds the libraries of many cases in one go, for the stage CPP to find. Raises what `cpp_wrapper.build` raises."""
+    artifacts: list[Artifact] = []
+    for case, call in cases:
+        steps = _Steps(lambda stage: None)
+        with (
+            suppress(Exception),
+            _captured(case, call, steps, Kernels.CPP, (Stage.CAPTURE,)) as (_, programs),
+        ):
+            artifacts += () if programs is None else programs.artifacts
+    _LIBRARIES.build_together(artifacts)
+
+
+@contextmanager
+def _captured(
+    case: CaseId, call: Call, steps: _Steps, kernels: Kernels, chosen: tuple[Stage, ...]
+) -> Iterator[tuple[_Check, Programs | None]]:
+    """The case's programs, for as long as Inductor's options hold with which they were captured."""
+    eager = observe(call, call.function, case.seed)
+    random = is_random(case, call, eager)
+    # Random values are Inductor's, by Inductor's own generators as in its default configuration. All else is eager's,
+    # also what a random operator inside computes with: that takes eager's generators. So do interpreted Triton kernels:
+    # Inductor has none to compare with, and their generators give other values than those in C++.
+    drawn = random and kernels is not Kernels.TRITON
+    with inductor_config.patch(fallback_random=not drawn):
+        want = _stock_or(eager, call, case.seed) if drawn else eager
+        check = _Check(case.seed, call, want, case.op not in UNDEFINED_VALUES, kernels, chosen, random)
+        yield check, _programs(check, steps)
 
 
 def _stock_or(eager: Observed, call: Call, seed: int) -> Observed:
@@ -206,12 +227,6 @@ def _graph(form: KernelCalls, artifact: Artifact) -> CompiledProgram:
     return fx_converter.compile(artifact, options)
 
 
-def _library(folder: Path, artifact: Artifact) -> CompiledProgram:
-    """The artifact as a library, which compilers make in the least time."""
-    path = folder / f"{len(list(folder.iterdir()))}.so"
-    return cpp_wrapper.load(cpp_wrapper.build(artifact, path, CppOptions(opt_level=0, precompile_after=0)))
-
-
 @dataclass(frozen=True, slots=True)
 class _Check:
     """What each stage does. `want` is what is right; `values` says whether its elements are defined."""
@@ -222,6 +237,7 @@ class _Check:
     values: bool
     kernels: Kernels
     chosen: tuple[Stage, ...]
+    random: bool
 
     @property
     def stages(self) -> dict[Stage, Callable[[Programs], None]]:
@@ -266,10 +282,9 @@ class _Check:
         self._compare(programs.runner(partial(_graph, "hop")))
 
     def cpp(self, programs: Programs) -> None:
-        with TemporaryDirectory(prefix="wir_conformance_") as folder:
-            run = programs.runner(partial(_library, Path(folder)))
-            for _ in range(_CALLS[self.kernels]):
-                self._compare(run)
+        run = programs.runner(_LIBRARIES.compile)
+        for _ in range(_CALLS[self.kernels]):
+            self._compare(run)
 
     def backend(self) -> None:
         torch._dynamo.reset()

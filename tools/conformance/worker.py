@@ -1,6 +1,7 @@
 """The process that runs cases: one job a line on standard input, one answer a line on standard output.
 
-A job is `{"what": "ours" | "stock" | "fx" | "stock_fx" | "cpp" | "stock_cpp", "case": {...}}`. Answers are `{"at": STAGE}` before each step, so that a crash has a
+A job is `{"what": "ours" | "stock" | "fx" | "stock_fx" | "cpp" | "stock_cpp" | "build_cpp", "case": {...}, "more": [...]}`, where "more" are
+further cases of one build. Answers are `{"at": STAGE}` before each step, so that a crash has a
 place (the first is empty: the worker is ready), and last `{"done": {...}}`: for ours what the check found, for Inductor a
 verdict, or `{"broken": REASON}` where eager itself cannot run the case. The one argument is what kernels are written
 in.
@@ -19,8 +20,9 @@ from functools import partial
 from typing import Any, TextIO
 
 from tools.conformance.cases import CaseId, OpTable, load_call, op_table
+from tools.conformance.pool import BUILD
 from tools.conformance.programs import Kernels
-from tools.conformance.stages import Stage, check_case
+from tools.conformance.stages import Stage, build_libraries, check_case
 from tools.conformance.stock import judge, judge_library
 
 __all__ = ["main"]
@@ -39,7 +41,11 @@ def main() -> None:
     _write(answers, {"at": ""})
     for line in sys.stdin:
         job = json.loads(line)
-        done = _answer(job["what"], CaseId(**job["case"]), kernels, table, answers)
+        cases = [CaseId(**fields) for fields in (job["case"], *job["more"])]
+        if job["what"] == BUILD:
+            done = _build(cases, table)
+        else:
+            done = _answer(job["what"], cases[0], kernels, table, answers)
         _write(answers, {"done": done})
         gc.collect()
 
@@ -58,6 +64,14 @@ def _write(answers: TextIO, message: dict[str, Any]) -> None:
 
 def _announce(answers: TextIO, stage: Stage) -> None:
     _write(answers, {"at": stage.value})
+
+
+def _build(cases: list[CaseId], table: OpTable) -> dict[str, Any]:
+    try:
+        build_libraries((case, load_call(case, table)) for case in cases)
+    except Exception:
+        traceback.print_exc()  # then each case builds its own
+    return {}
 
 
 def _answer(what: str, case: CaseId, kernels: Kernels, table: OpTable, answers: TextIO) -> dict[str, Any]:

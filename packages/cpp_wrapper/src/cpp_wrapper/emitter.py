@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.kernels.options import CppOptions
+from cpp_wrapper.library.batch import build_libraries
 from cpp_wrapper.library.build import build_library
 from cpp_wrapper.library.load import load
 from cpp_wrapper.library.project import write_project
@@ -17,11 +23,15 @@ from cpp_wrapper.sources.program import Sources, emit_sources
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.store import open_cache
+from wrapper_ir.store import Store, open_cache
 
 __all__ = ["EMITTER", "CppEmitter"]
 
 _LIBRARY = "program.so"
+
+
+def _copy(library: Path, folder: Path) -> None:
+    shutil.copyfile(library, folder / _LIBRARY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +47,18 @@ class CppEmitter:
 
     def emit(self, artifact: Artifact) -> Sources:
         """`cpp_wrapper.emit`."""
-        return emit_sources(artifact, None, self.options)
+        return emit_sources(artifact, None, self._elsewhere)
 
     def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
         """A CMake project; its program first."""
-        write_project(emit_sources(artifact, None, self.options), folder, self.options)
+        write_project(emit_sources(artifact, None, self._elsewhere), folder, self.options)
         program = folder / "program.cpp"
         return (program, *sorted(path for path in folder.iterdir() if path != program))
+
+    @property
+    def _elsewhere(self) -> CppOptions:
+        """Sources may be built for processes without Python."""
+        return replace(self.options, python_operators=False)
 
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> LoadedProgram:
         """A library in the cache, loaded. Raises NotSupportedError WIR916 for a program that cannot be written as C++, and what
@@ -53,18 +68,41 @@ class CppEmitter:
             sources = emit_sources(artifact, None, self.options)
         except EmitError as error:
             raise NotSupportedError("WIR916", f"the program cannot be written as C++: {error}") from error
-        digest = hashlib.sha256(repr(sorted(sources.files.items())).encode("utf-8", "surrogatepass"))
-        digest.update(sources.metadata.encode())
-        for blob in sources.constants:
-            digest.update(blob.data)
 
         def build_into(folder: Path) -> None:
             build_library(sources, folder / _LIBRARY, self.options, settings)
 
-        store = open_cache(settings.cache).store("cpp-programs")
-        with store.ensure(f"{digest.hexdigest()} {self.options}", build_into) as entry:
+        with self._store(settings).ensure(self._key(sources), build_into) as entry:
             return load(entry.folder / _LIBRARY)
 
+    def build_together(self, artifacts: Sequence[Artifact]) -> None:
+        """Builds the libraries of many programs in one go, where `compile` finds them: each takes a fraction of the time that it
+        takes alone. Programs that cannot be written are left out. Raises what `cpp_wrapper.build` raises."""
+        settings = self.settings or read_settings()
+        store = self._store(settings)
+        missing: dict[str, Sources] = {}
+        for artifact in artifacts:
+            with suppress(EmitError):
+                sources = emit_sources(artifact, None, self.options)
+                if store.find(key := self._key(sources)) is None:
+                    missing[key] = sources
+        with TemporaryDirectory(prefix="wir_build_") as name:
+            paths = [Path(name) / f"{number}.so" for number in range(len(missing))]
+            build_libraries(list(zip(missing.values(), paths)), self.options, settings)
+            for key, path in zip(missing, paths):
+                store.add(key, partial(_copy, path))
 
-EMITTER = CppEmitter()
-"""The entry point `wrapper_ir.emitters: cpp`, with default options."""
+    def _store(self, settings: Settings) -> Store:
+        return open_cache(settings.cache).store("cpp-programs")
+
+    def _key(self, sources: Sources) -> str:
+        """The key of a program's library."""
+        digest = hashlib.sha256(repr(sorted(sources.files.items())).encode("utf-8", "surrogatepass"))
+        digest.update(sources.metadata.encode())
+        for blob in sources.constants:
+            digest.update(blob.data)
+        return f"{digest.hexdigest()} {self.options}"
+
+
+EMITTER = CppEmitter(options=CppOptions(python_operators=True))
+"""The entry point `wrapper_ir.emitters: cpp`: what it compiles runs in a process of Python."""

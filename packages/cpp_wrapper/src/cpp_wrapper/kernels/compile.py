@@ -13,8 +13,18 @@ from pathlib import Path
 from cpp_wrapper.errors import CompileError
 from cpp_wrapper.kernels.toolchain import Recipe, link_args
 
-__all__ = ["Unit", "compile_library", "compile_object", "link_library", "precompile_header"]
+__all__ = [
+    "PROGRAM",
+    "Unit",
+    "compile_library",
+    "compile_object",
+    "link_library",
+    "link_stub",
+    "precompile_header",
+]
 
+PROGRAM = "wir_program"
+"""The symbol under which the container of a library looks for its program."""
 _SHOWN_LINES = 12
 _FULL = os.strerror(errno.ENOSPC)
 
@@ -64,20 +74,26 @@ def compile_object(recipe: Recipe, unit: Unit, timeout: float) -> None:
     _run(command, unit, timeout)
 
 
-def link_library(recipe: Recipe, unit: Unit, objects: Sequence[Path], exports: Path, timeout: float) -> None:
-    """Links objects into a library that exports what the version script `exports` says, and that needs torch's library by name:
-    it is linked to a stub of that name, which is written beside it. Raises as `compile_library`."""
-    stub = unit.output.with_name("libtorch_cpu.so")
+def link_stub(recipe: Recipe, unit: Unit, timeout: float) -> None:
+    """Links an empty library into `unit.output`, which has the name of torch's. Raises as `compile_library`."""
     empty = unit.output.with_name("stub.cpp")
     empty.write_text("")
-    named = ("-shared", "-nostdlib", f"-Wl,-soname,{stub.name}")
-    _run((recipe.toolchain.command, *named, str(empty), "-o", str(stub)), unit, timeout)
+    named = ("-shared", "-nostdlib", f"-Wl,-soname,{unit.output.name}")
+    _run((recipe.toolchain.command, *named, str(empty), "-o", str(unit.output)), unit, timeout)
+
+
+def link_library(
+    recipe: Recipe, unit: Unit, objects: Sequence[Path], exports: Path, program: str, timeout: float
+) -> None:
+    """Links objects, stubs among them, into a library that exports what the version script `exports` says, and needs the stubs by
+    their names. `program` is the symbol of its program; what that does not reach is left out. Raises as `compile_library`."""
     command = (
         recipe.toolchain.command,
         *recipe.flags,
-        *map(str, objects),
         *("-o", str(unit.output)),
-        *("-shared", f"-Wl,--version-script={exports}", "-Wl,--no-as-needed", str(stub)),
+        *("-shared", f"-Wl,--version-script={exports}", "-Wl,--no-as-needed", "-Wl,--gc-sections"),
+        *map(str, objects),
+        *(() if program == PROGRAM else (f"-Wl,--defsym={PROGRAM}={program}",)),
     )
     _run(command, unit, timeout)
 

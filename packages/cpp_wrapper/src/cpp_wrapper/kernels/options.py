@@ -21,6 +21,8 @@ class CppOptions:
     `timeout`: seconds that one compiler run may take.
     `oldest_torch`: major and minor version of the oldest torch under which a library is to run, from 2.11 on; None: the
     installed one. What that has no C function for goes through the dispatcher.
+    `python_operators`: a library may call operators that exist in Python only. It then runs only in processes of Python that
+    have registered them, as those do in which `torch.compile` runs.
     """
 
     check_args: bool = True
@@ -29,3 +31,4 @@ class CppOptions:
     precompile_after: int | None = 4
     timeout: float = 600.0
     oldest_torch: tuple[int, int] | None = None
+    python_operators: bool = False

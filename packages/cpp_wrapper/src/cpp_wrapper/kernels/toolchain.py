@@ -39,7 +39,15 @@ _MATH = (
     "-fno-unsafe-math-optimizations",
 )
 
-_COMMON = ("-std=c++20", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-w")
+_COMMON = (
+    "-std=c++20",
+    "-DNDEBUG",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-w",
+    "-ffunction-sections",
+    "-fdata-sections",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

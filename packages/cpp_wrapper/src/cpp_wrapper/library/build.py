@@ -18,22 +18,22 @@ from typing import BinaryIO
 from cpp_wrapper._compat import torch_include_dirs
 from cpp_wrapper.errors import CacheError
 from cpp_wrapper.kernels.build import common_header, reads_common_header
-from cpp_wrapper.kernels.compile import Unit, compile_object, link_library
+from cpp_wrapper.kernels.compile import PROGRAM, Unit, compile_object, link_library, link_stub
 from cpp_wrapper.kernels.headers import header_hashes
 from cpp_wrapper.kernels.libraries import HEADER, Libraries
 from cpp_wrapper.kernels.options import CppOptions
-from cpp_wrapper.kernels.toolchain import Recipe, find_toolchain, kernel_recipe, library_recipe
+from cpp_wrapper.kernels.toolchain import Recipe, Toolchain, find_toolchain, kernel_recipe, library_recipe
 from cpp_wrapper.library.image import write_image
 from cpp_wrapper.library.package import SUFFIX, write_package
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.program import KernelUnit, Sources
 from wrapper_ir.files import replacing
 from wrapper_ir.kernels import CppKernel
-from wrapper_ir.store import Cache, Entry, Store, open_cache
+from wrapper_ir.store import Entry, Store, open_cache
 
-__all__ = ["EXPORTS", "PARTS", "Progress", "build_library"]
+__all__ = ["EXPORTS", "PARTS", "Build", "Progress", "build_library"]
 
-_OBJECT, _CODE = "unit.o", "code.so"
+_OBJECT, _CODE, _STUB = "unit.o", "code.so", "libtorch_cpu.so"
 PARTS = ("program.cpp", "runtime.cpp", "steps.cpp", "container.cpp", "interface.cpp", "python.cpp")
 """Units beside those of kernels."""
 EXPORTS = "{ global: AOTInductor*; wir_file; wir_python; wir_update; local: *; };\n"
@@ -54,6 +54,10 @@ Progress = Callable[[str, float], None]
 """Is told of each part of a library once it is there, and the seconds that it took; it may be called by several threads."""
 
 
+def _quiet(part: str, seconds: float) -> None:
+    pass
+
+
 def build_library(
     sources: Sources,
     path: Path,
@@ -63,20 +67,8 @@ def build_library(
 ) -> Path:
     """Compiles and links; `path` is replaced once the library is whole. Raises what `cpp_wrapper.build` raises."""
     settings = settings or read_settings()
-    toolchain, cache = find_toolchain(settings.compiler), open_cache(settings.cache)
-    build = _Build(sources, cache, options, progress or (lambda name, seconds: None))
-    library = library_recipe(toolchain, options)
-    jobs = [_Job(name, library) for name in sources.files if name in PARTS]
-    for unit in sources.units:
-        recipe = kernel_recipe(toolchain, unit.flags, options)
-        jobs.append(_Job(unit.name, recipe, _headers(unit), unit.kernels))
-    # program and kernels take longest, so they begin first
-    jobs.sort(key=lambda job: (job.name != "program.cpp", not job.kernels))
-    with ThreadPoolExecutor(settings.jobs) as pool:
-        entries = list(pool.map(build.compile, jobs))
-    code = build.link(library, entries)
-    with _timed("the file", build.progress):
-        _write(sources, code.folder / _CODE, path)
+    build = Build(sources, options, settings, find_toolchain(settings.compiler), progress or _quiet)
+    build.write(sources, build.link(build.objects()), path)
     return path
 
 
@@ -93,15 +85,28 @@ def _timed(name: str, progress: Progress) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Build:
+class Build:
     """One build: objects and code come from the cache, or are made now and put there."""
 
     sources: Sources
-    cache: Cache
     options: CppOptions
-    progress: Progress
+    settings: Settings
+    toolchain: Toolchain
+    progress: Progress = _quiet
 
-    def compile(self, job: _Job) -> Entry:
+    def objects(self) -> Sequence[Entry]:
+        """The objects of all units, compiled in parallel."""
+        recipe = self._recipe
+        jobs = [_Job(name, recipe) for name in self.sources.files if name in PARTS]
+        for unit in self.sources.units:
+            of_kernels = kernel_recipe(self.toolchain, unit.flags, self.options)
+            jobs.append(_Job(unit.name, of_kernels, _headers(unit), unit.kernels))
+        # program and kernels take longest, so they begin first
+        jobs.sort(key=lambda job: (job.name != "program.cpp", not job.kernels))
+        with ThreadPoolExecutor(self.settings.jobs) as pool:
+            return list(pool.map(self._compile, jobs))
+
+    def _compile(self, job: _Job) -> Entry:
         """The object of one unit."""
         files = self.sources.files
         own = [job.name] if job.kernels else [job.name, *_own_headers(self.sources)]
@@ -123,7 +128,7 @@ class _Build:
         if not any(reads_common_header(kernel.source) for kernel in job.kernels):
             yield None
             return
-        libraries = Libraries(self.cache, job.recipe.fingerprint)
+        libraries = Libraries(open_cache(self.settings.cache), job.recipe.fingerprint)
         entry = common_header(job.recipe, libraries, self.options)
         libraries.count(1)
         if entry is None:
@@ -132,22 +137,56 @@ class _Build:
         with entry:
             yield entry.folder / HEADER
 
-    def link(self, recipe: Recipe, objects: Sequence[Entry]) -> Entry:
-        """The code of a library, without constants."""
-        key = _key("link", recipe.fingerprint, EXPORTS, *(entry.name for entry in objects))
+    def link(self, objects: Sequence[Entry], program: str = PROGRAM) -> Entry:
+        """The code of a library, without constants. `program` is the symbol of its program."""
+        recipe, timeout = self._recipe, self.options.timeout
+        key = _key("link", recipe.fingerprint, EXPORTS, program, *(entry.name for entry in objects))
 
         def link_into(folder: Path) -> None:
-            (folder / "exports.map").write_text(EXPORTS)
+            exports = folder / "exports.map"
+            exports.write_text(EXPORTS)
             unit = Unit(what="the library", output=folder / _CODE, code="CPP106")
-            paths = [entry.folder / _OBJECT for entry in objects]
-            link_library(recipe, unit, paths, folder / "exports.map", self.options.timeout)
+            paths = [*(entry.folder / _OBJECT for entry in objects), stub.folder / _STUB]
+            link_library(recipe, unit, paths, exports, program, timeout)
 
-        with _timed("the library's code", self.progress):
+        with _timed("the library's code", self.progress), self._stub() as stub:
             return self._store.ensure(key, link_into)
+
+    def _stub(self) -> Entry:
+        """An empty library with the name of torch's."""
+        recipe = self._recipe
+
+        def link_into(folder: Path) -> None:
+            unit = Unit(what="the stub of torch's library", output=folder / _STUB, code="CPP106")
+            link_stub(recipe, unit, self.options.timeout)
+
+        return self._store.ensure(_key("stub", recipe.fingerprint), link_into)
+
+    def write(self, sources: Sources, code: Entry, path: Path) -> None:
+        """The library of linked code, or the package, with its constants, which it maps and processes share. Raises CacheError
+        CPP303."""
+
+        def write(file: BinaryIO) -> None:
+            write_image(file, (code.folder / _CODE).read_bytes(), sources.constants, sources.metadata)
+
+        try:
+            with _timed("the file", self.progress), replacing(path) as temporary:
+                if path.suffix == SUFFIX:
+                    write_package(Path(temporary), "cpu", write)
+                else:
+                    with open(temporary, "wb") as file:
+                        write(file)
+        except OSError as error:
+            raise CacheError("CPP303", f"the library cannot be written to {path}: {error}") from error
+
+    @property
+    def _recipe(self) -> Recipe:
+        """How all but kernels is compiled, and libraries are linked."""
+        return library_recipe(self.toolchain, self.options)
 
     @property
     def _store(self) -> Store:
-        return self.cache.store("cpp-objects")
+        return open_cache(self.settings.cache).store("cpp-objects")
 
 
 def _key(*parts: str) -> str:
@@ -156,20 +195,3 @@ def _key(*parts: str) -> str:
 
 def _own_headers(sources: Sources) -> list[str]:
     return sorted(name for name in sources.files if name.endswith(".h"))
-
-
-def _write(sources: Sources, code: Path, path: Path) -> None:
-    """Writes the library, or the package, with its constants, which it maps and processes share."""
-
-    def write(file: BinaryIO) -> None:
-        write_image(file, code.read_bytes(), sources.constants, sources.metadata)
-
-    try:
-        with replacing(path) as temporary:
-            if path.suffix == SUFFIX:
-                write_package(Path(temporary), "cpu", write)
-            else:
-                with open(temporary, "wb") as file:
-                    write(file)
-    except OSError as error:
-        raise CacheError("CPP303", f"the library cannot be written to {path}: {error}") from error

@@ -6,6 +6,7 @@ keyword. Everything else goes through `Convention`, which explains what is wrong
 
 from __future__ import annotations
 
+import builtins
 import ctypes
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,10 @@ __all__ = ["LoadedProgram", "error_of"]
 
 # Any in this file: the caller's arguments, and records that the library reads
 _ERROR = re.compile(r"\[((?:WIR|CPP)\d+)\] (.*)", re.DOTALL)
+_OF_PYTHON = re.compile(r"\S+ failed: (?:\w+\.)*(\w+): (.*?)\n\nAt:\n", re.DOTALL)
+"""What torch says of an error in an operator's Python: its class, its text, where it was raised."""
+_LINALG_ERROR: type[Exception] = vars(torch.linalg)["LinAlgError"]  # torch does not list it for type checkers
+_TORCHS = {"OutOfMemoryError": torch.OutOfMemoryError, "_LinAlgError": _LINALG_ERROR}
 _ERRORS = {"WIR926": ArgumentError, "WIR921": TensorCheckError}
 _CPP_ERRORS = {"CPP2": IsaError, "CPP3": CacheError}
 _KINDS = {TreeKind.LEAF: 0, TreeKind.TUPLE: 1, TreeKind.LIST: 2, TreeKind.DICT: 3}
@@ -45,6 +50,8 @@ def error_of(text: str) -> Exception:
     if match is None:
         return RuntimeError(text)
     code, message = match.groups()
+    if code == "WIR927":
+        return _operator_failure(message)
     if code == "CPP406":
         return kernel_failure(code, message)
     if code in ("CPP530", "CPP531"):
@@ -52,6 +59,21 @@ def error_of(text: str) -> Exception:
     if code.startswith("CPP"):
         return _CPP_ERRORS.get(code[:4], CppError)(code, message)
     return _ERRORS.get(code, ExecutionError)(code, message)
+
+
+def _operator_failure(message: str) -> Exception:
+    """The error of an operator: of its own class where torch's message tells that, with our message as a note."""
+    factorisation = re.match(r"aten::_linalg_check_errors failed: (.*)", message)
+    if factorisation is not None:
+        error = _LINALG_ERROR(factorisation[1])
+    else:
+        match = _OF_PYTHON.match(message)
+        kind = None if match is None else _TORCHS.get(match[1], vars(builtins).get(match[1]))
+        if match is None or not (isinstance(kind, type) and issubclass(kind, Exception)):
+            return ExecutionError("WIR927", message)
+        error = kind(match[2])
+    error.add_note(f"[WIR927] {message}")
+    return error
 
 
 class LoadedProgram:

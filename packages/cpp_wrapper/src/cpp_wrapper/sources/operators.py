@@ -120,7 +120,8 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     """By C shim, by dispatcher, or refused (EmitError CPP502)."""
     operator = step.operator.extern
     if not (_by_shim(step, scope) or write_exactly(step, scope)):
-        if ExternTag.PYTHON_ONLY in operator.tags:
+        in_python = ExternTag.PYTHON_ONLY in operator.tags
+        if in_python and (operator.name.startswith(_HIGHER_ORDER) or not scope.module.python_operators):
             hint = "register the operator in C++, or emit the program with py_wrapper or fx_converter"
             raise scope.error("CPP502", f"operator {operator.name} exists in Python only", hint)
         _by_dispatcher(step, scope)
@@ -129,6 +130,8 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
         scope.numbers_made.clear()
 
 
+_HIGHER_ORDER = "higher_order::"
+"""Operators that run others, or print: the dispatcher does not know them."""
 _COLLECTIVES = "_c10d_functional::"
 _WAIT = "aoti_torch_cpu__c10d_functional_wait_tensor"
 
@@ -288,6 +291,8 @@ def _enumeration(value: Arg, scope: FunctionScope) -> str:
             return f"aoti_torch_memory_format_{value.value}()"
         case Layout():
             return f"aoti_torch_layout_{value.value}()"
+        case Int():  # a default value of the schema
+            return str(value.value)
         case _:
             raise scope.error("CPP505", f"{value!r} has no C++ text")
 
@@ -380,10 +385,8 @@ def _boxed_one(base: str, value: Arg, step: CallStep, scope: FunctionScope) -> s
         case Device() if base == "Device":
             _host(value, scope)
             return "cpu_device()"
-        case DType() | MemoryFormat() | Layout() if base in ("ScalarType", "MemoryFormat", "Layout"):
+        case DType() | MemoryFormat() | Layout() | Int() if base in ("ScalarType", "MemoryFormat", "Layout"):
             return f"code({_enumeration(value, scope)})"
-        case Int() if base in ("ScalarType", "MemoryFormat", "Layout"):
-            return f"code({value.value})"
         case _:
             raise _refused(step, f"torch's stable dispatcher does not take {base} arguments", scope)
 

@@ -31,7 +31,7 @@ from wrapper_ir.signature import Signature, WrappedOutput, WriteBackKind
 from wrapper_ir.types import CPU, DType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["KernelUnit", "Sources", "emit_sources"]
+__all__ = ["KernelUnit", "Sources", "emit_sources", "kernel_units"]
 
 _JOBS = 4
 """Units of kernels at most for each instruction set."""
@@ -68,11 +68,11 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     plan = lower(artifact, analyses=analyses)
     _check_parameters(plan)
     members = _members(plan)
-    units, texts = _kernel_units(members)
+    units, texts = kernel_units(members)
     blobs = place_constants(plan)
     files = {name: text for name, text in TEXTS.items() if name != "shims.txt"}
     files["helpers.h"] = "#pragma once\n" + CPP_HELPERS
-    module = ProgramScope(plan, options.oldest_torch or torch_version())
+    module = ProgramScope(plan, options.oldest_torch or torch_version(), options.python_operators)
     files["program.cpp"] = _program(module, members, blobs)
     return Sources(
         files=files | texts, units=units, constants=tuple(blobs.values()), metadata=_metadata(plan)
@@ -109,7 +109,8 @@ def _members(plan: Plan) -> dict[str, Member]:
     return found
 
 
-def _kernel_units(members: Mapping[str, Member]) -> tuple[tuple[KernelUnit, ...], dict[str, str]]:
+def kernel_units(members: Mapping[str, Member]) -> tuple[tuple[KernelUnit, ...], dict[str, str]]:
+    """The units of kernels, each of which has a name of its own, and their texts by file name."""
     by_flags: dict[tuple[str, ...], dict[str, Member]] = {}
     for name, member in members.items():
         flags = isa_build_args(name, member.kernel.isa)

@@ -46,12 +46,13 @@ def dtype_text(dtype: DType) -> str:
 
 
 class ProgramScope:
-    """What is known of a whole program. `constants` has the places of constants and of their windows in the array of
+    """What is known of a whole program. `oldest_torch` and `python_operators` are as in `CppOptions`. `constants` has the places of constants and of their windows in the array of
     handles, `kernels` the functions that launch kernels, by name."""
 
-    def __init__(self, plan: Plan, oldest_torch: tuple[int, int]) -> None:
+    def __init__(self, plan: Plan, oldest_torch: tuple[int, int], python_operators: bool) -> None:
         self.plan = plan
         self.oldest_torch = oldest_torch
+        self.python_operators = python_operators
         self._names = cpp_names(_OWN_WORDS)
         self.constants: dict[Value, str] = {}
         self.windows: list[str] = []

@@ -1,0 +1,59 @@
+"""Many programs in one build: compilers spend their time on headers, and programs of a batch read them once.
+
+All programs share one unit, and all kernels theirs. Every program still becomes a library of its own: libraries of a batch are
+linked from the same objects, and differ in which program is theirs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from cpp_wrapper.kernels.compile import PROGRAM
+from cpp_wrapper.kernels.options import CppOptions
+from cpp_wrapper.kernels.source import Member
+from cpp_wrapper.kernels.toolchain import find_toolchain
+from cpp_wrapper.library.build import Build
+from cpp_wrapper.settings import Settings, read_settings
+from cpp_wrapper.sources.program import Sources, kernel_units
+from wrapper_ir.kernel_hash import content_hash
+
+__all__ = ["build_libraries"]
+
+_MAIN = "program.cpp"
+_HEADERS = ("steps.h", "helpers.h", "symbols.h")
+_NAMES = ("program", PROGRAM)
+"""What every program defines."""
+
+
+def build_libraries(
+    programs: Sequence[tuple[Sources, Path]], options: CppOptions, settings: Settings | None = None
+) -> None:
+    """Writes a library for each program. Raises what `build_library` raises, which may be about any of them."""
+    if not programs:
+        return
+    settings = settings or read_settings()
+    sources = _merged([sources for sources, _ in programs])
+    build = Build(sources, options, settings, find_toolchain(settings.compiler))
+    objects = build.objects()
+    for number, (own, path) in enumerate(programs):
+        build.write(own, build.link(objects, f"{PROGRAM}_{number}"), path)
+
+
+def _merged(programs: Sequence[Sources]) -> Sources:
+    """All programs as one, of which each has its number behind its names."""
+    members: dict[str, Member] = {}
+    for kernel in (kernel for sources in programs for unit in sources.units for kernel in unit.kernels):
+        key = content_hash(kernel)
+        members.setdefault(key, Member(key, kernel))
+    units, texts = kernel_units(members)
+    of_kernels = {unit.name for sources in programs for unit in sources.units}
+    common = {name: text for name, text in programs[0].files.items() if name not in of_kernels}
+    lines = [f'#include "{name}"' for name in _HEADERS]
+    for number, sources in enumerate(programs):
+        lines += [f"#define {name} {name}_{number}" for name in _NAMES]
+        lines.append(sources.files[_MAIN])
+        lines += [f"#undef {name}" for name in _NAMES]
+    files = common | {_MAIN: "\n".join(lines) + "\n"} | texts
+    return dataclasses.replace(programs[0], files=files, units=units)
