@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 import inductor_frontend.backend.lowered as lowered
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.translate.finish import finish
-from tests.common.torch_versions import golden_file
+from tests.common.torch_versions import golden_file, since
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import WirError
@@ -41,7 +41,6 @@ __all__ = [
     "series",
 ]
 
-_IS_OLD = torch.__version__.startswith("2.11.")
 Args = tuple[Any, ...]  # Any: the arguments of any function
 # Torch publishes no types for these.
 check: Callable[..., None] = torch._check
@@ -52,8 +51,8 @@ check_value: Callable[..., None] = torch._check_value
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """A function and its calls: `args` is the example, `others` must give what eager gives, `bad` (arguments and words
-    of the message) must be refused at run time. `slow`: generates kernels, so it runs with the long proofs. `old_torch`:
-    why torch 2.11 cannot do it."""
+    of the message) must be refused at run time. `slow`: generates kernels, so it runs with the long proofs. `needs`:
+    the first torch that can do it, and why older ones cannot."""
 
     name: str
     function: Callable[..., Any]
@@ -63,13 +62,14 @@ class Case:
     dynamic: Any = None  # Any: torch.export's nested form
     options: CaptureOptions = field(default_factory=CaptureOptions)
     slow: bool = False
-    old_torch: str = ""
+    needs: tuple[str, str] = ("2.11", "")
 
     def param(self) -> Any:  # Any: pytest's own type
         """The case as a parameter of a test."""
         marks = [pytest.mark.conformance] if self.slow else []
-        if self.old_torch:
-            marks.append(pytest.mark.skipif(_IS_OLD, reason=f"torch 2.11: {self.old_torch}"))
+        first, why = self.needs
+        if not since(first):
+            marks.append(pytest.mark.skip(reason=f"torch before {first}: {why}"))
         return pytest.param(self, id=self.name, marks=marks)
 
 
@@ -169,6 +169,6 @@ def assert_golden(path: Path, program: Program, update: bool) -> None:
     if update:
         path.write_text(shown, encoding="utf-8")
     golden = path.read_text(encoding="utf-8")
-    if _IS_OLD:  # it checks every input at the start
+    if not since("2.12"):  # it checks every input at the start
         shown, golden = ("\n".join(sorted(x.splitlines())) for x in (shown, golden))
     assert shown == golden

@@ -32,8 +32,8 @@ STORES = [
 """Whether templates store through tensor descriptors."""
 
 needs_any_slice = pytest.mark.skipif(
-    not since("2.13"),
-    reason="torch before 2.13 lowers slices of a dimension without bounds only where sizes have hints",
+    not since("2.12"),
+    reason="torch before 2.12 lowers slices of a dimension without bounds only where sizes have hints",
 )
 
 

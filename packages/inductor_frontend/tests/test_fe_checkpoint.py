@@ -68,7 +68,7 @@ def test_recomputation_draws_the_same_numbers(fallback: bool) -> None:
 
 # Before 2.13, Inductor decomposes `rand_like` even where the numbers are eager's.
 DRAWN, GIVEN = (
-    ("rand_like", "%primals_1, ") if since("2.13") else ("rand", "[2, 2], dtype=f32, device=device(cpu), ")
+    ("rand_like", "%primals_1, ") if since("2.12") else ("rand", "[2, 2], dtype=f32, device=device(cpu), ")
 )
 
 SAVED = f"""  %buf0 = call higher_order::run_and_save_rng_state.aten__{DRAWN}__default({GIVEN}pin_memory=false) : results

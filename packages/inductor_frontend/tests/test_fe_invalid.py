@@ -87,9 +87,9 @@ class TestModels:
         ):
             with refused("FE305", "sparse_coo", "_to_sparse", "hint"):
                 capture(function, (X,))
-        # before 2.13, such tensors have no fake ones: torch.export refuses first
+        # before 2.12, such tensors have no fake ones: torch.export refuses first
         with refused(
-            *(("FE305", "qint8") if since("2.13") else ("FE101", "quantized")), "quantize_per_tensor"
+            *(("FE305", "qint8") if since("2.12") else ("FE101", "quantized")), "quantize_per_tensor"
         ):
             capture(lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).dequantize(), (X,))
 

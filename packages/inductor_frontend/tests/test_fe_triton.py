@@ -23,9 +23,8 @@ from torch._subclasses import fake_tensor
 from inductor_frontend import CaptureError, CaptureOptions, capture
 from inductor_frontend.devices import DEVICES, stand_in
 from inductor_frontend.kernels import cpp_definition
-from inductor_frontend.torch_patches._compat import defers_input_checks
 from tests.common import zoo
-from tests.common.torch_versions import golden_file
+from tests.common.torch_versions import golden_file, since
 from wrapper_ir.expr import print_expr
 from wrapper_ir.json import from_json, to_json
 from wrapper_ir.kernel_hash import content_hash
@@ -122,7 +121,7 @@ class TestForms:
         assert print_program(parse_program(text)) == text
         assert from_json(to_json(program)) == program
 
-    @pytest.mark.skipif(not defers_input_checks(), reason="the text of kernels is that of the newest torch")
+    @pytest.mark.skipif(not since("2.13"), reason="the text of kernels is that of the newest torch")
     def test_golden(self, update_golden: bool) -> None:
         text = print_program(
             offline(lambda x, y: (x * y + 1).relu().sum(-1), torch.randn(64, 300), torch.randn(300))

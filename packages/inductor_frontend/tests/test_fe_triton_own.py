@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 import torch
 from packages.inductor_frontend.tests.own_kernel_source import TEXT, A, B, load, offline, own
-from packaging.version import Version
 
 from inductor_frontend import CaptureOptions, capture
-from inductor_frontend.torch_patches._compat import defers_input_checks
+from tests.common.torch_versions import since
 from wrapper_ir.expr import print_expr
 from wrapper_ir.interp import call
 from wrapper_ir.kernel_hash import content_hash
@@ -48,7 +47,7 @@ class TestDefinitions:
         assert "def scaled(x):" in plain.source
         assert "SCALE" in plain.source.split("def scaled")[1]
 
-    @pytest.mark.skipif(Version(torch.__version__) < Version("2.15"), reason="older versions take no options")
+    @pytest.mark.skipif(not since("2.15"), reason="older versions take no options")
     def test_options_of_a_launch(self, tmp_path: Path) -> None:
         asked = TEXT.replace("n, None, BLOCK=128)", "n, None, BLOCK=128, maxnreg=32, num_warps=2)")
         plain, wide = own(offline(load(tmp_path, asked).adding))
@@ -57,7 +56,7 @@ class TestDefinitions:
         assert wide.options == ()
 
     @pytest.mark.skipif(
-        not defers_input_checks(), reason="torch 2.11 itself loses backslashes of own kernels"
+        not since("2.13"), reason="torch 2.11 and 2.12 lose backslashes of own kernels themselves"
     )
     def test_the_text_is_exact(self, module: ModuleType) -> None:
         (kernel, _) = own(offline(module.adding))
@@ -75,7 +74,9 @@ class TestDefinitions:
         assert [(c.num_warps, c.num_stages) for c in kernel.configs] == [(2, 3), (4, 2)]
         assert (kernel.restore, kernel.reset) == (("out",), ("seen",))
 
-    @pytest.mark.skipif(not defers_input_checks(), reason="torch 2.11 itself fails on grids of dynamic sizes")
+    @pytest.mark.skipif(
+        not since("2.13"), reason="torch 2.11 and 2.12 fail themselves on grids of dynamic sizes"
+    )
     def test_grids_of_sizes(self, module: ModuleType) -> None:
         dim = torch.export.Dim("rows", max=1000)
         program = offline(module.accumulating, dynamic_shapes=({0: dim}, {0: dim}))
