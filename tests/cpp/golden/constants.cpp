@@ -94,5 +94,5 @@ const Convention kConvention = {
 extern const wir::Program wir_program{
     1, 5, 3, 4, 5,
     program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,
-    "",
+    "", 0, nullptr,
 };

@@ -80,5 +80,5 @@ const Convention kConvention = {
 extern const wir::Program wir_program{
     2, 2, 0, 0, 0,
     program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,
-    "",
+    "", 0, nullptr,
 };

@@ -92,5 +92,5 @@ const Convention kConvention = {
 extern const wir::Program wir_program{
     2, 5, 0, 0, 0,
     program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,
-    "",
+    "", 0, nullptr,
 };

@@ -172,5 +172,5 @@ const Convention kConvention = {
 extern const wir::Program wir_program{
     3, 2, 0, 0, 0,
     program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,
-    "",
+    "", 0, nullptr,
 };

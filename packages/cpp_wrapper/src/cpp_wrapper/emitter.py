@@ -45,6 +45,10 @@ class CppEmitter:
     settings: Settings | None = None
     name: str = field(default="cpp", init=False)
 
+    def with_persistent_buffers(self) -> CppEmitter:
+        """See `wrapper_ir.protocols.PersistentBufferEmitter`."""
+        return replace(self, options=replace(self.options, persistent_buffers=True))
+
     def emit(self, artifact: Artifact) -> Sources:
         """`cpp_wrapper.emit`."""
         return emit_sources(artifact, None, self._elsewhere)

@@ -164,8 +164,8 @@ class Containers(Protocol):
     def flatten(self, spec: TreeSpec, container: object) -> Sequence[object]:
         """The children, in the order of `spec.children`; raises TypeError for an object of another class."""
 
-    def build(self, spec: TreeSpec, children: Sequence[object]) -> object:
-        """A container of the class and with the context that `spec` names."""
+    def builder(self, spec: TreeSpec) -> Callable[[Sequence[object]], object]:
+        """A function from children to a container of the class and with the context that `spec` names."""
 
 
 class CallerTensors(Protocol[T]):

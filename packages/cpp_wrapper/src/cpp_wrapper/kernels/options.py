@@ -23,6 +23,8 @@ class CppOptions:
     installed one. What that has no C function for goes through the dispatcher.
     `python_operators`: a library may call operators that exist in Python only. It then runs only in processes of Python that
     have registered them, as those do in which `torch.compile` runs.
+    `persistent_buffers`: libraries hold the memory of intermediate results of fixed sizes, and the tensors over it, from one call
+    to the next, once for each call that runs at the same time; calls that fail give theirs back to the system.
     """
 
     check_args: bool = True
@@ -32,3 +34,4 @@ class CppOptions:
     timeout: float = 600.0
     oldest_torch: tuple[int, int] | None = None
     python_operators: bool = False
+    persistent_buffers: bool = False

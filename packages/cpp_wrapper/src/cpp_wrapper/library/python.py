@@ -191,13 +191,14 @@ def _record(
 ) -> tuple[Any, ...]:
     """In the order in which `wir_python` reads it."""
     caller = TorchCaller(torch)
-    is_plain = _is_plain(signature)
+    is_plain, is_built = _is_plain(signature), _is_built(signature)
     positional, keywords = signature.inputs.children if is_plain else (TreeSpec(kind=TreeKind.TUPLE),) * 2
     trees = (*positional.children, *keywords.children)
     statics = tuple((s.leaf, literal(s.value, caller.native)) for s in signature.statics)
     tensors = {leaf for leaf, want in zip(signature.params, inputs) if isinstance(want, TensorInput)}
     return (
-        *(tensor_offset(), wrap_function(), program._slow, guard, "match", error_of),
+        *(tensor_offset(), wrap_function(), program._slow, None if is_built else program._convention.finish),
+        *(guard, "match", error_of),
         *(torch._C._is_any_autocast_enabled, "requires_grad", int, float, bool, tuple, list, None),
         *(
             is_plain,
@@ -211,20 +212,13 @@ def _record(
         tuple(leaf for leaf in gradient_leaves(signature) if leaf in tensors),
         tuple(ord(_VALUES[i.kind]) if isinstance(i, NumberInput) else ord("t") for i in inputs),
         tuple(ord(_VALUES.get(kind, "t")) for kind in results),
-        _tree(signature.outputs) if is_plain else (0, (), ()),
-        tuple(_binding(b, caller.native) for b in signature.bindings) if is_plain else (),
+        _tree(signature.outputs) if is_built else (0, (), ()),
+        tuple(_binding(b, caller.native) for b in signature.bindings) if is_built else (),
     )
 
 
 def _is_plain(signature: Signature) -> bool:
-    """Whether the library itself may bind arguments and outputs."""
-    outputs = (ResultOutput, InputOutput)
-    simple = (int, float, bool, str, type(None))
-    bindings = all(
-        isinstance(b, outputs)
-        or (isinstance(b, ConstantOutput) and isinstance(_plain_value(b.value), simple))
-        for b in signature.bindings
-    )
+    """Whether the library itself may bind arguments."""
     changes = (
         *signature.same,
         *signature.shared,
@@ -234,13 +228,16 @@ def _is_plain(signature: Signature) -> bool:
     )
     children = signature.inputs.children
     is_call = len(children) == 2 and (children[0].kind, children[1].kind) == (TreeKind.TUPLE, TreeKind.DICT)
-    return (
-        bindings
-        and is_call
-        and not changes
-        and not any(apart_leaves(signature))
-        and _is_known(signature.inputs)
-        and _is_known(signature.outputs)
+    return is_call and not changes and not any(apart_leaves(signature)) and _is_known(signature.inputs)
+
+
+def _is_built(signature: Signature) -> bool:
+    """Whether the library itself may make the output."""
+    outputs, simple = (ResultOutput, InputOutput), (int, float, bool, str, type(None))
+    return _is_known(signature.outputs) and all(
+        isinstance(b, outputs)
+        or (isinstance(b, ConstantOutput) and isinstance(_plain_value(b.value), simple))
+        for b in signature.bindings
     )
 
 

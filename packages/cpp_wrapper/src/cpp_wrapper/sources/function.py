@@ -111,12 +111,16 @@ def _struct(scope: FunctionScope) -> list[str]:
         lines.append("  };")
     count = max(len(scope.slots), 1)
     lines += ["  Tensor* const c;", "  Tensor* const inputs;", "  Tensor* const outputs;", "  Run& run;"]
+    members = ["c", "inputs", "outputs", "run"]
+    if scope.plan.persistent.windows:
+        lines.append("  Tensor* const k;")
+        members.append("run.persistent")
     lines += [f"  const {NUMBER_TYPES[kind]} {name};" for name, kind in scope.given]
     lines += [f"  {NUMBER_TYPES[kind]}& {name};" for name, kind in scope.results]
     lines += [f"  {NUMBER_TYPES[kind]} {name}{{}};" for name, kind in scope.symbols]
     lines += [f"  Tensor t[{count}] = {{}};", f"  ~{struct}() {{ release(t, {count}); }}"]
     for number, part in enumerate(scope.parts):
         lines += ["", f"  void part_{number}() {{", *(f"    {text}" for text in part), "  }"]
-    members = ["c", "inputs", "outputs", "run", *(name for name, _ in (*scope.given, *scope.results))]
+    members += [name for name, _ in (*scope.given, *scope.results)]
     lines += ["};", "", f"{declaration(scope)} {{", f"  {struct} call{{{', '.join(members)}}};"]
     return [*lines, *(f"  call.part_{n}();" for n in range(len(scope.parts))), "}"]

@@ -15,6 +15,7 @@ from cpp_wrapper.kernels.source import Member, check_kernel, groups, shared_unit
 from cpp_wrapper.sources.constants import Blob, blob_table, constant_table, place_constants, write_load
 from cpp_wrapper.sources.convention import write_convention
 from cpp_wrapper.sources.function import declaration, write_function
+from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import TEXTS, FunctionScope, ProgramScope
 from cpp_wrapper.sources.version import METADATA_VERSION
 from wrapper_ir.analyses import Analyses
@@ -23,7 +24,7 @@ from wrapper_ir.expr import CPP_HELPERS, Expr
 from wrapper_ir.json import signature_to_json
 from wrapper_ir.kernel_hash import content_hash
 from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
-from wrapper_ir.lowering import Plan, lower
+from wrapper_ir.lowering import LoweringOptions, Plan, lower
 from wrapper_ir.lowering.steps import CheckInputs
 from wrapper_ir.quoting import cpp_string
 from wrapper_ir.runtime import refuse_unsupported
@@ -65,7 +66,8 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     """The files for an artifact. Raises what `cpp_wrapper.emit` raises."""
     refuse_unsupported(artifact.signature)
     _check_signature(artifact.signature)
-    plan = lower(artifact, analyses=analyses)
+    lowering = LoweringOptions(persistent_buffers=options.persistent_buffers)
+    plan = lower(artifact, lowering, analyses)
     _check_parameters(plan)
     members = _members(plan)
     units, texts = kernel_units(members)
@@ -161,6 +163,7 @@ def _slot(name: str, param: KernelParam) -> str:
 def _program(module: ProgramScope, members: Mapping[str, Member], blobs: Mapping[str, Blob]) -> str:
     plan = module.plan
     load, handles = write_load(module, dict(blobs))
+    make, persistent = write_persistent(module)
     module.kernels = {name: module.names(name) for name in members}
     kernels = [
         line
@@ -181,6 +184,7 @@ def _program(module: ProgramScope, members: Mapping[str, Member], blobs: Mapping
         "namespace program {  // hides names of C's headers\nnamespace {",
         *load,
         "",
+        *make,
         *kernels,
         *([""] if kernels else []),
         *heads,
@@ -189,7 +193,7 @@ def _program(module: ProgramScope, members: Mapping[str, Member], blobs: Mapping
         *_tables(module, dict(blobs)),
         "}  // namespace\n}  // namespace program",
         "",
-        *_description(plan, members, handles),
+        *_description(plan, members, handles, persistent),
     ]
     return "\n".join(lines) + "\n"
 
@@ -220,7 +224,7 @@ def _tables(module: ProgramScope, blobs: dict[str, Blob]) -> list[str]:
     ]
 
 
-def _description(plan: Plan, members: Mapping[str, Member], handles: int) -> list[str]:
+def _description(plan: Plan, members: Mapping[str, Member], handles: int, persistent: int) -> list[str]:
     function = plan.main.function
     isa = {name for member in members.values() for name in member.kernel.isa}
     needed = " ".join(sorted({flag for name in isa for flag in ISAS[name].needs}))
@@ -231,7 +235,7 @@ def _description(plan: Plan, members: Mapping[str, Member], handles: int) -> lis
         "extern const wir::Program wir_program{",
         f"    {counts},",
         "    program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,",
-        f"    {cpp_string(needed)},",
+        f"    {cpp_string(needed)}, {persistent}, {'program::make_persistent' if persistent else 'nullptr'},",
         "};",
     ]
 

@@ -29,7 +29,22 @@ _OWN_WORDS = frozenset(
     for match in _DECLARED.finditer(text)
     for word in match.groups()
     if word
-) | {"Main", "at", "b", "c", "constants", "inputs", "load", "outputs", "program", "run", "t", "raw"}
+) | {
+    "Main",
+    "at",
+    "b",
+    "c",
+    "constants",
+    "inputs",
+    "k",
+    "make_persistent",
+    "load",
+    "outputs",
+    "program",
+    "run",
+    "t",
+    "raw",
+}
 """What emitted lines refer to, besides what they name themselves."""
 NUMBER_TYPES = {SymKind.INT: "Int", SymKind.FLOAT: "double", SymKind.BOOL: "bool"}
 """The C++ types of numbers."""
@@ -56,6 +71,8 @@ class ProgramScope:
         self._names = cpp_names(_OWN_WORDS)
         self.constants: dict[Value, str] = {}
         self.windows: list[str] = []
+        self.persistent: dict[Value, str] = {}
+        """Values over memory that persists from call to call, and their places in its array of handles."""
         self.kernels: dict[str, str] = {}
         self.functions = {plan.main.name: self.names("run_main")} | {
             function.name: self.names(f"run_{function.name}") for function in plan.functions[1:]
@@ -140,6 +157,8 @@ class FunctionScope:
         """The handle of a value. Raises EmitError CPP505 for one that is not, or no longer, defined."""
         if value in self.live:
             return f"t[{self.live[value]}]"
+        if value in self.module.persistent:
+            return f"k[{self.module.persistent[value]}]"
         if value in self.plan.windows:
             return f"c[{self.module.windows[self.plan.windows[value]]}]"
         if value in self.module.constants:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 from wrapper_ir.errors import ExecutionError, NotSupportedError
@@ -13,7 +14,7 @@ from wrapper_ir.runtime import sharing
 from wrapper_ir.runtime.failures import expect_static
 from wrapper_ir.runtime.parameters import arrange
 from wrapper_ir.runtime.subclasses import Subclass
-from wrapper_ir.runtime.trees import flatten, unflatten
+from wrapper_ir.runtime.trees import flatten, tree_builder
 from wrapper_ir.signature import (
     ConstantOutput,
     InputOutput,
@@ -135,7 +136,11 @@ class Convention:
         outputs: list[Any] = []
         for first, make in zip(self._firsts, self._outputs, strict=True):
             outputs.append(outputs[first] if first < len(outputs) else make(leaves, results))
-        return unflatten(self.signature.outputs, outputs, caller.containers)
+        return self._build(outputs)
+
+    @cached_property
+    def _build(self) -> Callable[[Sequence[Any]], Any]:
+        return tree_builder(self.signature.outputs, self.caller.containers)
 
     def _output(self, binding: OutputBinding) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
         caller = self.caller

@@ -19,6 +19,7 @@ __all__ = [
     "dataclass_of",
     "flatten",
     "namedtuple_of",
+    "tree_builder",
     "tree_keys",
     "unflatten",
 ]
@@ -135,31 +136,50 @@ def _mismatch(place: str, want: str, got: str) -> ExecutionError:
 
 def unflatten(spec: TreeSpec, leaves: Sequence[object], containers: Containers | None = None) -> object:
     """The structure `spec` over `leaves`, depth first."""
-    iterator = iter(leaves)
-    return _build(spec, iterator, containers)
+    return tree_builder(spec, containers)(leaves)
 
 
-def _build(spec: TreeSpec, leaves: Iterator[object], containers: Containers | None) -> object:
+def tree_builder(
+    spec: TreeSpec, containers: Containers | None = None
+) -> Callable[[Sequence[object]], object]:
+    """A function from leaves, depth first, to the structure `spec`, whose classes are looked up here. Raises ExecutionError
+    WIR926 for classes that are not there."""
+    build = _builder(spec, containers)
+    return lambda leaves: build(iter(leaves))
+
+
+def _builder(spec: TreeSpec, containers: Containers | None) -> Callable[[Iterator[object]], object]:
     if spec.kind is TreeKind.LEAF:
-        return next(leaves)
-    children = [_build(child, leaves, containers) for child in spec.children]
+        return next
+    children = [_builder(child, containers) for child in spec.children]
+    make = _maker(spec, containers)
+    return lambda leaves: make([child(leaves) for child in children])
+
+
+def _maker(spec: TreeSpec, containers: Containers | None) -> Callable[[list[object]], object]:
+    """From children to a container."""
     match spec.kind:
         case TreeKind.NONE:
-            return None
+            return lambda children: None
         case TreeKind.TUPLE:
-            return tuple(children)
+            return tuple
         case TreeKind.LIST:
-            return children
+            return list
         case TreeKind.DICT:
-            return dict(zip(tree_keys(spec), children, strict=True))
+            keys = tree_keys(spec)
+            return lambda children: dict(zip(keys, children, strict=True))
         case TreeKind.NAMEDTUPLE:
-            return namedtuple_of(spec.type_name, spec.keys)(*children)
+            tuple_class = namedtuple_of(spec.type_name, spec.keys)
+            return lambda children: tuple_class(*children)
         case TreeKind.DATACLASS:
-            return dataclass_of(spec.type_name, spec.keys)(**dict(zip(spec.keys, children, strict=True)))
+            data_class = dataclass_of(spec.type_name, spec.keys)
+            return lambda children: data_class(**dict(zip(spec.keys, children, strict=True)))
         case TreeKind.CUSTOM:
             if containers is None:
                 raise _mismatch("results", "no custom containers", spec.type_name)
-            return containers.build(spec, children)
+            return containers.builder(spec)
+        case TreeKind.LEAF:
+            raise AssertionError(spec)  # a leaf has no children
 
 
 class _SerialisedNode(Protocol):
@@ -203,12 +223,8 @@ class PytreeContainers:
             raise TypeError(f"got {type(container).__module__}:{type(container).__qualname__}")
         return node.flatten_fn(container)[0]
 
-    def build(self, spec: TreeSpec, children: Sequence[object]) -> object:
-        """See `Containers`."""
-        return self.builder(spec)(children)
-
     def builder(self, spec: TreeSpec) -> Callable[[Sequence[object]], Any]:
-        """A function from children to a container, with everything looked up beforehand."""
+        """See `Containers`."""
         cls, node = self._node(spec)
         context = self._context(cls, spec.context)
         build = node.unflatten_fn

@@ -199,6 +199,54 @@ Changes changes_of(const Named& values, const Set& like, bool is_full, bool is_b
 
 }  // namespace
 
+// --- memory that persists from call to call
+
+namespace {
+/// The mode of this thread, of which the shim does not tell.
+bool makes_inference_tensors() {
+  Handles made(1, nullptr);
+  allocate(made[0], {}, {}, boolean());
+  bool found = false;
+  call_mixed("aten::is_inference", "", {tensor(made[0])}, {{Returned::kBool, &found}});
+  return found;
+}
+}  // namespace
+
+Spares::~Spares() {
+  for (auto& places : places_) {
+    for (std::atomic<Persistent*>& place : places) delete place.load();
+  }
+}
+
+std::unique_ptr<Persistent> Spares::find(bool is_inference) {
+  for (std::atomic<Persistent*>& place : places_[is_inference]) {
+    if (place.load(std::memory_order_relaxed) == nullptr) continue;
+    if (Persistent* found = place.exchange(nullptr)) return std::unique_ptr<Persistent>(found);
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Persistent> Spares::take() {
+  std::unique_ptr<Persistent> found = find(false);
+  if (found != nullptr) return found;
+  const bool is_inference = makes_inference_tensors();
+  if (is_inference) found = find(true);
+  if (found != nullptr) return found;
+  found.reset(new Persistent{Handles(wir_program.persistent, nullptr), is_inference});
+  wir_program.make_persistent(found->handles.data());
+  return found;
+}
+
+void Spares::give(std::unique_ptr<Persistent> set) {
+  for (std::atomic<Persistent*>& place : places_[set->is_inference]) {
+    Persistent* expected = nullptr;
+    if (place.compare_exchange_strong(expected, set.get())) {
+      set.release();
+      return;
+    }
+  }
+}
+
 // --- a loaded program
 
 Container::Container() {
@@ -223,7 +271,11 @@ void Container::run(Tensor* inputs, Tensor* outputs, Run& run) {
   } const use{acquire()};
   const Given given{inputs, wir_program.params};
   const NoGrad no_grad;
+  if (wir_program.persistent == 0) return wir_program.run(use.set.handles.data(), inputs, outputs, run);
+  std::unique_ptr<Persistent> set = spares_.take();
+  run.persistent = set->handles.data();
   wir_program.run(use.set.handles.data(), inputs, outputs, run);
+  spares_.give(std::move(set));
 }
 
 Set& Container::unused() {

@@ -77,6 +77,29 @@ struct Set {
   void reset();
 };
 
+/// Tensors over memory that persists from call to call. Those that were made in inference mode may be written in that alone.
+struct Persistent {
+  Handles handles;
+  bool is_inference;
+};
+
+/// Sets of such tensors: each is one call's at a time, and none is waited for.
+class Spares {
+ public:
+  Spares() = default;
+  Spares(const Spares&) = delete;
+  ~Spares();
+  /// One that no call uses, or a new one.
+  std::unique_ptr<Persistent> take();
+  /// After a call that did not fail: one that failed may have left memory in any state.
+  void give(std::unique_ptr<Persistent> set);
+
+ private:
+  std::unique_ptr<Persistent> find(bool is_inference);
+
+  std::atomic<Persistent*> places_[2][32] = {};
+};
+
 using Named = std::unordered_map<std::string, Tensor>;
 
 /// A loaded program. Runs take no lock: they count themselves in the set of constants that is active, and look once more
@@ -106,6 +129,7 @@ class Container {
   std::vector<std::unique_ptr<Set>> sets_;
   std::atomic<Set*> active_{nullptr};
   Set* inactive_ = nullptr;
+  Spares spares_;
   Handles extracted_;
 };
 

@@ -1,91 +1,17 @@
 // A loaded program as a function of Python, of torch's tensors.
 //
-// No header of Python or torch is read: the functions below belong to Python's stable ABI but `PyObject_Vectorcall`, which is
-// the same from 3.9 on. They are weak, so that programs without Python load the library. What torch's Python binding
-// keeps to itself comes from the loader: where a tensor object has its `at::Tensor` (an `AtenTensorHandle` is its address), and
-// the function that makes an object of one.
+// What torch's Python binding keeps to itself comes from the loader: where a tensor object has its `at::Tensor` (an
+// `AtenTensorHandle` is its address), and the function that makes an object of one.
 #include "container.h"
+#include "python.h"
 
 #include <alloca.h>
-
-#include <utility>
-
-struct PyObject {
-  ptrdiff_t references;
-  PyObject* type;
-};
-using Py_ssize_t = ptrdiff_t;
-struct PyMethodDef {
-  const char* name;
-  void* function;
-  int flags;
-  const char* doc;
-};
-
-extern "C" {
-#define WIR_PYTHON __attribute__((weak))
-WIR_PYTHON void Py_IncRef(PyObject*);
-WIR_PYTHON void Py_DecRef(PyObject*);
-WIR_PYTHON PyObject* PyTuple_New(Py_ssize_t);
-WIR_PYTHON Py_ssize_t PyTuple_Size(PyObject*);
-WIR_PYTHON PyObject* PyTuple_GetItem(PyObject*, Py_ssize_t);
-WIR_PYTHON int PyTuple_SetItem(PyObject*, Py_ssize_t, PyObject*);
-WIR_PYTHON PyObject* PyList_New(Py_ssize_t);
-WIR_PYTHON Py_ssize_t PyList_Size(PyObject*);
-WIR_PYTHON PyObject* PyList_GetItem(PyObject*, Py_ssize_t);
-WIR_PYTHON int PyList_SetItem(PyObject*, Py_ssize_t, PyObject*);
-WIR_PYTHON int PyList_SetSlice(PyObject*, Py_ssize_t, Py_ssize_t, PyObject*);
-WIR_PYTHON PyObject* PyDict_New();
-WIR_PYTHON int PyDict_SetItem(PyObject*, PyObject*, PyObject*);
-WIR_PYTHON PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t, PyObject*);
-WIR_PYTHON PyObject* PyObject_GetAttr(PyObject*, PyObject*);
-WIR_PYTHON int PyObject_IsTrue(PyObject*);
-WIR_PYTHON int PyObject_RichCompareBool(PyObject*, PyObject*, int);
-WIR_PYTHON long long PyLong_AsLongLong(PyObject*);
-WIR_PYTHON long long PyLong_AsLongLongAndOverflow(PyObject*, int*);
-WIR_PYTHON PyObject* PyLong_FromLongLong(long long);
-WIR_PYTHON PyObject* PyUnicode_FromString(const char*);
-WIR_PYTHON double PyFloat_AsDouble(PyObject*);
-WIR_PYTHON PyObject* PyFloat_FromDouble(double);
-WIR_PYTHON PyObject* PyBool_FromLong(long);
-WIR_PYTHON void PyErr_SetObject(PyObject*, PyObject*);
-WIR_PYTHON PyObject* PyErr_Occurred();
-WIR_PYTHON void PyErr_Clear();
-WIR_PYTHON PyObject* PyCapsule_New(void*, const char*, void (*)(PyObject*));
-WIR_PYTHON void* PyCapsule_GetPointer(PyObject*, const char*);
-WIR_PYTHON PyObject* PyCFunction_NewEx(PyMethodDef*, PyObject*, PyObject*);
-WIR_PYTHON void* PyEval_SaveThread();
-WIR_PYTHON void PyEval_RestoreThread(void*);
-}
 
 namespace wir {
 namespace {
 
 constexpr int kFast = 0x80, kKeywords = 0x2, kEqual = 2;
 constexpr const char* kCall = "wir.call";
-
-/// An object that we own.
-class Ref {
- public:
-  Ref() = default;
-  explicit Ref(PyObject* owned) : object_(owned) {}
-  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Ref& operator=(Ref&& other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-  ~Ref() { if (object_ != nullptr) Py_DecRef(object_); }
-  PyObject* get() const { return object_; }
-  PyObject* give() { return std::exchange(object_, nullptr); }
-  explicit operator bool() const { return object_ != nullptr; }
-
- private:
-  PyObject* object_ = nullptr;
-};
-PyObject* another(PyObject* object) {
-  Py_IncRef(object);
-  return object;
-}
 
 enum Kind { kLeaf, kTuple, kList, kDict };
 /// A structure of arguments or outputs; `keys` are a dict's.
@@ -102,12 +28,13 @@ struct Leaf {
   Ref object;
 };
 
-/// A program in Python. Where a call is not a plain one, `slow` does it, and says what is wrong with it.
+/// A program in Python. Where a call is not a plain one, `slow` does it, and says what is wrong with it. `finish` makes
+/// outputs of leaves and results; None where the library does.
 struct Call {
   Container* container = nullptr;
   size_t offset = 0;  // of the `at::Tensor` in a tensor object
   PyObject* (*wrap)(Tensor) = nullptr;
-  Ref slow, guard, match, fail, autocast, requires_grad, integer, real, truth, tuple, list, none;
+  Ref slow, finish, guard, match, fail, autocast, requires_grad, integer, real, truth, tuple, list, none;
   bool is_plain = false;  // `call` may bind arguments itself
   size_t leaves = 0, positional = 0;
   std::vector<Tree> inputs;  // positional arguments, then keywords
@@ -302,8 +229,24 @@ PyObject* build(const Tree& tree, Ref*& next) {
   return made.give();
 }
 
-PyObject* finish(const Call& call, PyObject* const* leaves, const std::vector<Ref>& results) {
+/// Takes over the objects.
+PyObject* tuple_of(std::vector<Ref>& objects) {
+  Ref made(PyTuple_New(static_cast<Py_ssize_t>(objects.size())));
+  for (size_t i = 0; made && i < objects.size(); ++i) {
+    PyTuple_SetItem(made.get(), static_cast<Py_ssize_t>(i), objects[i].give());
+  }
+  return made.give();
+}
+
+/// The model's own output. Structures with classes of their own are made in Python.
+PyObject* finish(const Call& call, PyObject* const* leaves, std::vector<Ref>& results) {
   std::vector<Ref> outputs;
+  if (call.finish.get() != call.none.get()) {
+    for (size_t i = 0; i < call.leaves; ++i) outputs.push_back(held(leaves[i]));
+    const Ref given(tuple_of(outputs)), found(tuple_of(results));
+    PyObject* const args[] = {given.get(), found.get()};
+    return given && found ? PyObject_Vectorcall(call.finish.get(), args, 2, nullptr) : nullptr;
+  }
   outputs.reserve(call.bindings.size());
   for (const Leaf& leaf : call.bindings) {
     PyObject* found = leaf.kind == 'r'   ? results[leaf.index].get()
@@ -342,11 +285,7 @@ PyObject* run_checked(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const Call& call = call_of(self);
   std::vector<Ref> results(call.result_values.size());
   if (static_cast<size_t>(count) != call.params.size() || !run(call, args, results.data())) return nullptr;
-  Ref made(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
-  for (size_t i = 0; made && i < results.size(); ++i) {
-    PyTuple_SetItem(made.get(), static_cast<Py_ssize_t>(i), results[i].give());
-  }
-  return made.give();
+  return tuple_of(results);
 }
 
 void free_call(PyObject* self) { delete static_cast<Call*>(PyCapsule_GetPointer(self, kCall)); }
@@ -372,8 +311,8 @@ __attribute__((visibility("default"))) PyObject* wir_python(PyObject* facts) {
   const auto next = [&] { return field(facts, at++); };
   call.offset = number(next());
   call.wrap = reinterpret_cast<PyObject* (*)(Tensor)>(number(next()));
-  for (Ref* part : {&call.slow, &call.guard, &call.match, &call.fail, &call.autocast, &call.requires_grad, &call.integer,
-                    &call.real, &call.truth, &call.tuple, &call.list, &call.none}) {
+  for (Ref* part : {&call.slow, &call.finish, &call.guard, &call.match, &call.fail, &call.autocast, &call.requires_grad,
+                    &call.integer, &call.real, &call.truth, &call.tuple, &call.list, &call.none}) {
     *part = held(next());
   }
   call.is_plain = PyObject_IsTrue(next()) == 1;

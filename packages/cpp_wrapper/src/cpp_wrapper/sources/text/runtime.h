@@ -319,9 +319,10 @@ struct Convention {
   const char *in_spec, *out_spec;
 };
 
-/// What is being run, for messages.
+/// What is being run, for messages; and the tensors over memory that persists from call to call, which are this call's.
 struct Run {
   const char* at = "";
+  Tensor* persistent = nullptr;
 };
 
 struct Program {
@@ -332,6 +333,8 @@ struct Program {
   void (*load)(Tensor* c, const Bytes* b);
   void (*run)(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run);
   const char* instructions;
+  size_t persistent;
+  void (*make_persistent)(Tensor* k);
 };
 
 /// A constant over bytes.

@@ -1,0 +1,38 @@
+"""Writes what makes memory that persists from call to call: `FunctionPlan.persistent` says what does.
+
+A set of it, and the tensors over it, are made by `make_persistent`, for one call at a time; the container holds those that no call uses.
+"""
+
+from __future__ import annotations
+
+from cpp_wrapper.sources.scope import FunctionScope, ProgramScope, dtype_text
+from wrapper_ir.types import DType
+
+__all__ = ["write_persistent"]
+
+
+def write_persistent(module: ProgramScope) -> tuple[list[str], int]:
+    """The lines of `make_persistent`, and how many handles there are. Names are in `module.persistent` then."""
+    memory = module.plan.main.persistent
+    if not memory.windows:
+        return [], 0
+    scope = FunctionScope(module, module.plan.main)
+    blocks = [module.names(f"memory_{number}") for number in range(len(memory.blocks))]
+    windows = [module.names(window.name) for window in memory.windows]
+    module.persistent = {value: windows[number] for value, number in memory.values.items()}
+    lines: list[str] = []
+    for name, block in zip(blocks, memory.blocks, strict=True):
+        lines.append(f"allocate(k[{name}], {{{max(block.nbytes, 1)}}}, {{1}}, {dtype_text(DType.U8)});")
+        lines += [f"zero(k[{name}]);"] if block.zero else []
+    for name, window in zip(windows, memory.windows, strict=True):
+        type = window.type
+        place = f"{dtype_text(type.dtype)}, {scope.layout(type)}, {window.offset}"
+        lines.append(f"byte_window(k[{name}], k[{blocks[window.block]}], {place});")
+    names = [*blocks, *windows]
+    return [
+        f"enum : int {{ {', '.join(names)} }};",
+        "void make_persistent(Tensor* k) {",
+        *(f"  {line}" for line in lines),
+        "}",
+        "",
+    ], len(names)

@@ -1,0 +1,70 @@
+"""Memory that libraries hold from call to call: results are right and the caller's, and no call sees another one's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from packages.py_wrapper.tests.persistent_program import (
+    PROGRAM,
+    assert_right,
+    assert_threads_are_right,
+    expected,
+)
+
+import cpp_wrapper
+from cpp_wrapper._compat import open_runner
+from cpp_wrapper.library.python import LoadedProgram
+from tests.cpp.cpp_case import FAST
+from wrapper_ir import parse_program
+from wrapper_ir.artifact import bare_artifact
+
+# `add_` takes a Scalar, which torch's stable dispatcher does not
+_SUM, _COPY = (
+    "add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1)",
+    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False)",
+)
+TEXT = PROGRAM.replace(_SUM, _COPY).replace("aten::add_.Tensor(%counts", "aten::copy_(%counts")
+PERSISTENT = replace(FAST, persistent_buffers=True)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    artifact = bare_artifact(parse_program(TEXT))
+    return cpp_wrapper.build(artifact, tmp_path_factory.mktemp("persistent") / "m.so", PERSISTENT)
+
+
+@pytest.fixture
+def program(library: Path) -> LoadedProgram:
+    return cpp_wrapper.load(library)
+
+
+def test_calls_find_the_buffers_of_earlier_ones_and_results_are_the_callers(program: LoadedProgram) -> None:
+    first = assert_right(program)
+    before = [t.clone() for t in first]
+    assert_right(program)
+    assert all(map(torch.equal, first, before))
+
+
+@pytest.mark.parametrize("first_mode", [True, False])
+def test_modes_of_inference_share_no_buffers(program: LoadedProgram, first_mode: bool) -> None:
+    for mode in (first_mode, not first_mode, first_mode):
+        with torch.inference_mode(mode):
+            assert_right(program)
+
+
+def test_threads_have_buffers_of_their_own(program: LoadedProgram) -> None:
+    assert_threads_are_right(program)
+
+
+def test_torchs_runner_holds_them_too_and_goes_on_after_a_failure(library: Path) -> None:
+    runner = open_runner(library)
+    x, w = torch.randn(4, 4), torch.randn(4, 4)
+    first = runner.run([x, w])
+    with pytest.raises(RuntimeError):  # the call has taken buffers, and does not give them back
+        runner.run([x, torch.randn(4, 5)])
+    again = runner.run([w, x])
+    torch.testing.assert_close(tuple(first), expected(x, w))
+    torch.testing.assert_close(tuple(again), expected(w, x))

@@ -1,0 +1,246 @@
+"""Ahead-of-time C++ for a CPU against AOTInductor, in one run: builds, packages, loads and calls.
+
+Usage: `python -m tools.bench.bench_cpp [--write] [--rounds N] [build growth load calls ...]`. Prints tables; `--write` also
+writes `docs/benchmarks/cpp.md`, prediction first. Builds and loads are processes of their own, with caches in empty folders
+(`tools.bench.cpp_sides`); sides alternate. Their seconds are processor time in user mode, of compilers too, so that they do not
+depend on what else the machine does. Calls are timed in one process, on one thread.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch._inductor
+
+import cpp_wrapper
+import inductor_frontend
+from cpp_wrapper._compat import open_runner
+from tests.common.zoo import ZOO, Case, gpt2
+from tools.bench.pages import command_line, page, publish, table
+from tools.bench.planned_calls import PASSES
+from tools.bench.processes import in_fresh_process
+from tools.bench.timing import alternate, best_seconds, median_ratio, timed
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.passes import run_pipeline
+
+PREDICTION = """\
+Written before the first measurement; goals in brackets. AOTInductor's wrapper includes torch's container headers and has one
+RAII object a handle; ours includes no header of torch, frees handles in one array and is compiled in functions of 200 lines.
+Both compile the same kernels. So a build takes at most 0.5 of AOTInductor's with the capture [0.5], and 0.25 from sources to
+library [0.25]; twice the blocks or calls take twice the time. A package is smaller by the headers' code. It is mapped, not
+extracted, and nothing is compiled to ask what the processor can do: a load takes 0.2 [0.2].
+
+A call of the MLP is its products and some 2 us of the runner: 0.95 through torch's runner [0.95], and 0.5 through our
+loader [0.55], which binds arguments in C++ where torch's package flattens them in Python. A call of the GPT is operators by
+nine tenths: 0.95 [0.95] and 0.75 [0.75]."""
+
+OUTCOME_OF_CALLS = """\
+"planned" has passes of memory planning, "persistent" buffers too that are held from call to call. Those of the loaders
+give the model's own output structure; a GPT of transformers returns a data class, which both make in Python."""
+
+_MODELS: dict[str, Callable[[], Case]] = {
+    "MLP, 4 x linear 64, batch 8": ZOO["mlp"],
+    "GPT-2, 4 blocks of width 32": lambda: gpt2(layers=4),
+}
+_BUILDS = {"GPT-2, 4 blocks": "gpt2:4", "MiniLM, with its weights": "minilm"}
+_BLOCKS = (8, 16, 32, 64)
+_STOCK_BLOCKS = 16
+"""AOTInductor takes minutes for more."""
+_PRODUCTS = (1_250, 2_500, 5_000, 10_000)
+_WIDTH = 40
+
+
+def _fresh(arguments: Sequence[str]) -> dict[str, float]:
+    """One measurement with empty caches."""
+    with tempfile.TemporaryDirectory() as caches:
+        return in_fresh_process(("-m", "tools.bench.cpp_sides", *arguments), caches)
+
+
+def _sides(rounds: int, *arguments: str) -> dict[str, list[dict[str, float]]]:
+    return alternate({side: partial(_fresh, (side, *arguments)) for side in ("ours", "theirs")}, rounds)
+
+
+# --- builds and loads
+
+
+def _pair(found: Mapping[str, list[dict[str, float]]], name: str, unit: float = 1.0) -> tuple[str, str, str]:
+    """The best of each side, and the median of the rounds' ratios."""
+    ours, theirs = ([one[name] for one in found[side]] for side in ("ours", "theirs"))
+    return f"{min(ours) / unit:.2f}", f"{min(theirs) / unit:.2f}", f"{median_ratio(ours, theirs):.2f}"
+
+
+def builds(rounds: int) -> str:
+    """Whole builds, and their part from sources to library."""
+    rows: list[tuple[str, ...]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, model in _BUILDS.items():
+            found = _sides(rounds, "build", model, f"{folder}/m.pt2")
+            rows.append((name, "from ExportedProgram, user s", *_pair(found, "user")))
+            rows.append((name, "from ExportedProgram, wall s", *_pair(found, "wall")))
+            rows.append((name, "sources to library, user s", *_pair(found, "compiler")))
+            rows.append((name, "package, MB", *_pair(found, "bytes", 1e6)))
+    return table(("model", "what", "ours", "AOTInductor", "ratio"), rows)
+
+
+def _curve(unit: str, points: Mapping[int, float]) -> str:
+    """Seconds by size, drawn; a straight line through nothing is linear."""
+    most = max(points.values())
+    lines = [
+        f"{size:>7,} {unit} {'#' * max(1, round(_WIDTH * seconds / most)):<{_WIDTH}} {seconds:7.2f} s"
+        for size, seconds in points.items()
+    ]
+    return "\n".join(("```text", *lines, "```"))
+
+
+def growth() -> str:
+    """Sources to library by the size of a model, and of one function."""
+    ours, theirs = dict[int, float](), dict[int, float]()
+    with tempfile.TemporaryDirectory() as folder:
+        for blocks in _BLOCKS:
+            parts = ("build", f"gpt2:{blocks}", f"{folder}/m.pt2")
+            ours[blocks] = _fresh(("ours", *parts))["compiler"]
+            if blocks <= _STOCK_BLOCKS:
+                theirs[blocks] = _fresh(("theirs", *parts))["compiler"]
+    calls = {count: _fresh(("ours", "products", str(count)))["user"] for count in _PRODUCTS}
+    return "\n\n".join(
+        (
+            "GPT-2, user seconds from sources to library, ours:",
+            _curve("blocks", ours),
+            "AOTInductor's:",
+            _curve("blocks", theirs),
+            "A program of that many matrix products, each with its allocation, from program to library, ours:",
+            _curve("products", calls),
+        )
+    )
+
+
+def loads(rounds: int) -> str:
+    """A package in a fresh process."""
+    rows: list[tuple[str, ...]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, model in _BUILDS.items():
+            paths = {side: f"{folder}/{model}_{side}.pt2" for side in ("ours", "theirs")}
+            for side, path in paths.items():
+                _fresh((side, "build", model, path))
+            found = alternate(
+                {side: partial(_fresh, (side, "load", path)) for side, path in paths.items()}, rounds
+            )
+            rows.append((name, "user s", *_pair(found, "user")))
+            rows.append((name, "wall s", *_pair(found, "wall")))
+    return table(("package", "load in a fresh process", "ours", "AOTInductor", "ratio"), rows)
+
+
+# --- calls
+
+
+@dataclass(frozen=True, slots=True)
+class _Libraries:
+    """Of one model: packages and libraries by name; `stock` is AOTInductor's."""
+
+    case: Case
+    packages: Mapping[str, Path]
+    libraries: Mapping[str, Path]
+
+
+def _libraries(case: Case, folder: Path) -> _Libraries:
+    kwargs = dict(case.kwargs or {})
+    program = torch.export.export(case.model, case.args, kwargs)
+    artifact = inductor_frontend.capture(program, case.args, kwargs)
+    ways: dict[str, Callable[[Artifact, Path], object]] = {
+        "as captured": cpp_wrapper.build,
+        "planned": lambda found, path: cpp_wrapper.build(
+            replace(found, program=run_pipeline(found.program, PASSES)), path
+        ),
+    }
+    packages, libraries = dict[str, Path](), dict[str, Path]()
+    for name, build in ways.items():
+        packages[name], libraries[name] = folder / f"{name}.pt2", folder / f"{name}.so"
+        build(artifact, packages[name])
+        build(artifact, libraries[name])
+    packages["stock"] = folder / "stock.pt2"
+    torch._inductor.aoti_compile_and_package(program, package_path=str(packages["stock"]))
+    with zipfile.ZipFile(packages["stock"]) as archive:
+        archive.extractall(folder / "stock")
+    (libraries["stock"],) = (folder / "stock").rglob("*.so")
+    return _Libraries(case, packages, libraries)
+
+
+def _seconds(run: Callable[[], object], seconds: float = 0.02) -> Callable[[], float]:
+    """Measures a call, as the mean over a short round."""
+    run()
+    calls = max(1, int(seconds / max(best_seconds(run, 5), 1e-7)))
+
+    def repeated() -> None:
+        for _ in range(calls):
+            run()
+
+    return lambda: timed(repeated)[0] / calls
+
+
+def _compared(runs: Mapping[str, Callable[[], object]], rounds: int) -> list[tuple[str, str, str, str]]:
+    """Rows of (way, best us, AOTInductor's best us, ratio of the two): with other load on the machine, the best of many
+    short rounds says most."""
+    best = {
+        name: min(times)
+        for name, times in alternate({n: _seconds(r) for n, r in runs.items()}, rounds).items()
+    }
+    stock = best.pop("stock")
+    return [
+        (name, f"{mine * 1e6:.1f}", f"{stock * 1e6:.1f}", f"{mine / stock:.2f}")
+        for name, mine in best.items()
+    ]
+
+
+def calls(rounds: int) -> str:
+    """Calls of small models, through torch's runner and through each side's own loader."""
+    rows: list[tuple[str, ...]] = []
+    for title, make in _MODELS.items():
+        with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+            built = _libraries(make(), Path(folder))
+            args, kwargs = built.case.args, dict(built.case.kwargs or {})
+            flat = [*args, *kwargs.values()]
+            runners = {name: open_runner(path) for name, path in built.libraries.items()}
+            through = {name: partial(runner.run, flat) for name, runner in runners.items()}
+            rows += [(title, "torch's runner", *row) for row in _compared(through, rounds)]
+            loaded: dict[str, Any] = {
+                name: torch._inductor.aoti_load_package(str(path))
+                if name == "stock"
+                else cpp_wrapper.load(path)
+                for name, path in built.packages.items()
+            }
+            own = {name: partial(program, *args, **kwargs) for name, program in loaded.items()}
+            rows += [(title, "own loader", *row) for row in _compared(own, rounds)]
+    return table(("model", "called through", "program", "ours us", "AOTInductor us", "ratio"), rows)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures, prints, and with --write records."""
+    parser = command_line(__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="processes of each side")
+    parser.add_argument("--call-rounds", type=int, default=200)
+    parts: dict[str, Callable[[], str]] = {
+        "build": lambda: builds(options.rounds),
+        "growth": growth,
+        "load": lambda: loads(4 * options.rounds),
+        "calls": lambda: f"{calls(options.call_rounds)}\n\n{OUTCOME_OF_CALLS}",
+    }
+    headings = {"build": "Builds", "growth": "Growth", "load": "Loads", "calls": "Calls"}
+    parser.add_argument("what", nargs="*", default=list(parts), help=", ".join(parts))
+    options = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    about = f"torch {torch.__version__}, one thread, caches empty before each build."
+    sections = [("Prediction", PREDICTION), ("Measured", about)]
+    sections += [(headings[name], part()) for name, part in parts.items() if name in options.what]
+    text = page("Ahead-of-time C++ on a CPU", "python -m tools.bench.bench_cpp --write", *sections)
+    publish("cpp", text, write=options.write)
+
+
+if __name__ == "__main__":
+    main()
