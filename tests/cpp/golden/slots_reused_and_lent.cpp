@@ -270,11 +270,14 @@ const Convention kConvention = {
   3, 1, kInputs, nullptr, kOutputs,
   "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}, {\"type\": null, \"context\": null, \"children_spec\": []}]}, {\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}]", "[1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}]}]",
 };
+const char* const kInstructions[] = {
+  nullptr,
+};
 }  // namespace
 }  // namespace program
 
 extern const wir::Program wir_program{
     3, 1, 0, 0, 0,
     program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,
-    "", 0, nullptr,
+    program::kInstructions, 0, nullptr,
 };

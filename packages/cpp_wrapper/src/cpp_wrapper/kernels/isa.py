@@ -15,7 +15,15 @@ import torch
 from cpp_wrapper.errors import IsaError
 from wrapper_ir.kernels import CppKernel
 
-__all__ = ["ISAS", "Isa", "choose_source", "host_features", "isa_build_args", "require_host"]
+__all__ = [
+    "ISAS",
+    "Isa",
+    "choose_source",
+    "host_features",
+    "isa_build_args",
+    "require_host",
+    "required_features",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +82,8 @@ def choose_source(kernel: CppKernel, features: frozenset[str]) -> CppKernel:
     """The kernel with the first of its sources that the host can run, and no other. Raises IsaError CPP202 for an unknown
     name among any of them, CPP201 where the host can run none."""
     sources = kernel.sources
-    needs = [[_lookup(kernel.name, name).needs for name in source.isa] for source in sources]
-    fitting = (source for source, all_ in zip(sources, needs) if all(need <= features for need in all_))
+    needs = [required_features(kernel.name, source.isa) for source in sources]
+    fitting = (source for source, need in zip(sources, needs) if need <= features)
     chosen = next(fitting, sources[-1])
     require_host(kernel.name, chosen.isa, features)
     return replace(kernel, source=chosen.source, isa=chosen.isa, variants=())
@@ -89,6 +97,11 @@ def isa_build_args(kernel: str, isa: Iterable[str]) -> tuple[str, ...]:
     capabilities = [entry.capability for entry in entries if entry.capability]
     macros = [f"-DCPU_CAPABILITY_{capabilities[-1]}"] if capabilities else []
     return (*flags, *macros)
+
+
+def required_features(kernel: str, isa: Iterable[str]) -> frozenset[str]:
+    """The flags of `/proc/cpuinfo` that instruction sets need. Raises IsaError CPP202."""
+    return frozenset[str]().union(*(_lookup(kernel, name).needs for name in isa))
 
 
 def _lookup(kernel: str, name: str) -> Isa:

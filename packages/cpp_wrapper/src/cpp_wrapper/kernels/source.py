@@ -25,6 +25,7 @@ __all__ = [
     "Member",
     "check_kernel",
     "groups",
+    "is_shareable",
     "leading_includes",
     "shared_unit",
     "single_unit",
@@ -111,8 +112,8 @@ def groups(members: Sequence[Member], jobs: int) -> list[list[Member]]:
 
     Kernels that must stand alone come as lists of one.
     """
-    alone = [[m] for m in members if not _shareable(m.kernel.source)]
-    shared = sorted((m for m in members if _shareable(m.kernel.source)), key=_size, reverse=True)
+    alone = [[m] for m in members if not is_shareable(m.kernel.source)]
+    shared = sorted((m for m in members if is_shareable(m.kernel.source)), key=_size, reverse=True)
     count = max(1, min(jobs, sum(map(_size, shared)) // _GROUP_BYTES))
     units: list[list[Member]] = [[] for _ in range(count)]
     for member in shared:
@@ -142,7 +143,7 @@ def _size(member: Member) -> int:
     return len(member.kernel.source)
 
 
-def _shareable(source: str) -> bool:
+def is_shareable(source: str) -> bool:
     """True where the source's only directives are includes at its head and harmless pragmas."""
     return not any(_DIRECTIVE.match(line) for line in _split(source)[1])
 

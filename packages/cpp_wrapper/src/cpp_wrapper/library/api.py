@@ -19,7 +19,7 @@ def emit(artifact: Artifact, analyses: Analyses | None = None, options: CppOptio
     """The C++ of a library for an artifact, as text. `analyses` is the program's memo, where the caller has one.
 
     The program must be valid (`wrapper_ir.verify`). Raises EmitError (CPP5nn) for what this edition does not write,
-    IsaError for kernels that this host cannot run, KernelError, and what lowering raises (WIR1nn, WIR24n, WIR91n).
+    IsaError CPP202 for kernels of unknown instruction sets, KernelError, and what lowering raises (WIR1nn, WIR24n, WIR91n).
     """
     return emit_sources(artifact, analyses, options or CppOptions())
 

@@ -16,7 +16,8 @@ from cpp_wrapper.kernels.source import Member
 from cpp_wrapper.kernels.toolchain import find_toolchain
 from cpp_wrapper.library.build import Build
 from cpp_wrapper.settings import Settings, read_settings
-from cpp_wrapper.sources.program import Sources, kernel_units
+from cpp_wrapper.sources.kernels import kernel_units
+from cpp_wrapper.sources.program import Sources
 from wrapper_ir.kernel_hash import content_hash
 
 __all__ = ["build_libraries"]
@@ -47,7 +48,7 @@ def _merged(programs: Sequence[Sources]) -> Sources:
     for kernel in (kernel for sources in programs for unit in sources.units for kernel in unit.kernels):
         key = content_hash(kernel)
         members.setdefault(key, Member(key, kernel))
-    units, texts = kernel_units(members)
+    units, texts = kernel_units([(member,) for member in members.values()])
     of_kernels = {unit.name for sources in programs for unit in sources.units}
     common = {name: text for name, text in programs[0].files.items() if name not in of_kernels}
     lines = [f'#include "{name}"' for name in _HEADERS]

@@ -26,7 +26,8 @@ from cpp_wrapper.kernels.toolchain import Recipe, Toolchain, find_toolchain, ker
 from cpp_wrapper.library.image import write_image
 from cpp_wrapper.library.package import SUFFIX, write_package
 from cpp_wrapper.settings import Settings, read_settings
-from cpp_wrapper.sources.program import KernelUnit, Sources
+from cpp_wrapper.sources.kernels import KernelUnit
+from cpp_wrapper.sources.program import Sources
 from wrapper_ir.files import replacing
 from wrapper_ir.kernels import CppKernel
 from wrapper_ir.store import Entry, Store, open_cache

@@ -90,10 +90,9 @@ class LoadedProgram:
         self._guard = InputGuard(torch, *self._inputs)
         record = _record(self, signature, self._guard, self._inputs, facts["results"])
         bind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(("wir_python", library))
-        try:
-            found = bind(record)
-        except ValueError:  # null without an exception
-            raise error_of(self._text()) from None
+        found: object = bind(record)
+        if isinstance(found, str):  # why there is none
+            raise error_of(found)
         self._call, self._run, self._container = cast(
             "tuple[Callable[..., Any], Callable[..., tuple[Any, ...]], int]", found
         )

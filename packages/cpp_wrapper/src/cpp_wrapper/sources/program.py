@@ -9,12 +9,18 @@ from dataclasses import dataclass
 
 from cpp_wrapper._compat import torch_version
 from cpp_wrapper.errors import EmitError
-from cpp_wrapper.kernels.isa import ISAS, choose_source, host_features, isa_build_args
 from cpp_wrapper.kernels.options import CppOptions
-from cpp_wrapper.kernels.source import Member, check_kernel, groups, shared_unit, single_unit
 from cpp_wrapper.sources.constants import Blob, blob_table, constant_table, place_constants, write_load
 from cpp_wrapper.sources.convention import write_convention
 from cpp_wrapper.sources.function import declaration, write_function
+from cpp_wrapper.sources.kernels import (
+    KernelUnit,
+    Levels,
+    instruction_rows,
+    kernel_function,
+    kernel_units,
+    levels_of,
+)
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import TEXTS, FunctionScope, ProgramScope
 from cpp_wrapper.sources.version import METADATA_VERSION
@@ -22,29 +28,15 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import CPP_HELPERS, Expr
 from wrapper_ir.json import signature_to_json
-from wrapper_ir.kernel_hash import content_hash
-from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
 from wrapper_ir.lowering import LoweringOptions, Plan, lower
 from wrapper_ir.lowering.steps import CheckInputs
 from wrapper_ir.quoting import cpp_string
 from wrapper_ir.runtime import refuse_unsupported
 from wrapper_ir.signature import Signature, WrappedOutput, WriteBackKind
-from wrapper_ir.types import CPU, DType, ScalarType, TensorType
+from wrapper_ir.types import CPU, ScalarType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["KernelUnit", "Sources", "emit_sources", "kernel_units"]
-
-_JOBS = 4
-"""Units of kernels at most for each instruction set."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelUnit:
-    """A translation unit of kernels, the flags for their instruction sets, and the kernels."""
-
-    name: str
-    flags: tuple[str, ...]
-    kernels: tuple[CppKernel, ...]
+__all__ = ["Sources", "emit_sources"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +61,18 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     lowering = LoweringOptions(persistent_buffers=options.persistent_buffers)
     plan = lower(artifact, lowering, analyses)
     _check_parameters(plan)
-    members = _members(plan)
-    units, texts = kernel_units(members)
+    levels = levels_of(plan.kernels)
+    units, texts = kernel_units(levels.values())
     blobs = place_constants(plan)
     files = {name: text for name, text in TEXTS.items() if name != "shims.txt"}
     files["helpers.h"] = "#pragma once\n" + CPP_HELPERS
     module = ProgramScope(plan, options.oldest_torch or torch_version(), options.python_operators)
-    files["program.cpp"] = _program(module, members, blobs)
+    files["program.cpp"] = _program(module, levels, blobs)
     return Sources(
-        files=files | texts, units=units, constants=tuple(blobs.values()), metadata=_metadata(plan)
+        files=files | texts,
+        units=units,
+        constants=tuple(blobs.values()),
+        metadata=_metadata(plan, instruction_rows(levels)),
     )
 
 
@@ -95,83 +90,19 @@ def _check_signature(signature: Signature) -> None:
         raise EmitError("CPP503", f"AOTInductor's interface cannot express {why}", hint)
 
 
-# --- kernels
-
-
-def _members(plan: Plan) -> dict[str, Member]:
-    """The kernels by name, each for the instruction sets of this host."""
-    features = host_features()
-    found = {}
-    for kernel in plan.kernels:
-        if not isinstance(kernel, CppKernel):
-            continue  # refused where it is launched
-        chosen = choose_source(kernel, features)
-        check_kernel(chosen)
-        found[kernel.name] = Member(content_hash(chosen), chosen)
-    return found
-
-
-def kernel_units(members: Mapping[str, Member]) -> tuple[tuple[KernelUnit, ...], dict[str, str]]:
-    """The units of kernels, each of which has a name of its own, and their texts by file name."""
-    by_flags: dict[tuple[str, ...], dict[str, Member]] = {}
-    for name, member in members.items():
-        flags = isa_build_args(name, member.kernel.isa)
-        by_flags.setdefault(flags, {}).setdefault(member.key, member)
-    units: list[KernelUnit] = []
-    texts: dict[str, str] = {}
-    for flags, group in by_flags.items():
-        for unit in groups(list(group.values()), _JOBS):
-            name = f"kernels_{len(units)}.cpp"
-            texts[name] = shared_unit(unit) if len(unit) > 1 else single_unit(unit[0])
-            units.append(KernelUnit(name=name, flags=flags, kernels=tuple(m.kernel for m in unit)))
-    return tuple(units), texts
-
-
-def _kernel_function(name: str, member: Member, module: ProgramScope) -> list[str]:
-    """A function with the kernel's own parameters, and the declaration of what it calls."""
-    params = [(module.names(p.name), p) for p in member.kernel.params]
-    head = ", ".join(f"{_kernel_type(p)} {text}" for text, p in params)
-    slots = ", ".join(_slot(text, p) for text, p in params)
-    array = f"const Slot slots[] = {{{slots}}};" if slots else "const Slot* slots = nullptr;"
-    return [f"void {name}({head}) {{", f"  {array}", f"  {member.symbol}(slots);", "}"]
-
-
-def _kernel_type(param: KernelParam) -> str:
-    if param.kind is ParamKind.POINTER:
-        return "void*"
-    if param.dtype is DType.BOOL:
-        return "bool"
-    return "double" if param.dtype.is_floating else "Int"
-
-
-def _slot(name: str, param: KernelParam) -> str:
-    if param.kind is ParamKind.POINTER:
-        return f"pointer({name})"
-    if param.dtype is DType.BOOL:
-        return f"Slot{{.i = {name}}}"
-    if param.dtype.is_floating:
-        return f"real({name})"
-    unsigned = "u" if param.dtype.value.startswith("u") else ""
-    c_type = f"{unsigned}int{8 * param.dtype.itemsize}_t"
-    message = f"an argument for {param.name} does not fit {param.dtype.value}"
-    return f"whole<{c_type}>({name}, {cpp_string(message)})"
-
-
 # --- the program
 
 
-def _program(module: ProgramScope, members: Mapping[str, Member], blobs: Mapping[str, Blob]) -> str:
+def _program(module: ProgramScope, levels: Mapping[str, Levels], blobs: Mapping[str, Blob]) -> str:
     plan = module.plan
     load, handles = write_load(module, dict(blobs))
     make, persistent = write_persistent(module)
-    module.kernels = {name: module.names(name) for name in members}
+    module.kernels = {name: module.names(name) for name in levels}
     kernels = [
-        line
-        for name, member in members.items()
-        for line in _kernel_function(module.kernels[name], member, module)
+        line for name, one in levels.items() for line in kernel_function(module.kernels[name], one, module)
     ]
     heads, functions = _functions(module)
-    symbols = dict.fromkeys(member.symbol for member in members.values())
+    symbols = dict.fromkeys(member.symbol for one in levels.values() for member in one)
     lines = [
         *('#include "steps.h"', '#include "helpers.h"', '#include "symbols.h"', ""),
         "using namespace wir;",
@@ -191,9 +122,10 @@ def _program(module: ProgramScope, members: Mapping[str, Member], blobs: Mapping
         *functions,
         "",
         *_tables(module, dict(blobs)),
+        *_instructions(instruction_rows(levels)),
         "}  // namespace\n}  // namespace program",
         "",
-        *_description(plan, members, handles, persistent),
+        *_description(plan, handles, persistent),
     ]
     return "\n".join(lines) + "\n"
 
@@ -224,10 +156,17 @@ def _tables(module: ProgramScope, blobs: dict[str, Blob]) -> list[str]:
     ]
 
 
-def _description(plan: Plan, members: Mapping[str, Member], handles: int, persistent: int) -> list[str]:
+def _instructions(rows: list[str]) -> list[str]:
+    return [
+        "const char* const kInstructions[] = {",
+        *(f"  {cpp_string(row)}," for row in rows),
+        "  nullptr,",
+        "};",
+    ]
+
+
+def _description(plan: Plan, handles: int, persistent: int) -> list[str]:
     function = plan.main.function
-    isa = {name for member in members.values() for name in member.kernel.isa}
-    needed = " ".join(sorted({flag for name in isa for flag in ISAS[name].needs}))
     names = sum(len(constant.names) or 1 for constant in plan.program.constants)
     blobs = len({constant.data_name for constant in plan.program.constants})
     counts = f"{len(function.params)}, {len(function.returns.values)}, {blobs}, {names}, {handles}"
@@ -235,12 +174,12 @@ def _description(plan: Plan, members: Mapping[str, Member], handles: int, persis
         "extern const wir::Program wir_program{",
         f"    {counts},",
         "    program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,",
-        f"    {cpp_string(needed)}, {persistent}, {'program::make_persistent' if persistent else 'nullptr'},",
+        f"    program::kInstructions, {persistent}, {'program::make_persistent' if persistent else 'nullptr'},",
         "};",
     ]
 
 
-def _metadata(plan: Plan) -> str:
+def _metadata(plan: Plan, instructions: list[str]) -> str:
     """What a loader knows of a library without running it, as JSON."""
     function = plan.main.function
     checked = [pair for step in plan.main.steps if isinstance(step, CheckInputs) for pair in step.inputs]
@@ -251,6 +190,7 @@ def _metadata(plan: Plan) -> str:
         "version": METADATA_VERSION,
         "signature": json.loads(signature_to_json(plan.artifact.signature)),
         "inputs": inputs,
+        "instructions": [row.removesuffix("|").split("|") for row in instructions],
         "results": [_result_kind(value) for value in function.returns.values],
         "constants": [name for c in plan.program.constants for name in c.names or (c.value.name,)],
     }

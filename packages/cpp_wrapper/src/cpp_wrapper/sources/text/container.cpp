@@ -250,6 +250,7 @@ void Spares::give(std::unique_ptr<Persistent> set) {
 // --- a loaded program
 
 Container::Container() {
+  require_instructions();
   Set& first = unused();
   fill(first, nullptr, {}, false);
   active_ = &first;

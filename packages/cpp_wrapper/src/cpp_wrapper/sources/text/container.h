@@ -133,6 +133,9 @@ class Container {
   Handles extracted_;
 };
 
+/// Raises CPP201 where the processor can run none of the sources of a kernel.
+void require_instructions();
+
 /// The bytes of constants, mapped from the library's own file or from the one that a loader named. Raises CPP304.
 const unsigned char* mapped_constants();
 

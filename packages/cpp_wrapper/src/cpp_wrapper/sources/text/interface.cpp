@@ -2,40 +2,94 @@
 #include "container.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace wir {
 namespace {
 
-/// What the processor lacks of the instructions (flags of /proc/cpuinfo) that the kernels were compiled for.
-std::string missing_instructions(const char* needed) {
-  if (!*needed) return "";
-  std::string flags;
-  if (std::FILE* file = std::fopen("/proc/cpuinfo", "r")) {
+/// The processor's flags, each between spaces.
+const std::string& processor_flags() {
+  static const std::string found = [] {
     std::string line;
-    for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
-      if (c != '\n') {
-        line += static_cast<char>(c);
-      } else if (line.rfind("flags", 0) == 0) {
-        flags = line + " ";
-        break;
-      } else {
-        line.clear();
+    if (std::FILE* file = std::fopen("/proc/cpuinfo", "r")) {
+      for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
+        if (c != '\n') {
+          line += static_cast<char>(c);
+        } else if (line.rfind("flags", 0) == 0 || line.rfind("Features", 0) == 0) {
+          break;
+        } else {
+          line.clear();
+        }
       }
+      std::fclose(file);
     }
-    std::fclose(file);
-  }
-  std::string missing, word;
-  for (const char* c = needed;; ++c) {
-    if (*c != ' ' && *c) {
-      word += *c;
+    return line + " ";
+  }();
+  return found;
+}
+
+/// Whether ATEN_CPU_CAPABILITY keeps torch from using an instruction.
+bool is_hidden(const std::string& flag) {
+  const char* level = std::getenv("ATEN_CPU_CAPABILITY");
+  if (level == nullptr) return false;
+  const bool is_wide = flag.rfind("avx512", 0) == 0 || flag.rfind("amx", 0) == 0;
+  return std::strcmp(level, "default") == 0 || (std::strcmp(level, "avx2") == 0 && is_wide);
+}
+
+struct Missing {
+  std::string here, for_torch;
+};
+/// What one kernel needs and the processor lacks; `needs` goes on behind the kernel's.
+Missing missing_flags(const char*& needs) {
+  Missing missing;
+  std::string word;
+  for (bool is_last = false; !is_last;) {
+    const char c = *needs++;
+    is_last = c == '|';
+    if (c != ' ' && !is_last) {
+      word += c;
       continue;
     }
-    if (!word.empty() && flags.find(" " + word + " ") == std::string::npos) missing += " " + word;
+    if (word.empty()) continue;
+    const bool is_there = processor_flags().find(" " + word + " ") != std::string::npos;
+    if (!is_there) missing.here += " " + word;
+    if (!is_there || is_hidden(word)) missing.for_torch += " " + word;
     word.clear();
-    if (!*c) return missing;
+  }
+  return missing;
+}
+
+/// The number of the first kernel that can run, or -1 and what the last one lacks.
+int first_runnable(const char* needs, std::string& lacks) {
+  int found = -1;
+  for (int number = 0; *needs; ++number) {
+    const Missing missing = missing_flags(needs);
+    if (missing.for_torch.empty()) return number;
+    if (missing.here.empty() && found < 0) found = number;
+    lacks = missing.here;
+  }
+  return found;
+}
+
+}  // namespace
+
+void require_instructions() {
+  for (const char* const* row = wir_program.instructions; *row != nullptr; ++row) {
+    std::string lacks;
+    if (first_runnable(*row, lacks) < 0) {
+      fail_text("CPP201", "the kernels need instructions that this host lacks:" + lacks);
+    }
   }
 }
+
+Kernel choose(const char* needs, std::initializer_list<Kernel> kernels) {
+  std::string lacks;
+  const int number = first_runnable(needs, lacks);
+  return kernels.begin()[number < 0 ? 0 : number];  // not below 0 in a library that was loaded
+}
+
+namespace {
 
 void output(Tensor& made, const Output& wanted, Tensor* inputs, Tensor* results) {
   switch (wanted.kind) {
@@ -104,14 +158,16 @@ extern "C" {
 uint64_t wir_constants_nbytes();
 
 WIR_API AOTInductorModelContainerCreateWithDevice(Container** made, size_t, const char* device, const char*) {
-  return guarded(Run{}, [&] {
+  const int32_t error = guarded(Run{}, [&] {
     if (device == nullptr || std::strncmp(device, "cpu", 3) != 0) {
       wir::fail_text("WIR926", std::string("this library runs on cpu, not on ") + (device ? device : "no device"));
     }
-    const std::string missing = wir::missing_instructions(wir_program.instructions);
-    if (!missing.empty()) wir::fail_text("CPP201", "the kernels need instructions that this host lacks:" + missing);
     *made = new Container;
   });
+  // torch's runners do not ask why there is no container; `guarded` tells those of old versions
+  const bool is_told = &torch_exception_get_what_without_backtrace == nullptr;
+  if (error != 0 && !is_told) std::fprintf(stderr, "%s\n", wir::last_error().c_str());
+  return error;
 }
 WIR_API AOTInductorModelContainerCreate(Container** made, size_t count, bool is_cpu, const char* folder) {
   return AOTInductorModelContainerCreateWithDevice(made, count, is_cpu ? "cpu" : "cuda", folder);

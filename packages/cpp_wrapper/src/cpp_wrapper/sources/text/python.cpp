@@ -300,13 +300,15 @@ PyObject* function(PyMethodDef& method, const char* name, void* code, int flags,
 
 extern "C" {
 
-/// (call, run) over a new container, as `cpp_wrapper.library.python` describes it; null with an exception where a class of
-/// that module fails, null without one where the container cannot be made (AOTInductorGetLastError).
+/// (call, run) over a new container, as `cpp_wrapper.library.python` describes it; a text where the container cannot be
+/// made.
 __attribute__((visibility("default"))) PyObject* wir_python(PyObject* facts) {
   using namespace wir;
   auto made = std::make_unique<Call>();
   Call& call = *made;
-  if (guarded(Run{}, [&] { call.container = new Container; }) != 0) return nullptr;
+  if (guarded(Run{}, [&] { call.container = new Container; }) != 0) {
+    return PyUnicode_FromString(last_error().c_str());
+  }
   Py_ssize_t at = 0;
   const auto next = [&] { return field(facts, at++); };
   call.offset = number(next());

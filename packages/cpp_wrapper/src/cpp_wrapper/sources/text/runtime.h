@@ -281,6 +281,10 @@ template <class T> Slot whole(Int value, const char* name) {
   return Slot{.i = number};
 }
 inline Slot real(double value) { return Slot{.d = value}; }
+using Kernel = void (*)(const Slot*);
+/// The first of kernels that the processor can run. `needs` has for each its flags of /proc/cpuinfo, and `|` after them; what
+/// ATEN_CPU_CAPABILITY hides from torch is taken where nothing else is left.
+Kernel choose(const char* needs, std::initializer_list<Kernel> kernels);
 
 // --- the program, as the container sees it
 
@@ -332,7 +336,7 @@ struct Program {
   const Convention* convention;
   void (*load)(Tensor* c, const Bytes* b);
   void (*run)(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run);
-  const char* instructions;
+  const char* const* instructions;  // as `choose` takes them, null after the last
   size_t persistent;
   void (*make_persistent)(Tensor* k);
 };
