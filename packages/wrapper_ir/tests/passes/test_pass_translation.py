@@ -126,6 +126,37 @@ def test_other(case: str) -> None:
     assert difference.function == "main"
 
 
+STRIDED = """
+  %a = alloc f32[7]
+  launch @k(%x, %a) extents(28, 28)
+  %v = view %a : f32[4]{{2}}
+  launch @k(%y, %v) extents(28, 28)
+  {last}
+"""
+READERS = {
+    "holes are read": "return %a",
+    "holes are not read": "%c = alloc f32[4]{2}\n  launch @k(%v, %c) extents(28, 28)\n  return %c",
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_a_strided_write_leaves_in_its_holes(reader: str) -> None:
+    """It is there for those that read them, and for nobody else."""
+    base = STRIDED.format(last=READERS[reader])
+    other = base.replace("@k(%x, %a)", "@k(%y, %a)")
+    assert (compare(_program(base), _program(other)) is None) == (reader == "holes are not read")
+
+
+def test_a_write_through_an_overlapping_tensor_leaves_holes() -> None:
+    """Of nine places it has five, as many elements as there are bytes between the first and the last notwithstanding."""
+    base = (
+        STRIDED.format(last="return %a").replace("f32[7]", "f32[9]").replace("f32[4]{2}", "f32[3, 3]{2, 2}")
+    )
+    base, params = base.replace("28", "36"), "%x: f32[9], %y: f32[9]"
+    other = base.replace("@k(%x, %a)", "@k(%y, %a)")
+    assert compare(_program(base, params), _program(other, params)) is not None
+
+
 TWO_SUMS = """
   %a = alloc f32[8]
   %d = alloc f32[8]

@@ -20,7 +20,7 @@ from wrapper_ir.collection import paused_collection
 from wrapper_ir.errors import PassError
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.expr.rewrite import map_atoms
-from wrapper_ir.layout import extent_bytes, numel
+from wrapper_ir.layout import extent_bytes
 from wrapper_ir.program import Function, Ownership, Param, Program
 from wrapper_ir.structure import results
 from wrapper_ir.types import TensorType, TupleType
@@ -92,11 +92,12 @@ def _describe(first: list[tuple[str, Number]], second: list[tuple[str, Number]])
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Part:
-    """Bytes [start, start + size) of a storage, and how they came about."""
+    """Bytes [start, start + size) of a storage, and how they came about; `layout` where only a tensor's elements there did."""
 
     start: Expr
     size: Expr
     number: Number
+    layout: Hashable = None
 
 
 class _Run:
@@ -221,7 +222,8 @@ class _Run:
         size = _extent(value)
         for root in self.aliasing.roots.get(value, NO_ROOTS):
             start = place[1] if place is not None and place[0] == root else None
-            for part in self.contents.get(root, ()):
+            parts = self.contents.get(root, [])
+            for part in parts if start is None else _seen(parts, start, _layout(value)):
                 if start is None:
                     found.append((part.size, part.number))
                 elif _overlap(part.start, part.size, start, size):
@@ -234,33 +236,50 @@ class _Run:
             parts = self.contents.setdefault(root, [])
             known = place is not None and place[0] == root and isinstance(value.type, TensorType)
             start = place[1] if known and place is not None else Int(0)
-            size = _extent(value)
+            size, layout = _extent(value), _layout(value) if known else None
             if known and parts:
-                dense = _is_dense(value)
-                parts[:] = [left for p in parts for left in _without(p, start, size, dense)]
-            parts.append(_Part(start, size, number))
+                parts[:] = [
+                    left
+                    for p in parts
+                    for left in (_without(p, start, size) if layout is None else (p,))
+                    if layout is None or (p.start, p.layout) != (start, layout)
+                ]
+            parts.append(_Part(start, size, number, layout))
 
 
 def _extent(value: Value) -> Expr:
     return extent_bytes(value.type) if isinstance(value.type, TensorType) else Int(0)
 
 
-def _is_dense(value: Value) -> bool:
-    """Whether a tensor has an element at every byte between its first and its last one."""
+def _layout(value: Value) -> Hashable:
+    """Which bytes from its first one on a tensor has; None where it has all up to its last one."""
     type = value.type
     assert isinstance(type, TensorType)
-    return mul(numel(type.sizes), Int(type.dtype.itemsize)) == extent_bytes(type)
+    left = [d for d in zip(type.strides, type.sizes, strict=True) if d[1] != Int(1)]
+    count: Expr = Int(1)
+    while (at := next((i for i, (stride, _) in enumerate(left) if stride == count), None)) is not None:
+        count = mul(count, left.pop(at)[1])
+    return (type.sizes, type.strides, type.dtype.itemsize) if left else None
 
 
-def _without(part: _Part, start: Expr, size: Expr, dense: bool) -> tuple[_Part, ...]:
-    """What is left of a part when [start, start + size) is written: all of a part that is not surely covered, but what is cut off
-    by a write of every byte at a place that numbers tell."""
+def _seen(parts: list[_Part], start: Expr, layout: Hashable) -> list[_Part]:
+    """The parts that a tensor with this start and layout may see: none from before a write of the same elements."""
+    hidden = [
+        at for at, p in enumerate(parts) if layout is not None and (p.start, p.layout) == (start, layout)
+    ]
+    return parts[hidden[-1] :] if hidden else parts
+
+
+def _without(part: _Part, start: Expr, size: Expr) -> tuple[_Part, ...]:
+    """What is left of a part when each byte of [start, start + size) is written: all of a part that is not surely covered, but what
+    is cut off by a write at a place that numbers tell."""
     if _covers(start, size, part.start, part.size):
         return ()
     low, high = part.start, part.start + part.size
     end = start + size
     numbers = [e.value for e in (low, high, start, end) if isinstance(e, Int)]
-    if not dense or len(numbers) < 4 or not max(numbers[0], numbers[2]) < min(numbers[1], numbers[3]):
+    apart = len(numbers) < 4 or max(numbers[0], numbers[2]) >= min(numbers[1], numbers[3])
+    if part.layout is not None or apart:
         return (part,)
     rest = ((low, start), (end, high))
     return tuple(_Part(a, b - a, part.number) for a, b in rest if _covers(a, b - a, a, Int(1)))
