@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -35,30 +36,58 @@ def clone_tree(tree: Any) -> Any:
     return pytree.tree_map_only(Tensor, lambda t: t.detach().clone().requires_grad_(t.requires_grad), tree)
 
 
-def peak_bytes(run: Callable[[], object]) -> int:
+def peak_bytes(run: Callable[[], object], *, workspaces: bool = True) -> int:
     """Highest number of bytes that the CPU allocator held at once of what it gave out during `run`.
 
     What is given back counts only if it was given out during `run`: the profiler keeps the sizes that earlier
     profiles saw, so memory that another test used, at an address in use again, would count with its old size.
+    Without `workspaces`, what an operator has given back when it returns does not count.
     """
+    changes = _memory_changes(run)
+    inside = set() if workspaces else _workspaces(changes)
     live: dict[int, int] = {}
     held = peak = 0
-    for _, _, address, nbytes in _memory_changes(run):
-        if nbytes > 0:
-            live[address] = nbytes
-            held += nbytes
+    for change in changes:
+        if change.nbytes <= 0:
+            held -= live.pop(change.address, 0)
+        elif change.order not in inside:
+            live[change.address] = change.nbytes
+            held += change.nbytes
             peak = max(peak, held)
-        else:
-            held -= live.pop(address, 0)
     return peak
 
 
 def allocated(run: Callable[[], object]) -> list[int]:
     """The bytes of each request of `run` to the CPU allocator, operators' own included."""
-    return [nbytes for _, _, _, nbytes in _memory_changes(run) if nbytes > 0]
+    return [change.nbytes for change in _memory_changes(run) if change.nbytes > 0]
 
 
-def _memory_changes(run: Callable[[], object]) -> list[tuple[int, int, int, int]]:
+@dataclass(frozen=True, slots=True, order=True)
+class _Change:
+    """One change by the CPU allocator; `operator` is the operator that runs, by a number (0: none does)."""
+
+    time: int
+    order: int
+    address: int
+    nbytes: int
+    operator: int
+
+
+def _workspaces(changes: Sequence[_Change]) -> set[int]:
+    """What is given back by the operator that asked for it, as the `order` of the request."""
+    found: set[int] = set()
+    asked: dict[int, _Change] = {}
+    for change in changes:
+        if change.nbytes > 0:
+            asked[change.address] = change
+            continue
+        request = asked.pop(change.address, None)
+        if request is not None and request.operator and request.operator == change.operator:
+            found.add(request.order)
+    return found
+
+
+def _memory_changes(run: Callable[[], object]) -> list[_Change]:
     gc.collect()
     with (
         paused_collection(),  # else the peak depends on how many objects were made before `run`
@@ -71,13 +100,16 @@ def _memory_changes(run: Callable[[], object]) -> list[tuple[int, int, int, int]
 
 
 # Any: the profiler's events have no public type.
-def _allocations(events: list[Any]) -> Iterator[tuple[int, int, int, int]]:
-    """Of each change by the CPU allocator in a tree of events: time in ns, order of the event, address, bytes."""
-    stack = list(reversed(events))
+def _allocations(events: list[Any]) -> Iterator[_Change]:
+    """The changes by the CPU allocator in a tree of events. Of nested operators, the outermost one counts."""
+    stack = [(event, 0) for event in reversed(events)]
     order = 0
     while stack:
-        event = stack.pop()
-        stack.extend(reversed(event.children))
+        event, operator = stack.pop()
+        order += 1
+        if not operator and "::" in event.name and event.tag == torch._C._profiler._EventType.TorchOp:
+            operator = order
+        stack.extend([(child, operator) for child in reversed(event.children)])
         if event.tag == torch._C._profiler._EventType.Allocation and event.extra_fields.device.type == "cpu":
-            order += 1
-            yield event.start_time_ns, order, event.extra_fields.ptr, event.extra_fields.alloc_size
+            fields = event.extra_fields
+            yield _Change(event.start_time_ns, order, fields.ptr, fields.alloc_size, operator)

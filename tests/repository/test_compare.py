@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -63,3 +64,11 @@ def test_the_collector_runs_as_before() -> None:
     assert gc.isenabled()
     peak_bytes(gc.isenabled)
     assert gc.isenabled()
+
+
+def test_workspaces_of_operators() -> None:
+    """What an operator gives back before it returns counts only where it is asked for."""
+    q = torch.randn(1, 2, 8, 8)
+    run = partial(torch.nn.functional.scaled_dot_product_attention, q, q, q)
+    run()
+    assert peak_bytes(run, workspaces=False) == q.nbytes < peak_bytes(run)
