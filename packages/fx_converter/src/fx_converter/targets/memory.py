@@ -42,7 +42,7 @@ def window(
         return flat.view(dtype).as_strided(sizes, strides, start // size)
     is_bytes = x.dtype is torch.uint8 and x.dim() == 1 and x.is_contiguous()
     if is_bytes and not (x.numel() % size or start % size or offset % size):
-        return FAST_VIEW(x.view(dtype), sizes, strides, offset // size)  # a third of the time
+        return FAST_VIEW(x.view(dtype), tuple(sizes), tuple(strides), offset // size)  # a third of the time
     empty = torch.empty(0, dtype=dtype, device=x.device)
     return empty.set_(x.untyped_storage(), start // size, sizes, strides)
 
