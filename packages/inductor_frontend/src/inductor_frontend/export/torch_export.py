@@ -151,8 +151,12 @@ def _own_transforms() -> Iterator[None]:
 
 
 def _check_constants(program: ExportedProgram) -> None:
-    """Raises TypeError where torch took a tensor that was traced for a constant of the model."""
+    """Raises TypeError where torch took a tensor that was traced for a constant of the model. Buffers are fake where the model
+    is captured for a device that is not there."""
+    buffers = set(program.graph_signature.non_persistent_buffers)
     for name, held in program.constants.items():
+        if name in buffers:
+            continue
         if isinstance(held, FakeTensor) or (
             isinstance(held, torch.Tensor) and is_functorch_wrapped_tensor(held)
         ):
