@@ -50,6 +50,14 @@ typedef struct {
   unsigned count;
 } Config;
 
+typedef void (*Host)(const unsigned* grid, void** params);
+static struct {
+  char symbol[64];
+  Host run;
+} hosts[16];
+static int host_count, arch = 90;
+static char log_text[1 << 16];
+
 static Record records[MAX_RECORDS];
 static int record_count, contexts[4], fail_status, fail_count, init_status;
 static __thread void* stack[16];
@@ -63,6 +71,20 @@ EXPORT int fake_depth(void) { return depth; }
 EXPORT Kernel* fake_kernel(uint64_t function) { return (Kernel*)function; }
 EXPORT void fake_enter(int device) { stack[depth++] = &contexts[device]; }
 EXPORT void fake_leave(void) { --depth; }
+
+EXPORT void fake_arch(int capability) { arch = capability; }
+// Launches of the kernel `symbol` call a function of the host.
+EXPORT void fake_host(const char* symbol, Host run) {
+  snprintf(hosts[host_count].symbol, sizeof hosts[0].symbol, "%s", symbol);
+  hosts[host_count++].run = run;
+}
+// What was done to streams and events, and launches, one a line, in order.
+EXPORT const char* fake_log(void) { return log_text; }
+EXPORT void fake_forget(void) { log_text[0] = 0; }
+static void note(const char* what, const void* first, const void* second) {
+  size_t length = strlen(log_text);
+  snprintf(log_text + length, sizeof log_text - length, "%s %lx %lx\n", what, (unsigned long)first, (unsigned long)second);
+}
 
 // The next `times` calls of a function give this status.
 EXPORT void fake_fail(const char* function, int status, int times) {
@@ -100,6 +122,11 @@ EXPORT int cuDeviceGet(int* device, int ordinal) {
   return ordinal < 0 || ordinal > 3 ? 101 : 0;
 }
 
+EXPORT int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  *value = attribute == 75 ? arch / 10 : attribute == 76 ? arch % 10 : 0;
+  return device < 0;
+}
+
 EXPORT int cuDevicePrimaryCtxRetain(void** context, int device) {
   *context = &contexts[device];
   return 0;
@@ -112,6 +139,47 @@ EXPORT int cuCtxPushCurrent_v2(void* context) {
 
 EXPORT int cuCtxPopCurrent_v2(void** context) {
   *context = stack[--depth];
+  return 0;
+}
+
+EXPORT int cuCtxGetCurrent(void** context) {
+  *context = depth > 0 ? stack[depth - 1] : NULL;
+  return 0;
+}
+
+EXPORT int cuCtxSynchronize(void) { return depth == 0 ? 201 : 0; }
+
+EXPORT int cuStreamCreate(void** stream, unsigned flags) {
+  MAY_FAIL;
+  static char streams[64];
+  static int count;
+  *stream = &streams[count++ % 64];
+  return depth == 0 ? 201 : flags != 1;
+}
+EXPORT int cuStreamDestroy_v2(void* stream) {
+  note("destroy_stream", stream, NULL);
+  return 0;
+}
+EXPORT int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  note("wait", stream, event);
+  return (int)flags;
+}
+EXPORT int cuEventCreate(void** event, unsigned flags) {
+  MAY_FAIL;
+  *event = calloc(1, 8);
+  return flags != 2;
+}
+EXPORT int cuEventRecord(void* event, void* stream) {
+  note("record", event, stream);
+  return 0;
+}
+EXPORT int cuEventSynchronize(void* event) {
+  note("synchronize", event, NULL);
+  return 0;
+}
+EXPORT int cuEventDestroy_v2(void* event) {
+  note("destroy_event", event, NULL);
+  free(event);
   return 0;
 }
 
@@ -213,6 +281,10 @@ static int record(const Config* c, void* function, void** params, int extended) 
   for (int i = 0; i < k->count; ++i) {
     int is_map = k->sizes[i] == 128 && r->map_count < 4;
     memcpy(is_map ? (void*)r->maps[r->map_count++] : (void*)&r->params[i], params[i], (size_t)k->sizes[i]);
+  }
+  note("launch", c->stream, NULL);
+  for (int i = 0; i < host_count; ++i) {
+    if (strcmp(hosts[i].symbol, k->symbol) == 0) hosts[i].run(c->grid, params);
   }
   return 0;
 }

@@ -130,11 +130,12 @@ def _launched(r: Record) -> Launched:
     )
 
 
-def build_fake(folder: Path) -> Path:
-    """Compiles `fake_cuda.c`."""
+def build_fake(folder: Path, soname: str = "libfakecuda.so") -> Path:
+    """Compiles `fake_cuda.c`; once it is loaded, `soname` is a name for it."""
     output = folder / "libfakecuda.so"
     source = Path(__file__).with_name("fake_cuda.c")
-    subprocess.run(["cc", "-O1", "-fPIC", "-shared", str(source), "-o", str(output)], check=True)
+    named = ["-shared", f"-Wl,-soname,{soname}"]
+    subprocess.run(["cc", "-O1", "-fPIC", *named, str(source), "-o", str(output)], check=True)
     return output
 
 
