@@ -10,8 +10,8 @@ import torch
 import cpp_wrapper
 from cpp_wrapper import CppOptions, EmitError
 from cpp_wrapper._compat import torch_include_dirs, torch_version
-from cpp_wrapper.sources.operators import c_signature, c_types, shim_table
 from cpp_wrapper.sources.scope import TEXTS
+from cpp_wrapper.sources.shims import c_signature, c_types, shim_table
 from cpp_wrapper.sources.table import WRITERS
 from tests.cpp.cpp_case import artifact_of_text
 from wrapper_ir.lowering.steps import STEPS
@@ -45,37 +45,44 @@ def test_writers_stand_in_the_file_of_their_steps_family() -> None:
         assert home in ("refusals", "operators", family)
 
 
-def test_the_table_of_shims_agrees_with_the_installed_headers() -> None:
+DEVICES = pytest.mark.parametrize("device", ["cpu", "cuda"])
+
+
+@DEVICES
+def test_the_table_of_shims_agrees_with_the_installed_headers(device: str) -> None:
     declared = _declared(
-        "inductor/aoti_torch/generated/c_shim_cpu.h",
+        f"inductor/aoti_torch/generated/c_shim_{device}.h",
         "inductor/aoti_torch/generated/c_shim_aten.h",
         "inductor/aoti_torch/c/shim_cpu.h",
     )
-    known = {n: row for n, row in shim_table().items() if row[0] <= torch_version()}
+    known = {n: row for n, row in shim_table(device).items() if row[0] <= torch_version()}
     assert len(known) > 140
     for operator, (_, function, parameters) in known.items():
         assert c_types(declared.get(function, "")) == c_types(parameters), operator
 
 
-def test_signatures_in_c_follow_from_the_schemas_of_the_installed_torch() -> None:
+@DEVICES
+def test_signatures_in_c_follow_from_the_schemas_of_the_installed_torch(device: str) -> None:
     schemas = {}
     for schema in torch._C._jit_get_all_schemas():
         if schema.name.startswith("aten::"):
             schemas[f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name] = str(
                 schema
             )
-    for operator, (since, _, parameters) in shim_table().items():
+    for operator, (since, _, parameters) in shim_table(device).items():
         if since <= torch_version() and operator in schemas:
             assert c_types(c_signature(parse_schema(schemas[operator]))) == c_types(parameters), operator
 
 
 def test_the_runtime_declares_the_shim_as_the_installed_headers_do() -> None:
     declared = _declared("inductor/aoti_torch/c/shim.h", "stable/c/shim.h")
-    text = TEXTS["runtime.h"] + TEXTS["steps.h"]
+    text = TEXTS["runtime.h"] + TEXTS["steps.h"] + TEXTS["gpu.cpp"]
     own = re.findall(r"^\w+ (?:aoti_)?(torch_\w+)\(([^)]*)\);", text, re.MULTILINE)
     assert len(own) > 60
     handles = {"StableListOpaque**": "StableListHandle*", "StableListOpaque*": "StableListHandle",
-               "StringOpaque**": "StringHandle*", "uint64_t* stack": "StableIValue* stack",
+               "wir::CudaGuardOpaque**": "CUDAGuardHandle*", "wir::CudaGuardOpaque*": "CUDAGuardHandle",
+               "wir::CudaStreamGuardOpaque**": "CUDAStreamGuardHandle*",
+               "wir::CudaStreamGuardOpaque*": "CUDAStreamGuardHandle", "StringOpaque**": "StringHandle*", "uint64_t* stack": "StableIValue* stack",
                "uint64_t* element": "StableIValue* element", "uint64_t element": "StableIValue element"}  # fmt: skip
     for name, parameters in own:
         plain = _plain(parameters)
@@ -100,7 +107,7 @@ func @main(%x: f32[4]) {
 
 
 REFUSED = {
-    "device": ("  %e = record_event @cuda:0\n  drop %e\n  return %x", "CPP503", "event of another device"),
+    "device": ("  %e = record_event @cuda:0\n  drop %e\n  return %x", "CPP503", "the program's device is cpu"),
     "foreign": ("  launch @mine(%x)\n  return %x", "CPP504", "kernel @mine is of kind foreign"),
     "scalar": ("  %y = call aten::addcdiv(%i, %i, %i, value=2) : f32[4]\n  return %y", "CPP502", "Scalar"),
     "negative": ("  %y = call aten::pow.Tensor_Scalar(%i, -1) : i64[4]\n  return %y", "CPP502", "Scalar"),

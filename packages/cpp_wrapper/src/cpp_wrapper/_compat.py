@@ -12,6 +12,7 @@ from torch._C._aoti import AOTIModelContainerRunnerCpu
 from cpp_wrapper.errors import KernelError
 
 __all__ = [
+    "current_device",
     "open_runner",
     "takes_any",
     "tensor_offset",
@@ -52,6 +53,11 @@ def torch_version() -> tuple[int, int]:
     """Major and minor version of torch."""
     major, minor, *_ = torch.__version__.split(".")
     return int(major), int(minor)
+
+
+def current_device() -> int:
+    """The index of the current CUDA device."""
+    return torch.cuda.current_device()
 
 
 def open_runner(library: Path) -> AOTIModelContainerRunnerCpu:

@@ -77,7 +77,7 @@ class CppEmitter:
             build_library(sources, folder / _LIBRARY, self.options, settings)
 
         with self._store(settings).ensure(self._key(sources), build_into) as entry:
-            return load(entry.folder / _LIBRARY)
+            return load(entry.folder / _LIBRARY, artifact.program.target.device.index)
 
     def build_together(self, artifacts: Sequence[Artifact]) -> None:
         """Builds the libraries of many programs in one go, where `compile` finds them: each takes a fraction of the time that it

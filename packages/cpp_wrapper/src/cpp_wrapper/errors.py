@@ -27,6 +27,11 @@ A code never changes its meaning once released:
 | CPP503 | EmitError    | a value, a signature or a device that a library cannot have          |
 | CPP504 | EmitError    | a kernel that is not C++                                             |
 | CPP505 | EmitError    | a program that a verifier would have refused                         |
+| CPP590 | DeviceError  | the CUDA driver is missing, too old, or finds no device              |
+| CPP591 | DeviceError  | the CUDA driver refused a call                                       |
+| CPP592 | DeviceError  | a library has no code for the device's architecture                  |
+| CPP593 | LaunchError  | a launch whose grid, address or number its kernel does not take      |
+| CPP594 | EmitError    | a kernel has no code for an architecture                             |
 | CPP530 | ConstantError | values for constants that are unknown, missing, or of another type  |
 | CPP531 | ConstantError | there is no second set of constants to swap in                      |
 """
@@ -38,6 +43,7 @@ __all__ = [
     "CompileError",
     "ConstantError",
     "CppError",
+    "DeviceError",
     "EmitError",
     "IsaError",
     "KernelError",
@@ -79,6 +85,10 @@ class EmitError(CppError):
 
 class ConstantError(CppError, ValueError):
     """Constants of a loaded library cannot be changed as asked for (CPP530, CPP531)."""
+
+
+class DeviceError(CppError):
+    """A CUDA device cannot be used, or cannot run a library's code (CPP590 to CPP592)."""
 
 
 class LaunchError(CppError, TypeError):

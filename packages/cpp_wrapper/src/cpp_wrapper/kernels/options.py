@@ -25,6 +25,8 @@ class CppOptions:
     have registered them, as those do in which `torch.compile` runs.
     `persistent_buffers`: libraries hold the memory of intermediate results of fixed sizes, and the tensors over it, from one call
     to the next, once for each call that runs at the same time; calls that fail give theirs back to the system.
+    `archs`: architectures of CUDA devices (`sm_80`) that a program for one is to run on; empty: those that the artifact
+    carries code for, else the one that it was captured for.
     """
 
     check_args: bool = True
@@ -35,3 +37,4 @@ class CppOptions:
     oldest_torch: tuple[int, int] | None = None
     python_operators: bool = False
     persistent_buffers: bool = False
+    archs: tuple[str, ...] = ()

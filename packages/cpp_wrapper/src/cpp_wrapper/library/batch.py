@@ -14,7 +14,7 @@ from cpp_wrapper.kernels.compile import PROGRAM
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.source import Member
 from cpp_wrapper.kernels.toolchain import find_toolchain
-from cpp_wrapper.library.build import Build
+from cpp_wrapper.library.build import Build, needed_libraries
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.kernels import kernel_units
 from cpp_wrapper.sources.program import Sources
@@ -23,7 +23,7 @@ from wrapper_ir.kernel_hash import content_hash
 __all__ = ["build_libraries"]
 
 _MAIN = "program.cpp"
-_HEADERS = ("steps.h", "helpers.h", "symbols.h")
+_HEADERS = ("steps.h", "helpers.h", "symbols.h", "gpu.h")
 _NAMES = ("program", PROGRAM)
 """What every program defines."""
 
@@ -39,7 +39,7 @@ def build_libraries(
     build = Build(sources, options, settings, find_toolchain(settings.compiler))
     objects = build.objects()
     for number, (own, path) in enumerate(programs):
-        build.write(own, build.link(objects, f"{PROGRAM}_{number}"), path)
+        build.write(own, build.link(objects, needed_libraries(own), f"{PROGRAM}_{number}"), path)
 
 
 def _merged(programs: Sequence[Sources]) -> Sources:
@@ -50,7 +50,7 @@ def _merged(programs: Sequence[Sources]) -> Sources:
         members.setdefault(key, Member(key, kernel))
     units, texts = kernel_units([(member,) for member in members.values()])
     of_kernels = {unit.name for sources in programs for unit in sources.units}
-    common = {name: text for name, text in programs[0].files.items() if name not in of_kernels}
+    common = {n: text for one in programs for n, text in one.files.items() if n not in of_kernels}
     lines = [f'#include "{name}"' for name in _HEADERS]
     for number, sources in enumerate(programs):
         lines += [f"#define {name} {name}_{number}" for name in _NAMES]

@@ -10,7 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -32,11 +32,11 @@ from wrapper_ir.files import replacing
 from wrapper_ir.kernels import CppKernel
 from wrapper_ir.store import Entry, Store, open_cache
 
-__all__ = ["EXPORTS", "PARTS", "Build", "Progress", "build_library"]
+__all__ = ["EXPORTS", "PARTS", "Build", "Progress", "build_library", "needed_libraries"]
 
-_OBJECT, _CODE, _STUB = "unit.o", "code.so", "libtorch_cpu.so"
-PARTS = ("program.cpp", "runtime.cpp", "steps.cpp", "container.cpp", "interface.cpp", "python.cpp")
-"""Units beside those of kernels."""
+_OBJECT, _CODE = "unit.o", "code.so"
+PARTS = ("program.cpp", "runtime.cpp", "steps.cpp", "container.cpp", "interface.cpp", "python.cpp", "gpu.cpp")
+"""Units beside those of kernels, the last one of programs for GPUs alone."""
 EXPORTS = "{ global: AOTInductor*; wir_file; wir_python; wir_update; local: *; };\n"
 """What a library shows."""
 
@@ -69,7 +69,7 @@ def build_library(
     """Compiles and links; `path` is replaced once the library is whole. Raises what `cpp_wrapper.build` raises."""
     settings = settings or read_settings()
     build = Build(sources, options, settings, find_toolchain(settings.compiler), progress or _quiet)
-    build.write(sources, build.link(build.objects()), path)
+    build.write(sources, build.link(build.objects(), needed_libraries(sources)), path)
     return path
 
 
@@ -138,30 +138,35 @@ class Build:
         with entry:
             yield entry.folder / HEADER
 
-    def link(self, objects: Sequence[Entry], program: str = PROGRAM) -> Entry:
-        """The code of a library, without constants. `program` is the symbol of its program."""
+    def link(self, objects: Sequence[Entry], needs: Sequence[str], program: str = PROGRAM) -> Entry:
+        """The code of a library, without constants, that needs these libraries of torch. `program` is the symbol of its
+        program."""
         recipe, timeout = self._recipe, self.options.timeout
-        key = _key("link", recipe.fingerprint, EXPORTS, program, *(entry.name for entry in objects))
+        key = _key("link", recipe.fingerprint, EXPORTS, program, *needs, *(entry.name for entry in objects))
 
         def link_into(folder: Path) -> None:
             exports = folder / "exports.map"
             exports.write_text(EXPORTS)
             unit = Unit(what="the library", output=folder / _CODE, code="CPP106")
-            paths = [*(entry.folder / _OBJECT for entry in objects), stub.folder / _STUB]
+            paths = [entry.folder / _OBJECT for entry in objects]
+            paths += [stub.folder / _stub_name(name) for stub, name in zip(stubs, needs)]
             link_library(recipe, unit, paths, exports, program, timeout)
 
-        with _timed("the library's code", self.progress), self._stub() as stub:
+        with _timed("the library's code", self.progress), ExitStack() as held:
+            stubs = [held.enter_context(self._stub(name)) for name in needs]
             return self._store.ensure(key, link_into)
 
-    def _stub(self) -> Entry:
-        """An empty library with the name of torch's."""
+    def _stub(self, library: str) -> Entry:
+        """An empty library with the name of one of torch's."""
         recipe = self._recipe
 
         def link_into(folder: Path) -> None:
-            unit = Unit(what="the stub of torch's library", output=folder / _STUB, code="CPP106")
+            unit = Unit(
+                what="the stub of torch's library", output=folder / _stub_name(library), code="CPP106"
+            )
             link_stub(recipe, unit, self.options.timeout)
 
-        return self._store.ensure(_key("stub", recipe.fingerprint), link_into)
+        return self._store.ensure(_key("stub", library, recipe.fingerprint), link_into)
 
     def write(self, sources: Sources, code: Entry, path: Path) -> None:
         """The library of linked code, or the package, with its constants, which it maps and processes share. Raises CacheError
@@ -173,7 +178,7 @@ class Build:
         try:
             with _timed("the file", self.progress), replacing(path) as temporary:
                 if path.suffix == SUFFIX:
-                    write_package(Path(temporary), "cpu", write)
+                    write_package(Path(temporary), "cuda" if "gpu.cpp" in sources.files else "cpu", write)
                 else:
                     with open(temporary, "wb") as file:
                         write(file)
@@ -188,6 +193,15 @@ class Build:
     @property
     def _store(self) -> Store:
         return open_cache(self.settings.cache).store("cpp-objects")
+
+
+def needed_libraries(sources: Sources) -> tuple[str, ...]:
+    """torch's libraries that a program calls."""
+    return ("torch_cuda", "torch_cpu") if "gpu.cpp" in sources.files else ("torch_cpu",)
+
+
+def _stub_name(library: str) -> str:
+    return f"lib{library}.so"
 
 
 def _key(*parts: str) -> str:

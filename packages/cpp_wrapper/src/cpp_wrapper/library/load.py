@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from cpp_wrapper._compat import current_device
 from cpp_wrapper.errors import CacheError
 from cpp_wrapper.library.image import Image
 from cpp_wrapper.library.package import find_image
@@ -26,10 +27,12 @@ __all__ = ["load", "metadata"]
 _HINT = "build it with cpp_wrapper.build, for this torch and this machine"
 
 
-def load(path: str | Path) -> LoadedProgram:
+def load(path: str | Path, device: int | None = None) -> LoadedProgram:
     """Opens a library or a package: a callable with the model's own signature and result structure; its method `boxed` takes
     `main`'s flat arguments in a list, which it empties. Any number of threads may call it, as far as the program writes no
     constants. Nothing is extracted, and no program is started.
+
+    A program for a CUDA device runs on the one with the index `device`; None: on the current one.
 
     Raises CacheError CPP304 for a file that is not a library of this package, IsaError CPP201 where the processor lacks
     instructions. Calls raise ExecutionError (WIR92n) and LaunchError.
@@ -43,9 +46,17 @@ def load(path: str | Path) -> LoadedProgram:
         with _code(image) as code:
             library = ctypes.CDLL(code)
             library.wir_file(os.fsencode(path), ctypes.c_uint64(image.begin), ctypes.c_uint64(image.nbytes))
-            return LoadedProgram(library, image.facts, _without_copies(signature))
+            facts = image.facts if image.facts["device"] == "cpu" else _on_device(image.facts, device)
+            return LoadedProgram(library, facts, _without_copies(signature))
     except (OSError, AttributeError) as error:
         raise CacheError("CPP304", f"{path} is not a library of this package: {error}", _HINT) from error
+
+
+def _on_device(facts: Mapping[str, Any], index: int | None) -> Mapping[str, Any]:
+    """The metadata of a program for a CUDA device, as of one that was captured for the device `index`."""
+    captured, chosen = facts["device"], f"cuda:{current_device() if index is None else index}"
+    inputs = [{**one, "device": chosen} if one.get("device") == captured else one for one in facts["inputs"]]
+    return {**facts, "device": chosen, "inputs": inputs}
 
 
 def metadata(path: str | Path) -> Mapping[str, Any]:  # Any: JSON

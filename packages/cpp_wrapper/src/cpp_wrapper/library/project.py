@@ -8,7 +8,7 @@ from pathlib import Path
 from cpp_wrapper.errors import CacheError
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import Toolchain, kernel_recipe, library_recipe
-from cpp_wrapper.library.build import EXPORTS, PARTS
+from cpp_wrapper.library.build import EXPORTS, PARTS, needed_libraries
 from cpp_wrapper.sources.program import Sources
 from wrapper_ir.files import replacing
 
@@ -27,13 +27,17 @@ project(model LANGUAGES C CXX ASM)
 set(TORCH_INCLUDE_DIR "" CACHE PATH "The folder of torch's headers")
 """
 _LIBRARY = """\
-add_library(torch_stub SHARED stub.c)
-set_target_properties(torch_stub PROPERTIES OUTPUT_NAME torch_cpu LIBRARY_OUTPUT_DIRECTORY stub)
+foreach(stub IN ITEMS {stubs})
+  add_library(${{stub}}_stub SHARED stub.c)
+  set_target_properties(${{stub}}_stub PROPERTIES OUTPUT_NAME ${{stub}} LIBRARY_OUTPUT_DIRECTORY stub)
+endforeach()
 add_library(model SHARED {units} constants.s)
 set_target_properties(model PROPERTIES PREFIX "" BUILD_WITH_INSTALL_RPATH ON LINK_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/exports.map)
 target_include_directories(model PRIVATE .)
 target_link_options(model PRIVATE -Wl,--version-script=${{CMAKE_CURRENT_SOURCE_DIR}}/exports.map -Wl,--no-as-needed)
-target_link_libraries(model PRIVATE torch_stub)
+foreach(stub IN ITEMS {stubs})
+  target_link_libraries(model PRIVATE ${{stub}}_stub)
+endforeach()
 find_package(OpenMP)
 if(OpenMP_CXX_FOUND)
   target_link_libraries(model PRIVATE OpenMP::OpenMP_CXX)
@@ -96,7 +100,7 @@ def _cmake(sources: Sources, options: CppOptions) -> str:
     units = [name for name in PARTS if name in sources.files]
     flags = {name: library_recipe(compiler, options).flags for name in units}
     flags |= {unit.name: kernel_recipe(compiler, unit.flags, options).flags for unit in sources.units}
-    text = _HEAD + _LIBRARY.format(units=" ".join(flags))
+    text = _HEAD + _LIBRARY.format(units=" ".join(flags), stubs=" ".join(needed_libraries(sources)))
     lines = [
         f'set_source_files_properties({name} PROPERTIES COMPILE_OPTIONS "{_options(f)}")'
         for name, f in flags.items()

@@ -15,7 +15,15 @@ from typing import Any, cast
 import torch
 
 from cpp_wrapper._compat import tensor_offset, wrap_function
-from cpp_wrapper.errors import CacheError, ConstantError, CppError, IsaError, kernel_failure
+from cpp_wrapper.errors import (
+    CacheError,
+    ConstantError,
+    CppError,
+    DeviceError,
+    IsaError,
+    LaunchError,
+    kernel_failure,
+)
 from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
 from wrapper_ir.inputs import Input, NumberInput, TensorInput
 from wrapper_ir.ops import Arg
@@ -40,6 +48,11 @@ _LINALG_ERROR: type[Exception] = vars(torch.linalg)["LinAlgError"]  # torch does
 _TORCHS = {"OutOfMemoryError": torch.OutOfMemoryError, "_LinAlgError": _LINALG_ERROR}
 _ERRORS = {"WIR926": ArgumentError, "WIR921": TensorCheckError}
 _CPP_ERRORS = {"CPP2": IsaError, "CPP3": CacheError}
+_BY_CODE: Mapping[str, type[CppError]] = {
+    **dict.fromkeys(("CPP530", "CPP531"), ConstantError),
+    **dict.fromkeys(("CPP590", "CPP591", "CPP592"), DeviceError),
+    "CPP593": LaunchError,
+}
 _KINDS = {TreeKind.LEAF: 0, TreeKind.TUPLE: 1, TreeKind.LIST: 2, TreeKind.DICT: 3}
 _VALUES = {"int": "i", "float": "f", "bool": "b", "none": "n"}
 
@@ -54,8 +67,8 @@ def error_of(text: str) -> Exception:
         return _operator_failure(message)
     if code == "CPP406":
         return kernel_failure(code, message)
-    if code in ("CPP530", "CPP531"):
-        return ConstantError(code, message)
+    if code in _BY_CODE:
+        return _BY_CODE[code](code, message)
     if code.startswith("CPP"):
         return _CPP_ERRORS.get(code[:4], CppError)(code, message)
     return _ERRORS.get(code, ExecutionError)(code, message)
@@ -195,9 +208,10 @@ def _record(
     trees = (*positional.children, *keywords.children)
     statics = tuple((s.leaf, literal(s.value, caller.native)) for s in signature.statics)
     tensors = {leaf for leaf, want in zip(signature.params, inputs) if isinstance(want, TensorInput)}
+    _, _, index = program.metadata["device"].partition(":")
     return (
-        *(tensor_offset(), wrap_function(), program._slow, None if is_built else program._convention.finish),
-        *(guard, "match", error_of),
+        *(int(index or -1), tensor_offset(), wrap_function(), program._slow),
+        *(None if is_built else program._convention.finish, guard, "match", error_of),
         *(torch._C._is_any_autocast_enabled, "requires_grad", int, float, bool, tuple, list, None),
         *(
             is_plain,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from cpp_wrapper.sources.gpu import chosen_kernel
 from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.expr import Expr
-from wrapper_ir.kernels import CppKernel, KernelParam, ParamKind
+from wrapper_ir.kernels import CppKernel, KernelParam, MultiKernel, ParamKind, TritonKernel
 from wrapper_ir.lowering import steps
 from wrapper_ir.ops import Arg
 from wrapper_ir.types import DType, ScalarType
@@ -14,13 +15,23 @@ __all__ = ["launch", "unpack"]
 
 
 def launch(step: steps.Launch, scope: FunctionScope) -> None:
-    """A call of the function that `program.py` writes for the kernel."""
+    """A call of the function that `program.py` or `gpu.py` writes for the kernel."""
     kernel = step.kernel
-    if not isinstance(kernel, CppKernel):
+    values = [arg for _, arg in step.args]
+    grid: tuple[Expr, ...] = step.grid
+    if isinstance(kernel, MultiKernel):
+        variant = kernel.variants[0]
+        kernel = chosen_kernel(kernel, scope.module.plan)
+        values, grid = [values[i] for i in variant.args], tuple(grid[i] for i in variant.grid)
+    launchers, function = scope.module.launchers, scope.module.kernels.get(kernel.name)
+    if not isinstance(kernel, CppKernel | TritonKernel) or (function or launchers.get(kernel.name)) is None:
         hint = "emit the program with py_wrapper or fx_converter"
-        raise scope.error("CPP504", f"kernel @{kernel.name} is of kind {kernel.kind}, not cpp", hint)
-    args = ", ".join(_argument(param, arg, scope) for param, arg in step.args)
-    scope.line(f"{scope.module.kernels[kernel.name]}({args});")
+        where = scope.module.plan.program.target.device
+        raise scope.error("CPP504", f"kernel @{kernel.name} is of kind {kernel.kind}, on {where}", hint)
+    texts = [_argument(param, value, scope) for param, value in zip(kernel.params, values, strict=True)]
+    if function is None:
+        texts = ["run", *texts, *(scope.number(e) for e in grid)]
+    scope.line(f"{function or launchers[kernel.name]}({', '.join(texts)});")
 
 
 def _argument(param: KernelParam, arg: Arg, scope: FunctionScope) -> str:

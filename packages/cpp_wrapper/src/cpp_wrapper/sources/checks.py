@@ -9,7 +9,7 @@ from wrapper_ir.expr import SymKind
 from wrapper_ir.inputs import NumberInput, TensorInput
 from wrapper_ir.lowering import steps
 from wrapper_ir.quoting import cpp_line_comment, cpp_string
-from wrapper_ir.types import DType, ScalarType
+from wrapper_ir.types import DType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = [
@@ -43,7 +43,11 @@ def _tensor(value: Value, want: TensorInput, scope: FunctionScope) -> None:
     texts = f"{cpp_string(want.name)}, {cpp_string(want.text)}"
     layout = f"{_numbers(want.sizes)}, {_numbers(want.fixed_strides)}"
     dtype = dtype_text(DType(want.dtype))
-    scope.line(f"expect_tensor({scope.handle(value)}, {texts}, {dtype}, {layout});")
+    assert isinstance(value.type, TensorType)
+    place = scope.place(value.type.device)
+    if place and want.or_cpu:
+        place += ", true"
+    scope.line(f"expect_tensor({scope.handle(value)}, {texts}, {dtype}, {layout}{place});")
 
 
 def _numbers(numbers: Sequence[int | None]) -> str:

@@ -15,7 +15,7 @@ from wrapper_ir.quoting import cpp_string
 from wrapper_ir.types import CPU, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["Blob", "blob_table", "constant_table", "place_constants", "write_load"]
+__all__ = ["Blob", "blob_table", "constant_table", "next_offset", "place_constants", "write_load"]
 
 _ALIGNMENT = 64
 
@@ -23,7 +23,8 @@ _ALIGNMENT = 64
 @dataclass(frozen=True, slots=True)
 class Blob:
     """The bytes under one constant, or under several: `data` begins `offset` bytes after the first constant. `number` is its
-    place in the library's table; `is_owned`: each loaded library has a copy, since somebody may write it."""
+    place in the library's table; `is_owned`: each loaded library has a copy, since somebody may write it. `kind` is one of the
+    runtime's `Blob::Kind`."""
 
     name: str
     number: int
@@ -31,19 +32,21 @@ class Blob:
     nbytes: int
     data: memoryview
     is_owned: bool
+    kind: str = "Host"
 
 
 def place_constants(plan: Plan) -> dict[str, Blob]:
     """Every constant's bytes once, each aligned, by the names of their data. Raises EmitError CPP503 for constants that
-    are packed, on another device, or without data."""
+    are packed, on another device than the program, or without data."""
+    target = plan.program.target.device
     sizes, shown = {held.name: held.nbytes for held in plan.bytes}, _shown(plan)
     owned = {c.data_name for c in plan.program.constants if c.mutable or c.value in shown}
     found: dict[str, Blob] = {}
-    offset, alignment = 0, max(plan.constant_alignment, _ALIGNMENT)
+    alignment = max(plan.constant_alignment, _ALIGNMENT)
     for constant in plan.program.constants:
         type, name = constant.value.type, constant.data_name
-        if not isinstance(type, TensorType) or type.device != CPU:
-            raise _refused(constant, "is not a plain tensor of the CPU")
+        if not isinstance(type, TensorType) or type.device not in (CPU, target):
+            raise _refused(constant, f"is not a plain tensor of the CPU or of {target}")
         if name in found:
             continue
         nbytes = sizes.get(name, int(evaluate(extent_bytes(type), {})))
@@ -51,9 +54,16 @@ def place_constants(plan: Plan) -> dict[str, Blob]:
         held = memoryview(b"") if data is None else data.buffer.cast("B")
         if held.nbytes < nbytes:
             raise _refused(constant, "has no data")
-        found[name] = Blob(name, len(found), offset, nbytes, held[:nbytes], name in owned)
-        offset += -(-nbytes // alignment) * alignment
+        kind = "Host" if type.device == CPU else "Device"
+        offset = next_offset(found, alignment)
+        found[name] = Blob(name, len(found), offset, nbytes, held[:nbytes], name in owned, kind)
     return found
+
+
+def next_offset(blobs: dict[str, Blob], alignment: int = _ALIGNMENT) -> int:
+    """Where another blob begins."""
+    last = next(reversed(blobs.values()), None)
+    return 0 if last is None else -(-(last.offset + last.nbytes) // alignment) * alignment
 
 
 def _refused(constant: Constant, why: str) -> EmitError:
@@ -92,7 +102,8 @@ def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str],
         name = module.constants[constant.value] = place(constant.value.name)
         layout, dtype = scope.layout(type), dtype_text(type.dtype)
         if Int(0) in type.sizes:
-            lines.append(f"allocate(c[{name}], {layout}, {dtype});")
+            where = f", b[{blobs[constant.data_name].number}].gpu" if type.device != CPU else ""
+            lines.append(f"allocate(c[{name}], {layout}, {dtype}{where});")
         elif constant.storage:
             source = f"c[{bytes_of[constant.storage]}]"
             lines.append(f"byte_window(c[{name}], {source}, {dtype}, {layout}, {constant.offset});")
@@ -121,7 +132,10 @@ def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str],
 
 def blob_table(blobs: dict[str, Blob]) -> list[str]:
     """The rows of blobs, in their order."""
-    return [f"{{{b.offset}, {b.nbytes}, {'true' if b.is_owned else 'false'}}}," for b in blobs.values()]
+    return [
+        f"{{{b.offset}, {b.nbytes}, {'true' if b.is_owned else 'false'}{'' if b.kind == 'Host' else f', Blob::k{b.kind}'}}},"
+        for b in blobs.values()
+    ]
 
 
 def constant_table(module: ProgramScope, blobs: dict[str, Blob]) -> list[str]:

@@ -19,9 +19,9 @@ from wrapper_ir.values import Value
 
 __all__ = ["write_exactly"]
 
-_ADDMM = "aoti_torch_cpu_addmm_out"
+_ADDMM = "aoti_torch_{}_addmm_out"
 _ADDMM_PARAMETERS = "AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat1, AtenTensorHandle mat2, double beta, double alpha"
-_ADD = "aoti_torch_cpu_add_Tensor"
+_ADD = "aoti_torch_{}_add_Tensor"
 _ADD_PARAMETERS = "AtenTensorHandle self, AtenTensorHandle other, double alpha, AtenTensorHandle* ret0"
 
 
@@ -50,6 +50,14 @@ def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
             return False
 
 
+def _device_type(step: steps.CallOperator, scope: FunctionScope) -> str:
+    """Where the first tensor lies."""
+    values = (a.value for a in step.arguments)
+    types = (v.type for v in values if isinstance(v, Value))
+    device = next(t.device for t in types if isinstance(t, TensorType))
+    return "cuda" if scope.on_gpu(device) else "cpu"
+
+
 def _given(step: steps.CallOperator) -> Mapping[str, Arg]:
     return {a.schema.name: a.value for a in step.arguments}
 
@@ -59,9 +67,9 @@ def _new(step: steps.CallOperator, scope: FunctionScope) -> str:
     result = step.result
     if result is None or not isinstance(result.type, TensorType):
         return ""
-    layout = scope.layout(result.type)
+    layout, place = scope.layout(result.type), scope.place(result.type.device)
     made = scope.bind(result)
-    scope.line(f"allocate({made}, {layout}, {dtype_text(result.type.dtype)});")
+    scope.line(f"allocate({made}, {layout}, {dtype_text(result.type.dtype)}{place});")
     return made
 
 
@@ -88,8 +96,9 @@ def _addmm(step: steps.CallOperator, scope: FunctionScope) -> bool:
     factors = [scope.real(v) for n in ("beta", "alpha") if isinstance(v := given[n], Expr)]
     if len(handles) != 3 or len(factors) != 2 or not (made := _new(step, scope)):
         return False
-    scope.module.shims[_ADDMM] = f"int32_t {_ADDMM}({_ADDMM_PARAMETERS});"
-    scope.line(f'ok({_ADDMM}({", ".join([made, *handles, *factors])}), "aten::addmm.out");')
+    function = _ADDMM.format(_device_type(step, scope))
+    scope.module.shims[function] = f"int32_t {function}({_ADDMM_PARAMETERS});"
+    scope.line(f'ok({function}({", ".join([made, *handles, *factors])}), "aten::addmm.out");')
     return True
 
 
@@ -185,8 +194,9 @@ def _add_into(step: steps.CallOperator, scope: FunctionScope) -> bool:
         alpha = given["alpha"]
         if len(handles) != 2 or not isinstance(alpha, Expr):
             return False
-        scope.module.shims[_ADD] = f"int32_t {_ADD}({_ADD_PARAMETERS});"
-        scope.line(f'ok({_ADD}({", ".join(handles)}, {scope.real(alpha)}, &{made}), "aten::add.Tensor");')
+        function = _ADD.format(_device_type(step, scope))
+        scope.module.shims[function] = f"int32_t {function}({_ADD_PARAMETERS});"
+        scope.line(f'ok({function}({", ".join(handles)}, {scope.real(alpha)}, &{made}), "aten::add.Tensor");')
     out = given["out"]
     assert isinstance(out, Value)
     scope.line(f"copy({scope.handle(out)}, {made});")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 
+from cpp_wrapper.sources.placement import on_stream
 from cpp_wrapper.sources.scope import NUMBER_TYPES, FunctionScope
 from cpp_wrapper.sources.table import WRITERS
 from wrapper_ir.lowering import steps
@@ -42,7 +43,8 @@ def write_function(scope: FunctionScope) -> list[str]:
         if text != at and (text or at == _ELSEWHERE):
             scope.line(f"run.at = {cpp_string(text)};")
             at = text
-        WRITERS[type(step)](step, scope)
+        with on_stream(step, scope):
+            WRITERS[type(step)](step, scope)
         if isinstance(step, _CALLS):
             at = _ELSEWHERE
     return _struct(scope)
@@ -118,6 +120,7 @@ def _struct(scope: FunctionScope) -> list[str]:
     lines += [f"  const {NUMBER_TYPES[kind]} {name};" for name, kind in scope.given]
     lines += [f"  {NUMBER_TYPES[kind]}& {name};" for name, kind in scope.results]
     lines += [f"  {NUMBER_TYPES[kind]} {name}{{}};" for name, kind in scope.symbols]
+    lines += [f"  Event {name};" for name in scope.events.values()]
     lines += [f"  Tensor t[{count}] = {{}};", f"  ~{struct}() {{ release(t, {count}); }}"]
     for number, part in enumerate(scope.parts):
         lines += ["", f"  void part_{number}() {{", *(f"    {text}" for text in part), "  }"]

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
 from wrapper_ir.lowering import steps
-from wrapper_ir.types import CPU, DEFAULT_ALIGNMENT, MemoryKind
+from wrapper_ir.types import DEFAULT_ALIGNMENT, MemoryKind
 
 __all__ = [
     "align", "allocate", "begin_slot", "byte_window", "copy", "end_names", "end_storage", "resize_storage", "same",
     "set_storage", "window", "zero",
 ]  # fmt: skip
 
+_DEVICE_ALIGNMENT = 512
+"""What torch's caching allocator of CUDA devices aligns to."""
+
 
 def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
-    """One call of torch's allocator, which aligns to 64 bytes."""
+    """One call of torch's allocator, which aligns to 64 bytes, on devices to 512."""
     storage = step.storage.type
-    if storage.space.kind is not MemoryKind.DEFAULT or storage.device != CPU:
-        raise scope.error("CPP503", f"memory of {storage}: this edition writes plain memory of the CPU")
-    if storage.alignment > DEFAULT_ALIGNMENT:
-        raise scope.error("CPP503", f"memory aligned to {storage.alignment} bytes: the shim aligns to 64")
+    place = scope.place(storage.device)
+    pinned = storage.space.kind is MemoryKind.PINNED and not place and scope.module.gpu is not None
+    if storage.space.kind is not MemoryKind.DEFAULT and not pinned:
+        raise scope.error(
+            "CPP503", f"memory of {storage}: this edition writes plain memory, and pinned for GPUs"
+        )
+    most = _DEVICE_ALIGNMENT if place else DEFAULT_ALIGNMENT
+    if storage.alignment > most:
+        raise scope.error("CPP503", f"memory aligned to {storage.alignment} bytes: torch aligns to {most}")
     layout = scope.layout(step.type)
     made = scope.bind(step.result)
-    scope.line(f"allocate({made}, {layout}, {dtype_text(step.type.dtype)});")
+    function = "allocate_pinned" if pinned else "allocate"
+    scope.line(f"{function}({made}, {layout}, {dtype_text(step.type.dtype)}{place});")
     if step.zero:
         scope.line(f"zero({made});")
 
@@ -89,7 +98,8 @@ def end_names(step: steps.EndNames, scope: FunctionScope) -> None:
 
 def copy(step: steps.Copy, scope: FunctionScope) -> None:
     """`copy_` broadcasts and converts as the step does."""
-    scope.line(f"copy({scope.handle(step.dst)}, {scope.handle(step.src)});")
+    function = "start_copy" if step.non_blocking else "copy"
+    scope.line(f"{function}({scope.handle(step.dst)}, {scope.handle(step.src)});")
 
 
 def align(step: steps.Align, scope: FunctionScope) -> None:

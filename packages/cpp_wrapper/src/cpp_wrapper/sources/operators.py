@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 
 from cpp_wrapper._compat import takes_any
 from cpp_wrapper.sources.exact import write_exactly
@@ -14,98 +13,28 @@ from cpp_wrapper.sources.scalars import (
     number_tensor,
     tensor_overload,
 )
-from cpp_wrapper.sources.scope import TEXTS, FunctionScope, ResultPath, dtype_text
+from cpp_wrapper.sources.scope import FunctionScope, ResultPath, dtype_text
+from cpp_wrapper.sources.shims import (
+    C_TYPES,
+    c_signature,
+    c_types,
+    is_input,
+    parsed,
+    shim_table,
+    writes_arguments,
+)
 from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.lowering import steps
 from wrapper_ir.ops import Arg, Complex
 from wrapper_ir.quoting import cpp_string
-from wrapper_ir.schemas import ExternTag, OpSchema, SchemaArg
-from wrapper_ir.types import CPU, Device, DType, Layout, MemoryFormat, ScalarType
+from wrapper_ir.schemas import ExternTag
+from wrapper_ir.types import Device, DType, Layout, MemoryFormat, ScalarType, TensorType
 from wrapper_ir.values import Value
 
-__all__ = ["c_signature", "c_types", "call_operator", "shim_table", "start_collective", "wait"]
+__all__ = ["call_operator", "start_collective", "wait"]
 
-_C_TYPES: Mapping[str, str] = {
-    "Tensor": "AtenTensorHandle", "bool": "int32_t", "int": "int64_t", "SymInt": "int64_t", "Scalar": "double",
-    "float": "double", "str": "const char*", "Layout": "int32_t", "MemoryFormat": "int32_t", "ScalarType": "int32_t",
-}  # fmt: skip
 _ALIASES = {"aten::sub.Tensor": "aten::subtract.Tensor"}
 """Other names of operators, under which the shim has them."""
-_TYPE = re.compile(r"(\w+)(\?)?(\[\d*\])?(\?)?")
-
-
-def _parsed(type: str) -> tuple[str, bool, bool, bool]:
-    """Base type; whether elements are optional; whether it is a list; whether it is optional."""
-    match = _TYPE.fullmatch(type)
-    if match is None:
-        return type, False, False, False
-    base, inner, is_list, outer = match.groups()
-    return base, bool(inner) and bool(is_list), bool(is_list), bool(outer or (inner and not is_list))
-
-
-# --- the table
-
-
-@lru_cache(maxsize=1)
-def shim_table() -> Mapping[str, tuple[tuple[int, int], str, str]]:
-    """By operator: the oldest torch for which the function is known, its name, and its parameters in C."""
-    found = {}
-    for line in TEXTS["shims.txt"].splitlines():
-        if line and not line.startswith("#"):
-            version, operator, declaration = line.split(" ", 2)
-            major, minor = version.split(".")
-            function, _, parameters = declaration.partition("(")
-            found[operator] = ((int(major), int(minor)), function, parameters.removesuffix(")"))
-    return found
-
-
-def c_signature(schema: OpSchema) -> str:
-    """The parameters of an operator's shim function, as torch generates them (`torchgen/gen_aoti_c_shim.py`): results that
-    are written first, returned ones last. Empty: a type has no form in C."""
-    texts = []
-    for arg in sorted(schema.args, key=_is_input):
-        found = _c_parameters(arg.type, arg.name)
-        if not found:
-            return ""
-        texts += found
-    if not _writes(schema):
-        if any(r.type != "Tensor" for r in schema.returns):
-            return ""
-        texts += [f"AtenTensorHandle* ret{i}" for i in range(len(schema.returns))]
-    return ", ".join(texts)
-
-
-def c_types(parameters: str) -> list[str]:
-    """The types of parameters in C: their names change from torch to torch."""
-    return [text.rpartition(" ")[0] for text in parameters.split(", ")]
-
-
-def _is_input(arg: SchemaArg) -> bool:
-    """Whether it is not an `out` argument."""
-    return not (arg.keyword_only and arg.written)
-
-
-def _writes(schema: OpSchema) -> bool:
-    """Whether results are written to arguments: to `out` ones, or in place."""
-    base = schema.name.partition("::")[2].partition(".")[0]
-    return any(a.written and (a.keyword_only or base.endswith("_")) for a in schema.args)
-
-
-def _c_parameters(type: str, name: str) -> list[str]:
-    base, inner, is_list, optional = _parsed(type)
-    if base == "Device" and not is_list:
-        star = "*" if optional else ""
-        return [f"int32_t{star} {name}", f"int32_t {name}_index_"]
-    c_type = _C_TYPES.get(base)
-    if c_type is None:
-        return []
-    if is_list:
-        stars = "**" if inner or optional else "*"
-        return [f"const {c_type}{stars} {name}", f"int64_t {name}_len_"]
-    return [
-        f"{c_type}* {name}" if optional and base != "str" else f"{c_type}{'*' if optional else ''} {name}"
-    ]
-
 
 CallStep = steps.CallOperator | steps.StartCollective
 _NUMBERS = {
@@ -141,7 +70,7 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
     declared as anything, a group or its name, as most are from torch 2.13 on."""
     name = step.operator.extern.name
     since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
-    if function and since <= scope.module.oldest_torch:
+    if function and since <= scope.module.oldest_torch and _device_type(step, scope) == "cpu":
         texts = [text for a in step.arguments for text in _shim_argument(a.schema.type, a.value, scope)]
         texts.append(f"&{_result_slots(step, 1, scope)[0]}")
         scope.module.shims[function] = f"int32_t {function}({parameters});"
@@ -155,6 +84,10 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
 def wait(step: steps.Wait, scope: FunctionScope) -> None:
     """torch waits in an operator of its own."""
     source = scope.handle(step.source)
+    if scope.on_gpu(step.source.type.device):
+        arguments = f"{{tensor({source})}}"
+        scope.line(f'call("{_COLLECTIVES}wait_tensor", "", {arguments}, &{scope.bind(step.result)}, 1);')
+        return
     scope.module.shims[_WAIT] = f"int32_t {_WAIT}(AtenTensorHandle inp, AtenTensorHandle* ret0);"
     scope.line(f'ok({_WAIT}({source}, &{scope.bind(step.result)}), "{_COLLECTIVES}wait_tensor");')
 
@@ -182,21 +115,34 @@ def _results(step: CallStep) -> Sequence[Value]:
     return () if step.result is None else (step.result,)
 
 
+def _device_type(step: CallStep, scope: FunctionScope) -> str:
+    """The type of device of all tensors of a call; '' where they lie on several, which the dispatcher sorts out."""
+    values: list[Arg] = [*_results(step)]
+    for argument in step.arguments:
+        values += argument.value if isinstance(argument.value, tuple) else [argument.value]
+    devices = [v for v in values if isinstance(v, Device)]
+    devices += [v.type.device for v in values if isinstance(v, Value) and isinstance(v.type, TensorType)]
+    found = {"cuda" if scope.on_gpu(device) else "cpu" for device in devices} or {"cpu"}
+    return found.pop() if len(found) == 1 else ""
+
+
 def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     schema, name = step.operator.schema, step.operator.extern.name
-    since, function, parameters = shim_table().get(_ALIASES.get(name, name), ((0, 0), "", ""))
+    device = _device_type(step, scope)
+    table = shim_table(device) if device else {}
+    since, function, parameters = table.get(_ALIASES.get(name, name), ((0, 0), "", ""))
     if (
         not function
         or since > scope.module.oldest_torch
         or c_types(c_signature(schema)) != c_types(parameters)
     ):
         return False
-    writes = _writes(schema)
+    writes = writes_arguments(schema)
     if (writes and _results(step)) or (has_whole_scalars(step) and not keeps_meaning(step)):
         return False
     if any(isinstance(a.value, Complex) for a in step.arguments if a.schema.type.startswith("Scalar")):
         return False
-    ordered = sorted(step.arguments, key=lambda a: _is_input(a.schema))
+    ordered = sorted(step.arguments, key=lambda a: is_input(a.schema))
     texts = [text for a in ordered for text in _shim_argument(a.schema.type, a.value, scope)]
     made = [] if writes else _result_slots(step, len(schema.returns), scope)
     texts += [f"&{handle}" for handle in made]
@@ -208,13 +154,13 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
 
 
 def _shim_argument(type: str, value: Arg, scope: FunctionScope) -> list[str]:
-    base, inner, is_list, optional = _parsed(type)
+    base, inner, is_list, optional = parsed(type)
     if base == "Device":
         if value is None:
             return ["nullptr", "0"]
-        _host(value, scope)
-        device = "aoti_torch_device_type_cpu()"
-        return [f"opt<int32_t>({device})" if optional else device, "0"]
+        on_gpu = _on_gpu(value, scope)
+        device = f"aoti_torch_device_type_{'cuda' if on_gpu else 'cpu'}()"
+        return [f"opt<int32_t>({device})" if optional else device, "run.gpu.index" if on_gpu else "0"]
     if is_list:
         return _shim_list(base, inner, optional, value, scope)
     if base == "Tensor":
@@ -224,7 +170,7 @@ def _shim_argument(type: str, value: Arg, scope: FunctionScope) -> list[str]:
     if value is None:
         return ["nullptr"]
     text = _shim_scalar(base, value, scope)
-    return [f"opt<{_C_TYPES[base]}>({text})" if optional else text]
+    return [f"opt<{C_TYPES[base]}>({text})" if optional else text]
 
 
 def _shim_scalar(base: str, value: Arg, scope: FunctionScope) -> str:
@@ -257,7 +203,7 @@ def _shim_list(base: str, inner: bool, optional: bool, value: Arg, scope: Functi
         if function == "flags":
             texts = [f"{text} ? 1 : 0" for text in texts]
         text = f"{function}({{{', '.join(_bare(t) for t in texts)}}})"
-    return [f"opt<const {_C_TYPES[base]}*>({text})" if optional else text, count]
+    return [f"opt<const {C_TYPES[base]}*>({text})" if optional else text, count]
 
 
 def _bare(text: str) -> str:
@@ -278,9 +224,10 @@ def _tensor(value: Arg, scope: FunctionScope) -> str:
     return made
 
 
-def _host(value: Arg, scope: FunctionScope) -> None:
-    if value != CPU:
-        raise scope.error("CPP503", f"device {value}: this edition writes programs for the CPU")
+def _on_gpu(value: Arg, scope: FunctionScope) -> bool:
+    if not isinstance(value, Device):
+        raise scope.error("CPP505", f"{value!r} is not a device")
+    return scope.on_gpu(value)
 
 
 def _enumeration(value: Arg, scope: FunctionScope) -> str:
@@ -305,7 +252,7 @@ def _by_dispatcher(step: CallStep, scope: FunctionScope) -> None:
     name = overloaded or step.operator.extern.name
     types = [
         a.schema.type.replace("Scalar", "Tensor")
-        if overloaded and _parsed(a.schema.type)[0] == "Scalar"
+        if overloaded and parsed(a.schema.type)[0] == "Scalar"
         else a.schema.type
         for a in step.arguments
     ]
@@ -357,7 +304,7 @@ def _returned(step: CallStep, returns: list[str], scope: FunctionScope) -> list[
 
 
 def _boxed(type: str, value: Arg, step: CallStep, scope: FunctionScope) -> str:
-    base, inner, is_list, optional = _parsed(type)
+    base, inner, is_list, optional = parsed(type)
     if value is None:
         return "none()"
     if is_list:
@@ -383,8 +330,7 @@ def _boxed_one(base: str, value: Arg, step: CallStep, scope: FunctionScope) -> s
         case str() if base == "str":
             return f"string({cpp_string(value)}, {len(value.encode('utf-8', 'surrogatepass'))})"
         case Device() if base == "Device":
-            _host(value, scope)
-            return "cpu_device()"
+            return "device(run.gpu)" if _on_gpu(value, scope) else "cpu_device()"
         case DType() | MemoryFormat() | Layout() | Int() if base in ("ScalarType", "MemoryFormat", "Layout"):
             return f"code({_enumeration(value, scope)})"
         case _:

@@ -1,12 +1,52 @@
-"""Writes scopes of profilers, and events of the host, which have happened when they are recorded."""
+"""Writes where work runs: streams, events, scopes of profilers. Events of the host have happened when they are recorded."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.lowering import steps
 from wrapper_ir.quoting import cpp_line_comment, cpp_string
+from wrapper_ir.types import OpaqueType
+from wrapper_ir.values import Value
 
-__all__ = ["barrier", "enter_profile", "exit_scope", "record_event", "sync_event", "wait_event"]
+__all__ = [
+    "barrier",
+    "enter_device",
+    "enter_profile",
+    "exit_scope",
+    "on_stream",
+    "record_event",
+    "sync_event",
+    "wait_event",
+]
+
+_QUEUING = (steps.Allocate, steps.Copy, steps.Launch, steps.CallOperator, steps.StartCollective)
+
+
+@contextmanager
+def on_stream(step: steps.Step, scope: FunctionScope) -> Iterator[None]:
+    """A block for what a step queues, unless that goes to the stream that is current when the program is called."""
+    if not isinstance(step, _QUEUING) or step.stream is None:
+        yield
+        return
+    scope.line("{")
+    with scope.indented():
+        scope.line(f"const OnStream on(run, {_stream(step.stream, scope)});")
+        yield
+    scope.line("}")
+
+
+def _stream(stream: steps.Stream, scope: FunctionScope) -> int:
+    """The program's number of a stream."""
+    scope.on_gpu(stream.device)
+    return scope.module.streams[stream] if stream.number else 0
+
+
+def enter_device(step: steps.EnterDevice, scope: FunctionScope) -> None:
+    """The runtime makes the program's device current."""
+    scope.on_gpu(step.device)
 
 
 def barrier(step: steps.Barrier, scope: FunctionScope) -> None:
@@ -15,24 +55,39 @@ def barrier(step: steps.Barrier, scope: FunctionScope) -> None:
 
 
 def record_event(step: steps.RecordEvent, scope: FunctionScope) -> None:
-    """Nothing is queued on the host."""
-    _on_host(step.on_host, f"event {step.result.name}: it has happened already", scope)
+    """On the host nothing is queued."""
+    if step.on_host:
+        _happened(f"event {step.result.name}", scope)
+        return
+    scope.events[step.result] = name = scope.module.names(step.result.name)
+    scope.line(f"{name}.record(run, {_stream(step.stream, scope)});")
 
 
 def wait_event(step: steps.WaitEvent, scope: FunctionScope) -> None:
-    """The event has happened."""
-    _on_host(step.on_host, f"wait for {step.event.name}: it has happened already", scope)
+    """The stream waits, the host goes on."""
+    if step.on_host:
+        _happened(f"wait for {step.event.name}", scope)
+        return
+    scope.line(f"{_event(step.event, scope)}.wait(run, {_stream(step.stream, scope)});")
 
 
 def sync_event(step: steps.SyncEvent, scope: FunctionScope) -> None:
-    """The event has happened: a program for the CPU has no others."""
-    _on_host(True, f"synchronise with {step.event.name}: it has happened already", scope)
+    """The host waits."""
+    if step.on_host or scope.module.gpu is None:
+        _happened(f"synchronise with {step.event.name}", scope)
+        return
+    scope.line(f"{_event(step.event, scope)}.synchronize();")
 
 
-def _on_host(on_host: bool, text: str, scope: FunctionScope) -> None:
-    if not on_host:
-        raise scope.error("CPP503", "an event of another device: this edition writes programs for the CPU")
-    scope.line(f"// {cpp_line_comment(text)}")
+def _event(event: Value[OpaqueType], scope: FunctionScope) -> str:
+    """The variable of an event. Raises EmitError CPP503 for one that another function recorded."""
+    if event not in scope.events:
+        raise scope.error("CPP503", f"event %{event.name} of another function")
+    return scope.events[event]
+
+
+def _happened(text: str, scope: FunctionScope) -> None:
+    scope.line(f"// {cpp_line_comment(text)}: it has happened already")
 
 
 def enter_profile(step: steps.EnterProfile, scope: FunctionScope) -> None:
@@ -44,5 +99,5 @@ def enter_profile(step: steps.EnterProfile, scope: FunctionScope) -> None:
 
 
 def exit_scope(step: steps.ExitScope, scope: FunctionScope) -> None:
-    """The innermost scope: a program for the CPU has none but those of profilers."""
+    """The innermost scope: there are none but those of profilers."""
     scope.line(f"exit_profile({scope.profiles.pop()});")

@@ -13,6 +13,14 @@ from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.sources.constants import Blob, blob_table, constant_table, place_constants, write_load
 from cpp_wrapper.sources.convention import write_convention
 from cpp_wrapper.sources.function import declaration, write_function
+from cpp_wrapper.sources.gpu import (
+    GpuKernel,
+    gpu_kernels,
+    gpu_program,
+    place_images,
+    with_code,
+    write_kernels,
+)
 from cpp_wrapper.sources.kernels import (
     KernelUnit,
     Levels,
@@ -58,16 +66,20 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     """The files for an artifact. Raises what `cpp_wrapper.emit` raises."""
     refuse_unsupported(artifact.signature)
     _check_signature(artifact.signature)
-    lowering = LoweringOptions(persistent_buffers=options.persistent_buffers)
-    plan = lower(artifact, lowering, analyses)
+    on_host = artifact.program.target.device == CPU  # devices have an allocator that caches
+    lowering = LoweringOptions(persistent_buffers=options.persistent_buffers and on_host)
+    plan = lower(with_code(artifact, options.archs), lowering, analyses)
     _check_parameters(plan)
     levels = levels_of(plan.kernels)
     units, texts = kernel_units(levels.values())
     blobs = place_constants(plan)
-    files = {name: text for name, text in TEXTS.items() if name != "shims.txt"}
-    files["helpers.h"] = "#pragma once\n" + CPP_HELPERS
     module = ProgramScope(plan, options.oldest_torch or torch_version(), options.python_operators)
-    files["program.cpp"] = _program(module, levels, blobs)
+    launched = gpu_kernels(plan, module, options.archs)
+    place_images(launched, blobs)
+    unused = () if module.gpu else ("gpu.cpp",)
+    files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
+    files["helpers.h"] = "#pragma once\n" + CPP_HELPERS
+    files["program.cpp"] = _program(module, levels, launched, blobs)
     return Sources(
         files=files | texts,
         units=units,
@@ -93,18 +105,26 @@ def _check_signature(signature: Signature) -> None:
 # --- the program
 
 
-def _program(module: ProgramScope, levels: Mapping[str, Levels], blobs: Mapping[str, Blob]) -> str:
-    plan = module.plan
+def _program(
+    module: ProgramScope,
+    levels: Mapping[str, Levels],
+    launched: Mapping[str, GpuKernel],
+    blobs: Mapping[str, Blob],
+) -> str:
     load, handles = write_load(module, dict(blobs))
     make, persistent = write_persistent(module)
     module.kernels = {name: module.names(name) for name in levels}
     kernels = [
         line for name, one in levels.items() for line in kernel_function(module.kernels[name], one, module)
     ]
+    module.launchers = {name: one.name for name, one in launched.items()}
+    kernels += write_kernels(launched, blobs, module)
     heads, functions = _functions(module)
     symbols = dict.fromkeys(member.symbol for one in levels.values() for member in one)
     lines = [
-        *('#include "steps.h"', '#include "helpers.h"', '#include "symbols.h"', ""),
+        *('#include "steps.h"', '#include "helpers.h"', '#include "symbols.h"'),
+        *(['#include "gpu.h"'] if module.gpu else []),
+        "",
         "using namespace wir;",
         "",
         'extern "C" {',
@@ -123,9 +143,10 @@ def _program(module: ProgramScope, levels: Mapping[str, Levels], blobs: Mapping[
         "",
         *_tables(module, dict(blobs)),
         *_instructions(instruction_rows(levels)),
+        *gpu_program(launched, module),
         "}  // namespace\n}  // namespace program",
         "",
-        *_description(plan, handles, persistent),
+        *_description(module, handles, len(blobs), persistent),
     ]
     return "\n".join(lines) + "\n"
 
@@ -165,16 +186,17 @@ def _instructions(rows: list[str]) -> list[str]:
     ]
 
 
-def _description(plan: Plan, handles: int, persistent: int) -> list[str]:
+def _description(module: ProgramScope, handles: int, blobs: int, persistent: int) -> list[str]:
+    plan = module.plan
     function = plan.main.function
     names = sum(len(constant.names) or 1 for constant in plan.program.constants)
-    blobs = len({constant.data_name for constant in plan.program.constants})
     counts = f"{len(function.params)}, {len(function.returns.values)}, {blobs}, {names}, {handles}"
     return [
         "extern const wir::Program wir_program{",
         f"    {counts},",
         "    program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,",
         f"    program::kInstructions, {persistent}, {'program::make_persistent' if persistent else 'nullptr'},",
+        *(["    &program::kGpu,"] if module.gpu else []),
         "};",
     ]
 
@@ -188,6 +210,7 @@ def _metadata(plan: Plan, instructions: list[str]) -> str:
     inputs = [{"class": type(want).__name__, **dataclasses.asdict(want)} for _, want in checked]
     facts = {
         "version": METADATA_VERSION,
+        "device": str(plan.program.target.device),
         "signature": json.loads(signature_to_json(plan.artifact.signature)),
         "inputs": inputs,
         "instructions": [row.removesuffix("|").split("|") for row in instructions],
@@ -208,10 +231,13 @@ def _result_kind(value: object) -> str:
 
 
 def _check_parameters(plan: Plan) -> None:
-    """Raises EmitError CPP503 for a parameter of `main` that is neither a tensor of the CPU nor a number."""
+    """Raises EmitError CPP503 for a parameter of `main` that is neither a number nor a tensor on the CPU or the program's
+    device."""
+    devices = (CPU, plan.program.target.device)
     for param in plan.main.function.params:
         type = param.value.type
-        if not isinstance(type, ScalarType) and not (isinstance(type, TensorType) and type.device == CPU):
+        if not isinstance(type, ScalarType) and not (isinstance(type, TensorType) and type.device in devices):
+            where = " or ".join(dict.fromkeys(map(str, devices)))
             raise EmitError(
-                "CPP503", f"parameter %{param.value.name} is neither a tensor of the CPU nor a number"
+                "CPP503", f"parameter %{param.value.name} is neither a number nor a tensor on {where}"
             )

@@ -14,7 +14,7 @@ from wrapper_ir.lowering import FunctionPlan, Plan
 from wrapper_ir.lowering.state import op_place
 from wrapper_ir.lowering.steps import StepBase, Unpack
 from wrapper_ir.quoting import cpp_names
-from wrapper_ir.types import CPU, DType, ScalarType, TensorType
+from wrapper_ir.types import CPU, Device, DType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["NUMBER_TYPES", "TEXTS", "FunctionScope", "ProgramScope", "ResultPath", "dtype_text"]
@@ -25,7 +25,7 @@ TEXTS = {path.name: path.read_text(encoding="utf-8") for path in (Path(__file__)
 _DECLARED = re.compile(r"\b(?:struct|class|union|using|namespace|int64_t)\s+(\w+)|\b(\w+)\s*\(")
 _OWN_WORDS = frozenset(
     word
-    for text in (TEXTS["runtime.h"], TEXTS["steps.h"], TEXTS["symbols.h"], CPP_HELPERS)
+    for text in (TEXTS["runtime.h"], TEXTS["steps.h"], TEXTS["gpu.h"], TEXTS["symbols.h"], CPP_HELPERS)
     for match in _DECLARED.finditer(text)
     for word in match.groups()
     if word
@@ -68,6 +68,9 @@ class ProgramScope:
         self.plan = plan
         self.oldest_torch = oldest_torch
         self.python_operators = python_operators
+        target = plan.program.target.device
+        self.gpu: Device | None = None if target == CPU else target
+        """The one device besides the CPU."""
         self._names = cpp_names(_OWN_WORDS)
         self.constants: dict[Value, str] = {}
         self.windows: list[str] = []
@@ -78,6 +81,9 @@ class ProgramScope:
             function.name: self.names(f"run_{function.name}") for function in plan.functions[1:]
         }
         """The C++ functions of the program's, by name."""
+        self.launchers: dict[str, str] = {}
+        """The functions that launch kernels on the device, by name."""
+        self.streams = {stream: number for number, stream in enumerate(plan.streams, 1)}
         self.shims: dict[str, str] = {}
         """Declarations of the shim functions that are called, by name."""
 
@@ -114,6 +120,8 @@ class FunctionScope:
                 self.taken.setdefault(step.source, []).append(step.path)
         self.numbers_made: list[str] = []
         """Handles of numbers that stand for tensors in the call that is written now."""
+        self.events: dict[Value, str] = {}
+        """Variables of events."""
         self.profiles: list[str] = []
         """Handles of open scopes, the innermost last."""
         self.numbers: dict[Value, str] = {}
@@ -210,10 +218,25 @@ class FunctionScope:
         """Sizes or strides in braces."""
         return f"{{{', '.join(map(self.number, exprs))}}}"
 
+    def on_gpu(self, device: Device) -> bool:
+        """Whether something lies on the program's device, not on the host. Raises EmitError CPP503 for another device."""
+        own = self.module.gpu
+        if device == CPU:
+            return False
+        if own is None or device.type != own.type or device.index not in (None, own.index):
+            raise self.error(
+                "CPP503",
+                f"something on {device}: the program's device is {self.module.plan.program.target.device}",
+            )
+        return True
+
+    def place(self, device: Device) -> str:
+        """The last argument of what is told where memory lies: nothing means on the host."""
+        return ", run.gpu" if self.on_gpu(device) else ""
+
     def layout(self, type: TensorType) -> str:
-        """Sizes and strides of a tensor; raises EmitError CPP503 for one that is not on the host."""
-        if type.device != CPU:
-            raise self.error("CPP503", f"a tensor on {type.device}: this edition writes programs for the CPU")
+        """Sizes and strides of a tensor. Raises EmitError CPP503 for one on another device than the program's."""
+        self.on_gpu(type.device)
         return f"{self.numbers_text(type.sizes)}, {self.numbers_text(type.strides)}"
 
     def _leaf(self, e: Expr) -> str:

@@ -46,7 +46,7 @@ WRITERS: Mapping[type[StepBase], Callable[[Any, FunctionScope], None]] = {
     steps.Switch: control.switch,
     steps.Loop: control.loop,
     steps.Return: control.return_,
-    steps.EnterDevice: refuse("programs for other devices than the CPU"),
+    steps.EnterDevice: placement.enter_device,
     steps.RecordEvent: placement.record_event,
     steps.WaitEvent: placement.wait_event,
     steps.SyncEvent: placement.sync_event,

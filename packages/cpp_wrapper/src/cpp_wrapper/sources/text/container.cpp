@@ -1,5 +1,5 @@
 // A loaded program, and its constants: mapped, updated, swapped.
-#include "container.h"
+#include "gpu.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <map>
 
 extern "C" {
 /// The constants, where they are a part of the library itself.
@@ -98,15 +97,13 @@ void Set::reset() {
 
 namespace {
 
-/// New values of constants, by the blob that they change.
-using Changes = std::map<int, std::vector<std::pair<const Constant*, Tensor>>>;
-
 struct NoGrad {
   bool before = aoti_torch_grad_mode_is_enabled();
   NoGrad() { if (before) aoti_torch_grad_mode_set_enabled(false); }
   ~NoGrad() { if (before) aoti_torch_grad_mode_set_enabled(true); }
 };
 
+/// Bytes of the host.
 void copy_bytes(Bytes& made, const unsigned char* source, size_t nbytes) {
   allocate(made.holder, {static_cast<int64_t>(nbytes)}, {1}, u8());
   void* target = data(made.holder);
@@ -114,37 +111,28 @@ void copy_bytes(Bytes& made, const unsigned char* source, size_t nbytes) {
   made.data = static_cast<unsigned char*>(target);
 }
 
-/// `set` as `base` is (as the file is, where that is null), with changes.
-void fill(Set& set, const Set* base, const Changes& changes, bool is_borrowed) {
-  const unsigned char* file = base == nullptr ? mapped_constants() : nullptr;
-  set.bytes.resize(wir_program.blobs);
-  set.handles.resize(wir_program.handles);
-  for (size_t i = 0; i < wir_program.blobs; ++i) {
-    const Blob& blob = wir_program.blob_table[i];
-    const unsigned char* source = base == nullptr ? file + blob.offset : base->bytes[i].data;
-    const auto change = changes.find(static_cast<int>(i));
-    if (change != changes.end()) {
-      const auto& [constant, given] = change->second.front();
-      if (is_borrowed && constant->nbytes == blob.nbytes) {
-        set.kept.push_back(same(given));
-        set.bytes[i].data = static_cast<unsigned char*>(data(given));
-      } else {
-        copy_bytes(set.bytes[i], source, blob.nbytes);
-      }
-    } else if (base != nullptr) {
-      set.bytes[i].data = source;
-      if (base->bytes[i].holder != nullptr) set.bytes[i].holder = same(base->bytes[i].holder);
-    } else if (blob.is_owned) {
-      copy_bytes(set.bytes[i], source, blob.nbytes);
-    } else {
-      set.bytes[i].data = source;
-    }
+/// Moves bytes of the host to a device.
+void move_to(Gpu gpu, Bytes& bytes, const Blob& blob) {
+  Tensor host = take(bytes.holder);
+  bytes.gpu = gpu;
+  allocate(bytes.holder, {static_cast<int64_t>(blob.nbytes)}, {1}, u8(), gpu);
+  copy(bytes.holder, host);
+  drop(host);
+}
+
+/// Gives bytes memory of their own.
+void make_own(Bytes& bytes, const Blob& blob) {
+  if (blob.kind == Blob::kHost) {
+    const Tensor old = take(bytes.holder);
+    const unsigned char* source = bytes.data;
+    copy_bytes(bytes, source, blob.nbytes);
+    if (old != nullptr) aoti_torch_delete_tensor_object(old);
+    return;
   }
-  wir_program.load(set.handles.data(), set.bytes.data());
-  for (const auto& [blob, values] : changes) {
-    if (set.bytes[static_cast<size_t>(blob)].holder == nullptr) continue;  // borrowed
-    for (const auto& [constant, given] : values) copy(set.handles[static_cast<size_t>(constant->handle)], given);
-  }
+  Tensor made = nullptr;
+  ok(aoti_torch_clone_preserve_strides(bytes.holder, &made), "a copy");
+  drop(bytes.holder);
+  bytes.holder = made;
 }
 
 std::string list_of(const std::vector<std::string>& names) {
@@ -155,10 +143,12 @@ std::string list_of(const std::vector<std::string>& names) {
 
 void check_value(const Constant& constant, Tensor held, Tensor given, bool is_borrowed) {
   const std::string found = tensor_text(given), want = tensor_text(held);
-  // a copy may have any strides
-  const auto layout = [&](const std::string& text) {
+  // a copy may have any strides, and come from the host
+  const auto layout = [&](std::string text) {
+    if (is_borrowed) return text;
+    if (text == found && text.find(" on cpu") != std::string::npos) text = text.substr(0, text.find(" on ")) + want.substr(want.find(" on "));
     const size_t strides = text.find('{');
-    return is_borrowed || strides == std::string::npos ? text : text.substr(0, strides) + text.substr(text.find('}') + 1);
+    return strides == std::string::npos ? text : text.substr(0, strides) + text.substr(text.find('}') + 1);
   };
   if (layout(found) != layout(want)) {
     fail_text("CPP530", "constant " + std::string(constant.full_name) + ": expected " + want + ", got " + found);
@@ -249,11 +239,71 @@ void Spares::give(std::unique_ptr<Persistent> set) {
 
 // --- a loaded program
 
-Container::Container() {
+namespace {
+/// A device is entered while this lives.
+struct Entered {
+  Device* device;
+  Run& run;
+  Entered(Device* device, Run& run) : device(device), run(run) {}
+  void enter() { if (device != nullptr) device->enter(run); }
+  ~Entered() { if (device != nullptr) device->leave(run); }
+};
+}  // namespace
+
+Container::Container(int32_t device) {
   require_instructions();
+  if (wir_program.gpu != nullptr) device_ = wir_program.gpu->open(*wir_program.gpu, device);
   Set& first = unused();
   fill(first, nullptr, {}, false);
+  synchronize();
   active_ = &first;
+}
+
+Container::~Container() { synchronize(); }
+
+/// Work that is queued on any stream may read what is about to be freed, or has yet to write what others are about to read.
+void Container::synchronize() {
+  if (device_ != nullptr) device_->synchronize();
+}
+
+/// `set` as `base` is (as the file is, where that is null), with changes.
+void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_borrowed) {
+  const unsigned char* file = base == nullptr ? mapped_constants() : nullptr;
+  set.bytes.resize(wir_program.blobs);
+  set.handles.resize(wir_program.handles);
+  for (size_t i = 0; i < wir_program.blobs; ++i) {
+    const Blob& blob = wir_program.blob_table[i];
+    if (blob.kind == Blob::kImage) continue;
+    Bytes& bytes = set.bytes[i];
+    if (base != nullptr) {
+      bytes = base->bytes[i];
+      if (bytes.holder != nullptr) bytes.holder = same(bytes.holder);
+    } else if (blob.kind == Blob::kDevice) {
+      bytes = device_->constant(blob);
+    } else {
+      bytes.data = file + blob.offset;
+    }
+    const auto change = changes.find(static_cast<int>(i));
+    if (change == changes.end()) {
+      if (base == nullptr && blob.is_owned) make_own(bytes, blob);
+      continue;
+    }
+    const auto& [constant, given] = change->second.front();
+    bytes.is_borrowed = is_borrowed && constant->nbytes == blob.nbytes;
+    if (!bytes.is_borrowed) {
+      make_own(bytes, blob);
+      continue;
+    }
+    drop(bytes.holder);
+    set.kept.push_back(same(given));
+    bytes.data = static_cast<unsigned char*>(data(given));
+    if (blob.kind == Blob::kDevice) bytes.holder = same(given);
+  }
+  wir_program.load(set.handles.data(), set.bytes.data());
+  for (const auto& [blob, values] : changes) {
+    if (set.bytes[static_cast<size_t>(blob)].is_borrowed) continue;
+    for (const auto& [constant, given] : values) copy(set.handles[static_cast<size_t>(constant->handle)], given);
+  }
 }
 
 Set& Container::acquire() {
@@ -272,6 +322,8 @@ void Container::run(Tensor* inputs, Tensor* outputs, Run& run) {
   } const use{acquire()};
   const Given given{inputs, wir_program.params};
   const NoGrad no_grad;
+  Entered device(device_.get(), run);
+  device.enter();
   if (wir_program.persistent == 0) return wir_program.run(use.set.handles.data(), inputs, outputs, run);
   std::unique_ptr<Persistent> set = spares_.take();
   run.persistent = set->handles.data();
@@ -293,6 +345,7 @@ Set& Container::unused() {
 void Container::retire(Set* old) {
   if (old == nullptr) return;
   while (old->users.load() != 0) sched_yield();
+  synchronize();
   old->reset();
 }
 
@@ -314,6 +367,7 @@ void Container::update(const Named& values, bool is_inactive, bool is_full, bool
   const Changes changes = changes_of(values, *active, is_full, is_borrowed);
   Set& filled = unused();
   fill(filled, base, changes, is_borrowed);
+  synchronize();
   publish(filled, is_inactive);
 }
 
@@ -324,8 +378,11 @@ void Container::update(const unsigned char* bytes) {
   filled.handles.resize(wir_program.handles);
   for (size_t i = 0; i < wir_program.blobs; ++i) {
     const Blob& blob = wir_program.blob_table[i];
+    if (blob.kind == Blob::kImage) continue;
     copy_bytes(filled.bytes[i], bytes + blob.offset, blob.nbytes);
+    if (blob.kind == Blob::kDevice) move_to(device_->gpu, filled.bytes[i], blob);
   }
+  synchronize();
   wir_program.load(filled.handles.data(), filled.bytes.data());
   publish(filled, false);
 }

@@ -5,11 +5,13 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 extern "C" {
@@ -68,6 +70,25 @@ struct Given {
   ~Given() { release(handles, count); }
 };
 
+/// A device that containers of this library run on, with the program's kernels and constants on it (`gpu.cpp`); libraries for
+/// the CPU have none.
+class Device {
+ public:
+  explicit Device(Gpu gpu) : gpu(gpu) {}
+  Device(const Device&) = delete;
+  virtual ~Device() = default;
+  /// Makes the device and the run's stream current for this thread; `leave` goes back, also where `enter` failed.
+  virtual void enter(Run& run) = 0;
+  virtual void leave(Run& run) noexcept = 0;
+  /// Stream `number` of the program; of a run, 0 is its own.
+  virtual void* stream(const Run& run, int number) const = 0;
+  /// Waits until the device is idle.
+  virtual void synchronize() noexcept = 0;
+  /// The bytes of a constant as the file has them; the caller frees the handle.
+  virtual Bytes constant(const Blob& blob) = 0;
+  const Gpu gpu;
+};
+
 /// One state of all constants. Runs count themselves as users while they read it.
 struct Set {
   std::vector<Bytes> bytes;
@@ -101,13 +122,18 @@ class Spares {
 };
 
 using Named = std::unordered_map<std::string, Tensor>;
+/// New values of constants, by the blob that they change.
+using Changes = std::map<int, std::vector<std::pair<const Constant*, Tensor>>>;
 
 /// A loaded program. Runs take no lock: they count themselves in the set of constants that is active, and look once more
 /// whether it still is. An update fills a set that nobody uses, makes it active, and waits for the users of the old one. Sets
 /// are used again, and live as long as their container, so that a late look at one is safe.
 class Container {
  public:
-  Container();
+  /// `device`: the index of the device for a program that needs one; -1 for the current one.
+  explicit Container(int32_t device = -1);
+  Container(const Container&) = delete;
+  ~Container();
   /// Runs the program on its own parameters. It takes over the handles of `inputs`; `outputs` are the caller's.
   void run(Tensor* inputs, Tensor* outputs, Run& run);
   /// New values for constants by any of their names. `is_full`: all constants must be there. `is_borrowed`: the memory of
@@ -125,6 +151,10 @@ class Container {
   void retire(Set* old);
   void publish(Set& filled, bool is_inactive);
 
+  void fill(Set& set, const Set* base, const Changes& changes, bool is_borrowed);
+  void synchronize();
+
+  std::shared_ptr<Device> device_;
   std::mutex updating_;
   std::vector<std::unique_ptr<Set>> sets_;
   std::atomic<Set*> active_{nullptr};

@@ -116,8 +116,9 @@ void run_model(Container& container, const Convention& model, Tensor* inputs, Te
   found.clear();
 }
 
-int32_t run(Container* container, Tensor* inputs, size_t num_inputs, Tensor* outputs, size_t num_outputs) {
+int32_t run(Container* container, Tensor* inputs, size_t num_inputs, Tensor* outputs, size_t num_outputs, void* stream) {
   Run run;
+  run.stream = stream;
   return guarded(run, [&] {
     Given given{inputs, num_inputs};
     const Convention& model = *wir_program.convention;
@@ -159,10 +160,10 @@ uint64_t wir_constants_nbytes();
 
 WIR_API AOTInductorModelContainerCreateWithDevice(Container** made, size_t, const char* device, const char*) {
   const int32_t error = guarded(Run{}, [&] {
-    if (device == nullptr || std::strncmp(device, "cpu", 3) != 0) {
-      wir::fail_text("WIR926", std::string("this library runs on cpu, not on ") + (device ? device : "no device"));
-    }
-    *made = new Container;
+    const std::string want = wir_program.gpu == nullptr ? "cpu" : "cuda", given = device == nullptr ? "no device" : device;
+    if (given.rfind(want, 0) != 0) wir::fail_text("WIR926", "this library runs on " + want + ", not on " + given);
+    const size_t colon = given.find(':');
+    *made = new Container(colon == std::string::npos ? -1 : std::atoi(given.c_str() + colon + 1));
   });
   // torch's runners do not ask why there is no container; `guarded` tells those of old versions
   const bool is_told = &torch_exception_get_what_without_backtrace == nullptr;
@@ -176,12 +177,12 @@ WIR_API AOTInductorModelContainerDelete(Container* container) {
   return guarded(Run{}, [&] { delete container; });
 }
 WIR_API AOTInductorModelContainerRun(Container* container, Tensor* inputs, size_t num_inputs, Tensor* outputs,
-                                     size_t num_outputs, void*, void*) {
-  return wir::run(container, inputs, num_inputs, outputs, num_outputs);
+                                     size_t num_outputs, void* stream, void*) {
+  return wir::run(container, inputs, num_inputs, outputs, num_outputs, stream);
 }
 WIR_API AOTInductorModelContainerRunSingleThreaded(Container* container, Tensor* inputs, size_t num_inputs,
-                                                   Tensor* outputs, size_t num_outputs, void*, void*) {
-  return wir::run(container, inputs, num_inputs, outputs, num_outputs);
+                                                   Tensor* outputs, size_t num_outputs, void* stream, void*) {
+  return wir::run(container, inputs, num_inputs, outputs, num_outputs, stream);
 }
 WIR_API AOTInductorGetLastError(const char** message) {
   *message = wir::last_error().c_str();

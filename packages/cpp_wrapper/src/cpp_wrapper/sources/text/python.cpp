@@ -306,11 +306,12 @@ __attribute__((visibility("default"))) PyObject* wir_python(PyObject* facts) {
   using namespace wir;
   auto made = std::make_unique<Call>();
   Call& call = *made;
-  if (guarded(Run{}, [&] { call.container = new Container; }) != 0) {
-    return PyUnicode_FromString(last_error().c_str());
-  }
   Py_ssize_t at = 0;
   const auto next = [&] { return field(facts, at++); };
+  const auto device = static_cast<int32_t>(PyLong_AsLongLong(next()));
+  if (guarded(Run{}, [&] { call.container = new Container(device); }) != 0) {
+    return PyUnicode_FromString(last_error().c_str());
+  }
   call.offset = number(next());
   call.wrap = reinterpret_cast<PyObject* (*)(Tensor)>(number(next()));
   for (Ref* part : {&call.slow, &call.finish, &call.guard, &call.match, &call.fail, &call.autocast, &call.requires_grad,

@@ -53,13 +53,22 @@ Layout layout_of(Tensor given) {
   return found;
 }
 
+std::string device_name(Gpu gpu) { return "cuda:" + std::to_string(gpu.index); }
+
+std::string device_name(Tensor given, int32_t type) {
+  if (type == aoti_torch_device_type_cpu()) return "cpu";
+  Gpu gpu;
+  ok(aoti_torch_get_device_index(given, &gpu.index), "device");
+  return type == aoti_torch_device_type_cuda() ? device_name(gpu) : "another device";
+}
+
 }  // namespace
 
 std::string tensor_text(Tensor given) {
   int32_t device = 0, layout = 0;
   ok(aoti_torch_get_device_type(given, &device), "device");
   ok(aoti_torch_get_layout(given, &layout), "layout");
-  const std::string where = device == aoti_torch_device_type_cpu() ? "cpu" : "another device";
+  const std::string where = device_name(given, device);
   if (layout != aoti_torch_layout_strided()) return "a tensor that is not strided on " + where;
   const Layout found = layout_of(given);
   std::string text = dtype_name(dtype_of(given)) + "[" + number_list(found.sizes, found.rank) + "]";
@@ -145,10 +154,38 @@ void align(Tensor& made, Tensor source, int64_t alignment) {
   }
 }
 
-double item_float(Tensor given) {
-  int64_t count = 0;
-  ok(aoti_torch_get_numel(given, &count), "numel");
-  if (count != 1) fail("WIR927", "a tensor whose number is read has not one element");
+namespace {
+/// The one element of a tensor, in memory that the host reads. Waits for that of a device.
+class OneElement {
+ public:
+  explicit OneElement(Tensor given) : tensor_(given) {
+    int64_t count = 0;
+    ok(aoti_torch_get_numel(given, &count), "numel");
+    if (count != 1) fail("WIR927", "a tensor whose number is read has not one element");
+    int32_t device = 0;
+    ok(aoti_torch_get_device_type(given, &device), "device");
+    if (device == aoti_torch_device_type_cpu()) return;
+    window(held_[0], given, {}, {}, 0);
+    try {
+      allocate(held_[1], {}, {}, dtype_of(given));
+      copy(held_[1], held_[0]);
+    } catch (...) {
+      release(held_, 2);
+      throw;
+    }
+    tensor_ = held_[1];
+  }
+  OneElement(const OneElement&) = delete;
+  ~OneElement() { release(held_, 2); }
+  operator Tensor() const { return tensor_; }
+
+ private:
+  Tensor tensor_, held_[2] = {};
+};
+}  // namespace
+
+double item_float(Tensor tensor) {
+  const OneElement given(tensor);
   const int32_t dtype = dtype_of(given);
   if (dtype == f64()) return element<double>(given);
   if (dtype == f32()) return element<float>(given);
@@ -157,10 +194,8 @@ double item_float(Tensor given) {
   return static_cast<double>(item_int(given));
 }
 
-Int item_int(Tensor given) {
-  int64_t count = 0;
-  ok(aoti_torch_get_numel(given, &count), "numel");
-  if (count != 1) fail("WIR927", "a tensor whose number is read has not one element");
+Int item_int(Tensor tensor) {
+  const OneElement given(tensor);
   const int32_t dtype = dtype_of(given);
   if (dtype == i64()) return element<int64_t>(given);
   if (dtype == i32()) return element<int32_t>(given);
@@ -192,18 +227,46 @@ void result(Tensor& made, bool value) {
 
 bool item_bool(Tensor given) { return item_int(given) != 0; }
 
-void expect_tensor(Tensor given, const char* name, const char* text, int32_t dtype, Ints sizes, Ints strides) {
+namespace {
+/// Whether a tensor lies in memory of the CPU (`gpu`: null), of a device, or of either.
+bool is_placed(Tensor given, const Gpu* gpu, bool or_cpu) {
+  int32_t type = 0, index = 0;
+  ok(aoti_torch_get_device_type(given, &type), "device");
+  if (type == aoti_torch_device_type_cpu() && (gpu == nullptr || or_cpu)) return true;
+  if (gpu == nullptr || type != aoti_torch_device_type_cuda()) return false;
+  ok(aoti_torch_get_device_index(given, &index), "device");
+  return index == gpu->index;
+}
+
+struct Expected {
+  const char *name, *text;
+  const Gpu* gpu;
+  bool or_cpu;
+};
+
+void expect(Tensor given, const Expected& want, int32_t dtype, Ints sizes, Ints strides) {
   bool defined = false;
   if (given != nullptr) ok(aoti_torch_is_defined(given, &defined), "is_defined");
-  const std::string head = std::string("argument ") + name + ": expected " + text + " on cpu, got ";
-  if (!defined) fail_text("WIR926", head + "no tensor");
-  int32_t device = 0, layout = 0;
-  ok(aoti_torch_get_device_type(given, &device), "device");
+  const auto head = [&] {
+    const std::string where = want.gpu == nullptr ? "cpu" : device_name(*want.gpu) + (want.or_cpu ? " or cpu" : "");
+    return std::string("argument ") + want.name + ": expected " + want.text + " on " + where + ", got ";
+  };
+  if (!defined) fail_text("WIR926", head() + "no tensor");
+  int32_t layout = 0;
   ok(aoti_torch_get_layout(given, &layout), "layout");
-  if (device != aoti_torch_device_type_cpu() || layout != aoti_torch_layout_strided() || dtype_of(given) != dtype) {
-    fail_text("WIR926", head + tensor_text(given));
+  if (layout != aoti_torch_layout_strided() || dtype_of(given) != dtype || !is_placed(given, want.gpu, want.or_cpu)) {
+    fail_text("WIR926", head() + tensor_text(given));
   }
-  if (!has_layout(layout_of(given), sizes, strides)) fail_text("WIR921", head + tensor_text(given));
+  if (!has_layout(layout_of(given), sizes, strides)) fail_text("WIR921", head() + tensor_text(given));
+}
+}  // namespace
+
+void expect_tensor(Tensor given, const char* name, const char* text, int32_t dtype, Ints sizes, Ints strides) {
+  expect(given, {name, text, nullptr, false}, dtype, sizes, strides);
+}
+void expect_tensor(Tensor given, const char* name, const char* text, int32_t dtype, Ints sizes, Ints strides, Gpu gpu,
+                   bool or_cpu) {
+  expect(given, {name, text, &gpu, or_cpu}, dtype, sizes, strides);
 }
 
 void expect_number(Tensor given, const char* name, const char* kind, int32_t dtype) {

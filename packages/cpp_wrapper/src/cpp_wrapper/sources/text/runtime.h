@@ -13,6 +13,7 @@ using Tensor = AtenTensorHandle;
 
 extern "C" {
 int32_t aoti_torch_device_type_cpu();
+int32_t aoti_torch_device_type_cuda();
 int32_t aoti_torch_layout_strided();
 int32_t aoti_torch_dtype_float8_e5m2();
 int32_t aoti_torch_dtype_float8_e4m3fn();
@@ -62,12 +63,14 @@ int32_t aoti_torch_get_strides(AtenTensorHandle tensor, int64_t** ret_strides);
 int32_t aoti_torch_get_stride(AtenTensorHandle tensor, int64_t d, int64_t* ret_stride);
 int32_t aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t* ret_dtype);
 int32_t aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t* ret_device_type);
+int32_t aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t* ret_device_index);
 int32_t aoti_torch_get_layout(AtenTensorHandle tensor, int32_t* ret_layout);
 int32_t aoti_torch_get_storage_offset(AtenTensorHandle tensor, int64_t* ret_storage_offset);
 int32_t aoti_torch_is_defined(AtenTensorHandle tensor, bool* ret_is_defined);
 int32_t aoti_torch__alloc_from_pool(AtenTensorHandle self, int64_t offset_bytes, int32_t dtype, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, AtenTensorHandle* ret_new_tensor);
 int32_t aoti_torch__reinterpret_tensor(AtenTensorHandle self, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int64_t storage_offset, AtenTensorHandle* ret_new_tensor);
 int32_t aoti_torch_empty_strided(int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle* ret_new_tensor);
+int32_t aoti_torch_empty_strided_pinned(int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle* ret_new_tensor);
 int32_t aoti_torch_create_tensor_from_blob(void* data, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int64_t storage_offset, int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle* ret);
 int32_t aoti_torch_clone_preserve_strides(AtenTensorHandle self, AtenTensorHandle* ret);
 int32_t aoti_torch_copy_(AtenTensorHandle self, AtenTensorHandle src, int32_t non_blocking);
@@ -191,6 +194,19 @@ inline void allocate(Tensor& made, Ints sizes, Ints strides, int32_t dtype) {
   ok(aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), ints(sizes), ints(strides), dtype,
                               aoti_torch_device_type_cpu(), 0, &made), "allocation");
 }
+/// A CUDA device, by its index.
+struct Gpu {
+  int32_t index = 0;
+};
+inline void allocate(Tensor& made, Ints sizes, Ints strides, int32_t dtype, Gpu gpu) {
+  ok(aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), ints(sizes), ints(strides), dtype,
+                              aoti_torch_device_type_cuda(), gpu.index, &made), "allocation");
+}
+/// Memory of the host that devices copy from and to while the host goes on.
+inline void allocate_pinned(Tensor& made, Ints sizes, Ints strides, int32_t dtype) {
+  ok(aoti_torch_empty_strided_pinned(static_cast<int64_t>(sizes.size()), ints(sizes), ints(strides), dtype,
+                                     aoti_torch_device_type_cpu(), 0, &made), "allocation");
+}
 inline void zero(Tensor tensor) { ok(aoti_torch_zero_(tensor), "zero_"); }
 /// `offset` counts elements after the first one of `source`.
 inline void window(Tensor& made, Tensor source, Ints sizes, Ints strides, Int offset) {
@@ -200,6 +216,8 @@ inline void window(Tensor& made, Tensor source, Ints sizes, Ints strides, Int of
 /// A window of another element type, `offset` bytes after the first element of `source`.
 void byte_window(Tensor& made, Tensor source, int32_t dtype, Ints sizes, Ints strides, Int offset);
 inline void copy(Tensor target, Tensor source) { ok(aoti_torch_copy_(target, source, 0), "copy_"); }
+/// As `copy`; between host and device it may only be queued.
+inline void start_copy(Tensor target, Tensor source) { ok(aoti_torch_copy_(target, source, 1), "copy_"); }
 inline void* data(Tensor tensor) {
   void* found = nullptr;
   ok(aoti_torch_get_data_ptr(tensor, &found), "data_ptr");
@@ -222,7 +240,7 @@ inline Int storage_offset(Tensor tensor) {
   ok(aoti_torch_get_storage_offset(tensor, &found), "storage_offset");
   return found;
 }
-/// The one element of a tensor in memory.
+/// The one element of a tensor; the host waits for that of a device.
 Int item_int(Tensor tensor);
 double item_float(Tensor tensor);
 bool item_bool(Tensor tensor);
@@ -237,6 +255,9 @@ void result(Tensor& made, bool value);
 /// A size or stride that may be any number.
 inline constexpr int64_t any = INT64_MIN;
 void expect_tensor(Tensor given, const char* name, const char* text, int32_t dtype, Ints sizes, Ints strides);
+/// As above, on a device; `or_cpu`: or in memory of the CPU.
+void expect_tensor(Tensor given, const char* name, const char* text, int32_t dtype, Ints sizes, Ints strides, Gpu gpu,
+                   bool or_cpu = false);
 void expect_number(Tensor given, const char* name, const char* kind, int32_t dtype);
 void check_layout(Tensor tensor, Ints sizes, Ints strides, const char* name, const char* message);
 void check_alignment(Tensor tensor, int64_t alignment, const char* name, const char* message);
@@ -252,6 +273,9 @@ inline constexpr uint64_t truth(bool value) { return value ? 1 : 0; }
 inline uint64_t code(int32_t value) { return static_cast<uint32_t>(value); }
 uint64_t string(const char* text, size_t length);
 inline uint64_t cpu_device() { return static_cast<uint64_t>(aoti_torch_device_type_cpu()) << 32 | 0xFFFFFFFFu; }
+inline uint64_t device(Gpu gpu) {
+  return static_cast<uint64_t>(aoti_torch_device_type_cuda()) << 32 | static_cast<uint32_t>(gpu.index);
+}
 uint64_t list(std::initializer_list<uint64_t> values);
 /// Calls an operator. It takes over `arguments`. Its `count` returned tensors go to `results`, or are freed where that is
 /// null.
@@ -288,15 +312,21 @@ Kernel choose(const char* needs, std::initializer_list<Kernel> kernels);
 
 // --- the program, as the container sees it
 
-/// The bytes under one constant, or under several: `holder` is a tensor over them where somebody may write them.
+/// The bytes under one constant, or under several: `holder` is a tensor over them where somebody may write them, and where
+/// they lie on a device, `gpu`. `is_borrowed`: a caller's memory.
 struct Bytes {
   const unsigned char* data = nullptr;
   Tensor holder = nullptr;
+  Gpu gpu{};
+  bool is_borrowed = false;
 };
 /// Where the bytes lie behind the library's code. `is_owned`: the program or a caller may write them, each container has a copy.
 struct Blob {
+  /// What they are: a constant of the CPU; one of the device, which holds a copy for all containers; a kernel's code.
+  enum Kind { kHost, kDevice, kImage };
   size_t offset, nbytes;
   bool is_owned;
+  Kind kind = kHost;
 };
 /// One name of a constant: the blob with its bytes, and the place of its handle.
 struct Constant {
@@ -323,10 +353,22 @@ struct Convention {
   const char *in_spec, *out_spec;
 };
 
-/// What is being run, for messages; and the tensors over memory that persists from call to call, which are this call's.
+class Device;
+struct GpuProgram;
+struct CudaGuardOpaque;
+struct CudaStreamGuardOpaque;
+
+/// What is being run, for messages; the tensors over memory that persists from call to call, which are this call's; on a device
+/// where and on which stream: null before the call has begun for the stream that is current then.
 struct Run {
   const char* at = "";
   Tensor* persistent = nullptr;
+  void* stream = nullptr;
+  Gpu gpu{};
+  Device* device = nullptr;
+  CudaGuardOpaque* guard = nullptr;
+  CudaStreamGuardOpaque* stream_guard = nullptr;
+  bool has_context = false;
 };
 
 struct Program {
@@ -339,6 +381,7 @@ struct Program {
   const char* const* instructions;  // as `choose` takes them, null after the last
   size_t persistent;
   void (*make_persistent)(Tensor* k);
+  const GpuProgram* gpu = nullptr;  // of a program for a CUDA device (gpu.h)
 };
 
 /// A constant over bytes.

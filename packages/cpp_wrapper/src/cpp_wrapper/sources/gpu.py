@@ -1,0 +1,255 @@
+"""Writes kernels of the program's device: their code beside the constants, a table of it, and a function for each that launches.
+
+What the driver is given for a launch stands in `KernelBinary`; this file spells it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cpp_wrapper.errors import EmitError
+from cpp_wrapper.sources.constants import Blob, next_offset
+from cpp_wrapper.sources.scope import ProgramScope
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.expr import Expr, Int, Sym, to_cpp
+from wrapper_ir.kernel_hash import find_binary
+from wrapper_ir.kernels import (
+    DriverParam,
+    DriverParamKind,
+    ImageKind,
+    KernelBinary,
+    KernelDef,
+    KernelParam,
+    MultiKernel,
+    ParamKind,
+    TritonKernel,
+    bound_grid,
+)
+from wrapper_ir.lowering import Plan
+from wrapper_ir.quoting import cpp_string
+from wrapper_ir.runtime.ahead import compile_ahead
+from wrapper_ir.types import CPU, DType
+
+__all__ = [
+    "GpuKernel",
+    "chosen_kernel",
+    "gpu_kernels",
+    "gpu_program",
+    "kernel_type",
+    "place_images",
+    "with_code",
+    "write_kernels",
+]
+
+_SCRATCH = (DriverParamKind.SCRATCH, DriverParamKind.PROFILE)
+_FLOATS = {DType.F64: "real", DType.F32: "single", DType.F16: "half", DType.BF16: "brain"}
+_HINT = "emit the program with py_wrapper or fx_converter"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuKernel:
+    """A kernel with its code, one for each architecture; `name` is the C++ function that launches it, `number` its row."""
+
+    kernel: TritonKernel
+    binaries: tuple[KernelBinary, ...]
+    name: str
+    number: int
+
+
+# --- the code
+
+
+def with_code(artifact: Artifact, archs: Sequence[str]) -> Artifact:
+    """The artifact with code of its Triton kernels for each of `archs`; where that is empty, for those that it carries code
+    for, else for the target's own. Raises what compilers raise."""
+    program = artifact.program
+    kernels = tuple(k for k in program.kernels if isinstance(k, TritonKernel))
+    if program.target.device == CPU or not kernels:
+        return artifact
+    carried = sorted({b.target.partition(":")[2] for b in artifact.binaries})
+    wanted = list(archs or carried or [program.target.arch])
+    missing = [
+        kernel
+        for kernel in kernels
+        if any(
+            _binary(artifact.binaries, kernel, f"{program.target.device.type}:{a}") is None for a in wanted
+        )
+    ]
+    if not missing:
+        return artifact
+    part = dataclasses.replace(
+        artifact, program=dataclasses.replace(program, kernels=tuple(missing)), binaries=()
+    )
+    made = compile_ahead(part, archs=wanted).binaries
+    return dataclasses.replace(artifact, binaries=(*artifact.binaries, *made))
+
+
+def _binary(binaries: Sequence[KernelBinary], kernel: TritonKernel, target: str) -> KernelBinary | None:
+    """The code for the config that is listed first: tuning puts its choice there."""
+    return find_binary(binaries, kernel, kernel.configs[0], target)
+
+
+def gpu_kernels(plan: Plan, module: ProgramScope, archs: Sequence[str]) -> dict[str, GpuKernel]:
+    """The Triton kernels that a program for a CUDA device launches, by name. Raises EmitError CPP504, CPP594."""
+    found: dict[str, GpuKernel] = {}
+    if module.gpu is None:
+        return found
+    if module.gpu.type != "cuda":
+        raise EmitError(
+            "CPP503", f"the program is for {module.gpu}: this edition writes programs for CUDA devices", _HINT
+        )
+    device, binaries = module.gpu.type, plan.artifact.binaries
+    wanted = [f"{device}:{arch}" for arch in archs] or sorted({b.target for b in binaries})
+    launched = dict.fromkeys(chosen_kernel(kernel, plan) for kernel in plan.kernels)
+    for kernel in launched:
+        if not isinstance(kernel, TritonKernel):
+            continue
+        own = [b for target in wanted if (b := _binary(binaries, kernel, target)) is not None]
+        if len(own) != len(wanted) or not own:
+            raise EmitError(
+                "CPP594",
+                f"kernel @{kernel.name} has no code for {', '.join(wanted) or 'any device'}",
+                "compile the artifact ahead",
+            )
+        _check(kernel, own)
+        found[kernel.name] = GpuKernel(kernel, tuple(own), module.names(kernel.name), len(found))
+    return found
+
+
+def chosen_kernel(kernel: KernelDef, plan: Plan) -> KernelDef:
+    """The kernel that runs: of several that compute the same the first, as it is of configs, where nothing was tuned."""
+    return plan.program.kernel(kernel.variants[0].kernel) if isinstance(kernel, MultiKernel) else kernel
+
+
+def _check(kernel: TritonKernel, binaries: Sequence[KernelBinary]) -> None:
+    """Raises EmitError CPP504 for code that this edition does not launch."""
+    first = binaries[0].params
+    arguments = {p.kind for p in first[: -len(_SCRATCH)]}
+    if tuple(p.kind for p in first[-len(_SCRATCH) :]) != _SCRATCH or not arguments <= {
+        DriverParamKind.POINTER,
+        DriverParamKind.NUMBER,
+    }:
+        raise EmitError("CPP504", f"kernel @{kernel.name} takes descriptors of tensors", _HINT)
+    for binary in binaries:
+        if binary.params != first or binary.kind is not ImageKind.CUBIN or binary.facts.cluster[1:] != (1, 1):
+            raise EmitError(
+                "CPP504", f"kernel @{kernel.name} is launched otherwise on {binary.target}", _HINT
+            )
+
+
+def place_images(kernels: Mapping[str, GpuKernel], blobs: dict[str, Blob]) -> None:
+    """Appends the code of kernels to the blobs, equal code once."""
+    for kernel in kernels.values():
+        for binary in kernel.binaries:
+            name = image_name(binary)
+            if name not in blobs:
+                data = memoryview(binary.image)
+                blobs[name] = Blob(name, len(blobs), next_offset(blobs), data.nbytes, data, False, "Image")
+
+
+def image_name(binary: KernelBinary) -> str:
+    """The name of a kernel's code among blobs, where no constant has it."""
+    return f"\0{binary.kernel} {binary.target}"
+
+
+# --- the table
+
+
+def write_kernels(
+    kernels: Mapping[str, GpuKernel], blobs: Mapping[str, Blob], module: ProgramScope
+) -> list[str]:
+    """The tables of kernels and of their code, and the functions that launch them."""
+    if not kernels:
+        return []
+    rows: list[str] = []
+    tables: list[str] = []
+    functions: list[str] = []
+    for one in kernels.values():
+        tables.append(f"  {{{cpp_string(one.kernel.name)}, kCompiled + {len(rows)}, {len(one.binaries)}}},")
+        rows += [f"  {_row(binary, blobs[image_name(binary)])}," for binary in one.binaries]
+        functions += _launcher(one, module)
+    return [
+        *("const Compiled kCompiled[] = {", *rows, "};"),
+        *("const GpuKernel kKernels[] = {", *tables, "};"),
+        *functions,
+        "",
+    ]
+
+
+def gpu_program(kernels: Mapping[str, GpuKernel], module: ProgramScope) -> list[str]:
+    """What the description of a program points to; nothing for a program of the CPU."""
+    if module.gpu is None:
+        return []
+    table = "kKernels" if kernels else "nullptr"
+    return [f"const GpuProgram kGpu = {{{table}, {len(kernels)}, {len(module.streams)}, open_cuda}};"]
+
+
+def _row(binary: KernelBinary, blob: Blob) -> str:
+    facts = binary.facts
+    arch = int("".join(c for c in binary.target.partition("sm_")[2] if c.isdecimal()))
+    flags = ", ".join("true" if flag else "false" for flag in (facts.cooperative, facts.dependent_launch))
+    memory = ", ".join(f"{{{s.nbytes}, {s.align}}}" for s in (facts.scratch, facts.profile))
+    sizes = f"{facts.threads}, {facts.cluster[0]}, {facts.shared_bytes}"
+    return f"{{{arch}, {blob.number}, {cpp_string(facts.symbol)}, {sizes}, {flags}, {memory}}}"
+
+
+# --- functions
+
+
+def _launcher(one: GpuKernel, module: ProgramScope) -> list[str]:
+    """A function with the kernel's own parameters, then the numbers of its grid."""
+    kernel = one.kernel
+    names = {p.name: module.names(p.name) for p in kernel.params}
+    grid_names = {name: module.names(name) for name in kernel.grid_params}
+    head = ["const Run& run", *(f"{kernel_type(p)} {names[p.name]}" for p in kernel.params)]
+    head += [f"Int {name}" for name in grid_names.values()]
+    arguments = one.binaries[0].params[: -len(_SCRATCH)]
+    slots = [_slot(p, kernel, list(names.values())[p.position]) for p in arguments]
+    sizes = [_size(e, names | grid_names) for e in bound_grid(kernel, kernel.configs[0])]
+    array = f"const Slot slots[] = {{{', '.join(slots)}}};" if slots else "const Slot* slots = nullptr;"
+    return [
+        f"void {one.name}({', '.join(head)}) {{",
+        f"  {array}",
+        f"  launch(run, {one.number}, {', '.join(sizes)}, slots, {len(slots)});",
+        "}",
+    ]
+
+
+def kernel_type(param: KernelParam) -> str:
+    """The C++ type of a parameter in the function that launches a kernel."""
+    if param.kind is not ParamKind.SCALAR:
+        return "void*"
+    if param.dtype is DType.BOOL:
+        return "bool"
+    return "double" if param.dtype.is_floating else "Int"
+
+
+def _slot(param: DriverParam, kernel: TritonKernel, name: str) -> str:
+    own = kernel.params[param.position]
+    if param.kind is DriverParamKind.POINTER:
+        if param.divisible == 1:
+            return f"pointer({name})"
+        return f"aligned({name}, {cpp_string(own.name)})"
+    if param.dtype in _FLOATS:
+        return f"{_FLOATS[param.dtype]}({name})"
+    if param.dtype is DType.BOOL:
+        return f"Slot{{.i = {name}}}"
+    unsigned = "u" if param.dtype.value.startswith("u") else ""
+    c_type = f"{unsigned}int{8 * param.dtype.itemsize}_t"
+    what = "divisible" if param.divisible > 1 else "whole"
+    return f"{what}<{c_type}>({name}, {cpp_string(own.name)})"
+
+
+def _size(size: Expr, names: Mapping[str, str]) -> str:
+    """A size of the grid, over the parameters."""
+    if isinstance(size, Int):
+        return str(size.value)
+
+    def leaf(e: Expr) -> str:
+        if isinstance(e, Sym) and e.name in names:
+            return names[e.name]
+        raise EmitError("CPP505", f"the grid mentions {e}, which a launch does not give")
+
+    return to_cpp(size, leaf)

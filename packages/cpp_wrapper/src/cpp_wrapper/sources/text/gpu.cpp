@@ -1,0 +1,417 @@
+// Programs on CUDA devices. The driver is opened by name; what is used of it is declared here as its public interface fixes it.
+#include "gpu.h"
+
+#include <alloca.h>
+#include <dlfcn.h>
+
+#include <cstring>
+
+extern "C" {
+int32_t aoti_torch_get_current_device_index(int32_t* ret_device_index);
+int32_t aoti_torch_create_cuda_guard(int32_t device_index, wir::CudaGuardOpaque** ret_guard);
+int32_t aoti_torch_delete_cuda_guard(wir::CudaGuardOpaque* guard);
+int32_t aoti_torch_create_cuda_stream_guard(void* stream, int32_t device_index, wir::CudaStreamGuardOpaque** ret_guard);
+int32_t aoti_torch_delete_cuda_stream_guard(wir::CudaStreamGuardOpaque* guard);
+int32_t aoti_torch_get_current_cuda_stream(int32_t device_index, void** ret_stream);
+}
+
+namespace wir {
+namespace {
+
+// --- the driver
+
+constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
+constexpr int kFunctionMaxShared = 8, kFunctionAnyCluster = 14, kPreferShared = 1;
+constexpr unsigned kDefaultShared = 48 * 1024, kPortableCluster = 8, kNonBlocking = 1, kWithoutTiming = 2;
+enum AttributeId { kCooperative = 2, kClusterDimension = 4, kClusterPolicy = 5, kDependent = 6 };
+constexpr int kPolicySpread = 1;
+
+struct Attribute {
+  int id;
+  char pad[4];
+  union {
+    char bytes[64];
+    unsigned cluster[3];
+    int number;
+  } value;
+};
+struct Config {
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  Attribute* attributes;
+  unsigned count;
+};
+
+struct Driver {
+  int (*Init)(unsigned);
+  int (*GetErrorName)(int, const char**);
+  int (*GetErrorString)(int, const char**);
+  int (*DeviceGet)(int*, int);
+  int (*DeviceGetAttribute)(int*, int, int);
+  int (*DevicePrimaryCtxRetain)(void**, int);
+  int (*CtxGetCurrent)(void**);
+  int (*CtxPushCurrent)(void*);
+  int (*CtxPopCurrent)(void**);
+  int (*CtxSynchronize)();
+  int (*ModuleLoadData)(void**, const void*);
+  int (*ModuleUnload)(void*);
+  int (*ModuleGetFunction)(void**, void*, const char*);
+  int (*FuncSetAttribute)(void*, int, int);
+  int (*FuncSetCacheConfig)(void*, int);
+  int (*LaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+  int (*LaunchKernelEx)(const Config*, void*, void**, void**);
+  int (*StreamCreate)(void**, unsigned);
+  int (*StreamDestroy)(void*);
+  int (*StreamWaitEvent)(void*, void*, unsigned);
+  int (*EventCreate)(void**, unsigned);
+  int (*EventRecord)(void*, void*);
+  int (*EventSynchronize)(void*);
+  int (*EventDestroy)(void*);
+};
+// The versions of these functions that `cuda.h` chooses.
+constexpr const char* kNames[] = {
+    "cuInit", "cuGetErrorName", "cuGetErrorString", "cuDeviceGet", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
+    "cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuCtxSynchronize", "cuModuleLoadData", "cuModuleUnload",
+    "cuModuleGetFunction", "cuFuncSetAttribute", "cuFuncSetCacheConfig", "cuLaunchKernel", "cuLaunchKernelEx",
+    "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamWaitEvent", "cuEventCreate", "cuEventRecord", "cuEventSynchronize",
+    "cuEventDestroy_v2"};
+constexpr size_t kFunctions = sizeof kNames / sizeof kNames[0];
+static_assert(sizeof(Driver) == sizeof kNames, "a name for each function, in order");
+
+/// Opened once; it stays open for the life of the process.
+Driver open_driver() {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) fail_text("CPP590", std::string("the CUDA driver cannot be used: ") + dlerror());
+  void* functions[kFunctions];
+  for (size_t i = 0; i < kFunctions; ++i) {
+    functions[i] = dlsym(library, kNames[i]);
+    if (functions[i] == nullptr) fail_text("CPP590", std::string("the CUDA driver is too old: it has no ") + kNames[i]);
+  }
+  Driver made;
+  std::memcpy(&made, functions, sizeof made);
+  if (made.Init(0) != 0) fail("CPP590", "the CUDA driver cannot be used: it finds no device");
+  return made;
+}
+const Driver& driver() {
+  static const Driver opened = open_driver();
+  return opened;
+}
+
+[[noreturn, gnu::cold]] void driver_failed(int status, const std::string& what) {
+  const char *name = nullptr, *text = nullptr;
+  driver().GetErrorName(status, &name);
+  driver().GetErrorString(status, &text);
+  fail_text("CPP591", "the CUDA driver cannot " + what + ": " + (name ? name : std::to_string(status)) + " (" +
+                          (text ? text : "an unknown error") + ")");
+}
+inline void check(int status, const char* what) {
+  if (status != 0) [[unlikely]] driver_failed(status, what);
+}
+
+// --- devices
+
+/// A kernel on a device.
+struct Loaded {
+  const char* name = nullptr;
+  const Compiled* compiled = nullptr;
+  void* function = nullptr;
+  Attribute attributes[4] = {};
+  unsigned attribute_count = 0;
+};
+
+/// A context that is current while this lives.
+struct Current {
+  explicit Current(void* context) { check(driver().CtxPushCurrent(context), "use the device"); }
+  Current(const Current&) = delete;
+  ~Current() {
+    void* popped = nullptr;
+    driver().CtxPopCurrent(&popped);
+  }
+};
+
+class CudaDevice : public Device {
+ public:
+  CudaDevice(const GpuProgram& program, Gpu gpu);
+  ~CudaDevice() override;
+  void enter(Run& run) override;
+  void leave(Run& run) noexcept override;
+  void* stream(const Run& run, int number) const override {
+    return number == 0 ? run.stream : streams_[static_cast<size_t>(number) - 1];
+  }
+  void synchronize() noexcept override;
+  Bytes constant(const Blob& blob) override;
+  const Loaded& kernel(int number) const { return kernels_[static_cast<size_t>(number)]; }
+
+ private:
+  void load(const GpuKernel& kernel, const unsigned char* file);
+  void copy_constants(const unsigned char* file);
+  void free() noexcept;
+
+  void* context_ = nullptr;
+  int arch_ = 0;
+  std::vector<Loaded> kernels_;
+  std::map<int, void*> modules_;  // by blob
+  std::vector<void*> streams_;
+  Tensor constants_ = nullptr;  // of all constants of the device, from the first one's begin on
+  size_t begin_ = 0;
+};
+
+/// Code for an architecture runs on later ones of the same major version; from 9 on it is made for exactly one.
+const Compiled* choose(const GpuKernel& kernel, int arch) {
+  const Compiled* best = nullptr;
+  for (int i = 0; i < kernel.count; ++i) {
+    const Compiled& one = kernel.compiled[i];
+    const bool runs = one.arch == arch || (one.arch < 90 && one.arch / 10 == arch / 10 && one.arch < arch);
+    if (runs && (best == nullptr || one.arch > best->arch)) best = &one;
+  }
+  return best;
+}
+
+void add_attribute(Loaded& kernel, int id, int number) {
+  Attribute& added = kernel.attributes[kernel.attribute_count++];
+  added.id = id;
+  added.value.number = number;
+}
+
+CudaDevice::CudaDevice(const GpuProgram& program, Gpu gpu) : Device(gpu) {
+  const Driver& api = driver();
+  int device = 0, major = 0, minor = 0;
+  check(api.DeviceGet(&device, gpu.index), "find the device");
+  check(api.DeviceGetAttribute(&major, kCapabilityMajor, device), "ask for the device's architecture");
+  check(api.DeviceGetAttribute(&minor, kCapabilityMinor, device), "ask for the device's architecture");
+  arch_ = 10 * major + minor;
+  check(api.DevicePrimaryCtxRetain(&context_, device), "use the device");
+  const Current current(context_);
+  const unsigned char* file = mapped_constants();
+  try {
+    for (int i = 0; i < program.kernels; ++i) load(program.kernel_table[i], file);
+    streams_.resize(static_cast<size_t>(program.streams));
+    for (void*& stream : streams_) check(api.StreamCreate(&stream, kNonBlocking), "make a stream");
+    copy_constants(file);
+  } catch (...) {
+    free();
+    throw;
+  }
+}
+
+CudaDevice::~CudaDevice() {
+  synchronize();
+  void* popped = nullptr;
+  const bool is_current = driver().CtxPushCurrent(context_) == 0;
+  free();
+  if (is_current) driver().CtxPopCurrent(&popped);
+}
+
+void CudaDevice::free() noexcept {
+  drop(constants_);
+  for (void* stream : streams_) {
+    if (stream != nullptr) driver().StreamDestroy(stream);
+  }
+  for (const auto& [blob, module] : modules_) {
+    if (module != nullptr) driver().ModuleUnload(module);
+  }
+}
+
+void CudaDevice::load(const GpuKernel& kernel, const unsigned char* file) {
+  const Driver& api = driver();
+  const Compiled* compiled = choose(kernel, arch_);
+  if (compiled == nullptr) {
+    std::string known;
+    for (int i = 0; i < kernel.count; ++i) known += (i != 0 ? ", sm_" : "sm_") + std::to_string(kernel.compiled[i].arch);
+    fail_text("CPP592", "the device is sm_" + std::to_string(arch_) + ", and kernel " + kernel.name + " was compiled for " + known);
+  }
+  void*& module = modules_[compiled->blob];
+  if (module == nullptr) {
+    check(api.ModuleLoadData(&module, file + wir_program.blob_table[compiled->blob].offset), "load a kernel");
+  }
+  Loaded made{kernel.name, compiled};
+  check(api.ModuleGetFunction(&made.function, module, compiled->symbol), "find a kernel's function");
+  if (compiled->shared > kDefaultShared) {
+    check(api.FuncSetCacheConfig(made.function, kPreferShared), "reserve shared memory");
+    check(api.FuncSetAttribute(made.function, kFunctionMaxShared, static_cast<int>(compiled->shared)), "reserve shared memory");
+  }
+  if (compiled->cluster > kPortableCluster) check(api.FuncSetAttribute(made.function, kFunctionAnyCluster, 1), "allow large clusters");
+  if (compiled->dependent) add_attribute(made, kDependent, 1);
+  if (compiled->cooperative) add_attribute(made, kCooperative, 1);
+  if (compiled->cluster > 1) {
+    add_attribute(made, kClusterDimension, 0);
+    unsigned* cluster = made.attributes[made.attribute_count - 1].value.cluster;
+    cluster[0] = compiled->cluster;
+    cluster[1] = cluster[2] = 1;
+    add_attribute(made, kClusterPolicy, kPolicySpread);
+  }
+  kernels_.push_back(made);
+}
+
+/// One copy, of all bytes from the first constant of the device to the last one.
+void CudaDevice::copy_constants(const unsigned char* file) {
+  size_t end = 0;
+  begin_ = SIZE_MAX;
+  for (size_t i = 0; i < wir_program.blobs; ++i) {
+    const Blob& blob = wir_program.blob_table[i];
+    if (blob.kind != Blob::kDevice) continue;
+    begin_ = blob.offset < begin_ ? blob.offset : begin_;
+    end = blob.offset + blob.nbytes > end ? blob.offset + blob.nbytes : end;
+  }
+  if (end == 0) return;
+  const auto nbytes = static_cast<int64_t>(end - begin_);
+  const int64_t one = 1;
+  Tensor host = nullptr;
+  allocate(constants_, {nbytes}, {1}, u8(), gpu);
+  ok(aoti_torch_create_tensor_from_blob(const_cast<unsigned char*>(file + begin_), 1, &nbytes, &one, 0, u8(),
+                                        aoti_torch_device_type_cpu(), 0, &host), "constants");
+  const int32_t failed = aoti_torch_copy_(constants_, host, 0);
+  drop(host);
+  ok(failed, "copying constants");
+}
+
+Bytes CudaDevice::constant(const Blob& blob) {
+  Bytes made;
+  made.gpu = gpu;
+  if (constants_ == nullptr) {
+    allocate(made.holder, {0}, {1}, u8(), gpu);
+  } else {
+    window(made.holder, constants_, {static_cast<int64_t>(blob.nbytes)}, {1}, static_cast<int64_t>(blob.offset - begin_));
+  }
+  return made;
+}
+
+void CudaDevice::enter(Run& run) {
+  int32_t device = -1;
+  void *stream = nullptr, *context = nullptr;
+  run.gpu = gpu;
+  run.device = this;
+  ok(aoti_torch_get_current_device_index(&device), "the current device");
+  if (device != gpu.index) ok(aoti_torch_create_cuda_guard(gpu.index, &run.guard), "making the device current");
+  ok(aoti_torch_get_current_cuda_stream(gpu.index, &stream), "the current stream");
+  if (run.stream == nullptr) {
+    run.stream = stream;
+  } else if (run.stream != stream) {
+    ok(aoti_torch_create_cuda_stream_guard(run.stream, gpu.index, &run.stream_guard), "making the stream current");
+  }
+  // A thread that has not used the device yet has no context.
+  if (driver().CtxGetCurrent(&context) != 0 || context != context_) {
+    check(driver().CtxPushCurrent(context_), "use the device");
+    run.has_context = true;
+  }
+}
+
+void CudaDevice::leave(Run& run) noexcept {
+  void* popped = nullptr;
+  if (run.has_context) driver().CtxPopCurrent(&popped);
+  if (run.stream_guard != nullptr) aoti_torch_delete_cuda_stream_guard(run.stream_guard);
+  if (run.guard != nullptr) aoti_torch_delete_cuda_guard(run.guard);
+}
+
+void CudaDevice::synchronize() noexcept {
+  void* popped = nullptr;
+  if (driver().CtxPushCurrent(context_) != 0) return;
+  driver().CtxSynchronize();
+  driver().CtxPopCurrent(&popped);
+}
+
+}  // namespace
+
+std::shared_ptr<Device> open_cuda(const GpuProgram& program, int32_t index) {
+  static std::mutex opening;
+  static std::map<int32_t, std::weak_ptr<Device>> opened;
+  if (index < 0) ok(aoti_torch_get_current_device_index(&index), "the current device");
+  const std::lock_guard<std::mutex> lock(opening);
+  std::shared_ptr<Device> found = opened[index].lock();
+  if (found == nullptr) {
+    found = std::make_shared<CudaDevice>(program, Gpu{index});
+    opened[index] = found;
+  }
+  return found;
+}
+
+// --- launches
+
+void fail_multiple(const char* name) {
+  fail_text("CPP593", std::string("the argument for ") + name + " is not a multiple of 16, as the kernel was compiled for");
+}
+
+Slot brain(double value) {
+  const float single = static_cast<float>(value);
+  uint32_t word = 0;
+  std::memcpy(&word, &single, sizeof word);
+  // to nearest, ties to even
+  const uint32_t found = single != single ? (word >> 16) | 0x40 : (word + 0x7fff + ((word >> 16) & 1)) >> 16;
+  return Slot{.i = static_cast<int64_t>(found)};
+}
+
+namespace {
+
+/// A size of the grid; fails with CPP593 where the driver has none such.
+unsigned axis(Int size, int64_t most, const char* name) {
+  const int64_t value = raw(size);
+  if (value < 0 || value > most) [[unlikely]] {
+    fail_text("CPP593", std::string("kernel ") + name + ": the grid has a size of " + std::to_string(value) +
+                            ", and the device takes 0 to " + std::to_string(most));
+  }
+  return static_cast<unsigned>(value);
+}
+
+/// Memory for the kernel's own use. It is freed once the launch is on its stream, and used again after it there.
+void* scratch(Tensor& made, const Scratch& wanted, int64_t blocks, const Run& run) {
+  if (wanted.nbytes == 0) return nullptr;
+  allocate(made, {Int(wanted.nbytes) * Int(blocks)}, {1}, u8(), run.gpu);
+  return data(made);
+}
+
+}  // namespace
+
+void launch(const Run& run, int number, Int x, Int y, Int z, const Slot* slots, int count) {
+  const Loaded& kernel = static_cast<const CudaDevice*>(run.device)->kernel(number);
+  const Compiled& compiled = *kernel.compiled;
+  const unsigned grid[3] = {axis(x, INT32_MAX / compiled.cluster, kernel.name) * compiled.cluster,
+                            axis(y, 65535, kernel.name), axis(z, 65535, kernel.name)};
+  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return;
+  struct Held {
+    Tensor handles[2] = {};
+    ~Held() { release(handles, 2); }
+  } held;
+  const int64_t blocks = raw(Int(grid[0]) * Int(grid[1]) * Int(grid[2]));
+  void* memory[2] = {scratch(held.handles[0], compiled.scratch, blocks, run),
+                     scratch(held.handles[1], compiled.profile, blocks, run)};
+  auto** params = static_cast<void**>(alloca((static_cast<size_t>(count) + 2) * sizeof(void*)));
+  for (int i = 0; i < count; ++i) params[i] = const_cast<Slot*>(&slots[i]);
+  params[count] = &memory[0];
+  params[count + 1] = &memory[1];
+  int status = 0;
+  if (kernel.attribute_count == 0) {
+    status = driver().LaunchKernel(kernel.function, grid[0], grid[1], grid[2], compiled.threads, 1, 1, compiled.shared,
+                                   run.stream, params, nullptr);
+  } else {
+    Config config{{grid[0], grid[1], grid[2]}, {compiled.threads, 1, 1}, compiled.shared, run.stream,
+                  const_cast<Attribute*>(kernel.attributes), kernel.attribute_count};
+    status = driver().LaunchKernelEx(&config, kernel.function, params, nullptr);
+  }
+  if (status != 0) [[unlikely]] driver_failed(status, std::string("launch kernel ") + kernel.name);
+}
+
+// --- streams and events
+
+OnStream::OnStream(Run& run, int number) : run_(run), before_(run.stream) {
+  void* stream = run.device->stream(run, number);
+  ok(aoti_torch_create_cuda_stream_guard(stream, run.gpu.index, &guard_), "making a stream current");
+  run.stream = stream;
+}
+OnStream::~OnStream() {
+  run_.stream = before_;
+  aoti_torch_delete_cuda_stream_guard(guard_);
+}
+
+Event::~Event() {
+  if (event_ != nullptr) driver().EventDestroy(event_);
+}
+void Event::record(const Run& run, int stream) {
+  if (event_ == nullptr) check(driver().EventCreate(&event_, kWithoutTiming), "make an event");
+  check(driver().EventRecord(event_, run.device->stream(run, stream)), "record an event");
+}
+void Event::wait(const Run& run, int stream) const {
+  check(driver().StreamWaitEvent(run.device->stream(run, stream), event_, 0), "wait for an event");
+}
+void Event::synchronize() const { check(driver().EventSynchronize(event_), "wait for an event"); }
+
+}  // namespace wir

@@ -1,0 +1,94 @@
+// What programs for CUDA devices call: kernels through the CUDA driver, streams, events.
+#pragma once
+#include "container.h"
+
+namespace wir {
+
+/// Memory for a kernel's own use: bytes for each block of a launch.
+struct Scratch {
+  size_t nbytes, align;
+};
+/// A kernel compiled for one architecture: `arch` is 90 for compute capability 9.0, `blob` has the cubin. Blocks have `threads`
+/// threads and `shared` bytes of dynamic shared memory; `cluster` blocks make one program of the grid.
+struct Compiled {
+  int arch, blob;
+  const char* symbol;
+  unsigned threads, cluster, shared;
+  bool cooperative, dependent;
+  Scratch scratch, profile;
+};
+struct GpuKernel {
+  const char* name;
+  const Compiled* compiled;
+  int count;
+};
+/// What a program for CUDA devices has besides: kernels, and streams beside the caller's own. `open` gives the device of an
+/// index, the same to all containers.
+struct GpuProgram {
+  const GpuKernel* kernel_table;
+  int kernels, streams;
+  std::shared_ptr<Device> (*open)(const GpuProgram& program, int32_t index);
+};
+std::shared_ptr<Device> open_cuda(const GpuProgram& program, int32_t index);
+
+// --- arguments of kernels
+
+inline Slot single(double value) {
+  const float narrow = static_cast<float>(value);
+  Slot made{.i = 0};
+  __builtin_memcpy(&made, &narrow, sizeof narrow);
+  return made;
+}
+inline Slot half(double value) {
+  const _Float16 narrow = static_cast<_Float16>(value);
+  Slot made{.i = 0};
+  __builtin_memcpy(&made, &narrow, sizeof narrow);
+  return made;
+}
+Slot brain(double value);
+/// Fails with CPP593: compiled code relies on an argument to be a multiple of 16.
+[[noreturn]] void fail_multiple(const char* name);
+inline Slot aligned(void* address, const char* name) {
+  if (reinterpret_cast<uintptr_t>(address) % 16 != 0) [[unlikely]] fail_multiple(name);
+  return Slot{.p = address};
+}
+template <class T> Slot divisible(Int value, const char* name) {
+  if (raw(value) % 16 != 0) [[unlikely]] fail_multiple(name);
+  return whole<T>(value, name);
+}
+/// Launches kernel `number` of the table on the run's stream, where the grid is not empty.
+void launch(const Run& run, int number, Int x, Int y, Int z, const Slot* slots, int count);
+
+// --- streams and events
+
+/// What is called while this lives is queued on stream `number` of the program.
+class OnStream {
+ public:
+  OnStream(Run& run, int number);
+  OnStream(const OnStream&) = delete;
+  ~OnStream();
+
+ private:
+  Run& run_;
+  void* before_;
+  CudaStreamGuardOpaque* guard_ = nullptr;
+};
+
+/// An event; it is freed when the function ends, also where that fails.
+class Event {
+ public:
+  Event() = default;
+  Event(const Event&) = delete;
+  ~Event();
+  /// The event happens when the stream has done what was queued before.
+  void record(const Run& run, int stream);
+  /// The stream waits, the host does not.
+  void wait(const Run& run, int stream) const;
+  /// The host waits.
+  void synchronize() const;
+
+ private:
+  void* event_ = nullptr;
+};
+
+}  // namespace wir

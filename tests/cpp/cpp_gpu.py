@@ -1,0 +1,165 @@
+"""Programs for CUDA devices on fakes: a CUDA driver that writes down what it is asked for, and torch's C functions over the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from packages.triton_runtime.tests.tr_fake_cuda import FakeCuda, build_fake, fake_image
+from packages.triton_runtime.tests.triton_texts import HEAD
+from torch import Tensor
+
+import cpp_wrapper
+from cpp_wrapper._compat import torch_library_dir
+from cpp_wrapper.library import load as loading
+from cpp_wrapper.library.python import LoadedProgram
+from py_wrapper import TORCH_MACHINE
+from tests.cpp.cpp_case import FAST
+from triton_runtime import Binary
+from triton_runtime.compile.ahead import kernel_binary
+from triton_runtime.runtime import TritonRuntime
+from triton_runtime.settings import read_settings
+from wrapper_ir import parse_program, verify
+from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.kernels import LaunchFacts, TritonKernel
+
+__all__ = ["ADD_KERNEL", "FakeGpu", "artifact_for_gpu", "fakes", "run_by_handles"]
+
+ADD_KERNEL = (
+    'kernel triton @add entry "add" (read f32* x divisible(16), read f32* y, write f32* out, f32 factor, i32 n)\n'
+    "  order(x, y, out, factor, n, BLOCK)\n  configs({BLOCK = 64} warps(4) stages(1))\n  grid(ceildiv(n, BLOCK))\n"
+    f"  {{{{{{\n{HEAD}\n@triton.jit\ndef add(x, y, out, factor, n, BLOCK: tl.constexpr):\n    pass\n}}}}}}\n"
+)
+"""out = x + factor * y over n elements."""
+_HOST = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_uint), ctypes.POINTER(ctypes.c_void_p))
+
+
+def artifact_for_gpu(
+    text: str,
+    constants: Mapping[str, Tensor] | None = None,
+    archs: tuple[str, ...] = ("sm_90",),
+    facts: LaunchFacts | None = None,
+) -> Artifact:
+    """The artifact of a program for `cuda:0`; its kernels carry code for the fake driver, with these facts of a launch."""
+    program = parse_program(f'wir 0.3\ntarget cuda:0 arch "{archs[-1]}"\n{text}')
+    verify(program)
+    binaries = []
+    for kernel in program.kernels:
+        if not isinstance(kernel, TritonKernel):
+            continue
+        for arch in archs:
+            known = facts or LaunchFacts(symbol=kernel.entry, num_warps=4, warp_size=32)
+            one = TritonRuntime().launchable(kernel)
+            binary = Binary(
+                image=b"",
+                assembly="",
+                target=f"cuda:{arch}",
+                compiler="none",
+                facts=known,
+            )
+            made = kernel_binary(one, "0" * 64, binary)
+            image = fake_image(made, known.symbol) + f" {arch}\0".encode()
+            binaries.append(replace(made, image=image))
+    data = {name: TORCH_MACHINE.data(tensor) for name, tensor in (constants or {}).items()}
+    return replace(bare_artifact(program, data), binaries=tuple(binaries))
+
+
+@dataclass
+class FakeGpu:
+    """The fakes of this process."""
+
+    cuda: FakeCuda
+    torch: ctypes.CDLL
+    kept: list[object] = field(default_factory=list)
+
+    def load(self, artifact: Artifact, path: Path, device: int | None = None) -> LoadedProgram:
+        """A library of the artifact, built and loaded; its inputs are tensors of the CPU."""
+        return cpp_wrapper.load(cpp_wrapper.build(artifact, path, FAST), device)
+
+    def run_on_host(
+        self, symbol: str, run: Callable[[tuple[int, ...], ctypes.Array[ctypes.c_void_p]], None]
+    ) -> None:
+        """Launches of a kernel call `run(grid, addresses of parameters)`."""
+
+        def call(grid: object, params: object) -> None:
+            run(tuple(grid[:3]), params)  # type: ignore[index,arg-type]  # pointers of ctypes
+
+        self.kept.append(made := _HOST(call))
+        self.cuda.library.fake_host(symbol.encode(), made)
+
+    def log(self) -> list[str]:
+        """What was done to streams and events since the last look, addresses by number."""
+        return _lines(self.cuda.library)
+
+    def torch_log(self) -> list[str]:
+        """What torch was asked to make current since the last look."""
+        return _lines(self.torch)
+
+
+def run_by_handles(
+    library: ctypes.CDLL, container: ctypes.c_void_p, inputs: Sequence[Tensor], outputs: int, stream: int
+) -> list[Tensor]:
+    """A call through AOTInductor's own interface."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    capsules = [torch._C._aoti.unsafe_alloc_void_ptr_from_tensor(x) for x in inputs]
+    given = (ctypes.c_void_p * len(inputs))(*(pointer(c, None) for c in capsules))
+    made = (ctypes.c_void_p * outputs)()
+    handle = ctypes.c_void_p(stream)
+    run = library.AOTInductorModelContainerRun
+    counts = [ctypes.c_size_t(n) for n in (len(inputs), outputs)]
+    assert run(container, given, counts[0], made, counts[1], handle, None) == 0
+    wrap = ctypes.pythonapi.PyCapsule_New
+    wrap.restype, wrap.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return [torch._C._aoti.alloc_tensor_by_stealing_from_void_ptr(wrap(m, None, None)) for m in made]
+
+
+def _lines(library: ctypes.CDLL) -> list[str]:
+    library.fake_log.restype = ctypes.c_char_p
+    text: bytes = library.fake_log()
+    library.fake_forget()
+    return text.decode().splitlines()
+
+
+def _add(grid: tuple[int, ...], params: ctypes.Array[ctypes.c_void_p]) -> None:
+    x, y, out = (ctypes.cast(params[i] or 0, ctypes.POINTER(ctypes.c_void_p))[0] for i in range(3))
+    factor = ctypes.cast(params[3] or 0, ctypes.POINTER(ctypes.c_float))[0]
+    n = ctypes.cast(params[4] or 0, ctypes.POINTER(ctypes.c_int32))[0]
+    assert grid == (-(-n // 64), 1, 1)
+    a, b, c = (
+        torch.frombuffer((ctypes.c_float * n).from_address(p or 0), dtype=torch.float32) for p in (x, y, out)
+    )
+    c.copy_(a + factor * b)
+
+
+def fakes(folder: Path, patch: pytest.MonkeyPatch) -> FakeGpu:
+    """Builds and loads the fakes, under the names by which libraries look for what they stand for."""
+    cuda = FakeCuda(build_fake(folder, "libcuda.so.1"), read_settings())
+    source, path = Path(__file__).with_name("fake_torch_cuda.cpp"), folder / "libtorch_cuda.so"
+    libraries = torch_library_dir()
+    flags = [
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-Wl,-soname,libtorch_cuda.so",
+        f"-L{libraries}",
+        f"-Wl,-rpath,{libraries}",
+    ]
+    subprocess.run(["c++", *flags, str(source), "-o", str(path), "-ltorch_cpu"], check=True)
+    made = FakeGpu(cuda, ctypes.CDLL(str(path)))
+    made.run_on_host("add", _add)
+    on_device = loading._on_device
+
+    def on_host(facts: Mapping[str, Any], index: int | None) -> Mapping[str, Any]:
+        found = dict(on_device(facts, index or 0))
+        inputs = [dict(one, device="cpu") if "device" in one else one for one in found["inputs"]]
+        return {**found, "inputs": inputs}
+
+    patch.setattr(loading, "_on_device", on_host)
+    return made
