@@ -30,7 +30,31 @@ def _packed() -> torch.Tensor:
     return torch.arange(16, dtype=torch.float32)
 
 
+def _kernel_with_a_macro(name: str, factor: int) -> str:
+    """A kernel that shares no translation unit."""
+    return f"""
+kernel cpp @{name} entry "kernel" (readwrite f32* x) {{{{{{
+#define FACTOR {factor}
+extern "C" void kernel(float* x) {{ *x *= FACTOR; }}
+}}}}}}
+"""
+
+
 _OWN: tuple[Case, ...] = (
+    Case(
+        name="kernels_in_units_of_their_own",
+        text=_kernel_with_a_macro("twice", 2)
+        + _kernel_with_a_macro("thrice", 3)
+        + """
+func @main(%x: f32[1]) {
+  launch @twice(%x)
+  launch @thrice(%x)
+  return %x
+}
+""",
+        inputs=lambda: [torch.ones(1)],
+        expected=lambda x: (x * 6,),
+    ),
     Case(
         name="dispatcher",
         text="""

@@ -111,6 +111,17 @@ def test_operators_of_python_run_and_raise_what_they_raise(backend: Callable[...
         compiled(torch.zeros(3, 3))
 
 
+def test_numbers_that_only_python_passes(backend: Callable[..., Any]) -> None:
+    """The dispatcher takes no Scalar: an operator of the loader's takes a tensor for it."""
+
+    def function(x: Tensor, ends: Tensor, c: Tensor) -> tuple[Tensor, ...]:
+        most = torch.segment_reduce(x, "max", offsets=ends, initial=1)
+        return most, torch.addmm(c, c, c, alpha=2 + 1j, beta=0.5)
+
+    inputs = (torch.randn(5), torch.tensor([0, 2, 5]), torch.randn(3, 3, dtype=torch.complex64))
+    torch.testing.assert_close(backend(function)(*inputs), function(*inputs))
+
+
 def test_operators_of_python_are_refused_elsewhere() -> None:
     artifact = capture(lambda x: checked(x, "KeyError"), (torch.ones(2),))
     with pytest.raises(EmitError, match=r"CPP502.*exists in Python only"):

@@ -1,8 +1,9 @@
-"""Collectives on one process: those that the shim has are called, the others are refused."""
+"""Collectives on one process: those that the shim has are called, the others where there is Python."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,15 @@ def test_alone_in_a_group_nothing_changes(text: str, tmp_path: Path) -> None:
     x = torch.arange(4.0)
     assert torch.equal(cpp_wrapper.load(library)(x)[0], x)
     assert torch.equal(stock_run(library, [x])[0], x)
+
+
+@pytest.mark.usefixtures("process_group")
+def test_processes_of_python_have_all(tmp_path: Path) -> None:
+    """Group names go through an operator of the loader's."""
+    options = replace(FAST, python_operators=True)
+    library = cpp_wrapper.build(artifact_of_text(HEAD + GATHERED), tmp_path / "m.so", options)
+    x = torch.arange(4.0)
+    assert torch.equal(cpp_wrapper.load(library)(x)[0], x)
 
 
 @pytest.mark.skipif(

@@ -173,7 +173,8 @@ def render(sides: Sides, results: Sequence[Result], total: int) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")[:300]
+    """A message without the program that it shows."""
+    return text.partition(" func @")[0].replace("|", "\\|")[:300]
 
 
 def _kind(error: str) -> str:

@@ -37,10 +37,13 @@ def test_shared_unit_renames_entries_and_hoists_includes() -> None:
     assert f"void {first}(const wrapper_ir_launch::Slot* slots)" in text
 
 
-def test_single_unit_keeps_the_source_as_it_is() -> None:
-    text = single_unit(member(7))
-    assert text.startswith(f'#line 1 "k7.cpp"\n{KERNEL.source}')
-    assert "#define" not in text
+def test_single_unit_keeps_the_source_and_renames_its_entry() -> None:
+    """After the includes: libraries may have several units, whose entries all have one name."""
+    kernel = member(7)
+    head, _, rest = single_unit(kernel).partition(f"#define kernel {kernel.symbol}_entry\n")
+    assert head == "#include <cstdint>\n"
+    source = KERNEL.source.replace("#include <cstdint>", "").rstrip()
+    assert rest.startswith(f'#line 1 "k7.cpp"\n{source}\n#undef kernel\n')
 
 
 @pytest.mark.parametrize(

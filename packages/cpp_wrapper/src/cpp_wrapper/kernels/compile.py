@@ -137,9 +137,11 @@ def _run(command: tuple[str, ...], unit: Unit, timeout: float) -> None:
 
 
 def _first_errors(stderr: str) -> str:
-    """The lines from the first error on, or the whole head where no line says `error`."""
+    """The lines from the first error on, or the whole head where no line says `error`; what the linker says comes before the
+    word."""
     lines = stderr.splitlines()
-    start = next((i for i, line in enumerate(lines) if "error" in line), 0)
+    errors = (i for i, line in enumerate(lines) if "error" in line and not line.startswith("collect2"))
+    start = next(errors, 0)
     shown = lines[start : start + _SHOWN_LINES]
     rest = len(lines) - start - len(shown)
     return "\n".join(f"  | {line}" for line in shown) + (f"\n  | … {rest} more lines" if rest > 0 else "")

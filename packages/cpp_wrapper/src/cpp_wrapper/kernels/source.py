@@ -122,10 +122,12 @@ def groups(members: Sequence[Member], jobs: int) -> list[list[Member]]:
 
 
 def single_unit(member: Member) -> str:
-    """A unit with one kernel, its source as it is."""
+    """A unit with one kernel outside namespaces. Its entry is renamed after the includes: a library may have several units."""
     kernel = member.kernel
-    entry = f"::{kernel.entry}"
-    return "\n".join((_line_mark(kernel), kernel.source, _PRELUDE, _trampoline(member, entry)))
+    includes, rest = _split(kernel.source)
+    entry = f"{member.symbol}_entry"
+    body = (f"#define {kernel.entry} {entry}", _line_mark(kernel), *rest, f"#undef {kernel.entry}")
+    return "\n".join((*includes, *body, _PRELUDE, _trampoline(member, f"::{entry}")))
 
 
 def shared_unit(members: Sequence[Member]) -> str:

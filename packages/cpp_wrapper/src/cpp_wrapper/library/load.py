@@ -15,6 +15,7 @@ from typing import Any
 
 from cpp_wrapper._compat import current_device
 from cpp_wrapper.errors import CacheError
+from cpp_wrapper.library.bridges import register_bridge
 from cpp_wrapper.library.image import Image
 from cpp_wrapper.library.package import find_image
 from cpp_wrapper.library.python import LoadedProgram
@@ -41,6 +42,8 @@ def load(path: str | Path, device: int | None = None) -> LoadedProgram:
     image = find_image(path)
     if image.facts.get("version") != METADATA_VERSION:
         raise CacheError("CPP304", f"{path} was built by another edition of this package", _HINT)
+    for operator, schema in image.facts["bridges"].items():
+        register_bridge(operator, schema)
     signature = signature_from_json(json.dumps(image.facts["signature"]))
     try:
         with _code(image) as code:

@@ -6,12 +6,14 @@ import re
 from collections.abc import Sequence
 
 from cpp_wrapper._compat import takes_any
+from cpp_wrapper.sources.bridge import bridge
 from cpp_wrapper.sources.exact import write_exactly
 from cpp_wrapper.sources.scalars import (
     has_whole_scalars,
     keeps_meaning,
     number_tensor,
     tensor_overload,
+    wide_number,
 )
 from cpp_wrapper.sources.scope import FunctionScope, ResultPath, dtype_text
 from cpp_wrapper.sources.shims import (
@@ -67,7 +69,7 @@ _WAIT = "aoti_torch_cpu__c10d_functional_wait_tensor"
 
 def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
     """Functional collectives are operators. Some have a shim; the dispatcher does not take those of which an argument is
-    declared as anything, a group or its name, as most are from torch 2.13 on."""
+    declared as anything, a group or its name, as most are from torch 2.13 on: those are bridged or refused."""
     name = step.operator.extern.name
     since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
     if function and since <= scope.module.oldest_torch and _device_type(step, scope) == "cpu":
@@ -76,7 +78,7 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
         scope.module.shims[function] = f"int32_t {function}({parameters});"
         scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")
         return
-    if takes_any(name):
+    if takes_any(name) and not scope.module.python_operators:
         raise _refused(step, "torch's stable dispatcher does not take process groups", scope)
     _by_dispatcher(step, scope)
 
@@ -249,7 +251,7 @@ def _enumeration(value: Arg, scope: FunctionScope) -> str:
 
 def _by_dispatcher(step: CallStep, scope: FunctionScope) -> None:
     overloaded = tensor_overload(step)
-    name = overloaded or step.operator.extern.name
+    name = overloaded or bridge(step, scope) or step.operator.extern.name
     types = [
         a.schema.type.replace("Scalar", "Tensor")
         if overloaded and parsed(a.schema.type)[0] == "Scalar"
@@ -321,6 +323,9 @@ def _boxed_one(base: str, value: Arg, step: CallStep, scope: FunctionScope) -> s
     match value:
         case Value() | Expr() | Complex() if base == "Tensor":
             return f"tensor({_tensor(value, scope)})"
+        case Expr() | Complex() if base == "Scalar" and scope.module.python_operators:
+            scope.numbers_made.append(wide_number(value, scope))
+            return f"tensor({scope.numbers_made[-1]})"
         case Expr() if base in ("int", "SymInt"):
             return f"integer({scope.number(value)})"
         case Expr() if base == "float":

@@ -84,7 +84,7 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
         files=files | texts,
         units=units,
         constants=tuple(blobs.values()),
-        metadata=_metadata(plan, instruction_rows(levels)),
+        metadata=_metadata(module, instruction_rows(levels)),
     )
 
 
@@ -201,8 +201,9 @@ def _description(module: ProgramScope, handles: int, blobs: int, persistent: int
     ]
 
 
-def _metadata(plan: Plan, instructions: list[str]) -> str:
+def _metadata(module: ProgramScope, instructions: list[str]) -> str:
     """What a loader knows of a library without running it, as JSON."""
+    plan = module.plan
     function = plan.main.function
     checked = [pair for step in plan.main.steps if isinstance(step, CheckInputs) for pair in step.inputs]
     if [value for value, _ in checked] != [p.value for p in function.params]:
@@ -215,6 +216,7 @@ def _metadata(plan: Plan, instructions: list[str]) -> str:
         "inputs": inputs,
         "instructions": [row.removesuffix("|").split("|") for row in instructions],
         "results": [_result_kind(value) for value in function.returns.values],
+        "bridges": module.bridges,
         "constants": [name for c in plan.program.constants for name in c.names or (c.value.name,)],
     }
     return json.dumps(facts, sort_keys=True)

@@ -86,6 +86,8 @@ class ProgramScope:
         self.streams = {stream: number for number, stream in enumerate(plan.streams, 1)}
         self.shims: dict[str, str] = {}
         """Declarations of the shim functions that are called, by name."""
+        self.bridges: dict[str, str] = {}
+        """Schemas of the operators by which a loader in Python calls others, by what those are called (`bridge.py`)."""
 
     def names(self, wish: str) -> str:
         """A name that the file does not have yet; macros of C's headers (`NULL`, `M_PI`) are in capitals."""

@@ -1,0 +1,32 @@
+"""Calls of operators that torch's stable dispatcher does not take, for processes of Python.
+
+`cpp_wrapper.load` registers an operator for each: a bridge. It takes a `Scalar` as a tensor without dimensions, of the widest element
+type of its kind, and the name of a process group as text (`library/bridges.py`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from cpp_wrapper._compat import takes_any
+from cpp_wrapper.sources.scope import FunctionScope
+from wrapper_ir.lowering import steps
+
+__all__ = ["bridge"]
+
+_NAMESPACE = "wrapper_ir_cpp"
+_SCALAR = re.compile(r"Scalar\b")
+
+
+def bridge(step: steps.CallOperator | steps.StartCollective, scope: FunctionScope) -> str:
+    """The name of the bridge that the call needs; '' where the dispatcher takes the call as it is, or there is no Python."""
+    name = step.operator.extern.name
+    has_scalars = any(_SCALAR.match(a.schema.type) and a.value is not None for a in step.arguments)
+    if not scope.module.python_operators or not (has_scalars or takes_any(name)):
+        return ""
+    made = f"{_NAMESPACE}::{re.sub(r'[^a-zA-Z0-9]', '_', name)}"
+    types = [_SCALAR.sub("Tensor", a.schema.type) for a in step.arguments]
+    declared = ", ".join(f"{type} {a.schema.name}" for type, a in zip(types, step.arguments))
+    returns = ", ".join(r.type for r in step.operator.schema.returns)
+    scope.module.bridges[name] = f"{made}({declared}) -> ({returns})"
+    return made
