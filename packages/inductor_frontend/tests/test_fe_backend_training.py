@@ -140,6 +140,23 @@ def test_kept_graphs_where_nothing_is_overwritten(compiled: Compile) -> None:
         assert retained(compiled, first=False) == "correct"
 
 
+def overlapping_views(x: Tensor, w: Tensor, v: Tensor) -> Tensor:
+    """Saves two views of `y` that share a row, and not `y`."""
+    y = x.sin()
+    return (((w * y[0:3]) @ v) * y[2:5]).square().sum()
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_saved_views_that_overlap_are_not_written_over(compiled: Compile, dynamic: bool) -> None:
+    """Inductor writes one of them over with its gradient, and then reads the other."""
+    x, w, v = torch.randn(100, 8), torch.randn(3, 8, requires_grad=True), torch.randn(8, 8)
+    for tensor, dims in ((x, 1), (w, 1), (v, [0, 1])) if dynamic else ():
+        torch._dynamo.mark_dynamic(tensor, dims)
+    (want,) = torch.autograd.grad(overlapping_views(x, w, v), w)
+    (got,) = torch.autograd.grad(compiled(overlapping_views)(x, w, v), w)
+    torch.testing.assert_close(got, want)
+
+
 def test_second_derivatives_are_refused_as_by_inductor(compiled: Compile) -> None:
     messages = []
     for backend in (torch.compile, compiled):

@@ -18,6 +18,7 @@ from inductor_frontend.cache.keys import GraphFacts, graph_key
 from inductor_frontend.cache.sizes import Size
 from inductor_frontend.cache.statistics import count, count_bypass
 from inductor_frontend.cache.symbols import SymbolState
+from inductor_frontend.record.donated import donated_alone
 from inductor_frontend.scope.outer_streams import OuterStreams
 from inductor_frontend.session import capture_session
 from wrapper_ir.errors import StoreError
@@ -79,10 +80,11 @@ def _key(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -
     """The graph's key; "" where something has no canonical form."""
     context = TracingContext.try_get()
     metadata = None if context is None else context.fw_metadata
+    donated = (metadata.bw_donated_idxs or ()) if metadata is not None and request.is_backward else ()
     facts = GraphFacts(
         inputs=request.inputs,
         static_inputs=request.facts.get("static_input_idxs", ()),
-        donated=(metadata.bw_donated_idxs or ()) if metadata is not None and request.is_backward else (),
+        donated=donated_alone(request.inputs, donated),
         is_inference=bool(request.facts.get("is_inference", False)),
         is_backward=request.is_backward,
         checks=[f"{check.condition} {check.message!r}" for check in request.checks],

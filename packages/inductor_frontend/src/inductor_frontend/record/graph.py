@@ -18,6 +18,7 @@ from inductor_frontend.errors import HookError
 from inductor_frontend.functionalize.packed_linear import PACKS_AND_MULTIPLIES
 from inductor_frontend.functionalize.views import root_of
 from inductor_frontend.record.bindings import bind_unbacked
+from inductor_frontend.record.donated import donated_alone
 from inductor_frontend.record.events import CallNode
 from inductor_frontend.record.wrapper import RecordingWrapper, record_own_kernel
 from inductor_frontend.torch_patches._compat import (
@@ -53,6 +54,12 @@ class RecordingGraph(GraphLowering):
                 hint="register_backend_for_device and register_device_op_overrides of torch._inductor.codegen.common",
             ) from error
         self.wrapper_code = self.make_wrapper()
+
+    # Any: Inductor's signature, which is not torch.fx's
+    def run(self, *args: Any) -> Any:  # type: ignore[override]
+        """Lowers the graph. Inductor would write over donated inputs that overlap others, too."""
+        self.bw_donated_idxs = donated_alone(args, self.bw_donated_idxs or ())
+        return super().run(*args)
 
     def make_wrapper(self) -> RecordingWrapper:
         """The wrapper of a graph of its own."""
