@@ -19,9 +19,12 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
+import torch
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+import cpp_wrapper
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "tests" / "data" / "sample.wir"
@@ -162,6 +165,36 @@ def test_a_wheel_imports_with_its_declared_dependencies(
         "siblings": [],
         "entry points": declared_entry_points(wheels[package]),
     }
+
+
+CPP_WITHOUT_TORCH = """
+import sys, cpp_wrapper
+from wrapper_ir import parse_program
+from wrapper_ir.artifact import bare_artifact
+mm = "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
+text = f'wir 0.3\\ntarget cpu\\nextern "{mm}"\\nfunc @main(%x: f32[4, 4]) {{\\n  %y = alloc f32[4, 4]\\n'
+artifact = bare_artifact(parse_program(text + "  call aten::mm.out(%x, %x, out=%y)\\n  return %y\\n}\\n"))
+options = cpp_wrapper.CppOptions(opt_level=0)
+package = cpp_wrapper.build(artifact, sys.argv[1] + "/m.pt2", options)
+cpp_wrapper.build(artifact, sys.argv[1] + "/project", options, source_only=True)
+print(cpp_wrapper.metadata(package)["results"], "torch" in sys.modules)
+try:
+    cpp_wrapper.load(package)
+except cpp_wrapper.CppError as error:
+    print(error.code)
+"""
+
+
+def test_packages_are_built_without_torch(wheels: dict[str, Path], tmp_path: Path) -> None:
+    """They are run where it is: here."""
+    assert {one.name for one in requirements(wheels["cpp_wrapper"], "torch")} == {"torch", "wrapper-ir"}
+    python = install("cpp_wrapper", wheels, tmp_path / "env")
+    assert run([str(python), "-c", "import importlib.util as i; print(i.find_spec('torch'))"]) == "None\n"
+    text = run([str(python), "-c", CPP_WITHOUT_TORCH, str(tmp_path)])
+    assert text.split("\n")[:2] == ["['tensor'] False", "CPP580"]
+    found = cpp_wrapper.load(tmp_path / "m.pt2")(torch.eye(4) * 3)
+    torch.testing.assert_close(found[0], torch.eye(4) * 9)
+    assert (tmp_path / "project" / "CMakeLists.txt").exists()
 
 
 def test_the_core_needs_nothing(wheels: dict[str, Path], tmp_path: Path) -> None:

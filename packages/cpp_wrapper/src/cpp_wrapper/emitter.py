@@ -10,20 +10,22 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.library.batch import build_libraries
 from cpp_wrapper.library.build import build_library
-from cpp_wrapper.library.load import load
 from cpp_wrapper.library.project import write_project
-from cpp_wrapper.library.python import LoadedProgram
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.program import Sources, emit_sources
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.store import Store, open_cache
+
+if TYPE_CHECKING:
+    from cpp_wrapper.library.python import LoadedProgram  # loaded, it loads torch
 
 __all__ = ["EMITTER", "CppEmitter"]
 
@@ -67,6 +69,8 @@ class CppEmitter:
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> LoadedProgram:
         """A library in the cache, loaded. Raises NotSupportedError WIR916 for a program that cannot be written as C++, and what
         `cpp_wrapper.build` and `load` raise."""
+        from cpp_wrapper.library.load import load  # it loads torch
+
         settings = self.settings or read_settings()
         try:
             sources = emit_sources(artifact, None, self.options)

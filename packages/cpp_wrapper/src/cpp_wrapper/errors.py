@@ -34,6 +34,7 @@ A code never changes its meaning once released:
 | CPP594 | EmitError    | a kernel has no code for an architecture                             |
 | CPP530 | ConstantError | values for constants that are unknown, missing, or of another type  |
 | CPP531 | ConstantError | there is no second set of constants to swap in                      |
+| CPP580 | CppError     | torch is not installed, and what is asked for needs it               |
 """
 
 from __future__ import annotations

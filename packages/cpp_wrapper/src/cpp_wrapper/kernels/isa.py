@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-
 from cpp_wrapper.errors import IsaError
 from wrapper_ir.kernels import CppKernel
 
@@ -56,6 +54,8 @@ def host_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
 
     `ATEN_CPU_CAPABILITY` lowers what torch uses; what a user takes from torch is taken from kernels too.
     """
+    import torch  # sources are written without it
+
     features: frozenset[str] = frozenset()
     with cpuinfo.open() as lines:
         for line in lines:

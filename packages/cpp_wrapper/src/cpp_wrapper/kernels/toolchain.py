@@ -71,9 +71,11 @@ class Recipe:
     def fingerprint(self) -> str:
         """Sha256 (hex) over all outside a source text that decides what the compiler makes of it.
 
-        Folder names are left out: the same torch in another folder gives the same library.
+        Folder names are left out: the same torch in another folder gives the same library, and what includes no header of
+        torch is the same without it.
         """
-        parts = (_LAYOUT, self.toolchain.version, torch_build(), *self.flags, *self.links)
+        torch = torch_build() if self.includes else ""
+        parts = (_LAYOUT, self.toolchain.version, torch, *self.flags, *self.links)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

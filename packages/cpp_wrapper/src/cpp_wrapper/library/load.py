@@ -11,17 +11,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cpp_wrapper._compat import current_device
+from cpp_wrapper._compat import current_device, need_torch
 from cpp_wrapper.errors import CacheError
-from cpp_wrapper.library.bridges import register_bridge
 from cpp_wrapper.library.image import Image
 from cpp_wrapper.library.package import find_image
-from cpp_wrapper.library.python import LoadedProgram
 from cpp_wrapper.sources.version import METADATA_VERSION
 from wrapper_ir.json import signature_from_json
 from wrapper_ir.signature import Signature
+
+if TYPE_CHECKING:
+    from cpp_wrapper.library.python import LoadedProgram  # loaded, it loads torch
 
 __all__ = ["load", "metadata"]
 
@@ -36,8 +37,12 @@ def load(path: str | Path, device: int | None = None) -> LoadedProgram:
     A program for a CUDA device runs on the one with the index `device`; None: on the current one.
 
     Raises CacheError CPP304 for a file that is not a library of this package, IsaError CPP201 where the processor lacks
-    instructions. Calls raise ExecutionError (WIR92n) and LaunchError.
+    instructions, CppError CPP580 without torch. Calls raise ExecutionError (WIR92n) and LaunchError.
     """
+    need_torch("a library that Python calls")
+    from cpp_wrapper.library.bridges import register_bridge  # they load torch
+    from cpp_wrapper.library.python import LoadedProgram
+
     path = Path(path).resolve()
     image = find_image(path)
     if image.facts.get("version") != METADATA_VERSION:
