@@ -27,7 +27,7 @@ from tests.common.zoo import ZOO, Case, gpt2
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.planned_calls import PASSES
 from tools.bench.processes import in_fresh_process
-from tools.bench.timing import alternate, best_seconds, median_ratio, timed
+from tools.bench.timing import alternate, best_seconds, keep_memory, median_ratio, timed
 from wrapper_ir.passes import run_pipeline
 
 PREDICTION = """\
@@ -187,7 +187,7 @@ def _libraries(case: Case, folder: Path) -> _Libraries:
     return _Libraries(case, packages, libraries)
 
 
-def _seconds(run: Callable[[], object], seconds: float = 0.02) -> Callable[[], float]:
+def _seconds(run: Callable[[], object], seconds: float = 0.004) -> Callable[[], float]:
     """Measures a call, as the mean over a short round."""
     run()
     calls = max(1, int(seconds / max(best_seconds(run, 5), 1e-7)))
@@ -215,6 +215,7 @@ def _compared(runs: Mapping[str, Callable[[], object]], rounds: int) -> list[tup
 
 def calls(rounds: int) -> str:
     """Calls of small models, through torch's runner and through each side's own loader."""
+    keep_memory()
     rows: list[tuple[str, ...]] = []
     for title, make in _MODELS.items():
         with tempfile.TemporaryDirectory() as folder, torch.no_grad():
@@ -239,7 +240,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Measures, prints, and with --write records."""
     parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="processes of each side")
-    parser.add_argument("--call-rounds", type=int, default=200)
+    parser.add_argument("--call-rounds", type=int, default=500)
     parts: dict[str, Callable[[], str]] = {
         "build": lambda: builds(options.rounds),
         "growth": growth,
