@@ -155,9 +155,12 @@ def test_code_is_chosen_by_the_devices_architecture(gpu: FakeGpu, mixed: Path) -
         gpu.torch.fake_device(3, 3)
         gpu.cuda.launches()
         program(*inputs)
-        images[capability] = gpu.cuda.function(gpu.cuda.launches()[0]).context
+        function = gpu.cuda.function(gpu.cuda.launches()[0])
+        images[capability] = function.context
         gpu.torch.fake_device(0, 0)
+        assert not function.unloaded
         del program
+        assert function.unloaded  # at once, as everything on the device
     for capability in (75, 100):
         gpu.cuda.library.fake_arch(capability)
         with pytest.raises(DeviceError, match=rf"CPP592.*sm_{capability}.*sm_80, sm_90"):

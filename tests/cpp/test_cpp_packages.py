@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import shutil
 import subprocess
 import sys
+import weakref
 import zipfile
 from pathlib import Path
 
@@ -103,6 +106,25 @@ def test_calls_are_arranged_as_those_of_the_model(package: Path, model: Tied) ->
     )
     with pytest.raises(Exception, match="WIR92"):
         program((x[0], [negated]), **KWARGS)
+
+
+def test_a_program_that_is_deleted_leaves_no_constants(package: Path, tmp_path: Path) -> None:
+    """At once: nothing waits for the garbage collector, which does not see what a library holds."""
+    package = Path(shutil.copy(package, tmp_path / "deleted.pt2"))
+    programs = [cpp_wrapper.load(package) for _ in range(2)]
+    (x,) = ARGS
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = [program(x, **KWARGS) for program in programs]  # arranged in Python
+    alive = [weakref.ref(program) for program in programs]
+    gc.disable()
+    try:
+        for left in (1, 0):
+            programs.pop()
+            assert sum(ref() is not None for ref in alive) == left
+            assert Path("/proc/self/maps").read_text().count(str(package)) == left
+    finally:
+        gc.enable()
+    _same(found[0], found[1])
 
 
 def test_members_are_stored_and_the_library_begins_at_a_page(package: Path) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._inductor.cpu_vec_isa import pick_vec_isa
 
 import cpp_wrapper
 import inductor_frontend
@@ -160,6 +161,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Measures and prints, or writes the page."""
     args = command_line(__doc__).parse_args(argv)
     torch.set_float32_matmul_precision("high")
+    pick_vec_isa()  # torch's Python loader compiles programs to find it, once for a machine
     found = [
         ("48 linear layers and ReLUs, 8 x 64", _measure("mlp", *mlp())),
         ("GPT-2 small, 1 x 64 tokens", _measure("gpt2", *gpt2())),

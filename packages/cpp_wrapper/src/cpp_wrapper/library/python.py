@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import ctypes
 import re
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -210,7 +211,7 @@ def _record(
     tensors = {leaf for leaf, want in zip(signature.params, inputs) if isinstance(want, TensorInput)}
     _, _, index = program.metadata["device"].partition(":")
     return (
-        *(int(index or -1), tensor_offset(), wrap_function(), program._slow),
+        *(int(index or -1), tensor_offset(), wrap_function(), _without_owner(program._slow)),
         *(None if is_built else program._convention.finish, guard, "match", error_of),
         *(torch._C._is_any_autocast_enabled, "requires_grad", int, float, bool, tuple, list, None),
         *(
@@ -228,6 +229,19 @@ def _record(
         _tree(signature.outputs) if is_built else (0, (), ()),
         tuple(_binding(b, caller.native) for b in signature.bindings) if is_built else (),
     )
+
+
+def _without_owner(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that does not keep its object: the garbage collector does not see what the library holds, so a program that the
+    library holds is never freed. A call that reaches the method is made through the object, which lives until it returns."""
+    bound = weakref.WeakMethod(method)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = bound()
+        assert found is not None
+        return found(*args, **kwargs)
+
+    return call
 
 
 def _is_plain(signature: Signature) -> bool:

@@ -36,7 +36,7 @@ constexpr char kMagic[8] = {'W', 'I', 'R', 'T', 'A', 'I', 'L', '1'};
 std::mutex mapping;
 std::string file_name;
 uint64_t file_begin = 0, file_nbytes = 0;
-const unsigned char* mapped = nullptr;
+std::weak_ptr<const unsigned char> mapped;
 
 size_t all_bytes() {
   size_t end = 0;
@@ -52,7 +52,7 @@ struct Descriptor {
   ~Descriptor() { if (value >= 0) close(value); }
 };
 
-const unsigned char* map_file() {
+std::shared_ptr<const unsigned char> map_file() {
   if (file_name.empty()) {
     Dl_info here{};
     if (dladdr(reinterpret_cast<const void*>(&wir_program), &here) == 0 || here.dli_fname == nullptr) {
@@ -71,19 +71,22 @@ const unsigned char* map_file() {
   if (!is_whole) fail_text("CPP304", file_name + " has lost the constants that belong to its code");
   const uint64_t begin = file_begin + tail.constants, page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t before = begin % page;
-  void* found = mmap(nullptr, tail.constants_nbytes + before, PROT_READ, MAP_PRIVATE, file.value,
-                     static_cast<off_t>(begin - before));
+  const size_t nbytes = tail.constants_nbytes + before;
+  void* found = mmap(nullptr, nbytes, PROT_READ, MAP_PRIVATE, file.value, static_cast<off_t>(begin - before));
   if (found == MAP_FAILED) fail_text("CPP304", file_name + " cannot be mapped: " + std::strerror(errno));
-  return static_cast<unsigned char*>(found) + before;
+  const auto unmap = [found, nbytes](const unsigned char*) { munmap(found, nbytes); };
+  return {static_cast<const unsigned char*>(found) + before, unmap};
 }
 
 }  // namespace
 
-const unsigned char* mapped_constants() {
-  if (&wir_constants_begin[0] != nullptr) return wir_constants_begin;
+std::shared_ptr<const unsigned char> mapped_constants() {
+  if (&wir_constants_begin[0] != nullptr) return {wir_constants_begin, [](const unsigned char*) {}};
+  if (all_bytes() == 0) return nullptr;
   const std::lock_guard<std::mutex> lock(mapping);
-  if (mapped == nullptr && all_bytes() != 0) mapped = map_file();
-  return mapped;
+  std::shared_ptr<const unsigned char> found = mapped.lock();
+  if (found == nullptr) mapped = found = map_file();
+  return found;
 }
 
 // --- sets of constants
@@ -252,6 +255,7 @@ struct Entered {
 
 Container::Container(int32_t device) {
   require_instructions();
+  file_ = mapped_constants();
   if (wir_program.gpu != nullptr) device_ = wir_program.gpu->open(*wir_program.gpu, device);
   Set& first = unused();
   fill(first, nullptr, {}, false);
@@ -268,7 +272,6 @@ void Container::synchronize() {
 
 /// `set` as `base` is (as the file is, where that is null), with changes.
 void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_borrowed) {
-  const unsigned char* file = base == nullptr ? mapped_constants() : nullptr;
   set.bytes.resize(wir_program.blobs);
   set.handles.resize(wir_program.handles);
   for (size_t i = 0; i < wir_program.blobs; ++i) {
@@ -281,7 +284,7 @@ void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_
     } else if (blob.kind == Blob::kDevice) {
       bytes = device_->constant(blob);
     } else {
-      bytes.data = file + blob.offset;
+      bytes.data = file_.get() + blob.offset;
     }
     const auto change = changes.find(static_cast<int>(i));
     if (change == changes.end()) {

@@ -154,6 +154,7 @@ class Container {
   void fill(Set& set, const Set* base, const Changes& changes, bool is_borrowed);
   void synchronize();
 
+  std::shared_ptr<const unsigned char> file_;
   std::shared_ptr<Device> device_;
   std::mutex updating_;
   std::vector<std::unique_ptr<Set>> sets_;
@@ -166,7 +167,8 @@ class Container {
 /// Raises CPP201 where the processor can run none of the sources of a kernel.
 void require_instructions();
 
-/// The bytes of constants, mapped from the library's own file or from the one that a loader named. Raises CPP304.
-const unsigned char* mapped_constants();
+/// The bytes of constants, mapped from the library's own file or from the one that a loader named, as long as anybody has them.
+/// Raises CPP304.
+std::shared_ptr<const unsigned char> mapped_constants();
 
 }  // namespace wir

@@ -182,7 +182,8 @@ CudaDevice::CudaDevice(const GpuProgram& program, Gpu gpu) : Device(gpu) {
   arch_ = 10 * major + minor;
   check(api.DevicePrimaryCtxRetain(&context_, device), "use the device");
   const Current current(context_);
-  const unsigned char* file = mapped_constants();
+  const std::shared_ptr<const unsigned char> mapped = mapped_constants();
+  const unsigned char* file = mapped.get();
   try {
     for (int i = 0; i < program.kernels; ++i) load(program.kernel_table[i], file);
     streams_.resize(static_cast<size_t>(program.streams));
