@@ -153,7 +153,7 @@ def is_shareable(source: str) -> bool:
 def _split(source: str) -> tuple[list[str], list[str]]:
     """The include lines at the head, and all lines with those blanked (so that line numbers stay)."""
     includes: list[str] = []
-    lines = source.splitlines()
+    lines = source.removesuffix("\n").split("\n")  # a compiler ends a line nowhere else
     for number, line in enumerate(lines):
         if _INCLUDE.match(line):
             includes.append(line)
