@@ -22,6 +22,10 @@ __all__ = ["KernelUnit", "Levels", "instruction_rows", "kernel_function", "kerne
 _JOBS = 4
 """Units of kernels at most for each instruction set."""
 
+_OWN_COPIES = ("-fno-weak",)
+"""Functions of headers stay in their unit: linked together, one unit would run those that were compiled for the
+instructions of another. Only g++ has this flag: other compilers refuse such libraries."""
+
 Levels = tuple[Member, ...]
 """A kernel for each of its sources, in order of preference."""
 
@@ -56,6 +60,8 @@ def kernel_units(levels: Iterable[Levels]) -> tuple[tuple[KernelUnit, ...], dict
         by_flags.setdefault(flags, {}).setdefault(member.key, member)
     units: list[KernelUnit] = []
     texts: dict[str, str] = {}
+    if len(by_flags) > 1:
+        by_flags = {(*flags, *_OWN_COPIES): group for flags, group in by_flags.items()}
     for flags, group in by_flags.items():
         for unit in groups(list(group.values()), _JOBS):
             name = f"kernels_{len(units)}.cpp"
