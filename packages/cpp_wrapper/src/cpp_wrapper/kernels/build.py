@@ -92,9 +92,9 @@ class Builder:
 
     def _build_alone(self, member: Member) -> dict[str, BuiltKernel]:
         text = single_unit(member)
-        with self.libraries.refused_source(member.key, text) as kept:
+        with self.libraries.refused_source(text) as kept:
             built = self._compile([member], text, kept.folder / SOURCE, None)
-        self.libraries.accept(member.key)
+        self.libraries.accept(text)
         return built
 
     def _compile(

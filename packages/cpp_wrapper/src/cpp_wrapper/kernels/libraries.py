@@ -90,15 +90,15 @@ class Libraries:
         """See `Store.alone`."""
         return self._store.alone(key, timeout)
 
-    def refused_source(self, key: str, source: str) -> Entry:
-        """The source of a kernel that is compiled alone, in a file that stays if the compiler refuses it."""
+    def refused_source(self, text: str) -> Entry:
+        """The unit of a kernel that is compiled alone, in a file that stays if the compiler refuses it."""
         return self._store.add(
-            self._refused(key), lambda folder: (folder / SOURCE).write_text(source, encoding="utf-8")
+            self._refused(text), lambda folder: (folder / SOURCE).write_text(text, encoding="utf-8")
         )
 
-    def accept(self, key: str) -> None:
+    def accept(self, text: str) -> None:
         """Removes the file of `refused_source`."""
-        self._store.remove(self._refused(key))
+        self._store.remove(self._refused(text))
 
     def count(self, built: int = 0) -> int:
         """How many libraries have been built with this recipe, after `built` more; processes that count at once may lose
@@ -129,8 +129,8 @@ class Libraries:
     def _kernel(self, key: str) -> str:
         return f"kernel {self.recipe} {key}"
 
-    def _refused(self, key: str) -> str:
-        return f"refused {self.recipe} {key}"
+    def _refused(self, text: str) -> str:
+        return f"refused {self.recipe} {hashlib.sha256(text.encode()).hexdigest()}"
 
     def _note(self, key: str) -> tuple[str, str] | None:
         """The library and the symbol of a kernel."""
