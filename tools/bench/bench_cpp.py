@@ -31,8 +31,8 @@ from tools.bench.timing import alternate, best_seconds, keep_memory, median_rati
 from wrapper_ir.passes import run_pipeline
 
 PREDICTION = """\
-Written before the first measurement; goals in brackets. AOTInductor's wrapper includes torch's container headers and has one
-RAII object a handle; ours includes no header of torch, frees handles in one array and is compiled in functions of 200 lines.
+Goals in brackets. What is said of builds, packages and loads was written before they were measured; what is said of calls after
+a first look at them. AOTInductor's wrapper includes torch's container headers and has one RAII object a handle; ours includes no header of torch, frees handles in one array and is compiled in functions of 200 lines.
 Both compile the same kernels. So a build takes at most 0.5 of AOTInductor's with the capture [0.5], and 0.25 from sources to
 library [0.25]; twice the blocks or calls take twice the time. A package is smaller by the headers' code. It is mapped, not
 extracted, and nothing is compiled to ask what the processor can do: a load takes 0.2 [0.2].
