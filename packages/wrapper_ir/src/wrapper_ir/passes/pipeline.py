@@ -155,11 +155,11 @@ def _make(name: str, options: str) -> Pass:
 
 
 def _value(name: str, key: str, text: str, default: object) -> object:
-    """`text` as a value of the default's own type."""
+    """`text` as a value of the default's own type; without a default, a number."""
     try:
         if isinstance(default, bool):
             return {"true": True, "false": False}[text]
-        if isinstance(default, int):
+        if default is None or isinstance(default, int):
             return int(text)
         return type(default)(text) if isinstance(default, enum.Enum) else text
     except (KeyError, ValueError) as error:

@@ -25,6 +25,9 @@ from wrapper_ir.values import Value
 
 __all__ = ["PlanMemory"]
 
+_FEW_STORAGES = 256
+"""Of more storages, one plan is made: to hold the last percent less may take seconds then."""
+
 
 @dataclasses.dataclass(frozen=True)
 class PlanMemory(Pass):
@@ -32,7 +35,8 @@ class PlanMemory(Pass):
 
     Results equal those without a plan, bit for bit. At the worst moment of a call, under the symbols' hints, no more than
     `slack` percent more is held than is needed then, operators' own results and returned storages counted; within that, the
-    allocations are few. `algorithm` places slots: `best`, `by-size`, `by-area` or `best-fit`. Storages of one pool are on one
+    allocations are few. Unless it is given, that is 1 where it leaves less than half of a function's allocations, and 0 where not.
+    `algorithm` places slots: `best`, `by-size`, `by-area` or `best-fit`. Storages of one pool are on one
     device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and `1024*s0` share, `256*s0` and
     `s1` do not. Left alone are storages that are returned, moved, resized, zeroed or symmetric, that several streams use, and
     those of functions that allocate from pools of torch's, or in which a size has no value under the hints. So are
@@ -46,8 +50,13 @@ class PlanMemory(Pass):
     name: ClassVar[str] = "plan-memory"
     repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
     algorithm: Algorithm = Algorithm.BEST
-    slack: int = 1
+    slack: int | None = None
     persistent: bool = False
+
+    @property
+    def most_slack(self) -> float:
+        """The share that may be held beyond what is needed."""
+        return (1 if self.slack is None else self.slack) / 100
 
     def transform(self, analyses: Analyses) -> Program:
         """The program with pools."""
@@ -60,7 +69,7 @@ class PlanMemory(Pass):
     def _best(self, derived: Analyses, sizes: Sizes) -> Program:
         """The plan with the most storages of callees lent to them, of those that hold no more than the slack allows."""
         alone = self._planned(derived, sizes)
-        hoister, slack = Hoister(derived, sizes, self.algorithm), self.slack / 100
+        hoister, slack = Hoister(derived, sizes, self.algorithm), self.most_slack
         if not hoister.calls:
             return alone
         try:
@@ -115,7 +124,11 @@ class _Planner:
         held = plan_pools(fixed, outside, kinds, None, packer)
         outside = held_bytes(held, outside)
         others = [b for b in buffers if b not in fixed] if fixed else buffers
-        return (*held, *plan_pools(others, outside, kinds, self.options.slack / 100, packer))
+        pools = plan_pools(others, outside, kinds, self.options.most_slack, packer)
+        if self.options.slack is None and len(others) <= _FEW_STORAGES:
+            tight = plan_pools(others, outside, kinds, 0, packer)
+            pools = tight if len(tight) <= 2 * len(pools) else pools
+        return (*held, *pools)
 
     def _is_held(self, storage: PlannableStorage) -> bool:
         """Whether its memory is held from call to call."""
