@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from packages.wrapper_ir.tests.interp.interp_case import OPTIONS, STATE, X, artifact, parse
-from packages.wrapper_ir.tests.interp.list_machine import ListMachine, find_runtime, tensor
+from packages.wrapper_ir.tests.interp.list_machine import ListMachine, Tensor, find_runtime, tensor
 
 from wrapper_ir.errors import ExecutionError, ExpressionError, NotSupportedError, TensorCheckError
 from wrapper_ir.interp import InterpOptions, Interpreter, example_inputs, run, steps
@@ -128,12 +128,20 @@ def test_the_source_op_is_named() -> None:
 
 
 def test_poison_fills_what_nobody_wrote_and_what_was_freed() -> None:
-    text = main("%y = alloc f32[2]\n%d2 = view %d : f32[2]\nfree %d\nreturn %y", "%d: owned f32[2]")
+    filled: list[int] = []
+
+    class Watched(ListMachine):
+        def fill_bytes(self, storage: Tensor, value: int) -> None:
+            filled.append(value)
+            super().fill_bytes(storage, value)
+
+    body = "%y = alloc f32[2]\n%z = alloc f32[2]\nfree %z.s\n%d2 = view %d : f32[2]\nfree %d\nreturn %y"
     donated = tensor(X)
-    options = InterpOptions(poison=0)
-    (y,) = execute(text, donated, options=options)
-    assert y == [0.0, 0.0]
-    assert donated.tolist() == [0.0, 0.0]
+    text = main(body, "%d: owned f32[2]")
+    (y,) = run(artifact(text), [donated], Watched(), InterpOptions(poison=0))
+    assert y.tolist() == [0.0, 0.0]
+    assert filled == [0, 0, 0]  # both, and the one that is freed
+    assert donated.tolist() == list(X), "a donated tensor may lie beside others in its storage"
 
 
 def test_constants_that_are_state() -> None:
