@@ -65,6 +65,21 @@ func @main(%x: f32[65], %n: int) {
 )
 
 
+KEPT = (
+    ADD_KERNEL
+    + """
+func @main(%x: f32[1024]) {
+  %a = alloc f32[1024]
+  launch @add(%x, %x, %a, 1.0, 1024)
+  %b = alloc f32[1024]
+  launch @add(%a, %x, %b, 1.0, 1024)
+  free %a.s
+  return %b
+}
+"""
+)
+
+
 @pytest.fixture(scope="module")
 def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeGpu]:
     with pytest.MonkeyPatch.context() as patch:
@@ -190,6 +205,33 @@ def test_many_threads(gpu: FakeGpu, mixed: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
+    gpu.log()
+
+
+def test_memory_that_persists_belongs_to_a_stream(gpu: FakeGpu, tmp_path: Path) -> None:
+    program = cpp_wrapper.load(
+        cpp_wrapper.build(artifact_for_gpu(KEPT), tmp_path / "m.so", replace(FAST, persistent_buffers=True))
+    )
+    results = []
+
+    def intermediate(stream: int = 0, is_recorded: int = 0) -> int:
+        gpu.torch.fake_stream(ctypes.c_void_p(stream))
+        gpu.cuda.library.fake_capture(is_recorded)
+        x = torch.randn(1024)
+        results.extend(program(x))  # held, so that no other result has its address
+        gpu.cuda.library.fake_capture(0)
+        gpu.torch.fake_stream(None)
+        torch.testing.assert_close(results[-1], 3 * x)
+        first, second = gpu.cuda.launches()
+        assert first.params[2] == second.params[0]
+        return int(first.params[2])
+
+    gpu.cuda.launches()
+    main = intermediate()
+    side = intermediate(0x70)
+    assert main != side
+    assert intermediate(0x70, is_recorded=1) not in (main, side)
+    assert (intermediate(), intermediate(0x70), intermediate()) == (main, side, main)
     gpu.log()
 
 

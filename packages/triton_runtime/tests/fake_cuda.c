@@ -156,6 +156,13 @@ EXPORT int cuStreamCreate(void** stream, unsigned flags) {
   *stream = &streams[count++ % 64];
   return depth == 0 ? 201 : flags != 1;
 }
+static int is_capturing;
+EXPORT void fake_capture(int on) { is_capturing = on; }
+EXPORT int cuStreamIsCapturing(void* stream, int* status) {
+  (void)stream;
+  *status = is_capturing;
+  return 0;
+}
 EXPORT int cuStreamDestroy_v2(void* stream) {
   note("destroy_stream", stream, NULL);
   return 0;

@@ -24,7 +24,8 @@ class CppOptions:
     `python_operators`: a library may call operators that exist in Python only. It then runs only in processes of Python that
     have registered them, as those do in which `torch.compile` runs.
     `persistent_buffers`: libraries hold the memory of intermediate results of fixed sizes, and the tensors over it, from one call
-    to the next, once for each call that runs at the same time; calls that fail give theirs back to the system.
+    to the next, once for each call that runs at the same time and each stream of a device; calls that fail give theirs back to
+    the system.
     `archs`: architectures of CUDA devices (`sm_80`) that a program for one is to run on; empty: those that the artifact
     carries code for, else the one that it was captured for.
     """

@@ -35,8 +35,11 @@ from wrapper_ir.store import Entry, Store, open_cache
 __all__ = ["EXPORTS", "PARTS", "Build", "Progress", "build_library", "needed_libraries"]
 
 _OBJECT, _CODE = "unit.o", "code.so"
-PARTS = ("program.cpp", "runtime.cpp", "steps.cpp", "container.cpp", "interface.cpp", "python.cpp", "gpu.cpp")
-"""Units beside those of kernels, the last one of programs for GPUs alone."""
+PARTS = (
+    "program.cpp", "runtime.cpp", "steps.cpp", "container.cpp", "interface.cpp", "python.cpp",
+    "driver.cpp", "gpu.cpp",
+)  # fmt: skip
+"""Units beside those of kernels, the last two of programs for GPUs alone."""
 EXPORTS = "{ global: AOTInductor*; wir_file; wir_python; wir_update; local: *; };\n"
 """What a library shows."""
 

@@ -21,8 +21,11 @@ def write_persistent(module: ProgramScope) -> tuple[list[str], int]:
     windows = [module.names(window.name) for window in memory.windows]
     module.persistent = {value: windows[number] for value, number in memory.values.items()}
     lines: list[str] = []
+    where = scope.place(module.plan.program.target.device)
     for name, block in zip(blocks, memory.blocks, strict=True):
-        lines.append(f"allocate(k[{name}], {{{max(block.nbytes, 1)}}}, {{1}}, {dtype_text(DType.U8)});")
+        lines.append(
+            f"allocate(k[{name}], {{{max(block.nbytes, 1)}}}, {{1}}, {dtype_text(DType.U8)}{where});"
+        )
         lines += [f"zero(k[{name}]);"] if block.zero else []
     for name, window in zip(windows, memory.windows, strict=True):
         type = window.type
@@ -31,7 +34,7 @@ def write_persistent(module: ProgramScope) -> tuple[list[str], int]:
     names = [*blocks, *windows]
     return [
         f"enum : int {{ {', '.join(names)} }};",
-        "void make_persistent(Tensor* k) {",
+        f"void make_persistent(Tensor* k, {'const Run& run' if where else 'const Run&'}) {{",
         *(f"  {line}" for line in lines),
         "}",
         "",

@@ -66,8 +66,7 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     """The files for an artifact. Raises what `cpp_wrapper.emit` raises."""
     refuse_unsupported(artifact.signature)
     _check_signature(artifact.signature)
-    on_host = artifact.program.target.device == CPU  # devices have an allocator that caches
-    lowering = LoweringOptions(persistent_buffers=options.persistent_buffers and on_host)
+    lowering = LoweringOptions(persistent_buffers=options.persistent_buffers)
     plan = lower(with_code(artifact, options.archs), lowering, analyses)
     _check_parameters(plan)
     levels = levels_of(plan.kernels)
@@ -76,7 +75,7 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     module = ProgramScope(plan, options.oldest_torch or torch_version(), options.python_operators)
     launched = gpu_kernels(plan, module, options.archs)
     place_images(launched, blobs)
-    unused = () if module.gpu else ("gpu.cpp",)
+    unused = () if module.gpu else ("driver.h", "driver.cpp", "gpu.cpp")
     files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
     files["helpers.h"] = "#pragma once\n" + CPP_HELPERS
     files["program.cpp"] = _program(module, levels, launched, blobs)

@@ -207,36 +207,42 @@ bool makes_inference_tensors() {
 
 Spares::~Spares() {
   for (auto& places : places_) {
-    for (std::atomic<Persistent*>& place : places) delete place.load();
+    for (Place& place : places) delete place.set.load();
   }
 }
 
-std::unique_ptr<Persistent> Spares::find(bool is_inference) {
-  for (std::atomic<Persistent*>& place : places_[is_inference]) {
-    if (place.load(std::memory_order_relaxed) == nullptr) continue;
-    if (Persistent* found = place.exchange(nullptr)) return std::unique_ptr<Persistent>(found);
+std::unique_ptr<Persistent> Spares::find(bool is_inference, void* stream) {
+  for (Place& place : places_[is_inference]) {
+    if (place.set.load(std::memory_order_relaxed) == nullptr || place.stream.load() != stream) continue;
+    std::unique_ptr<Persistent> found(place.set.exchange(nullptr));
+    if (found == nullptr) continue;
+    if (found->stream == stream) return found;
+    give(std::move(found));  // another set has come here meanwhile
   }
   return nullptr;
 }
 
-std::unique_ptr<Persistent> Spares::take() {
-  std::unique_ptr<Persistent> found = find(false);
-  if (found != nullptr) return found;
-  const bool is_inference = makes_inference_tensors();
-  if (is_inference) found = find(true);
-  if (found != nullptr) return found;
-  found.reset(new Persistent{Handles(wir_program.persistent, nullptr), is_inference});
-  wir_program.make_persistent(found->handles.data());
-  return found;
+std::unique_ptr<Persistent> Spares::make(const Run& run) {
+  std::unique_ptr<Persistent> made(
+      new Persistent{Handles(wir_program.persistent, nullptr), makes_inference_tensors(), run.stream});
+  wir_program.make_persistent(made->handles.data(), run);
+  return made;
+}
+
+std::unique_ptr<Persistent> Spares::take(const Run& run) {
+  std::unique_ptr<Persistent> found = find(false, run.stream);
+  if (found == nullptr && makes_inference_tensors()) found = find(true, run.stream);
+  return found == nullptr ? make(run) : std::move(found);
 }
 
 void Spares::give(std::unique_ptr<Persistent> set) {
-  for (std::atomic<Persistent*>& place : places_[set->is_inference]) {
+  void* const stream = set->stream;  // once the set is in its place it is another call's
+  for (Place& place : places_[set->is_inference]) {
     Persistent* expected = nullptr;
-    if (place.compare_exchange_strong(expected, set.get())) {
-      set.release();
-      return;
-    }
+    if (!place.set.compare_exchange_strong(expected, set.get())) continue;
+    set.release();
+    place.stream.store(stream);
+    return;
   }
 }
 
@@ -328,10 +334,12 @@ void Container::run(Tensor* inputs, Tensor* outputs, Run& run) {
   Entered device(device_.get(), run);
   device.enter();
   if (wir_program.persistent == 0) return wir_program.run(use.set.handles.data(), inputs, outputs, run);
-  std::unique_ptr<Persistent> set = spares_.take();
+  // a graph that records a call runs it again at any time, on any stream
+  const bool is_recorded = device_ != nullptr && device_->is_recorded(run);
+  std::unique_ptr<Persistent> set = is_recorded ? Spares::make(run) : spares_.take(run);
   run.persistent = set->handles.data();
   wir_program.run(use.set.handles.data(), inputs, outputs, run);
-  spares_.give(std::move(set));
+  if (!is_recorded) spares_.give(std::move(set));
 }
 
 Set& Container::unused() {

@@ -82,6 +82,8 @@ class Device {
   virtual void leave(Run& run) noexcept = 0;
   /// Stream `number` of the program; of a run, 0 is its own.
   virtual void* stream(const Run& run, int number) const = 0;
+  /// Whether a graph records what the run queues.
+  virtual bool is_recorded(const Run& run) const = 0;
   /// Waits until the device is idle.
   virtual void synchronize() noexcept = 0;
   /// The bytes of a constant as the file has them; the caller frees the handle.
@@ -98,10 +100,12 @@ struct Set {
   void reset();
 };
 
-/// Tensors over memory that persists from call to call. Those that were made in inference mode may be written in that alone.
+/// Tensors over memory that persists from call to call. Those that were made in inference mode may be written in that alone; on
+/// a device a call may still be queued that uses them, on their stream.
 struct Persistent {
   Handles handles;
   bool is_inference;
+  void* stream;
 };
 
 /// Sets of such tensors: each is one call's at a time, and none is waited for.
@@ -110,15 +114,22 @@ class Spares {
   Spares() = default;
   Spares(const Spares&) = delete;
   ~Spares();
-  /// One that no call uses, or a new one.
-  std::unique_ptr<Persistent> take();
+  /// One that no call uses and no other stream than the run's, or a new one.
+  std::unique_ptr<Persistent> take(const Run& run);
   /// After a call that did not fail: one that failed may have left memory in any state.
   void give(std::unique_ptr<Persistent> set);
+  /// A set that no other call has used.
+  static std::unique_ptr<Persistent> make(const Run& run);
 
  private:
-  std::unique_ptr<Persistent> find(bool is_inference);
+  /// A set that waits, and its stream, which a look at the set itself could not tell: others may have taken it.
+  struct Place {
+    std::atomic<Persistent*> set{nullptr};
+    std::atomic<void*> stream{nullptr};
+  };
+  std::unique_ptr<Persistent> find(bool is_inference, void* stream);
 
-  std::atomic<Persistent*> places_[2][32] = {};
+  Place places_[2][32];
 };
 
 using Named = std::unordered_map<std::string, Tensor>;

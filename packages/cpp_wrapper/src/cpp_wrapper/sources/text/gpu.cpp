@@ -1,10 +1,11 @@
-// Programs on CUDA devices. The driver is opened by name; what is used of it is declared here as its public interface fixes it.
+// Programs on CUDA devices: their kernels and constants there, launches, streams and events.
 #include "gpu.h"
 
 #include <alloca.h>
-#include <dlfcn.h>
 
 #include <cstring>
+
+#include "driver.h"
 
 extern "C" {
 int32_t aoti_torch_get_current_device_index(int32_t* ret_device_index);
@@ -17,96 +18,6 @@ int32_t aoti_torch_get_current_cuda_stream(int32_t device_index, void** ret_stre
 
 namespace wir {
 namespace {
-
-// --- the driver
-
-constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
-constexpr int kFunctionMaxShared = 8, kFunctionAnyCluster = 14, kPreferShared = 1;
-constexpr unsigned kDefaultShared = 48 * 1024, kPortableCluster = 8, kNonBlocking = 1, kWithoutTiming = 2;
-enum AttributeId { kCooperative = 2, kClusterDimension = 4, kClusterPolicy = 5, kDependent = 6 };
-constexpr int kPolicySpread = 1;
-
-struct Attribute {
-  int id;
-  char pad[4];
-  union {
-    char bytes[64];
-    unsigned cluster[3];
-    int number;
-  } value;
-};
-struct Config {
-  unsigned grid[3], block[3], shared;
-  void* stream;
-  Attribute* attributes;
-  unsigned count;
-};
-
-struct Driver {
-  int (*Init)(unsigned);
-  int (*GetErrorName)(int, const char**);
-  int (*GetErrorString)(int, const char**);
-  int (*DeviceGet)(int*, int);
-  int (*DeviceGetAttribute)(int*, int, int);
-  int (*DevicePrimaryCtxRetain)(void**, int);
-  int (*CtxGetCurrent)(void**);
-  int (*CtxPushCurrent)(void*);
-  int (*CtxPopCurrent)(void**);
-  int (*CtxSynchronize)();
-  int (*ModuleLoadData)(void**, const void*);
-  int (*ModuleUnload)(void*);
-  int (*ModuleGetFunction)(void**, void*, const char*);
-  int (*FuncSetAttribute)(void*, int, int);
-  int (*FuncSetCacheConfig)(void*, int);
-  int (*LaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
-  int (*LaunchKernelEx)(const Config*, void*, void**, void**);
-  int (*StreamCreate)(void**, unsigned);
-  int (*StreamDestroy)(void*);
-  int (*StreamWaitEvent)(void*, void*, unsigned);
-  int (*EventCreate)(void**, unsigned);
-  int (*EventRecord)(void*, void*);
-  int (*EventSynchronize)(void*);
-  int (*EventDestroy)(void*);
-};
-// The versions of these functions that `cuda.h` chooses.
-constexpr const char* kNames[] = {
-    "cuInit", "cuGetErrorName", "cuGetErrorString", "cuDeviceGet", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
-    "cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuCtxSynchronize", "cuModuleLoadData", "cuModuleUnload",
-    "cuModuleGetFunction", "cuFuncSetAttribute", "cuFuncSetCacheConfig", "cuLaunchKernel", "cuLaunchKernelEx",
-    "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamWaitEvent", "cuEventCreate", "cuEventRecord", "cuEventSynchronize",
-    "cuEventDestroy_v2"};
-constexpr size_t kFunctions = sizeof kNames / sizeof kNames[0];
-static_assert(sizeof(Driver) == sizeof kNames, "a name for each function, in order");
-
-/// Opened once; it stays open for the life of the process.
-Driver open_driver() {
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) fail_text("CPP590", std::string("the CUDA driver cannot be used: ") + dlerror());
-  void* functions[kFunctions];
-  for (size_t i = 0; i < kFunctions; ++i) {
-    functions[i] = dlsym(library, kNames[i]);
-    if (functions[i] == nullptr) fail_text("CPP590", std::string("the CUDA driver is too old: it has no ") + kNames[i]);
-  }
-  Driver made;
-  std::memcpy(&made, functions, sizeof made);
-  if (made.Init(0) != 0) fail("CPP590", "the CUDA driver cannot be used: it finds no device");
-  return made;
-}
-const Driver& driver() {
-  static const Driver opened = open_driver();
-  return opened;
-}
-
-[[noreturn, gnu::cold]] void driver_failed(int status, const std::string& what) {
-  const char *name = nullptr, *text = nullptr;
-  driver().GetErrorName(status, &name);
-  driver().GetErrorString(status, &text);
-  fail_text("CPP591", "the CUDA driver cannot " + what + ": " + (name ? name : std::to_string(status)) + " (" +
-                          (text ? text : "an unknown error") + ")");
-}
-inline void check(int status, const char* what) {
-  if (status != 0) [[unlikely]] driver_failed(status, what);
-}
 
 // --- devices
 
@@ -137,6 +48,11 @@ class CudaDevice : public Device {
   void leave(Run& run) noexcept override;
   void* stream(const Run& run, int number) const override {
     return number == 0 ? run.stream : streams_[static_cast<size_t>(number) - 1];
+  }
+  bool is_recorded(const Run& run) const override {
+    int status = 0;
+    check(driver().StreamIsCapturing(run.stream, &status), "ask about a stream");
+    return status != 0;
   }
   void synchronize() noexcept override;
   Bytes constant(const Blob& blob) override;

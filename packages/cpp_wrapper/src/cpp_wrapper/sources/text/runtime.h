@@ -380,7 +380,7 @@ struct Program {
   void (*run)(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run);
   const char* const* instructions;  // as `choose` takes them, null after the last
   size_t persistent;
-  void (*make_persistent)(Tensor* k);
+  void (*make_persistent)(Tensor* k, const Run& run);
   const GpuProgram* gpu = nullptr;  // of a program for a CUDA device (gpu.h)
 };
 

@@ -1,0 +1,64 @@
+// The CUDA driver, which is opened by name; what is used of it is declared here as its public interface fixes it.
+#pragma once
+#include <string>
+
+namespace wir {
+
+inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
+inline constexpr int kFunctionMaxShared = 8, kFunctionAnyCluster = 14, kPreferShared = 1;
+inline constexpr unsigned kDefaultShared = 48 * 1024, kPortableCluster = 8, kNonBlocking = 1, kWithoutTiming = 2;
+enum AttributeId { kCooperative = 2, kClusterDimension = 4, kClusterPolicy = 5, kDependent = 6 };
+inline constexpr int kPolicySpread = 1;
+
+struct Attribute {
+  int id;
+  char pad[4];
+  union {
+    char bytes[64];
+    unsigned cluster[3];
+    int number;
+  } value;
+};
+struct Config {
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  Attribute* attributes;
+  unsigned count;
+};
+
+struct Driver {
+  int (*Init)(unsigned);
+  int (*GetErrorName)(int, const char**);
+  int (*GetErrorString)(int, const char**);
+  int (*DeviceGet)(int*, int);
+  int (*DeviceGetAttribute)(int*, int, int);
+  int (*DevicePrimaryCtxRetain)(void**, int);
+  int (*CtxGetCurrent)(void**);
+  int (*CtxPushCurrent)(void*);
+  int (*CtxPopCurrent)(void**);
+  int (*CtxSynchronize)();
+  int (*ModuleLoadData)(void**, const void*);
+  int (*ModuleUnload)(void*);
+  int (*ModuleGetFunction)(void**, void*, const char*);
+  int (*FuncSetAttribute)(void*, int, int);
+  int (*FuncSetCacheConfig)(void*, int);
+  int (*LaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+  int (*LaunchKernelEx)(const Config*, void*, void**, void**);
+  int (*StreamCreate)(void**, unsigned);
+  int (*StreamDestroy)(void*);
+  int (*StreamIsCapturing)(void*, int*);
+  int (*StreamWaitEvent)(void*, void*, unsigned);
+  int (*EventCreate)(void**, unsigned);
+  int (*EventRecord)(void*, void*);
+  int (*EventSynchronize)(void*);
+  int (*EventDestroy)(void*);
+};
+/// Opened by the first call; it stays open for the life of the process. Raises CPP590.
+const Driver& driver();
+/// Raises CPP591 with the driver's own name and text of an error.
+[[noreturn]] void driver_failed(int status, const std::string& what);
+inline void check(int status, const char* what) {
+  if (status != 0) [[unlikely]] driver_failed(status, what);
+}
+
+}  // namespace wir
