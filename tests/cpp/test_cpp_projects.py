@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,11 +15,11 @@ from torch._C._aoti import AOTIModelContainerRunnerCpu
 import cpp_wrapper
 from cpp_wrapper._compat import torch_include_dirs, torch_library_dir
 from inductor_frontend import capture
+from tests.cpp.clang import cmake_command, write_clang, write_cross_toolchain
 from tests.cpp.cpp_case import FAST
 from wrapper_ir.artifact import Artifact
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cpp_runner"
-pytestmark = pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
 
 
 class Encoder(torch.nn.Module):
@@ -54,30 +54,63 @@ def artifact(model: Encoder) -> Artifact:
 def test_a_project_is_configured_built_and_run(
     artifact: Artifact, model: Encoder, compiler: str, tmp_path: Path
 ) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
     folder = cpp_wrapper.build(artifact, tmp_path / "project", FAST, source_only=True)
     build = tmp_path / "build"
+    chosen = write_clang(tmp_path) if compiler == "clang++" else ("gcc", "g++")
+    compilers = [f"-DCMAKE_{what}_COMPILER={command}" for what, command in zip(("C", "CXX"), chosen)]
+    if compiler == "g++":
+        missing = _cmake("-S", folder, "-B", tmp_path / "none", *compilers)
+        assert "-DTORCH_INCLUDE_DIR=" in missing.stderr
+    own = ("-DCMAKE_CXX_FLAGS=-UNDEBUG", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON")
     include = f"-DTORCH_INCLUDE_DIR={torch_include_dirs()[0]}"
-    missing = _cmake("-S", folder, "-B", tmp_path / "none", f"-DCMAKE_CXX_COMPILER={compiler}")
-    assert "-DTORCH_INCLUDE_DIR=" in missing.stderr
-    done = _cmake("-S", folder, "-B", build, include, f"-DCMAKE_CXX_COMPILER={compiler}")
+    done = _cmake("-S", folder, "-B", build, include, *compilers, *own)
     assert done.returncode == 0, done.stderr
+    identity = "Clang" if compiler == "clang++" else "GNU"
+    assert f"The CXX compiler identification is {identity}" in done.stdout
     done = _cmake("--build", build, "--parallel", "2")
     assert done.returncode == 0, done.stdout + done.stderr
+    _assert_own_flags_count(build)
     found = AOTIModelContainerRunnerCpu(str(build / "model.so"), 1).run([TOKENS, MASK])[0]
     with torch.no_grad():
         torch.testing.assert_close(found, model(TOKENS, MASK))
-    linked = subprocess.run(
-        ["readelf", "-d", build / "model.so"], capture_output=True, text=True, check=True
-    ).stdout
+    linked = _output("readelf", "-d", build / "model.so")
     assert "libtorch_cpu.so" in linked
     assert "RPATH" not in linked
     assert "RUNPATH" not in linked
 
 
+def _assert_own_flags_count(build: Path) -> None:
+    """The user's flags stand after those of each unit."""
+    units = [unit["command"].split() for unit in json.loads((build / "compile_commands.json").read_text())]
+    compiled = [words for words in units if words[-1].endswith(".cpp")]
+    assert len(compiled) >= 7
+    for words in compiled:
+        assert [word for word in words if word.endswith("NDEBUG")][-1] == "-UNDEBUG"
+
+
+@pytest.mark.conformance
+def test_a_project_is_built_for_another_machine(model: Encoder, tmp_path: Path) -> None:
+    """For arm64, by a toolchain file: kernels for any processor."""
+    captured = capture(model, (TOKENS, MASK), cpu_isas=("generic",))
+    folder = cpp_wrapper.build(captured, tmp_path / "project", source_only=True)
+    toolchain = f"-DCMAKE_TOOLCHAIN_FILE={write_cross_toolchain(tmp_path)}"
+    done = _cmake(
+        *("-S", folder, "-B", tmp_path / "build", f"-DTORCH_INCLUDE_DIR={torch_include_dirs()[0]}", toolchain)
+    )
+    assert done.returncode == 0, done.stderr
+    done = _cmake("--build", tmp_path / "build", "--parallel", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    library = tmp_path / "build" / "model.so"
+    assert "AArch64" in _output("readelf", "-h", library)
+    assert "AOTInductorModelContainerRun" in _output("readelf", "--dyn-syms", "-W", library)
+
+
+def _output(*words: str | Path) -> str:
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
 def _cmake(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["cmake", *words], capture_output=True, text=True, check=False)
+    return subprocess.run([cmake_command(), *words], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ _HEAD = """\
 cmake_minimum_required(VERSION 3.18)
 project(model LANGUAGES C CXX ASM)
 set(TORCH_INCLUDE_DIR "" CACHE PATH "The folder of torch's headers")
+separate_arguments(OWN_FLAGS NATIVE_COMMAND "${CMAKE_CXX_FLAGS}")  # once more, after each unit's own: the last one counts
 """
 _LIBRARY = """\
 foreach(stub IN ITEMS {stubs})
@@ -102,7 +103,7 @@ def _cmake(sources: Sources, options: CppOptions) -> str:
     flags |= {unit.name: kernel_recipe(compiler, unit.flags, options).flags for unit in sources.units}
     text = _HEAD + _LIBRARY.format(units=" ".join(flags), stubs=" ".join(needed_libraries(sources)))
     lines = [
-        f'set_source_files_properties({name} PROPERTIES COMPILE_OPTIONS "{_options(f)}")'
+        f'set_source_files_properties({name} PROPERTIES COMPILE_OPTIONS "{_options(f)};${{OWN_FLAGS}}")'
         for name, f in flags.items()
     ]
     needs_torch = any("#include <torch/" in sources.files[unit.name] for unit in sources.units)
