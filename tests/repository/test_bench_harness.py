@@ -73,9 +73,12 @@ def test_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         "# Speed\n\nWritten by `make bench`; not edited by hand.\n\n## Prediction\n\nFast.\n\n## Measured\n\n1.0\n"
     )
     monkeypatch.setattr(pages, "_FOLDER", tmp_path)
-    publish("speed", text, write=False)
+    parse = command_line("What it measures.").parse_args
+    publish("speed", text, parse([]))
     assert not [*tmp_path.iterdir()]
-    publish("speed", text, write=True)
+    publish("speed", text, parse(["--write"]))
+    publish("speed", text, parse(["--write", "--page", "speed-2.15"]))
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["speed-2.15.md", "speed.md"]
     assert (tmp_path / "speed.md").read_text("utf-8") == text
     assert capsys.readouterr().out.startswith(text)
 

@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     where = f"{options.threads} thread, torch {torch.__version__}."
     sections = (("Prediction", PREDICTION), ("Outcome", f"{where}\n\n{outcome}"))
     text = page("Cost of a call", "python -m tools.bench.bench_calls --write", *sections)
-    publish("calls", text, write=options.write)
+    publish("calls", text, options)
 
 
 if __name__ == "__main__":

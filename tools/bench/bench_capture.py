@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     outcome = table(("model", "until", "ours s", "torch.compile s", "ours / torch.compile"), rows)
     sections = (("Prediction", PREDICTION), ("Outcome", outcome))
     text = page("Time from model to result", "python -m tools.bench.bench_capture --write", *sections)
-    publish("capture", text, write=options.write)
+    publish("capture", text, options)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     headers = ("call", "caches", "ours s", "Inductor s", "ratio", "ours cpu s", "Inductor cpu s", "cpu ratio")
     sections = (("Prediction", PREDICTION), ("Outcome", table(headers, rows)))
     text = page("Time until compiled", "python -m tools.bench.bench_compile --write", *sections)
-    publish("compile", text, write=options.write)
+    publish("compile", text, options)
 
 
 if __name__ == "__main__":

@@ -265,7 +265,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     sections += [(headings[name], part()) for name, part in parts.items() if name in options.what]
     sections.append(("Outcome", OUTCOME))
     text = page("Ahead-of-time C++ on a CPU", "python -m tools.bench.bench_cpp --write", *sections)
-    publish("cpp", text, write=options.write)
+    publish("cpp", text, options)
 
 
 if __name__ == "__main__":

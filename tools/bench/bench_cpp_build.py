@@ -168,7 +168,7 @@ def main() -> int:
         timed("one library each", kernels, header=False, shared=False),
         timed("one library each, precompiled header", kernels, header=True, shared=False),
     ]
-    publish("cpp_build", report(kernels, rows, header_seconds(kernels)), write=options.write)
+    publish("cpp_build", report(kernels, rows, header_seconds(kernels)), options)
     return 0 if rows[0].seconds <= rows[2].seconds else 1
 
 

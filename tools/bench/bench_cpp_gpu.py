@@ -173,7 +173,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         ("Prediction", PREDICTION),
         *((title, f"{device}\n\n{one}") for title, one in found),
     )
-    publish("cpp_gpu", text, write=args.write)
+    publish("cpp_gpu", text, args)
 
 
 if __name__ == "__main__":

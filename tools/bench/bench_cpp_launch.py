@@ -159,7 +159,7 @@ def main() -> int:
     """Runs the benchmark; exit status 1 where a launch costs more than Inductor's."""
     options = command_line(__doc__).parse_args()
     rows = measure()
-    publish("cpp_launch", report(rows), write=options.write)
+    publish("cpp_launch", report(rows), options)
     return 0 if all(row.ratio <= 1.0 for row in rows) else 1
 
 

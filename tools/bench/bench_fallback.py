@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     outcome = table(headers, [measure(sizes, options.rounds) for sizes in SIZES])
     sections = (("Prediction", PREDICTION), ("Outcome", outcome))
     text = page("Copies before a capture", "python -m tools.bench.bench_fallback --write", *sections)
-    publish("fallback", text, write=options.write)
+    publish("fallback", text, options)
 
 
 if __name__ == "__main__":

@@ -264,7 +264,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         ("Measured on", f"{where}, torch {torch.__version__}"),
         *measured,
     )
-    publish("fx" if options.device == "cuda" else "fx_cpu", text, write=options.write)
+    publish("fx" if options.device == "cuda" else "fx_cpu", text, options)
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ def main() -> None:
         ("Prediction", PREDICTION),
         ("Measured", "\n\n".join(measured)),
     )
-    publish("ir_scale", text, write=options.write)
+    publish("ir_scale", text, options)
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as folder:
         rows = [measure(Case(arguments), Path(folder)) for arguments in ARGUMENTS]
-    publish("launch", report(rows), write=options.write)
+    publish("launch", report(rows), options)
     missed = [
         (r.case.arguments, n)
         for r in rows

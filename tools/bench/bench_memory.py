@@ -249,7 +249,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     publish(
         "memory",
         page("Memory held", "python -m tools.bench.bench_memory --write", *sections),
-        write=args.write,
+        args,
     )
 
 

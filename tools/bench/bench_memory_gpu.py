@@ -165,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         ("What the figures say", OUTCOME),
     )
     text = page("Memory held on a GPU", "python -m tools.bench.bench_memory_gpu --write", *sections)
-    publish("memory_gpu", text, write=args.write)
+    publish("memory_gpu", text, args)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         ("Prediction", PREDICTION),
         ("Outcome", f"{where}\n\n{outcome}\n\n{OUTCOME}"),
     )
-    publish("training", text, write=options.write)
+    publish("training", text, options)
 
 
 if __name__ == "__main__":

@@ -214,7 +214,7 @@ def main() -> int:
     text = report(rows, about, time.perf_counter() - start, 2 * EXHAUSTIVE.rounds)
     if given.times is not None:
         given.times.write_text(all_times(rows))
-    publish("tuning", text, write=given.write)
+    publish("tuning", text, given)
     near, same = verdict(rows)
     return 0 if len(rows) == KERNELS and min(near, same) >= GOAL else 1
 

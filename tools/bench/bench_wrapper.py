@@ -326,7 +326,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"\n{name}\n{side_table(results[name])}", flush=True)
     if options.device == "cpu":
         return 0
-    publish("wrapper", report(results), write=options.write)
+    publish("wrapper", report(results), options)
     if not options.products:
         return 0
     return int(any(ratio(times.host, PRODUCTS, THEIR_PRODUCTS) > GOAL for times in results.values()))

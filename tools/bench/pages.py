@@ -14,11 +14,14 @@ _FOLDER = Path(__file__).parents[2] / "docs" / "benchmarks"
 
 
 def command_line(description: str | None) -> argparse.ArgumentParser:
-    """A parser with `--write`; the benchmark's docstring is its help."""
+    """A parser with `--write` and `--page`; the benchmark's docstring is its help."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--write", action="store_true", help="write the page in docs/benchmarks")
+    parser.add_argument(
+        "--page", metavar="NAME", help="the page's name, for another torch's beside the first"
+    )
     return parser
 
 
@@ -34,10 +37,10 @@ def page(title: str, command: str, *sections: tuple[str, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def publish(name: str, text: str, *, write: bool) -> None:
-    """Prints a page, and writes it to `docs/benchmarks/<name>.md` where it is asked for."""
+def publish(name: str, text: str, options: argparse.Namespace) -> None:
+    """Prints a page, and writes it to `docs/benchmarks/<name>.md` where `options`, of `command_line`, ask for it."""
     print(text)
-    if write:
-        path = _FOLDER / f"{name}.md"
+    if options.write:
+        path = _FOLDER / f"{options.page or name}.md"
         path.write_text(text, encoding="utf-8")
         print(path)

@@ -53,7 +53,7 @@ class Sides:
 
     @property
     def page(self) -> Path:
-        """Where the page goes."""
+        """Where the page goes, unless the command line says."""
         return _ROOT / "docs" / f"conformance-{self.command}.md"
 
 
@@ -98,13 +98,13 @@ def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
     done = [known[key] for key in wanted if key in known]
     text = render(sides, done, len(counted_cases(None)))
     print(text)
-    if options.write:
-        sides.page.write_text(text, encoding="utf-8")
-    if len(done) < len(wanted):
-        print(f"{len(wanted) - len(done)} results are missing: run again")
+    missing = len(wanted) - len(done)
+    whole = not missing and options.sample is None and not options.only and not options.op
+    if options.write or whole:
+        Path(options.page or sides.page).write_text(text, encoding="utf-8")
+    if missing:
+        print(f"{missing} results are missing: run again")
         return 2
-    if options.sample is None and not options.only and not options.op:
-        sides.page.write_text(text, encoding="utf-8")
     return 0 if share(done, sides.ours) >= sides.goal else 1
 
 
@@ -205,6 +205,7 @@ def _arguments(sides: Sides, argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--write", action="store_true", help="write the page of what has run, also of a sample"
     )
+    parser.add_argument("--page", help=f"where the page goes (default docs/{name}.md)")
     parser.add_argument("--again", action="store_true", help="cases that failed run again")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one case")
