@@ -76,6 +76,7 @@ class FakeGpu:
 
     cuda: FakeCuda
     torch: ctypes.CDLL
+    folder: Path
     kept: list[object] = field(default_factory=list)
 
     def load(self, artifact: Artifact, path: Path, device: int | None = None) -> LoadedProgram:
@@ -152,7 +153,7 @@ def fakes(folder: Path, patch: pytest.MonkeyPatch) -> FakeGpu:
         f"-Wl,-rpath,{libraries}",
     ]
     subprocess.run(["c++", *flags, str(source), "-o", str(path), "-ltorch_cpu"], check=True)
-    made = FakeGpu(cuda, ctypes.CDLL(str(path)))
+    made = FakeGpu(cuda, ctypes.CDLL(str(path)), folder)
     made.run_on_host("add", _add)
     on_device = loading._on_device
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,6 +19,7 @@ from torch import Tensor
 
 import cpp_wrapper
 from cpp_wrapper import CppError, DeviceError, EmitError, LaunchError
+from cpp_wrapper._compat import torch_library_dir
 from tests.cpp.cpp_case import FAST, KERNELS
 from tests.cpp.cpp_gpu import ADD_KERNEL, FakeGpu, artifact_for_gpu, fakes, run_by_handles
 from wrapper_ir import parse_program
@@ -26,6 +30,7 @@ from wrapper_ir.kernels import LaunchFacts, Scratch
 pytest.importorskip("triton", reason="kernels are bound by triton_runtime")
 
 GOLDEN = Path(__file__).parent / "golden"
+RUNNER = Path(__file__).parents[2] / "examples" / "cpp_runner"
 W = torch.arange(1024.0)
 CONSTANTS = {"w": W, "none": torch.empty(0, 4)}
 MIXED = (
@@ -256,6 +261,54 @@ def test_streams_and_events(gpu: FakeGpu, tmp_path: Path) -> None:
     current = gpu.torch_log()
     assert current == [f"stream {side}", "back to stream 0"] * (len(current) // 2)
     assert len(current) >= 4
+
+
+DOUBLED = """
+extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
+const %w : f32[3, 3]
+
+func @main(%x: i64[2, 3]) {
+  %a = alloc f32[2, 3]
+  copy %a, %x
+  %y = alloc f32[2, 3]
+  call aten::mm.out(%a, %w, out=%y)
+  free %a.s
+  return %y
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
+def test_a_program_without_python(gpu: FakeGpu, tmp_path: Path) -> None:
+    """The C++ runner, built with its CMake package beside torch's library for CUDA."""
+    artifact = artifact_for_gpu(DOUBLED, {"w": 2 * torch.eye(3)})
+    package = cpp_wrapper.build(artifact, tmp_path / "m.pt2", FAST)
+    options = (
+        f"-DCMAKE_PREFIX_PATH={cpp_wrapper.cmake_prefix_path()}",
+        f"-DTORCH_LIBRARY_DIR={torch_library_dir()}",
+        f"-DWRAPPER_IR_TORCH_CUDA={gpu.folder / 'libtorch_cuda.so'}",
+    )
+    build = tmp_path / "build"
+    for step in (("-S", str(RUNNER), "-B", str(build), *options), ("--build", str(build))):
+        subprocess.run(["cmake", *step], check=True, capture_output=True)
+    (tmp_path / "x").write_bytes(torch.arange(6).numpy().tobytes())
+    words: list[str | Path] = [
+        build / "run_package",
+        "--device",
+        "cuda:0",
+        package,
+        tmp_path / "y",
+        tmp_path / "x",
+        "2",
+        "3",
+    ]
+    (tmp_path / "libcuda.so.1").symlink_to(gpu.folder / "libfakecuda.so")
+    env = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    subprocess.run(words, check=True, capture_output=True, env=env)
+    assert (tmp_path / "y").read_bytes() == torch.arange(0.0, 12.0, 2).numpy().tobytes()
+    words[2] = "cpu"
+    wrong = subprocess.run(words, check=False, capture_output=True, text=True, env=env)
+    assert "runs on cuda, not on cpu" in wrong.stderr
 
 
 def test_launches_with_attributes(gpu: FakeGpu, tmp_path: Path) -> None:

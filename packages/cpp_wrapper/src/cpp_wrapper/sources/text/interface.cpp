@@ -160,7 +160,8 @@ uint64_t wir_constants_nbytes();
 
 WIR_API AOTInductorModelContainerCreateWithDevice(Container** made, size_t, const char* device, const char*) {
   const int32_t error = guarded(Run{}, [&] {
-    const std::string want = wir_program.gpu == nullptr ? "cpu" : "cuda", given = device == nullptr ? "no device" : device;
+    const std::string want = wir_program.gpu == nullptr ? "cpu" : "cuda";
+    const std::string given = device == nullptr || *device == 0 ? want : device;
     if (given.rfind(want, 0) != 0) wir::fail_text("WIR926", "this library runs on " + want + ", not on " + given);
     const size_t colon = given.find(':');
     *made = new Container(colon == std::string::npos ? -1 : std::atoi(given.c_str() + colon + 1));

@@ -4,6 +4,10 @@
 //   auto outputs = model.run({wrapper_ir::Tensor::of(data, {2, 3})});
 //   const float* y = outputs[0].data<float>();
 //
+//   wrapper_ir::Model model("m.pt2", "cuda:1");  // a program for CUDA devices; without the name on the current one
+//   auto outputs = model.run({wrapper_ir::Tensor::of(data, {2, 3}).to(wrapper_ir::Device::cuda(1))});
+//   const wrapper_ir::Tensor y = outputs[0].to(wrapper_ir::Device::cpu());  // waits
+//
 // The code of a package is opened from memory and its constants are mapped: nothing is extracted. Any number of threads may call
 // `run` of one model. Errors are std::runtime_error with the library's own text, which names input, expected and found.
 #pragma once
@@ -28,6 +32,7 @@
 struct AtenTensorOpaque;
 extern "C" {
 int32_t aoti_torch_device_type_cpu();
+int32_t aoti_torch_device_type_cuda();
 int32_t aoti_torch_dtype_float64();
 int32_t aoti_torch_dtype_float32();
 int32_t aoti_torch_dtype_int64();
@@ -42,6 +47,10 @@ int32_t aoti_torch_get_numel(AtenTensorOpaque* tensor, int64_t* found);
 int32_t aoti_torch_get_sizes(AtenTensorOpaque* tensor, int64_t** found);
 int32_t aoti_torch_get_strides(AtenTensorOpaque* tensor, int64_t** found);
 int32_t aoti_torch_get_dtype(AtenTensorOpaque* tensor, int32_t* found);
+int32_t aoti_torch_get_device_type(AtenTensorOpaque* tensor, int32_t* found);
+int32_t aoti_torch_get_device_index(AtenTensorOpaque* tensor, int32_t* found);
+int32_t aoti_torch_empty_strided(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype, int32_t device_type,
+                                 int32_t device_index, AtenTensorOpaque** made);
 int32_t aoti_torch_copy_(AtenTensorOpaque* target, AtenTensorOpaque* source, int32_t non_blocking);
 int32_t aoti_torch_create_tensor_from_blob(void* data, int64_t rank, const int64_t* sizes, const int64_t* strides,
                                            int64_t offset, int32_t dtype, int32_t device_type, int32_t device_index,
@@ -61,6 +70,13 @@ template <> inline int32_t dtype_of<int64_t>() { return aoti_torch_dtype_int64()
 template <> inline int32_t dtype_of<int32_t>() { return aoti_torch_dtype_int32(); }
 template <> inline int32_t dtype_of<uint8_t>() { return aoti_torch_dtype_uint8(); }
 template <> inline int32_t dtype_of<bool>() { return aoti_torch_dtype_bool(); }
+
+/// Where a tensor lies: `type` is torch's number.
+struct Device {
+  int32_t type, index;
+  static Device cpu() { return {aoti_torch_device_type_cpu(), 0}; }
+  static Device cuda(int32_t index = 0) { return {aoti_torch_device_type_cuda(), index}; }
+};
 
 /// A torch tensor. Empty where an output is None.
 class Tensor {
@@ -89,6 +105,17 @@ class Tensor {
     return Tensor(made);
   }
 
+  /// A copy on a device, with the same strides; to the host it waits for what is queued on the current stream.
+  Tensor to(Device device) const {
+    const std::vector<int64_t> sizes = this->sizes(), strides = this->strides();
+    AtenTensorOpaque* made = nullptr;
+    check(aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), dtype(), device.type,
+                                   device.index, &made), "allocation");
+    Tensor copied(made);
+    check(aoti_torch_copy_(made, handle_, 0), "a copy");
+    return copied;
+  }
+
   AtenTensorOpaque* handle() const { return handle_; }
   /// The handle, which is the caller's from now on.
   AtenTensorOpaque* release() { return std::exchange(handle_, nullptr); }
@@ -98,6 +125,12 @@ class Tensor {
     check(aoti_torch_get_dtype(handle_, &found), "dtype");
     return found;
   }
+  Device device() const {
+    Device found{};
+    check(aoti_torch_get_device_type(handle_, &found.type), "the device");
+    check(aoti_torch_get_device_index(handle_, &found.index), "the device");
+    return found;
+  }
   std::vector<int64_t> sizes() const { return numbers(aoti_torch_get_sizes); }
   std::vector<int64_t> strides() const { return numbers(aoti_torch_get_strides); }
   int64_t numel() const {
@@ -105,7 +138,7 @@ class Tensor {
     check(aoti_torch_get_numel(handle_, &found), "numel");
     return found;
   }
-  /// The first element. Throws where the element type is not T.
+  /// The first element, which may be on a device. Throws where the element type is not T.
   template <class T> T* data() const {
     if (dtype() != dtype_of<std::remove_const_t<T>>()) throw std::runtime_error("the tensor has another element type");
     void* found = nullptr;
@@ -230,7 +263,8 @@ inline void* open_code(const std::string& path, const File& file, const Place& p
 /// A loaded package or library.
 class Model {
  public:
-  explicit Model(const std::string& path) {
+  /// `device`: `cuda:1`, for a program for CUDA devices; empty: the current one.
+  explicit Model(const std::string& path, const std::string& device = "") {
     const detail::File file(path);
     const bool is_package = path.size() > 4 && path.compare(path.size() - 4, 4, ".pt2") == 0;
     const detail::Place place = is_package ? detail::find_library(file) : detail::Place{0, file.nbytes()};
@@ -247,17 +281,18 @@ class Model {
     bind(swap_, "AOTInductorModelContainerSwapConstantBuffer");
     bind(update_, "wir_update");
     name_file(path.c_str(), place.begin, place.nbytes);
-    check(create(&container_, 1, "cpu", nullptr));
+    check(create(&container_, 1, device.c_str(), nullptr));
     check(count(container_, &outputs_));
   }
   Model(const Model&) = delete;
   ~Model() { if (container_ != nullptr) delete_(container_); }
 
-  /// The model's own tensors, flat and in order; its outputs, flat.
-  std::vector<Tensor> run(const std::vector<Tensor>& inputs) const {
+  /// The model's own tensors, flat and in order; its outputs, flat. On a CUDA device the work is queued on `stream`, a
+  /// `cudaStream_t`, or on the current one where that is null, and may go on when this returns.
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs, void* stream = nullptr) const {
     std::vector<AtenTensorOpaque*> given(inputs.size()), found(outputs_, nullptr);
     for (size_t i = 0; i < inputs.size(); ++i) given[i] = Tensor(inputs[i]).release();
-    check(run_(container_, given.data(), given.size(), found.data(), found.size(), nullptr, nullptr));
+    check(run_(container_, given.data(), given.size(), found.data(), found.size(), stream, nullptr));
     std::vector<Tensor> outputs;
     for (AtenTensorOpaque* handle : found) outputs.emplace_back(handle);
     return outputs;
