@@ -20,16 +20,27 @@ from cpp_wrapper._compat import torch_library_dir
 from cpp_wrapper.library import load as loading
 from cpp_wrapper.library.python import LoadedProgram
 from py_wrapper import TORCH_MACHINE
-from tests.cpp.cpp_case import FAST
+from tests.cpp.cpp_case import FAST, KERNELS
 from triton_runtime import Binary
 from triton_runtime.compile.ahead import kernel_binary
 from triton_runtime.runtime import TritonRuntime
 from triton_runtime.settings import read_settings
 from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir.kernels import LaunchFacts, TritonKernel
+from wrapper_ir.kernels import LaunchFacts, TensorMap, TritonKernel
 
-__all__ = ["ADD_KERNEL", "FakeGpu", "artifact_for_gpu", "fakes", "run_by_handles"]
+__all__ = [
+    "ADD_KERNEL",
+    "DESCRIBED",
+    "DOUBLED",
+    "KEPT",
+    "MIXED",
+    "TOUCHY",
+    "FakeGpu",
+    "artifact_for_gpu",
+    "fakes",
+    "run_by_handles",
+]
 
 ADD_KERNEL = (
     'kernel triton @add entry "add" (read f32* x divisible(16), read f32* y, write f32* out, f32 factor, i32 n)\n'
@@ -37,6 +48,86 @@ ADD_KERNEL = (
     f"  {{{{{{\n{HEAD}\n@triton.jit\ndef add(x, y, out, factor, n, BLOCK: tl.constexpr):\n    pass\n}}}}}}\n"
 )
 """out = x + factor * y over n elements."""
+MIXED = (
+    "symbol s0 : int backed [2, 1024] hint 8\nsymbol u0 : int unbacked [0, 100]\n"
+    + ADD_KERNEL
+    + KERNELS
+    + """
+const %w : f32[1024]
+const %none : f32[0, 4]
+
+func @main(%x: f32[s0], %i: i64[], %h: f32[4] @cpu) {
+  define s0 = size(%x, 0)
+  %y = alloc f32[s0]
+  launch @add(%x, %w, %y, 0.5, s0)
+  %d = alloc f32[4] @cpu
+  launch @double(%h, %d, 4)
+  %z = alloc f32[4]
+  copy %z, %d non_blocking
+  free %d.s
+  define u0 = item(%i)
+  return %y, %z, %none, 2*u0
+}
+"""
+)
+
+
+TOUCHY = (
+    ADD_KERNEL
+    + """
+func @main(%x: f32[65], %n: int) {
+  define u0 = item(%n)
+  %y = alloc f32[64]
+  launch @add(%x, %x, %y, 1.0, u0)
+  return %y
+}
+"""
+)
+
+
+KEPT = (
+    ADD_KERNEL
+    + """
+func @main(%x: f32[1024]) {
+  %a = alloc f32[1024]
+  launch @add(%x, %x, %a, 1.0, 1024)
+  %b = alloc f32[1024]
+  launch @add(%a, %x, %b, 1.0, 1024)
+  free %a.s
+  return %b
+}
+"""
+)
+
+
+DESCRIBED = (
+    'kernel triton @tile entry "tile" (read f32[] a block(64, 32), write f32* out, i32 n)\n'
+    "  order(a, out, n)\n  configs({} warps(4) stages(1))\n  grid(ceildiv(n, 64))\n"
+    f"  {{{{{{\n{HEAD}\n@triton.jit\ndef tile(a, out, n):\n    pass\n}}}}}}\n"
+    + """
+func @main(%x: f32[100, 400]) {
+  %part = view %x + 160 : f32[100, 200]{400, 1}
+  %y = alloc f32[100]
+  launch @tile(%part, %y, 100)
+  return %y
+}
+"""
+)
+
+
+DOUBLED = """
+extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
+const %w : f32[3, 3]
+
+func @main(%x: i64[2, 3]) {
+  %a = alloc f32[2, 3]
+  copy %a, %x
+  %y = alloc f32[2, 3]
+  call aten::mm.out(%a, %w, out=%y)
+  free %a.s
+  return %y
+}
+"""
 _HOST = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_uint), ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -45,6 +136,7 @@ def artifact_for_gpu(
     constants: Mapping[str, Tensor] | None = None,
     archs: tuple[str, ...] = ("sm_90",),
     facts: LaunchFacts | None = None,
+    maps: tuple[TensorMap, ...] = (),
 ) -> Artifact:
     """The artifact of a program for `cuda:0`; its kernels carry code for the fake driver, with these facts of a launch."""
     program = parse_program(f'wir 0.3\ntarget cuda:0 arch "{archs[-1]}"\n{text}')
@@ -62,6 +154,7 @@ def artifact_for_gpu(
                 target=f"cuda:{arch}",
                 compiler="none",
                 facts=known,
+                maps=maps,
             )
             made = kernel_binary(one, "0" * 64, binary)
             image = fake_image(made, known.symbol) + f" {arch}\0".encode()

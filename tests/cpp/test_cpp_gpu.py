@@ -20,12 +20,22 @@ from torch import Tensor
 import cpp_wrapper
 from cpp_wrapper import CppError, DeviceError, EmitError, LaunchError
 from cpp_wrapper._compat import torch_library_dir
-from tests.cpp.cpp_case import FAST, KERNELS
-from tests.cpp.cpp_gpu import ADD_KERNEL, FakeGpu, artifact_for_gpu, fakes, run_by_handles
+from tests.cpp.cpp_case import FAST
+from tests.cpp.cpp_gpu import (
+    DESCRIBED,
+    DOUBLED,
+    KEPT,
+    MIXED,
+    TOUCHY,
+    FakeGpu,
+    artifact_for_gpu,
+    fakes,
+    run_by_handles,
+)
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ArgumentError, TensorCheckError
-from wrapper_ir.kernels import LaunchFacts, Scratch
+from wrapper_ir.kernels import LaunchFacts, Scratch, TensorMap
 
 pytest.importorskip("triton", reason="kernels are bound by triton_runtime")
 
@@ -33,56 +43,7 @@ GOLDEN = Path(__file__).parent / "golden"
 RUNNER = Path(__file__).parents[2] / "examples" / "cpp_runner"
 W = torch.arange(1024.0)
 CONSTANTS = {"w": W, "none": torch.empty(0, 4)}
-MIXED = (
-    "symbol s0 : int backed [2, 1024] hint 8\nsymbol u0 : int unbacked [0, 100]\n"
-    + ADD_KERNEL
-    + KERNELS
-    + """
-const %w : f32[1024]
-const %none : f32[0, 4]
-
-func @main(%x: f32[s0], %i: i64[], %h: f32[4] @cpu) {
-  define s0 = size(%x, 0)
-  %y = alloc f32[s0]
-  launch @add(%x, %w, %y, 0.5, s0)
-  %d = alloc f32[4] @cpu
-  launch @double(%h, %d, 4)
-  %z = alloc f32[4]
-  copy %z, %d non_blocking
-  free %d.s
-  define u0 = item(%i)
-  return %y, %z, %none, 2*u0
-}
-"""
-)
-
-
-TOUCHY = (
-    ADD_KERNEL
-    + """
-func @main(%x: f32[65], %n: int) {
-  define u0 = item(%n)
-  %y = alloc f32[64]
-  launch @add(%x, %x, %y, 1.0, u0)
-  return %y
-}
-"""
-)
-
-
-KEPT = (
-    ADD_KERNEL
-    + """
-func @main(%x: f32[1024]) {
-  %a = alloc f32[1024]
-  launch @add(%x, %x, %a, 1.0, 1024)
-  %b = alloc f32[1024]
-  launch @add(%a, %x, %b, 1.0, 1024)
-  free %a.s
-  return %b
-}
-"""
-)
+MAP = TensorMap(box=(64, 32), element_type=7, element_size=4, swizzle=3)
 
 
 @pytest.fixture(scope="module")
@@ -110,10 +71,11 @@ def _check(found: tuple[Any, ...], inputs: tuple[Tensor, Tensor, Tensor], w: Ten
     assert (none.shape, number) == ((0, 4), 6)
 
 
-@pytest.mark.parametrize("name", ["gpu_mixed", "gpu_streams"])
+@pytest.mark.parametrize("name", ["gpu_mixed", "gpu_descriptors", "gpu_streams"])
 def test_golden(name: str, update_golden: bool) -> None:
     artifacts = {
         "gpu_mixed": lambda: artifact_for_gpu(MIXED, CONSTANTS, ("sm_80", "sm_90")),
+        "gpu_descriptors": lambda: artifact_for_gpu(DESCRIBED, maps=(MAP,)),
         "gpu_streams": lambda: bare_artifact(parse_program(STREAMS)),
     }
     text, path = str(cpp_wrapper.emit(artifacts[name]())), GOLDEN / f"{name}.cpp"
@@ -263,21 +225,6 @@ def test_streams_and_events(gpu: FakeGpu, tmp_path: Path) -> None:
     assert len(current) >= 4
 
 
-DOUBLED = """
-extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
-const %w : f32[3, 3]
-
-func @main(%x: i64[2, 3]) {
-  %a = alloc f32[2, 3]
-  copy %a, %x
-  %y = alloc f32[2, 3]
-  call aten::mm.out(%a, %w, out=%y)
-  free %a.s
-  return %y
-}
-"""
-
-
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
 def test_a_program_without_python(gpu: FakeGpu, tmp_path: Path) -> None:
     """The C++ runner, built with its CMake package beside torch's library for CUDA."""
@@ -331,6 +278,29 @@ def test_launches_with_attributes(gpu: FakeGpu, tmp_path: Path) -> None:
     assert launched.params[5] != 0
     assert launched.params[6] == 0
     assert gpu.cuda.function(launched).attributes[8] == 100_000
+
+
+@pytest.mark.parametrize("with_maps", [True, False])
+def test_descriptors_of_tensors(gpu: FakeGpu, tmp_path: Path, with_maps: bool) -> None:
+    """Tensors as the device's copy engine takes them, or as address, sizes and strides."""
+    artifact = artifact_for_gpu(DESCRIBED, maps=(MAP,) if with_maps else ())
+    program = gpu.load(artifact, tmp_path / "m.so")
+    gpu.cuda.launches()
+    x = torch.randn(100, 400)
+    program(x)
+    (seen,) = gpu.cuda.launches()
+    base, layout = x.data_ptr() + 160, (100, 200, 400, 1)
+    if not with_maps:
+        assert seen.params[:9] == (base, *layout, *layout)
+        return
+    (words,) = seen.maps
+    assert words[0] == base
+    assert words[1] & ~(1 << 21) == 3 << 32 | 7 << 8 | 2
+    assert (words[2:4], words[7], words[12]) == ((200, 100), 1600, 64 << 12 | 32)
+    assert seen.params[1:5] == layout
+    gpu.cuda.fail("cuTensorMapEncodeTiled", 1)
+    with pytest.raises(DeviceError, match=r"CPP591.*describe a tensor"):
+        program(x)
 
 
 def test_what_a_kernel_does_not_take(gpu: FakeGpu, tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ def launch(step: steps.Launch, scope: FunctionScope) -> None:
 
 
 def _argument(param: KernelParam, arg: Arg, scope: FunctionScope) -> str:
+    if param.kind is ParamKind.DESCRIPTOR and isinstance(arg, Value):
+        return scope.handle(arg)
     if param.kind is ParamKind.POINTER:
         if isinstance(arg, Value):
             return f"data({scope.handle(arg)})"

@@ -44,6 +44,8 @@ __all__ = [
 ]
 
 _SCRATCH = (DriverParamKind.SCRATCH, DriverParamKind.PROFILE)
+_MAP_BITS, _MAX_RANK = 64, 5
+"""What `launch` and the device's copy engine take."""
 _FLOATS = {DType.F64: "real", DType.F32: "single", DType.F16: "half", DType.BF16: "brain"}
 _HINT = "emit the program with py_wrapper or fx_converter"
 
@@ -126,12 +128,13 @@ def chosen_kernel(kernel: KernelDef, plan: Plan) -> KernelDef:
 def _check(kernel: TritonKernel, binaries: Sequence[KernelBinary]) -> None:
     """Raises EmitError CPP504 for code that this edition does not launch."""
     first = binaries[0].params
-    arguments = {p.kind for p in first[: -len(_SCRATCH)]}
-    if tuple(p.kind for p in first[-len(_SCRATCH) :]) != _SCRATCH or not arguments <= {
-        DriverParamKind.POINTER,
-        DriverParamKind.NUMBER,
-    }:
-        raise EmitError("CPP504", f"kernel @{kernel.name} takes descriptors of tensors", _HINT)
+    arguments = first[: -len(_SCRATCH)]
+    maps = [n for n, p in enumerate(arguments) if p.map is not None]
+    if tuple(p.kind for p in first[-len(_SCRATCH) :]) != _SCRATCH or any(p.position < 0 for p in arguments):
+        raise EmitError("CPP504", f"kernel @{kernel.name} takes memory of its own otherwise", _HINT)
+    ranks = [len(p.map.box) for p in arguments if p.map is not None]
+    if max(maps, default=0) >= _MAP_BITS or max(ranks, default=0) > _MAX_RANK:
+        raise EmitError("CPP504", f"kernel @{kernel.name} takes too many descriptors of tensors", _HINT)
     for binary in binaries:
         if binary.params != first or binary.kind is not ImageKind.CUBIN or binary.facts.cluster[1:] != (1, 1):
             raise EmitError(
@@ -206,13 +209,21 @@ def _launcher(one: GpuKernel, module: ProgramScope) -> list[str]:
     head = ["const Run& run", *(f"{kernel_type(p)} {names[p.name]}" for p in kernel.params)]
     head += [f"Int {name}" for name in grid_names.values()]
     arguments = one.binaries[0].params[: -len(_SCRATCH)]
-    slots = [_slot(p, kernel, list(names.values())[p.position]) for p in arguments]
+    described, values, map_names = _describe(arguments, kernel, list(names.values()), module)
+    slots = [
+        f"pointer(&{map_names[p.position]})"
+        if p.map is not None
+        else _slot(p, kernel.params[p.position], values[p.position])
+        for p in arguments
+    ]
+    maps = sum(1 << n for n, p in enumerate(arguments) if p.map is not None)
     sizes = [_size(e, names | grid_names) for e in bound_grid(kernel, kernel.configs[0])]
     array = f"const Slot slots[] = {{{', '.join(slots)}}};" if slots else "const Slot* slots = nullptr;"
     return [
         f"void {one.name}({', '.join(head)}) {{",
+        *described,
         f"  {array}",
-        f"  launch(run, {one.number}, {', '.join(sizes)}, slots, {len(slots)});",
+        f"  launch(run, {one.number}, {', '.join(sizes)}, slots, {len(slots)}{f', {maps:#x}' if maps else ''});",
         "}",
     ]
 
@@ -220,14 +231,39 @@ def _launcher(one: GpuKernel, module: ProgramScope) -> list[str]:
 def kernel_type(param: KernelParam) -> str:
     """The C++ type of a parameter in the function that launches a kernel."""
     if param.kind is not ParamKind.SCALAR:
-        return "void*"
+        return "Tensor" if param.kind is ParamKind.DESCRIPTOR else "void*"
     if param.dtype is DType.BOOL:
         return "bool"
     return "double" if param.dtype.is_floating else "Int"
 
 
-def _slot(param: DriverParam, kernel: TritonKernel, name: str) -> str:
-    own = kernel.params[param.position]
+def _describe(
+    arguments: Sequence[DriverParam], kernel: TritonKernel, names: Sequence[str], module: ProgramScope
+) -> tuple[list[str], list[str], dict[int, str]]:
+    """The lines that read what the driver takes of tensors with descriptors, what stands for each argument then, and by
+    position the maps for the device's copy engine."""
+    lines: list[str] = []
+    values, map_names = list(names), {}
+    maps = {p.position: p.map for p in arguments if p.map is not None}
+    for position, param in enumerate(kernel.params):
+        if param.kind is not ParamKind.DESCRIPTOR:
+            continue
+        made, rank = module.names(f"{param.name}_layout"), len(param.block)
+        lines.append(
+            f"  const Described {made} = described({names[position]}, {rank}, {cpp_string(param.name)});"
+        )
+        values[position] = made
+        if (map := maps.get(position)) is not None:
+            box = ", ".join(str(n) for n in reversed(map.box))
+            facts = f"{map.element_type}, {map.element_size}, {map.swizzle}, {str(map.padded).lower()}"
+            map_names[position] = own = module.names(f"{param.name}_map")
+            lines.append(f"  TensorMap {own} = tensor_map({made}, {{{rank}, {{{box}}}, {facts}}});")
+    return lines, values, map_names
+
+
+def _slot(param: DriverParam, own: KernelParam, name: str) -> str:
+    if own.kind is ParamKind.DESCRIPTOR:
+        return _descriptor_slot(param, own, name)
     if param.kind is DriverParamKind.POINTER:
         if param.divisible == 1:
             return f"pointer({name})"
@@ -236,10 +272,23 @@ def _slot(param: DriverParam, kernel: TritonKernel, name: str) -> str:
         return f"{_FLOATS[param.dtype]}({name})"
     if param.dtype is DType.BOOL:
         return f"Slot{{.i = {name}}}"
-    unsigned = "u" if param.dtype.value.startswith("u") else ""
-    c_type = f"{unsigned}int{8 * param.dtype.itemsize}_t"
     what = "divisible" if param.divisible > 1 else "whole"
-    return f"{what}<{c_type}>({name}, {cpp_string(own.name)})"
+    return f"{what}<{_c_type(param.dtype)}>({name}, {cpp_string(own.name)})"
+
+
+def _descriptor_slot(param: DriverParam, own: KernelParam, layout: str) -> str:
+    match param.kind:
+        case DriverParamKind.POINTER:
+            return f"pointer({layout}.address)"
+        case DriverParamKind.SIZE | DriverParamKind.STRIDE:
+            numbers = "sizes" if param.kind is DriverParamKind.SIZE else "strides"
+            return f"whole<{_c_type(param.dtype)}>({layout}.{numbers}[{param.dim}], {cpp_string(own.name)})"
+        case _:
+            return "Slot{.i = 0}"
+
+
+def _c_type(dtype: DType) -> str:
+    return f"{'u' if dtype.value.startswith('u') else ''}int{8 * dtype.itemsize}_t"
 
 
 def _size(size: Expr, names: Mapping[str, str]) -> str:

@@ -1,5 +1,6 @@
 // The CUDA driver, which is opened by name; what is used of it is declared here as its public interface fixes it.
 #pragma once
+#include <cstdint>
 #include <string>
 
 namespace wir {
@@ -52,6 +53,9 @@ struct Driver {
   int (*EventRecord)(void*, void*);
   int (*EventSynchronize)(void*);
   int (*EventDestroy)(void*);
+  int (*DriverGetVersion)(int*);
+  int (*TensorMapEncodeTiled)(void*, int, unsigned, void*, const uint64_t*, const uint64_t*, const unsigned*, const unsigned*, int,
+                              int, int, int);
 };
 /// Opened by the first call; it stays open for the life of the process. Raises CPP590.
 const Driver& driver();

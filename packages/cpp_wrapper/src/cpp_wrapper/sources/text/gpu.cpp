@@ -278,7 +278,42 @@ void* scratch(Tensor& made, const Scratch& wanted, int64_t blocks, const Run& ru
 
 }  // namespace
 
-void launch(const Run& run, int number, Int x, Int y, Int z, const Slot* slots, int count) {
+Described described(Tensor tensor, int rank, const char* name) {
+  int64_t dims = 0, *sizes = nullptr, *strides = nullptr;
+  ok(aoti_torch_get_dim(tensor, &dims), "dim");
+  ok(aoti_torch_get_sizes(tensor, &sizes), "sizes");
+  ok(aoti_torch_get_strides(tensor, &strides), "strides");
+  if (dims != rank || strides[rank - 1] != 1) [[unlikely]] {
+    fail_text("CPP593", std::string("the kernel takes a descriptor of ") + name + " with " + std::to_string(rank) +
+                            " dimensions, the last of stride 1, and was given " + tensor_text(tensor));
+  }
+  return {data(tensor), sizes, strides};
+}
+
+TensorMap tensor_map(const Described& tensor, const MapKind& kind) {
+  TensorMap made{};
+  uint64_t shape[5], bytes[5];
+  const unsigned ones[5] = {1, 1, 1, 1, 1};
+  const auto element = static_cast<uint64_t>(kind.element_size);
+  uint64_t last = 0;  // byte offset of the last element
+  for (int i = 0; i < kind.rank; ++i) {
+    const int from = kind.rank - 1 - i;  // the engine counts dimensions from the innermost
+    shape[i] = static_cast<uint64_t>(tensor.sizes[from]) * (kind.is_padded && i == 0 ? 2 : 1);
+    if (shape[i] == 0) return made;  // nothing can be read through it
+    if (i > 0) bytes[i - 1] = static_cast<uint64_t>(tensor.strides[from]) * element;
+    last += (shape[i] - 1) * (i == 0 ? element : bytes[i - 1]);
+  }
+  bytes[kind.rank - 1] = shape[kind.rank - 1] * (kind.rank == 1 ? element : bytes[kind.rank - 2]);
+  constexpr int kNoInterleave = 0, kPromote128 = 2, kFillZero = 0;
+  check(driver().TensorMapEncodeTiled(made.words, kind.element_type, static_cast<unsigned>(kind.rank), tensor.address, shape, bytes,
+                                      kind.box, ones, kNoInterleave, kind.swizzle, kPromote128, kFillZero), "describe a tensor");
+  int version = 0;
+  // Drivers up to 13.1 set a bit that is wrong for tensors below 128 KiB, as CUTLASS and Triton know.
+  if (driver().DriverGetVersion(&version) == 0 && version <= 13010 && last + 1 < 128 * 1024) made.words[1] &= ~(uint64_t{1} << 21);
+  return made;
+}
+
+void launch(const Run& run, int number, Int x, Int y, Int z, const Slot* slots, int count, uint64_t maps) {
   const Loaded& kernel = static_cast<const CudaDevice*>(run.device)->kernel(number);
   const Compiled& compiled = *kernel.compiled;
   const unsigned grid[3] = {axis(x, INT32_MAX / compiled.cluster, kernel.name) * compiled.cluster,
@@ -292,7 +327,7 @@ void launch(const Run& run, int number, Int x, Int y, Int z, const Slot* slots, 
   void* memory[2] = {scratch(held.handles[0], compiled.scratch, blocks, run),
                      scratch(held.handles[1], compiled.profile, blocks, run)};
   auto** params = static_cast<void**>(alloca((static_cast<size_t>(count) + 2) * sizeof(void*)));
-  for (int i = 0; i < count; ++i) params[i] = const_cast<Slot*>(&slots[i]);
+  for (int i = 0; i < count; ++i) params[i] = (maps >> i) & 1 ? slots[i].p : const_cast<Slot*>(&slots[i]);
   params[count] = &memory[0];
   params[count + 1] = &memory[1];
   int status = 0;

@@ -56,8 +56,28 @@ template <class T> Slot divisible(Int value, const char* name) {
   if (raw(value) % 16 != 0) [[unlikely]] fail_multiple(name);
   return whole<T>(value, name);
 }
-/// Launches kernel `number` of the table on the run's stream, where the grid is not empty.
-void launch(const Run& run, int number, Int x, Int y, Int z, const Slot* slots, int count);
+/// A tensor that a kernel takes a descriptor of: the address of its first element, sizes, strides.
+struct Described {
+  void* address;
+  const int64_t *sizes, *strides;
+};
+/// Fails with CPP593 for a tensor without `rank` dimensions, the last of stride 1.
+Described described(Tensor tensor, int rank, const char* name);
+/// How a tensor is described for the device's copy engine, in the driver's numbers; `box` from the innermost dimension on, `padded`:
+/// the innermost size counts twice.
+struct MapKind {
+  int rank;
+  unsigned box[5];
+  int element_type, element_size, swizzle;
+  bool is_padded;
+};
+struct alignas(64) TensorMap {
+  uint64_t words[16];
+};
+TensorMap tensor_map(const Described& tensor, const MapKind& kind);
+/// Launches kernel `number` of the table on the run's stream, where the grid is not empty. Bit `i` of `maps` says that slot `i`
+/// has the address of what is passed.
+void launch(const Run& run, int number, Int x, Int y, Int z, const Slot* slots, int count, uint64_t maps = 0);
 
 // --- streams and events
 
