@@ -90,6 +90,20 @@ func @main(%x: f32[s0, 8]) {
         expected=lambda x: (x * 4,),
     ),
     Case(
+        name="a_pool_that_nothing_uses",
+        text="""
+func @main(%x: f32[2]) {
+  %pool = alloc_storage 512 pool
+  %a = slot %pool : 32
+  free %a
+  free %pool
+  return %x
+}
+""",
+        inputs=lambda: [example(2)],
+        expected=lambda x: (x,),
+    ),
+    Case(
         name="slots_reused_and_lent",
         text=KERNELS
         + """

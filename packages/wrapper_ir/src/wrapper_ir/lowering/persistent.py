@@ -75,7 +75,10 @@ def plan_windows(function: Function, device: Device) -> PersistentMemory:
     pools = any(
         isinstance(op, ops.AllocStorage) and op.purpose is ops.AllocPurpose.POOL for op in function.body
     )
-    return plan_persistent(function, device, is_held=False) if pools and device == CPU else PersistentMemory()
+    if not pools or device != CPU:
+        return PersistentMemory()
+    found = plan_persistent(function, device, is_held=False)
+    return found if found.windows else PersistentMemory()
 
 
 def plan_persistent(function: Function, device: Device, *, is_held: bool = True) -> PersistentMemory:
