@@ -115,6 +115,7 @@ REFUSED = {
     "python": ("  %y = call mine::op(%x) : f32[4]\n  return %y", "CPP502", "exists in Python only"),
     "returns": ("  %y = call mine::two(%x) : results\n  return %x", "CPP502", "it returns str"),
     "pinned": ("  %y.s = alloc_storage 16 pinned\n  free %y.s\n  return %x", "CPP503", "plain memory"),
+    "number": ("  define s0 = size(%x, 0) \n  return min(s0, 9223372036854775808)", "CPP620", "64 bits"),
     "data": ("  copy %x, %w\n  return %x", "CPP503", "constant %w has no data"),
 }  # fmt: skip
 HEAD = """

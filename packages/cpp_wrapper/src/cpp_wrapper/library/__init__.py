@@ -8,5 +8,6 @@
 | `package.py` | the form of a package, an archive around that file           |
 | `project.py` | sources as a CMake project                                   |
 | `load.py`    | how code and constants get from a file into the process      |
+| `operators.py` | what a library calls against what torch has                |
 | `python.py`  | a callable with the model's own signature over a library     |
 """

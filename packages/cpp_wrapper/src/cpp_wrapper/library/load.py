@@ -37,16 +37,19 @@ def load(path: str | Path, device: int | None = None) -> LoadedProgram:
     A program for a CUDA device runs on the one with the index `device`; None: on the current one.
 
     Raises CacheError CPP304 for a file that is not a library of this package, IsaError CPP201 where the processor lacks
-    instructions, CppError CPP580 without torch. Calls raise ExecutionError (WIR92n) and LaunchError.
+    instructions, CppError CPP580 without torch, NotSupportedError WIR914 and WIR919 for operators that torch does not have, or has
+    with another schema. Calls raise ExecutionError (WIR92n) and LaunchError.
     """
     need_torch("a library that Python calls")
     from cpp_wrapper.library.bridges import register_bridge  # they load torch
+    from cpp_wrapper.library.operators import require_operators
     from cpp_wrapper.library.python import LoadedProgram
 
     path = Path(path).resolve()
     image = find_image(path)
     if image.facts.get("version") != METADATA_VERSION:
         raise CacheError("CPP304", f"{path} was built by another edition of this package", _HINT)
+    require_operators(image.facts)
     for operator, schema in image.facts["bridges"].items():
         register_bridge(operator, schema)
     signature = signature_from_json(json.dumps(image.facts["signature"]))

@@ -50,6 +50,7 @@ _NUMBERS = {
 def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     """By C shim, by dispatcher, or refused (EmitError CPP502)."""
     operator = step.operator.extern
+    scope.module.operators[operator.name] = operator
     if not (_by_shim(step, scope) or write_exactly(step, scope)):
         in_python = ExternTag.PYTHON_ONLY in operator.tags
         if in_python and (operator.name.startswith(_HIGHER_ORDER) or not scope.module.python_operators):
@@ -71,6 +72,7 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
     """Functional collectives are operators. Some have a shim; the dispatcher does not take those of which an argument is
     declared as anything, a group or its name, as most are from torch 2.13 on: those are bridged or refused."""
     name = step.operator.extern.name
+    scope.module.operators[name] = step.operator.extern
     since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
     if function and since <= scope.module.oldest_torch and _device_type(step, scope) == "cpu":
         texts = [text for a in step.arguments for text in _shim_argument(a.schema.type, a.value, scope)]
@@ -251,7 +253,8 @@ def _enumeration(value: Arg, scope: FunctionScope) -> str:
 
 def _by_dispatcher(step: CallStep, scope: FunctionScope) -> None:
     overloaded = tensor_overload(step)
-    name = overloaded or bridge(step, scope) or step.operator.extern.name
+    bridged = "" if overloaded else bridge(step, scope)
+    name = overloaded or bridged or step.operator.extern.name
     types = [
         a.schema.type.replace("Scalar", "Tensor")
         if overloaded and parsed(a.schema.type)[0] == "Scalar"
@@ -263,6 +266,8 @@ def _by_dispatcher(step: CallStep, scope: FunctionScope) -> None:
     head = f"{cpp_string(base)}, {cpp_string('' if overload == 'default' else overload)}"
     arguments = f"{{{', '.join(texts)}}}"
     returns = [r.type for r in step.operator.schema.returns]
+    if not bridged:
+        scope.module.boxed[name] = types, returns
     if any(r != "Tensor" for r in returns):
         scope.line(f"call_mixed({head}, {arguments}, {{{', '.join(_returned(step, returns, scope))}}});")
         return

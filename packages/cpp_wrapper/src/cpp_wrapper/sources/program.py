@@ -40,6 +40,7 @@ from wrapper_ir.lowering import LoweringOptions, Plan, lower
 from wrapper_ir.lowering.steps import CheckInputs
 from wrapper_ir.quoting import cpp_string
 from wrapper_ir.runtime import refuse_unsupported
+from wrapper_ir.schemas import ExternDef
 from wrapper_ir.signature import Signature, WrappedOutput, WriteBackKind
 from wrapper_ir.types import CPU, ScalarType, TensorType
 from wrapper_ir.values import Value
@@ -216,9 +217,16 @@ def _metadata(module: ProgramScope, instructions: list[str]) -> str:
         "instructions": [row.removesuffix("|").split("|") for row in instructions],
         "results": [_result_kind(value) for value in function.returns.values],
         "bridges": module.bridges,
+        "operators": [_operator(extern) for extern in module.operators.values()],
+        "boxed": module.boxed,
         "constants": [name for c in plan.program.constants for name in c.names or (c.value.name,)],
     }
     return json.dumps(facts, sort_keys=True)
+
+
+def _operator(extern: ExternDef) -> dict[str, object]:
+    tags = [tag.value for tag in extern.tags]
+    return {"schema": extern.schema, "tags": tags, "symmetric": extern.symmetric}
 
 
 def _result_kind(value: object) -> str:

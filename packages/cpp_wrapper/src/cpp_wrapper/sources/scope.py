@@ -9,11 +9,13 @@ from pathlib import Path
 
 from cpp_wrapper.errors import EmitError
 from wrapper_ir.atoms import Item, OffsetOf, SizeOf, StrideOf
+from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import CPP_HELPERS, Bool, Expr, Int, Sym, SymKind, to_cpp
 from wrapper_ir.lowering import FunctionPlan, Plan
 from wrapper_ir.lowering.state import op_place
 from wrapper_ir.lowering.steps import StepBase, Unpack
 from wrapper_ir.quoting import cpp_names
+from wrapper_ir.schemas import ExternDef
 from wrapper_ir.types import CPU, Device, DType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
@@ -86,6 +88,10 @@ class ProgramScope:
         self.streams = {stream: number for number, stream in enumerate(plan.streams, 1)}
         self.shims: dict[str, str] = {}
         """Declarations of the shim functions that are called, by name."""
+        self.operators: dict[str, ExternDef] = {}
+        """What is called, by name."""
+        self.boxed: dict[str, tuple[list[str], list[str]]] = {}
+        """The types of arguments and results in calls through the dispatcher, which looks at no value, by operator."""
         self.bridges: dict[str, str] = {}
         """Schemas of the operators by which a loader in Python calls others, by what those are called (`bridge.py`)."""
 
@@ -204,7 +210,10 @@ class FunctionScope:
         """C++ text of an expression: an `Int`, whose arithmetic is checked, a `double` or a `bool`."""
         if isinstance(e, Int) and -(2**31) < e.value < 2**31:
             return str(e.value)
-        return to_cpp(e, self._leaf)
+        try:
+            return to_cpp(e, self._leaf)
+        except ExpressionError as error:
+            raise self.error("CPP620", f"{e} has a number that does not fit in 64 bits") from error
 
     def real(self, e: Expr) -> str:
         """C++ text of an expression as a `double`."""

@@ -1,0 +1,58 @@
+"""Operators of a library against those that are installed: torch's dispatcher takes what it is given, whatever its schema says.
+
+torch's own loaders do not ask.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from wrapper_ir.errors import NotSupportedError
+from wrapper_ir.schemas import ExternDef, ExternTag, parse_schema, require_effects
+
+__all__ = ["require_operators"]
+
+
+def require_operators(facts: Mapping[str, Any]) -> None:  # Any: JSON
+    """Holds what a library calls against what torch has. Raises NotSupportedError WIR914 for an operator that it does not have and
+    WIR919 for one that does more than is declared, or takes other arguments."""
+    for fields in facts["operators"]:
+        tags = tuple(map(ExternTag, fields["tags"]))
+        extern = ExternDef(schema=fields["schema"], tags=tags, symmetric=tuple(fields["symmetric"]))
+        if installed := _installed(extern.name):
+            require_effects(extern, installed, extern.symmetric)
+    for name, (arguments, returns) in facts["boxed"].items():
+        _require_types(name, arguments, returns)
+
+
+def _installed(name: str) -> str:
+    """The schema of the operator that is installed under a name; '' where none is."""
+    base, _, overload = name.partition(".")
+    try:
+        return str(torch._C._get_schema(base, "" if overload == "default" else overload))
+    except RuntimeError:
+        return ""
+
+
+def _require_types(name: str, arguments: Sequence[str], returns: Sequence[str]) -> None:
+    installed = _installed(name)
+    if not installed:
+        hint = "import the library that registers the operator before loading the program"
+        raise NotSupportedError("WIR914", f"torch has no operator {name}", hint=hint)
+    schema = parse_schema(installed)
+    fits = _plain(arguments) == _plain([arg.type for arg in schema.args])
+    if not fits or _plain(returns) != _plain([one.type for one in schema.returns]):
+        raise NotSupportedError(
+            "WIR919",
+            f"operator {name} is called as ({', '.join(arguments)}) -> ({', '.join(returns)}), and installed with another schema",
+            hint=f"declare {installed}",
+        )
+
+
+def _plain(types: Sequence[str]) -> list[str]:
+    """What the dispatcher tells apart: symbolic numbers are numbers there, and lists have any length."""
+    return [re.sub(r"\[\d+\]", "[]", type.replace("SymInt", "int")) for type in types]

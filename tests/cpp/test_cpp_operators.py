@@ -1,0 +1,122 @@
+"""Operators of other libraries, registered in C++: called by the dispatcher, held against what is installed, without Python too."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.library import register_fake
+
+import cpp_wrapper
+from cpp_wrapper._compat import torch_include_dirs, torch_library_dir
+from cpp_wrapper.library.batch import build_libraries
+from inductor_frontend import capture
+from tests.cpp.cpp_case import FAST, artifact_of_text, stock_run
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.errors import ExecutionError, NotSupportedError
+
+SOURCE = Path(__file__).parent / "operators.cpp"
+
+
+@pytest.fixture(scope="module")
+def operators(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library of operators, loaded."""
+    path = tmp_path_factory.mktemp("operators") / "operators.so"
+    torchs = (
+        *(f"-I{folder}" for folder in torch_include_dirs()),
+        f"-L{torch_library_dir()}",
+        "-ltorch_cpu",
+        "-ltorch",
+    )
+    flags = ("-std=c++20", "-O0", "-w", "-fPIC", "-shared", f"-Wl,-rpath,{torch_library_dir()}")
+    subprocess.run(["g++", *flags, SOURCE, "-o", path, *torchs], check=True)
+    torch.ops.load_library(str(path))  # type: ignore[no-untyped-call]  # torch's
+    register_fake("cpp_tests::many")(
+        lambda x, *_, other=None, **__: (x.clone(), (x if other is None else other).clone())
+    )
+    register_fake("cpp_tests::bump_")(lambda x, by: None)
+    register_fake("cpp_tests::stack_first")(lambda tensors: tensors[0].clone())
+    return path
+
+
+class Uses(torch.nn.Module):
+    """Arguments of every kind; a write; a failure where `x` has no rows."""
+
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        """[rows, 3] and [3]."""
+        own: Any = torch.ops.cpp_tests  # operators are found by name
+        first, second = own.many(x.sin(), 2.5, x.shape[0], shifts=[1, 2], other=y, extra=0.5)
+        third, fourth = own.many(y, -1.0, 7, False, mode="sum")
+        own.bump_(first, x.shape[0])
+        return first.cos(), second, third, fourth, own.stack_first([y, x])
+
+
+X, Y = torch.arange(12.0).view(4, 3), torch.tensor([1.0, -2.0, 3.0])
+
+
+def test_operators_of_other_libraries_are_called(operators: Path, tmp_path: Path) -> None:
+    rows = torch.export.Dim("rows", min=2, max=64)
+    artifact = capture(Uses(), (X, Y), dynamic_shapes=({0: rows}, None))
+    library = cpp_wrapper.build(artifact, tmp_path / "m.so", FAST)
+    program = cpp_wrapper.load(library)
+    for x in (X, X[:2] + 1):
+        want = Uses()(x, Y)
+        torch.testing.assert_close(program(x, Y), want)
+        torch.testing.assert_close(stock_run(library, [x, Y]), list(want))
+
+
+MANY = (
+    "many(Tensor x, float factor, SymInt count, bool flag=True, *, str mode='sum', int[] shifts=[], Tensor? other=None, "
+    "float? extra=None) -> (Tensor, Tensor)"
+)
+# Schema, arguments, the code and words of the refusal.
+REFUSED = {
+    "another_type": ("stack_first(Tensor tensors) -> Tensor", "%x", "WIR919", "called as (Tensor) -> (Tensor)"),
+    "an_argument_less": ("many(Tensor x, float factor) -> (Tensor, Tensor)", "%x, 2.0", "WIR919", "it has an argument count"),
+    "a_default_less": (MANY.replace(", float? extra=None", ""), "%x, 1.0, 2", "WIR919", "another schema"),
+    "a_hidden_write": ("bump_(Tensor x, SymInt by) -> ()", "%x, 2", "WIR919", "it writes its argument x"),
+    "no_operator": ("absent(Tensor x) -> Tensor", "%x", "WIR914", "torch has no operator cpp_tests::absent"),
+}  # fmt: skip
+FAILING = (MANY, '%x, 1.0, 2, mode="product"')
+
+
+def _artifact(schema: str, arguments: str) -> Artifact:
+    result = "" if schema.endswith("()") else "%r = "
+    kind = {"()": "", "r)": " : results"}.get(schema[-2:], " : f32[4]")
+    drop = "" if not result else "  drop %r\n"
+    call = f"  {result}call cpp_tests::{schema.partition('(')[0]}({arguments}){kind}\n{drop}"
+    return artifact_of_text(
+        f'extern "cpp_tests::{schema}"\n\nfunc @main(%x: f32[4]) {{\n{call}  return %x\n}}\n'
+    )
+
+
+@pytest.fixture(scope="module")
+def libraries(operators: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """Programs of one call each."""
+    folder = tmp_path_factory.mktemp("libraries")
+    calls = {name: _artifact(*row[:2]) for name, row in REFUSED.items()} | {"failing": _artifact(*FAILING)}
+    paths = {name: folder / f"{name}.so" for name in calls}
+    build_libraries([(cpp_wrapper.emit(artifact), paths[name]) for name, artifact in calls.items()], FAST)
+    return paths
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_operators_that_are_installed_with_another_schema_are_refused(
+    name: str, libraries: Mapping[str, Path]
+) -> None:
+    """The dispatcher would read arguments that nobody gave."""
+    _, _, code, words = REFUSED[name]
+    with pytest.raises(NotSupportedError, match=code) as caught:
+        cpp_wrapper.load(libraries[name])
+    assert words in str(caught.value)
+
+
+def test_errors_of_operators_keep_their_text(libraries: Mapping[str, Path]) -> None:
+    program = cpp_wrapper.load(libraries["failing"])
+    with pytest.raises(ExecutionError, match=r"\[WIR927\] cpp_tests::many failed: .*mode is product"):
+        program(torch.ones(4))
