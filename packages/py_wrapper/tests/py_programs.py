@@ -91,15 +91,8 @@ func @main(%x: f32[s0, 8]) {
     ),
     Case(
         name="a_pool_that_nothing_uses",
-        text="""
-func @main(%x: f32[2]) {
-  %pool = alloc_storage 512 pool
-  %a = slot %pool : 32
-  free %a
-  free %pool
-  return %x
-}
-""",
+        text="func @main(%x: f32[2]) {\n  %pool = alloc_storage 512 pool\n  %a = slot %pool : 32\n"
+        "  free %a\n  free %pool\n  return %x\n}\n",
         inputs=lambda: [example(2)],
         expected=lambda x: (x,),
     ),
