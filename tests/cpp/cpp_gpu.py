@@ -31,6 +31,7 @@ from wrapper_ir.kernels import LaunchFacts, TensorMap, TritonKernel
 
 __all__ = [
     "ADD_KERNEL",
+    "CHOSEN",
     "DESCRIBED",
     "DOUBLED",
     "KEPT",
@@ -128,6 +129,25 @@ func @main(%x: i64[2, 3]) {
   return %y
 }
 """
+CHOSEN = (
+    "symbol s0 : int backed [1, 100000] hint 8\n"
+    + ADD_KERNEL
+    + ADD_KERNEL.replace("@add", "@add_large").replace("BLOCK = 64", "BLOCK = 1024")
+    + """
+kernel multi @either choose size_hints (read f32* x divisible(16), read f32* y, write f32* out, f32 factor, i32 n)
+  variants(
+    @add(0, 1, 2, 3, 4) hints((16), (16), (16)),
+    @add_large(0, 1, 2, 3, 4) hints((4096), (4096), (4096)),
+  )
+
+func @main(%x: f32[s0]) {
+  define s0 = size(%x, 0)
+  %y = alloc f32[s0]
+  launch @either(%x, %x, %y, 1.0, s0)
+  return %y
+}
+"""
+)
 _HOST = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_uint), ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -225,7 +245,7 @@ def _add(grid: tuple[int, ...], params: ctypes.Array[ctypes.c_void_p]) -> None:
     x, y, out = (ctypes.cast(params[i] or 0, ctypes.POINTER(ctypes.c_void_p))[0] for i in range(3))
     factor = ctypes.cast(params[3] or 0, ctypes.POINTER(ctypes.c_float))[0]
     n = ctypes.cast(params[4] or 0, ctypes.POINTER(ctypes.c_int32))[0]
-    assert grid == (-(-n // 64), 1, 1)
+    assert grid in ((-(-n // 64), 1, 1), (-(-n // 1024), 1, 1))
     a, b, c = (
         torch.frombuffer((ctypes.c_float * n).from_address(p or 0), dtype=torch.float32) for p in (x, y, out)
     )

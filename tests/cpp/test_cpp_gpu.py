@@ -22,6 +22,7 @@ from cpp_wrapper import CppError, DeviceError, EmitError, LaunchError
 from cpp_wrapper._compat import torch_library_dir
 from tests.cpp.cpp_case import FAST
 from tests.cpp.cpp_gpu import (
+    CHOSEN,
     DESCRIBED,
     DOUBLED,
     KEPT,
@@ -71,11 +72,12 @@ def _check(found: tuple[Any, ...], inputs: tuple[Tensor, Tensor, Tensor], w: Ten
     assert (none.shape, number) == ((0, 4), 6)
 
 
-@pytest.mark.parametrize("name", ["gpu_mixed", "gpu_descriptors", "gpu_streams"])
+@pytest.mark.parametrize("name", ["gpu_mixed", "gpu_descriptors", "gpu_chosen", "gpu_streams"])
 def test_golden(name: str, update_golden: bool) -> None:
     artifacts = {
         "gpu_mixed": lambda: artifact_for_gpu(MIXED, CONSTANTS, ("sm_80", "sm_90")),
         "gpu_descriptors": lambda: artifact_for_gpu(DESCRIBED, maps=(MAP,)),
+        "gpu_chosen": lambda: artifact_for_gpu(CHOSEN),
         "gpu_streams": lambda: bare_artifact(parse_program(STREAMS)),
     }
     text, path = str(cpp_wrapper.emit(artifacts[name]())), GOLDEN / f"{name}.cpp"
@@ -278,6 +280,15 @@ def test_launches_with_attributes(gpu: FakeGpu, tmp_path: Path) -> None:
     assert launched.params[5] != 0
     assert launched.params[6] == 0
     assert gpu.cuda.function(launched).attributes[8] == 100_000
+
+
+def test_sizes_choose_among_kernels(gpu: FakeGpu, tmp_path: Path) -> None:
+    program = gpu.load(artifact_for_gpu(CHOSEN), tmp_path / "m.so")
+    gpu.cuda.launches()
+    for count, blocks in ((8, 1), (255, 4), (256, 4), (257, 1), (10_000, 10)):
+        program(torch.randn(count))
+        (seen,) = gpu.cuda.launches()
+        assert seen.grid == (blocks, 1, 1), count
 
 
 @pytest.mark.parametrize("with_maps", [True, False])

@@ -2,27 +2,68 @@
 
 from __future__ import annotations
 
-from cpp_wrapper.sources.gpu import chosen_kernel
+from collections.abc import Sequence
+
+from cpp_wrapper.sources.gpu import chosen_variants
 from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.expr import Expr
-from wrapper_ir.kernels import CppKernel, KernelParam, MultiKernel, ParamKind, TritonKernel
+from wrapper_ir.kernels import (
+    CppKernel,
+    KernelDef,
+    KernelParam,
+    MultiKernel,
+    ParamKind,
+    TritonKernel,
+    Variant,
+)
 from wrapper_ir.lowering import steps
 from wrapper_ir.ops import Arg
-from wrapper_ir.types import DType, ScalarType
+from wrapper_ir.types import DType, ScalarType, TensorType
 from wrapper_ir.values import Value
 
 __all__ = ["launch", "unpack"]
 
 
 def launch(step: steps.Launch, scope: FunctionScope) -> None:
-    """A call of the function that `program.py` or `gpu.py` writes for the kernel."""
-    kernel = step.kernel
-    values = [arg for _, arg in step.args]
-    grid: tuple[Expr, ...] = step.grid
-    if isinstance(kernel, MultiKernel):
-        variant = kernel.variants[0]
-        kernel = chosen_kernel(kernel, scope.module.plan)
-        values, grid = [values[i] for i in variant.args], tuple(grid[i] for i in variant.grid)
+    """A call of the function that `program.py` or `gpu.py` writes for the kernel; of several that compute the same, sizes choose
+    when it is called."""
+    kernel, values = step.kernel, [arg for _, arg in step.args]
+    if not isinstance(kernel, MultiKernel):
+        scope.line(_launched(kernel, values, step.grid, scope))
+        return
+    variants = chosen_variants(kernel)
+    lines = [
+        _launched(
+            scope.module.plan.program.kernel(variant.kernel),
+            [values[i] for i in variant.args],
+            [step.grid[i] for i in variant.grid],
+            scope,
+        )
+        for variant in variants
+    ]
+    if len(lines) == 1:
+        scope.line(lines[0])
+        return
+    distances = [_distance(variant, [values[i] for i in variant.args], scope) for variant in variants]
+    scope.line(f"switch (nearest({{{', '.join(distances)}}})) {{")
+    with scope.indented():
+        for number, line in enumerate(lines):
+            scope.line(f"case {number}: {line} break;")
+    scope.line("}")
+
+
+def _distance(variant: Variant, values: Sequence[Arg], scope: FunctionScope) -> str:
+    """How far the sizes of its tensors are from those that a kernel was made for."""
+    types = [v.type for v in values if isinstance(v, Value) and isinstance(v.type, TensorType)]
+    shapes = [type.sizes for type in types]
+    pairs = [pair for sizes, hints in zip(shapes, variant.hints) for pair in zip(sizes, hints)]
+    if [*map(len, shapes)] != [*map(len, variant.hints)] or any(hint is None for _, hint in pairs):
+        return "no_hints"
+    return f"distance({{{', '.join(f'{{{scope.number(size)}, {hint}}}' for size, hint in pairs)}}})"
+
+
+def _launched(kernel: KernelDef, values: Sequence[Arg], grid: Sequence[Expr], scope: FunctionScope) -> str:
+    """The call."""
     launchers, function = scope.module.launchers, scope.module.kernels.get(kernel.name)
     if not isinstance(kernel, CppKernel | TritonKernel) or (function or launchers.get(kernel.name)) is None:
         hint = "emit the program with py_wrapper or fx_converter"
@@ -31,7 +72,7 @@ def launch(step: steps.Launch, scope: FunctionScope) -> None:
     texts = [_argument(param, value, scope) for param, value in zip(kernel.params, values, strict=True)]
     if function is None:
         texts = ["run", *texts, *(scope.number(e) for e in grid)]
-    scope.line(f"{function or launchers[kernel.name]}({', '.join(texts)});")
+    return f"{function or launchers[kernel.name]}({', '.join(texts)});"
 
 
 def _argument(param: KernelParam, arg: Arg, scope: FunctionScope) -> str:

@@ -16,6 +16,7 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import Expr, Int, Sym, to_cpp
 from wrapper_ir.kernel_hash import find_binary
 from wrapper_ir.kernels import (
+    Choice,
     DriverParam,
     DriverParamKind,
     ImageKind,
@@ -25,6 +26,7 @@ from wrapper_ir.kernels import (
     MultiKernel,
     ParamKind,
     TritonKernel,
+    Variant,
     bound_grid,
 )
 from wrapper_ir.lowering import Plan
@@ -34,7 +36,7 @@ from wrapper_ir.types import CPU, DType
 
 __all__ = [
     "GpuKernel",
-    "chosen_kernel",
+    "chosen_variants",
     "gpu_kernels",
     "gpu_program",
     "kernel_type",
@@ -104,7 +106,7 @@ def gpu_kernels(plan: Plan, module: ProgramScope, archs: Sequence[str]) -> dict[
         )
     device, binaries = module.gpu.type, plan.artifact.binaries
     wanted = [f"{device}:{arch}" for arch in archs] or sorted({b.target for b in binaries})
-    launched = dict.fromkeys(chosen_kernel(kernel, plan) for kernel in plan.kernels)
+    launched = dict.fromkeys(one for kernel in plan.kernels for one in _candidates(kernel, plan))
     for kernel in launched:
         if not isinstance(kernel, TritonKernel):
             continue
@@ -120,9 +122,15 @@ def gpu_kernels(plan: Plan, module: ProgramScope, archs: Sequence[str]) -> dict[
     return found
 
 
-def chosen_kernel(kernel: KernelDef, plan: Plan) -> KernelDef:
-    """The kernel that runs: of several that compute the same the first, as it is of configs, where nothing was tuned."""
-    return plan.program.kernel(kernel.variants[0].kernel) if isinstance(kernel, MultiKernel) else kernel
+def chosen_variants(kernel: MultiKernel) -> tuple[Variant, ...]:
+    """Those that a launch may run: all, where sizes choose; else the first, as it is of configs, where nothing was tuned."""
+    return kernel.variants if kernel.choice is Choice.SIZE_HINTS else kernel.variants[:1]
+
+
+def _candidates(kernel: KernelDef, plan: Plan) -> list[KernelDef]:
+    if not isinstance(kernel, MultiKernel):
+        return [kernel]
+    return [plan.program.kernel(variant.kernel) for variant in chosen_variants(kernel)]
 
 
 def _check(kernel: TritonKernel, binaries: Sequence[KernelBinary]) -> None:

@@ -3,6 +3,8 @@
 
 #include <alloca.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "driver.h"
@@ -311,6 +313,16 @@ TensorMap tensor_map(const Described& tensor, const MapKind& kind) {
   // Drivers up to 13.1 set a bit that is wrong for tensors below 128 KiB, as CUTLASS and Triton know.
   if (driver().DriverGetVersion(&version) == 0 && version <= 13010 && last + 1 < 128 * 1024) made.words[1] &= ~(uint64_t{1} << 21);
   return made;
+}
+
+double distance(std::initializer_list<SizeAndHint> pairs) {
+  const auto log2 = [](Int value) { return raw(value) >= 1 ? std::log2(static_cast<double>(raw(value))) : -1.0; };
+  double sum = 0;
+  for (const SizeAndHint& pair : pairs) sum += std::abs(log2(pair.size) - log2(pair.hint));
+  return sum;
+}
+int nearest(std::initializer_list<double> distances) {
+  return static_cast<int>(std::min_element(distances.begin(), distances.end()) - distances.begin());
 }
 
 void launch(const Run& run, int number, Int x, Int y, Int z, const Slot* slots, int count, uint64_t maps) {

@@ -75,6 +75,16 @@ struct alignas(64) TensorMap {
   uint64_t words[16];
 };
 TensorMap tensor_map(const Described& tensor, const MapKind& kind);
+/// A size of a tensor, and the one that a kernel was made for.
+struct SizeAndHint {
+  Int size, hint;
+};
+/// The sum of the distances of logarithms to base 2, where those of numbers below 1 are -1.
+double distance(std::initializer_list<SizeAndHint> pairs);
+/// Of a kernel that was made for no sizes in particular.
+inline constexpr double no_hints = __builtin_inf();
+/// The first of the smallest.
+int nearest(std::initializer_list<double> distances);
 /// Launches kernel `number` of the table on the run's stream, where the grid is not empty. Bit `i` of `maps` says that slot `i`
 /// has the address of what is passed.
 void launch(const Run& run, int number, Int x, Int y, Int z, const Slot* slots, int count, uint64_t maps = 0);
