@@ -11,34 +11,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import fx_converter
 import py_wrapper
-from fx_converter import FxOptions
-from py_wrapper import PyOptions
+from tools.conformance.plans import WAYS
 from wrapper_ir import run_pipeline, verify
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.interp import InterpOptions, Interpreter
 from wrapper_ir.ops import Slot
+from wrapper_ir.passes import MEMORY_PASSES
 from wrapper_ir.program import Ownership
 
-__all__ = ["PASSES", "POISON", "PlannedEverywhere", "engines", "same_bits"]
+__all__ = ["PlannedEverywhere", "engines", "same_bits"]
 
 # Any in this file: flat values of any program
 Boxed = Callable[[list[Any]], Sequence[Any]]
-POISON = 0x7B
-PASSES = "use-out-variants,split-storages,reorder-for-memory,reuse-in-place,plan-memory,reuse-for-results"
 
 
 def engines(planned: Artifact) -> list[Any]:
     """Callables of the model's own signature, each with `boxed`."""
-    return [
-        Interpreter(planned, py_wrapper.TORCH_MACHINE, InterpOptions(poison=POISON)),
-        py_wrapper.compile(planned, PyOptions(poison=POISON)),
-        py_wrapper.compile(planned, PyOptions(persistent_buffers=True)),
-        fx_converter.compile(planned),
-        fx_converter.compile(planned, FxOptions(persistent_buffers=True)),
-    ]
+    return [way(planned) for way in WAYS.values()]
 
 
 def same_bits(a: object, b: object) -> bool:
@@ -70,7 +60,7 @@ def _copies(args: Sequence[Any]) -> list[Any]:
 class PlannedEverywhere:
     """See `wrapper_ir.protocols.Emitter`. `graphs` and `slots` count what was compiled."""
 
-    passes: str = PASSES
+    passes: str = MEMORY_PASSES
     graphs: int = 0
     slots: int = 0
     runs: int = 0

@@ -17,13 +17,13 @@ from inductor_frontend import CaptureOptions, capture
 from tests.common.compare import clone_tree
 from tests.common.zoo import ZOO
 from tests.models.model_cases import artifact_of, calls_of, case_of
-from tests.models.planned_everywhere import PASSES, PlannedEverywhere, engines
+from tests.models.planned_everywhere import PlannedEverywhere, engines
 from tests.models.training_cases import step, training_case
 from wrapper_ir import parse_program, verify
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.ops import Slot
-from wrapper_ir.passes import PlanMemory, compare, run_pipeline
+from wrapper_ir.passes import MEMORY_PASSES, PlanMemory, compare, run_pipeline
 from wrapper_ir.values import is_storage
 
 QUICK = {"moe"}
@@ -61,7 +61,7 @@ def test_what_is_written_in_place(name: str, dynamic: bool) -> None:
     options = CaptureOptions(inplace_kernels=False)
     shapes = case.dynamic if dynamic else None
     artifact = capture(case.model, case.args, case.kwargs, dynamic_shapes=shapes, options=options)
-    planned = dataclasses.replace(artifact, program=run_pipeline(artifact.program, PASSES))
+    planned = dataclasses.replace(artifact, program=run_pipeline(artifact.program, MEMORY_PASSES))
     plain = py_wrapper.compile(artifact)
     for args, kwargs in calls_of(case, dynamic):
         with torch.no_grad():
@@ -138,7 +138,7 @@ def test_branches_and_loops(dynamic: bool) -> None:
     shapes = (None, {0: torch.export.Dim("b", min=2, max=64)}) if dynamic else None
     with torch.no_grad():
         artifact = capture(model, (torch.tensor(3), x), dynamic_shapes=shapes)
-        planned = dataclasses.replace(artifact, program=run_pipeline(artifact.program, PASSES))
+        planned = dataclasses.replace(artifact, program=run_pipeline(artifact.program, MEMORY_PASSES))
         lent = [p for f in planned.program.functions for p in f.params if is_storage(p.value)]
         assert len(lent) >= 4  # of two branches, a condition and a body
         plain, runs = py_wrapper.compile(artifact), engines(planned)

@@ -25,10 +25,9 @@ from cpp_wrapper import CppOptions
 from cpp_wrapper._compat import open_runner
 from tests.common.zoo import ZOO, Case, gpt2
 from tools.bench.pages import command_line, page, publish, table
-from tools.bench.planned_calls import PASSES
 from tools.bench.processes import in_fresh_process
 from tools.bench.timing import alternate, best_seconds, keep_memory, median_ratio, timed
-from wrapper_ir.passes import run_pipeline
+from wrapper_ir.passes import MEMORY_PASSES, run_pipeline
 
 PREDICTION = """\
 Goals in brackets. What is said of builds, packages and loads was written before they were measured; what is said of calls after
@@ -174,7 +173,7 @@ def _libraries(case: Case, folder: Path) -> _Libraries:
     kwargs = dict(case.kwargs or {})
     program = torch.export.export(case.model, case.args, kwargs)
     artifact = inductor_frontend.capture(program, case.args, kwargs)
-    planned = replace(artifact, program=run_pipeline(artifact.program, PASSES))
+    planned = replace(artifact, program=run_pipeline(artifact.program, MEMORY_PASSES))
     held = CppOptions(persistent_buffers=True)
     ways: dict[str, Callable[[Path], object]] = {
         "as captured": partial(cpp_wrapper.build, artifact),

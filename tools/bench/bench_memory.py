@@ -28,12 +28,11 @@ from tests.common.zoo import ZOO, Case
 from tools.bench import planned_calls
 from tools.bench.models import small_gpt2
 from tools.bench.pages import command_line, page, publish, table
-from tools.bench.planned_calls import PASSES
 from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.ops import AllocStorage
-from wrapper_ir.passes import run_pipeline
+from wrapper_ir.passes import MEMORY_PASSES, run_pipeline
 from wrapper_ir.program import Program
 from wrapper_ir.protocols import CompiledProgram
 
@@ -84,7 +83,7 @@ class _Planned:
     def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
         """Emitted Python of the planned program."""
         self.before.append(artifact.program)
-        self.after.append(run_pipeline(artifact.program, PASSES, verify=False))
+        self.after.append(run_pipeline(artifact.program, MEMORY_PASSES, verify=False))
         return py_wrapper.compile(dataclasses.replace(artifact, program=self.after[-1]))
 
 
@@ -201,9 +200,9 @@ def _cold(name: str) -> list[object]:
         begin = _cpu()
         artifact = inductor_frontend.capture(case.model, case.args, kwargs)
         captured = _cpu()
-        run_pipeline(artifact.program, PASSES, verify=False)
+        run_pipeline(artifact.program, MEMORY_PASSES, verify=False)
         planned = _cpu()
-        program = run_pipeline(artifact.program, PASSES)
+        program = run_pipeline(artifact.program, MEMORY_PASSES)
         verified = _cpu()
         py_wrapper.compile(dataclasses.replace(artifact, program=program))(*case.args, **kwargs)
         rest = captured - begin + _cpu() - verified

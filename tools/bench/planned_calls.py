@@ -14,12 +14,11 @@ from tests.common.compare import allocated
 from tests.common.zoo import ZOO, Case, gpt2
 from tools.bench.timing import compare
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.passes import run_pipeline
+from wrapper_ir.passes import MEMORY_PASSES, run_pipeline
 from wrapper_ir.protocols import CompiledProgram
 
-__all__ = ["HEADERS", "OUTCOME", "PASSES", "PREDICTION", "rows"]
+__all__ = ["HEADERS", "OUTCOME", "PREDICTION", "rows"]
 
-PASSES = "use-out-variants,split-storages,reorder-for-memory,reuse-in-place,plan-memory,reuse-for-results"
 
 PREDICTION = """\
 Written before the first measurement. A planned call used to make a tensor for each view of a slot, and to cost 1.1 of an
@@ -51,7 +50,7 @@ def rows() -> list[tuple[object, ...]]:
             kwargs = dict(case.kwargs or {})
             artifact = inductor_frontend.capture(case.model, case.args, kwargs)
             leaves = [*case.args, *kwargs.values()]
-            planned = dataclasses.replace(artifact, program=run_pipeline(artifact.program, PASSES))
+            planned = dataclasses.replace(artifact, program=run_pipeline(artifact.program, MEMORY_PASSES))
             for emitter, compiled in _EMITTERS.items():
                 plain = compiled(artifact, False)
                 for kind, run in (

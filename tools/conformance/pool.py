@@ -32,7 +32,7 @@ class PoolError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`what` is "ours" or "stock", all stages; "fx" or "stock_fx", graphs alone, "cpp" or "stock_cpp", libraries alone. BUILD builds
+    """`what` is "ours" or "stock", all stages; "fx" or "stock_fx", graphs alone, "cpp" or "stock_cpp", libraries alone, "planned", plans alone. BUILD builds
     the libraries of several cases, of which `more` are those after the first."""
 
     what: str

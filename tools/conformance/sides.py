@@ -1,4 +1,5 @@
-"""Torch's operator database in one form, ours and Inductor's, on the same cases: what `fx.py` and `cpp.py` have in common.
+"""Torch's operator database in one form, ours and Inductor's, on the same cases: what `fx.py`, `cpp.py` and `planned.py` have in
+common.
 
 Cases are those that Inductor's Python wrapper gets right, in an order that makes every part of a run a fair sample. Results
 go to a folder of `out/` as they come: a run that was stopped goes on where it was. A run over all cases writes the page. Exit
@@ -38,8 +39,9 @@ _OF_THE_CASE = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
     """One form of programs. `ours` and `stock` are what jobs of the two sides are called (`worker.py`), `names` what the page
-    calls them. `command` is a module of this folder, `title` and `text` begin the page. Inductor's side runs on the first
-    `stock_cases` (None: on all). Ours are built `build_together` at a time before they run, where that is not 0."""
+    calls them; the second one is empty where Inductor has nothing to compare with. `command` is a module of this folder, `title`
+    and `text` begin the page. Inductor's side runs on the first `stock_cases` (None: on all). Ours are built `build_together` at a
+    time before they run, where that is not 0."""
 
     command: str
     ours: str
@@ -59,11 +61,13 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a case on one side; `error` is empty where the graph gives eager's results."""
+    """What became of a case on one side; `error` is empty where it is right. `slots` counts those of its plans, where it was
+    planned."""
 
     side: str
     case: CaseId
     error: str
+    slots: int = 0
 
 
 def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
@@ -75,7 +79,7 @@ def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
     out = Path(options.out)
     file = out / f"results-{torch.__version__}.jsonl"
     known = {(r.side, r.case): r for r in _read(file)}
-    chosen = [options.only] if options.only else [sides.ours, sides.stock]
+    chosen = [options.only] if options.only else [side for side in (sides.ours, sides.stock) if side]
     wanted = [(side, case) for side in chosen for case in _cases_of(sides, side, cases)]
     jobs = [
         Job(side, case)
@@ -134,7 +138,7 @@ def result_of(sides: Sides, answer: Answer) -> Result:
         return Result(sides.stock, answer.job.case, verdict_of(answer).verdict.error)
     outcome = outcome_of(answer, "")
     error = outcome.broken or "; ".join(f"{f.stage.value} {f.code}: {f.reason}" for f in outcome.failures)
-    return Result(sides.ours, answer.job.case, tidy(error))
+    return Result(sides.ours, answer.job.case, tidy(error), (answer.done or {}).get("slots", 0))
 
 
 def share(results: Sequence[Result], side: str) -> float:
@@ -147,7 +151,10 @@ def render(sides: Sides, results: Sequence[Result], total: int) -> str:
     """Totals, and every case of ours that fails. `total` is how many cases there are."""
     ours = sum(r.side == sides.ours for r in results)
     part = f" So far {ours} of {total} cases ran, which are a fair sample." if ours < total else ""
-    if not any(r.side == sides.stock for r in results):
+    planned = sum(r.slots > 0 for r in results)
+    if planned:
+        part += f" {planned} of them have slots, {sum(r.slots for r in results)} in all."
+    if sides.stock and not any(r.side == sides.stock for r in results):
         part += f" {sides.names[1]} has not run yet."
     lines = [
         f"# {sides.title}",
@@ -166,6 +173,8 @@ def render(sides: Sides, results: Sequence[Result], total: int) -> str:
     lines += ["", "## Where ours is wrong", "", "| case | why |", "| --- | --- |"]
     failing = sorted((r for r in results if r.side == sides.ours and r.error), key=lambda r: r.case)
     lines += [f"| `{r.case}` | {_cell(r.error)} |" for r in failing]
+    if not sides.stock:
+        return "\n".join(lines) + "\n"
     reasons = Counter(_kind(r.error) for r in results if r.side == sides.stock and r.error)
     lines += ["", "## Why Inductor's is", "", "| cases | why |", "| --- | --- |"]
     lines += [f"| {count} | {_cell(reason)} |" for reason, count in reasons.most_common(12)]
@@ -191,7 +200,7 @@ def _read(file: Path) -> Iterator[Result]:
         return
     for line in file.read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)
-        yield Result(entry["side"], CaseId(**entry["case"]), entry["error"])
+        yield Result(entry["side"], CaseId(**entry["case"]), entry["error"], entry.get("slots", 0))
 
 
 def _arguments(sides: Sides, argv: Sequence[str] | None) -> argparse.Namespace:

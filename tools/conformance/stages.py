@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import TypeVar
@@ -18,6 +18,7 @@ import wrapper_ir
 from cpp_wrapper import CppEmitter, CppError, CppOptions
 from fx_converter.options import KernelCalls
 from tools.conformance.cases import Call, CaseId
+from tools.conformance.collector import How
 from tools.conformance.compare import (
     UNDEFINED_VALUES,
     Mismatch,
@@ -26,11 +27,11 @@ from tools.conformance.compare import (
     is_random,
     observe,
 )
+from tools.conformance.plans import WAYS, interpreter, planned, slot_count
 from tools.conformance.programs import Kernels, Programs, Source, capture, collect
 from tools.conformance.stock import stock_values
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.errors import WirError
-from wrapper_ir.interp import InterpOptions, Interpreter
+from wrapper_ir.errors import NotSupportedError, WirError
 from wrapper_ir.protocols import CompiledProgram
 
 __all__ = ["CRASH", "REFUSED", "STAGES", "Checked", "Failure", "Stage", "build_libraries", "check_case"]
@@ -45,7 +46,6 @@ T = TypeVar("T")
 
 _LIBRARIES = CppEmitter(options=CppOptions(opt_level=0, precompile_after=0))
 """Compilers make them in the least time."""
-_POISON = 0x7B  # uninitialised memory in the interpreter: a read of it shows in the results
 _CALLS: Mapping[Kernels, int] = {
     Kernels.CPP: 2,  # of emitted code: the second sees what the first left behind
     Kernels.TRITON: 1,  # interpreted kernels are slow
@@ -67,11 +67,14 @@ class Stage(StrEnum):
     BACKEND = "backend"
     CPP = "cpp"
     """Built and loaded as a C++ library: in a run of its own, `cpp.py`."""
+    PLANNED = "planned"
+    """After all memory passes, in every engine: in a run of its own, `planned.py`."""
 
 
+_OWN_RUNS = (Stage.CPP, Stage.PLANNED)
 STAGES: Mapping[Kernels, tuple[Stage, ...]] = {
-    Kernels.CPP: tuple(stage for stage in Stage if stage is not Stage.CPP),
-    Kernels.GPU: tuple(stage for stage in Stage if stage is not Stage.CPP),
+    Kernels.CPP: tuple(stage for stage in Stage if stage not in _OWN_RUNS),
+    Kernels.GPU: tuple(stage for stage in Stage if stage not in _OWN_RUNS),
     Kernels.TRITON: (Stage.CAPTURE, Stage.VERIFY, Stage.TEXT, Stage.JSON, Stage.PYTHON),
 }
 """The stages of a case, in order."""
@@ -94,7 +97,8 @@ class Failure:
             return True
         if self.stage is Stage.CAPTURE:
             return later is not Stage.BACKEND
-        return self.stage is Stage.VERIFY and later in (Stage.INTERPRETER, Stage.PYTHON, Stage.FX, Stage.CPP)
+        runs = (Stage.INTERPRETER, Stage.PYTHON, Stage.FX, *_OWN_RUNS)
+        return self.stage is Stage.VERIFY and later in runs
 
 
 class _Steps:
@@ -130,6 +134,8 @@ class Checked:
     random: bool
     kernels: int = 0
     """How many kernels the programs have."""
+    slots: int = 0
+    """How many slots they have after all memory passes, where PLANNED was asked for and passed."""
 
 
 def check_case(
@@ -154,7 +160,8 @@ def check_case(
     if programs is None:
         return Checked(failures, None, 0, check.random)
     made = sum(len(artifact.program.kernels) for artifact in programs.artifacts)
-    return Checked(failures, programs.source, len(programs.artifacts), check.random, made)
+    slots = _slots(programs) if Stage.PLANNED in chosen and not failures else 0
+    return Checked(failures, programs.source, len(programs.artifacts), check.random, made, slots)
 
 
 def build_libraries(cases: Iterable[tuple[CaseId, Call]]) -> None:
@@ -204,7 +211,7 @@ def _programs(check: _Check, steps: _Steps) -> Programs | None:
     if programs is not None or steps.failures[-1].code != REFUSED:
         return programs
     refusal = steps.failures.pop()
-    how = _interpreter if Stage.INTERPRETER in check.chosen else py_wrapper.compile
+    how = interpreter if Stage.INTERPRETER in check.chosen else py_wrapper.compile
     collected = partial(collect, check.call, check.seed, how, check.kernels)
     programs = steps.attempt(Stage.CAPTURE, collected)
     if programs is not None and not programs.artifacts:
@@ -213,8 +220,19 @@ def _programs(check: _Check, steps: _Steps) -> Programs | None:
     return programs
 
 
-def _interpreter(artifact: Artifact) -> Interpreter[torch.Tensor]:
-    return Interpreter(artifact, py_wrapper.TORCH_MACHINE, InterpOptions(poison=_POISON))
+def _with_plan(way: How, artifact: Artifact) -> CompiledProgram:
+    return way(planned(artifact))
+
+
+def _planned_library(artifact: Artifact) -> CompiledProgram:
+    try:
+        return _LIBRARIES.compile(planned(artifact))
+    except NotSupportedError:
+        return _LIBRARIES.compile(planned(artifact, "reuse-in-place,plan-memory,reuse-for-results"))
+
+
+def _slots(programs: Programs) -> int:
+    return sum(slot_count(planned(artifact)) for artifact in programs.artifacts)
 
 
 def _graph(form: KernelCalls, artifact: Artifact) -> CompiledProgram:
@@ -250,6 +268,7 @@ class _Check:
             Stage.PYTHON: self.python,
             Stage.FX: self.fx,
             Stage.CPP: self.cpp,
+            Stage.PLANNED: self.planned,
         }
         return {stage: run for stage, run in known.items() if stage in self.chosen}
 
@@ -268,7 +287,7 @@ class _Check:
                 raise Mismatch("from_json(to_json(program)) is another program")
 
     def interpreter(self, programs: Programs) -> None:
-        self._compare(programs.runner(_interpreter))
+        self._compare(programs.runner(interpreter))
 
     def python(self, programs: Programs) -> None:
         run = programs.runner(py_wrapper.compile)
@@ -285,6 +304,17 @@ class _Check:
         run = programs.runner(_LIBRARIES.compile)
         for _ in range(_CALLS[self.kernels]):
             self._compare(run)
+
+    def planned(self, programs: Programs) -> None:
+        """Each engine gives the bits of emitted Python without a plan; C++ is built where there are slots (C++ cannot call each
+        `out=` variant: those that it cannot stay out then)."""
+        plain = observe(self.call, programs.runner(py_wrapper.compile), self.seed)
+        exact = replace(self, want=plain, call=replace(self.call, tolerances=(0.0, 0.0)))
+        ways: list[How] = [partial(_with_plan, way) for way in WAYS.values()]
+        for way in (*ways, _planned_library) if _slots(programs) else ways:
+            run = programs.runner(way)
+            for _ in range(_CALLS[self.kernels]):
+                exact._compare(run)
 
     def backend(self) -> None:
         torch._dynamo.reset()

@@ -1,6 +1,6 @@
 """The process that runs cases: one job a line on standard input, one answer a line on standard output.
 
-A job is `{"what": "ours" | "stock" | "fx" | "stock_fx" | "cpp" | "stock_cpp" | "build_cpp", "case": {...}, "more": [...]}`, where "more" are
+A job is `{"what": "ours" | "stock" | "fx" | "stock_fx" | "cpp" | "stock_cpp" | "planned" | "build_cpp", "case": {...}, "more": [...]}`, where "more" are
 further cases of one build. Answers are `{"at": STAGE}` before each step, so that a crash has a
 place (the first is empty: the worker is ready), and last `{"done": {...}}`: for ours what the check found, for Inductor a
 verdict, or `{"broken": REASON}` where eager itself cannot run the case. The one argument is what kernels are written
@@ -28,7 +28,11 @@ from tools.conformance.stock import judge, judge_library
 __all__ = ["main"]
 
 
-_ONLY = {"fx": (Stage.CAPTURE, Stage.FX), "cpp": (Stage.CAPTURE, Stage.CPP)}
+_ONLY = {
+    "fx": (Stage.CAPTURE, Stage.FX),
+    "cpp": (Stage.CAPTURE, Stage.CPP),
+    "planned": (Stage.CAPTURE, Stage.PLANNED),
+}
 """The stages of jobs that have some alone."""
 
 

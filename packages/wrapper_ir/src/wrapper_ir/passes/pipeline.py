@@ -28,7 +28,15 @@ from wrapper_ir.passes.translation import check_translation
 from wrapper_ir.passes.use_out_variants import UseOutVariants
 from wrapper_ir.program import Program
 
-__all__ = ["PASSES", "describe_passes", "parse_pipeline", "print_pipeline", "run_on_artifact", "run_pipeline"]
+__all__ = [
+    "MEMORY_PASSES",
+    "PASSES",
+    "describe_passes",
+    "parse_pipeline",
+    "print_pipeline",
+    "run_on_artifact",
+    "run_pipeline",
+]
 
 _CLASSES: tuple[type[Pass], ...] = (
     DeriveFrees,
@@ -49,6 +57,11 @@ _CLASSES: tuple[type[Pass], ...] = (
 
 PASSES: Mapping[str, type[Pass]] = MappingProxyType({cls.name: cls for cls in _CLASSES})
 """All passes by name."""
+
+MEMORY_PASSES = (
+    "use-out-variants,split-storages,reorder-for-memory,reuse-in-place,plan-memory,reuse-for-results"
+)
+"""All passes that lower what is held, in the order in which each helps those after it."""
 
 _ITEM = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
 

@@ -1,0 +1,59 @@
+"""Programs with all memory passes, and the ways to run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import torch
+
+import fx_converter
+import py_wrapper
+from fx_converter import FxOptions
+from py_wrapper import PyOptions
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.interp import InterpOptions, Interpreter
+from wrapper_ir.ops import Slot
+from wrapper_ir.passes import MEMORY_PASSES, run_pipeline
+from wrapper_ir.protocols import CompiledProgram
+
+__all__ = ["WAYS", "interpreter", "planned", "slot_count"]
+
+_POISON = 0x7B  # what slots, and memory that the interpreter allocates, hold at first: a read of it shows in the results
+
+
+def planned(artifact: Artifact, passes: str = MEMORY_PASSES) -> Artifact:
+    """The artifact after all memory passes, each of them verified, and compared with what was before."""
+    return replace(artifact, program=run_pipeline(artifact.program, passes))
+
+
+def slot_count(artifact: Artifact) -> int:
+    """How many slots the program has."""
+    return sum(isinstance(op, Slot) for op in artifact.program.ops)
+
+
+def interpreter(artifact: Artifact) -> Interpreter[torch.Tensor]:
+    """The interpreter over torch, with poisoned memory."""
+    return Interpreter(artifact, py_wrapper.TORCH_MACHINE, InterpOptions(poison=_POISON))
+
+
+def _poisoned(artifact: Artifact) -> CompiledProgram:
+    return py_wrapper.compile(artifact, PyOptions(poison=_POISON))
+
+
+def _persistent(artifact: Artifact) -> CompiledProgram:
+    return py_wrapper.compile(artifact, PyOptions(persistent_buffers=True))
+
+
+def _persistent_graph(artifact: Artifact) -> CompiledProgram:
+    return fx_converter.compile(artifact, FxOptions(persistent_buffers=True))
+
+
+WAYS: Mapping[str, Callable[[Artifact], CompiledProgram]] = {
+    "interpreter, poisoned": interpreter,
+    "Python, poisoned": _poisoned,
+    "Python, persistent buffers": _persistent,
+    "FX": fx_converter.compile,
+    "FX, persistent buffers": _persistent_graph,
+}
+"""How a planned program runs without being built."""
