@@ -121,11 +121,19 @@ class FunctionBuilder:
         storage = self.alloc_storage(f"{name}.s", size, device=type.device)
         return self.view(name, storage, type)
 
-    def slot(self, name: str, pool: Value[StorageType], offset: Dim, nbytes: Dim) -> Value[StorageType]:
+    def slot(
+        self,
+        name: str,
+        pool: Value[StorageType],
+        offset: Dim,
+        nbytes: Dim,
+        *,
+        zero: ops.ZeroMode = ops.ZeroMode.NONE,
+    ) -> Value[StorageType]:
         """Slot; `offset` and `nbytes` in bytes."""
         alignment = slot_alignment(pool.type, as_expr(offset))
         result = self.value(name, dataclasses.replace(pool.type, nbytes=as_expr(nbytes), alignment=alignment))
-        self.append(ops.Slot(pool=pool, result=result, offset=as_expr(offset), prov=self.prov))
+        self.append(ops.Slot(pool=pool, result=result, offset=as_expr(offset), zero=zero, prov=self.prov))
         return result
 
     def view(

@@ -183,7 +183,7 @@ SAMPLES: tuple[Op, ...] = (
     AllocStorage(
         result=S, purpose=AllocPurpose.WORKSPACE, zero=ZeroMode.CALL, stream=1, prov=PROV
     ),
-    Slot(pool=S, offset=mul(S0, 4), result=PART, prov=PROV),
+    Slot(pool=S, offset=mul(S0, 4), result=PART, zero=ZeroMode.CALL, stream=1, prov=PROV),
     Free(storage=S, prov=PROV),
     Drop(value=X, prov=PROV),
     Copy(dst=X, src=Y, non_blocking=True, stream=1, prov=PROV),

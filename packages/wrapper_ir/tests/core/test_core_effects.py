@@ -88,6 +88,7 @@ CASES = [
     ("%s = alloc_storage 32 zero(once)", "writes s; fresh s"),
     ("%s = alloc_storage 32\n free %s", "ends s"),
     ("%m = alloc_storage 32 pool\n %s = slot %m + 16 : 16", "fresh s; s in m"),
+    ("%m = alloc_storage 32 pool\n %s = slot %m : 16 zero(call)", "writes s; fresh s; s in m"),
     ("free %d", "ends d"),
     ("drop %x", "ends x"),
     ("copy %x, %y", "reads y; writes x"),

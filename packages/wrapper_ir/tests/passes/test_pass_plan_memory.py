@@ -8,7 +8,7 @@ import pytest
 
 from wrapper_ir import check, parse_program, print_program
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir.ops import AllocStorage, Slot
+from wrapper_ir.ops import AllocStorage, Slot, ZeroMode
 from wrapper_ir.passes import PlanMemory, compare, parse_pipeline, run_pipeline
 from wrapper_ir.program import Program
 from wrapper_ir.testing import random_program
@@ -161,8 +161,6 @@ def test_algorithms(algorithm: str) -> None:
 LEFT_ALONE = {
     "returned": "%x: f32[64]) {\n  %a = alloc f32[64]\n  launch @k(%x, %a)\n  %b = alloc f32[64]\n  launch @k(%x, %b)\n"
     "  return %a, %b",
-    "zeroed": "%x: f32[64]) {\n  %a.s = alloc_storage 256 zero(call)\n  %a = view %a.s : f32[64]\n  launch @k(%x, %a)\n"
-    "  %b.s = alloc_storage 256 workspace zero(once)\n  %b = view %b.s : f32[64]\n  launch @k(%a, %b)\n  return",
     "of operators": "%x: f32[64]) {\n  %a = call aten::relu(%x) : f32[64]\n  %b = call aten::relu(%a) : f32[64]\n  return %b",
 }
 
@@ -170,6 +168,39 @@ LEFT_ALONE = {
 @pytest.mark.parametrize("case", LEFT_ALONE)
 def test_what_is_left_alone(case: str) -> None:
     assert "slot" not in _planned(LEFT_ALONE[case])
+
+
+ZEROED = (
+    "%x: f32[64] @cuda:0) {\n"
+    "  %a.s = alloc_storage 256 @cuda:0 stream(1)\n  %a = view %a.s : f32[64]\n"
+    "  launch @k(%x, %a) extents(4, 4) stream(1)\n"
+    "  %b.s = alloc_storage 256 @cuda:0 workspace zero(call) stream(1)\n  %b = view %b.s : f32[64]\n"
+    "  launch @k(%b, %a) extents(4, 4) stream(1)\n  launch @k(%b, %b) extents(4, 4) stream(1)\n"
+    "  %c.s = alloc_storage 256 @cuda:0 workspace zero(once) stream(1)\n  %c = view %c.s : f32[64]\n"
+    "  launch @k(%c, %c) extents(4, 4) stream(1)\n  return"
+)
+
+
+def test_zeros_are_written_into_slots() -> None:
+    """Where the storage before has ended, on the stream that uses the bytes; what keeps its zeros is filled in each call, as
+    without a plan."""
+    text = PlanMemory().run(parse_program(f"{HEAD}func @main({ZEROED}\n}}\n"))
+    lines = print_program(text).replace(" @cuda:0", "").splitlines()
+    slots = [line.strip() for line in lines if "= slot" in line]
+    assert slots == [
+        "%a.s = slot %pool0 : 256",
+        "%b.s = slot %pool0 + 256 : 256 zero(call) stream(1)",
+        "%c.s = slot %pool0 : 256 zero(call) stream(1)",
+    ]
+
+
+def test_zeros_of_persistent_memory_stay() -> None:
+    """One that is zero from call to call shares no bytes with others; one that each call fills does."""
+    text = ZEROED.replace(" stream(1)", "").replace(" @cuda:0", "")
+    found = PlanMemory(persistent=True).run(parse_program(f"{HEAD}func @main({text}\n}}\n"))
+    made = {op.result.name: (type(op), op.zero) for op in found.ops if isinstance(op, AllocStorage | Slot)}
+    assert made["b.s"] == (Slot, ZeroMode.CALL)
+    assert made["c.s"] == (AllocStorage, ZeroMode.ONCE)
 
 
 @pytest.mark.parametrize("size", ["f32[8 // (s0 - 8)]", "f32[ceildiv(s0, s0 - 8)]"])

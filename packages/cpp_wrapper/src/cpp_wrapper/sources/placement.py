@@ -22,7 +22,7 @@ __all__ = [
     "wait_event",
 ]
 
-_QUEUING = (steps.Allocate, steps.Copy, steps.Launch, steps.CallOperator, steps.StartCollective)
+_QUEUING = (steps.Allocate, steps.Zero, steps.Copy, steps.Launch, steps.CallOperator, steps.StartCollective)
 
 
 @contextmanager

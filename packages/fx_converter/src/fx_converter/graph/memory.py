@@ -72,7 +72,8 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
 def zero(step: steps.Zero, scope: FunctionScope) -> None:
     """In place."""
     made = scope.value(step.value)
-    scope.call(_aten.zero_.default, made, val=made.meta["val"])
+    with on_stream(step, scope):
+        scope.call(_aten.zero_.default, made, val=made.meta["val"])
 
 
 def resize_block(step: steps.ResizeBlock, scope: FunctionScope) -> None:

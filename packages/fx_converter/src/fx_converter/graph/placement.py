@@ -36,7 +36,12 @@ def exit_device(scope: FunctionScope) -> None:
 
 @contextmanager
 def on_stream(
-    step: steps.Allocate | steps.Copy | steps.Launch | steps.CallOperator | steps.StartCollective,
+    step: steps.Allocate
+    | steps.Zero
+    | steps.Copy
+    | steps.Launch
+    | steps.CallOperator
+    | steps.StartCollective,
     scope: FunctionScope,
 ) -> Iterator[None]:
     """Between two nodes that make the step's stream the current one, unless that is the caller's current stream."""

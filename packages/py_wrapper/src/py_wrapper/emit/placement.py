@@ -26,7 +26,13 @@ def on_stream(step: steps.Step, scope: FunctionScope) -> AbstractContextManager[
     """A `with` block for what a step queues, unless that goes to the stream that is current when the program is called."""
     if (
         not isinstance(
-            step, steps.Allocate | steps.Copy | steps.Launch | steps.CallOperator | steps.StartCollective
+            step,
+            steps.Allocate
+            | steps.Zero
+            | steps.Copy
+            | steps.Launch
+            | steps.CallOperator
+            | steps.StartCollective,
         )
         or step.stream is None
     ):

@@ -94,7 +94,7 @@ class _Contents:
     def _of(self, op: Op, position: int, in_flight: dict[Value, list[Value]]) -> dict[Value, _Access]:
         """What the op does, by storage that the function owns; names alone (views, allocations) do nothing."""
         found: dict[Value, _Access] = {}
-        if isinstance(op, AllocStorage) and op.zero is not ZeroMode.NONE:
+        if isinstance(op, AllocStorage | Slot) and op.zero is not ZeroMode.NONE:
             self._access(found, op.result, position).overwritten.append((0, self.sizes.bytes_of(op.result)))
         if isinstance(op, AllocStorage | Slot | View):
             return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
@@ -15,8 +16,10 @@ from wrapper_ir.ops import (
     Launch,
     Op,
     RecordEvent,
+    Slot,
     SyncEvent,
     WaitEvent,
+    ZeroMode,
 )
 from wrapper_ir.program import Function
 from wrapper_ir.structure import callees, operands, results
@@ -24,7 +27,12 @@ from wrapper_ir.values import Value, device_of
 
 __all__ = ["NO_STREAM_ENDS", "StreamEnds", "Timeline", "crossing_streams", "stream_ends"]
 
-_Queued = AllocStorage | CallExtern | CollectiveStart | Copy | Launch
+_Queued = AllocStorage | CallExtern | CollectiveStart | Copy | Launch | Slot
+
+
+def _is_queued(op: Op) -> TypeGuard[_Queued]:
+    """Whether the op has a stream: of slots, those that are filled with zeros."""
+    return isinstance(op, _Queued) and not (isinstance(op, Slot) and op.zero is ZeroMode.NONE)
 
 
 def crossing_streams(function: Function, analyses: Analyses) -> Set[Value]:
@@ -32,7 +40,7 @@ def crossing_streams(function: Function, analyses: Analyses) -> Set[Value]:
     stream."""
     aliasing = analyses.aliasing(function)
     ends = analyses.get(stream_ends)
-    queued = [(op, _streams(op, ends)) for op in function.body if isinstance(op, _Queued) or callees(op)]
+    queued = [(op, _streams(op, ends)) for op in function.body if _is_queued(op) or callees(op)]
     if not any(used != {0} for _, used in queued):
         return frozenset()
     streams: dict[Value, set[int]] = {p.value: {0} for p in function.params}
@@ -48,7 +56,7 @@ def crossing_streams(function: Function, analyses: Analyses) -> Set[Value]:
 
 def _streams(op: Op, ends: Mapping[str, StreamEnds]) -> Set[int]:
     """Those that an op's work is on; of a call, also those that its caller has to order."""
-    if isinstance(op, _Queued):
+    if _is_queued(op):
         return {op.stream}
     found = [ends.get(name, NO_STREAM_ENDS) for name in callees(op)]
     return {0}.union(stream for e in found for _, stream in e.early | e.late)
@@ -76,7 +84,7 @@ def stream_ends(analyses: Analyses) -> Mapping[str, StreamEnds]:
     """By function, what it and its callees leave to their callers. Those that leave nothing, and recursive ones (which the
     verifier refuses), are not in it. An event from elsewhere counts as one of the caller's current stream."""
     found: dict[str, StreamEnds] = {}
-    if any(op.stream for op in analyses.program.ops if isinstance(op, _Queued)):
+    if any(op.stream for op in analyses.program.ops if _is_queued(op)):
         seen: set[str] = set()
         for name in analyses.functions:
             _visit(name, analyses, found, seen)
@@ -130,7 +138,7 @@ class _Ends:
             _merge(self.clock((str(op.device), op.stream)), self.events.get(op.event, {current: -1}))
         elif isinstance(op, SyncEvent):
             _merge(self.host, self.events.get(op.event, {}))
-        elif isinstance(op, _Queued):
+        elif _is_queued(op):
             devices = {
                 str(d) for v in (*operands(op), *results(op)) if (d := device_of(v)) and d.type != "cpu"
             }

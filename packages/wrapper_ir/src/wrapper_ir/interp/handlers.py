@@ -45,7 +45,10 @@ def _slot(op: ops.Slot, frame: AnyFrame) -> None:
         )
     bytes_of = TensorType(DType.U8, (op.result.type.nbytes,), (Int(1),), op.result.type.device)
     slot = frame.machine.view(pool, bytes_of, [nbytes], [1], offset)
-    frame.poison(slot)
+    if op.zero is ops.ZeroMode.NONE:
+        frame.poison(slot)
+    else:
+        frame.machine.fill_bytes(slot, 0)
     frame.slots[op.result] = slot
     frame.bind(op.result, slot)
 

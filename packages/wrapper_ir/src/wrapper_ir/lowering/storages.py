@@ -19,6 +19,7 @@ from wrapper_ir.ops import (
     SetStorage,
     Slot,
     View,
+    ZeroMode,
 )
 from wrapper_ir.program import Function
 from wrapper_ir.structure import definitions, operands
@@ -105,7 +106,7 @@ def storage_users(function: Function) -> dict[Value, list[Op]]:
 class SlotPlaces:
     """For one function. `places` has, for each slot, the allocation or parameter that it lies in and the byte that it
     starts at; `views` the views of each allocation or parameter, those of its slots too, with the byte that each starts
-    at; `lent` the storages that something takes as a whole, `lending` the allocations and parameters that these lie in."""
+    at; `lent` the storages that something takes as a whole (to fill it with zeros, too), `lending` the allocations and parameters that these lie in."""
 
     places: Mapping[Value, tuple[Value, Expr]] = field(default_factory=dict)
     views: Mapping[Value, Sequence[tuple[View, Expr]]] = field(default_factory=dict)
@@ -130,6 +131,8 @@ def plan_slots(function: Function) -> SlotPlaces:
             case Slot():
                 base, start = places.get(op.pool, (op.pool, Int(0)))
                 places[op.result] = (base, start + op.offset)
+                if op.zero is not ZeroMode.NONE:
+                    lent.add(op.result)
             case View() if isinstance(op.source.type, StorageType):
                 base, start = places.get(op.source, (op.source, Int(0)))
                 views.setdefault(base, []).append((op, start + op.offset))

@@ -14,11 +14,9 @@ from wrapper_ir.ops.effects import (
     Effects,
     EffectSpec,
     ends,
-    fresh,
     has,
     may_alias,
     reads,
-    within,
     writes,
 )
 from wrapper_ir.types import StorageType, TensorType, Type
@@ -86,20 +84,29 @@ class AllocStorage(OpBase):
 class Slot(OpBase):
     """Makes a storage of bytes of another one: of a pool, of a storage parameter, or of a slot.
 
-    The slot begins here and ends with its own `free`, which its pool outlives. Its bytes hold nothing at first, and no
-    other slot of the pool shares them until it ends. `offset` is in bytes, from the start of `pool`; the result's type
+    The slot begins here and ends with its own `free`, which its pool outlives. Its bytes hold nothing at first, or with
+    `zero(call)` zeros, which are written on `stream`; no other slot of the pool shares them until it ends. `offset` is in bytes, from the start of `pool`; the result's type
     gives bytes, device, memory space and alignment: the pool's device and space, and no more alignment than those of the
     pool and of `offset` have in common, which is what goes unsaid. Neither a slot nor a tensor of it leaves the
     function, except as an argument that the callee gives back.
-    Text: `%a = slot %pool + 256 : 1024`, `%a = slot %pool + s0 : 1024 align(16)`.
+    Text: `%a = slot %pool + 256 : 1024`, `%a = slot %pool + s0 : 1024 align(16) zero(call) stream(1)`.
     """
 
-    syntax: ClassVar[str] = "{result} = slot {pool}< + {offset}> : {result:storage=pool}"
-    effect_spec: ClassVar[EffectSpec] = fresh("result") | within("result", "pool")
+    syntax: ClassVar[str] = (
+        "{result} = slot {pool}< + {offset}> : {result:storage=pool}< zero({zero})>< stream({stream})>"
+    )
 
     pool: Use[StorageType]
     result: Def[StorageType]
     offset: Expr = _ZERO
+    zero: ZeroMode = ZeroMode.NONE
+    stream: Stream = 0
+
+    def effects(self, context: EffectContext) -> Effects:
+        """Zeroing writes all of the slot."""
+        made = (self.result,)
+        writes = made if self.zero is not ZeroMode.NONE else ()
+        return Effects(writes=writes, fresh=made, within=((self.result, self.pool),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -206,8 +206,7 @@ class Hoister:
         for layout in layouts:
             pool = given[layout.room.kind]
             for s in layout.storages:
-                offset = mul(layout.places[s.op.result.name], s.factor)
-                slots[s.op.result] = Slot(pool=pool, result=s.op.result, offset=offset, prov=s.op.prov)
+                slots[s.op.result] = s.slot(pool, layout.places[s.op.result.name])
         symbols = {s for room in rooms for s in room.kind[2].free_symbols} - {*function.captures}
         return dataclasses.replace(
             function,

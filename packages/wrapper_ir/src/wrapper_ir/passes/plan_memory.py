@@ -13,7 +13,7 @@ from wrapper_ir.analysis.memory import held_outside, memory_use
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Int, mul
-from wrapper_ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Free, Op, Slot
+from wrapper_ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Free, Op, Slot, ZeroMode
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir.passes.hoist_storages import Hoister
@@ -38,8 +38,8 @@ class PlanMemory(Pass):
     allocations are few. Unless it is given, that is 1 where it leaves less than half of a function's allocations, and 0 where not.
     `algorithm` places slots: `best`, `by-size`, `by-area` or `best-fit`. Storages of one pool are on one
     device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and `1024*s0` share, `256*s0` and
-    `s1` do not. Left alone are storages that are returned, moved, resized, zeroed or symmetric, that several streams use, and
-    those of functions that allocate from pools of torch's, or in which a size has no value under the hints. So are
+    `s1` do not. A storage of zeros becomes a slot that is filled with them. Left alone are storages that are returned, moved,
+    resized or symmetric, that several streams use, and those of functions that allocate from pools of torch's, or in which a size has no value under the hints. So are
     padded rows whose number may be none. Storages of branches, loop bodies and callees are slots of storages that callers lend
     where that holds no more, either.
 
@@ -104,7 +104,12 @@ class _Planner:
         """The function with its storages in pools; itself where none can share one."""
         if any(isinstance(op, EnterMemoryPool) for op in self.function.body):
             return self.function
-        storages = {s.op.result.name: s for s in plannable_storages(self.function, self.analyses)}
+        storages = {
+            s.op.result.name: s
+            for s in plannable_storages(self.function, self.analyses)
+            if s.op.zero is not ZeroMode.ONCE
+            or not self.options.persistent  # its zeros are there from call to call
+        }
         try:
             pools = self._pools(storages)
         except ExpressionError:
@@ -156,8 +161,7 @@ class _Planner:
             begins = min(pool.buffers, key=lambda b: b.begin).name
             first[begins] = AllocStorage(result=made, purpose=AllocPurpose.POOL, stream=like.stream)
             for b in pool.buffers:
-                offset = mul(pool.offsets[b.name] // unit, factor)
-                slots[b.name] = Slot(pool=made, result=storages[b.name].op.result, offset=offset)
+                slots[b.name] = storages[b.name].slot(made, pool.offsets[b.name] // unit)
         return self.function.with_body(_with_slots(self.function, slots, first))
 
 
@@ -186,7 +190,7 @@ def _without_pools(program: Program) -> Program:
 def _single(function: Function, pools: Mapping[Value, int]) -> Iterator[Op]:
     for op in function.body:
         if isinstance(op, Slot) and op.pool in pools:
-            yield AllocStorage(result=op.result, stream=pools[op.pool], prov=op.prov)
+            yield AllocStorage(result=op.result, zero=op.zero, stream=pools[op.pool], prov=op.prov)
         elif not (isinstance(op, AllocStorage | Free) and (*results(op), *operands(op))[0] in pools):
             yield op
 
@@ -198,6 +202,6 @@ def _with_slots(
         if isinstance(op, AllocStorage) and op.result.name in slots:
             if op.result.name in pools:
                 yield pools[op.result.name]
-            yield dataclasses.replace(slots[op.result.name], prov=op.prov)
+            yield slots[op.result.name]
         else:
             yield op

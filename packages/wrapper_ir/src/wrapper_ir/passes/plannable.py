@@ -12,7 +12,7 @@ from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Expr, Int, expand, mul
 from wrapper_ir.expr.build import sum_of
 from wrapper_ir.layout import numel
-from wrapper_ir.ops import AllocPurpose, AllocStorage, View, ZeroMode
+from wrapper_ir.ops import AllocPurpose, AllocStorage, Slot, View, ZeroMode
 from wrapper_ir.planner import Buffer
 from wrapper_ir.program import Function
 from wrapper_ir.types import StorageType
@@ -31,6 +31,17 @@ class PlannableStorage:
     factor: Expr
 
     @property
+    def zero(self) -> ZeroMode:
+        """With what a slot begins: others write what a storage keeps from call to call."""
+        return ZeroMode.NONE if self.op.zero is ZeroMode.NONE else ZeroMode.CALL
+
+    def slot(self, pool: Value[StorageType], place: int) -> Slot:
+        """The storage as a slot that begins at `place` times the factor."""
+        op, stream = self.op, 0 if self.zero is ZeroMode.NONE else self.op.stream
+        offset = mul(place, self.factor)
+        return Slot(pool=pool, result=op.result, offset=offset, zero=self.zero, stream=stream, prov=op.prov)
+
+    @property
     def kind(self) -> Hashable:
         """Storages of one kind may share a pool."""
         type = self.op.result.type
@@ -45,14 +56,13 @@ class PlannableStorage:
 
 
 def plannable_storages(function: Function, analyses: Analyses) -> Iterator[PlannableStorage]:
-    """The storages that a function allocates and frees, that hold nothing at first, and that one stream uses."""
+    """The storages that a function allocates and frees, and that one stream uses."""
     live: Liveness = analyses.get_for(function, analyse_liveness)
     crossing = analyses.get_for(function, crossing_streams)
     for position, op in enumerate(function.body):
         if (
             not isinstance(op, AllocStorage)
             or op.purpose is AllocPurpose.POOL
-            or op.zero is not ZeroMode.NONE
             or op.result.type.is_symmetric
             or op.result not in live.storages
             or op.result in crossing

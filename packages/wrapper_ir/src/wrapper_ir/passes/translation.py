@@ -65,6 +65,8 @@ def _difference(old: Analyses, new: Analyses) -> Difference | None:
         given, kept = _owned(original), _owned(function)
         if function is new.program.main and given != kept:
             return Difference(name, "it owns other parameters")
+        if _zeroed_once(function) > _zeroed_once(original):
+            return Difference(name, "more storages are to keep their zeros from call to call")
         first = _Run(original, old, numbers).observe(given | kept)
         second = _Run(function, new, numbers).observe(given | kept)
         if first != second:
@@ -74,6 +76,10 @@ def _difference(old: Analyses, new: Analyses) -> Difference | None:
 
 def _owned(function: Function) -> set[int]:
     return {i for i, p in enumerate(_params(function)) if p.ownership is Ownership.OWNED}
+
+
+def _zeroed_once(function: Function) -> int:
+    return sum(isinstance(op, ops.AllocStorage) and op.zero is ops.ZeroMode.ONCE for op in function.body)
 
 
 def _params(function: Function) -> list[Param]:
@@ -146,11 +152,10 @@ class _Run:
     def step(self, op: ops.Op, effects: ops.Effects) -> None:
         if isinstance(op, ops.Free | ops.Drop | ops.Comment | ops.DebugValue | ops.View):
             return
-        if isinstance(op, ops.AllocStorage):
-            self.alloc(op)
-            return
-        if isinstance(op, ops.Slot):
-            self.contents[op.result] = []
+        if isinstance(op, ops.AllocStorage | ops.Slot):
+            is_zero = op.zero is not ops.ZeroMode.NONE
+            zeros = _Part(Int(0), op.result.type.nbytes, self.number("zero"))
+            self.contents[op.result] = [zeros] if is_zero else []
             return
         sees = self.sign(op, effects)
         if isinstance(op, ops.Define):
@@ -170,11 +175,6 @@ class _Run:
             elif value in self.aliasing.uncertain:
                 part = _Part(Int(0), _extent(value), self.number("result", sees, k))
                 self.contents.setdefault(value, []).append(part)
-
-    def alloc(self, op: ops.AllocStorage) -> None:
-        zero = self.number("zero", op.zero)
-        parts = [_Part(Int(0), op.result.type.nbytes, zero)] if op.zero.value != "none" else []
-        self.contents[op.result] = parts
 
     def sign(self, op: ops.Op, effects: ops.Effects) -> Number:
         """What an op is and sees: its attributes, and for each operand what it reads there."""

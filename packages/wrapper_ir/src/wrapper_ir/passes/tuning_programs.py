@@ -13,7 +13,7 @@ from wrapper_ir.expr import Bool, Expr, Float, Int, SymKind
 from wrapper_ir.expr.rewrite import map_atoms
 from wrapper_ir.kernels import Choice, KernelDef, MultiKernel, TritonKernel, needed
 from wrapper_ir.layout import extent_bytes
-from wrapper_ir.ops import UNKNOWN, AllocStorage, Arg, Define, Launch, Op, Return, View, ZeroMode
+from wrapper_ir.ops import UNKNOWN, AllocStorage, Arg, Define, Launch, Op, Return, Slot, View, ZeroMode
 from wrapper_ir.passes.derive_frees import derive_frees
 from wrapper_ir.program import Constant, Function, Param, Program
 from wrapper_ir.structure import results
@@ -222,6 +222,8 @@ class _Reduction:
             match self.origins.get(value):
                 case AllocStorage(zero=ZeroMode.CALL | ZeroMode.ONCE) as op:
                     self.known[value] = self._storage(op, 0)
+                case Slot(zero=ZeroMode.CALL) as op:
+                    self.known[value] = self._storage(AllocStorage(result=op.result, zero=op.zero), 0)
                 case View() as op if (source := self._kept(op.source)) is not None:
                     type = self._static(op.result.type)
                     self.known[value] = self._view(source, value.name, type, op.offset)

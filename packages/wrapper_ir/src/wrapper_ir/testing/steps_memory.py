@@ -64,9 +64,11 @@ def pool(w: World) -> None:
         w.function.launch(FILL, (view, Float(1.0), Int(16)))
         held.append(view)
     w.function.launch(PROBE, (held[0], Int(1), Float(0.5)))
-    again = w.function.slot(w.name("slot"), inner, rng.choice((0, 32)), 64)
+    zero = rng.choice((ZeroMode.NONE, ZeroMode.CALL))
+    again = w.function.slot(w.name("slot"), inner, rng.choice((0, 32)), 64, zero=zero)
     view = w.function.view(w.name("part"), again, tensor_type(DType.F32, (4, 4)))
-    w.function.launch(FILL, (view, Float(2.0), Int(16)))
+    if zero is ZeroMode.NONE:
+        w.function.launch(FILL, (view, Float(2.0), Int(16)))
     for last in (view, held[1]):
         w.function.launch(PROBE, (last, Int(1), Float(0.5)))
 

@@ -172,6 +172,7 @@ _RULES = {
     "pools": {
         "WIR019": "a slot lies in a storage that is not a pool, or a storage has slots and tensors",
         "WIR201": "a slot is not as aligned as its type says",
+        "WIR275": "a slot is to keep zeros from call to call, though others write its bytes, or names a stream and begins with nothing",
         "WIR059": "two slots of one pool overlap while both are there, or a callee is given bytes that something else holds",
     },
 }

@@ -41,7 +41,7 @@ def alloc(op: ops.AllocStorage, state: FunctionState) -> Iterator[Step]:
         if not state.persistent.is_held:
             yield _resized(storage, state)
         if op.zero is ops.ZeroMode.CALL:
-            yield steps.Zero(value=storage, at=state.at)
+            yield steps.Zero(value=storage, stream=state.stream(op, op.stream), at=state.at)
         return
     sole = state.sole_view(storage) if state.program.options.fuse_views else None
     if (
@@ -79,14 +79,18 @@ def _resized(storage: Value[Type], state: FunctionState) -> steps.ResizeBlock:
 
 
 def slot(op: ops.Slot, state: FunctionState) -> Iterator[Step]:
-    """Views of a slot are made of its pool's tensor. Only what a callee takes is a tensor of its own."""
+    """Views of a slot are made of its pool's tensor. Only what a callee takes, or is filled with zeros, is a tensor of its own."""
     place = _slot_place(op.result, state)
     is_lent = op.result in state.slots.lent
-    if place.base in state.persistent.storages and (not is_lent or op.result in state.persistent.values):
-        return
-    if is_lent:
-        state.define(op.result)
-    yield steps.BeginSlot(slot=op.result, place=place, is_lent=is_lent, at=state.at)
+    is_there = place.base in state.persistent.storages and (
+        not is_lent or op.result in state.persistent.values
+    )
+    if not is_there:
+        if is_lent:
+            state.define(op.result)
+        yield steps.BeginSlot(slot=op.result, place=place, is_lent=is_lent, at=state.at)
+    if op.zero is not ops.ZeroMode.NONE:
+        yield steps.Zero(value=op.result, stream=state.stream(op, op.stream), at=state.at)
 
 
 def _slot_place(slot: Value[StorageType], state: FunctionState) -> SlotPlace:

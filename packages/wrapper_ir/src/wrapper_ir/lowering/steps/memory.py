@@ -53,11 +53,12 @@ class Allocate(StepBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zero(StepBase):
-    """Fills memory that persists from call to call with zeros. Text: `zero %ws`."""
+    """Fills memory that persists from call to call, or a slot, with zeros. Text: `zero %ws`, `zero %ws stream(1) @cuda:0`."""
 
-    syntax: ClassVar[str] = "zero {value}"
+    syntax: ClassVar[str] = "zero {value}< {stream}>"
 
     value: Value[StorageType]
+    stream: Stream | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

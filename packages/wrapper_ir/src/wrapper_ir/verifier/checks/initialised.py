@@ -1,6 +1,6 @@
 """Reads see a write, and immutable constants see none.
 
-A storage that an op made without zeroing, a slot, or a storage parameter holds nothing until an op writes it. A write counts for the bytes of the
+A storage or slot that an op made without zeroing, or a storage parameter, holds nothing until an op writes it. A write counts for the bytes of the
 tensor that it goes through, where these are known; a read is fine when any byte of it has been written, or when the tensor
 has no elements, which a run checks where only a run can tell.
 """
@@ -42,14 +42,11 @@ class Initialised(Check):
         return self.op
 
     def handlers(self) -> Handlers:
-        return {ops.AllocStorage: self.alloc, ops.Slot: self.slot}
+        return {ops.AllocStorage: self.begin, ops.Slot: self.begin}
 
-    def alloc(self, position: int, op: ops.AllocStorage) -> None:
+    def begin(self, position: int, op: ops.AllocStorage | ops.Slot) -> None:
         if op.zero is ops.ZeroMode.NONE:
             self.empty[op.result] = []
-
-    def slot(self, position: int, op: ops.Slot) -> None:
-        self.empty[op.result] = []
 
     def op(self, position: int, op: ops.Op) -> None:
         effects = self.effects[position]

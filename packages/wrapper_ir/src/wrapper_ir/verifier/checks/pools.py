@@ -82,7 +82,7 @@ class Tenants:
 
 
 class Pools(Check):
-    """WIR019, WIR050, WIR052, WIR059, WIR201."""
+    """WIR019, WIR050, WIR052, WIR059, WIR201, WIR275."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
@@ -122,6 +122,11 @@ class Pools(Check):
             return
         if (slot.type.device, slot.type.space) != (pool.type.device, pool.type.space):
             self.report("WIR052", f"%{slot.name} is in other memory than %{pool.name}", position)
+        if op.zero is ops.ZeroMode.ONCE or (op.stream and op.zero is ops.ZeroMode.NONE):
+            what = (
+                "keeps no zeros from call to call" if op.stream == 0 else "has a stream, and no zeros for it"
+            )
+            self.report("WIR275", f"%{slot.name} is a slot, which {what}", position)
         self.aligned(position, op)
         start, nbytes = as_size(op.offset), as_size(slot.type.nbytes)
         tenant = Tenant(slot, start, as_size(op.offset + slot.type.nbytes), slot.type.nbytes)

@@ -209,7 +209,9 @@ class Streams(Check):
     def timeline(self, position: int, op: ops.Op) -> Timeline:
         """Where the op's work happens: on its stream of the first device that is not the host."""
         stream = (
-            op.stream if isinstance(op, ops.Launch | ops.CallExtern | ops.Copy | ops.CollectiveStart) else 0
+            op.stream
+            if isinstance(op, ops.Launch | ops.CallExtern | ops.Copy | ops.CollectiveStart | ops.Slot)
+            else 0
         )
         for value in self.facts.scanned[position][0]:
             device = device_of(value)

@@ -11,6 +11,7 @@ from wrapper_ir.ops import (
     EnsureAligned,
     Launch,
     RecordEvent,
+    Slot,
     WaitEvent,
 )
 from wrapper_ir.types import Type
@@ -35,13 +36,13 @@ class Types(Check):
 
     def handlers(self) -> Handlers:
         stream, aligned = self.stream, self.aligned
-        streamed = (AllocStorage, Copy, Launch, CallExtern, CollectiveStart, RecordEvent, WaitEvent)
+        streamed = (AllocStorage, Slot, Copy, Launch, CallExtern, CollectiveStart, RecordEvent, WaitEvent)
         return dict.fromkeys(streamed, stream) | dict.fromkeys((EnsureAligned, AssertLayout), aligned)
 
     def stream(
         self,
         position: int,
-        op: AllocStorage | Copy | Launch | CallExtern | CollectiveStart | RecordEvent | WaitEvent,
+        op: AllocStorage | Slot | Copy | Launch | CallExtern | CollectiveStart | RecordEvent | WaitEvent,
     ) -> None:
         if op.stream < 0:
             self.report("WIR044", f"there is no stream {op.stream}", position)
