@@ -3,7 +3,8 @@ common.
 
 Cases are those that Inductor's Python wrapper gets right, in an order that makes every part of a run a fair sample. Results
 go to a folder of `out/` as they come: a run that was stopped goes on where it was. A run over all cases writes the page. Exit
-status 1 if less than the goal are right, 2 if cases still have to run.
+status 1 if less than the goal are right, 2 if cases still have to run. With `--kernels gpu` inputs are on a GPU, as are Triton's
+kernels, and Inductor's side does not run.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from pathlib import Path
 
 import torch
 
-from tools.conformance.cases import SEED, CaseId, list_cases, op_table
+from tools.conformance.cases import SEED, CaseId, every, list_cases, op_table
 from tools.conformance.pool import BUILD, Answer, Job, run_jobs
+from tools.conformance.programs import Kernels
 from tools.conformance.results import outcome_of, tidy, verdict_of
 from tools.conformance.run import open_store, pool_options
 
@@ -53,10 +55,9 @@ class Sides:
     stock_cases: int | None = None
     build_together: int = 0
 
-    @property
-    def page(self) -> Path:
-        """Where the page goes, unless the command line says."""
-        return _ROOT / "docs" / f"conformance-{self.command}.md"
+    def name(self, kernels: Kernels) -> str:
+        """Of the page, unless the command line says, and of the folder of results."""
+        return f"conformance-{self.command}" + ("-gpu" if kernels is Kernels.GPU else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +74,23 @@ class Result:
 def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
     """Run the command line (the process's own, unless given); return the exit status."""
     options = _arguments(sides, argv)
-    cases = counted_cases(options.sample)
+    kernels = Kernels(options.kernels)
+    cases = counted_cases(options.sample, kernels, options.every)
     if options.op:
         cases = [case for case in cases if case.op in options.op]
-    out = Path(options.out)
+    out = Path(options.out or f"out/{sides.name(kernels)}")
     file = out / f"results-{torch.__version__}.jsonl"
     known = {(r.side, r.case): r for r in _read(file)}
-    chosen = [options.only] if options.only else [side for side in (sides.ours, sides.stock) if side]
+    stock = "" if kernels is Kernels.GPU else sides.stock
+    chosen = [options.only] if options.only else [side for side in (sides.ours, stock) if side]
     wanted = [(side, case) for side in chosen for case in _cases_of(sides, side, cases)]
     jobs = [
         Job(side, case)
         for side, case in wanted
         if (side, case) not in known or (options.again and known[side, case].error)
     ]
-    pool = pool_options(out, options.workers, options.timeout, options.budget_seconds)
-    if sides.build_together:
+    pool = pool_options(out, options.workers, options.timeout, options.budget_seconds, kernels)
+    if sides.build_together and kernels is Kernels.CPP:
         own = [job.case for job in jobs if job.what == sides.ours]
         for _ in run_jobs(
             [Job(BUILD, c[0], tuple(c[1:])) for c in _batches(own, sides.build_together)], pool
@@ -100,12 +103,13 @@ def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
             with file.open("a", encoding="utf-8") as results:
                 results.write(json.dumps(asdict(result)) + "\n")
     done = [known[key] for key in wanted if key in known]
-    text = render(sides, done, len(counted_cases(None)))
+    text = render(sides, done, len(counted_cases(None, kernels)), kernels)
     print(text)
     missing = len(wanted) - len(done)
-    whole = not missing and options.sample is None and not options.only and not options.op
-    if options.write or whole:
-        Path(options.page or sides.page).write_text(text, encoding="utf-8")
+    is_part = options.sample is not None or options.every > 1 or options.only or options.op
+    if options.write or not (missing or is_part):
+        page = Path(options.page or _ROOT / "docs" / f"{sides.name(kernels)}.md")
+        page.write_text(text, encoding="utf-8")
     if missing:
         print(f"{missing} results are missing: run again")
         return 2
@@ -120,12 +124,13 @@ def _batches(cases: list[CaseId], length: int) -> list[list[CaseId]]:
     return [cases[begin : begin + length] for begin in range(0, len(cases), length)]
 
 
-def counted_cases(sample: int | None) -> list[CaseId]:
-    """The cases that Inductor's Python wrapper gets right, as the repository's verdicts say."""
+def counted_cases(sample: int | None, kernels: Kernels = Kernels.CPP, every_nth: int = 1) -> list[CaseId]:
+    """The cases that Inductor's Python wrapper gets right, as the repository's verdicts say, which are of CPUs; of every Nth
+    operator."""
     verdicts = open_store(Path("out/conformance")).verdicts
     cases = [
         case
-        for case in list_cases(op_table(), SEED)
+        for case in every(list_cases(op_table(), SEED, kernels.device), every_nth)
         if (verdict := verdicts.get(case)) is not None and not verdict.error and verdict.graphs
     ]
     random.Random(SEED).shuffle(cases)
@@ -147,19 +152,22 @@ def share(results: Sequence[Result], side: str) -> float:
     return errors.count("") / len(errors) if errors else 1.0
 
 
-def render(sides: Sides, results: Sequence[Result], total: int) -> str:
+def render(sides: Sides, results: Sequence[Result], total: int, kernels: Kernels = Kernels.CPP) -> str:
     """Totals, and every case of ours that fails. `total` is how many cases there are."""
+    options = " --kernels gpu" if kernels is Kernels.GPU else ""
     ours = sum(r.side == sides.ours for r in results)
     part = f" So far {ours} of {total} cases ran, which are a fair sample." if ours < total else ""
     planned = sum(r.slots > 0 for r in results)
     if planned:
         part += f" {planned} of them have slots, {sum(r.slots for r in results)} in all."
-    if sides.stock and not any(r.side == sides.stock for r in results):
+    if kernels is Kernels.GPU:
+        part += f" On a GPU ({torch.cuda.get_device_name()})."
+    elif sides.stock and not any(r.side == sides.stock for r in results):
         part += f" {sides.names[1]} has not run yet."
     lines = [
         f"# {sides.title}",
         "",
-        f"Written by `python -m tools.conformance.{sides.command}`, torch {torch.__version__}. {sides.text}{part}",
+        f"Written by `python -m tools.conformance.{sides.command}{options}`, torch {torch.__version__}. {sides.text}{part}",
         "",
         "| converter | cases | right | share |",
         "| --- | --- | --- | --- |",
@@ -173,7 +181,7 @@ def render(sides: Sides, results: Sequence[Result], total: int) -> str:
     lines += ["", "## Where ours is wrong", "", "| case | why |", "| --- | --- |"]
     failing = sorted((r for r in results if r.side == sides.ours and r.error), key=lambda r: r.case)
     lines += [f"| `{r.case}` | {_cell(r.error)} |" for r in failing]
-    if not sides.stock:
+    if not sides.stock or kernels is Kernels.GPU:
         return "\n".join(lines) + "\n"
     reasons = Counter(_kind(r.error) for r in results if r.side == sides.stock and r.error)
     lines += ["", "## Why Inductor's is", "", "| cases | why |", "| --- | --- |"]
@@ -204,20 +212,23 @@ def _read(file: Path) -> Iterator[Result]:
 
 
 def _arguments(sides: Sides, argv: Sequence[str] | None) -> argparse.Namespace:
-    name = f"conformance-{sides.command}"
     parser = argparse.ArgumentParser(
         prog=f"python -m tools.conformance.{sides.command}", description=sides.text
     )
+    parser.add_argument(
+        "--kernels", choices=[Kernels.CPP.value, Kernels.GPU.value], default=Kernels.CPP.value
+    )
     parser.add_argument("--sample", type=int, help="that many cases")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth operator")
     parser.add_argument("--op", action="append", help="only this operator (may be given again)")
     parser.add_argument("--only", choices=[sides.ours, sides.stock])
     parser.add_argument(
         "--write", action="store_true", help="write the page of what has run, also of a sample"
     )
-    parser.add_argument("--page", help=f"where the page goes (default docs/{name}.md)")
+    parser.add_argument("--page", help="where the page goes (default: in docs)")
     parser.add_argument("--again", action="store_true", help="cases that failed run again")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one case")
     parser.add_argument("--budget-seconds", type=float, help="stop after that long; a next run goes on")
-    parser.add_argument("--out", default=f"out/{name}")
+    parser.add_argument("--out", help="folder of results and caches")
     return parser.parse_args(argv)
