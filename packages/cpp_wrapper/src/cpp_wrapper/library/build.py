@@ -108,7 +108,10 @@ class Build:
         # program and kernels take longest, so they begin first
         jobs.sort(key=lambda job: (job.name != "program.cpp", not job.kernels))
         with ThreadPoolExecutor(self.settings.jobs) as pool:
-            return list(pool.map(self._compile, jobs))
+            made = list(zip(jobs, pool.map(self._compile, jobs)))
+        # A linker takes the first of equal functions of headers. Those in units of kernels need instructions that the processor
+        # may lack, which the other units find out.
+        return [entry for job, entry in sorted(made, key=lambda pair: bool(pair[0].kernels))]
 
     def _compile(self, job: _Job) -> Entry:
         """The object of one unit."""
