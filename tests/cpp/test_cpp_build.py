@@ -66,7 +66,7 @@ def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = "func @main(%x: f32[4]) {\n  return %x\n}\n"
     script = _counting(folder)
     _build(folder / "m.so", Settings(cache=cache, compiler=script, jobs=2), text)
-    assert _runs(folder) == (6, 1)
+    assert _runs(folder) == (2, 1)
     return folder / "cache"
 
 
@@ -209,7 +209,7 @@ def test_kernels_read_their_header_precompiled_once_that_pays(tmp_path: Path, se
         assert any(" -include " in line for line in lines) == (number == 4)
         (tmp_path / "runs.log").unlink()
         assert float(cpp_wrapper.load(path)(torch.ones(2, 4))[0].sum()) == 8 * number
-    assert {"program.cpp", "kernels_0.cpp", "runtime.cpp", "the library's code", "the file"} <= set(told)
+    assert {"program.cpp", "kernels_0.cpp", "library.cpp", "the library's code", "the file"} <= set(told)
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, settings: Settings) -> None:

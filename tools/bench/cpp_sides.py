@@ -1,10 +1,11 @@
 """One measurement of ahead-of-time C++, in a process of its own: `python -m tools.bench.cpp_sides SIDE WHAT ...`.
 
-| what               | does                                                                                  |
-| ------------------ | ------------------------------------------------------------------------------------- |
-| `build MODEL PATH` | a package of a model, from `ExportedProgram` to file                                  |
-| `products COUNT`   | a library of a program with that many products, from text to file                     |
-| `load PATH`        | opens a package after `import torch`; what it needs besides is imported in that time  |
+| what                 | does                                                                                     |
+| -------------------- | ---------------------------------------------------------------------------------------- |
+| `build MODEL PATH`   | a package of a model, from `ExportedProgram` to file                                     |
+| `prepare MODEL PATH` | the same, as the builds before it leave the caches: with the kernels' header precompiled |
+| `products COUNT`     | a library of a program with that many products, from text to file                        |
+| `load PATH`          | opens a package after `import torch`; what it needs besides is imported in that time     |
 
 It prints numbers by name, as JSON. "user" are seconds of processor time in user mode, of this process and the compilers that
 it starts; "compiler" those of the part that turns sources into a library.
@@ -19,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -51,7 +53,7 @@ def _exported(model: str) -> Any:  # Any: an exported program; torch is imported
         return torch.export.export(case.model, case.args, dict(case.kwargs or {}))
 
 
-def _build_ours(program: Any, path: Path, found: dict[str, float]) -> None:
+def _build_ours(program: Any, path: Path, found: dict[str, float], is_preparing: bool) -> None:
     import cpp_wrapper
     import inductor_frontend
     from cpp_wrapper.library import build
@@ -64,10 +66,11 @@ def _build_ours(program: Any, path: Path, found: dict[str, float]) -> None:
 
     args, kwargs = program.example_inputs
     with mock.patch("cpp_wrapper.library.api.build_library", measured):
-        cpp_wrapper.build(inductor_frontend.capture(program, args, kwargs), path)
+        options = cpp_wrapper.CppOptions(precompile_after=0) if is_preparing else None
+        cpp_wrapper.build(inductor_frontend.capture(program, args, kwargs), path, options)
 
 
-def _build_theirs(program: Any, path: Path, found: dict[str, float]) -> None:
+def _build_theirs(program: Any, path: Path, found: dict[str, float], is_preparing: bool) -> None:
     import torch
     from torch._inductor.codecache import AotCodeCompiler
 
@@ -81,7 +84,7 @@ def _build_theirs(program: Any, path: Path, found: dict[str, float]) -> None:
         torch._inductor.aoti_compile_and_package(program, package_path=str(path))
 
 
-def _build(side: str, model: str, path: str) -> dict[str, float]:
+def _build(side: str, model: str, path: str, is_preparing: bool = False) -> dict[str, float]:
     """Imports of both sides count, but those of torch and the model."""
     import torch
 
@@ -89,7 +92,7 @@ def _build(side: str, model: str, path: str) -> dict[str, float]:
     build = {"ours": _build_ours, "theirs": _build_theirs}[side]
     found: dict[str, float] = {}
     with torch.no_grad(), _measured(found, "user", "wall"):
-        build(program, Path(path), found)
+        build(program, Path(path), found, is_preparing)
     return found | {"bytes": float(os.path.getsize(path))}
 
 
@@ -135,7 +138,12 @@ def _load(side: str, path: str) -> dict[str, float]:
     return found
 
 
-_PARTS: dict[str, Callable[..., dict[str, float]]] = {"build": _build, "products": _products, "load": _load}
+_PARTS: dict[str, Callable[..., dict[str, float]]] = {
+    "build": _build,
+    "prepare": partial(_build, is_preparing=True),
+    "products": _products,
+    "load": _load,
+}
 
 
 def main(argv: list[str]) -> None:

@@ -14,10 +14,12 @@ __all__ = ["in_fresh_process"]
 def in_fresh_process(arguments: Sequence[str], caches: str) -> dict[str, float]:
     """What Python, started with `arguments`, prints last: numbers by name, as JSON. Every cache of ours and of torch's is in
     the folder `caches`. Raises RuntimeError with what the process wrote where it fails."""
+    os.makedirs(caches, exist_ok=True)
     env = {
         **os.environ,
         "TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor",
         "WRAPPER_IR_CACHE_DIR": f"{caches}/wir",
+        "TMPDIR": caches,  # where Inductor keeps precompiled headers
         "WRAPPER_IR_COMPILE_CACHE": "1",
         "HF_HUB_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",

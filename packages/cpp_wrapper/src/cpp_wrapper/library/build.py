@@ -35,11 +35,12 @@ from wrapper_ir.store import Entry, Store, open_cache
 __all__ = ["EXPORTS", "PARTS", "Build", "Progress", "build_library", "needed_libraries"]
 
 _OBJECT, _CODE = "unit.o", "code.so"
-PARTS = (
-    "program.cpp", "runtime.cpp", "steps.cpp", "container.cpp", "interface.cpp", "python.cpp",
-    "driver.cpp", "gpu.cpp",
-)  # fmt: skip
-"""Units beside those of kernels, the last two of programs for GPUs alone."""
+_RUNTIME = ("runtime.cpp", "steps.cpp", "container.cpp", "interface.cpp", "python.cpp")
+"""What is the same in every library. One unit here: most of a compiler's time goes to the standard library's headers."""
+_LIBRARY = "library.cpp"
+"""The name of that unit."""
+PARTS = ("program.cpp", *_RUNTIME, "driver.cpp", "gpu.cpp")
+"""Files beside those of kernels that can be compiled alone, the last two of programs for GPUs alone."""
 EXPORTS = "{ global: AOTInductor*; wir_file; wir_python; wir_update; local: *; };\n"
 """What a library shows."""
 
@@ -101,12 +102,11 @@ class Build:
     def objects(self) -> Sequence[Entry]:
         """The objects of all units, compiled in parallel."""
         recipe = self._recipe
-        jobs = [_Job(name, recipe) for name in self.sources.files if name in PARTS]
+        jobs = [_Job(_LIBRARY, recipe)]
+        jobs += [_Job(name, recipe) for name in PARTS if name not in _RUNTIME and name in self.sources.files]
         for unit in self.sources.units:
             of_kernels = kernel_recipe(self.toolchain, unit.flags, self.options)
             jobs.append(_Job(unit.name, of_kernels, _headers(unit), unit.kernels))
-        # program and kernels take longest, so they begin first
-        jobs.sort(key=lambda job: (job.name != "program.cpp", not job.kernels))
         with ThreadPoolExecutor(self.settings.jobs) as pool:
             made = list(zip(jobs, pool.map(self._compile, jobs)))
         # A linker takes the first of equal functions of headers. Those in units of kernels need instructions that the processor
@@ -115,19 +115,29 @@ class Build:
 
     def _compile(self, job: _Job) -> Entry:
         """The object of one unit."""
-        files = self.sources.files
-        own = [job.name] if job.kernels else [job.name, *_own_headers(self.sources)]
-        key = _key(job.recipe.fingerprint, job.headers, *(files[name] for name in own))
+        texts = self._texts(job)
+        key = _key(job.recipe.fingerprint, job.headers, *texts.values())
 
         def compile_into(folder: Path) -> None:
-            for name in own:
-                (folder / name).write_text(files[name], encoding="utf-8")
+            for name, text in texts.items():
+                (folder / name).write_text(text, encoding="utf-8")
             unit = Unit(what=job.name, source=folder / job.name, output=folder / _OBJECT, code="CPP106")
             with self._header(job) as header:
                 compile_object(job.recipe, replace(unit, header=header), self.options.timeout)
 
         with _timed(job.name, self.progress):
             return self._store.ensure(key, compile_into)
+
+    def _texts(self, job: _Job) -> dict[str, str]:
+        """The files that a unit is compiled from."""
+        files = self.sources.files
+        if job.kernels:
+            return {job.name: files[job.name]}
+        headers = {name: files[name] for name in sorted(files) if name.endswith(".h")}
+        if job.name != _LIBRARY:
+            return {job.name: files[job.name], **headers}
+        unit = "".join(f'#include "{name}"\n' for name in _RUNTIME)
+        return {_LIBRARY: unit, **{name: files[name] for name in _RUNTIME}, **headers}
 
     @contextmanager
     def _header(self, job: _Job) -> Iterator[Path | None]:
@@ -212,7 +222,3 @@ def _stub_name(library: str) -> str:
 
 def _key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _own_headers(sources: Sources) -> list[str]:
-    return sorted(name for name in sources.files if name.endswith(".h"))
