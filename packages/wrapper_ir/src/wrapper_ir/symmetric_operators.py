@@ -12,7 +12,15 @@ from types import MappingProxyType
 from wrapper_ir.operators import called_names
 from wrapper_ir.schemas import OpSchema
 
-__all__ = ["GIVE_UP_STORAGE", "SYMMETRIC_ARGUMENTS", "gives_up", "missing_symmetric", "needed_symmetric"]
+__all__ = [
+    "GIVE_UP_STORAGE",
+    "SYMMETRIC_ARGUMENTS",
+    "WAITING",
+    "gives_up",
+    "missing_symmetric",
+    "needed_symmetric",
+    "waits_for_all",
+]
 
 _NEEDED = """
     _low_contention_all_gather_ce_multicast_out: out
@@ -65,6 +73,15 @@ all other `_low_contention_*` and `fused_*` copy such an argument into memory of
 and `memset32_` and `stream_write_value32_` write one address. On two H200 with torch 2.11, each of the CUDA backend's refuses
 ordinary memory there, and takes it for its other arguments."""
 
+_WAITING = """
+    multimem_all_gather_out multimem_all_reduce_ multimem_one_shot_all_reduce multimem_one_shot_all_reduce_out
+    multimem_one_shot_reduce_out one_shot_all_reduce one_shot_all_reduce_copy one_shot_all_reduce_copy_out
+    one_shot_all_reduce_out reduce_scatter_out two_shot_all_reduce_ two_shot_all_reduce_out
+"""
+WAITING = frozenset(f"symm_mem::{name}" for name in _WAITING.split())
+"""Operators after which no other process reads or writes these arguments: their kernels end with a barrier of all processes
+(`sync_remote_blocks` in `CUDASymmetricMemoryOps.cu`). Others put, get and signal."""
+
 _GIVE_UP = """
     aten::_resize_output_: self
     aten::record_stream: self
@@ -91,6 +108,11 @@ def _looked_up(table: Mapping[str, tuple[str, ...]], schema: OpSchema) -> tuple[
 def needed_symmetric(schema: OpSchema) -> tuple[str, ...]:
     """The arguments of an operator that are known to need symmetric memory, in the order of its schema."""
     return _looked_up(SYMMETRIC_ARGUMENTS, schema)
+
+
+def waits_for_all(schema: OpSchema) -> bool:
+    """Whether an operator is over for all processes when it is for this one."""
+    return any(called.partition(".")[0] in WAITING for called in called_names(schema.name))
 
 
 def gives_up(schema: OpSchema) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import pytest
 
 from wrapper_ir import check, parse_program, print_program
 from wrapper_ir.json import from_json, to_json
+from wrapper_ir.symmetric_operators import SYMMETRIC_ARGUMENTS, WAITING
 
 ONE_AFTER_THE_OTHER = """
 func @main(%x: f32[16]) {
@@ -135,9 +136,41 @@ func @main(%x: f32[16]) {
 """A memory pool may be one of symmetric memory."""
 
 
-@pytest.mark.parametrize("text", [ONE_AFTER_THE_OTHER, OTHER_IDS, LENT, REUSED, ARGUMENTS, IN_A_POOL])
+GIVEN_ON = """
+extern "my::put(Tensor tensor, int peer) -> ()" tags(collective) symmetric(tensor)
+extern "symm_mem::one_shot_all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective) symmetric(input)
+
+func @main(%x: f32[16]) {
+  %pool = alloc_storage 192 symmetric("g", 3) pool
+  %a.s = slot %pool : 64 symmetric("g", 3)
+  %a = view %a.s : f32[16]
+  copy %a, %x
+  %sum = call symm_mem::one_shot_all_reduce(%a, "sum", "g") : f32[16]
+  free %a.s
+  %b.s = slot %pool + 32 : 64 symmetric("g", 3)
+  %b = view %b.s : f32[16]
+  copy %b, %x
+  call my::put(%b, 1)
+  free %b.s
+  %c.s = slot %pool + 96 : 64 symmetric("g", 3)
+  free %c.s
+  free %pool
+  drop %x
+  return %sum
+}
+"""
+"""After an operator that waits for all processes; and bytes beside those that another process may still read."""
+
+
+@pytest.mark.parametrize(
+    "text", [ONE_AFTER_THE_OTHER, OTHER_IDS, LENT, REUSED, ARGUMENTS, IN_A_POOL, GIVEN_ON]
+)
 def test_valid(text: str) -> None:
     program = parse_program(f"wir 0.3\ntarget cuda:0\n{text}")
     assert not check(program)
     assert parse_program(print_program(program)) == program
     assert from_json(to_json(program)) == program
+
+
+def test_operators_that_wait_are_known_to_need_symmetric_memory() -> None:
+    assert SYMMETRIC_ARGUMENTS.keys() >= WAITING

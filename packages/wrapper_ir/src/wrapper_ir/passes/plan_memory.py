@@ -20,7 +20,7 @@ from wrapper_ir.passes.hoist_storages import Hoister
 from wrapper_ir.passes.plannable import PlannableStorage, fresh_pool_name, plannable_storages
 from wrapper_ir.planner import Algorithm, Pool, held_bytes, pack, plan_pools
 from wrapper_ir.program import Function, Program
-from wrapper_ir.structure import definitions, operands, results
+from wrapper_ir.structure import definitions, map_values, operands, results
 from wrapper_ir.values import Value
 
 __all__ = ["PlanMemory"]
@@ -39,7 +39,7 @@ class PlanMemory(Pass):
     `algorithm` places slots: `best`, `by-size`, `by-area` or `best-fit`. Storages of one pool are on one
     device and stream, and their bytes are numbers times one symbolic factor: `256*s0` and `1024*s0` share, `256*s0` and
     `s1` do not. A storage of zeros becomes a slot that is filled with them. Left alone are storages that are returned, moved,
-    resized or symmetric, that several streams use, and those of functions that allocate from pools of torch's, or in which a size has no value under the hints. So are
+    resized, or in symmetric memory that other processes may use after the ops that are given it, that several streams use, and those of functions that allocate from pools of torch's, or in which a size has no value under the hints. So are
     padded rows whose number may be none. Storages of branches, loop bodies and callees are slots of storages that callers lend
     where that holds no more, either.
 
@@ -174,6 +174,7 @@ def _without_pools(program: Program) -> Program:
         if isinstance(op, AllocStorage)
         and op.purpose is AllocPurpose.POOL
         and isinstance(op.result.type.nbytes, Int)
+        and not op.result.type.is_symmetric  # whose slots have no ids of their own
     }
     slots: dict[Value, Value] = {op.result: op.pool for op in body if isinstance(op, Slot)}
     for op in body if pools else ():
@@ -198,10 +199,12 @@ def _single(function: Function, pools: Mapping[Value, int]) -> Iterator[Op]:
 def _with_slots(
     function: Function, slots: Mapping[str, Slot], pools: Mapping[str, AllocStorage]
 ) -> Iterator[Op]:
+    storages = {op.result.name: op.result for op in function.body if isinstance(op, AllocStorage)}
+    moved: dict[Value, Value] = {storages[n]: s.result for n, s in slots.items() if s.result != storages[n]}
     for op in function.body:
         if isinstance(op, AllocStorage) and op.result.name in slots:
             if op.result.name in pools:
                 yield pools[op.result.name]
             yield slots[op.result.name]
         else:
-            yield op
+            yield map_values(op, lambda v: moved.get(v, v)) if moved else op

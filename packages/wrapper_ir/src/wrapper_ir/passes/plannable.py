@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
@@ -13,6 +13,7 @@ from wrapper_ir.expr import Expr, Int, expand, mul
 from wrapper_ir.expr.build import sum_of
 from wrapper_ir.layout import numel
 from wrapper_ir.ops import AllocPurpose, AllocStorage, Slot, View, ZeroMode
+from wrapper_ir.passes.symmetric_storages import shareable_symmetric
 from wrapper_ir.planner import Buffer
 from wrapper_ir.program import Function
 from wrapper_ir.types import StorageType
@@ -36,16 +37,20 @@ class PlannableStorage:
         return ZeroMode.NONE if self.op.zero is ZeroMode.NONE else ZeroMode.CALL
 
     def slot(self, pool: Value[StorageType], place: int) -> Slot:
-        """The storage as a slot that begins at `place` times the factor."""
+        """The storage as a slot that begins at `place` times the factor; one of symmetric memory has the pool's id."""
         op, stream = self.op, 0 if self.zero is ZeroMode.NONE else self.op.stream
         offset = mul(place, self.factor)
-        return Slot(pool=pool, result=op.result, offset=offset, zero=self.zero, stream=stream, prov=op.prov)
+        result = op.result
+        if result.type.space != pool.type.space:
+            result = Value(result.name, replace(result.type, space=pool.type.space))
+        return Slot(pool=pool, result=result, offset=offset, zero=self.zero, stream=stream, prov=op.prov)
 
     @property
     def kind(self) -> Hashable:
         """Storages of one kind may share a pool."""
         type = self.op.result.type
-        return type.device, type.space, self.op.stream, self.factor
+        space = (type.space.kind, type.space.group)  # a pool has one id of symmetric memory for all
+        return type.device, space, self.op.stream, self.factor
 
     def buffer(self, last_use: int, unit: int) -> Buffer:
         """The problem of placing it, where the factor is `unit` bytes; alignment counts in units of the factor, too."""
@@ -59,11 +64,12 @@ def plannable_storages(function: Function, analyses: Analyses) -> Iterator[Plann
     """The storages that a function allocates and frees, and that one stream uses."""
     live: Liveness = analyses.get_for(function, analyse_liveness)
     crossing = analyses.get_for(function, crossing_streams)
+    symmetric = shareable_symmetric(function, analyses)
     for position, op in enumerate(function.body):
         if (
             not isinstance(op, AllocStorage)
             or op.purpose is AllocPurpose.POOL
-            or op.result.type.is_symmetric
+            or (op.result.type.is_symmetric and op.result not in symmetric)
             or op.result not in live.storages
             or op.result in crossing
         ):

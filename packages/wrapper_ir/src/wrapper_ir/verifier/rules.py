@@ -167,6 +167,7 @@ _RULES = {
         "WIR205": "an argument that must be symmetric memory surely is not",
         "WIR206": "an operator is declared to need symmetric memory for what is not one of its tensor arguments, or twice for one",
         "WIR207": "an operator that is known to need symmetric memory for an argument is declared without",
+        "WIR276": "bytes of symmetric memory are given on while an operator that does not wait for all processes may still be at work there",
         "WIR208": "symmetric memory is resized, or given to an operator that takes new memory for it, hands it to another tensor, or leaves its reuse to the device's allocator",
     },
     "pools": {

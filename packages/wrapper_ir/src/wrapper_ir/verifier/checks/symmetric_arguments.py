@@ -1,21 +1,25 @@
-"""What operators do with symmetric memory: some take nothing else for an argument, some must not get it.
+"""What operators do with symmetric memory: some take nothing else for an argument, some must not get it, and some leave it in use
+by other processes when they are over for this one.
 
 Any other operator or kernel reads and writes symmetric memory as it does other memory: kernels fill it and read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from wrapper_ir.analyses import Analyses
-from wrapper_ir.atoms import values_in
+from wrapper_ir.analysis.places import slot_places
+from wrapper_ir.analysis.symmetric import lasting_arguments, named_arguments
+from wrapper_ir.expr import Int
 from wrapper_ir.ops import AllocStorage, CallExtern, CollectiveStart, EnterMemoryPool, ResizeStorage, Slot
 from wrapper_ir.schemas import ExternInfo
 from wrapper_ir.symmetric_operators import gives_up
-from wrapper_ir.types import StorageType
+from wrapper_ir.types import StorageType, Type
 from wrapper_ir.values import Value
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
+from wrapper_ir.verifier.obligations import Size, as_size
 
 __all__ = ["SymmetricArguments"]
 
@@ -48,34 +52,29 @@ def _rules(analyses: Analyses) -> _Rules:
     return _Rules(found, any(isinstance(op, EnterMemoryPool) for body in bodies for op in body))
 
 
-def _arguments(op: CallExtern | CollectiveStart, info: ExternInfo) -> Iterator[tuple[str, list[Value]]]:
-    """The values of each argument, by its name."""
-    for declared, arg in zip(info.schema.args, op.args, strict=False):
-        yield declared.name, values_in(arg, [])
-    for name, arg in op.kwargs:
-        yield name, values_in(arg, [])
-
-
 class SymmetricArguments(Check):
-    """WIR205, WIR208."""
+    """WIR205, WIR208, WIR276."""
 
     name = "symmetric"
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.rules = facts.analyses.get(_rules)
+        self.lasting: list[tuple[Type, Size, Size, str]] = []
+        """What other processes may still use: in an allocation of which type, from which byte to which, and by which operator."""
 
     def handlers(self) -> Handlers:
         handlers: Handlers = {ResizeStorage: self.resize}
         if self.rules.by_target:
             handlers = {**handlers, CallExtern: self.call, CollectiveStart: self.call}
+            handlers = {**handlers, AllocStorage: self.begin, Slot: self.begin}
         return handlers
 
     def call(self, position: int, op: CallExtern | CollectiveStart) -> None:
         rule = self.rules.by_target.get(op.target)
         if rule is None:
             return
-        for name, values in _arguments(op, rule.info):
+        for name, values in named_arguments(op, rule.info):
             for value in values:
                 if name in rule.needed and self.is_elsewhere(value, position):
                     message = (
@@ -84,6 +83,30 @@ class SymmetricArguments(Check):
                     self.report("WIR205", message, position)
                 if name in rule.refused:
                     self.refuse(value, f"{op.target} gives up the storage of %{value.name}", position)
+
+        for value in lasting_arguments(op, self.facts.analyses.extern_info):
+            for root in self.facts.aliasing.roots_at(value, position):
+                self.lasting.append((*self.place(root), op.target))
+
+    def place(self, storage: Value) -> tuple[Type, Size, Size]:
+        """The type of the allocation that a storage lies in, its first byte there, and the one after its last."""
+        type = storage.type
+        if not isinstance(type, StorageType):
+            return type, 0, 0
+        slots = self.facts.analyses.get_for(self.facts.function, slot_places)
+        base, start = slots.get(storage, (storage, Int(0)))
+        return base.type, as_size(start), as_size(start + type.nbytes)
+
+    def begin(self, position: int, op: AllocStorage | Slot) -> None:
+        """Bytes of symmetric memory begin to hold something else: an id is one piece of memory."""
+        for type, first, last, target in self.lasting if op.result.type.is_symmetric else ():
+            _, start, end = self.place(op.result)
+            numbers = [n for n in (first, last, start, end) if isinstance(n, int)]
+            is_apart = len(numbers) == 4 and (numbers[1] <= numbers[2] or numbers[3] <= numbers[0])
+            if isinstance(type, StorageType) and type.space == op.result.type.space and not is_apart:
+                message = f"%{op.result.name} begins where {target} may be at work for another process"
+                self.report("WIR276", message, position)
+                return
 
     def resize(self, position: int, op: ResizeStorage) -> None:
         self.refuse(op.target, f"the storage of %{op.target.name} is resized", position)
