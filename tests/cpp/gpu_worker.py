@@ -1,6 +1,7 @@
 """Builds a package of a model of the zoo for a GPU, in a process that sees none.
 
-Usage: `python -m tests.cpp.gpu_worker PACKAGE NAME static|dynamic ARCH...`. The first architecture is the one that is captured for.
+Usage: `python -m tests.cpp.gpu_worker PACKAGE NAME static|dynamic|persistent ARCH...`. The first architecture is the one that is captured for; the
+package runs under torch 2.11 and later, whatever builds it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ def main(package: Path, name: str, shapes: str, archs: tuple[str, ...]) -> None:
     case = ZOO[name]()
     dynamic = case.dynamic if shapes == "dynamic" else None
     artifact = capture(case.model, case.args, case.kwargs, dynamic_shapes=dynamic, target=f"cuda:{archs[0]}")
-    cpp_wrapper.build(artifact, package, CppOptions(archs=archs, opt_level=1))
+    options = CppOptions(
+        archs=archs, opt_level=1, persistent_buffers=shapes == "persistent", oldest_torch=(2, 11)
+    )
+    cpp_wrapper.build(artifact, package, options)
 
 
 if __name__ == "__main__":

@@ -12,29 +12,10 @@ import torch
 import cpp_wrapper
 from cpp_wrapper import EmitError
 from tests.common.torch_versions import since
+from tests.cpp.collective_programs import GATHERED, HEAD, REDUCED
 from tests.cpp.cpp_case import FAST, artifact_of_text
-
-HEAD = """
-extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
-extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)
-extern "_c10d_functional::all_gather_into_tensor_coalesced(Tensor[] inputs, int group_size, str group_name) -> Tensor[]" tags(collective)
-"""
-REDUCED = """
-func @main(%x: f32[4]) {
-  %h = collective _c10d_functional::all_reduce(%x, "sum", "0") group("0") : f32[4]
-  %y = wait %h : f32[4]
-  %i = collective _c10d_functional::all_reduce_(%y, "sum", "0") group("0") : f32[4]
-  %z = wait %i : f32[4]
-  return %z
-}
-"""
-GATHERED = """
-func @main(%x: f32[4]) {
-  %a = collective _c10d_functional::all_gather_into_tensor_coalesced([%x], 1, "0") group("0") : f32[4]
-  %c = wait %a : f32[4]
-  return %c
-}
-"""
+from wrapper_ir import parse_program
+from wrapper_ir.artifact import bare_artifact
 
 
 @pytest.fixture
@@ -54,6 +35,14 @@ def test_alone_in_a_group_nothing_changes(text: str, tmp_path: Path) -> None:
     x = torch.arange(4.0)
     # not through torch's Python runner: it keeps the interpreter's lock, for which a thread of gloo may wait that it waits for
     assert torch.equal(cpp_wrapper.load(library)(x)[0], x)
+
+
+def test_tensors_of_a_device_are_reduced_through_the_shim() -> None:
+    """Its functions are called after the CPU, and take tensors of every device."""
+    program = parse_program(f'wir 0.3\ntarget cuda:0 arch "sm_90"\n{HEAD}{REDUCED}')
+    text = str(cpp_wrapper.emit(bare_artifact(program)))
+    for name in ("all_reduce", "all_reduce_", "wait_tensor"):
+        assert f"ok(aoti_torch_cpu__c10d_functional_{name}(t[" in text
 
 
 @pytest.mark.usefixtures("process_group")

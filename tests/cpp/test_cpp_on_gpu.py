@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,8 +19,12 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 import cpp_wrapper
+from cpp_wrapper._compat import torch_library_dir
 from inductor_frontend import capture
+from tests.common import choices
+from tests.common.torch_versions import since
 from tests.common.zoo import ZOO
+from tests.cpp.collective_programs import GATHERED, HEAD, REDUCED
 from tests.cpp.cpp_case import FAST
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
@@ -83,6 +88,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Packages]:
         made: Packages = {
             ("mlp", "static", 2): pool.submit(_build, folder, "mlp", "static", (here(), "sm_80"))
         }
+        made["gpt2", "persistent", 1] = pool.submit(_build, folder, "gpt2", "persistent", (here(),))
         for name in MODELS:
             for shapes in SHAPES:
                 made[name, shapes, 1] = pool.submit(_build, folder, name, shapes, (here(),))
@@ -127,9 +133,10 @@ def test_one_package_for_two_architectures(packages: Packages) -> None:
     same(cpp_wrapper.load(package)(*args), case.model.cuda()(*args))
 
 
-def test_streams_of_the_caller_threads_and_graphs(packages: Packages) -> None:
+@pytest.mark.parametrize("shapes", ["static", "persistent"])
+def test_streams_of_the_caller_threads_and_graphs(packages: Packages, shapes: str) -> None:
     """A call is queued on the caller's stream and does not wait; graphs of the caller's own record it."""
-    program = cpp_wrapper.load(packages["gpt2", "static", 1].result())
+    program = cpp_wrapper.load(packages["gpt2", shapes, 1].result())
     case = ZOO["gpt2"]()
     kwargs = on_device(case.kwargs)
     with torch.no_grad():
@@ -166,9 +173,78 @@ def test_streams_of_the_caller_threads_and_graphs(packages: Packages) -> None:
         recorded = program(**kwargs)
     for x in tensors(recorded):
         x.zero_()
+    program(**kwargs)  # in other memory than the graph's
     graph.replay()
     torch.cuda.synchronize()
     same(recorded, want)
+
+
+@pytest.mark.skipif(
+    not (torch.distributed.is_available() and torch.distributed.is_nccl_available()), reason="needs NCCL"
+)
+@pytest.mark.parametrize("text", [REDUCED, *([] if since("2.13") else [GATHERED])])
+def test_collectives(text: str, tmp_path: Path) -> None:
+    """Of one process: through the shim, and by the dispatcher where that takes names of groups."""
+    program = parse_program(f'wir 0.3\ntarget cuda:0 arch "{here()}"\n{HEAD}{text}')
+    package = cpp_wrapper.build(bare_artifact(program), tmp_path / "m.so", FAST)
+    store = f"file://{tmp_path}/store"
+    torch.distributed.init_process_group("nccl", init_method=store, rank=0, world_size=1)
+    try:
+        x, f = torch.arange(4.0, device="cuda"), cpp_wrapper.load(package)
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's own
+        with torch.cuda.stream(side):
+            (found,) = f(x)
+        side.synchronize()
+        assert torch.equal(found, x)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("rows", [2, 33, 100])
+def test_descriptors_of_tensors(rows: int, tmp_path: Path) -> None:
+    artifact = choices.program(choices.DESCRIBED, "cuda:0")
+    x = torch.randn(rows, 48, device="cuda")
+    (found,) = cpp_wrapper.load(cpp_wrapper.build(artifact, tmp_path / "m.so", FAST))(x)
+    torch.testing.assert_close(found, 2 * x)
+
+
+def test_sizes_choose_among_kernels(tmp_path: Path) -> None:
+    program = cpp_wrapper.load(
+        cpp_wrapper.build(choices.program(choices.choosing(by_sizes=True), "cuda:0"), tmp_path / "m.so", FAST)
+    )
+    for count in (2, 16, 100, 1024, 4096):
+        x = torch.randn(count, device="cuda")
+        torch.testing.assert_close(program(x)[0], 2 * x)
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
+def test_a_program_without_python(packages: Packages, tmp_path: Path) -> None:
+    build, example = tmp_path / "build", Path(__file__).parents[2] / "examples" / "cpp_runner"
+    options = (
+        f"-DCMAKE_PREFIX_PATH={cpp_wrapper.cmake_prefix_path()}",
+        f"-DTORCH_LIBRARY_DIR={torch_library_dir()}",
+    )
+    for step in (("-S", str(example), "-B", str(build), *options), ("--build", str(build))):
+        subprocess.run(["cmake", *step], check=True)
+    case = ZOO["gpt2"]()
+    (ids,) = tensors(case.kwargs)
+    (tmp_path / "ids").write_bytes(ids.numpy().tobytes())
+    package = packages["gpt2", "static", 1].result()
+    sizes = [str(n) for n in ids.shape]
+    command: list[str | Path] = [
+        build / "run_package",
+        "--device",
+        "cuda:0",
+        package,
+        tmp_path / "y",
+        tmp_path / "ids",
+        *sizes,
+    ]
+    subprocess.run(command, check=True)
+    found = torch.frombuffer(bytearray((tmp_path / "y").read_bytes()), dtype=torch.float32)
+    with torch.no_grad():
+        (want,) = tensors(case.model.cuda()(**on_device(case.kwargs)))
+    torch.testing.assert_close(found.view(want.shape), want.cpu(), rtol=TOLERANCE, atol=TOLERANCE)
 
 
 def test_memory_is_flat(packages: Packages) -> None:

@@ -69,12 +69,13 @@ _WAIT = "aoti_torch_cpu__c10d_functional_wait_tensor"
 
 
 def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
-    """Functional collectives are operators. Some have a shim; the dispatcher does not take those of which an argument is
-    declared as anything, a group or its name, as most are from torch 2.13 on: those are bridged or refused."""
+    """Functional collectives are operators. Some have a shim, which takes tensors of every device, although it is called
+    after the CPU; the dispatcher does not take those of which an argument is declared as anything, a group or its name, as
+    most are from torch 2.13 on: those are bridged or refused."""
     name = step.operator.extern.name
     scope.module.operators[name] = step.operator.extern
     since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
-    if function and since <= scope.module.oldest_torch and _device_type(step, scope) == "cpu":
+    if function and since <= scope.module.oldest_torch:
         texts = [text for a in step.arguments for text in _shim_argument(a.schema.type, a.value, scope)]
         texts.append(f"&{_result_slots(step, 1, scope)[0]}")
         scope.module.shims[function] = f"int32_t {function}({parameters});"
@@ -86,12 +87,8 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
 
 
 def wait(step: steps.Wait, scope: FunctionScope) -> None:
-    """torch waits in an operator of its own."""
+    """torch waits in an operator of its own; for a device the current stream does."""
     source = scope.handle(step.source)
-    if scope.on_gpu(step.source.type.device):
-        arguments = f"{{tensor({source})}}"
-        scope.line(f'call("{_COLLECTIVES}wait_tensor", "", {arguments}, &{scope.bind(step.result)}, 1);')
-        return
     scope.module.shims[_WAIT] = f"int32_t {_WAIT}(AtenTensorHandle inp, AtenTensorHandle* ret0);"
     scope.line(f'ok({_WAIT}({source}, &{scope.bind(step.result)}), "{_COLLECTIVES}wait_tensor");')
 
