@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         IsaError,
         KernelError,
         LaunchError,
+        OutputError,
     )
     from cpp_wrapper.kernels.options import CppOptions
     from cpp_wrapper.kernels.runtime import KERNEL_RUNTIME, CppKernelRuntime
@@ -43,6 +44,7 @@ __all__ = [
     "IsaError",
     "KernelError",
     "LaunchError",
+    "OutputError",
     "Sources",
     "build",
     "cmake_prefix_path",
@@ -66,6 +68,7 @@ _HOME = {
     "IsaError": "errors",
     "KernelError": "errors",
     "LaunchError": "errors",
+    "OutputError": "errors",
     "Sources": "sources.program",
     "build": "library.api",
     "cmake_prefix_path": "library.project",

@@ -35,6 +35,7 @@ A code never changes its meaning once released:
 | CPP594 | EmitError    | a kernel has no code for an architecture                             |
 | CPP530 | ConstantError | values for constants that are unknown, missing, or of another type  |
 | CPP531 | ConstantError | there is no second set of constants to swap in                      |
+| CPP610 | OutputError  | a tensor of the caller cannot take an output                         |
 | CPP580 | CppError     | torch is not installed, and what is asked for needs it               |
 """
 
@@ -51,6 +52,7 @@ __all__ = [
     "KernelError",
     "KernelIndexError",
     "LaunchError",
+    "OutputError",
 ]
 
 
@@ -95,6 +97,10 @@ class DeviceError(CppError):
 
 class LaunchError(CppError, TypeError):
     """A launch with arguments that do not fit the definition, or a kernel that failed (CPP402 to CPP406)."""
+
+
+class OutputError(CppError, ValueError):
+    """A tensor of the caller cannot take an output (CPP610)."""
 
 
 class KernelIndexError(LaunchError, IndexError):

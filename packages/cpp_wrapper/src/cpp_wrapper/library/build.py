@@ -41,7 +41,7 @@ _LIBRARY = "library.cpp"
 """The name of that unit."""
 PARTS = ("program.cpp", *_RUNTIME, "driver.cpp", "gpu.cpp")
 """Files beside those of kernels that can be compiled alone, the last two of programs for GPUs alone."""
-EXPORTS = "{ global: AOTInductor*; wir_file; wir_python; wir_update; local: *; };\n"
+EXPORTS = "{ global: AOTInductor*; wir_file; wir_python; wir_update; wir_write_outputs; local: *; };\n"
 """What a library shows."""
 
 

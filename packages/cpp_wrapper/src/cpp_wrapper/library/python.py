@@ -23,6 +23,7 @@ from cpp_wrapper.errors import (
     DeviceError,
     IsaError,
     LaunchError,
+    OutputError,
     kernel_failure,
 )
 from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
@@ -36,7 +37,7 @@ from wrapper_ir.runtime import (
     gradient_leaves,
     literal,
 )
-from wrapper_ir.runtime.trees import tree_keys
+from wrapper_ir.runtime.trees import flatten, tree_keys
 from wrapper_ir.signature import ConstantOutput, InputOutput, ResultOutput, Signature, TreeKind, TreeSpec
 
 __all__ = ["LoadedProgram", "error_of"]
@@ -48,11 +49,13 @@ _OF_PYTHON = re.compile(r"\S+ failed: (?:\w+\.)*(\w+): (.*?)\n\nAt:\n", re.DOTAL
 _LINALG_ERROR: type[Exception] = vars(torch.linalg)["LinAlgError"]  # torch does not list it for type checkers
 _TORCHS = {"OutOfMemoryError": torch.OutOfMemoryError, "_LinAlgError": _LINALG_ERROR}
 _ERRORS = {"WIR926": ArgumentError, "WIR921": TensorCheckError}
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _CPP_ERRORS = {"CPP2": IsaError, "CPP3": CacheError}
 _BY_CODE: Mapping[str, type[CppError]] = {
     **dict.fromkeys(("CPP530", "CPP531"), ConstantError),
     **dict.fromkeys(("CPP590", "CPP591", "CPP592"), DeviceError),
     "CPP593": LaunchError,
+    "CPP610": OutputError,
 }
 _KINDS = {TreeKind.LEAF: 0, TreeKind.TUPLE: 1, TreeKind.LIST: 2, TreeKind.DICT: 3}
 _VALUES = {"int": "i", "float": "f", "bool": "b", "none": "n"}
@@ -98,7 +101,8 @@ class LoadedProgram:
         """Raises CacheError CPP304 and IsaError CPP201."""
         self.metadata = facts
         self._library = library
-        self._convention = Convention(signature, TorchCaller(torch))
+        self._signature, self._caller = signature, TorchCaller(torch)
+        self._convention = Convention(signature, self._caller)
         self._inputs = tuple(_input(dict(fields)) for fields in facts["inputs"])
         self._tensors = [n for n, i in enumerate(self._inputs) if isinstance(i, TensorInput)]
         self._guard = InputGuard(torch, *self._inputs)
@@ -120,6 +124,32 @@ class LoadedProgram:
         given = tuple(args)
         args.clear()
         return self._run_flat(given)
+
+    def run_into(self, outputs: Sequence[torch.Tensor], *args: Any, **kwargs: Any) -> None:
+        """As a call, but with its results in tensors of the caller: one for each output that is a tensor, in order.
+
+        They have the outputs' dtypes, sizes and device, any strides, and overlap neither one another nor arguments. Raises
+        OutputError CPP610 where one does not, with nothing written to them, and what calls raise.
+        """
+        leaves = self._convention.leaves(args, kwargs)
+        given = tuple(self._convention.arguments(leaves))
+        made = self._convention.finish(leaves, self._run_flat(given))
+        found = flatten(self._signature.outputs, made, self._caller.containers)
+        results = [one for one in found if isinstance(one, torch.Tensor)]
+        for number, target in enumerate(outputs):
+            if type(target) not in _PLAIN:
+                message = f"output {number}: expected a plain tensor, got {type(target).__name__}"
+                raise OutputError("CPP610", message)
+        rows = (outputs, results, [one for one in given if isinstance(one, torch.Tensor)])
+        offset = tensor_offset()
+        counted: list[object] = []
+        for row in rows:
+            counted += [
+                (ctypes.c_void_p * len(row))(*(id(one) + offset for one in row)),
+                ctypes.c_size_t(len(row)),
+            ]
+        if self._library.wir_write_outputs(*counted) != 0:
+            raise error_of(self._text())
 
     # --- constants
 

@@ -100,12 +100,6 @@ void Set::reset() {
 
 namespace {
 
-struct NoGrad {
-  bool before = aoti_torch_grad_mode_is_enabled();
-  NoGrad() { if (before) aoti_torch_grad_mode_set_enabled(false); }
-  ~NoGrad() { if (before) aoti_torch_grad_mode_set_enabled(true); }
-};
-
 /// Bytes of the host.
 void copy_bytes(Bytes& made, const unsigned char* source, size_t nbytes) {
   allocate(made.holder, {static_cast<int64_t>(nbytes)}, {1}, u8());

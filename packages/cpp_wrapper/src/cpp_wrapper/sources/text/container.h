@@ -70,6 +70,12 @@ struct Given {
   ~Given() { release(handles, count); }
 };
 
+struct NoGrad {
+  bool before = aoti_torch_grad_mode_is_enabled();
+  NoGrad() { if (before) aoti_torch_grad_mode_set_enabled(false); }
+  ~NoGrad() { if (before) aoti_torch_grad_mode_set_enabled(true); }
+};
+
 /// A device that containers of this library run on, with the program's kernels and constants on it (`gpu.cpp`); libraries for
 /// the CPU have none.
 class Device {

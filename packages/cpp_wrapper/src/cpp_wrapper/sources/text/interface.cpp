@@ -141,6 +141,76 @@ int32_t update(Container* container, void* map, bool is_inactive, bool is_full, 
   return guarded(Run{}, [&] { container->update(named(map), is_inactive, is_full, is_borrowed); });
 }
 
+// --- outputs in memory of the caller
+
+/// The bytes that a tensor's elements lie in.
+struct Span {
+  uintptr_t begin = 0, end = 0;
+  bool meets(const Span& other) const { return begin < other.end && other.begin < end; }
+};
+
+/// Raises CPP610 where two elements of a target may share memory.
+Span span_of(Tensor tensor, const std::string& target) {
+  if (tensor == nullptr) return {};
+  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
+  int32_t dtype = 0;
+  ok(aoti_torch_get_dim(tensor, &rank), "dim");
+  ok(aoti_torch_get_sizes(tensor, &sizes), "sizes");
+  ok(aoti_torch_get_strides(tensor, &strides), "strides");
+  ok(aoti_torch_get_dtype(tensor, &dtype), "dtype");
+  std::vector<std::pair<int64_t, int64_t>> dims;  // strides and sizes, from the innermost dimension on
+  for (int64_t i = 0; i < rank; ++i) {
+    if (sizes[i] == 0) return {};
+    if (sizes[i] > 1) dims.emplace_back(strides[i], sizes[i]);
+  }
+  std::sort(dims.begin(), dims.end());
+  int64_t last = 0;
+  for (const auto& [stride, size] : dims) {
+    if (stride <= last && !target.empty()) fail_text("CPP610", target + ": elements of " + tensor_text(tensor) + " share memory");
+    last += stride * (size - 1);
+  }
+  const auto begin = reinterpret_cast<uintptr_t>(data(tensor));
+  return {begin, begin + (static_cast<uintptr_t>(last) + 1) * aoti_torch_dtype_element_size(dtype)};
+}
+
+/// A tensor's type without its strides.
+std::string type_text(Tensor tensor) {
+  if (tensor == nullptr) return "no tensor";
+  const std::string text = tensor_text(tensor);
+  const size_t strides = text.find('{');
+  return strides == std::string::npos ? text : text.substr(0, strides) + text.substr(text.find('}') + 1);
+}
+
+struct Row {
+  Tensor* handles;
+  size_t count;
+};
+
+/// Copies outputs to tensors of the caller once all of them can take theirs.
+void write_outputs(Row targets, Row outputs, Row inputs) {
+  if (targets.count != outputs.count) {
+    fail_text("CPP610", "expected tensors for " + std::to_string(outputs.count) + " outputs, got " + std::to_string(targets.count));
+  }
+  std::vector<Span> taken;  // by inputs, then by targets
+  for (size_t i = 0; i < inputs.count; ++i) taken.push_back(span_of(inputs.handles[i], ""));
+  for (size_t i = 0; i < targets.count; ++i) {
+    const std::string name = "output " + std::to_string(i), found = type_text(targets.handles[i]);
+    const std::string want = type_text(outputs.handles[i]);
+    if (found != want) fail_text("CPP610", name + ": expected " + want + ", got " + found);
+    const Span span = span_of(targets.handles[i], name);
+    for (size_t other = 0; other < taken.size(); ++other) {
+      const bool is_input = other < inputs.count;
+      const std::string whose = (is_input ? "input " : "output ") + std::to_string(is_input ? other : other - inputs.count);
+      if (span.meets(taken[other])) fail_text("CPP610", name + " overlaps " + whose);
+    }
+    taken.push_back(span);
+  }
+  const NoGrad no_grad;
+  for (size_t i = 0; i < targets.count; ++i) {
+    if (targets.handles[i] != nullptr) copy(targets.handles[i], outputs.handles[i]);
+  }
+}
+
 const Constant& constant_at(size_t index) {
   if (index >= wir_program.constants) fail("WIR926", "there is no constant of this number");
   return wir_program.constant_table[index];
@@ -269,6 +339,15 @@ __attribute__((visibility("default"))) int32_t wir_update(wir::Container* contai
     wir::Named named;
     for (size_t i = 0; i < count; ++i) named.emplace(names[i], values[i]);
     container->update(named, is_inactive, is_full, is_borrowed);
+  });
+}
+
+/// Copies outputs of a run to tensors of the caller, which must not overlap one another or the run's inputs. Where one does not
+/// fit, nothing is written.
+__attribute__((visibility("default"))) int32_t wir_write_outputs(Tensor* targets, size_t num_targets, Tensor* outputs,
+                                                                 size_t num_outputs, Tensor* inputs, size_t num_inputs) {
+  return wir::guarded(wir::Run{}, [&] {
+    wir::write_outputs({targets, num_targets}, {outputs, num_outputs}, {inputs, num_inputs});
   });
 }
 }

@@ -280,6 +280,7 @@ class Model {
     bind(count, "AOTInductorModelContainerGetNumOutputs");
     bind(swap_, "AOTInductorModelContainerSwapConstantBuffer");
     bind(update_, "wir_update");
+    bind(write_, "wir_write_outputs");
     name_file(path.c_str(), place.begin, place.nbytes);
     check(create(&container_, 1, device.c_str(), nullptr));
     check(count(container_, &outputs_));
@@ -297,16 +298,12 @@ class Model {
     for (AtenTensorOpaque* handle : found) outputs.emplace_back(handle);
     return outputs;
   }
-  /// As `run`, into tensors of the caller, whose sizes must be those of the outputs.
+  /// As `run`, into tensors of the caller, one for each output, empty where an output is None. They have the outputs' element
+  /// types, sizes and device, any strides, and overlap neither one another nor inputs; where one does not, nothing is written.
   void run_into(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const {
     const std::vector<Tensor> found = run(inputs);
-    if (found.size() != outputs.size()) throw std::runtime_error("expected " + std::to_string(found.size()) + " outputs");
-    for (size_t i = 0; i < found.size(); ++i) {
-      if (found[i].sizes() != outputs[i].sizes() || found[i].dtype() != outputs[i].dtype()) {
-        throw std::runtime_error("output " + std::to_string(i) + " has other sizes or another element type");
-      }
-      wrapper_ir::check(aoti_torch_copy_(outputs[i].handle(), found[i].handle(), 0), "a copy");
-    }
+    std::vector<AtenTensorOpaque*> targets = handles(outputs), results = handles(found), given = handles(inputs);
+    check(write_(targets.data(), targets.size(), results.data(), results.size(), given.data(), given.size()));
   }
   /// New values for constants by any of their names, copied; runs that have begun go on with the old ones.
   void update_constants(const std::vector<std::pair<std::string, Tensor>>& values, bool is_inactive = false) {
@@ -323,6 +320,11 @@ class Model {
     function = reinterpret_cast<F>(dlsym(library_, name));
     if (function == nullptr) throw std::runtime_error(std::string("the library has no ") + name);
   }
+  static std::vector<AtenTensorOpaque*> handles(const std::vector<Tensor>& tensors) {
+    std::vector<AtenTensorOpaque*> found;
+    for (const Tensor& tensor : tensors) found.push_back(tensor.handle());
+    return found;
+  }
   void check(int32_t error) const {
     const char* text = "";
     if (error != 0) last_error_(&text), throw std::runtime_error(text);
@@ -334,6 +336,7 @@ class Model {
   int32_t (*last_error_)(const char**) = nullptr;
   int32_t (*delete_)(void*) = nullptr;
   int32_t (*swap_)(void*) = nullptr;
+  int32_t (*write_)(AtenTensorOpaque**, size_t, AtenTensorOpaque**, size_t, AtenTensorOpaque**, size_t) = nullptr;
   int32_t (*update_)(void*, const char* const*, AtenTensorOpaque**, size_t, bool, bool, bool) = nullptr;
 };
 
