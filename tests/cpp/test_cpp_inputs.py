@@ -223,11 +223,11 @@ provenance
     program = cpp_wrapper.load(cpp_wrapper.build(artifact_of_text(text), tmp_path / "m.so", FAST))
     x = torch.arange(100000.0)
     before = resident()
-    for _ in range(500):
+    for _ in range(150):  # 5 ms each, in which torch names the functions on its stack
         with pytest.raises(ExecutionError, match=r"\[WIR927\] aten::index_select failed") as caught:
             program(x, torch.tensor([0, 100000]))
     assert "picked: index_select (model.py:7 in head)" in str(caught.value)
-    assert resident() - before < 100 * 400_000  # 500 calls of 400,000 bytes each
+    assert resident() - before < 30 * 400_000  # 150 calls of 400,000 bytes each
     assert program(x, torch.tensor([3, 4]))[0].tolist() == [3, 4]
 
 
