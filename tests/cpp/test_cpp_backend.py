@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -85,11 +84,19 @@ def test_shapes_that_change_writes_and_branches(backend: Callable[..., Any]) -> 
     assert len(COMPILED) == 1
 
 
+class Refused(Exception):
+    """An error of a user."""
+
+    def __init__(self, message: str, number: int) -> None:
+        super().__init__(message)
+        self.number = number
+
+
 @torch.library.custom_op("cpp_backend::checked", mutates_args=())
 def checked(x: Tensor, name: str) -> Tensor:
     """Raises the error of this name where `x` holds a negative number."""
     if bool((x < 0).any()):
-        raise getattr(builtins, name)("said by the operator")  # by string: the case's
+        raise Refused("said by the operator", 3) if name == "Refused" else KeyError("said by the operator")
     return x * 2
 
 
@@ -107,6 +114,10 @@ def test_operators_of_python_run_and_raise_what_they_raise(backend: Callable[...
     with pytest.raises(KeyError, match="said by the operator") as caught:
         compiled(-x)
     assert any("WIR927" in note and "cpp_backend" in note for note in caught.value.__notes__)
+    with pytest.raises(
+        Refused, match="said by the operator"
+    ):  # torch tells no more than the name of its class
+        backend(lambda x: checked(x, "Refused"))(-x)
     with pytest.raises(vars(torch.linalg)["LinAlgError"], match="not positive-definite"):
         compiled(torch.zeros(3, 3))
 

@@ -6,7 +6,6 @@ keyword. Everything else goes through `Convention`, which explains what is wrong
 
 from __future__ import annotations
 
-import builtins
 import ctypes
 import re
 import weakref
@@ -47,7 +46,10 @@ _ERROR = re.compile(r"\[((?:WIR|CPP)\d+)\] (.*)", re.DOTALL)
 _OF_PYTHON = re.compile(r"\S+ failed: (?:\w+\.)*(\w+): (.*?)\n\nAt:\n", re.DOTALL)
 """What torch says of an error in an operator's Python: its class, its text, where it was raised."""
 _LINALG_ERROR: type[Exception] = vars(torch.linalg)["LinAlgError"]  # torch does not list it for type checkers
-_TORCHS = {"OutOfMemoryError": torch.OutOfMemoryError, "_LinAlgError": _LINALG_ERROR}
+_TORCHS: Mapping[str, type[Exception]] = {
+    "OutOfMemoryError": torch.OutOfMemoryError,
+    "_LinAlgError": _LINALG_ERROR,
+}
 _ERRORS = {"WIR926": ArgumentError, "WIR921": TensorCheckError}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _CPP_ERRORS = {"CPP2": IsaError, "CPP3": CacheError}
@@ -85,12 +87,26 @@ def _operator_failure(message: str) -> Exception:
         error = _LINALG_ERROR(factorisation[1])
     else:
         match = _OF_PYTHON.match(message)
-        kind = None if match is None else _TORCHS.get(match[1], vars(builtins).get(match[1]))
-        if match is None or not (isinstance(kind, type) and issubclass(kind, Exception)):
+        kind = None if match is None else _error_class(match[1])
+        if match is None or kind is None:
             return ExecutionError("WIR927", message)
-        error = kind(match[2])
+        error = kind.__new__(kind, match[2])  # its own constructor may want other arguments
     error.add_note(f"[WIR927] {message}")
     return error
+
+
+def _error_class(name: str) -> type[Exception] | None:
+    """The class of exceptions with a name, as torch tells no more of it; None where there are none, or several."""
+    if name in _TORCHS:
+        return _TORCHS[name]
+    known: dict[type[Exception], None] = {Exception: None}
+    for kind in (found := [Exception]):  # it grows
+        new = [each for each in kind.__subclasses__() if each not in known]
+        known.update(dict.fromkeys(new))
+        found += new
+    named = [kind for kind in known if kind.__name__ == name]
+    own = [kind for kind in named if kind.__module__ == "builtins"] or named
+    return own[0] if len(own) == 1 else None
 
 
 class LoadedProgram:
