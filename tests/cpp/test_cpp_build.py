@@ -7,16 +7,22 @@ import shutil
 import stat
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 import torch
 
 import cpp_wrapper
 from cpp_wrapper import CacheError, CompileError, CppOptions, EmitError
+from cpp_wrapper.emitter import CppEmitter
+from cpp_wrapper.kernels.compile import Unit
+from cpp_wrapper.kernels.toolchain import Recipe
 from cpp_wrapper.settings import Settings
 from tests.cpp.cpp_case import FAST, KERNELS, artifact_of_text
+from wrapper_ir.errors import StoreError
 from wrapper_ir.store import CacheSettings
 
 TEXT = (
@@ -179,18 +185,96 @@ def test_a_library_shows_aotinductors_interface_and_calls_the_shim_only(tmp_path
     assert all(name.startswith(("aoti_torch_", "torch_")) for name in torchs)
 
 
+@contextmanager
+def _small_files(nbytes: int) -> Iterator[None]:
+    """Files cannot grow further, as on a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 def test_a_full_disk_is_an_error_and_leaves_the_old_library(tmp_path: Path, settings: Settings) -> None:
     path = _build(tmp_path / "m.pt2", settings)
     before, files = path.read_bytes(), sorted(p.name for p in tmp_path.iterdir())
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))  # the library's code alone is larger
-    try:
-        with pytest.raises(CacheError, match=r"\[CPP303\] the library cannot be written"):
-            _build(path, settings, value=2.0)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    refused = pytest.raises(CacheError, match=r"\[CPP303\] the library cannot be written")
+    with _small_files(50_000), refused:  # the library's code alone is larger
+        _build(path, settings, value=2.0)
     assert path.read_bytes() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == files
+
+
+def test_a_full_disk_leaves_the_old_project(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+
+    def write(value: float) -> None:
+        artifact = artifact_of_text(TEXT, {"w": torch.full((4,), value)})
+        cpp_wrapper.build(artifact, folder, FAST, source_only=True)
+
+    write(1.0)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    refused = pytest.raises(CacheError, match=r"\[CPP303\] the project cannot be written")
+    with _small_files(5_000), refused:  # the constants are smaller, the runtime's sources larger
+        write(2.0)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["project"]
+
+
+def _refusing(folder: Path, text: str) -> str:
+    """A compiler that says what it is, and refuses everything."""
+    script = folder / "refusing-g++"
+    script.write_text(f'#!/bin/sh\n[ "$*" = -v ] && exec g++ -v\necho "{text}" >&2\nexit 1\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return str(script)
+
+
+def test_full_caches_are_an_error_of_the_cache(tmp_path: Path) -> None:
+    cache = CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback")
+    compiler = _refusing(tmp_path, "as: unit.o: No space left on device")
+    path = tmp_path / "m.pt2"
+    path.write_bytes(b"old")
+    with pytest.raises(StoreError, match="No space left on device"):
+        _build(path, Settings(cache=cache, compiler=compiler, jobs=2))
+    assert path.read_bytes() == b"old"
+    assert not list(tmp_path.rglob("unit.o"))
+
+
+def test_programs_that_are_built_together_are_refused_together(tmp_path: Path) -> None:
+    cache = CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback")
+    compiler = _refusing(tmp_path, "program.cpp:1: error: no")
+    emitter = CppEmitter(options=FAST, settings=Settings(cache=cache, compiler=compiler, jobs=2))
+    artifacts = [artifact_of_text(TEXT, {"w": torch.full((4,), value)}) for value in (1.0, 2.0)]
+    with pytest.raises(CompileError, match=r"\[CPP106\](.|\n)*program.cpp:1: error: no"):
+        emitter.build_together(artifacts)
+    assert not list(tmp_path.rglob("*.so"))
+
+
+def test_an_interrupted_build_leaves_the_old_library_and_is_done_again(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.pt2"
+    path.write_bytes(b"old")
+
+    def half(recipe: Recipe, unit: Unit, timeout: float) -> None:
+        unit.output.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    def half_image(file: BinaryIO, *rest: object) -> None:
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    files = sorted(p.name for p in tmp_path.iterdir())
+    for name, interrupted in (("compile_object", half), ("write_image", half_image)):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"cpp_wrapper.library.build.{name}", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                _build(path, settings)
+        assert path.read_bytes() == b"old"
+        assert sorted({p.name for p in tmp_path.iterdir()} - {"runs.log"}) == files
+    x = torch.ones(2, 4)
+    assert float(cpp_wrapper.load(_build(path, settings))(x)[0].sum()) == 16
 
 
 def test_kernels_read_their_header_precompiled_once_that_pays(tmp_path: Path, settings: Settings) -> None:

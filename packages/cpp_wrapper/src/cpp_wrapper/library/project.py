@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from cpp_wrapper.errors import CacheError
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import Toolchain, kernel_recipe, library_recipe
 from cpp_wrapper.library.build import EXPORTS, PARTS, needed_libraries
 from cpp_wrapper.sources.program import Sources
-from wrapper_ir.files import replacing
 
 __all__ = ["cmake_prefix_path", "write_project"]
 
@@ -83,14 +83,18 @@ def write_project(sources: Sources, folder: Path, options: CppOptions) -> Path:
     files["stub.c"] = "/* torch's library is in the process when the model is loaded. */\n"
     files["CMakeLists.txt"] = _cmake(sources, options)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / "constants.bin") as name, open(name, "wb") as file:
-            for blob in sources.constants:
-                file.seek(blob.offset)
-                file.write(blob.data)
-        for name, text in files.items():
-            with replacing(folder / name) as temporary:
-                Path(temporary).write_text(text, encoding="utf-8")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as name:
+            written = Path(name)
+            with open(written / "constants.bin", "wb") as file:
+                for blob in sources.constants:
+                    file.seek(blob.offset)
+                    file.write(blob.data)
+            for name, text in files.items():
+                (written / name).write_text(text, encoding="utf-8")
+            folder.mkdir(exist_ok=True)
+            for path in written.iterdir():  # nothing of an older project is replaced before all is written
+                path.replace(folder / path.name)
     except OSError as error:
         raise CacheError("CPP303", f"the project cannot be written to {folder}: {error}") from error
     return folder
