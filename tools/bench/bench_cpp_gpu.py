@@ -1,9 +1,10 @@
 """Calls of C++ libraries on a GPU, against AOTInductor, Inductor's wrappers and graph replay, in one run.
 
-Usage: `python -m tools.bench.bench_cpp_gpu [--write] [--limit SECONDS]`. Prints a table a model; `--write` also writes
+Usage: `python -m tools.bench.bench_cpp_gpu [--write] [--limit SECONDS] [--packages FOLDER]`. Prints a table a model; `--write` also writes
 `docs/benchmarks/cpp_gpu.md`, prediction first. Packages are built by processes of their own, at the same time; then each side is timed
 until a call has finished, in rounds that take turns. Sides that fail, give other results than eager mode, or are not ready after
-the limit are named and left out. AOTInductor's libraries may need the system's libstdc++ (`LD_PRELOAD`).
+the limit are named and left out. Packages that `--packages` has already are not built. AOTInductor's libraries may need the
+system's libstdc++ (`LD_PRELOAD`).
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ TITLES = {"mlp": "48 linear layers and ReLUs, 8 x 64", "gpt2": "GPT-2 small, 1 x
 
 
 def _build(kind: str, model: nn.Module, args: tuple[Any, ...], folder: Path) -> None:
-    """`ours` writes two packages, `products` and `aoti` one."""
+    """`ours` writes two packages, `ours.pt2` last, `products` and `aoti` one."""
+    folder.mkdir(parents=True, exist_ok=True)
     if kind == "aoti":
         exported = torch.export.export(model, args)
         torch._inductor.aoti_compile_and_package(exported, package_path=str(folder / "aoti.pt2"))
@@ -87,6 +89,8 @@ def _build(kind: str, model: nn.Module, args: tuple[Any, ...], folder: Path) -> 
 
 def _elsewhere(name: str, kind: str, folder: Path, limit: float) -> None:
     """Builds in a process of its own. Raises RuntimeError with the last line that it wrote."""
+    if (folder / f"{kind}.pt2").exists():
+        return
     command = (sys.executable, "-W", "ignore", "-m", __spec__.name, "--make", kind, name, str(folder))
     begin = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
@@ -220,14 +224,14 @@ def _measured(sides: _Sides) -> str:
     return text
 
 
-def _run(limit: float) -> list[tuple[str, str]]:
+def _run(limit: float, packages: str | None) -> list[tuple[str, str]]:
     """The tables, by title."""
     deadline = time.perf_counter() + limit
     with tempfile.TemporaryDirectory() as root, ThreadPoolExecutor(8) as pool, torch.no_grad():
-        folders = {name: Path(root, name) for name in MODELS}
+        folders = {name: Path(packages or root, name) for name in MODELS}
         built: dict[str, dict[str, Future[None]]] = {name: {} for name in MODELS}
         for name in reversed(list(MODELS)):  # the larger one first
-            folders[name].mkdir()
+            folders[name].mkdir(parents=True, exist_ok=True)
             for kind in ("aoti", "ours", "products"):
                 built[name][kind] = pool.submit(_elsewhere, name, kind, folders[name], limit)
         every = [_Sides(name, *make(), deadline) for name, make in MODELS.items()]
@@ -243,6 +247,7 @@ def _run(limit: float) -> list[tuple[str, str]]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures and prints, or writes the page."""
     parser = command_line(__doc__)
+    parser.add_argument("--packages", metavar="FOLDER", help="where packages go, and stay")
     parser.add_argument("--limit", type=float, default=1200.0, metavar="SECONDS")
     parser.add_argument(
         "--make", nargs=3, metavar=("KIND", "MODEL", "FOLDER"), help="build packages, and end"
@@ -254,7 +259,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         with torch.no_grad():
             _build(kind, *MODELS[name](), Path(folder))
         return
-    found = _run(args.limit)
+    found = _run(args.limit, args.packages)
     device = f"{torch.cuda.get_device_name()}, torch {torch.__version__}."
     text = page(
         "C++ on a GPU",
