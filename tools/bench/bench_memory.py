@@ -13,7 +13,6 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -25,16 +24,13 @@ import inductor_frontend
 import py_wrapper
 from tests.common.compare import peak_bytes
 from tests.common.zoo import ZOO, Case
-from tools.bench import planned_calls
-from tools.bench.models import small_gpt2
-from tools.bench.pages import command_line, page, publish, table
+from tools.bench import memory_training, planned_calls
+from tools.bench.large_models import LARGE
+from tools.bench.memory_sides import Planned, allocations, allocations_in
+from tools.bench.pages import command_line, page, publish, section_of, table
 from wrapper_ir.analysis.stats import program_stats
-from wrapper_ir.artifact import Artifact
-from wrapper_ir.guarded import NOT_GUARDED, Guarded
-from wrapper_ir.ops import AllocStorage
 from wrapper_ir.passes import MEMORY_PASSES, run_pipeline
 from wrapper_ir.program import Program
-from wrapper_ir.protocols import CompiledProgram
 
 PREDICTION = """\
 Written before the first measurement. Storages of a program are few hundred, and most live for two or three ops, so that
@@ -51,40 +47,7 @@ Measured is what the plan says, and what operators return that nothing takes (th
 with Inductor's reuse or its pool planner, workspaces counted or not."""
 
 
-def _large_gpt2(batch: int) -> Case:
-    ids = torch.randint(0, 1000, (batch, 128), generator=torch.Generator().manual_seed(0))
-    return Case(name="gpt2-256", model=small_gpt2().eval(), args=(ids,), kwargs={"use_cache": False})
-
-
-CASES: dict[str, Callable[[], Case]] = {
-    **ZOO,
-    "gpt2-256": partial(_large_gpt2, 8),
-    "gpt2-256, batch 64": partial(_large_gpt2, 64),
-}
-
-
-class _Planned:
-    """An emitter that keeps the program of the one graph that it gets, and the plan that it runs."""
-
-    name = "planned"
-
-    def __init__(self) -> None:
-        self.before: list[Program] = []
-        self.after: list[Program] = []
-
-    def emit(self, artifact: Artifact) -> str:
-        """The Python source."""
-        return py_wrapper.emit(artifact).source
-
-    def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
-        """As Python."""
-        return py_wrapper.write(artifact, folder)
-
-    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
-        """Emitted Python of the planned program."""
-        self.before.append(artifact.program)
-        self.after.append(run_pipeline(artifact.program, MEMORY_PASSES, verify=False))
-        return py_wrapper.compile(dataclasses.replace(artifact, program=self.after[-1]))
+CASES: dict[str, Callable[[], Case]] = {**ZOO, **LARGE}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,13 +68,13 @@ def _peaks(case: Case, call: Callable[..., object], allocations: int) -> _Side:
 def _ours(case: Case) -> tuple[_Side, Program, Program]:
     """The measured peaks, and the program without and with a plan."""
     torch._dynamo.reset()
-    emitter = _Planned()
+    emitter = Planned()
     # Any: torch's type has no emitters
     options: dict[str, Any] = {"emitter": emitter, "cache": False, "on_unsupported": "error"}
     call = torch.compile(case.model, backend="wrapper_ir", options=options)
     call(*case.args, **dict(case.kwargs or {}))
     (before,), (after,) = emitter.before, emitter.after
-    return _peaks(case, call, _allocations(after)), before, after
+    return _peaks(case, call, allocations(after)), before, after
 
 
 def _stock(case: Case, pools: bool) -> _Side:
@@ -120,13 +83,7 @@ def _stock(case: Case, pools: bool) -> _Side:
     call = torch.compile(case.model)
     with inductor_config.patch(force_disable_caches=True, memory_planning=pools):
         _, codes = run_and_get_code(call, *case.args, **dict(case.kwargs or {}))
-    return _peaks(
-        case, call, sum(line.count("= empty_strided_") for code in codes for line in code.splitlines())
-    )
-
-
-def _allocations(program: Program) -> int:
-    return sum(isinstance(op, AllocStorage) for op in program.ops)
+    return _peaks(case, call, allocations_in(codes))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +102,7 @@ class _Measured:
         before, after = program_stats(self.before).memory, program_stats(self.after).memory
         return [
             self.name, f"{before.live:,}", f"{before.bound:,}", f"{after.bound:,}", f"{after.peak:,}",
-            f"{after.peak / after.bound:.3f}", _allocations(self.before), self.ours.allocations,
+            f"{after.peak / after.bound:.3f}", allocations(self.before), self.ours.allocations,
             self.reuse.allocations, self.pools.allocations,
         ]  # fmt: skip
 
@@ -224,26 +181,47 @@ Seconds of CPU, C++ compilers among them: capture, the passes, Python and its ke
 the program before and after each pass, and compares what it does (the last two columns)."""
 
 
+COLD_HEADING, CALLS_HEADING = "Planning in a cold compilation", "Calls"
+
+
+def _times(names: Sequence[str]) -> list[tuple[str, str]]:
+    """The sections with times."""
+    mlp = CASES["mlp"]()
+    inductor_frontend.capture(mlp.model, mlp.args)  # imports are not what is measured
+    cold = table(COLD_HEADERS, map(_cold, names))
+    calls = table(planned_calls.HEADERS, planned_calls.rows())
+    return [
+        (COLD_HEADING, f"{COLD_TEXT}\n\n{cold}"),
+        (CALLS_HEADING, f"{planned_calls.PREDICTION}\n\n{calls}\n\n{planned_calls.OUTCOME}"),
+    ]
+
+
+def _kept_times() -> list[tuple[str, str]]:
+    return [(heading, section_of("memory", heading)) for heading in (COLD_HEADING, CALLS_HEADING)]
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures and prints, or writes the page."""
     parser = command_line(__doc__)
+    parser.add_argument(
+        "--keep-times",
+        action="store_true",
+        help="take tables of times from the page as it is (the machine is busy)",
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CASES)} (default: all)")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
-    mlp = CASES["mlp"]()
-    inductor_frontend.capture(mlp.model, mlp.args)  # imports are not what is measured
-    cold = table(COLD_HEADERS, map(_cold, args.names or ZOO))
     measured = [_measure(name) for name in args.names or CASES]
     models = table(HEADERS, [m.held() for m in measured])
     peaks = table(PEAK_HEADERS, [m.peaks() for m in measured])
-    calls = table(planned_calls.HEADERS, planned_calls.rows())
+    times = _kept_times() if args.keep_times else _times(args.names or list(ZOO))
     sections = (
         ("Prediction", PREDICTION),
         ("Models", models),
         ("Measured", f"{PEAK_TEXT}\n\n{peaks}"),
+        ("Training", memory_training.text()),
         ("What the figures say", OUTCOME),
-        ("Planning in a cold compilation", f"{COLD_TEXT}\n\n{cold}"),
-        ("Calls", f"{planned_calls.PREDICTION}\n\n{calls}\n\n{planned_calls.OUTCOME}"),
+        *times,
     )
     publish(
         "memory",

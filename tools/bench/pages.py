@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-__all__ = ["command_line", "page", "publish", "table"]
+__all__ = ["command_line", "page", "publish", "section_of", "table"]
 
 _FOLDER = Path(__file__).parents[2] / "docs" / "benchmarks"
 
@@ -35,6 +35,12 @@ def page(title: str, command: str, *sections: tuple[str, str]) -> str:
     parts = [f"# {title}", f"Written by `{command}`; not edited by hand."]
     parts += [f"## {heading}\n\n{text.strip()}" for heading, text in sections if text.strip()]
     return "\n\n".join(parts) + "\n"
+
+
+def section_of(name: str, heading: str) -> str:
+    """The text of a section of a page that is there. Raises KeyError where it has none of this heading."""
+    parts = (_FOLDER / f"{name}.md").read_text(encoding="utf-8").split("\n## ")
+    return dict(part.split("\n\n", 1) for part in parts[1:])[heading].strip()
 
 
 def publish(name: str, text: str, options: argparse.Namespace) -> None:

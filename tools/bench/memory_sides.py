@@ -1,0 +1,51 @@
+"""What the benchmarks of memory run: planned programs, and what Inductor writes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+
+import py_wrapper
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.ops import AllocStorage
+from wrapper_ir.passes import MEMORY_PASSES, run_pipeline
+from wrapper_ir.program import Program
+from wrapper_ir.protocols import CompiledProgram
+
+__all__ = ["Planned", "allocations", "allocations_in"]
+
+
+class Planned:
+    """An emitter that keeps the program of each graph that it gets, and the plan that it runs."""
+
+    name = "planned"
+
+    def __init__(self) -> None:
+        self.before: list[Program] = []
+        self.after: list[Program] = []
+
+    def emit(self, artifact: Artifact) -> str:
+        """The Python source."""
+        return py_wrapper.emit(artifact).source
+
+    def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
+        """As Python."""
+        return py_wrapper.write(artifact, folder)
+
+    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+        """Emitted Python of the planned program."""
+        self.before.append(artifact.program)
+        self.after.append(run_pipeline(artifact.program, MEMORY_PASSES, verify=False))
+        return py_wrapper.compile(dataclasses.replace(artifact, program=self.after[-1]))
+
+
+def allocations(program: Program) -> int:
+    """How many allocations a program makes, branches and callees among them, its operators' own not."""
+    return sum(isinstance(op, AllocStorage) for op in program.ops)
+
+
+def allocations_in(codes: Iterable[str]) -> int:
+    """How many a wrapper that Inductor has written makes."""
+    return sum(line.count("= empty_strided_") for code in codes for line in code.splitlines())
