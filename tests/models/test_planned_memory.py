@@ -26,6 +26,9 @@ from wrapper_ir.ops import Slot
 from wrapper_ir.passes import MEMORY_PASSES, PlanMemory, compare, run_pipeline
 from wrapper_ir.values import is_storage
 
+DONATED = MEMORY_PASSES.replace("reuse-in-place", "reuse-in-place{donated=true}").replace(
+    "reuse-for-results", "reuse-for-results{donated=true}"
+)
 QUICK = {"moe"}
 """Those whose proof is part of `make test`; all are part of `make conformance`."""
 MODELS = [pytest.param(n, marks=() if n in QUICK else pytest.mark.conformance) for n in ZOO]
@@ -100,9 +103,10 @@ def test_a_tensor_that_stands_for_several_views() -> None:
 
 @pytest.mark.parametrize(("name", "dynamic"), SIZES)
 def test_training(name: str, dynamic: bool) -> None:
-    """Forward and backward graphs of torch.compile after all passes: in each engine, the bits of the unplanned graph."""
+    """Forward and backward graphs of torch.compile after all passes, donated activations written over: in each engine, the bits of
+    the unplanned graph."""
     torch._dynamo.reset()
-    case, emitter = training_case(name), PlannedEverywhere()
+    case, emitter = training_case(name), PlannedEverywhere(DONATED)
     options: dict[str, Any] = {"emitter": emitter, "cache": False}  # Any: torch's type has no emitters
     with torch._dynamo.config.patch(allow_rnn=True):  # else recurrent modules stay in eager mode
         step(torch.compile(case.model, backend="wrapper_ir", dynamic=dynamic, options=options), case)

@@ -46,11 +46,12 @@ PLANS = st.builds(PlanMemory, algorithm=st.sampled_from(Algorithm), slack=st.sam
 BEFORE: tuple[tuple[Pass, ...], ...] = (
     (),
     (ReuseInPlace(),),
+    (ReuseInPlace(donated=True),),
     (SplitStorages(), ReorderForMemory()),
     (UseOutVariants(), ReuseInPlace()),
     (UseOutVariants(), SplitStorages(), ReorderForMemory(), ReuseInPlace()),
 )
-AFTER: tuple[tuple[Pass, ...], ...] = ((), (ReuseForResults(),))
+AFTER: tuple[tuple[Pass, ...], ...] = ((), (ReuseForResults(),), (ReuseForResults(donated=True),))
 PASSES = st.tuples(st.sampled_from(BEFORE), PLANS, st.sampled_from(AFTER))
 Passes = tuple[tuple[Pass, ...], PlanMemory, tuple[Pass, ...]]
 ALL: Passes = (BEFORE[-1], PlanMemory(), AFTER[-1])

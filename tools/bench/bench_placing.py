@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from tools.bench.pages import command_line, page, publish, table
-from tools.bench.placing_instances import CAPACITY, challenge, generated
+from tools.bench.placing_instances import CAPACITY, challenge, generated, irregular
 from wrapper_ir.planner import (
     PACKERS,
     Algorithm,
@@ -79,6 +79,20 @@ def _generated() -> Iterator[list[object]]:
                 yield [f"{count:,}", f"{live:,}", name, f"{share:.3f}", f"{seconds:.2f}"]
 
 
+def _irregular() -> Iterator[list[object]]:
+    for count, live in (
+        (200, 50),
+        (400, 50),
+        (400, 200),
+        (1_000, 100),
+        (3_000, 100),
+        (10_000, 100),
+        (10_000, 1_000),
+    ):
+        name, share, seconds = _pools(irregular(count, live), peak_bytes(irregular(count, live)))
+        yield [f"{count:,}", f"{live:,}", name, f"{share:.3f}", f"{seconds:.2f}"]
+
+
 def _search(buffers: Sequence[Buffer], steps: int) -> Placement:
     return exact(buffers, pack(buffers), steps)[0]
 
@@ -105,6 +119,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         (
             "Buffers as programs have them",
             table(("buffers", "live at once", "algorithm", "height / bound", "seconds"), _generated()),
+        ),
+        (
+            "Buffers of all sizes",
+            table(("buffers", "live at once", "plan", "held / bound", "seconds"), _irregular()),
         ),
         (
             "Buffers in the form of MiniMalloc's challenge",

@@ -11,7 +11,7 @@ import random
 
 from wrapper_ir.planner import Buffer
 
-__all__ = ["CAPACITY", "challenge", "generated"]
+__all__ = ["CAPACITY", "challenge", "generated", "irregular"]
 
 CAPACITY = 1 << 20
 _UNIT = 1 << 10
@@ -31,6 +31,17 @@ def generated(count: int, live: int, seed: int = 0) -> list[Buffer]:
             64,
         )
         for i in range(count)
+    ]
+
+
+def irregular(count: int, live: int, seed: int = 0) -> list[Buffer]:
+    """As `generated`, but each of another size and beginning at any time, which no placement fits: what a planner takes longest
+    for."""
+    rng = random.Random(seed)
+    begins = [rng.randrange(count) for _ in range(count)]
+    return [
+        Buffer(f"b{i}", begin, begin + rng.randint(1, 2 * live - 1), 64 * rng.randint(1, 16384), 64)
+        for i, begin in enumerate(begins)
     ]
 
 

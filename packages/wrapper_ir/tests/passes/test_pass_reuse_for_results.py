@@ -160,3 +160,12 @@ def test_random_programs(seed: int) -> None:
 
 def _allocated(program: Program) -> int:
     return sum(isinstance(op, AllocStorage) for op in program.ops)
+
+
+def test_a_result_lies_in_a_donated_argument_where_the_caller_allows() -> None:
+    body = "%x: f32[64], %a: owned f32[64]) {\n  copy %x, %a\n  %out = alloc f32[64]\n  copy %out, %x\n  return %out"
+    program = _program(body)
+    assert run_pipeline(program, "reuse-for-results") == derive_frees(program)
+    text = print_program(run_pipeline(program, "reuse-for-results{donated=true}"))
+    assert "alloc" not in text
+    assert "%out = reuse %a : f32[64]" in text

@@ -142,6 +142,22 @@ def test_what_keeps_its_storage(case: str) -> None:
     assert _allocated(ReuseInPlace().run(program)) == _allocated(program) > 0
 
 
+DONATED = "%a: owned f32[64]) {\n" + RESULT + LAUNCH + "  return %b"
+
+
+@pytest.mark.parametrize("type", ["f32[64]", "f32[16, 4]{1, 16}"])
+def test_a_donated_argument_is_written_over_where_the_caller_allows(type: str) -> None:
+    program = parse_program(f"{HEAD}func @main({DONATED.replace('f32[64]', type, 1)}\n}}\n")
+    planned = run_pipeline(program, "reuse-in-place{donated=true}")
+    assert (_allocated(program), _allocated(planned)) == (1, 0)
+
+
+def test_bytes_between_those_of_a_donated_argument_are_others() -> None:
+    """They may be another argument's: parts of one tensor that are saved for the backward graph."""
+    program = parse_program(f"{HEAD}func @main({DONATED.replace('f32[64]', 'f32[2, 16]{48, 1}', 1)}\n}}\n")
+    assert _allocated(run_pipeline(program, "reuse-in-place{donated=true}")) == 1
+
+
 @pytest.mark.parametrize("check_of_it", ["", "  assert_layout %a [64] [1] align(16)\n"])
 def test_a_result_of_an_operator(check_of_it: str) -> None:
     """Its tensors may be anywhere unless it was checked; a view that stands before the call comes after it."""

@@ -15,6 +15,7 @@ from wrapper_ir.planner import (
     Algorithm,
     Buffer,
     Placement,
+    SearchBudget,
     check_placement,
     exact,
     height,
@@ -71,7 +72,7 @@ def _lowest_of_all(buffers: Sequence[Buffer], placed: dict[str, int], highest: i
 @given(buffer_lists(most=4))
 def test_the_search_finds_the_lowest(buffers: list[Buffer]) -> None:
     small = [Buffer(b.name, b.begin, b.end, b.size % 6, min(b.alignment, 4)) for b in buffers]
-    places, known = exact(small, PACKERS[Algorithm.BEST_FIT](small), 100_000)
+    places, known, _ = exact(small, PACKERS[Algorithm.BEST_FIT](small), 100_000)
     check_placement(small, places)
     assert known
     assert height(small, places) == _lowest_of_all(small, {}, height(small, places) + 1)
@@ -90,7 +91,7 @@ TRAP = [
 
 def test_the_search_beats_greedy_placements() -> None:
     greedy = min(height(TRAP, packer(TRAP)) for packer in PACKERS.values())
-    found, known = exact(TRAP, PACKERS[Algorithm.BEST_FIT](TRAP), 10_000)
+    found, known, _ = exact(TRAP, PACKERS[Algorithm.BEST_FIT](TRAP), 10_000)
     check_placement(TRAP, found)
     assert (height(TRAP, found), greedy, known) == (peak_bytes(TRAP), 10, True)
     assert height(TRAP, pack(TRAP)) == 9
@@ -98,7 +99,7 @@ def test_the_search_beats_greedy_placements() -> None:
 
 def test_a_search_without_steps_keeps_what_it_had() -> None:
     start = PACKERS[Algorithm.BEST_FIT](TRAP)
-    places, known = exact(TRAP, start, 0)
+    places, known, _ = exact(TRAP, start, 0)
     assert (places, known) == (start, False)
 
 
@@ -143,7 +144,7 @@ def test_a_table_that_cannot_be_read(text: str) -> None:
 def test_the_search_on_buffers_that_just_fit(seed: int) -> None:
     """In the form of MiniMalloc's challenge: greedy placements take a third more, the search within a few steps much less."""
     buffers = challenge(100, seed)
-    greedy, (found, _) = pack(buffers), exact(buffers, pack(buffers), 2_000)
+    greedy, found = pack(buffers), exact(buffers, pack(buffers), 2_000).places
     check_placement(buffers, found)
     assert peak_bytes(buffers) == CAPACITY
     assert height(buffers, greedy) > 1.2 * CAPACITY
@@ -155,3 +156,15 @@ def test_ten_thousand_buffers(live: int) -> None:
     """Of which many live at once, in a time that tests can wait for: quadratic algorithms are left out."""
     buffers = generated(10_000, live)
     assert height(buffers, pack(buffers)) <= 1.01 * peak_bytes(buffers)
+
+
+def test_one_budget_bounds_all_searches() -> None:
+    """Steps, not seconds: a plan is the same on every machine."""
+    buffers = challenge(60)
+    budget = SearchBudget(100)
+    heights = [height(buffers, pack(buffers, budget=budget)) for _ in range(2)]
+    assert budget.steps == 0
+    assert heights[0] <= heights[1]  # the second one has nothing left to search with
+    before = SearchBudget()
+    pack(buffers, budget=before)
+    assert 0 < 20_000 - before.steps <= 5_000

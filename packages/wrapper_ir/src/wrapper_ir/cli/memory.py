@@ -57,7 +57,7 @@ def _place(table: Path, output: Path | None, as_json: bool) -> None:
     places = {a.value: packer(buffers) for a, packer in PACKERS.items()}
     places["best"] = pack(buffers)
     if len(buffers) <= _SEARCHED:
-        places["best"], _ = exact(buffers, places["best"], _STEPS)
+        places["best"] = exact(buffers, places["best"], _STEPS).places
     heights = {name: height(buffers, found) for name, found in places.items()}
     bound = peak_bytes(buffers)
     if output is not None:

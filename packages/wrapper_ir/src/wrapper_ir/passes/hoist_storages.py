@@ -21,7 +21,7 @@ from wrapper_ir.expr.operators import ADD, FLOORDIV, MAX, MIN, MOD, MUL
 from wrapper_ir.expr.ranges import prove_nonneg
 from wrapper_ir.ops import AllocStorage, CallSubgraph, Define, EnterMemoryPool, Op, Slot, Switch, WhileLoop
 from wrapper_ir.passes.plannable import PlannableStorage, fresh_pool_name, plannable_storages
-from wrapper_ir.planner import Algorithm, Buffer, held_bytes, pack, plan_pools
+from wrapper_ir.planner import Buffer, Packer, held_bytes, plan_pools
 from wrapper_ir.planner.buffers import height
 from wrapper_ir.program import Function, Param, Program
 from wrapper_ir.structure import callees, definitions
@@ -65,8 +65,8 @@ class _Layout:
 class Hoister:
     """Moves storages of callees to their callers, for one program whose lifetimes are derived."""
 
-    def __init__(self, analyses: Analyses, sizes: Sizes, algorithm: Algorithm) -> None:
-        self.analyses, self.sizes, self.algorithm = analyses, sizes, algorithm
+    def __init__(self, analyses: Analyses, sizes: Sizes, packer: Packer) -> None:
+        self.analyses, self.sizes, self.packer = analyses, sizes, packer
         self.program = analyses.program
         self.calls = [op for op in self.program.ops if isinstance(op, _Calling)]
         self.constants = {v.name for v in analyses.constant_values}
@@ -164,7 +164,7 @@ class Hoister:
 
     def _layout(self, function: Function, kind: _Kind, storages: Sequence[PlannableStorage]) -> _Layout:
         unit, buffers = self._unit(kind), self._buffers(function, kind, storages)
-        offsets = pack(buffers, self.algorithm)
+        offsets = self.packer(buffers)
         alignment = max(s.op.result.type.alignment for s in storages)
         room = _Room(kind, height(buffers, offsets) // unit, alignment)
         return _Layout(room, tuple(storages), {name: at // unit for name, at in offsets.items()})
@@ -185,7 +185,7 @@ class Hoister:
         planned = {s.op.result for s in named.values()}
         outside = held_outside(function, self.analyses, self.sizes, planned)
         limit = max(held_bytes(buffers, outside), default=0) * (1 + slack)
-        left = sorted(plan_pools(buffers, outside, kinds, slack), key=lambda pool: -pool.size)
+        left = sorted(plan_pools(buffers, outside, kinds, slack, self.packer), key=lambda pool: -pool.size)
         chosen: _Storages = {}
         for pool in tuple(left):
             others = [p for p in left if p is not pool]

@@ -18,7 +18,7 @@ from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir.passes.hoist_storages import Hoister
 from wrapper_ir.passes.plannable import PlannableStorage, fresh_pool_name, plannable_storages
-from wrapper_ir.planner import Algorithm, Pool, held_bytes, pack, plan_pools
+from wrapper_ir.planner import Algorithm, Packer, Pool, SearchBudget, held_bytes, pack, plan_pools
 from wrapper_ir.program import Function, Program
 from wrapper_ir.structure import definitions, map_values, operands, results
 from wrapper_ir.values import Value
@@ -68,24 +68,25 @@ class PlanMemory(Pass):
 
     def _best(self, derived: Analyses, sizes: Sizes) -> Program:
         """The plan with the most storages of callees lent to them, of those that hold no more than the slack allows."""
-        alone = self._planned(derived, sizes)
-        hoister, slack = Hoister(derived, sizes, self.algorithm), self.most_slack
+        packer = partial(pack, algorithm=self.algorithm, budget=SearchBudget())
+        alone = self._planned(derived, sizes, packer)
+        hoister, slack = Hoister(derived, sizes, packer), self.most_slack
         if not hoister.calls:
             return alone
         try:
             hoisted = (hoister.hoisted(), hoister.hoisted(slack))
-            plans = [self._planned(Analyses(derive_frees(h)), sizes) for h in hoisted]
+            plans = [self._planned(Analyses(derive_frees(h)), sizes, packer) for h in hoisted]
             held = [_held(plan, sizes) for plan in (*plans, alone)]
             limit = max(memory_use(derived.program.main, derived, sizes).live * (1 + slack), min(held))
         except ExpressionError:
             return alone  # what is lent, or held, has no size under the hints
         return next(plan for plan, bytes in zip((*plans, alone), held, strict=True) if bytes <= limit)
 
-    def _planned(self, derived: Analyses, sizes: Sizes) -> Program:
+    def _planned(self, derived: Analyses, sizes: Sizes, packer: Packer) -> Program:
         """The program with pools, each function planned on its own."""
         program = derived.program
         return program.with_functions(
-            [_Planner(f, derived, sizes, self).planned() for f in program.functions]
+            [_Planner(f, derived, sizes, self, packer).planned() for f in program.functions]
         )
 
 
@@ -96,8 +97,11 @@ def _held(program: Program, sizes: Sizes) -> int:
 
 
 class _Planner:
-    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes, options: PlanMemory) -> None:
+    def __init__(
+        self, function: Function, analyses: Analyses, sizes: Sizes, options: PlanMemory, packer: Packer
+    ) -> None:
         self.function, self.analyses, self.sizes, self.options = function, analyses, sizes, options
+        self.packer = packer
         self.live: Liveness = analyses.get_for(function, analyse_liveness)
 
     def planned(self) -> Function:
@@ -125,13 +129,12 @@ class _Planner:
         planned = {s.op.result for s in storages.values()}
         outside = held_outside(self.function, self.analyses, self.sizes, planned)
         kinds = {name: s.kind for name, s in storages.items()}
-        packer = partial(pack, algorithm=self.options.algorithm)
-        held = plan_pools(fixed, outside, kinds, None, packer)
+        held = plan_pools(fixed, outside, kinds, None, self.packer)
         outside = held_bytes(held, outside)
         others = [b for b in buffers if b not in fixed] if fixed else buffers
-        pools = plan_pools(others, outside, kinds, self.options.most_slack, packer)
+        pools = plan_pools(others, outside, kinds, self.options.most_slack, self.packer)
         if self.options.slack is None and len(others) <= _FEW_STORAGES:
-            tight = plan_pools(others, outside, kinds, 0, packer)
+            tight = plan_pools(others, outside, kinds, 0, self.packer)
             pools = tight if len(tight) <= 2 * len(pools) else pools
         return (*held, *pools)
 

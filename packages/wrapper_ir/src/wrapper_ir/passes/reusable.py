@@ -10,7 +10,8 @@ from wrapper_ir.alignment import relied_pointers
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.atoms import values_in
-from wrapper_ir.layout import extent_bytes
+from wrapper_ir.expr import Int, expand, mul
+from wrapper_ir.layout import extent_bytes, numel
 from wrapper_ir.ops import (
     AllocPurpose,
     AllocStorage,
@@ -93,22 +94,27 @@ def may_take_over(new: AllocStorage, old: AllocStorage) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OperatorResult:
-    """A tensor with storage of its own that an operator made, on which stream, and what a check says of its address."""
+    """A tensor with storage of its own that an operator made, or that the caller donates, on which stream, and what a check says of
+    its address."""
 
     value: Value[TensorType]
     stream: int
     alignment: int
 
 
-def operator_results(function: Function, analyses: Analyses) -> dict[Value, OperatorResult]:
-    """Results of operators that the function owns for certain and uses on one stream alone; none where `reusable_storages` has
-    none."""
+def operator_results(
+    function: Function, analyses: Analyses, *, donated: bool = False
+) -> dict[Value, OperatorResult]:
+    """Results of operators that the function owns for certain and uses on one stream alone, and if asked for such parameters, that
+    have all bytes up to their last one; none where `reusable_storages` has none."""
     if any(isinstance(op, EnterMemoryPool | ResizeStorage | SetStorage) for op in function.body):
         return {}
     crossing = analyses.get_for(function, crossing_streams)
     aliasing = analyses.aliasing(function)
     streams: dict[Value, int] = {}
-    found: dict[Value, OperatorResult] = {}
+    params = function.params if donated else ()
+    given = [p.value for p in params if is_tensor(p.value) and _is_dense(p.value.type)]
+    found = {v: OperatorResult(v, 0, 1) for v in given if v in aliasing.owned and v not in crossing}
     for op in function.body:
         if isinstance(op, CallExtern | Unpack) and op.result is not None:
             streams[op.result] = op.stream if isinstance(op, CallExtern) else streams.get(op.source, 0)
@@ -120,6 +126,11 @@ def operator_results(function: Function, analyses: Analyses) -> dict[Value, Oper
                 if value in found and op.alignment > found[value].alignment:
                     found[value] = OperatorResult(value, found[value].stream, op.alignment)
     return {root: result for root, result in found.items() if aliasing.roots.get(root) == (root,)}
+
+
+def _is_dense(type: TensorType) -> bool:
+    """Whether a tensor has all bytes up to its last one: what is between them may be another argument's."""
+    return expand(extent_bytes(type)) == expand(mul(numel(type.sizes), Int(type.dtype.itemsize)))
 
 
 def relied_alignment(function: Function, analyses: Analyses) -> Mapping[Value, int]:

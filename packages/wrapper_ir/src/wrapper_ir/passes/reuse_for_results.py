@@ -40,18 +40,22 @@ class ReuseForResults(Pass):
 
     Results are never in pools, so that each is an allocation of its own; this one is saved. A storage is taken over for a result
     of as many bytes, of any element type, after its last use under any name and before the first use of the result, on one device
-    and stream; so is what an operator made, if no kernel relies on more of its address than is checked. The one that ended last is taken, and none where more would be held at the worst moment for waiting, under the
+    and stream; so is what an operator made, and with `donated` an argument that the caller has given up, if no kernel relies on more
+    of its address than is checked. The one that ended last is taken, and none where more would be held at the worst moment for waiting, under the
     symbols' hints.
     """
 
     name: ClassVar[str] = "reuse-for-results"
     repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+    donated: bool = False
 
     def transform(self, analyses: Analyses) -> Program:
         """The program with fewer storages."""
         derived = analyses.after(derive_frees(analyses.program, analyses))
         program, sizes = derived.program, Sizes(derived.program)
-        reused = program.with_functions([_Reuse(f, derived, sizes).reused() for f in program.functions])
+        reused = program.with_functions(
+            [_Reuse(f, derived, sizes, self.donated).reused() for f in program.functions]
+        )
         return program if reused is program else derive_frees(reused)
 
 
@@ -60,11 +64,11 @@ _MOST_TRIED = 8
 
 
 class _Reuse:
-    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes) -> None:
+    def __init__(self, function: Function, analyses: Analyses, sizes: Sizes, donated: bool) -> None:
         self.function, self.analyses, self.sizes = function, analyses, sizes
         self.live = analyses.get_for(function, analyse_liveness)
         self.storages = reusable_storages(function, analyses)
-        self.operators = operator_results(function, analyses)
+        self.operators = operator_results(function, analyses, donated=donated)
         self.relied = relied_alignment(function, analyses)
         self.made: dict[Value, int] = {}
         self.freed: dict[Value, int] = {}

@@ -40,29 +40,32 @@ class ReuseInPlace(Pass):
     uses the argument's storage later under any name, nothing used the result's before, both begin at the same byte of storages
     of the same size on one device and stream, and no other argument lies in either. Results equal those before, bit for bit,
     and no more is held. An argument may be an operator's own result, if no kernel relies on more of its address than is checked.
-    Arguments and results of the program, workspaces, pools and their slots, and what a callee takes as a whole keep their storages,
+    With `donated`, it may be an argument that the caller has given up. Other arguments of the program, its results, workspaces, pools and their slots, and what a callee takes as a whole keep their storages,
     but for a returned result, which may lie in an argument's.
     """
 
     name: ClassVar[str] = "reuse-in-place"
     repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
+    donated: bool = False
 
     def transform(self, analyses: Analyses) -> Program:
         """The program with fewer storages."""
         derived = analyses.after(derive_frees(analyses.program, analyses))
         program = derived.program
-        reused = program.with_functions([_Reuse(f, derived).function_in_place() for f in program.functions])
+        reused = program.with_functions(
+            [_Reuse(f, derived, self.donated).function_in_place() for f in program.functions]
+        )
         return program if reused is program else derive_frees(reused)
 
 
 class _Reuse:
-    def __init__(self, function: Function, analyses: Analyses) -> None:
+    def __init__(self, function: Function, analyses: Analyses, donated: bool) -> None:
         self.function, self.analyses = function, analyses
         self.live = analyses.get_for(function, analyse_liveness)
         self.roots = self.live.aliasing.roots
         self.places = analyses.get_for(function, tensor_places)
         self.storages = reusable_storages(function, analyses)
-        self.made = operator_results(function, analyses)
+        self.made = operator_results(function, analyses, donated=donated)
         self.relied = relied_alignment(function, analyses)
         self.first = first_uses(function, self.live.aliasing)
         self.over: dict[Value, Value[TensorType]] = {}

@@ -7,14 +7,23 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from wrapper_ir.planner.buffers import Buffer, Placement, aligned, height, live_bytes, peak_bytes
 
-__all__ = ["exact"]
+__all__ = ["Found", "exact"]
 
 
-def exact(buffers: Sequence[Buffer], start: Placement, steps: int) -> tuple[Placement, bool]:
-    """The best placement found from `start` on, and whether none is lower.
+class Found(NamedTuple):
+    """The best placement that a search found, whether none is lower, and how many steps it took."""
+
+    places: Placement
+    is_lowest: bool
+    steps: int
+
+
+def exact(buffers: Sequence[Buffer], start: Placement, steps: int) -> Found:
+    """The best placement found from `start` on.
 
     Looks for a placement below a height between the bound and the best one, and halves what is between them: a low target ends
     branches early, and so leads to good placements. Each target is tried with several orders of buffers, each time for a share
@@ -22,7 +31,8 @@ def exact(buffers: Sequence[Buffer], start: Placement, steps: int) -> tuple[Plac
     looks at all buffers that are left, and goes one call deeper: of more than 600 buffers, none is looked at.
     """
     if len(buffers) > _MOST:
-        return start, height(buffers, start) <= peak_bytes(buffers)
+        return Found(start, height(buffers, start) <= peak_bytes(buffers), 0)
+    given = steps
     best, highest, lowest = start, height(buffers, start), peak_bytes(buffers)
     share = max(len(buffers) + len(buffers) // 4, steps // 32)
     orders = [sorted(buffers, key=key) for key in _keys(buffers)]
@@ -45,7 +55,7 @@ def exact(buffers: Sequence[Buffer], start: Placement, steps: int) -> tuple[Plac
         if guessed >= highest:
             guessed, share = lowest, 4 * share
         target = (guessed + highest - 1) // 2
-    return best, lowest >= highest
+    return Found(best, lowest >= highest, given - max(steps, 0))
 
 
 _MOST = 600

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, pairwise
 
 from wrapper_ir.planner.buffers import Buffer, Placement, height, peak_bytes
-from wrapper_ir.planner.search import pack
+from wrapper_ir.planner.search import SearchBudget, pack
 
 __all__ = ["Pool", "held_bytes", "plan_pools"]
 
@@ -41,7 +42,7 @@ def plan_pools(
     outside: Sequence[int],
     kind: Mapping[str, Hashable],
     slack: float | None = 0.01,
-    packer: Callable[[Sequence[Buffer]], Placement] = pack,
+    packer: Callable[[Sequence[Buffer]], Placement] | None = None,
 ) -> tuple[Pool, ...]:
     """Pools of the buffers: few, of which at the worst moment at most `slack` (a share) more is held than is needed then; with
     None one a kind.
@@ -51,6 +52,7 @@ def plan_pools(
     lives then, and what begins after it; a pool of one buffer wastes nothing, so that this ends. Then pools are joined again,
     the largest first, wherever that holds no more than the limit.
     """
+    packer = packer or partial(pack, budget=SearchBudget())
     groups: dict[Hashable, list[Buffer]] = {}
     for b in buffers:
         groups.setdefault(kind[b.name], []).append(b)

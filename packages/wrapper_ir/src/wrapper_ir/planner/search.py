@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -11,7 +12,7 @@ from wrapper_ir.planner.buffers import Buffer, Placement, height, peak_bytes
 from wrapper_ir.planner.exact import exact
 from wrapper_ir.planner.greedy import best_fit, by_area, by_size
 
-__all__ = ["PACKERS", "Algorithm", "Packer", "pack"]
+__all__ = ["PACKERS", "Algorithm", "Packer", "SearchBudget", "pack"]
 
 
 class Algorithm(enum.Enum):
@@ -38,8 +39,24 @@ _EXACT = 64
 """Up to so many buffers, `best` also searches."""
 
 
-def pack(buffers: Sequence[Buffer], algorithm: Algorithm = Algorithm.BEST, steps: int = 5_000) -> Placement:
-    """Places the buffers; with `best`, stops where the bound is reached, and searches among few buffers for so many steps."""
+_STEPS = 5_000
+"""So many steps one search takes."""
+
+
+@dataclass(slots=True)
+class SearchBudget:
+    """Steps of search that are left for all placements of one plan; a step takes some 20 us. Programs of models take few hundred."""
+
+    steps: int = 20_000
+
+
+def pack(
+    buffers: Sequence[Buffer],
+    algorithm: Algorithm = Algorithm.BEST,
+    budget: SearchBudget | None = None,
+) -> Placement:
+    """Places the buffers; with `best`, stops where the bound is reached, and searches among few buffers for some thousand steps,
+    which are taken from the budget."""
     if algorithm is not Algorithm.BEST:
         return PACKERS[algorithm](buffers)
     bound = peak_bytes(buffers)
@@ -52,5 +69,8 @@ def pack(buffers: Sequence[Buffer], algorithm: Algorithm = Algorithm.BEST, steps
             break
         found = min(found, packer(buffers), key=lambda places: height(buffers, places))
     if len(buffers) <= _EXACT and height(buffers, found) > bound:
-        found, _ = exact(buffers, found, steps)
+        budget = budget or SearchBudget()
+        searched = exact(buffers, found, min(_STEPS, budget.steps))
+        budget.steps -= searched.steps
+        found = searched.places
     return found
