@@ -1,4 +1,4 @@
-"""A compiler of another kind than g++: clang, as the package `ziglang` carries it."""
+"""CMake, and a compiler of another kind than g++: clang, as the package `ziglang` carries it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["cmake_command", "write_clang", "write_cross_toolchain"]
+__all__ = ["cmake", "write_clang", "write_cross_toolchain"]
 
 _TOOLCHAIN = """set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
@@ -21,12 +21,12 @@ set(CMAKE_CXX_COMPILER {cxx})
 """
 
 
-def cmake_command() -> str:
-    """CMake's command. Skips the test where there is none."""
+def cmake(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """What CMake says. Skips the test where there is none."""
     command = shutil.which("cmake", path=f"{os.environ['PATH']}:{Path(sys.executable).parent}")
     if command is None:
         pytest.skip("needs cmake")
-    return command
+    return subprocess.run([command, *words], capture_output=True, text=True, check=False)
 
 
 def _zig() -> Path:

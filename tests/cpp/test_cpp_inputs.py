@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import Tensor
 
 import cpp_wrapper
 from cpp_wrapper._compat import open_runner
+from cpp_wrapper.library.batch import build_libraries
 from tests.common.torch_versions import since
 from tests.cpp.cpp_case import FAST, KERNELS, artifact_of_text, resident
 from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
@@ -108,9 +109,42 @@ MALFORMED: tuple[tuple[list[Any], str, str], ...] = (
 assert len(MALFORMED) >= 50
 
 
+FAILING = """
+extern "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor"
+
+func @main(%x: f32[100000], %i: i64[2]) {
+  %y = alloc f32[100000]
+  copy %y, %x
+  %r = call aten::index_select(%y, 0, %i) : f32[2]  #1
+  free %y
+  return %r
+}
+
+provenance
+  #1 nodes("picked") ops("aten.index_select.default") at("model.py:7") modules("head")
+"""
+SIZES = """
+func @main(%n: int) {
+  define u0 = item(%n)
+  define s0 = u0*u0*u0
+  return s0, u0 // 2
+}
+"""
+
+
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return cpp_wrapper.build(artifact_of_text(TEXT), tmp_path_factory.mktemp("inputs") / "m.so", FAST)
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """The libraries of all programs here."""
+    folder = tmp_path_factory.mktemp("inputs")
+    texts = {"inputs": TEXT, "failing": FAILING, "sizes": SIZES}
+    paths = {name: folder / f"{name}.so" for name in texts}
+    build_libraries([(cpp_wrapper.emit(artifact_of_text(t)), paths[name]) for name, t in texts.items()], FAST)
+    return paths
+
+
+@pytest.fixture
+def library(libraries: Mapping[str, Path]) -> Path:
+    return libraries["inputs"]
 
 
 def _said(error: BaseException, library: Path) -> str:
@@ -205,22 +239,8 @@ def test_our_loader_gives_typed_errors(
     assert total == 7
 
 
-def test_a_failing_operator_says_which_and_leaks_nothing(tmp_path: Path) -> None:
-    text = """
-extern "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor"
-
-func @main(%x: f32[100000], %i: i64[2]) {
-  %y = alloc f32[100000]
-  copy %y, %x
-  %r = call aten::index_select(%y, 0, %i) : f32[2]  #1
-  free %y
-  return %r
-}
-
-provenance
-  #1 nodes("picked") ops("aten.index_select.default") at("model.py:7") modules("head")
-"""
-    program = cpp_wrapper.load(cpp_wrapper.build(artifact_of_text(text), tmp_path / "m.so", FAST))
+def test_a_failing_operator_says_which_and_leaks_nothing(libraries: Mapping[str, Path]) -> None:
+    program = cpp_wrapper.load(libraries["failing"])
     x = torch.arange(100000.0)
     before = resident()
     for _ in range(150):  # 5 ms each, in which torch names the functions on its stack
@@ -231,15 +251,8 @@ provenance
     assert program(x, torch.tensor([3, 4]))[0].tolist() == [3, 4]
 
 
-def test_sizes_that_do_not_fit_are_errors(tmp_path: Path) -> None:
-    text = """
-func @main(%n: int) {
-  define u0 = item(%n)
-  define s0 = u0*u0*u0
-  return s0, u0 // 2
-}
-"""
-    program = cpp_wrapper.load(cpp_wrapper.build(artifact_of_text(text), tmp_path / "m.so", FAST))
+def test_sizes_that_do_not_fit_are_errors(libraries: Mapping[str, Path]) -> None:
+    program = cpp_wrapper.load(libraries["sizes"])
     assert program(1000) == (10**9, 500)
     with pytest.raises(ExecutionError, match="WIR404"):
         program(1 << 22)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,6 +69,31 @@ def test_operators_of_other_libraries_are_called(operators: Path, tmp_path: Path
         want = Uses()(x, Y)
         torch.testing.assert_close(program(x, Y), want)
         torch.testing.assert_close(stock_run(library, [x, Y]), list(want))
+
+
+class Counts(torch.nn.Module):
+    """Whole numbers, which the example's program reads."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[rows], int64."""
+        own: Any = torch.ops.cpp_tests  # operators are found by name
+        y: Tensor = own.stack_first([x.float().sin()])
+        return y
+
+
+def test_operators_of_other_libraries_are_called_without_python(
+    operators: Path, cpp_runner: Path, tmp_path: Path
+) -> None:
+    x = torch.arange(4)
+    package = cpp_wrapper.build(capture(Counts(), (x,)), tmp_path / "m.pt2", FAST)
+    (tmp_path / "x").write_bytes(x.numpy().tobytes())
+    words: list[str | Path] = [cpp_runner, package, tmp_path / "y", tmp_path / "x", "4"]
+    alone = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert alone.returncode == 1
+    assert "cpp_tests::stack_first" in alone.stderr
+    subprocess.run(words, check=True, env={**os.environ, "LD_PRELOAD": str(operators)})
+    found = torch.frombuffer(bytearray((tmp_path / "y").read_bytes()), dtype=torch.float32)
+    torch.testing.assert_close(found, x.float().sin())
 
 
 MANY = (

@@ -13,13 +13,11 @@ from torch import Tensor
 from torch._C._aoti import AOTIModelContainerRunnerCpu
 
 import cpp_wrapper
-from cpp_wrapper._compat import torch_include_dirs, torch_library_dir
+from cpp_wrapper._compat import torch_include_dirs
 from inductor_frontend import capture
-from tests.cpp.clang import cmake_command, write_clang, write_cross_toolchain
+from tests.cpp.clang import cmake, write_clang, write_cross_toolchain
 from tests.cpp.cpp_case import FAST
 from wrapper_ir.artifact import Artifact
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "cpp_runner"
 
 
 class Encoder(torch.nn.Module):
@@ -59,15 +57,15 @@ def test_a_project_is_configured_built_and_run(
     chosen = write_clang(tmp_path) if compiler == "clang++" else ("gcc", "g++")
     compilers = [f"-DCMAKE_{what}_COMPILER={command}" for what, command in zip(("C", "CXX"), chosen)]
     if compiler == "g++":
-        missing = _cmake("-S", folder, "-B", tmp_path / "none", *compilers)
+        missing = cmake("-S", folder, "-B", tmp_path / "none", *compilers)
         assert "-DTORCH_INCLUDE_DIR=" in missing.stderr
     own = ("-DCMAKE_CXX_FLAGS=-UNDEBUG", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON")
     include = f"-DTORCH_INCLUDE_DIR={torch_include_dirs()[0]}"
-    done = _cmake("-S", folder, "-B", build, include, *compilers, *own)
+    done = cmake("-S", folder, "-B", build, include, *compilers, *own)
     assert done.returncode == 0, done.stderr
     identity = "Clang" if compiler == "clang++" else "GNU"
     assert f"The CXX compiler identification is {identity}" in done.stdout
-    done = _cmake("--build", build, "--parallel", "2")
+    done = cmake("--build", build, "--parallel", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     _assert_own_flags_count(build)
     found = AOTIModelContainerRunnerCpu(str(build / "model.so"), 1).run([TOKENS, MASK])[0]
@@ -94,11 +92,11 @@ def test_a_project_is_built_for_another_machine(model: Encoder, tmp_path: Path) 
     captured = capture(model, (TOKENS, MASK), cpu_isas=("generic",))
     folder = cpp_wrapper.build(captured, tmp_path / "project", source_only=True)
     toolchain = f"-DCMAKE_TOOLCHAIN_FILE={write_cross_toolchain(tmp_path)}"
-    done = _cmake(
+    done = cmake(
         *("-S", folder, "-B", tmp_path / "build", f"-DTORCH_INCLUDE_DIR={torch_include_dirs()[0]}", toolchain)
     )
     assert done.returncode == 0, done.stderr
-    done = _cmake("--build", tmp_path / "build", "--parallel", "2")
+    done = cmake("--build", tmp_path / "build", "--parallel", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     library = tmp_path / "build" / "model.so"
     assert "AArch64" in _output("readelf", "-h", library)
@@ -109,35 +107,17 @@ def _output(*words: str | Path) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
-def _cmake(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([cmake_command(), *words], capture_output=True, text=True, check=False)
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example, built with the runner's CMake package."""
-    build = tmp_path_factory.mktemp("runner")
-    done = _cmake(
-        *("-S", EXAMPLE, "-B", build, f"-DCMAKE_PREFIX_PATH={cpp_wrapper.cmake_prefix_path()}"),
-        f"-DTORCH_LIBRARY_DIR={torch_library_dir()}",
-    )
-    assert done.returncode == 0, done.stderr
-    done = _cmake("--build", build)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return build / "run_package"
-
-
 def test_a_program_without_python_runs_a_package(
-    artifact: Artifact, model: Encoder, program: Path, tmp_path: Path
+    artifact: Artifact, model: Encoder, cpp_runner: Path, tmp_path: Path
 ) -> None:
     package = cpp_wrapper.build(artifact, tmp_path / "m.pt2", FAST)
-    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    linked = subprocess.run(["ldd", cpp_runner], capture_output=True, text=True, check=True).stdout
     assert "libpython" not in linked
     assert "libtorch_python" not in linked
     (tmp_path / "tokens").write_bytes(TOKENS.numpy().tobytes())
     (tmp_path / "mask").write_bytes(MASK.numpy().tobytes())
     words: list[str | Path] = [
-        program,
+        cpp_runner,
         package,
         tmp_path / "y",
         tmp_path / "tokens",
