@@ -5,8 +5,9 @@ Names are loaded when they are first used: to load a library needs little of thi
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from wrapper_ir.lazy import loaded_on_use
 
 if TYPE_CHECKING:
     from cpp_wrapper.emitter import EMITTER, CppEmitter
@@ -78,11 +79,4 @@ _HOME = {
 }
 """The module of each public name; a test compares the keys with `__all__`."""
 
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)  # by the table above
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = loaded_on_use(__name__, _HOME)

@@ -5,8 +5,9 @@ Names are loaded when they are first used: a compiled function out of the cache 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from wrapper_ir.lazy import loaded_on_use
 
 if TYPE_CHECKING:
     from inductor_frontend.backend.standalone import CompiledPiece, load_piece, standalone_compile
@@ -50,15 +51,4 @@ _HOME = {
 }
 """The module of each public name; a test compares the keys with `__all__`."""
 
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)  # by the table above
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+__getattr__, __dir__ = loaded_on_use(__name__, _HOME)

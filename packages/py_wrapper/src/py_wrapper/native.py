@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from py_wrapper import higher_order
 from wrapper_ir.quoting import python_attribute
-from wrapper_ir_torch import HIGHER_ORDER, overload_path
+from wrapper_ir.schemas import overload_path
+from wrapper_ir_torch import HIGHER_ORDER
 
 __all__ = ["overload_text", "short_overload"]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from triton_runtime.errors import KernelError
 from wrapper_ir.kernels import OperatorConstant, OperatorKernel
 from wrapper_ir.protocols import LoadedKernel
-from wrapper_ir.schemas import parse_schema
+from wrapper_ir.schemas import overload_path, parse_schema
 from wrapper_ir.types import DType
 
 __all__ = ["load_operator"]
@@ -35,10 +36,8 @@ def load_operator(kernel: OperatorKernel) -> LoadedKernel:
 
 
 def _find(torch: Any, kernel: OperatorKernel, name: str) -> Any:
-    namespace, _, rest = name.partition("::")
-    packet, _, overload = rest.partition(".")
     try:
-        return getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
+        return reduce(getattr, overload_path(name), torch.ops)
     except (AttributeError, RuntimeError) as error:
         raise KernelError(
             "TR111",

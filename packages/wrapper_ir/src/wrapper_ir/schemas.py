@@ -23,6 +23,7 @@ __all__ = [
     "OpSchema",
     "SchemaArg",
     "SchemaReturn",
+    "overload_path",
     "parse_schema",
     "require_effects",
 ]
@@ -65,6 +66,13 @@ class ExternDef:
     def name(self) -> str:
         """`namespace::op.overload`, by which ops refer to it."""
         return self.schema[: self.schema.index("(")].strip()
+
+
+def overload_path(name: str) -> tuple[str, str, str]:
+    """(namespace, operator, overload) of `aten::add.out`; the overload without a name is `default`."""
+    namespace, _, rest = name.partition("::")
+    operator, _, overload = rest.partition(".")
+    return namespace, operator, overload or "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from wrapper_ir_torch._compat import (
     registered_symmetric,
     storage_key,
 )
-from wrapper_ir_torch.operators import HIGHER_ORDER, RUNNERS, Operator, overload_path, resolve
+from wrapper_ir_torch.operators import HIGHER_ORDER, RUNNERS, Operator, resolve
 from wrapper_ir_torch.types import DTYPE_OF, DTYPES, LAYOUTS, MEMORY_FORMATS, torch_device
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "empty_symmetric",
     "find_group",
     "is_overload",
-    "overload_path",
     "registered_symmetric",
     "resolve",
     "storage_key",

@@ -17,10 +17,10 @@ import torch
 
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.operators import inner_operator
-from wrapper_ir.schemas import ExternDef, require_effects
+from wrapper_ir.schemas import ExternDef, overload_path, require_effects
 from wrapper_ir_torch._compat import is_overload, registered_symmetric
 
-__all__ = ["HIGHER_ORDER", "RUNNERS", "Operator", "overload_path", "resolve"]
+__all__ = ["HIGHER_ORDER", "RUNNERS", "Operator", "resolve"]
 
 HIGHER_ORDER = "higher_order"
 """The namespace of operators that take functions."""
@@ -43,13 +43,6 @@ class Operator:
         if position is None:
             return function
         return lambda *args, **kwargs: function(*args[:position], inner, *args[position:], **kwargs)
-
-
-def overload_path(name: str) -> tuple[str, str, str]:
-    """(namespace, operator, overload) of `aten::add.out`."""
-    namespace, _, rest = name.partition("::")
-    operator, _, overload = rest.partition(".")
-    return namespace, operator, overload or "default"
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from wrapper_ir.schemas import overload_path
+
 __all__ = ["register_bridge"]
 
 # Any in this file: arguments and results of operators
@@ -17,10 +19,10 @@ def register_bridge(operator: str, schema: str) -> None:
     """Registers an operator with `schema` that calls `operator`. A process does so once."""
     library = _library()
     torch.library.define(schema.partition("(")[0], schema[schema.index("(") :], lib=library)
-    namespace, _, name = operator.partition("::")
-    base, _, overload = name.partition(".")
-    packet = getattr(getattr(torch.ops, namespace), base)  # by string: a program's operator
-    called: torch._ops.OpOverload = getattr(packet, overload or "default")
+    found: Any = torch.ops
+    for part in overload_path(operator):
+        found = getattr(found, part)  # by string: a program's operator
+    called: torch._ops.OpOverload = found
     arguments = called._schema.arguments
     numbers = [i for i, a in enumerate(arguments) if "number" in str(a.type)]  # what torch calls a Scalar
     first = sum(not a.kwarg_only for a in arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import reduce
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from fx_converter.saving.functions import FUNCTIONS_BY_NAME
 from wrapper_ir.atoms import parse_expr
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.operators import DEFAULT_OPERATORS, OperatorPolicy, refused
+from wrapper_ir.schemas import overload_path
 from wrapper_ir.types import Device, Layout, MemoryFormat, TensorType
 from wrapper_ir_torch import DTYPE_OF, DTYPES, is_overload
 
@@ -196,11 +198,8 @@ def _identifier(name: object) -> str:
 
 
 def _operator(name: str) -> Any:
-    namespace, _, rest = name.partition("::")
-    packet, _, overload = rest.partition(".")
     try:
-        # operators are found by name
-        found = getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
+        found = reduce(getattr, overload_path(name), torch.ops)
     except (AttributeError, RuntimeError) as error:
         raise _missing(f"operator {name}") from error
     if not is_overload(found):

@@ -1,0 +1,29 @@
+"""Public names of a package that are loaded when they are first used (PEP 562)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+__all__ = ["loaded_on_use"]
+
+
+def loaded_on_use(
+    package: str, home: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` for the package `package`, where `home` says the module, relative to the package, of each
+    name. A name that was used is an attribute of the package from then on."""
+
+    def load(name: str) -> object:
+        module = home.get(name)
+        if module is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value: object = getattr(import_module(f"{package}.{module}"), name)  # by the table of the package
+        vars(sys.modules[package])[name] = value
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *home})
+
+    return load, names
