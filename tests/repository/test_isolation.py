@@ -25,6 +25,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import cpp_wrapper
+import wrapper_ir
+from tests.cpp.cpp_gpu import KEPT, artifact_for_gpu
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "tests" / "data" / "sample.wir"
@@ -168,8 +170,8 @@ def test_a_wheel_imports_with_its_declared_dependencies(
 
 
 CPP_WITHOUT_TORCH = """
-import sys, cpp_wrapper
-from wrapper_ir import parse_program
+import pathlib, sys, cpp_wrapper
+from wrapper_ir import load, parse_program
 from wrapper_ir.artifact import bare_artifact
 mm = "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 text = f'wir 0.3\\ntarget cpu\\nextern "{mm}"\\nfunc @main(%x: f32[4, 4]) {{\\n  %y = alloc f32[4, 4]\\n'
@@ -182,16 +184,24 @@ try:
     cpp_wrapper.load(package)
 except cpp_wrapper.CppError as error:
     print(error.code)
+of_gpu = load(sys.argv[2])
+package = cpp_wrapper.build(of_gpu, sys.argv[1] + "/gpu.pt2", options)
+print(cpp_wrapper.metadata(package)["device"], "torch" in sys.modules)
+pathlib.Path(sys.argv[1], "gpu.cpp").write_text(str(cpp_wrapper.emit(of_gpu)))
 """
 
 
 def test_packages_are_built_without_torch(wheels: dict[str, Path], tmp_path: Path) -> None:
-    """They are run where it is: here."""
+    """They are run where it is: here. One for a GPU carries its kernels' code, and is the one that is built beside torch."""
     assert {one.name for one in requirements(wheels["cpp_wrapper"], "torch")} == {"torch", "wrapper-ir"}
     python = install("cpp_wrapper", wheels, tmp_path / "env")
     assert run([str(python), "-c", "import importlib.util as i; print(i.find_spec('torch'))"]) == "None\n"
-    text = run([str(python), "-c", CPP_WITHOUT_TORCH, str(tmp_path)])
-    assert text.split("\n")[:2] == ["['tensor'] False", "CPP580"]
+    of_gpu = artifact_for_gpu(KEPT)
+    wrapper_ir.save(of_gpu, tmp_path / "gpu.wir")
+    text = run([str(python), "-c", CPP_WITHOUT_TORCH, str(tmp_path), str(tmp_path / "gpu.wir")])
+    assert text.split("\n")[:3] == ["['tensor'] False", "CPP580", "cuda:0 False"]
+    beside_torch = cpp_wrapper.emit(of_gpu, options=cpp_wrapper.CppOptions(oldest_torch=(2, 11)))
+    assert (tmp_path / "gpu.cpp").read_text() == str(beside_torch)
     found = cpp_wrapper.load(tmp_path / "m.pt2")(torch.eye(4) * 3)
     torch.testing.assert_close(found[0], torch.eye(4) * 9)
     assert (tmp_path / "project" / "CMakeLists.txt").exists()
