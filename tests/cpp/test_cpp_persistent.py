@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from cpp_wrapper._compat import open_runner
 from cpp_wrapper.library.python import LoadedProgram
 from tests.cpp.cpp_case import FAST
 from wrapper_ir import parse_program
-from wrapper_ir.artifact import bare_artifact
+from wrapper_ir.analyses import Analyses
+from wrapper_ir.artifact import Artifact, bare_artifact
+from wrapper_ir.lowering.persistent import with_persistent_pools
 
 # `add_` takes a Scalar, which torch's stable dispatcher does not
 _SUM, _COPY = (
@@ -30,10 +33,17 @@ TEXT = PROGRAM.replace(_SUM, _COPY).replace("aten::add_.Tensor(%counts", "aten::
 PERSISTENT = replace(FAST, persistent_buffers=True)
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    artifact = bare_artifact(parse_program(TEXT))
-    return cpp_wrapper.build(artifact, tmp_path_factory.mktemp("persistent") / "m.so", PERSISTENT)
+def _planned() -> Artifact:
+    """A planned program, of which calls keep tensors and no memory."""
+    program = parse_program(TEXT)
+    return bare_artifact(with_persistent_pools(program, Analyses(program)))
+
+
+@pytest.fixture(scope="module", params=["held", "planned"])
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    is_held = request.param == "held"
+    artifact, options = (bare_artifact(parse_program(TEXT)), PERSISTENT) if is_held else (_planned(), FAST)
+    return cpp_wrapper.build(artifact, tmp_path_factory.mktemp("persistent") / "m.so", options)
 
 
 @pytest.fixture
@@ -53,6 +63,16 @@ def test_modes_of_inference_share_no_buffers(program: LoadedProgram, first_mode:
     for mode in (first_mode, not first_mode, first_mode):
         with torch.inference_mode(mode):
             assert_right(program)
+
+
+def test_planned_calls_allocate_pools_and_keep_tensors_over_them() -> None:
+    program = str(cpp_wrapper.emit(_planned()))
+    made, _, calls = program.partition("struct Main")
+    blocks = re.findall(r"resize\(k\[(\w+)\], 0\);", made)
+    resized = re.findall(r"resize\(k\[(\w+)\], (\d+)\);", calls)
+    assert blocks
+    assert [name for name, nbytes in resized if nbytes != "0"] == blocks
+    assert sorted(name for name, nbytes in resized if nbytes == "0") == sorted(blocks)
 
 
 def test_threads_have_buffers_of_their_own(program: LoadedProgram) -> None:

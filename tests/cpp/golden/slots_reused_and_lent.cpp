@@ -13,6 +13,16 @@ namespace {
 void load([[maybe_unused]] Tensor* c, [[maybe_unused]] const Bytes* b) {
 }
 
+enum : int { memory_0, a_1, inner, b_1, c_1 };
+void make_persistent(Tensor* k, const Run&) {
+  allocate(k[memory_0], {128}, {1}, u8());
+  byte_window(k[a_1], k[memory_0], f32(), {8}, {1}, 0);
+  byte_window(k[inner], k[memory_0], u8(), {64}, {1}, 32);
+  byte_window(k[b_1], k[memory_0], f32(), {8}, {1}, 64);
+  byte_window(k[c_1], k[memory_0], i32(), {8}, {1}, 0);
+  resize(k[memory_0], 0);
+}
+
 void double_1(void* source, void* target, Int count_1) {
   const Slot slots[] = {pointer(source), pointer(target), whole<int64_t>(count_1, "an argument for count does not fit i64")};
   wir_5a036fedf5a5ddd9ea3bc5536c2d9604251c69a9(slots);
@@ -27,7 +37,7 @@ struct TwiceFrame {
   enum : int {
     x = 0,
     room = 1,
-    a_1 = 2,
+    a_2 = 2,
     low = 3,
     lent = 4,
     r_1 = 6,
@@ -42,15 +52,15 @@ struct TwiceFrame {
   void part_0() {
     t[x] = take(inputs[0]);
     t[room] = take(inputs[1]);
-    byte_window(t[a_1], t[room], f32(), {8}, {1}, 32);
-    double_1(data(t[x]), data(t[a_1]), 8);
+    byte_window(t[a_2], t[room], f32(), {8}, {1}, 32);
+    double_1(data(t[x]), data(t[a_2]), 8);
     byte_window(t[low], t[room], u8(), {32}, {1}, 0);
-    t[lent] = same(t[a_1]);
+    t[lent] = same(t[a_2]);
     t[lent + 1] = same(t[low]);
     run_once(c, t + lent, t + r_1, run);
     run.at = "";
     drop(t[low]);
-    drop(t[a_1]);
+    drop(t[a_2]);
     outputs[0] = take(t[r_1]);
   }
 };
@@ -64,7 +74,7 @@ struct OnceFrame {
   enum : int {
     x_1 = 0,
     room_1 = 1,
-    a_2 = 2,
+    a_3 = 2,
     r_2 = 3,
   };
   Tensor* const c;
@@ -77,10 +87,10 @@ struct OnceFrame {
   void part_0() {
     t[x_1] = take(inputs[0]);
     t[room_1] = take(inputs[1]);
-    byte_window(t[a_2], t[room_1], f32(), {8}, {1}, 0);
-    double_1(data(t[x_1]), data(t[a_2]), 8);
+    byte_window(t[a_3], t[room_1], f32(), {8}, {1}, 0);
+    double_1(data(t[x_1]), data(t[a_3]), 8);
     allocate(t[r_2], {8}, {1}, f32());
-    copy(t[r_2], t[a_2]);
+    copy(t[r_2], t[a_3]);
     outputs[0] = take(t[r_2]);
   }
 };
@@ -169,29 +179,24 @@ struct Main {
     x_4 = 0,
     p = 1,
     i_3 = 2,
-    pool = 3,
-    a_3 = 4,
-    inner = 5,
-    b_1 = 6,
-    c_1 = 7,
-    d_1 = 8,
-    lent_2 = 9,
-    y = 11,
-    j_1 = 12,
-    z = 13,
-    lent_3 = 14,
-    go_1 = 17,
-    next = 18,
+    lent_2 = 3,
+    y = 5,
+    j_1 = 6,
+    z = 7,
+    lent_3 = 8,
+    go_1 = 11,
+    next = 12,
   };
   Tensor* const c;
   Tensor* const inputs;
   Tensor* const outputs;
   Run& run;
+  Tensor* const k;
   bool taken{};
   Int trips{};
   bool going{};
-  Tensor t[20] = {};
-  ~Main() { release(t, 20); }
+  Tensor t[14] = {};
+  ~Main() { release(t, 14); }
 
   void part_0() {
     t[x_4] = take(inputs[0]);
@@ -200,20 +205,13 @@ struct Main {
     expect_tensor(t[x_4], "x", "f32[8]", f32(), {8}, {1});
     expect_tensor(t[p], "p", "bool[]", boolean(), {}, {});
     expect_tensor(t[i_3], "i", "i64[]", i64(), {}, {});
-    allocate(t[pool], {128}, {1}, u8());
-    byte_window(t[a_3], t[pool], f32(), {8}, {1}, 0);
-    double_1(data(t[x_4]), data(t[a_3]), 8);
-    byte_window(t[inner], t[pool], u8(), {64}, {1}, 32);
-    byte_window(t[b_1], t[pool], f32(), {8}, {1}, 64);
-    double_1(data(t[a_3]), data(t[b_1]), 8);
-    drop(t[a_3]);
-    byte_window(t[c_1], t[pool], i32(), {8}, {1}, 0);
-    byte_window(t[d_1], t[c_1], f32(), {8}, {1}, 0);
-    double_1(data(t[b_1]), data(t[d_1]), 8);
-    drop(t[b_1]);
+    resize(k[memory_0], 128);
+    double_1(data(t[x_4]), data(k[a_1]), 8);
+    double_1(data(k[a_1]), data(k[b_1]), 8);
+    double_1(data(k[b_1]), data(k[a_1]), 8);
     taken = item_bool(t[p]);
-    t[lent_2] = same(t[d_1]);
-    t[lent_2 + 1] = same(t[inner]);
+    t[lent_2] = same(k[a_1]);
+    t[lent_2 + 1] = same(k[inner]);
     if (taken) {
       run_twice(c, t + lent_2, t + y, run);
     } else {
@@ -225,14 +223,14 @@ struct Main {
     for (trips = 0;; trips = trips + 1) {
       t[lent_3] = same(t[j_1]);
       t[lent_3 + 1] = same(t[z]);
-      t[lent_3 + 2] = same(t[inner]);
+      t[lent_3 + 2] = same(k[inner]);
       run_small(c, t + lent_3, t + go_1, run);
       going = item_bool(t[go_1]);
       drop(t[go_1]);
       if (!going) break;
       t[lent_3] = same(t[j_1]);
       t[lent_3 + 1] = same(t[z]);
-      t[lent_3 + 2] = same(t[inner]);
+      t[lent_3 + 2] = same(k[inner]);
       run_grow(c, t + lent_3, t + next, run);
       replace(t[j_1], t[next]);
       replace(t[z], t[next + 1]);
@@ -242,15 +240,13 @@ struct Main {
     run.at = "";
     drop(t[j_1]);
     drop(t[y]);
-    drop(t[inner]);
-    drop(t[c_1], t[d_1]);
-    drop(t[pool]);
+    resize(k[memory_0], 0);
     outputs[0] = take(t[z]);
   }
 };
 
 void run_main(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run) {
-  Main call{c, inputs, outputs, run};
+  Main call{c, inputs, outputs, run, run.persistent};
   call.part_0();
 }
 
@@ -279,5 +275,5 @@ const char* const kInstructions[] = {
 extern const wir::Program wir_program{
     3, 1, 0, 0, 0,
     program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,
-    program::kInstructions, 0, nullptr,
+    program::kInstructions, 5, program::make_persistent,
 };

@@ -22,7 +22,7 @@ __all__ = ["declaration", "source_text", "write_function"]
 
 _PART = 200
 """Lines after which a function ends with a step."""
-_MEMORY = (steps.Allocate, steps.Same, steps.Window, steps.ByteWindow, steps.BeginSlot)
+_MEMORY = (steps.Allocate, steps.Same, steps.Window, steps.ByteWindow, steps.BeginSlot, steps.ResizeBlock)
 _CALLS = (steps.Call, steps.Switch, steps.Loop)
 _ELSEWHERE = "?"
 """What `run.at` says after a call of a function: a line of that."""

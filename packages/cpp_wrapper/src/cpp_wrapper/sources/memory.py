@@ -41,10 +41,8 @@ def zero(step: steps.Zero, scope: FunctionScope) -> None:
 
 
 def resize_block(step: steps.ResizeBlock, scope: FunctionScope) -> None:
-    """Raises EmitError CPP503: handles end with their call."""
-    raise scope.error(
-        "CPP503", f"{step.nbytes} bytes under handles that persist: handles end with their call"
-    )
+    """In place, under tensors that persist."""
+    scope.line(f"resize(k[{scope.module.persistent_blocks[step.block]}], {step.nbytes});")
 
 
 def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
@@ -109,9 +107,8 @@ def align(step: steps.Align, scope: FunctionScope) -> None:
 
 
 def resize_storage(step: steps.ResizeStorage, scope: FunctionScope) -> None:
-    """torch's operator for it, of Inductor's own library."""
-    arguments = f"{{tensor({scope.handle(step.target)}), integer({scope.number(step.nbytes)})}}"
-    scope.line(f'call("inductor::resize_storage_bytes_", "", {arguments}, nullptr, 0);')
+    """Of the tensor that all handles of it stand for."""
+    scope.line(f"resize({scope.handle(step.target)}, {scope.number(step.nbytes)});")
 
 
 def set_storage(step: steps.SetStorage, scope: FunctionScope) -> None:

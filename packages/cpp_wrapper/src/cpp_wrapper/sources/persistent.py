@@ -19,6 +19,7 @@ def write_persistent(module: ProgramScope) -> tuple[list[str], int]:
     scope = FunctionScope(module, module.plan.main)
     blocks = [module.names(f"memory_{number}") for number in range(len(memory.blocks))]
     windows = [module.names(window.name) for window in memory.windows]
+    module.persistent_blocks = blocks
     module.persistent = {value: windows[number] for value, number in memory.values.items()}
     lines: list[str] = []
     where = scope.place(module.plan.program.target.device)
@@ -31,6 +32,8 @@ def write_persistent(module: ProgramScope) -> tuple[list[str], int]:
         type = window.type
         place = f"{dtype_text(type.dtype)}, {scope.layout(type)}, {window.offset}"
         lines.append(f"byte_window(k[{name}], k[{blocks[window.block]}], {place});")
+    if not memory.is_held:
+        lines += [f"resize(k[{name}], 0);" for name in blocks]
     names = [*blocks, *windows]
     return [
         f"enum : int {{ {', '.join(names)} }};",

@@ -67,7 +67,7 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     """The files for an artifact. Raises what `cpp_wrapper.emit` raises."""
     refuse_unsupported(artifact.signature)
     _check_signature(artifact.signature)
-    lowering = LoweringOptions(persistent_buffers=options.persistent_buffers)
+    lowering = LoweringOptions(persistent_buffers=options.persistent_buffers, keep_windows=True)
     plan = lower(with_code(artifact, options.archs), lowering, analyses)
     _check_parameters(plan)
     levels = levels_of(plan.kernels)

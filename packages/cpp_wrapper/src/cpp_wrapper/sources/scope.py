@@ -78,6 +78,8 @@ class ProgramScope:
         self.windows: list[str] = []
         self.persistent: dict[Value, str] = {}
         """Values over memory that persists from call to call, and their places in its array of handles."""
+        self.persistent_blocks: list[str] = []
+        """The places of that memory itself."""
         self.kernels: dict[str, str] = {}
         self.functions = {plan.main.name: self.names("run_main")} | {
             function.name: self.names(f"run_{function.name}") for function in plan.functions[1:]

@@ -397,6 +397,10 @@ void call_mixed(const char* name, const char* overload, std::initializer_list<ui
   if (!whole) fail_text("WIR927", std::string(name) + " returned too few tensors");
 }
 
+void resize(Tensor target, Int nbytes) {
+  call("inductor::resize_storage_bytes_", "", {tensor(target), integer(nbytes)}, nullptr, 0);
+}
+
 void constant(Tensor& made, const Bytes& bytes, int32_t dtype, Ints sizes, Ints strides) {
   if (bytes.holder != nullptr) return byte_window(made, bytes.holder, dtype, sizes, strides, 0);
   ok(aoti_torch_create_tensor_from_blob(const_cast<unsigned char*>(bytes.data), static_cast<int64_t>(sizes.size()),

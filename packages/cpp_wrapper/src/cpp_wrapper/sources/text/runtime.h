@@ -218,6 +218,8 @@ void byte_window(Tensor& made, Tensor source, int32_t dtype, Ints sizes, Ints st
 inline void copy(Tensor target, Tensor source) { ok(aoti_torch_copy_(target, source, 0), "copy_"); }
 /// As `copy`; between host and device it may only be queued.
 inline void start_copy(Tensor target, Tensor source) { ok(aoti_torch_copy_(target, source, 1), "copy_"); }
+/// The bytes of a tensor's storage, for all tensors over it.
+void resize(Tensor tensor, Int nbytes);
 inline void* data(Tensor tensor) {
   void* found = nullptr;
   ok(aoti_torch_get_data_ptr(tensor, &found), "data_ptr");
