@@ -217,6 +217,23 @@ def test_sizes_choose_among_kernels(tmp_path: Path) -> None:
         torch.testing.assert_close(program(x)[0], 2 * x)
 
 
+def test_values_are_shown_and_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = "func @main(%x: f32[3]) {\n  debug print %x\n  debug save %x\n  return %x\n}\n"
+    program = parse_program(f'wir 0.3\ntarget cuda:0 arch "{here()}"\n{text}')
+    f = cpp_wrapper.load(cpp_wrapper.build(bare_artifact(program), tmp_path / "m.so", FAST))
+    monkeypatch.chdir(tmp_path)
+    f(torch.tensor([1.5, 2.5, 3.5], device="cuda"))
+    assert "2.5" in capfd.readouterr().out
+    (file,) = tmp_path.glob("*.safetensors")
+    assert torch.frombuffer(bytearray(file.read_bytes()[-12:]), dtype=torch.float32).tolist() == [
+        1.5,
+        2.5,
+        3.5,
+    ]
+
+
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
 def test_a_program_without_python(packages: Packages, tmp_path: Path) -> None:
     build, example = tmp_path / "build", Path(__file__).parents[2] / "examples" / "cpp_runner"

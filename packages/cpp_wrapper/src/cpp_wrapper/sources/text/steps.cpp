@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace wir {
 
@@ -122,6 +123,24 @@ void show_line(const char* place, const std::string& text) {
   std::fflush(stdout);
 }
 
+/// Moves a tensor of a device to the host, and waits.
+void move_to_host(Tensor& tensor) {
+  int32_t device = 0, dtype = 0;
+  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
+  ok(aoti_torch_get_device_type(tensor, &device), "device");
+  if (device == aoti_torch_device_type_cpu()) return;
+  ok(aoti_torch_get_dtype(tensor, &dtype), "dtype");
+  ok(aoti_torch_get_dim(tensor, &rank), "dim");
+  ok(aoti_torch_get_sizes(tensor, &sizes), "sizes");
+  ok(aoti_torch_get_strides(tensor, &strides), "strides");
+  Tensor host = nullptr;
+  ok(aoti_torch_empty_strided(rank, sizes, strides, dtype, aoti_torch_device_type_cpu(), 0, &host), "allocation");
+  const int32_t failed = aoti_torch_copy_(host, tensor, 0);
+  std::swap(host, tensor);
+  drop(host);
+  ok(failed, "copy_");
+}
+
 struct Open {
   std::FILE* file;
   ~Open() {
@@ -154,6 +173,7 @@ void save(Tensor tensor, const char* place, const char* file, const char* name, 
     Tensor* handle;
     ~Held() { release(handle, 1); }
   } const held{&dense};
+  move_to_host(dense);
   int64_t count = 0;
   int32_t element = 0;
   ok(aoti_torch_get_numel(dense, &count), "numel");
