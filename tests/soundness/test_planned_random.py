@@ -42,7 +42,12 @@ from wrapper_ir.testing import RandomOptions, random_artifact, random_program
 
 POISON = 0x7B
 SEEDS, SIZES = st.integers(0, 2**32), st.integers(5, 40)
-PLANS = st.builds(PlanMemory, algorithm=st.sampled_from(Algorithm), slack=st.sampled_from((None, 0, 1, 100)))
+PLANS = st.builds(
+    PlanMemory,
+    algorithm=st.sampled_from(Algorithm),
+    slack=st.sampled_from((None, 0, 1, 100)),
+    results=st.booleans(),
+)
 BEFORE: tuple[tuple[Pass, ...], ...] = (
     (),
     (ReuseInPlace(),),
@@ -126,7 +131,8 @@ def _check_engines(seed: int, passes: Passes) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_engines(seed: int) -> None:
-    _check_engines(seed, ALL)
+    first, _, last = ALL
+    _check_engines(seed, (first, PlanMemory(results=seed % 2 == 1), last))
 
 
 @settings(max_examples=60)

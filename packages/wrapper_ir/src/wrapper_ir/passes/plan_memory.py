@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from wrapper_ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Free, Op
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir.passes.hoist_storages import Hoister
+from wrapper_ir.passes.join_results import join_results
 from wrapper_ir.passes.plannable import PlannableStorage, fresh_pool_name, plannable_storages
 from wrapper_ir.planner import Algorithm, Packer, Pool, SearchBudget, held_bytes, pack, plan_pools
 from wrapper_ir.program import Function, Program
@@ -43,6 +45,9 @@ class PlanMemory(Pass):
     padded rows whose number may be none. Storages of branches, loop bodies and callees are slots of storages that callers lend
     where that holds no more, either.
 
+    With `results`, what `main` returns shares one allocation where no more is held for it: its caller keeps all of it for as long as
+    any of it.
+
     `persistent` is for memory that is held from call to call: storages of `main` of fixed sizes lie in one pool of their kind,
     since all of it is held throughout; those of pools that are there are planned anew.
     """
@@ -52,6 +57,7 @@ class PlanMemory(Pass):
     algorithm: Algorithm = Algorithm.BEST
     slack: int | None = None
     persistent: bool = False
+    results: bool = False
 
     @property
     def most_slack(self) -> float:
@@ -63,7 +69,10 @@ class PlanMemory(Pass):
         if self.persistent:
             analyses = analyses.after(_without_pools(analyses.program))
         derived = analyses.after(derive_frees(analyses.program, analyses))
-        planned = self._best(derived, Sizes(derived.program))
+        sizes = Sizes(derived.program)
+        if self.results:
+            derived = analyses.after(_with_joined_results(derived, sizes))
+        planned = self._best(derived, sizes)
         return derive_frees(planned) if planned is not derived.program else planned
 
     def _best(self, derived: Analyses, sizes: Sizes) -> Program:
@@ -88,6 +97,14 @@ class PlanMemory(Pass):
         return program.with_functions(
             [_Planner(f, derived, sizes, self, packer).planned() for f in program.functions]
         )
+
+
+def _with_joined_results(analyses: Analyses, sizes: Sizes) -> Program:
+    program = analyses.program
+    with suppress(ExpressionError):  # a size has no value under the hints: what is held then cannot be told
+        main = join_results(program.main, analyses, sizes)
+        return program.with_functions([main if f is program.main else f for f in program.functions])
+    return program
 
 
 def _held(program: Program, sizes: Sizes) -> int:
