@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -143,6 +144,13 @@ def test_constants_are_mapped_from_the_package(package: Path) -> None:
     lines = [line for line in Path("/proc/self/maps").read_text().splitlines() if str(package) in line]
     assert len(lines) >= len(programs)
     assert all(line.split()[1] == "r--p" for line in lines)
+    assert {int(line.split()[4]) for line in lines} == {package.stat().st_ino}
+    (x,) = ARGS
+    for program in programs:
+        program(x, **KWARGS)
+    mappings = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text())
+    dirty = [re.findall(r"Private_Dirty: +(\d+) kB", one) for one in mappings if str(package) in one]
+    assert dirty == [["0"]] * len(lines)  # so that instances and processes share each page
 
 
 def test_nothing_is_extracted_and_no_program_is_started(package: Path, tmp_path: Path) -> None:
