@@ -50,6 +50,12 @@ def test_results_lie_apart_where_bytes_would_be_lost_for_alignment() -> None:
     assert _planned(RESULTS.replace("f32[64]", "f32[36]"), "plan-memory{results=true}").count("alloc") == 2
 
 
+def test_a_result_that_is_reused_lies_apart() -> None:
+    """Reuse ends all tensors of a storage."""
+    body = RESULTS.replace("%v = view %b", "%v = reuse %b").replace("return %a, %v, %b", "return %a, %v")
+    assert _planned(body, "plan-memory{results=true}").count("alloc") == 2
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs(seed: int) -> None:
     """Valid, the same in what they do, and no more held than the slack allows."""

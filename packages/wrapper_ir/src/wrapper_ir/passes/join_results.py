@@ -11,7 +11,7 @@ from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memory import held_outside
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.expr import Int
-from wrapper_ir.ops import AllocStorage, Op, Return, View
+from wrapper_ir.ops import AllocStorage, Op, Return, View, ViewMode
 from wrapper_ir.passes.plannable import fresh_pool_name
 from wrapper_ir.passes.reusable import reusable_storages
 from wrapper_ir.planner.buffers import aligned
@@ -61,8 +61,12 @@ def join_results(function: Function, analyses: Analyses, sizes: Sizes) -> Functi
 
 
 def _returned(function: Function, analyses: Analyses) -> list[AllocStorage]:
-    """The allocations of results, each once."""
+    """The allocations of results, each once; not of those that are reused, which ends all tensors of a storage."""
     live, storages = analyses.get_for(function, analyse_liveness), reusable_storages(function, analyses)
+    for op in function.body:
+        if isinstance(op, View) and op.mode is ViewMode.REUSE:
+            for root in live.aliasing.roots.get(op.source, NO_ROOTS):
+                storages.pop(root, None)
     last = function.body[-1]
     values = operands(last) if isinstance(last, Return) else ()
     roots = dict.fromkeys(r for v in values for r in live.aliasing.roots.get(v, NO_ROOTS))
