@@ -105,7 +105,7 @@ REFUSED: Mapping[type[Refused], str] = MappingProxyType(
         ResizeStorage: "storages are as torch made them",
         SetStorage: "storages are as torch made them",
         ShowValue: "there is nobody to show values to",
-        Zero: "it keeps no memory from call to call",
+        Zero: "it fills nothing but what it allocates",
         ResizeBlock: "it keeps no tensors from call to call",
     }
 )
@@ -234,8 +234,7 @@ class FunctionWriter:
                 return f"{self.define(result)} = {make}{'.zero_()' if zero else ''}"
             case EndStorage(ends=ends) | EndNames(ends=ends):
                 return self.end(ends)
-            case BeginSlot(is_lent=is_lent):
-                assert not is_lent  # only functions take storages
+            case BeginSlot():  # what takes a slot as a whole is refused: `Zero`, and calls of functions
                 return ""
             case Same(result=result, source=source, ends=ends):
                 return self.made(result, self.names[source], ends)

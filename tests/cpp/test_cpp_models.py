@@ -16,7 +16,7 @@ from inductor_frontend import capture
 from tests.common.zoo import ZOO
 from tests.cpp.cpp_case import stock_run
 
-QUICK = ("mlp-dynamic", "gpt2-dynamic", "moe-static", "convnet-dynamic", "lstm-static")
+QUICK = ("gpt2-dynamic", "moe-static", "convnet-dynamic")
 
 
 def _cases() -> list[Any]:  # Any: pytest's parameters have no public type

@@ -65,7 +65,8 @@ def _objects(sources: Sources, folder: Path) -> dict[str, Path]:
     build = Build(sources, FAST, settings, find_toolchain(settings.compiler))
     found = {}
     for entry in build.objects():
-        (source,) = (path.name for path in entry.folder.glob("*.cpp"))
+        names = {path.name for path in entry.folder.glob("*.cpp")}
+        (source,) = names & {"library.cpp"} or names  # which includes the files of the runtime
         found[source] = Path(shutil.copy(entry.folder / "unit.o", folder / f"{source}.o"))
     return found
 
