@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.bench import pages
-from tools.bench.pages import command_line, page, publish, table
+from tools.bench.pages import command_line, page, publish, section_of, table
 from tools.bench.processes import in_fresh_process
 from tools.bench.timing import Ratio, alternate, best_seconds, compare, median_ratio, timed
 
@@ -80,6 +80,8 @@ def test_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     publish("speed", text, parse(["--write", "--page", "speed-2.15"]))
     assert sorted(file.name for file in tmp_path.iterdir()) == ["speed-2.15.md", "speed.md"]
     assert (tmp_path / "speed.md").read_text("utf-8") == text
+    assert [section_of("speed", heading) for heading in ("Measured", "Misses")] == ["1.0", ""]
+    assert section_of("no page", "Measured") == ""
     assert capsys.readouterr().out.startswith(text)
 
 

@@ -286,15 +286,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
     about = f"torch {torch.__version__}, one thread; processes of each side: {options.rounds}."
-    kept = [headings[name] for name in parts if name not in options.what]
+    earlier = {name: section_of(options.page or "cpp", headings[name]) for name in parts}
+    kept = [headings[name] for name in parts if name not in options.what and earlier[name]]
     about += f" Of an earlier run: {', '.join(kept).lower()}." if kept else ""
-    sections = [("Prediction", PREDICTION), ("Measured", f"{about}\n\n{CACHES}")]
-    for name, part in parts.items():
-        sections.append(
-            (headings[name], part() if name in options.what else section_of("cpp", headings[name]))
-        )
-    sections.append(("Outcome", OUTCOME))
-    text = page("Ahead-of-time C++ on a CPU", "python -m tools.bench.bench_cpp --write", *sections)
+    measured = [
+        (headings[name], part() if name in options.what else earlier[name]) for name, part in parts.items()
+    ]
+    text = page(
+        "Ahead-of-time C++ on a CPU",
+        "python -m tools.bench.bench_cpp --write",
+        ("Prediction", PREDICTION),
+        ("Measured", f"{about}\n\n{CACHES}"),
+        *measured,
+        ("Outcome", "" if options.page else OUTCOME),  # which is of the first page's figures
+    )
     publish("cpp", text, options)
 
 

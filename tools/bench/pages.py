@@ -38,9 +38,10 @@ def page(title: str, command: str, *sections: tuple[str, str]) -> str:
 
 
 def section_of(name: str, heading: str) -> str:
-    """The text of a section of a page that is there. Raises KeyError where it has none of this heading."""
-    parts = (_FOLDER / f"{name}.md").read_text(encoding="utf-8").split("\n## ")
-    return dict(part.split("\n\n", 1) for part in parts[1:])[heading].strip()
+    """The text of a section of a page; '' where there is no such page, or none of its sections has this heading."""
+    path = _FOLDER / f"{name}.md"
+    parts = path.read_text(encoding="utf-8").split("\n## ") if path.is_file() else []
+    return dict(part.split("\n\n", 1) for part in parts[1:]).get(heading, "").strip()
 
 
 def publish(name: str, text: str, options: argparse.Namespace) -> None:
