@@ -61,7 +61,7 @@ Written when saving 100,000 ops took 1.5 to 1.6 times as long an op as 10,000: P
 and again while its text is made. With the collector paused no stage grows by more than 1.2, and converting gets faster.
 
 Written before Inductor's converter ran on a CPU, with a model of operators alone: both graphs make the same calls, ours with
-checks, so a call is within 1.0 of Inductor's; converting is no slower."""
+checks, so a call takes at most 1.0 of Inductor's; converting is no slower."""
 READING = """\
 All with all run-time checks. Goals: at most 1.2 of the Python wrapper. `graph` is what `fx_converter.compile` returns; a graph
 module's own forward is in addition a call of a `torch.nn.Module`, and looks in each call whether weights were replaced."""

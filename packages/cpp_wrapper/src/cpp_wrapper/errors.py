@@ -31,11 +31,11 @@ A code never changes its meaning once released:
 | CPP591 | DeviceError  | the CUDA driver refused a call                                       |
 | CPP592 | DeviceError  | a library has no code for the device's architecture                  |
 | CPP593 | LaunchError  | a launch whose grid, address or number its kernel does not take      |
-| CPP620 | EmitError    | a number that 64 bits do not hold                                    |
 | CPP594 | EmitError    | a kernel has no code for an architecture                             |
 | CPP530 | ConstantError | values for constants that are unknown, missing, or of another type  |
 | CPP531 | ConstantError | there is no second set of constants to swap in                      |
 | CPP610 | OutputError  | a tensor of the caller cannot take an output                         |
+| CPP620 | EmitError    | a number that 64 bits do not hold                                    |
 | CPP580 | CppError     | torch is not installed, and what is asked for needs it               |
 """
 
