@@ -22,11 +22,13 @@ from cpp_wrapper import EmitError
 from cpp_wrapper.library.batch import build_libraries
 from inductor_frontend import capture
 from tests.common.zoo import ZOO
-from tests.cpp.cpp_case import FAST, artifact_of, stock_run
+from tests.cpp.cpp_case import FAST, artifact_of, artifact_of_text, stock_run
 from tests.cpp.cpp_programs import CASES
+from tests.cpp.products import TEXT, differing
 
 OPTIONS = replace(FAST, oldest_torch=(2, 11))
 MODELS = ("mlp", "gpt2", "moe", "convnet", "lstm")
+PRODUCTS = "products.so"
 # Any in this file: arguments and results of programs
 
 
@@ -38,6 +40,7 @@ def build(folder: Path) -> None:
             sources.append((cpp_wrapper.emit(artifact_of(case), options=OPTIONS), folder / f"{case.name}.so"))
         except EmitError as error:
             print(f"{case.name} is refused: {error.code}")
+    sources.append((cpp_wrapper.emit(artifact_of_text(TEXT), options=OPTIONS), folder / PRODUCTS))
     build_libraries(sources, OPTIONS)
     for name in MODELS:
         model = ZOO[name]()
@@ -51,7 +54,8 @@ def build(folder: Path) -> None:
 
 def run(folder: Path) -> int:
     """How many differ."""
-    wrong = [name for name, found, want in _results(folder) if not _same(found, want)]
+    wrong = [PRODUCTS for _ in differing(cpp_wrapper.load(folder / PRODUCTS), 400)]
+    wrong += [name for name, found, want in _results(folder) if not _same(found, want)]
     print(f"{len(wrong)} differ with torch {torch.__version__}: {' '.join(wrong)}")
     return len(wrong)
 

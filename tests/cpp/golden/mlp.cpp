@@ -5,7 +5,6 @@
 using namespace wir;
 
 extern "C" {
-int32_t aoti_torch_cpu_mm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat2);
 void wir_5a036fedf5a5ddd9ea3bc5536c2d9604251c69a9(const Slot* slots);
 void wir_8c4f3259557e5d17a127afca1d676ca8f4911253(const Slot* slots);
 }
@@ -52,7 +51,7 @@ struct Main {
     check_alignment(t[w], 4, "w", "");
     if (!(s0 <= 1024L)) fail("WIR920", "batch too large: s0 <= 1024");
     allocate(t[buf0], {s0, 4}, {4, 1}, f32());
-    ok(aoti_torch_cpu_mm_out(t[buf0], t[x_1], t[w]), "aten::mm.out");
+    mm(t[buf0], t[x_1], t[w]);
     run.at = "mul: mul.Tensor (model.py:11 in layers.0)";
     allocate(t[buf1], {s0, 4}, {4, 1}, f32());
     double_1(data(t[buf0]), data(t[buf1]), s0 * 4L);

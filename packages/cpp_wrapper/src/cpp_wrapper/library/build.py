@@ -35,7 +35,10 @@ from wrapper_ir.store import Entry, Store, open_cache
 __all__ = ["EXPORTS", "PARTS", "Build", "Progress", "build_library", "needed_libraries"]
 
 _OBJECT, _CODE = "unit.o", "code.so"
-_RUNTIME = ("runtime.cpp", "steps.cpp", "container.cpp", "persistent.cpp", "interface.cpp", "python.cpp")
+_RUNTIME = (
+    *("runtime.cpp", "products.cpp", "steps.cpp", "container.cpp"),
+    *("persistent.cpp", "interface.cpp", "python.cpp"),
+)
 """What is the same in every library. One unit here: most of a compiler's time goes to the standard library's headers."""
 _LIBRARY = "library.cpp"
 """The name of that unit."""

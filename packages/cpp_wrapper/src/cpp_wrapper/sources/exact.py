@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cpp_wrapper.sources.products import write_product
 from cpp_wrapper.sources.scalars import is_whole, keeps_meaning, wide_number
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
 from wrapper_ir.expr import Expr, Float, Int
@@ -96,6 +97,8 @@ def _addmm(step: steps.CallOperator, scope: FunctionScope) -> bool:
     factors = [scope.real(v) for n in ("beta", "alpha") if isinstance(v := given[n], Expr)]
     if len(handles) != 3 or len(factors) != 2 or not (made := _new(step, scope)):
         return False
+    if write_product(step, [made, *handles, *factors], scope):
+        return True
     function = _ADDMM.format(_device_type(step, scope))
     scope.module.shims[function] = f"int32_t {function}({_ADDMM_PARAMETERS});"
     scope.line(f'ok({function}({", ".join([made, *handles, *factors])}), "aten::addmm.out");')

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from cpp_wrapper._compat import takes_any
 from cpp_wrapper.sources.bridge import bridge
 from cpp_wrapper.sources.exact import write_exactly
+from cpp_wrapper.sources.products import write_product
 from cpp_wrapper.sources.scalars import (
     has_whole_scalars,
     keeps_meaning,
@@ -147,6 +148,8 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     texts = [text for a in ordered for text in _shim_argument(a.schema.type, a.value, scope)]
     made = [] if writes else _result_slots(step, len(schema.returns), scope)
     texts += [f"&{handle}" for handle in made]
+    if write_product(step, texts, scope):
+        return True
     scope.module.shims[function] = f"int32_t {function}({parameters});"
     scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")
     if made and not _results(step):

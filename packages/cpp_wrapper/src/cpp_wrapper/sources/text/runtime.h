@@ -293,6 +293,13 @@ struct Returned {
 void call_mixed(const char* name, const char* overload, std::initializer_list<uint64_t> arguments,
                 std::initializer_list<Returned> returned);
 
+// --- products of float32 on a CPU
+
+/// `out = beta * self + alpha * mat1 @ mat2`, as `aten::addmm.out`.
+void addmm(Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha);
+/// `out = mat1 @ mat2`, as `aten::mm.out`.
+void mm(Tensor out, Tensor mat1, Tensor mat2);
+
 // --- kernels
 
 union Slot {

@@ -1,0 +1,28 @@
+"""Products of matrices that the runtime computes (`text/products.cpp`): of float32 on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cpp_wrapper.sources.scope import FunctionScope
+from wrapper_ir.lowering import steps
+from wrapper_ir.types import CPU, DType, TensorType
+from wrapper_ir.values import Value
+
+__all__ = ["write_product"]
+
+_FUNCTIONS = {"aten::addmm": "addmm", "aten::addmm.out": "addmm", "aten::mm.out": "mm"}
+
+
+def write_product(step: steps.CallOperator, arguments: Sequence[str], scope: FunctionScope) -> bool:
+    """Writes a call that takes what the shim's function takes, the result first. False: the product is of another kind."""
+    function = _FUNCTIONS.get(step.operator.extern.name)
+    types = [a.value.type for a in step.arguments if isinstance(a.value, Value)]
+    if function is None or not all(map(_is_plain, types)):
+        return False
+    scope.line(f"{function}({', '.join(arguments)});")
+    return True
+
+
+def _is_plain(type: object) -> bool:
+    return isinstance(type, TensorType) and type.device == CPU and type.dtype is DType.F32
