@@ -115,8 +115,11 @@ docs: $(READY) ## write the generated parts of the documentation
 site: $(READY) ## the documentation as a site, into out/site; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(HATCH) run docs:python -m mkdocs build --quiet --strict
 
-wheels: $(READY) ## build every package's wheel into dist/
+wheels: $(READY) ## build every package's wheel into dist/, and into dist/pure/ those that are for a platform once more without
+	@rm -rf dist/*.whl dist/pure
 	@for package in $(PACKAGES); do $(BIN)/python -m build --wheel --no-isolation --outdir dist "$$package" > /dev/null; done
+	@# where there is no wheel for the platform: what is compiled in it is built at first use
+	@HATCH_BUILD_NO_HOOKS=true $(BIN)/python -m build --wheel --no-isolation --outdir dist/pure packages/triton_runtime > /dev/null
 	@ls dist
 
 clean: ## remove build products and caches, keep the environments

@@ -21,7 +21,7 @@ def test_every_package_is_released() -> None:
     assert {p.folder.name for p in packages.values()} == {p.name for p in (ROOT / "packages").iterdir()}
     core = packages["wrapper-ir"]
     assert core.tag == f"wrapper-ir-v{core.version}"
-    assert core.wheel == f"wrapper_ir-{core.version}-py3-none-any.whl"
+    assert core.wheels == f"wrapper_ir-{core.version}-*.whl"
     assert core.sdist == f"wrapper_ir-{core.version}.tar.gz"
 
 

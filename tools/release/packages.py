@@ -26,9 +26,9 @@ class Package:
         return f"{self.name}-v{self.version}"
 
     @property
-    def wheel(self) -> str:
-        """The wheel's file name."""
-        return f"{self.name.replace('-', '_')}-{self.version}-py3-none-any.whl"
+    def wheels(self) -> str:
+        """A pattern for the wheel's file name, which says what the wheel is for."""
+        return f"{self.name.replace('-', '_')}-{self.version}-*.whl"
 
     @property
     def sdist(self) -> str:
@@ -47,8 +47,10 @@ def list_packages(root: Path) -> list[Package]:
 
 def build(package: Package, dist: Path) -> list[Path]:
     """The wheel, which is built from the source distribution, and that. Raises CalledProcessError."""
+    for old in dist.glob(package.wheels):
+        old.unlink()
     run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(dist), str(package.folder)])
-    return [dist / package.wheel, dist / package.sdist]
+    return [*dist.glob(package.wheels), dist / package.sdist]
 
 
 def run(command: Sequence[str], **options: object) -> None:

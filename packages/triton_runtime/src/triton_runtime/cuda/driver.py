@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from triton_runtime.cuda import tensors
 from triton_runtime.cuda.explain import Explainer
 from triton_runtime.cuda.extension import Extension, Hooks, load_extension
+from triton_runtime.cuda.functions import DRIVER_FUNCTIONS, addresses
 from triton_runtime.cuda.program import numbers_of, steps_of
 from triton_runtime.cuda.slots import Slot, SlotKind, make_slots
 from triton_runtime.errors import DriverError, KernelError
@@ -86,7 +87,7 @@ class CudaDriver:
             raise KernelError("TR110", f"kernel '{launchable.kernel.name}' has no binary to load")
         session = self._open()
         where = tensors.current_device(device)
-        stream = tensors.stream_source(where) if self.options.stream is None else (None, self.options.stream)
+        stream = tensors.stream_source(where) if self.options.stream is None else (0, self.options.stream)
         slots, extras = self._layout(launchable, binary, session)
         facts = binary.facts
         return session.extension.load(
@@ -135,7 +136,7 @@ class CudaDriver:
     def _new_session(self) -> _Session:
         extension = load_extension(self.settings or read_settings())
         try:
-            api = extension.open_driver(self.options.library)
+            api = extension.open_driver(addresses(self.options.library, DRIVER_FUNCTIONS))
         except OSError as cause:
             raise DriverError(
                 "TR504",

@@ -1,6 +1,7 @@
-"""Builds the launcher extension (`launcher.cpp`) at first use, and imports it.
+"""Imports the launcher extension (`launcher.cpp`): the one that the wheel brought, else one that is built at first use.
 
-It is in the namespace `launchers` of the cache on disk, under a hash of its source, the flags and the Python that it is for.
+What is built is in the namespace `launchers` of the cache on disk, under a hash of its source and the flags. It is for every
+Python that this package runs with.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import platform
 import shlex
 import shutil
 import subprocess
-import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from triton_runtime.cuda.launcher_build import FLAGS, PREBUILT, SOURCE, compile_command
 from triton_runtime.errors import DriverError
 from triton_runtime.settings import Settings
 from wrapper_ir.protocols import LoadedKernel
@@ -26,11 +27,9 @@ from wrapper_ir.store import open_cache
 
 __all__ = ["Extension", "Hooks", "load_extension"]
 
-_SOURCE = Path(__file__).with_name("launcher.cpp")
 _MODULE = "wrapper_ir_cuda_launcher"
 _LIBRARY = "launcher.so"
 _FULL = os.strerror(errno.ENOSPC)
-_FLAGS = ("-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-w", "-shared")
 _TIMEOUT = 300.0
 _SHOWN_LINES = 12
 
@@ -49,8 +48,8 @@ class Extension(Protocol):
     Hooks: Callable[[], Hooks]
 
     # Any below: tensors and classes of torch, and the driver's handle, which is opaque
-    def open_driver(self, path: str) -> object:
-        """Opens the CUDA driver; raises OSError."""
+    def open_driver(self, addresses: bytes) -> object:
+        """Starts the CUDA driver whose functions these are; raises OSError."""
 
     def set_torch(self, *parts: Any) -> bool:
         """Says how tensors are read; gives whether that can be done without calling Python."""
@@ -68,21 +67,25 @@ class Extension(Protocol):
 
 
 def load_extension(settings: Settings) -> Extension:
-    """Builds the extension where the cache lacks it, and imports it.
+    """Imports the extension; builds it where neither the wheel nor the cache has one.
 
     Raises DriverError: TR501 for no compiler, TR502 where it fails, TR503 where it cannot be loaded; StoreError.
     """
+    if PREBUILT.exists():
+        return _import(
+            PREBUILT, "install the wheel that pip picks for this machine, or build one from the sdist"
+        )
 
     def compile_into(folder: Path) -> None:
         _compile(settings.compiler, folder / _LIBRARY)
 
     with open_cache(settings.cache).store("launchers").ensure(f"triton {_recipe()}", compile_into) as entry:
-        return _import(entry.folder / _LIBRARY)
+        return _import(entry.folder / _LIBRARY, "run `wir cache clear launchers`")
 
 
 def _recipe() -> str:
-    parts = (_SOURCE.read_text(encoding="utf-8"), *_FLAGS, str(sysconfig.get_config_var("SOABI")))
-    return hashlib.sha256("\0".join((*parts, platform.machine())).encode()).hexdigest()[:32]
+    parts = (SOURCE.read_text(encoding="utf-8"), *FLAGS, platform.machine())
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 def _compile(compiler: str, output: Path) -> None:
@@ -93,8 +96,7 @@ def _compile(compiler: str, output: Path) -> None:
             f"no C++ compiler: '{compiler}' is not on PATH, and the launcher of CUDA kernels is not built yet",
             "install g++ (Debian and Ubuntu: `apt-get install g++`), or name a compiler in WRAPPER_IR_CXX",
         )
-    include = f"-I{sysconfig.get_path('include')}"
-    words = (command, *_FLAGS, include, str(_SOURCE), "-o", str(output), "-ldl")
+    words = compile_command(command, output)
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
     except subprocess.TimeoutExpired as cause:
@@ -110,7 +112,7 @@ def _compile(compiler: str, output: Path) -> None:
         )
 
 
-def _import(path: Path) -> Extension:
+def _import(path: Path, hint: str) -> Extension:
     loader = importlib.machinery.ExtensionFileLoader(_MODULE, str(path))
     spec = importlib.util.spec_from_loader(_MODULE, loader)
     assert spec is not None
@@ -118,8 +120,6 @@ def _import(path: Path) -> Extension:
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
     except ImportError as cause:
-        raise DriverError(
-            "TR503", f"the launcher {path} cannot be imported: {cause}", "run `wir cache clear launchers`"
-        ) from cause
+        raise DriverError("TR503", f"the launcher {path} cannot be imported: {cause}", hint) from cause
     # cast: a module that was just compiled has no type information
     return cast(Extension, module)

@@ -1,21 +1,33 @@
 // The launcher: turns Python arguments into a kernel's parameters and calls the CUDA driver with them.
 //
-// One extension module serves all kernels. It is built once for a compiler and a Python. It needs no CUDA toolkit and no
-// headers of torch: the driver is opened by name, and the few of its types that are used are declared here as its public
-// interface fixes them; tensors are read through torch's stable C functions.
+// One extension module serves all kernels and, since it keeps to Python's stable ABI of 3.11, every Python from there on. It
+// links nothing and needs no CUDA toolkit and no headers of torch: Python hands over the addresses of the driver's functions,
+// whose few types are declared here as its public interface fixes them, and those of torch's stable C functions, through
+// which tensors are read.
 //
 // What goes wrong is explained by Python: a kernel has a callable `explain(reason, position, value)` that raises.
-#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 #include <structmember.h>
 
 #include <alloca.h>
-#include <dlfcn.h>
 
 #include <cstdint>
 #include <cstring>
 
+// Vectorcall is of the stable ABI from 3.12 on; 3.11, which changes no more, has it in the same form.
+extern "C" PyObject* PyVectorcall_Call(PyObject*, PyObject*, PyObject*);
+
 namespace {
+
+using Vectorcall = PyObject* (*)(PyObject*, PyObject* const*, std::size_t, PyObject*);
+constexpr unsigned kHaveVectorcall = 1U << 11;
+
+Py_ssize_t count_of(std::size_t flags) { return static_cast<Py_ssize_t>(flags & (~std::size_t{0} >> 1)); }
+
+PyObject* call_with(PyObject* function, PyObject* argument) {
+  return PyObject_CallFunctionObjArgs(function, argument, nullptr);
+}
 
 // --- the driver ---------------------------------------------------------------------------------------------------
 
@@ -48,6 +60,7 @@ struct Config {
   unsigned count;
 };
 
+// In the order of `DRIVER_FUNCTIONS` in `functions.py`.
 struct Api {
   Result (*Init)(unsigned);
   Result (*GetErrorName)(Result, const char**);
@@ -71,54 +84,45 @@ struct Api {
                                  const unsigned*, int, int, int, int);
 };
 
-// The versions of these functions that `cuda.h` chooses.
-constexpr const char* kNames[] = {
-    "cuInit", "cuGetErrorName", "cuGetErrorString", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2",
-    "cuCtxPopCurrent_v2", "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuFuncGetAttribute",
-    "cuFuncSetAttribute", "cuFuncSetCacheConfig", "cuPointerGetAttribute", "cuLaunchKernel", "cuLaunchKernelEx",
-    "cuDriverGetVersion", "cuTensorMapEncodeTiled"};
-static_assert(sizeof(Api) == sizeof(kNames), "a name for each function, in order");
-
 constexpr const char* kCapsule = "wrapper_ir_cuda_launcher.driver";
 
 void free_api(PyObject* capsule) { PyMem_Free(PyCapsule_GetPointer(capsule, kCapsule)); }
 
-// open_driver(path) -> capsule; raises OSError. The library stays open for the life of the process.
-PyObject* open_driver(PyObject*, PyObject* path) {
-  const char* name = PyUnicode_AsUTF8(path);
-  void* library = name == nullptr ? nullptr : dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return PyErr_Occurred() != nullptr ? nullptr : PyErr_Format(PyExc_OSError, "%s", dlerror());
+// Functions of a library as Python gives them: their addresses, in order, as bytes. Gives false with ValueError set for
+// another number of them.
+template <class Functions>
+bool copy_functions(PyObject* addresses, Functions* functions) {
+  if (!PyBytes_Check(addresses) || PyBytes_Size(addresses) != static_cast<Py_ssize_t>(sizeof(Functions))) {
+    PyErr_SetString(PyExc_ValueError, "addresses of other functions");
+    return false;
   }
-  void* functions[sizeof(kNames) / sizeof(kNames[0])];
-  for (std::size_t i = 0; i < sizeof(kNames) / sizeof(kNames[0]); ++i) {
-    functions[i] = dlsym(library, kNames[i]);
-    if (functions[i] == nullptr) {
-      return PyErr_Format(PyExc_OSError, "%s has no function %s: the driver is too old", name, kNames[i]);
-    }
-  }
+  std::memcpy(functions, PyBytes_AsString(addresses), sizeof(Functions));
+  return true;
+}
+
+// open_driver(addresses) -> capsule; raises OSError. The library stays open for the life of the process.
+PyObject* open_driver(PyObject*, PyObject* addresses) {
   Api* api = static_cast<Api*>(PyMem_Malloc(sizeof(Api)));
   if (api == nullptr) {
     return PyErr_NoMemory();
   }
-  std::memcpy(api, functions, sizeof(Api));
+  if (!copy_functions(addresses, api)) {
+    PyMem_Free(api);
+    return nullptr;
+  }
   if (const Result status = api->Init(0)) {
     const char* text = nullptr;
     api->GetErrorString(status, &text);
     PyMem_Free(api);
-    return PyErr_Format(PyExc_OSError, "%s: cuInit failed with %d (%s)", name, status, text ? text : "unknown");
+    return PyErr_Format(PyExc_OSError, "cuInit failed with %d (%s)", status, text ? text : "unknown");
   }
   return PyCapsule_New(api, kCapsule, free_api);
 }
 
 // --- tensors ------------------------------------------------------------------------------------------------------
 
-// Set once, by set_torch; read-only afterwards.
-struct {
-  PyTypeObject* tensor;
-  PyTypeObject* parameter;
-  PyObject* method;    // torch.Tensor.data_ptr, unbound
-  std::size_t offset;  // of the at::Tensor in a Python tensor object; 0: not known
+// In the order of `TENSOR_FUNCTIONS` in `functions.py`.
+struct TensorFunctions {
   std::int32_t (*data_ptr)(void*, void**);
   std::int32_t (*dtype)(void*, std::int32_t*);
   std::int32_t (*device_type)(void*, std::int32_t*);
@@ -126,6 +130,14 @@ struct {
   std::int32_t (*dim)(void*, std::int64_t*);
   std::int32_t (*sizes)(void*, std::int64_t**);
   std::int32_t (*strides)(void*, std::int64_t**);
+};
+
+// Set once, by set_torch; read-only afterwards.
+struct : TensorFunctions {
+  PyTypeObject* tensor;
+  PyTypeObject* parameter;
+  PyObject* method;    // torch.Tensor.data_ptr, unbound
+  std::size_t offset;  // of the at::Tensor in a Python tensor object; 0: not known
 } torch;
 
 struct Facts {
@@ -144,7 +156,9 @@ bool read_facts(PyObject* tensor, Facts* facts) {
 // Where a Python tensor keeps its at::Tensor, a pointer to the TensorImpl, is torch's own affair and has changed
 // between versions. `_cdata` says the pointer's value, so we look where it stands.
 std::size_t find_offset(PyObject* tensor, void* impl) {
-  const std::size_t size = static_cast<std::size_t>(Py_TYPE(tensor)->tp_basicsize);
+  PyObject* basic = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(tensor)), "__basicsize__");
+  const std::size_t size = basic == nullptr ? 0 : PyLong_AsSize_t(basic);
+  Py_XDECREF(basic);
   for (std::size_t at = sizeof(PyObject); at + sizeof(void*) <= size; at += sizeof(void*)) {
     if (*reinterpret_cast<void**>(reinterpret_cast<char*>(tensor) + at) == impl) {
       return at;
@@ -153,41 +167,38 @@ std::size_t find_offset(PyObject* tensor, void* impl) {
   return 0;
 }
 
-template <class Function>
-bool find(void* library, const char* name, Function* function) {
-  *function = reinterpret_cast<Function>(library == nullptr ? nullptr : dlsym(library, name));
-  return *function != nullptr;
+template <class Object>
+void replace(Object** place, PyObject* object) {
+  PyObject* before = reinterpret_cast<PyObject*>(*place);
+  *place = reinterpret_cast<Object*>(Py_NewRef(object));
+  Py_XDECREF(before);
 }
 
-// set_torch(Tensor, Parameter, Tensor.data_ptr, tensor, tensor._cdata, path of libtorch_cpu) -> bool: whether tensors
-// can be read without calling Python
+// set_torch(Tensor, Parameter, Tensor.data_ptr, tensor, tensor._cdata, addresses or None) -> bool: whether tensors can be read
+// without calling Python
 PyObject* set_torch(PyObject*, PyObject* args) {
-  PyObject *tensor = nullptr, *parameter = nullptr, *method = nullptr, *sample = nullptr;
+  PyObject *tensor = nullptr, *parameter = nullptr, *method = nullptr, *sample = nullptr, *addresses = nullptr;
   unsigned long long impl = 0;
-  const char* path = nullptr;
-  if (!PyArg_ParseTuple(args, "O!O!OOKs", &PyType_Type, &tensor, &PyType_Type, &parameter, &method, &sample, &impl,
-                        &path)) {
+  if (!PyArg_ParseTuple(args, "O!O!OOKO", &PyType_Type, &tensor, &PyType_Type, &parameter, &method, &sample, &impl,
+                        &addresses)) {
     return nullptr;
   }
-  Py_XSETREF(torch.tensor, reinterpret_cast<PyTypeObject*>(Py_NewRef(tensor)));
-  Py_XSETREF(torch.parameter, reinterpret_cast<PyTypeObject*>(Py_NewRef(parameter)));
-  Py_XSETREF(torch.method, Py_NewRef(method));
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  const bool found = find(library, "aoti_torch_get_data_ptr", &torch.data_ptr) &&
-                     find(library, "aoti_torch_get_dtype", &torch.dtype) &&
-                     find(library, "aoti_torch_get_device_type", &torch.device_type) &&
-                     find(library, "aoti_torch_get_device_index", &torch.device_index) &&
-                     find(library, "aoti_torch_get_dim", &torch.dim) &&
-                     find(library, "aoti_torch_get_sizes", &torch.sizes) &&
-                     find(library, "aoti_torch_get_strides", &torch.strides);
-  torch.offset = found ? find_offset(sample, reinterpret_cast<void*>(impl)) : 0;
-  return PyBool_FromLong(torch.offset != 0);
+  TensorFunctions functions{};
+  if (addresses != Py_None && !copy_functions(addresses, &functions)) {
+    return nullptr;
+  }
+  replace(&torch.tensor, tensor);
+  replace(&torch.parameter, parameter);
+  replace(&torch.method, method);
+  static_cast<TensorFunctions&>(torch) = functions;
+  torch.offset = addresses == Py_None ? 0 : find_offset(sample, reinterpret_cast<void*>(impl));
+  return PyErr_Occurred() != nullptr ? nullptr : PyBool_FromLong(torch.offset != 0);
 }
 
 // facts(tensor) -> (address, dtype, device type, device index), as torch's C functions number them
 PyObject* facts(PyObject*, PyObject* o) {
   if (torch.offset == 0 || !PyObject_TypeCheck(o, torch.tensor)) {
-    return PyErr_Format(PyExc_TypeError, "not a tensor that can be read: %s", Py_TYPE(o)->tp_name);
+    return PyErr_Format(PyExc_TypeError, "not a tensor that can be read: %R", Py_TYPE(o));
   }
   Facts f{};
   if (!read_facts(o, &f) || torch.data_ptr(handle_of(o), &f.data) != 0) {
@@ -240,7 +251,7 @@ struct Hooks {
 
 struct Kernel {
   PyObject_HEAD
-  vectorcallfunc call;
+  Vectorcall call;
   const Api* api;
   void* function;
   void* context;
@@ -299,7 +310,7 @@ struct Kernel {
   if (!PyObject_TypeCheck(o, torch.tensor)) {
     return explain(k, "tensor", slot.position, o);
   }
-  PyObject* number = PyObject_CallOneArg(torch.method, o);
+  PyObject* number = call_with(torch.method, o);
   if (number == nullptr) {
     return explain(k, "memory", slot.position, o);
   }
@@ -419,7 +430,7 @@ bool describe_tensor(const Kernel& k, const Slot& slot, PyObject* o, std::uint64
 
 // An int, or what says that it is one; a tensor is a mistake in the order of arguments, not a number.
 bool whole(const Kernel& k, Py_ssize_t position, PyObject* o, int bits, bool is_signed, std::int64_t* out) {
-  if (!PyLong_Check(o)) [[unlikely]] {
+  if (Py_TYPE(o) != &PyLong_Type && !PyLong_Check(o)) [[unlikely]] {
     if (PyObject_TypeCheck(o, torch.tensor) || !PyIndex_Check(o)) {
       return explain(k, "int", position, o);
     }
@@ -453,6 +464,32 @@ std::uint64_t bfloat16(double value) {
   return (word + 0x7fff + ((word >> 16) & 1)) >> 16;  // to nearest, ties to even
 }
 
+// An IEEE 754 binary16, rounded to nearest, ties to even; false where it would be infinite and the value is not.
+bool half(double value, std::uint64_t* out) {
+  constexpr int kDropped = 52 - 10;  // bits of the fraction that it has no room for
+  std::uint64_t word = 0;
+  std::memcpy(&word, &value, sizeof(word));
+  const std::uint64_t sign = word >> 63 << 15, fraction = word & ((std::uint64_t{1} << 52) - 1);
+  const int exponent = static_cast<int>(word >> 52 & 0x7ff) - 1023;
+  if (exponent == 1024) {
+    *out = sign | (fraction != 0 ? 0x7e00 : 0x7c00);
+    return true;
+  }
+  if (exponent < -25) {
+    *out = sign;
+    return true;
+  }
+  // Below 2**-14 the implicit one is shifted into the fraction.
+  const int shift = kDropped + (exponent < -14 ? -14 - exponent : 0);
+  const std::uint64_t whole = exponent < -14 ? fraction | std::uint64_t{1} << 52
+                                             : fraction + (static_cast<std::uint64_t>(exponent + 15) << 52);
+  const std::uint64_t rest = whole & ((std::uint64_t{1} << shift) - 1), middle = std::uint64_t{1} << (shift - 1);
+  const std::uint64_t kept = whole >> shift;
+  const std::uint64_t rounded = kept + (rest > middle || (rest == middle && (kept & 1) != 0) ? 1 : 0);
+  *out = sign | rounded;
+  return rounded < 0x7c00;
+}
+
 bool real(const Kernel& k, const Slot& slot, PyObject* o, std::uint64_t* out) {
   if (!PyFloat_CheckExact(o) && PyObject_TypeCheck(o, torch.tensor)) [[unlikely]] {
     return explain(k, "float", slot.position, o);
@@ -473,8 +510,8 @@ bool real(const Kernel& k, const Slot& slot, PyObject* o, std::uint64_t* out) {
     case Kind::BF16:
       *out = bfloat16(value);
       return true;
-    default:  // F16; its bytes are asked for in little-endian order
-      return PyFloat_Pack2(value, reinterpret_cast<char*>(out), 1) == 0 || explain(k, "range", slot.position, o);
+    default:
+      return half(value, out) || explain(k, "range", slot.position, o);
   }
 }
 
@@ -538,7 +575,12 @@ bool run_steps(const Kernel& k, const std::int64_t* numbers, std::int64_t* axes)
 }
 
 [[gnu::noinline]] bool python_grid(const Kernel& k, PyObject* const* args, std::int64_t* axes) {
-  PyObject* sizes = PyObject_Vectorcall(k.grid, args, static_cast<std::size_t>(k.argument_count), nullptr);
+  PyObject* given = PyTuple_New(k.argument_count);
+  for (Py_ssize_t i = 0; given != nullptr && i < k.argument_count; ++i) {
+    PyTuple_SetItem(given, i, Py_NewRef(args[i]));
+  }
+  PyObject* sizes = given == nullptr ? nullptr : PyObject_CallObject(k.grid, given);
+  Py_XDECREF(given);
   long long size[3] = {0, 0, 0};
   const bool fine = sizes != nullptr && PyArg_ParseTuple(sizes, "LLL", &size[0], &size[1], &size[2]);
   Py_XDECREF(sizes);
@@ -584,7 +626,7 @@ bool current_stream(const Kernel& k, void** stream) {
     *stream = nullptr;
     return true;
   }
-  PyObject* number = PyObject_CallOneArg(k.stream_function, k.stream_argument);
+  PyObject* number = call_with(k.stream_function, k.stream_argument);
   *stream = number == nullptr ? nullptr : PyLong_AsVoidPtr(number);
   Py_XDECREF(number);
   return PyErr_Occurred() == nullptr;
@@ -597,7 +639,7 @@ bool current_stream(const Kernel& k, void** stream) {
   *owner = PyObject_CallFunction(k.allocate, "LLK", static_cast<long long>(wanted[0]) * programs,
                                  static_cast<long long>(wanted[1]),
                                  static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(stream)));
-  PyObject* number = *owner == nullptr ? nullptr : PyObject_CallOneArg(torch.method, *owner);
+  PyObject* number = *owner == nullptr ? nullptr : call_with(torch.method, *owner);
   *out = number == nullptr ? 0 : PyLong_AsUnsignedLongLong(number);
   Py_XDECREF(number);
   return PyErr_Occurred() == nullptr;
@@ -723,8 +765,8 @@ Result launch_released(const Kernel& k, const Config& config, void** params) {
 
 // The one keyword: `stream`, a raw stream as an int.
 bool given_stream(PyObject* kwnames, PyObject* const* values, void** stream) {
-  if (PyTuple_GET_SIZE(kwnames) != 1 ||
-      PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "stream") != 0) {
+  if (PyTuple_Size(kwnames) != 1 ||
+      PyUnicode_CompareWithASCIIString(PyTuple_GetItem(kwnames, 0), "stream") != 0) {
     PyErr_SetString(PyExc_TypeError, "the only keyword of a launch is `stream`");
     return false;
   }
@@ -734,9 +776,9 @@ bool given_stream(PyObject* kwnames, PyObject* const* values, void** stream) {
 
 PyObject* kernel_call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* kwnames) {
   const Kernel& k = *reinterpret_cast<Kernel*>(self);
-  const Py_ssize_t count = PyVectorcall_NARGS(flags);
+  const Py_ssize_t count = count_of(flags);
   void* stream = nullptr;
-  const bool given = kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0;
+  const bool given = kwnames != nullptr && PyTuple_Size(kwnames) != 0;
   if (given && !given_stream(kwnames, args + count, &stream)) [[unlikely]] {
     return nullptr;
   }
@@ -752,6 +794,13 @@ PyObject* kernel_call(PyObject* self, PyObject* const* args, std::size_t flags, 
 
 // --- loading ------------------------------------------------------------------------------------------------------
 
+// Types that are made at run time are counted by their objects.
+void free_object(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
 void kernel_dealloc(PyObject* self) {
   Kernel* k = reinterpret_cast<Kernel*>(self);
   // The module stays loaded: work that is on a stream may still run it.
@@ -764,7 +813,7 @@ void kernel_dealloc(PyObject* self) {
   for (PyObject* o : owned) {
     Py_XDECREF(o);
   }
-  Py_TYPE(self)->tp_free(self);
+  free_object(self);
 }
 
 // unload(): takes the kernel's code off the device. Its launches must have finished.
@@ -786,7 +835,7 @@ PyObject* kernel_unload(PyObject* self, PyObject*) {
 // Copies a bytes object of packed records; an empty one gives null.
 template <class Record>
 bool copy_records(PyObject* bytes, Record** records, std::int32_t* count) {
-  const Py_ssize_t size = PyBytes_GET_SIZE(bytes);
+  const Py_ssize_t size = PyBytes_Size(bytes);
   *count = static_cast<std::int32_t>(size / static_cast<Py_ssize_t>(sizeof(Record)));
   *records = nullptr;
   if (size == 0) {
@@ -797,7 +846,7 @@ bool copy_records(PyObject* bytes, Record** records, std::int32_t* count) {
     PyErr_NoMemory();
     return false;
   }
-  std::memcpy(*records, PyBytes_AS_STRING(bytes), static_cast<std::size_t>(size));
+  std::memcpy(*records, PyBytes_AsString(bytes), static_cast<std::size_t>(size));
   return true;
 }
 
@@ -807,12 +856,12 @@ bool parse_descriptor(PyObject* item, Descriptor& d) {
                         &d.padded, &PyTuple_Type, &box)) {
     return false;
   }
-  if (d.rank < 1 || d.rank > kMaxRank || (d.with_map != 0 && PyTuple_GET_SIZE(box) != d.rank)) {
+  if (d.rank < 1 || d.rank > kMaxRank || (d.with_map != 0 && PyTuple_Size(box) != d.rank)) {
     PyErr_SetString(PyExc_ValueError, "a descriptor of a rank that devices do not have");
     return false;
   }
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(box); ++i) {
-    d.box[PyTuple_GET_SIZE(box) - 1 - i] = static_cast<unsigned>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(box, i)));
+  for (Py_ssize_t i = 0; i < PyTuple_Size(box); ++i) {
+    d.box[PyTuple_Size(box) - 1 - i] = static_cast<unsigned>(PyLong_AsUnsignedLong(PyTuple_GetItem(box, i)));
   }
   return PyErr_Occurred() == nullptr;
 }
@@ -839,7 +888,7 @@ void place_slot(Kernel& k, Slot& slot) {
 
 bool add_slots(Kernel& k, PyObject* slots) {
   constexpr std::size_t kMostParams = 1 + 4 * kMaxRank + 8;
-  k.slot_count = static_cast<std::int32_t>(PyTuple_GET_SIZE(slots));
+  k.slot_count = static_cast<std::int32_t>(PyTuple_Size(slots));
   const std::size_t count = static_cast<std::size_t>(k.slot_count) + 1;
   k.slots = static_cast<Slot*>(PyMem_Calloc(count, sizeof(Slot)));
   k.params = static_cast<std::int32_t*>(PyMem_Calloc(count * kMostParams, sizeof(std::int32_t)));
@@ -851,7 +900,7 @@ bool add_slots(Kernel& k, PyObject* slots) {
     Slot& slot = k.slots[i];
     int kind = 0, bits = 0, divisible = 0;
     PyObject* descriptor = nullptr;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(slots, i), "iiiipO", &slot.position, &kind, &bits, &slot.dtype, &divisible,
+    if (!PyArg_ParseTuple(PyTuple_GetItem(slots, i), "iiiipO", &slot.position, &kind, &bits, &slot.dtype, &divisible,
                           &descriptor)) {
       return false;
     }
@@ -943,36 +992,34 @@ bool load_image(Kernel& k, int ordinal, const char* image, const char* symbol, u
   return status == 0 || driver_failed(k, what, status);
 }
 
-bool add_stream(Kernel& k, const char* library, PyObject* function) {
+bool add_stream(Kernel& k, unsigned long long address, PyObject* function) {
   k.stream_function = Py_NewRef(function);
   k.stream_argument = PyLong_FromLong(k.device_index);
-  if (library != nullptr) {
-    // Where it is missing, the Python function is called.
-    find(dlopen(library, RTLD_NOW | RTLD_LOCAL), "aoti_torch_get_current_cuda_stream", &k.stream);
-  }
+  k.stream = reinterpret_cast<std::int32_t (*)(std::int32_t, void**)>(static_cast<std::uintptr_t>(address));
   return k.stream_argument != nullptr;
 }
 
-extern PyTypeObject KernelType, HooksType;
+// Made when the module is.
+PyTypeObject *kernel_type, *hooks_type, *sequence_type;
 
 // load(driver, image, symbol, name, explain, (ordinal, device type, device index, check),
 //      (threads, ctas, shared, cooperative, dependent), ((bytes, align) scratch, (bytes, align) profile),
-//      argument count, slots, steps, extras, grid, (library, function) stream, allocate, hooks) -> kernel
+//      argument count, slots, steps, extras, grid, (address, function) stream, allocate, hooks) -> kernel
 PyObject* load(PyObject*, PyObject* args) {
-  PyObject *driver, *name, *explain, *slots, *steps, *extras, *grid, *function, *allocate, *hooks;
-  const char *image, *symbol, *library;
-  Py_ssize_t size;
+  PyObject *driver, *image, *name, *explain, *slots, *steps, *extras, *grid, *function, *allocate, *hooks;
+  const char* symbol;
+  unsigned long long current;
   int ordinal, device_type, device_index, check, cooperative, dependent, count;
   unsigned threads, num_ctas, shared;
   long long bytes[2], align[2];
-  if (!PyArg_ParseTuple(args, "Oy#sUO(iiip)(IIIpp)(LLLL)iO!SSO(zO)OO!", &driver, &image, &size, &symbol, &name, &explain,
+  if (!PyArg_ParseTuple(args, "OSsUO(iiip)(IIIpp)(LLLL)iO!SSO(KO)OO!", &driver, &image, &symbol, &name, &explain,
                         &ordinal, &device_type, &device_index, &check, &threads, &num_ctas, &shared, &cooperative,
                         &dependent, &bytes[0], &align[0], &bytes[1], &align[1], &count, &PyTuple_Type, &slots, &steps,
-                        &extras, &grid, &library, &function, &allocate, &HooksType, &hooks)) {
+                        &extras, &grid, &current, &function, &allocate, hooks_type, &hooks)) {
     return nullptr;
   }
   const Api* api = static_cast<const Api*>(PyCapsule_GetPointer(driver, kCapsule));
-  PyObject* self = api == nullptr ? nullptr : KernelType.tp_alloc(&KernelType, 0);
+  PyObject* self = api == nullptr ? nullptr : PyType_GenericAlloc(kernel_type, 0);
   if (self == nullptr) {
     return nullptr;
   }
@@ -999,8 +1046,8 @@ PyObject* load(PyObject*, PyObject* args) {
   }
   add_attributes(k, num_ctas, cooperative != 0, dependent != 0);
   if (!add_slots(k, slots) || !copy_records(steps, &k.steps, &k.step_count) ||
-      !copy_records(extras, &k.extras, &k.extra_count) || !add_stream(k, library, function) ||
-      !load_image(k, ordinal, image, symbol, num_ctas)) {
+      !copy_records(extras, &k.extras, &k.extra_count) || !add_stream(k, current, function) ||
+      !load_image(k, ordinal, PyBytes_AsString(image), symbol, num_ctas)) {
     Py_DECREF(self);
     return nullptr;
   }
@@ -1011,7 +1058,7 @@ PyObject* load(PyObject*, PyObject* args) {
 
 struct Sequence {
   PyObject_HEAD
-  vectorcallfunc call;
+  Vectorcall call;
   PyObject* kernels;      // a tuple of kernels
   PyObject* constants;    // a tuple: values that calls do not give
   std::int32_t* indices;  // for each argument of each kernel in turn: its place among a call's values, then constants
@@ -1021,9 +1068,9 @@ struct Sequence {
 
 PyObject* sequence_call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* kwnames) {
   const Sequence& s = *reinterpret_cast<Sequence*>(self);
-  const Py_ssize_t count = PyVectorcall_NARGS(flags);
+  const Py_ssize_t count = count_of(flags);
   void* stream = nullptr;
-  const bool given = kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0;
+  const bool given = kwnames != nullptr && PyTuple_Size(kwnames) != 0;
   if (given && !given_stream(kwnames, args + count, &stream)) [[unlikely]] {
     return nullptr;
   }
@@ -1032,10 +1079,10 @@ PyObject* sequence_call(PyObject* self, PyObject* const* args, std::size_t flags
   }
   PyObject** gathered = static_cast<PyObject**>(alloca(static_cast<std::size_t>(s.widest + 1) * sizeof(PyObject*)));
   const std::int32_t* index = s.indices;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(s.kernels); ++i) {
-    const Kernel& k = *reinterpret_cast<Kernel*>(PyTuple_GET_ITEM(s.kernels, i));
+  for (Py_ssize_t i = 0; i < PyTuple_Size(s.kernels); ++i) {
+    const Kernel& k = *reinterpret_cast<Kernel*>(PyTuple_GetItem(s.kernels, i));
     for (int j = 0; j < k.argument_count; ++j, ++index) {
-      gathered[j] = *index < s.value_count ? args[*index] : PyTuple_GET_ITEM(s.constants, *index - s.value_count);
+      gathered[j] = *index < s.value_count ? args[*index] : PyTuple_GetItem(s.constants, *index - s.value_count);
     }
     if (!launch(k, gathered, given ? &stream : nullptr)) [[unlikely]] {
       return nullptr;
@@ -1049,22 +1096,22 @@ void sequence_dealloc(PyObject* self) {
   Py_XDECREF(s->kernels);
   Py_XDECREF(s->constants);
   PyMem_Free(s->indices);
-  Py_TYPE(self)->tp_free(self);
+  free_object(self);
 }
 
 bool check_sequence(Sequence& s) {
   std::int64_t needed = 0;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(s.kernels); ++i) {
-    PyObject* kernel = PyTuple_GET_ITEM(s.kernels, i);
-    if (Py_TYPE(kernel) != &KernelType) {
-      PyErr_Format(PyExc_TypeError, "not a loaded kernel: %s", Py_TYPE(kernel)->tp_name);
+  for (Py_ssize_t i = 0; i < PyTuple_Size(s.kernels); ++i) {
+    PyObject* kernel = PyTuple_GetItem(s.kernels, i);
+    if (Py_TYPE(kernel) != kernel_type) {
+      PyErr_Format(PyExc_TypeError, "not a loaded kernel: %R", Py_TYPE(kernel));
       return false;
     }
     const std::int32_t count = reinterpret_cast<Kernel*>(kernel)->argument_count;
     needed += count;
     s.widest = count > s.widest ? count : s.widest;
   }
-  const Py_ssize_t known = s.value_count + PyTuple_GET_SIZE(s.constants);
+  const Py_ssize_t known = s.value_count + PyTuple_Size(s.constants);
   bool fine = needed == s.index_count;
   for (std::int32_t i = 0; fine && i < s.index_count; ++i) {
     fine = s.indices[i] >= 0 && s.indices[i] < known;
@@ -1075,8 +1122,6 @@ bool check_sequence(Sequence& s) {
   return fine;
 }
 
-extern PyTypeObject SequenceType;
-
 // sequence(kernels, value count, constants, indices) -> callable
 PyObject* sequence(PyObject*, PyObject* args) {
   PyObject *kernels, *constants, *indices;
@@ -1084,7 +1129,7 @@ PyObject* sequence(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!iO!S", &PyTuple_Type, &kernels, &values, &PyTuple_Type, &constants, &indices)) {
     return nullptr;
   }
-  PyObject* self = SequenceType.tp_alloc(&SequenceType, 0);
+  PyObject* self = PyType_GenericAlloc(sequence_type, 0);
   if (self == nullptr) {
     return nullptr;
   }
@@ -1106,7 +1151,7 @@ void hooks_dealloc(PyObject* self) {
   Hooks* h = reinterpret_cast<Hooks*>(self);
   Py_XDECREF(h->enter);
   Py_XDECREF(h->exit);
-  Py_TYPE(self)->tp_free(self);
+  free_object(self);
 }
 
 PyMemberDef kHooksMembers[] = {
@@ -1116,10 +1161,16 @@ PyMemberDef kHooksMembers[] = {
 };
 
 PyMemberDef kKernelMembers[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Kernel, call), READONLY, nullptr},
     {"name", T_OBJECT, offsetof(Kernel, name), READONLY, "The kernel's name."},
     {"registers", T_INT, offsetof(Kernel, registers), READONLY, "Registers of a thread, as the driver says."},
     {"local_bytes", T_INT, offsetof(Kernel, local_bytes), READONLY, "Bytes of local memory of a thread (spills)."},
     {"shared_static", T_INT, offsetof(Kernel, shared_static), READONLY, "Bytes of static shared memory of a block."},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyMemberDef kSequenceMembers[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Sequence, call), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 
@@ -1128,22 +1179,43 @@ PyMethodDef kKernelMethods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyTypeObject KernelType = {PyVarObject_HEAD_INIT(nullptr, 0)};
-PyTypeObject HooksType = {PyVarObject_HEAD_INIT(nullptr, 0)};
-PyTypeObject SequenceType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+template <class Function>
+void* slot_of(Function* function) { return reinterpret_cast<void*>(function); }
 
-void describe(PyTypeObject& type, const char* name, std::size_t size, destructor dealloc, const char* doc) {
-  type.tp_name = name;
-  type.tp_basicsize = static_cast<Py_ssize_t>(size);
-  type.tp_dealloc = dealloc;
-  type.tp_flags = Py_TPFLAGS_DEFAULT;
-  type.tp_doc = doc;
-}
+PyType_Slot kHooksSlots[] = {
+    {Py_tp_doc, const_cast<char*>("What is called around launches.")},
+    {Py_tp_dealloc, slot_of(hooks_dealloc)},
+    {Py_tp_new, slot_of(PyType_GenericNew)},
+    {Py_tp_members, kHooksMembers},
+    {0, nullptr},
+};
 
-void make_callable(PyTypeObject& type, std::size_t offset) {
-  type.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-  type.tp_call = PyVectorcall_Call;
-  type.tp_vectorcall_offset = static_cast<Py_ssize_t>(offset);
+PyType_Slot kKernelSlots[] = {
+    {Py_tp_doc, const_cast<char*>("A kernel on a device, ready to launch.")},
+    {Py_tp_dealloc, slot_of(kernel_dealloc)},
+    {Py_tp_call, slot_of(PyVectorcall_Call)},
+    {Py_tp_members, kKernelMembers},
+    {Py_tp_methods, kKernelMethods},
+    {0, nullptr},
+};
+
+PyType_Slot kSequenceSlots[] = {
+    {Py_tp_doc, const_cast<char*>("Several launches in one call.")},
+    {Py_tp_dealloc, slot_of(sequence_dealloc)},
+    {Py_tp_call, slot_of(PyVectorcall_Call)},
+    {Py_tp_members, kSequenceMembers},
+    {0, nullptr},
+};
+
+constexpr unsigned kCallable = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | kHaveVectorcall;
+
+PyType_Spec kHooksSpec = {"triton_runtime.Hooks", sizeof(Hooks), 0, Py_TPFLAGS_DEFAULT, kHooksSlots};
+PyType_Spec kKernelSpec = {"triton_runtime.Kernel", sizeof(Kernel), 0, kCallable, kKernelSlots};
+PyType_Spec kSequenceSpec = {"triton_runtime.Sequence", sizeof(Sequence), 0, kCallable, kSequenceSlots};
+
+bool make_type(PyType_Spec& spec, PyTypeObject** type) {
+  *type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return *type != nullptr;
 }
 
 PyMethodDef kMethods[] = {
@@ -1160,20 +1232,12 @@ PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "wrapper_ir_cuda_launcher", nullpt
 }  // namespace
 
 PyMODINIT_FUNC PyInit_wrapper_ir_cuda_launcher() {
-  describe(KernelType, "triton_runtime.Kernel", sizeof(Kernel), kernel_dealloc, "A kernel on a device, ready to launch.");
-  KernelType.tp_members = kKernelMembers;
-  KernelType.tp_methods = kKernelMethods;
-  make_callable(KernelType, offsetof(Kernel, call));
-  describe(HooksType, "triton_runtime.Hooks", sizeof(Hooks), hooks_dealloc, "What is called around launches.");
-  HooksType.tp_members = kHooksMembers;
-  HooksType.tp_new = PyType_GenericNew;
-  describe(SequenceType, "triton_runtime.Sequence", sizeof(Sequence), sequence_dealloc, "Several launches in one call.");
-  make_callable(SequenceType, offsetof(Sequence, call));
-  if (PyType_Ready(&KernelType) < 0 || PyType_Ready(&HooksType) < 0 || PyType_Ready(&SequenceType) < 0) {
+  if (!make_type(kKernelSpec, &kernel_type) || !make_type(kHooksSpec, &hooks_type) ||
+      !make_type(kSequenceSpec, &sequence_type)) {
     return nullptr;
   }
   PyObject* module = PyModule_Create(&kModule);
-  if (module != nullptr && PyModule_AddObjectRef(module, "Hooks", reinterpret_cast<PyObject*>(&HooksType)) < 0) {
+  if (module != nullptr && PyModule_AddObjectRef(module, "Hooks", reinterpret_cast<PyObject*>(hooks_type)) < 0) {
     Py_CLEAR(module);
   }
   return module;

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from triton_runtime.cuda.extension import Extension
+from triton_runtime.cuda.functions import STREAM_FUNCTION, TENSOR_FUNCTIONS, addresses
 from wrapper_ir.types import Device, DType
 
 __all__ = [
@@ -31,15 +33,20 @@ def set_up_tensors(extension: Extension) -> bool:
     import torch
 
     one = torch.empty(4)
-    library = _library("torch_cpu")
-    if extension.set_torch(torch.Tensor, torch.nn.Parameter, torch.Tensor.data_ptr, one, one._cdata, library):
+    parts = (torch.Tensor, torch.nn.Parameter, torch.Tensor.data_ptr, one, one._cdata)
+    if extension.set_torch(*parts, _functions_of_torch()):
         samples = (one, one[1:], torch.nn.Parameter(one), torch.empty(0, dtype=torch.int8))
         if all(extension.facts(t)[0] == t.data_ptr() and extension.facts(t)[3] == -1 for t in samples):
             return True
-    extension.set_torch(
-        torch.Tensor, torch.nn.Parameter, torch.Tensor.data_ptr, one, 0, f"{library}.not-used"
-    )
+    extension.set_torch(*parts, None)
     return False
+
+
+def _functions_of_torch() -> bytes | None:
+    try:
+        return addresses(_library("torch_cpu"), TENSOR_FUNCTIONS)
+    except OSError:
+        return None
 
 
 def dtype_number(extension: Extension, in_place: bool) -> Callable[[DType], int]:
@@ -67,16 +74,19 @@ def current_device(device: Device) -> Device:
     return Device("cuda", torch.cuda.current_device())
 
 
-def stream_source(device: Device) -> tuple[str | None, Callable[[int], int] | None]:
-    """Where the current stream of a device comes from: a library with torch's C function, and a Python function for when
-    it has none. Other devices than CUDA have no streams."""
+def stream_source(device: Device) -> tuple[int, Callable[[int], int] | None]:
+    """Where the current stream of a device comes from: the address of torch's C function, or 0 and a Python function. Other
+    devices than CUDA have no streams."""
     if device.type != "cuda":
-        return None, None
+        return 0, None
     import torch
 
-    library = _library("torch_cuda")
+    try:
+        [address] = struct.unpack("=Q", addresses(_library("torch_cuda"), STREAM_FUNCTION))
+    except OSError:
+        address = 0
     # torch publishes no types for this one
-    return library if Path(library).exists() else None, torch._C._cuda_getCurrentRawStream
+    return address, torch._C._cuda_getCurrentRawStream
 
 
 def make_allocator(device: Device) -> Callable[[int, int, int], Any]:  # Any: a tensor

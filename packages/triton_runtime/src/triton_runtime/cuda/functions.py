@@ -1,0 +1,50 @@
+"""Functions of shared libraries that the launcher calls by their addresses, so that it links none of them."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+
+__all__ = ["DRIVER_FUNCTIONS", "STREAM_FUNCTION", "TENSOR_FUNCTIONS", "addresses"]
+
+DRIVER_FUNCTIONS = (
+    "cuInit",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuDeviceGet",
+    "cuDevicePrimaryCtxRetain",
+    "cuCtxPushCurrent_v2",
+    "cuCtxPopCurrent_v2",
+    "cuModuleLoadData",
+    "cuModuleUnload",
+    "cuModuleGetFunction",
+    "cuFuncGetAttribute",
+    "cuFuncSetAttribute",
+    "cuFuncSetCacheConfig",
+    "cuPointerGetAttribute",
+    "cuLaunchKernel",
+    "cuLaunchKernelEx",
+    "cuDriverGetVersion",
+    "cuTensorMapEncodeTiled",
+)
+"""The versions of these functions that `cuda.h` chooses, in the order of the launcher's `Api`."""
+
+TENSOR_FUNCTIONS = tuple(
+    f"aoti_torch_get_{fact}"
+    for fact in ("data_ptr", "dtype", "device_type", "device_index", "dim", "sizes", "strides")
+)
+"""torch's stable C functions, in the order of the launcher's `TensorFunctions`."""
+
+STREAM_FUNCTION = ("aoti_torch_get_current_cuda_stream",)
+
+
+def addresses(path: str, names: Sequence[str]) -> bytes:
+    """The addresses of a library's functions, 8 bytes each; the library stays open for the life of the process. Raises OSError
+    where it does not open or lacks one."""
+    library = ctypes.CDLL(path)
+    try:
+        found = [ctypes.cast(library[name], ctypes.c_void_p).value for name in names]
+    except AttributeError as cause:
+        raise OSError(f"{path} is too old: {cause}") from cause
+    return struct.pack(f"={len(found)}Q", *found)
