@@ -1,4 +1,4 @@
-"""What the extension asks of the CUDA driver: attributes, contexts, streams, errors, hooks, sequences."""
+"""What the extension asks of the CUDA driver: attributes, contexts, streams, errors, hooks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import torch
-from packages.triton_runtime.tests.tr_fake_cuda import VECTOR, FakeCuda, clauses, launchable, load, number
+from packages.triton_runtime.tests.tr_fake_cuda import VECTOR, FakeCuda, clauses, launchable, load
 
 from triton_runtime import DriverError, KernelError, LaunchError
-from triton_runtime.cuda import CudaDriver, CudaOptions, Step, make_sequence
+from triton_runtime.cuda import CudaDriver, CudaOptions
 from triton_runtime.cuda.extension import load_extension
 from triton_runtime.errors import TritonRuntimeError
 from triton_runtime.settings import Settings
@@ -251,37 +251,6 @@ def test_references_are_kept_as_they_were(fake: FakeCuda) -> None:
     after = counts()
     assert all(abs(a - b) < 50 for a, b in zip(before, after)), (before, after)
     fake.launches()
-
-
-def test_a_sequence_makes_its_launches_in_order(fake: FakeCuda) -> None:
-    driver = fake.driver()
-    vector, number_ = load(driver, *VECTOR), load(driver, "i32 n, f32 s", clauses(["n", "s"], "n + 1"))
-    run = make_sequence(
-        driver, [Step(vector, (0, 1, 2)), Step(number_, (2, 3)), Step(vector, (1, 0, 4))], 3, (0.5, 64)
-    )
-    a, b = torch.empty(64), torch.empty(64)
-    run(a, b, 200, stream=9)
-    seen = fake.launches()
-    assert [launch.params[:3] for launch in seen] == [
-        (a.data_ptr(), b.data_ptr(), 200),
-        (200, number("f", 0.5), 0),
-        (b.data_ptr(), a.data_ptr(), 64),
-    ]
-    assert [launch.grid[0] for launch in seen] == [4, 201, 1]
-    assert {launch.stream for launch in seen} == {9}
-    with pytest.raises(TypeError, match="takes 3 values, got 2"):
-        run(a, b)
-    with pytest.raises(LaunchError, match=r"TR302"):
-        run(a, None, 200)
-    for steps, values in (
-        ([Step(vector, (0, 1))], 3),
-        ([Step(vector, (0, 1, 3))], 3),
-        ([Step(vector, (0, 1, -1))], 3),
-    ):
-        with pytest.raises(ValueError, match="indices"):
-            make_sequence(driver, steps, values)
-    with pytest.raises(TypeError, match="not a loaded kernel"):
-        make_sequence(driver, [Step(print, ())], 0)
 
 
 def test_cache_of_the_launcher(fake: FakeCuda, tmp_path: Path) -> None:

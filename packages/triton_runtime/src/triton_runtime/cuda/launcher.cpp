@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 // Vectorcall is of the stable ABI from 3.12 on; 3.11, which changes no more, has it in the same form.
 extern "C" PyObject* PyVectorcall_Call(PyObject*, PyObject*, PyObject*);
@@ -341,7 +342,17 @@ struct Kernel {
   return explain(k, "device", slot.position, o);
 }
 
-inline bool address(const Kernel& k, const Slot& slot, PyObject* o, std::uint64_t* out) {
+inline bool fits(const Kernel& k, const Slot& slot, const Facts& f) {
+  return (f.dtype == slot.dtype || slot.dtype == kAnyDtype) && f.device_type == k.device_type &&
+         f.device_index == k.device_index;
+}
+
+// `known`: where a call that makes several launches keeps what it has read of this tensor; null: nowhere.
+inline bool address(const Kernel& k, const Slot& slot, PyObject* o, Facts* known, std::uint64_t* out) {
+  if (known != nullptr && known->data != nullptr && fits(k, slot, *known)) {
+    *out = reinterpret_cast<std::uintptr_t>(known->data);
+    return true;
+  }
   const bool exact = Py_TYPE(o) == torch.tensor || Py_TYPE(o) == torch.parameter;
   if (!exact || torch.offset == 0) [[unlikely]] {
     return slow_address(k, slot, o, out);
@@ -350,10 +361,12 @@ inline bool address(const Kernel& k, const Slot& slot, PyObject* o, std::uint64_
   if (torch.data_ptr(handle_of(o), &f.data) != 0 || f.data == nullptr) [[unlikely]] {
     return slow_address(k, slot, o, out);
   }
-  if (k.check) {
-    if (!read_facts(o, &f) || (f.dtype != slot.dtype && slot.dtype != kAnyDtype) || f.device_type != k.device_type ||
-        f.device_index != k.device_index) [[unlikely]] {
+  if (k.check || known != nullptr) {
+    if (!read_facts(o, &f) || (k.check && !fits(k, slot, f))) [[unlikely]] {
       return slow_address(k, slot, o, out);
+    }
+    if (known != nullptr) {
+      *known = f;
     }
   }
   *out = reinterpret_cast<std::uintptr_t>(f.data);
@@ -397,7 +410,7 @@ bool encode_map(const Kernel& k, const Descriptor& d, std::uint64_t base, const 
 bool describe_tensor(const Kernel& k, const Slot& slot, PyObject* o, std::uint64_t* value) {
   const Descriptor& d = slot.descriptor;
   std::uint64_t base = 0;
-  if (!address(k, slot, o, &base)) {
+  if (!address(k, slot, o, nullptr, &base)) {
     return false;
   }
   std::int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
@@ -662,11 +675,9 @@ inline Result raw_launch(const Kernel& k, const Config& c, void** params) {
                       : k.api->LaunchKernelEx(&c, k.function, params, nullptr);
 }
 
-Result launch_released(const Kernel& k, const Config& config, void** params) {
-  Result status = 0;
-  // The driver waits here while its queue is full, and what it waits for may need Python.
-  Py_BEGIN_ALLOW_THREADS
-  status = raw_launch(k, config, params);
+// Called without the lock of the interpreter: the driver waits while its queue is full, and what it waits for may need Python.
+Result launch_anywhere(const Kernel& k, const Config& config, void** params) {
+  Result status = raw_launch(k, config, params);
   if (status == kInvalidContext || status == kInvalidHandle) [[unlikely]] {
     // A thread that has not used the device yet, or that is busy with another one.
     if (k.api->CtxPushCurrent(k.context) == 0) {
@@ -675,56 +686,83 @@ Result launch_released(const Kernel& k, const Config& config, void** params) {
       k.api->CtxPopCurrent(&popped);
     }
   }
-  Py_END_ALLOW_THREADS
   return status;
 }
 
-// Not inlined: it takes memory of the stack, and a sequence calls it in a loop.
-[[gnu::noinline]] bool launch_on(const Kernel& k, const unsigned* grid, void* stream, std::uint64_t* values) {
+// A launch whose arguments are read: its grid, its stream, and room for its values and for pointers to its parameters.
+struct Ready {
+  unsigned grid[3];
+  void* stream;
+  std::uint64_t* values;
+  void** params;
+
+  bool is_empty() const { return grid[0] == 0 || grid[1] == 0 || grid[2] == 0; }
+};
+
+// Where a launch's values begin: maps stand at multiples of 64 bytes.
+constexpr std::size_t kLine = 64;
+
+std::size_t room_of(const Kernel& k) {
+  const std::size_t words = static_cast<std::size_t>(k.value_count) + static_cast<std::size_t>(k.param_count);
+  return (words * sizeof(std::uint64_t) + kLine - 1) & ~(kLine - 1);
+}
+
+void* aligned(void* room) {
+  return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(room) + kLine - 1) & ~(kLine - 1));
+}
+
+void place(const Kernel& k, void* room, Ready* ready) {
+  ready->values = static_cast<std::uint64_t*>(room);
+  ready->params = reinterpret_cast<void**>(ready->values + k.value_count);
+  for (int i = 0; i < k.param_count; ++i) {
+    ready->params[i] = &ready->values[k.params[i]];
+  }
+  ready->values[k.value_count - 2] = ready->values[k.value_count - 1] = 0;
+}
+
+Config config_of(const Kernel& k, const Ready& ready) {
+  Config config = k.config;
+  config.grid[0] = ready.grid[0] * static_cast<unsigned>(k.num_ctas);
+  config.grid[1] = ready.grid[1];
+  config.grid[2] = ready.grid[2];
+  config.stream = ready.stream;
+  return config;
+}
+
+bool launch_ready(const Kernel& k, const Ready& ready) {
   PyObject* owners[2] = {nullptr, nullptr};
-  const int n = k.value_count;
-  values[n - 2] = values[n - 1] = 0;
-  bool fine = (k.scratch[0] == 0 || scratch(k, grid, k.scratch, stream, &owners[0], &values[n - 2])) &&
-              (k.profile[0] == 0 || scratch(k, grid, k.profile, stream, &owners[1], &values[n - 1]));
+  std::uint64_t* own = ready.values + k.value_count - 2;
+  bool fine = (k.scratch[0] == 0 || scratch(k, ready.grid, k.scratch, ready.stream, &owners[0], &own[0])) &&
+              (k.profile[0] == 0 || scratch(k, ready.grid, k.profile, ready.stream, &owners[1], &own[1]));
+  fine = fine && call_hook(k, k.hooks->enter, ready.grid, ready.stream);
   if (fine) {
-    void** params = static_cast<void**>(alloca(static_cast<std::size_t>(k.param_count) * sizeof(void*)));
-    for (int i = 0; i < k.param_count; ++i) {
-      params[i] = &values[k.params[i]];
-    }
-    Config config = k.config;
-    config.grid[0] = grid[0] * static_cast<unsigned>(k.num_ctas);
-    config.grid[1] = grid[1];
-    config.grid[2] = grid[2];
-    config.stream = stream;
-    fine = call_hook(k, k.hooks->enter, grid, stream);
-    if (fine) {
-      const Result status = launch_released(k, config, params);
-      fine = status == 0 ? call_hook(k, k.hooks->exit, grid, stream) : driver_failed(k, "launch", status);
-    }
+    const Config config = config_of(k, ready);
+    Result status = 0;
+    Py_BEGIN_ALLOW_THREADS
+    status = launch_anywhere(k, config, ready.params);
+    Py_END_ALLOW_THREADS
+    fine = status == 0 ? call_hook(k, k.hooks->exit, ready.grid, ready.stream) : driver_failed(k, "launch", status);
   }
   Py_XDECREF(owners[0]);
   Py_XDECREF(owners[1]);
   return fine;
 }
 
-// `stream`: null looks the current one up. Not inlined, as above.
-[[gnu::noinline]] bool launch(const Kernel& k, PyObject* const* args, void* const* stream) {
+// Reads the arguments of a launch. `known`: for each of them where `address` keeps what it reads; null: nowhere. Not inlined: it
+// takes memory of the stack, and a sequence calls it in a loop.
+[[gnu::noinline]] bool read_arguments(const Kernel& k, PyObject* const* args, Facts* const* known, Ready* ready) {
   if (k.function == nullptr) [[unlikely]] {
     return explain(k, "unloaded", 0, Py_None);
   }
   const int n = k.slot_count;
-  void* room = alloca(static_cast<std::size_t>(k.value_count + kMapAlign) * sizeof(std::uint64_t));
-  // Maps stand at multiples of 64 bytes.
-  std::uint64_t* values =
-      reinterpret_cast<std::uint64_t*>((reinterpret_cast<std::uintptr_t>(room) + 63) & ~std::uintptr_t{63});
   std::int64_t* numbers =
       static_cast<std::int64_t*>(alloca(static_cast<std::size_t>(k.argument_count + 1) * sizeof(std::int64_t)));
   for (int i = 0; i < n; ++i) {
     const Slot& slot = k.slots[i];
     PyObject* o = args[slot.position];
-    std::uint64_t* value = &values[slot.value];
+    std::uint64_t* value = &ready->values[slot.value];
     if (slot.kind == Kind::Pointer) [[likely]] {
-      if (!address(k, slot, o, value)) [[unlikely]] {
+      if (!address(k, slot, o, known == nullptr ? nullptr : known[slot.position], value)) [[unlikely]] {
         return false;
       }
     } else if (slot.kind == Kind::Descriptor) {
@@ -749,18 +787,25 @@ Result launch_released(const Kernel& k, const Config& config, void** params) {
       return false;
     }
   }
-  unsigned grid[3];
-  if (!make_grid(k, args, numbers, grid)) [[unlikely]] {
+  return make_grid(k, args, numbers, ready->grid);
+}
+
+// `stream`: null looks the current one up.
+bool launch(const Kernel& k, PyObject* const* args, void* const* stream) {
+  Ready ready;
+  place(k, aligned(alloca(room_of(k) + kLine)), &ready);
+  if (!read_arguments(k, args, nullptr, &ready)) [[unlikely]] {
     return false;
   }
-  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) [[unlikely]] {
+  if (ready.is_empty()) [[unlikely]] {
     return true;
   }
-  void* raw = nullptr;
-  if (stream == nullptr && !current_stream(k, &raw)) [[unlikely]] {
+  if (stream != nullptr) {
+    ready.stream = *stream;
+  } else if (!current_stream(k, &ready.stream)) [[unlikely]] {
     return false;
   }
-  return launch_on(k, grid, stream == nullptr ? raw : *stream, values);
+  return launch_ready(k, ready);
 }
 
 // The one keyword: `stream`, a raw stream as an int.
@@ -1059,13 +1104,112 @@ PyObject* load(PyObject*, PyObject* args) {
 struct Sequence {
   PyObject_HEAD
   Vectorcall call;
-  PyObject* kernels;      // a tuple of kernels
-  PyObject* constants;    // a tuple: values that calls do not give
+  PyObject* kernel_tuple;
+  PyObject* constant_tuple;
+  const Kernel** kernels;
+  PyObject** constants;   // values that calls do not give
   std::int32_t* indices;  // for each argument of each kernel in turn: its place among a call's values, then constants
-  std::int32_t index_count, value_count;
+  std::int32_t kernel_count, index_count, value_count;
   std::int32_t widest;
+  std::size_t room;  // bytes for the values and parameters of all launches
+  bool is_plain;     // no kernel wants scratch memory
 };
 
+constexpr std::size_t kStackRoom = 16 * 1024;
+
+// What a call of a sequence works on.
+struct Work {
+  Ready* ready;
+  Facts* facts;          // of each of the call's values, as far as they are tensors that were read
+  PyObject** arguments;  // of one launch
+  Facts** known;         // of those
+};
+
+// The current stream of each kernel's device, looked up once for those that follow one another.
+bool streams_of(const Sequence& s, void* const* given, Ready* ready) {
+  for (std::int32_t i = 0; i < s.kernel_count; ++i) {
+    const Kernel &k = *s.kernels[i], &before = *s.kernels[i == 0 ? 0 : i - 1];
+    const bool same = i > 0 && k.stream == before.stream && k.stream_function == before.stream_function &&
+                      k.device_index == before.device_index;
+    if (given != nullptr || same) {
+      ready[i].stream = given != nullptr ? *given : ready[i - 1].stream;
+    } else if (!current_stream(k, &ready[i].stream)) [[unlikely]] {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool read_launches(const Sequence& s, PyObject* const* args, char* room, const Work& work) {
+  const std::int32_t* index = s.indices;
+  for (std::int32_t i = 0; i < s.kernel_count; ++i) {
+    const Kernel& k = *s.kernels[i];
+    for (int j = 0; j < k.argument_count; ++j, ++index) {
+      const bool is_given = *index < s.value_count;
+      work.arguments[j] = is_given ? args[*index] : s.constants[*index - s.value_count];
+      work.known[j] = is_given ? &work.facts[*index] : nullptr;
+    }
+    place(k, room, &work.ready[i]);
+    room += room_of(k);
+    if (!read_arguments(k, work.arguments, work.known, &work.ready[i])) [[unlikely]] {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Neither hooks nor scratch memory, both of which are Python's.
+bool is_native(const Sequence& s) {
+  bool native = s.is_plain;
+  for (std::int32_t i = 0; native && i < s.kernel_count; ++i) {
+    const Hooks& h = *s.kernels[i]->hooks;
+    native = (h.enter == nullptr || h.enter == Py_None) && (h.exit == nullptr || h.exit == Py_None);
+  }
+  return native;
+}
+
+bool launch_all(const Sequence& s, const Ready* ready) {
+  if (!is_native(s)) {
+    bool fine = true;
+    for (std::int32_t i = 0; fine && i < s.kernel_count; ++i) {
+      fine = ready[i].is_empty() || launch_ready(*s.kernels[i], ready[i]);
+    }
+    return fine;
+  }
+  Result status = 0;
+  std::int32_t i = 0;
+  Py_BEGIN_ALLOW_THREADS
+  for (; i < s.kernel_count; ++i) {
+    const Kernel& k = *s.kernels[i];
+    if (!ready[i].is_empty() && (status = launch_anywhere(k, config_of(k, ready[i]), ready[i].params)) != 0) [[unlikely]] {
+      break;
+    }
+  }
+  Py_END_ALLOW_THREADS
+  return status == 0 || driver_failed(*s.kernels[i], "launch", status);
+}
+
+bool run_sequence(const Sequence& s, PyObject* const* args, void* const* stream, char* room) {
+  Work work;
+  char* at = room + s.room;
+  const auto take = [&at](auto** part, std::int32_t count) {
+    *part = reinterpret_cast<std::remove_pointer_t<decltype(part)>>(at);
+    at += static_cast<std::size_t>(count) * sizeof(**part);
+  };
+  take(&work.ready, s.kernel_count);
+  take(&work.facts, s.value_count);
+  take(&work.arguments, s.widest);
+  take(&work.known, s.widest);
+  std::memset(work.facts, 0, static_cast<std::size_t>(s.value_count) * sizeof(Facts));
+  return read_launches(s, args, room, work) && streams_of(s, stream, work.ready) && launch_all(s, work.ready);
+}
+
+std::size_t work_of(const Sequence& s) {
+  return s.room + static_cast<std::size_t>(s.kernel_count) * sizeof(Ready) +
+         static_cast<std::size_t>(s.value_count) * sizeof(Facts) + static_cast<std::size_t>(s.widest) * 2 * sizeof(void*);
+}
+
+// All arguments are read before the first launch is made.
 PyObject* sequence_call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* kwnames) {
   const Sequence& s = *reinterpret_cast<Sequence*>(self);
   const Py_ssize_t count = count_of(flags);
@@ -1077,41 +1221,58 @@ PyObject* sequence_call(PyObject* self, PyObject* const* args, std::size_t flags
   if (count != s.value_count) [[unlikely]] {
     return PyErr_Format(PyExc_TypeError, "a sequence of launches takes %d values, got %zd", s.value_count, count);
   }
-  PyObject** gathered = static_cast<PyObject**>(alloca(static_cast<std::size_t>(s.widest + 1) * sizeof(PyObject*)));
-  const std::int32_t* index = s.indices;
-  for (Py_ssize_t i = 0; i < PyTuple_Size(s.kernels); ++i) {
-    const Kernel& k = *reinterpret_cast<Kernel*>(PyTuple_GetItem(s.kernels, i));
-    for (int j = 0; j < k.argument_count; ++j, ++index) {
-      gathered[j] = *index < s.value_count ? args[*index] : PyTuple_GetItem(s.constants, *index - s.value_count);
-    }
-    if (!launch(k, gathered, given ? &stream : nullptr)) [[unlikely]] {
-      return nullptr;
-    }
+  const std::size_t bytes = work_of(s) + kLine;
+  void* heap = bytes <= kStackRoom ? nullptr : PyMem_Malloc(bytes);
+  if (heap == nullptr && bytes > kStackRoom) {
+    return PyErr_NoMemory();
   }
-  Py_RETURN_NONE;
+  char* room = static_cast<char*>(aligned(heap == nullptr ? alloca(bytes) : heap));
+  const bool fine = run_sequence(s, args, given ? &stream : nullptr, room);
+  PyMem_Free(heap);
+  return fine ? Py_NewRef(Py_None) : nullptr;
 }
 
 void sequence_dealloc(PyObject* self) {
   Sequence* s = reinterpret_cast<Sequence*>(self);
-  Py_XDECREF(s->kernels);
-  Py_XDECREF(s->constants);
+  PyMem_Free(s->kernels);
+  PyMem_Free(s->constants);
   PyMem_Free(s->indices);
+  Py_XDECREF(s->kernel_tuple);
+  Py_XDECREF(s->constant_tuple);
   free_object(self);
+}
+
+// The items of a tuple, which keeps them; null with MemoryError set where there is no memory.
+template <class Object>
+Object** items_of(PyObject* tuple, std::int32_t* count) {
+  *count = static_cast<std::int32_t>(PyTuple_Size(tuple));
+  Object** items = static_cast<Object**>(PyMem_Malloc((static_cast<std::size_t>(*count) + 1) * sizeof(Object*)));
+  if (items == nullptr) {
+    PyErr_NoMemory();
+    return nullptr;
+  }
+  for (std::int32_t i = 0; i < *count; ++i) {
+    items[i] = reinterpret_cast<Object*>(PyTuple_GetItem(tuple, i));
+  }
+  return items;
 }
 
 bool check_sequence(Sequence& s) {
   std::int64_t needed = 0;
-  for (Py_ssize_t i = 0; i < PyTuple_Size(s.kernels); ++i) {
-    PyObject* kernel = PyTuple_GetItem(s.kernels, i);
+  s.is_plain = true;
+  for (std::int32_t i = 0; i < s.kernel_count; ++i) {
+    PyObject* kernel = PyTuple_GetItem(s.kernel_tuple, i);
     if (Py_TYPE(kernel) != kernel_type) {
       PyErr_Format(PyExc_TypeError, "not a loaded kernel: %R", Py_TYPE(kernel));
       return false;
     }
-    const std::int32_t count = reinterpret_cast<Kernel*>(kernel)->argument_count;
-    needed += count;
-    s.widest = count > s.widest ? count : s.widest;
+    const Kernel& k = *s.kernels[i];
+    needed += k.argument_count;
+    s.widest = k.argument_count > s.widest ? k.argument_count : s.widest;
+    s.room += room_of(k);
+    s.is_plain = s.is_plain && k.scratch[0] == 0 && k.profile[0] == 0;
   }
-  const Py_ssize_t known = s.value_count + PyTuple_Size(s.constants);
+  const Py_ssize_t known = s.value_count + PyTuple_Size(s.constant_tuple);
   bool fine = needed == s.index_count;
   for (std::int32_t i = 0; fine && i < s.index_count; ++i) {
     fine = s.indices[i] >= 0 && s.indices[i] < known;
@@ -1135,10 +1296,14 @@ PyObject* sequence(PyObject*, PyObject* args) {
   }
   Sequence& s = *reinterpret_cast<Sequence*>(self);
   s.call = sequence_call;
-  s.kernels = Py_NewRef(kernels);
-  s.constants = Py_NewRef(constants);
+  s.kernel_tuple = Py_NewRef(kernels);
+  s.constant_tuple = Py_NewRef(constants);
   s.value_count = values;
-  if (!copy_records(indices, &s.indices, &s.index_count) || !check_sequence(s)) {
+  std::int32_t constant_count = 0;
+  s.kernels = items_of<const Kernel>(kernels, &s.kernel_count);
+  s.constants = items_of<PyObject>(constants, &constant_count);
+  if (s.kernels == nullptr || s.constants == nullptr || !copy_records(indices, &s.indices, &s.index_count) ||
+      !check_sequence(s)) {
     Py_DECREF(self);
     return nullptr;
   }

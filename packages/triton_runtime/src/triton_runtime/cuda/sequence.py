@@ -25,7 +25,8 @@ def make_sequence(
     driver: CudaDriver, steps: Sequence[Step], values: int, constants: tuple[int | float, ...] = ()
 ) -> Callable[..., None]:
     """A function of `values` arguments that does the launches in order, on one stream (the current one of each kernel's
-    device, or the keyword `stream`). An error of a launch ends it; the launches before it have been made.
+    device, or the keyword `stream`). All arguments are read before the first launch, each tensor once; where one does not
+    fit, nothing is launched. An error of the driver ends it; the launches before have been made.
 
     Raises ValueError where indices do not fit the kernels' arguments, TypeError for another driver's kernel.
     """
