@@ -56,17 +56,16 @@ def test_the_same_in_every_call(case: Case, form: KernelCalls) -> None:
 
 @both_forms
 def test_what_is_persistent(form: KernelCalls) -> None:
-    """Storages that the program frees, and windows of them; what is returned is allocated by the call. The pool is one of bytes,
-    since a slot of it is filled with zeros, and operators read where windows of bytes begin in the call."""
+    """Storages that the program frees, and windows of them; what is returned is allocated by the call. The pool has the element
+    type of its views, which the slot that is filled with zeros has, too: in the form of operators all are windows of it."""
     given = program().program
     planned = with_persistent_pools(given, Analyses(given))
     module = fx_converter.convert(bare_artifact(planned), FxOptions(kernel_calls=form, convention="flat"))
     persistent = persistent_nodes(module.graph, planned, is_held=True)
     assert persistent is not None
     names = {node.name: block for node, block in persistent.nodes.items()}
-    windows = {"a", "b", "c", "counts_s", "counts"}
-    views = {"at", "d", "cd", "total"} if form == "direct" else set()
-    assert names == {"pool0": 0, "once": 1, **dict.fromkeys(windows | views)}
+    windows = {"pool0_0", "a", "b", "c", "counts_s", "counts", "at", "d", "cd", "total"}
+    assert names == {"pool0": 0, "once": 1, **dict.fromkeys(windows)}
     assert [(block.nbytes, block.zero) for block in persistent.blocks] == [(144, False), (16, True)]
     source = boxed_source(module, persistent)[0]
     assert source.count("empty_strided") == 2, source

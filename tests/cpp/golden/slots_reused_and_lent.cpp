@@ -54,7 +54,7 @@ struct TwiceFrame {
     t[room] = take(inputs[1]);
     byte_window(t[a_2], t[room], f32(), {8}, {1}, 32);
     double_1(data(t[x]), data(t[a_2]), 8);
-    byte_window(t[low], t[room], u8(), {32}, {1}, 0);
+    window(t[low], t[room], {32}, {1}, 0);
     t[lent] = same(t[a_2]);
     t[lent + 1] = same(t[low]);
     run_once(c, t + lent, t + r_1, run);
@@ -154,7 +154,7 @@ struct GrowFrame {
     t[i_2] = take(inputs[0]);
     t[x_3] = take(inputs[1]);
     t[room_3] = take(inputs[2]);
-    byte_window(t[low_1], t[room_3], u8(), {32}, {1}, 0);
+    window(t[low_1], t[room_3], {32}, {1}, 0);
     t[lent_1] = same(t[x_3]);
     t[lent_1 + 1] = same(t[low_1]);
     run_once(c, t + lent_1, t + r_3, run);

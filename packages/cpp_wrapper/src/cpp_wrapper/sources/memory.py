@@ -46,13 +46,11 @@ def resize_block(step: steps.ResizeBlock, scope: FunctionScope) -> None:
 
 
 def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
-    """Nothing, but for what a callee takes."""
+    """Nothing, but for what a callee takes, or is filled with zeros."""
     if step.is_lent:
         source, place = scope.handle(step.place.base), step.place
-        layout = f"{scope.numbers_text((place.nbytes,))}, {{1}}"
-        made = scope.bind(step.slot)
-        start = place.start * place.dtype.itemsize if place.dtype.itemsize > 1 else place.start
-        scope.line(f"byte_window({made}, {source}, u8(), {layout}, {scope.number(start)});")
+        layout = f"{scope.numbers_text((place.count,))}, {{1}}"
+        scope.line(f"window({scope.bind(step.slot)}, {source}, {layout}, {scope.number(place.first)});")
 
 
 def same(step: steps.Same, scope: FunctionScope) -> None:

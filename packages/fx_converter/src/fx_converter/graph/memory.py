@@ -15,7 +15,7 @@ from fx_converter.graph.scope import FunctionScope
 from fx_converter.targets.symmetric import EMPTY_SYMMETRIC, signed
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.lowering import steps
-from wrapper_ir.types import CPU, DType, MemoryKind, TensorType
+from wrapper_ir.types import CPU, MemoryKind, TensorType
 from wrapper_ir.values import Value
 from wrapper_ir_torch import DTYPES, torch_device
 
@@ -82,11 +82,11 @@ def resize_block(step: steps.ResizeBlock, scope: FunctionScope) -> None:
 
 
 def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
-    """No node, but for what a callee takes."""
+    """No node, but for what a callee takes, or is filled with zeros."""
     if step.is_lent:
-        place, device = step.place, step.slot.type.device
-        type = TensorType(dtype=DType.U8, sizes=(place.nbytes,), strides=(_ONE,), device=device)
-        _window(step.slot, scope.value(place.base), type, place.start, scope)
+        place = step.place
+        type = TensorType(place.dtype, (place.count,), (_ONE,), step.slot.type.device)
+        _window(step.slot, scope.value(place.base), type, place.first, scope)
 
 
 def _fast_empty(type: TensorType, pinned: bool, scope: FunctionScope) -> Any:  # Any: torch's own function

@@ -63,9 +63,11 @@ def resize_block(step: steps.ResizeBlock, scope: FunctionScope) -> None:
 
 
 def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
-    """Nothing, but for what a callee takes."""
+    """Nothing, but for what a callee takes, or is filled with zeros."""
     if step.is_lent:
-        scope.out.line(f"{scope.bind(step.slot)} = {_bytes_of(step.place, scope)}")
+        place, base = step.place, scope.name(step.place.base)
+        elements = f"{base}[{scope.expr(place.first)}:{scope.expr(place.first + place.count)}]"
+        scope.out.line(f"{scope.bind(step.slot)} = {elements}")
     if scope.module.options.poison is not None:
         _poison_slot(step.place, scope)
 

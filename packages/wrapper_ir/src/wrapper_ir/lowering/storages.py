@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.layout import exact_quotient, extent_bytes
@@ -76,16 +77,19 @@ def made_elsewhere(function: Function) -> frozenset[Value]:
     return frozenset(found)
 
 
-def element_type(storage: StorageType, views: Iterable[tuple[View, Expr]]) -> DType:
+def element_type(
+    storage: StorageType, views: Iterable[tuple[View, Expr]], filled: Iterable[tuple[Expr, Expr]] = ()
+) -> DType:
     """The element type for a flat tensor in the place of a storage: that of most of its views, as windows of the same element
-    type cost least, where it divides the storage's bytes and their offsets (with the views, from the storage's start); else
-    bytes."""
+    type cost least, where it divides the storage's bytes, their offsets (with the views, from the storage's start), and begin
+    and size of each slot that is `filled`; else bytes."""
     counts: Counter[DType] = Counter()
     for view, offset in views:
         dtype = view.result.type.dtype
         counts[dtype] += exact_quotient(offset, dtype.itemsize) is not None
+    whole = {storage.nbytes, *chain.from_iterable(filled)}
     for dtype, count in counts.most_common():
-        if count and exact_quotient(storage.nbytes, dtype.itemsize) is not None:
+        if count and all(exact_quotient(bytes, dtype.itemsize) is not None for bytes in whole):
             return dtype
     return DType.U8
 
@@ -112,6 +116,7 @@ class SlotPlaces:
     views: Mapping[Value, Sequence[tuple[View, Expr]]] = field(default_factory=dict)
     lent: frozenset[Value] = frozenset()
     lending: frozenset[Value] = frozenset()
+    filled: Mapping[Value, Sequence[tuple[Expr, Expr]]] = field(default_factory=dict)
 
     def place(self, storage: Value, offset: Expr) -> tuple[Value, Expr]:
         """The outermost storage, and the byte in it that is at `offset` of `storage`."""
@@ -123,7 +128,8 @@ def plan_slots(function: Function) -> SlotPlaces:
     """Adds up the offsets of slots in slots; linear in the number of ops."""
     places: dict[Value, tuple[Value, Expr]] = {}
     views: dict[Value, list[tuple[View, Expr]]] = {}
-    lent: set[Value] = set()
+    lent, zeros = set[Value](), set[Value]()
+    filled: dict[Value, list[tuple[Expr, Expr]]] = {}
     for op in function.body:
         match op:
             case AllocStorage() | Free():
@@ -132,14 +138,15 @@ def plan_slots(function: Function) -> SlotPlaces:
                 base, start = places.get(op.pool, (op.pool, Int(0)))
                 places[op.result] = (base, start + op.offset)
                 if op.zero is not ZeroMode.NONE:
-                    lent.add(op.result)
+                    filled.setdefault(base, []).append((start + op.offset, op.result.type.nbytes))
+                    zeros.add(op.result)
             case View() if isinstance(op.source.type, StorageType):
                 base, start = places.get(op.source, (op.source, Int(0)))
                 views.setdefault(base, []).append((op, start + op.offset))
             case _:
                 lent.update(_storages(op))
     lending = frozenset([places[storage][0] if storage in places else storage for storage in lent])
-    return SlotPlaces(places, views, frozenset(lent), lending)
+    return SlotPlaces(places, views, frozenset(lent | zeros), lending, filled)
 
 
 def _storages(op: Op) -> list[Value]:
@@ -182,7 +189,7 @@ def share_windows(function: Function, slots: SlotPlaces) -> SharedWindows:
     for pool, same in windows.items():
         for number, ((type, offset), views) in enumerate(same.items()):
             assert isinstance(pool.type, StorageType)
-            whole = len(same) == 1 and is_whole(type, offset, pool.type)
+            whole = len(same) == 1 and is_whole(type, offset, pool.type) and pool not in slots.filled
             if whole or len(views) > 1:
                 name = f"{pool.name}.{number}"
                 while name in taken:

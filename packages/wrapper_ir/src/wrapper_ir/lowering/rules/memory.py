@@ -58,7 +58,8 @@ def alloc(op: ops.AllocStorage, state: FunctionState) -> Iterator[Step]:
         state.base_dtypes[storage] = window.type.dtype
         return
     lending = storage in state.slots.lending  # callees take bytes
-    dtype = DType.U8 if lending else element_type(storage.type, state.slots.views.get(storage, ()))
+    views, filled = state.slots.views.get(storage, ()), state.slots.filled.get(storage, ())
+    dtype = DType.U8 if lending else element_type(storage.type, views, filled)
     count = exact_quotient(storage.type.nbytes, dtype.itemsize)
     assert count is not None  # as `element_type` says
     state.base_dtypes[storage] = dtype

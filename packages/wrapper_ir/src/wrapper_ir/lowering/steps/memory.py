@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from wrapper_ir.expr import Expr, Int
+from wrapper_ir.layout import exact_quotient
 from wrapper_ir.lowering.steps.base import StepBase, Stream
 from wrapper_ir.types import DType, StorageType, TensorType, Type
 from wrapper_ir.values import Value
@@ -82,13 +83,28 @@ class SlotPlace:
     start: Expr
     nbytes: Expr
 
+    @property
+    def first(self) -> Expr:
+        """The first element of a slot that is a tensor of its own, counted from that of `base`."""
+        return self._elements(self.start)
+
+    @property
+    def count(self) -> Expr:
+        """The elements of a slot that is a tensor of its own."""
+        return self._elements(self.nbytes)
+
+    def _elements(self, nbytes: Expr) -> Expr:
+        found = exact_quotient(nbytes, self.dtype.itemsize)
+        assert found is not None  # the element type of what such slots lie in is chosen so
+        return found
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginSlot(StepBase):
     """The bytes of `slot` begin to hold something.
 
-    Only where something takes the slot as a whole (`is_lent`) is it a tensor of its own, of bytes; otherwise its views are
-    windows of `base`, and nothing is to do. Text: `begin_slot %a in %pool + 256 : 1024 lent`.
+    Only where something takes the slot as a whole (`is_lent`) is it a tensor of its own, flat and of the place's element type,
+    which is bytes where a callee takes it; otherwise its views are windows of `base`, and nothing is to do. Text: `begin_slot %a in %pool + 256 : 1024 lent`.
     """
 
     syntax: ClassVar[str] = "begin_slot {slot} in {place}< {is_lent:lent}>"
