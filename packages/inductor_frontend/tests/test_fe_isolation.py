@@ -24,6 +24,10 @@ from packages.inductor_frontend.tests.process_state import (
 from torch import nn
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.functional_tensor import FunctionalTensorMode
+from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from inductor_frontend import CaptureError, CaptureOptions, capture
 from inductor_frontend.session import capture_session
@@ -178,7 +182,8 @@ class TestFailure:
     # Objects of Inductor's whose making is interrupted complain when they go.
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     def test_interrupted_at_any_moment(self) -> None:
-        """An interrupt at the start of one Python call among all those that a capture makes, at seven places."""
+        """An interrupt at the start of one Python call among all those that a capture makes, at seven places; not of a `with`
+        statement's own call, where Python itself forgets the rest of the way out."""
         model, args = small()
         calls = _interrupted_after(sys.maxsize, model, args)
         assert calls > 10_000
@@ -194,6 +199,25 @@ class TestFailure:
         assert stopped >= len(moments) // 2
         assert same_as_eager(capture(model, args), model, args)
 
+    @pytest.mark.parametrize("mode", [FakeTensorMode, ProxyTorchDispatchMode, FunctionalTensorMode])
+    def test_interrupted_on_the_way_out_of_a_mode(
+        self, mode: type[TorchDispatchMode], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The mode is not left, and torch's own way out meets others than its own; what the process traces later does not."""
+        model, args = small()
+
+        before = _get_current_dispatch_mode_stack()
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+
+            def once(*args: object) -> None:
+                patch.undo()
+                raise KeyboardInterrupt
+
+            patch.setattr(mode, "__exit__", once)
+            capture(model, args)
+        assert _get_current_dispatch_mode_stack() == before
+        assert same_as_eager(capture(model, args), model, args)
+
 
 def _interrupted_after(moment: int, model: nn.Module, args: tuple[torch.Tensor, ...]) -> int:
     """Captures until so many Python functions were called; the count of calls where that is never reached."""
@@ -202,7 +226,7 @@ def _interrupted_after(moment: int, model: nn.Module, args: tuple[torch.Tensor, 
     def profile(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
         count += event == "call"
-        if count == moment and event == "call":
+        if count >= moment and event == "call" and frame.f_code.co_name not in ("__enter__", "__exit__"):
             sys.setprofile(None)
             raise KeyboardInterrupt
 

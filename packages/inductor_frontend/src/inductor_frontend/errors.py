@@ -89,14 +89,15 @@ def at_node(name: str, source: str) -> str:
 
 @contextmanager
 def torch_step(code: str, what: str, hint: str = "") -> Iterator[None]:
-    """Errors of ours pass, also out of the exceptions that Inductor wraps them in; all others become `code`."""
+    """Errors of ours pass, and interrupts, also out of the exceptions that torch raises on their way; all others become
+    `code`."""
     try:
         yield
     except WirError:
         raise
     except Exception as error:
         own = error.__cause__ or error.__context__
-        while own is not None and not isinstance(own, WirError):
+        while isinstance(own, Exception) and not isinstance(own, WirError):
             own = own.__cause__ or own.__context__
         if own is not None:
             raise own from error

@@ -15,8 +15,10 @@ from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.utils import preserve_rng_state
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
+from torch._ops import _len_torch_dispatch_stack_pre_dispatch, _pop_mode_from_pre_dispatch
 from torch.fx.experimental import _config as symbolic_config
 from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
 from torch.utils._sympy.functions import Identity, Max, Min
 
 from inductor_frontend.devices.vector_isa import quick_checks
@@ -116,6 +118,25 @@ def _view_strides(plain: Callable[..., Any], *layouts: Any, size_oblivious: bool
 
 
 @contextmanager
+def _modes_put_back() -> Iterator[None]:
+    """Torch's stacks of dispatch modes are as before, also where an interrupt falls into a mode's own way out: everything that
+    the process traces afterwards would go through the mode that is left."""
+    before = _get_current_dispatch_mode_stack()
+    pre_dispatch = _len_torch_dispatch_stack_pre_dispatch()
+    try:
+        yield
+    finally:
+        while _len_torch_dispatch_stack_pre_dispatch() > pre_dispatch:
+            _pop_mode_from_pre_dispatch()
+        after = _get_current_dispatch_mode_stack()
+        if after != before:
+            for _ in after:
+                _pop_mode()
+            for mode in before:
+                _push_mode(mode)
+
+
+@contextmanager
 def capture_session(options: CaptureOptions) -> Iterator[None]:
     """Inductor's compile lock, options and random state for one capture; all restored at the end, also after errors.
 
@@ -123,6 +144,7 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
     """
     with ExitStack() as stack:
         stack.enter_context(compile_lock)
+        stack.enter_context(_modes_put_back())
         inductor = known_options(inductor_patches(options), inductor_config)
         stack.enter_context(inductor_config.patch(inductor))
         functorch = known_options(functorch_patches(), functorch_config)
