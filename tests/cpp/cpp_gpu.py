@@ -17,8 +17,11 @@ from torch import Tensor
 
 import cpp_wrapper
 from cpp_wrapper._compat import torch_library_dir
+from cpp_wrapper.library import build
 from cpp_wrapper.library import load as loading
+from cpp_wrapper.library.build import needed_libraries
 from cpp_wrapper.library.python import LoadedProgram
+from cpp_wrapper.sources.program import Sources
 from py_wrapper import TORCH_MACHINE
 from tests.cpp.cpp_case import FAST, KERNELS
 from triton_runtime import Binary
@@ -252,16 +255,20 @@ def _add(grid: tuple[int, ...], params: ctypes.Array[ctypes.c_void_p]) -> None:
     c.copy_(a + factor * b)
 
 
+_FAKE = "fake_torch_cuda"
+
+
 def fakes(folder: Path, patch: pytest.MonkeyPatch) -> FakeGpu:
-    """Builds and loads the fakes, under the names by which libraries look for what they stand for."""
+    """Builds and loads the fakes. The driver has the name by which libraries look for it; torch's CUDA library is in the process
+    where torch is a build for CUDA, so that libraries are linked to the fake by a name of its own."""
     cuda = FakeCuda(build_fake(folder, "libcuda.so.1"), read_settings())
-    source, path = Path(__file__).with_name("fake_torch_cuda.cpp"), folder / "libtorch_cuda.so"
+    source, path = Path(__file__).with_name("fake_torch_cuda.cpp"), folder / f"lib{_FAKE}.so"
     libraries = torch_library_dir()
     flags = [
         "-shared",
         "-fPIC",
         "-O1",
-        "-Wl,-soname,libtorch_cuda.so",
+        f"-Wl,-soname,lib{_FAKE}.so",
         f"-L{libraries}",
         f"-Wl,-rpath,{libraries}",
     ]
@@ -275,5 +282,9 @@ def fakes(folder: Path, patch: pytest.MonkeyPatch) -> FakeGpu:
         inputs = [dict(one, device="cpu") if "device" in one else one for one in found["inputs"]]
         return {**found, "inputs": inputs}
 
+    def needed(sources: Sources) -> tuple[str, ...]:
+        return tuple(_FAKE if name == "torch_cuda" else name for name in needed_libraries(sources))
+
     patch.setattr(loading, "_on_device", on_host)
+    patch.setattr(build, "needed_libraries", needed)
     return made

@@ -235,7 +235,7 @@ def test_a_program_without_python(gpu: FakeGpu, tmp_path: Path) -> None:
     options = (
         f"-DCMAKE_PREFIX_PATH={cpp_wrapper.cmake_prefix_path()}",
         f"-DTORCH_LIBRARY_DIR={torch_library_dir()}",
-        f"-DWRAPPER_IR_TORCH_CUDA={gpu.folder / 'libtorch_cuda.so'}",
+        f"-DWRAPPER_IR_TORCH_CUDA={gpu.folder / 'libfake_torch_cuda.so'}",
     )
     build = tmp_path / "build"
     for step in (("-S", str(RUNNER), "-B", str(build), *options), ("--build", str(build))):
