@@ -15,7 +15,7 @@ from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.utils import preserve_rng_state
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
-from torch._ops import _len_torch_dispatch_stack_pre_dispatch, _pop_mode_from_pre_dispatch
+from torch._ops import _pop_mode_from_pre_dispatch, mode_stack_state_for_pre_dispatch
 from torch.fx.experimental import _config as symbolic_config
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
@@ -122,12 +122,13 @@ def _modes_put_back() -> Iterator[None]:
     """Torch's stacks of dispatch modes are as before, also where an interrupt falls into a mode's own way out: everything that
     the process traces afterwards would go through the mode that is left."""
     before = _get_current_dispatch_mode_stack()
-    pre_dispatch = _len_torch_dispatch_stack_pre_dispatch()
+    pre_dispatch = mode_stack_state_for_pre_dispatch()  # type: ignore[no-untyped-call]  # torch's
+    count = pre_dispatch.count()
     try:
         yield
     finally:
-        while _len_torch_dispatch_stack_pre_dispatch() > pre_dispatch:
-            _pop_mode_from_pre_dispatch()
+        while pre_dispatch.count() > count:
+            _pop_mode_from_pre_dispatch()  # type: ignore[no-untyped-call]  # torch's
         after = _get_current_dispatch_mode_stack()
         if after != before:
             for _ in after:
