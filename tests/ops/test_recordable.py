@@ -130,10 +130,15 @@ def test_a_cpu_records_nothing() -> None:
     assert not run_pipeline(program, "move-device{to=cpu}").function("step").recordable
 
 
-def test_emitters_write_it_as_any_other() -> None:
-    program = wrapper_ir.parse_program(STEP)
-    source = str(py_wrapper.emit(bare_artifact(program)))
+def test_emitted_python_records_it() -> None:
+    """Numbers among its arguments are part of the key. Without recordings it is called as any other."""
+    artifact = bare_artifact(wrapper_ir.parse_program(STEP))
+    source = str(py_wrapper.emit(artifact))
     assert '"""Subgraph @step. A device can record it."""' in source
+    assert "(y,) = replay_step([s0, x], s0)" in source
+    made = 'replay_step = RECORDERS.get("cuda:0", TorchGraphs).recorded(step, "step", limit=16, tensors=(1,))'
+    assert made in " ".join(source.split()).replace("( ", "(").replace(", )", ")")
+    never = str(py_wrapper.emit(artifact, py_wrapper.PyOptions(recordings=0)))
     plain = str(py_wrapper.emit(bare_artifact(wrapper_ir.parse_program(STEP.replace(" recordable", "")))))
     begin = "import torch"
-    assert source.replace(" A device can record it.", "").partition(begin)[2] == plain.partition(begin)[2]
+    assert never.replace(" A device can record it.", "").partition(begin)[2] == plain.partition(begin)[2]

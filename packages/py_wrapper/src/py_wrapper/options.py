@@ -20,7 +20,8 @@ class PyOptions:
     `comments` writes source ops above the lines that compute them. `check_results` holds the layouts of results that
     operators allocate against their declared types. `persistent_buffers` holds the memory of intermediate results of
     fixed sizes from call to call, for each stream: calls neither allocate nor make views, and the memory is not free
-    in between. `poison` fills uninitialised and freed storages with this byte, for tests; then nothing is kept.
+    in between. `recordings` is how many recordings a recordable function may have at a time, on a device that records (see
+    `wrapper_ir.runtime.Recorded`); with 0 it is called as any other. `poison` fills uninitialised and freed storages with this byte, for tests; then nothing is kept.
     `cache_folder` is the root of the cache where `compile` puts modules (None: as `wrapper_ir.store.settings` says).
     `find_runtime` finds the runtimes of kernels for `compile`. `guarded` is what the module need not check.
     `operators` says which operators a program may call (`NotSupportedError` WIR917).
@@ -30,6 +31,7 @@ class PyOptions:
     comments: bool = True
     check_results: bool = True
     persistent_buffers: bool = False
+    recordings: int = 16
     poison: int | None = None
     cache_folder: Path | None = None
     find_runtime: FindRuntime = kernel_runtime

@@ -42,12 +42,20 @@ class Ownership(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Param:
-    """A function parameter: a tensor, a scalar or an opaque value. Text: `%x: f32[8]`, `%x: owned f32[8]`."""
+    """A function parameter: a tensor, a scalar or an opaque value.
 
-    syntax: ClassVar[str] = "{value}: <{ownership} >{value:type}"
+    A `static` one is a tensor that lies at the same address in most calls (a model's weights, or what a recording
+    returns): a recording of the function is bound to the address, and made anew where it changes for good. Arguments
+    for other parameters are copied to where the recording reads them. It is a promise about speed: whoever calls with
+    another address gets the same result.
+    Text: `%x: f32[8]`, `%x: owned f32[8]`, `%w: static f32[8]`.
+    """
+
+    syntax: ClassVar[str] = "{value}: <{ownership} ><{static} >{value:type}"
 
     value: Def[Type]
     ownership: Ownership = Ownership.BORROWED
+    static: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +64,7 @@ class Function:
 
     A `recordable` one, with all that it calls, does nothing but what one device can record and replay, as CUDA graphs do:
     the host neither waits nor decides (WIR225), works (WIR226), or takes memory over (WIR227), and what it starts on other
-    streams it joins (WIR228). Whether, when and for which numbers it is recorded is the runtime's decision; who cannot
+    streams it joins (WIR228). It returns tensors of its own (WIR281). Whether, when and for which numbers it is recorded is the runtime's decision; who cannot
     record calls it as any other. Text: `func @step(%x: f32[8] @cuda:0) captures(s0) recordable {`.
     """
 

@@ -45,6 +45,8 @@ class ExternTag(enum.Enum):
     PYTHON_ONLY = "python_only"
     """Implemented in Python alone (`prims::*`, operators that a model registers): a process without Python cannot call
     it. Says nothing of its effects."""
+    UNRECORDABLE = "unrecordable"
+    """Cannot be part of a recording that a device replays: it waits for the device, or reads its results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

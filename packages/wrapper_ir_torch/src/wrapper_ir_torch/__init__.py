@@ -11,6 +11,7 @@ from wrapper_ir_torch._compat import (
     registered_symmetric,
     storage_key,
 )
+from wrapper_ir_torch.graphs import TorchGraphs
 from wrapper_ir_torch.operators import HIGHER_ORDER, RUNNERS, Operator, resolve
 from wrapper_ir_torch.types import DTYPE_OF, DTYPES, LAYOUTS, MEMORY_FORMATS, torch_device
 
@@ -22,6 +23,7 @@ __all__ = [
     "MEMORY_FORMATS",
     "RUNNERS",
     "Operator",
+    "TorchGraphs",
     "bytes_tensor",
     "caller",
     "empty_symmetric",

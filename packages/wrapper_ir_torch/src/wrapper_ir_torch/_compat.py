@@ -13,14 +13,31 @@ from torch._library import simple_registry
 from wrapper_ir.runtime import TorchCaller
 
 __all__ = [
+    "addresses_are",
     "bytes_tensor",
     "caller",
+    "clone_storage",
     "empty_symmetric",
     "find_group",
     "is_overload",
+    "new_stream",
     "registered_symmetric",
+    "storage_holders",
     "storage_key",
+    "stream_at",
 ]
+
+
+# In a torch that is built for CUDA, present and alike in torch 2.11 to 2.15: what its own CUDA graphs are checked with.
+def addresses_are(tensors: list[Any], addresses: list[int | None], positions: list[int]) -> bool:
+    """Whether the tensors at these positions have the addresses that stand there in a list as long."""
+    same: bool = torch._C._tensors_data_ptrs_at_indices_equal(tensors, addresses, positions)
+    return same
+
+
+def storage_holders(keys: Sequence[int]) -> list[int]:
+    """How many holders each storage has, by `storage_key`."""
+    return [*map(torch._C._storage_Use_Count, keys)]
 
 
 def bytes_tensor(buffer: memoryview) -> Tensor:
@@ -35,6 +52,24 @@ def bytes_tensor(buffer: memoryview) -> Tensor:
 def caller() -> TorchCaller:
     """What calls do with torch's tensors."""
     return TorchCaller(torch)
+
+
+def clone_storage(tensor: Tensor) -> torch.UntypedStorage:
+    """A copy of all bytes under a tensor."""
+    made: torch.UntypedStorage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]  # torch's own
+    return made
+
+
+def new_stream(device: torch.device) -> torch.cuda.Stream:
+    """A stream that nobody else uses."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # torch's own
+
+
+def stream_at(address: int, device: torch.device) -> torch.cuda.Stream:
+    """The stream of this address; 0 is that of the device's default one."""
+    if not address:
+        return torch.cuda.default_stream(device)
+    return torch.cuda.ExternalStream(address, device=device)  # type: ignore[no-untyped-call]  # torch's own
 
 
 def empty_symmetric(

@@ -94,6 +94,8 @@ def extern_def(overload: OpOverload) -> ExternDef:
         tags.append(ExternTag.COLLECTIVE)
     if is_python_only(".".join(filter(None, (schema.name, schema.overload_name)))):
         tags.append(ExternTag.PYTHON_ONLY)
+    if torch.Tag.cudagraph_unsafe in overload.tags:
+        tags.append(ExternTag.UNRECORDABLE)
     true = _TRUE_SCHEMAS.get(schema.name)
     text = str(schema) if true is None else schema.name + true
     return ExternDef(schema=text, tags=tuple(tags), symmetric=_symmetric(overload, text))

@@ -27,7 +27,9 @@ def _boxed_args(args: tuple[Arg, ...], moved: tuple[Value, ...], scope: Function
 
 def _call_text(function: FunctionPlan, box: str, scope: FunctionScope) -> str:
     captured = "".join(f", {scope.defined[symbol]}" for symbol in function.function.captures)
-    return f"{scope.module.function_names[function.name]}({box}{captured})"
+    names = scope.module.function_names
+    called = scope.module.recorded_names.get(function.name, names[function.name])
+    return f"{called}({box}{captured})"
 
 
 def call(step: Call, scope: FunctionScope) -> None:

@@ -30,6 +30,7 @@ class Helper(enum.Enum):
     ANY_GRADIENT = "any_requires_grad"
     DEVICE_GUARD = "device_guard"
     STREAM_KEY = "stream_key"
+    GRAPHS = "TorchGraphs"
 
 
 _WINDOW = '''
@@ -134,5 +135,6 @@ HELPERS: Mapping[Helper, str] = {
     Helper.ANY_GRADIENT: FAST_IMPORTS["any_requires_grad"],
     Helper.DEVICE_GUARD: FAST_IMPORTS["device_guard"],
     Helper.STREAM_KEY: _STREAM_KEY,
+    Helper.GRAPHS: "from wrapper_ir_torch import TorchGraphs",
 }
 """The text that defines each helper: one line, or a function."""

@@ -45,6 +45,9 @@ class ModuleScope:
         self.lookups: dict[str, str] = {}
         """Names of what is looked up once, when the module is loaded, by the text that does it."""
         self.function_names = {f.name: self.names(f.name) for f in program.functions}
+        recorded = [f for f in plan.functions if f.recording is not None and self._records]
+        self.recorded_names = {f.name: self.names(f"replay_{f.name}") for f in recorded}
+        """Of what records and replays the functions of these names."""
         self.kernel_names = {k.name: self.names(short_name(k.name)) for k in plan.kernels}
         # all of them before any function is written, so that no variable of a function hides one
         self.streams = {stream: self.names(f"stream{stream.number}") for stream in plan.streams}
@@ -53,6 +56,10 @@ class ModuleScope:
         self.constant_names = {c.value: self.names(c.value.name) for c in program.constants}
         self.bytes_names = {b.name: self.names(f"bytes_of_{b.name}") for b in plan.bytes}
         self.window_names = [self.names(w.result.name) for w in plan.windows]
+
+    @property
+    def _records(self) -> bool:
+        return self.options.recordings > 0 and self.options.poison is None
 
     def _extern_name(self, name: str) -> str:
         plain = PLAIN_FUNCTIONS.get(name)

@@ -10,6 +10,7 @@ from py_wrapper.emit.function import write_function
 from py_wrapper.emit.header import write_header
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.prologue import write_prologue
+from py_wrapper.emit.recording import write_recorded
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.signature import write_forward
 from py_wrapper.emit.writer import Writer
@@ -79,6 +80,7 @@ def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | Non
     body = Writer()
     for function in (*plan.functions[1:], plan.main):
         _write_function(function, scope, body)
+        write_recorded(function, scope, body)
     main = scope.function_names[artifact.program.main.name]
     body.paragraph(_BOXED.format(main=main, check=_CHECK_FILES if plan.reads_files else ""))
     body.line()

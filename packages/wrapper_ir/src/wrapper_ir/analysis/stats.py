@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.memory import MemoryUse, memory_use
+from wrapper_ir.analysis.regions import RegionOptions, find_regions
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.collection import paused_collection
 from wrapper_ir.kernels import runtime_kind
 from wrapper_ir.program import Program
+from wrapper_ir.types import CPU
 
 __all__ = ["ProgramStats", "program_stats", "shown_bytes"]
 
@@ -30,6 +32,10 @@ class ProgramStats:
     memory: MemoryUse
     assumed: tuple[str, ...]
     """Symbols without hint, which were taken at their lower bound."""
+    recorded: int
+    """Number of functions that a device can record."""
+    not_recorded: dict[str, int]
+    """On a device that records: how many of the other ops of `main` each reason keeps out of such functions."""
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """(name, value) for display."""
@@ -45,6 +51,10 @@ class ProgramStats:
         yield "peak bytes held", shown_bytes(self.memory.peak)
         yield "live bytes in this order", shown_bytes(self.memory.live)
         yield "bound of plans in this order", shown_bytes(self.memory.bound)
+        if self.recorded or self.not_recorded:
+            yield "recordable functions", str(self.recorded)
+            for why, count in self.not_recorded.items():
+                yield f"  {count} ops not recorded", why
         if self.assumed:
             yield "symbols without hint", ", ".join(self.assumed)
 
@@ -67,7 +77,15 @@ def program_stats(program: Program, hints: Mapping[str, int] | None = None) -> P
         constant_bytes=sum(sizes.bytes_of(c.value) for c in program.constants),
         memory=memory_use(program.main, analyses, sizes),
         assumed=tuple(sorted(sizes.assumed)),
+        recorded=sum(f.recordable for f in program.functions),
+        not_recorded=_not_recorded(program),
     )
+
+
+def _not_recorded(program: Program) -> dict[str, int]:
+    if program.target.device == CPU:
+        return {}
+    return dict(find_regions(Analyses(program), RegionOptions()).reasons)
 
 
 def shown_bytes(n: int) -> str:

@@ -14,6 +14,7 @@ from wrapper_ir.lowering.constants import HoistedWindows, reads_files, shared_by
 from wrapper_ir.lowering.options import LoweringOptions
 from wrapper_ir.lowering.persistent import plan_persistent, plan_windows, with_persistent_pools
 from wrapper_ir.lowering.plan import Plan
+from wrapper_ir.lowering.recording import plan_recording
 from wrapper_ir.lowering.rules.checks import check_arguments, prologue
 from wrapper_ir.lowering.rules.table import RULES
 from wrapper_ir.lowering.state import FunctionState, ProgramState, stream_device
@@ -112,6 +113,7 @@ class _Lowering:
             is_main=is_main,
             windows=windows,
             persistent=state.persistent,
+            recording=plan_recording(function, self._analyses),
         )
         return made
 

@@ -12,6 +12,7 @@ from wrapper_ir.analyses import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import PassError, VerificationError
 from wrapper_ir.passes.base import Pass, option_name
+from wrapper_ir.passes.cuda_graphs import CudaGraphs
 from wrapper_ir.passes.dead_ops import EliminateDeadOps
 from wrapper_ir.passes.derive_frees import DeriveFrees
 from wrapper_ir.passes.finite_checks import InsertFiniteChecks
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 _CLASSES: tuple[type[Pass], ...] = (
+    CudaGraphs,
     DeriveFrees,
     EliminateDeadOps,
     InsertChecks,

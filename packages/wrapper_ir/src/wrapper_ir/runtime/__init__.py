@@ -17,6 +17,7 @@ from wrapper_ir.runtime.kernels import *
 from wrapper_ir.runtime.memory_pools import *
 from wrapper_ir.runtime.parameters import *
 from wrapper_ir.runtime.parts import *
+from wrapper_ir.runtime.recording import *
 from wrapper_ir.runtime.sharing import *
 from wrapper_ir.runtime.subclasses import *
 from wrapper_ir.runtime.trees import *
@@ -24,15 +25,21 @@ from wrapper_ir.signature import SharedLeaf, SharedStorage, SubclassSpec
 
 __all__ = [
     "MEMORY_POOLS",
+    "RECORDERS",
     "REQUIRED",
     "BufferPool",
     "Convention",
     "FindRuntime",
+    "GraphDevice",
     "InputGuard",
     "MemoryPools",
     "ModuleContents",
     "NumberInput",
     "PytreeContainers",
+    "Recorded",
+    "Recorder",
+    "Recorders",
+    "Replay",
     "SharedLeaf",
     "SharedStorage",
     "Subclass",

@@ -16,10 +16,10 @@ from wrapper_ir.lowering.steps.placement import PlacementStep
 from wrapper_ir.lowering.steps.symbolic import Define
 from wrapper_ir.ops import Arg
 from wrapper_ir.program import Function
-from wrapper_ir.types import Type
+from wrapper_ir.types import Device, Type
 from wrapper_ir.values import Value
 
-__all__ = ["Call", "FunctionPlan", "Loop", "Return", "Step", "Switch"]
+__all__ = ["Call", "FunctionPlan", "Loop", "Recording", "Return", "Step", "Switch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,16 +87,28 @@ Step = MemoryStep | CallStep | CheckStep | Define | DebugStep | Call | Switch | 
 """The closed set of steps."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """How a recordable function may be recorded: on which device, the positions of the parameters that are tensors (others are
+    part of a recording's key, as captured symbols are), of those that are bound by address, and of those that it writes."""
+
+    device: Device
+    tensors: tuple[int, ...]
+    static: tuple[int, ...]
+    written: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FunctionPlan:
     """A function's steps, in order. `windows` gives the windows of constants that its values stand for, by their numbers in
-    the plan."""
+    the plan; `recording` how a device may record it."""
 
     function: Function
     steps: tuple[Step, ...]
     is_main: bool = False
     windows: Mapping[Value[Type], int] = field(default_factory=dict)
     persistent: PersistentMemory = field(default_factory=PersistentMemory)
+    recording: Recording | None = None
 
     @property
     def name(self) -> str:

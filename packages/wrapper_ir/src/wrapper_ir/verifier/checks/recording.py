@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from wrapper_ir import ops
+from wrapper_ir.analysis.recordable import refusals
 from wrapper_ir.analysis.recorded import recorded_functions
-from wrapper_ir.atoms import free_values, item_values
-from wrapper_ir.kernels import CppKernel
 from wrapper_ir.program import Ownership
-from wrapper_ir.types import CPU, Device, ScalarType
+from wrapper_ir.types import CPU, Device
 from wrapper_ir.values import Value, device_of, is_tensor
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 __all__ = ["Recording"]
 
-_UNKNOWN_TO_A_REPLAY = frozenset({ops.EffectClass.EFFECT, ops.EffectClass.HOST_IO})
-
 
 class Recording(Check):
-    """WIR225 to WIR228."""
+    """WIR225 to WIR228, WIR280, WIR281."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
@@ -31,9 +28,15 @@ class Recording(Check):
         """The streams whose work an event waits for."""
         self.joined: dict[int, set[int]] = {}
         """The streams whose work each stream has waited for, up to now."""
+        for param in facts.function.params:
+            if param.static and (not is_tensor(param.value) or param.ownership is Ownership.OWNED):
+                self.report("WIR280", f"%{param.value.name} cannot be static", -1)
         if self.needed:
             for param in facts.function.params:
                 self.place(-1, param.value)
+                device = device_of(param.value)
+                if device is not None and device.type == CPU.type:
+                    self.refuse("WIR226", f"%{param.value.name} is on {device}", -1)
                 if param.ownership is Ownership.OWNED:
                     self.refuse("WIR227", f"%{param.value.name} would be the recording's", -1)
 
@@ -44,79 +47,24 @@ class Recording(Check):
         return self.op if self.needed else None
 
     def handlers(self) -> Handlers:
-        if not self.needed:
-            return {}
-        change = dict.fromkeys((ops.ResizeStorage, ops.SetStorage, ops.EnterMemoryPool), self.change)
-        show = dict.fromkeys((ops.SyncEvent, ops.AssertFinite, ops.DebugValue), self.show)
-        return {
-            ops.Define: self.define,
-            ops.Switch: self.switch,
-            ops.WhileLoop: self.loop,
-            ops.CallExtern: self.call,
-            ops.Unpack: self.number,
-            ops.Launch: self.launch,
-            ops.RecordEvent: self.record,
-            ops.WaitEvent: self.wait,
-            **change,
-            **show,
-        }
+        return {ops.RecordEvent: self.record, ops.WaitEvent: self.wait} if self.needed else {}
 
     def op(self, position: int, op: ops.Op) -> None:
+        for code, why in refusals(op, self.facts.analyses):
+            self.refuse(code, why, position)
         for value in (*self.facts.results[position], *self.facts.scanned[position][0]):
             self.place(position, value)
         if not isinstance(op, ops.RecordEvent | ops.WaitEvent):
             self.queue(position, getattr(op, "stream", 0))  # ops that queue nothing have none
 
     def place(self, position: int, value: Value) -> None:
+        """Holds a value to the device of those before; those on the CPU are refused with their ops."""
         device = device_of(value)
-        if device is None:
+        if device is None or device.type == CPU.type:
             return
         self.device = self.device or device
-        if device.type == CPU.type:
-            self.refuse("WIR226", f"%{value.name} is on {device}", position)
-        elif device != self.device:
+        if device != self.device:
             self.refuse("WIR226", f"%{value.name} is on {device}, other memory on {self.device}", position)
-
-    # --- what the host would have to see, or to do again
-
-    def define(self, position: int, op: ops.Define) -> None:
-        symbol = self.facts.analyses.symbols.get(op.symbol)
-        unknown = symbol is not None and not symbol.backed
-        if any(map(is_tensor, item_values(op.expr))) or (
-            unknown and any(map(is_tensor, free_values(op.expr)))
-        ):
-            self.refuse("WIR225", f"only a run knows {op.symbol}", position)
-
-    def switch(self, position: int, op: ops.Switch) -> None:
-        if isinstance(op.index, Value) and is_tensor(op.index):
-            self.refuse("WIR225", f"only a run knows %{op.index.name}", position)
-
-    def loop(self, position: int, op: ops.WhileLoop) -> None:
-        self.refuse("WIR225", "only a run knows how often a loop is run", position)
-
-    def show(self, position: int, op: ops.SyncEvent | ops.AssertFinite | ops.DebugValue) -> None:
-        self.refuse("WIR225", "the host waits for the device here", position)
-
-    def call(self, position: int, op: ops.CallExtern) -> None:
-        if not _UNKNOWN_TO_A_REPLAY.isdisjoint(op.effects(self.facts.analyses).classes):
-            self.refuse("WIR225", f"{op.target} does something that a replay does not", position)
-        self.number(position, op)
-
-    def number(self, position: int, op: ops.CallExtern | ops.Unpack) -> None:
-        if op.result is not None and isinstance(op.result.type, ScalarType):
-            self.refuse("WIR225", f"only a run knows %{op.result.name}", position)
-
-    def launch(self, position: int, op: ops.Launch) -> None:
-        if isinstance(self.facts.analyses.kernels.get(op.kernel), CppKernel):
-            self.refuse("WIR226", f"@{op.kernel} runs on the CPU", position)
-
-    # --- memory
-
-    def change(self, position: int, op: ops.ResizeStorage | ops.SetStorage | ops.EnterMemoryPool) -> None:
-        why = "a recording's memory comes from its own pool"
-        if not isinstance(op, ops.EnterMemoryPool):
-            why = f"the storage of %{op.target.name} is another after it"
-        self.refuse("WIR227", why, position)
 
     # --- streams
 
@@ -147,3 +95,14 @@ class Recording(Check):
         for stream, position in self.work.items():
             if stream not in self.joined.get(0, ()):
                 self.refuse("WIR228", f"nothing waits for stream {stream}", position)
+        if self.facts.function.recordable:
+            self.results()
+
+    def results(self) -> None:
+        """A replay writes what it returns: whoever calls gets memory that belongs to nobody else."""
+        function = self.facts.function
+        origins = self.facts.analyses.summary(function.name).results
+        for value, origin in zip(function.returns.values, origins):
+            if origin is None or not origin.own or not origin.certain or origin.params or origin.constants:
+                what = f"%{value.name}" if isinstance(value, Value) else str(value)
+                self.report("WIR281", f"{what} is not a tensor of its own", len(function.body) - 1)

@@ -1,0 +1,28 @@
+"""Writes what records a function, and replays it from then on."""
+
+from __future__ import annotations
+
+from py_wrapper.emit.helpers import Helper
+from py_wrapper.emit.module import ModuleScope
+from py_wrapper.emit.writer import Writer, tuple_text
+from wrapper_ir.lowering import FunctionPlan
+from wrapper_ir.quoting import python_string
+
+__all__ = ["write_recorded"]
+
+
+def write_recorded(plan: FunctionPlan, scope: ModuleScope, out: Writer) -> None:
+    """What callers call in place of a recordable function; nothing for others."""
+    name = scope.recorded_names.get(plan.name)
+    if name is None or plan.recording is None:
+        return
+    facts = plan.recording
+    recorder = (
+        f"{scope.runtime('RECORDERS')}.get({python_string(str(facts.device))}, {scope.helper(Helper.GRAPHS)})"
+    )
+    positions = {"tensors": facts.tensors, "static": facts.static, "written": facts.written}
+    args = [scope.function_names[plan.name], python_string(plan.name), f"limit={scope.options.recordings}"]
+    args += [f"{key}={tuple_text([str(i) for i in found])}" for key, found in positions.items() if found]
+    out.line()
+    out.line()
+    out.items(f"{name} = {recorder}.recorded(", args, ")")

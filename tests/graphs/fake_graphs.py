@@ -1,0 +1,146 @@
+"""CUDA graphs on a CPU: operators are noted while a function is recorded, what they did is undone, and a replay calls them
+again, on the same memory.
+
+A test counts what a device was asked for, and lets it fail.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from wrapper_ir.runtime import RECORDERS, Recorder
+
+__all__ = ["FakeGraphs", "fake_device"]
+
+# Any in this file: operators and arguments of any kind.
+
+
+class _Notes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own
+    """The operators that are called, with what they returned. `forbidden` cannot be recorded."""
+
+    def __init__(self, forbidden: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's own
+        self.calls: list[tuple[Any, Any, Any, Any]] = []
+        self.before: list[tuple[Tensor, Tensor]] = []
+        self.forbidden = forbidden
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self.forbidden and self.forbidden in str(func):
+            raise RuntimeError(f"operation not permitted when stream is capturing: {func}")
+        schema, given = func._schema.arguments, kwargs or {}
+        values = [*args, *[given[a.name] for a in schema[len(args) :] if a.name in given]]
+        for argument, value in zip(schema, values):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                self.before.append((value, value.detach().clone()))
+        result = func(*args, **given)
+        self.calls.append((func, args, given, result))
+        return result
+
+    def undo(self) -> None:
+        for tensor, content in reversed(self.before):
+            tensor.copy_(content)
+
+    def replay(self) -> None:
+        for func, args, kwargs, result in self.calls:
+            again = func(*args, **kwargs)
+            if isinstance(result, Tensor) and again.data_ptr() != result.data_ptr():
+                result.copy_(again)
+
+
+class FakeGraphs:
+    """See `wrapper_ir.runtime.GraphDevice`. `counts` says how often each was asked for."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.current: Hashable | None = 1
+        self.forbidden = ""
+        self.exhausted = False
+        self.fault: Exception | None = None
+        self._memory: list[tuple[Sequence[Tensor], list[Any]]] = []
+
+    def stream(self) -> Hashable | None:
+        return self.current
+
+    def follow(self, before: Hashable) -> None:
+        self.counts[f"follow {before}"] += 1
+
+    def addresses(self, args: Sequence[Any], positions: Sequence[int]) -> list[int | None]:
+        return [x.data_ptr() if i in positions else None for i, x in enumerate(args)]
+
+    def are_at(self, args: list[Any], addresses: list[int | None], positions: list[int]) -> bool:
+        return all(args[i].data_ptr() == addresses[i] for i in positions)
+
+    def buffer(self, arg: Tensor) -> Tensor | None:
+        made = torch.empty_strided(arg.size(), arg.stride(), dtype=arg.dtype)
+        return None if torch._debug_has_internal_overlap(made) == 1 else made
+
+    def copy(self, targets: list[Tensor], sources: list[Tensor]) -> None:
+        self.counts["copies"] += len(targets)
+        for target, source in zip(targets, sources, strict=True):
+            target.copy_(source)
+
+    def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], tuple[Any, ...]]:
+        self.counts["tries"] += 1
+        if self.exhausted:
+            raise MemoryError("out of memory")
+        notes, stream = _Notes(self.forbidden), self.current
+        self.current = None
+        try:
+            with notes:
+                results = tuple(run())
+        finally:
+            self.current = stream
+        notes.undo()
+        self.counts["recordings"] += 1
+
+        def replay() -> None:
+            self.counts["replays"] += 1
+            if self.fault is not None:
+                raise self.fault
+            notes.replay()
+
+        return replay, results
+
+    def storages(self, results: Sequence[Tensor]) -> Sequence[Any]:
+        memory = [r.detach().numpy() for r in results]
+        self._memory.append((results, memory))
+        return memory
+
+    def holders(self, storages: Sequence[Any]) -> Sequence[int]:
+        return [sys.getrefcount(s) for s in storages]
+
+    def lend(self, results: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        memory = next(m for kept, m in self._memory if kept is results)
+        return tuple(
+            torch.frombuffer(m, dtype=r.dtype).as_strided(r.size(), r.stride())
+            for m, r in zip(memory, results)
+        )
+
+    def own(self, results: tuple[Tensor, ...], positions: Set[int]) -> tuple[Tensor, ...]:
+        self.counts["owned"] += len(positions)
+        return tuple(results[i].clone() if i in positions else r for i, r in enumerate(self.lend(results)))
+
+    def wait(self) -> None:
+        self.counts["waits"] += 1
+
+    def is_exhausted(self, error: Exception) -> bool:
+        return isinstance(error, MemoryError)
+
+
+@contextmanager
+def fake_device(name: str = "cpu") -> Iterator[FakeGraphs]:
+    """A device that records programs which are loaded inside."""
+    device, before = FakeGraphs(), dict(RECORDERS._recorders)
+    RECORDERS.set(name, Recorder(device))
+    try:
+        yield device
+    finally:
+        RECORDERS._recorders = before

@@ -1,0 +1,217 @@
+"""What is recorded, replayed, copied and run as it is: emitted Python on a fake device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import py_wrapper
+from py_wrapper import PyOptions
+from tests.graphs.fake_graphs import FakeGraphs, fake_device
+from wrapper_ir import parse_program
+from wrapper_ir.artifact import bare_artifact
+from wrapper_ir.passes import derive_frees
+from wrapper_ir.protocols import CompiledProgram
+
+PROGRAM = """wir 0.3
+target cpu
+
+symbol s0 : int backed [1, 64] hint 8
+
+extern "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor"
+extern "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"
+
+func @main(%x: f32[s0, 4], %w: static f32[4], %state: f32[4]) {
+  define s0 = size(%x, 0)
+  %y, %z = call_subgraph @graph(%x, %w, %state) : f32[s0, 4], f32[4]
+  return %y, %z
+}
+
+func @graph(%x: f32[s0, 4], %w: static f32[4], %state: f32[4]) captures(s0) recordable {
+  %y = call aten::mul.Tensor(%x, %w) : f32[s0, 4]
+  call aten::add_.Tensor(%state, %w)
+  %z = call aten::mul.Tensor(%state, %w) : f32[4]
+  return %y, %z
+}
+"""
+
+
+@pytest.fixture
+def device() -> Iterator[FakeGraphs]:
+    with fake_device() as device:
+        yield device
+
+
+@pytest.fixture
+def call(device: FakeGraphs) -> CompiledProgram:
+    return py_wrapper.compile(bare_artifact(derive_frees(parse_program(PROGRAM))), PyOptions(recordings=2))
+
+
+class Case:
+    """Calls beside what they are to give."""
+
+    def __init__(self, call: CompiledProgram) -> None:
+        self.call = call
+        self.w, self.state = torch.full((4,), 2.0), torch.zeros(4)
+        self.want = torch.zeros(4)
+
+    def __call__(self, rows: int = 8) -> tuple[torch.Tensor, ...]:
+        x = torch.randn(rows, 4)
+        y, z = self.call.boxed([x, self.w, self.state])
+        self.want += self.w
+        torch.testing.assert_close(y, x * self.w)
+        torch.testing.assert_close(self.state, self.want)
+        torch.testing.assert_close(z, self.want * self.w)
+        return y, z
+
+
+def test_the_second_call_records_and_the_others_replay(call: CompiledProgram, device: FakeGraphs) -> None:
+    case = Case(call)
+    for _ in range(5):
+        case()
+    assert (device.counts["recordings"], device.counts["replays"]) == (1, 4)
+    assert device.counts["copies"] == 4 * (2 + 1)  # two arguments in, the written one out
+    assert not device.counts["owned"]
+
+
+def test_a_caller_that_keeps_results(call: CompiledProgram, device: FakeGraphs) -> None:
+    """The third call runs as it is, since it would overwrite what the second one gave; results are copied from then on."""
+    case = Case(call)
+    kept = [case() for _ in range(6)]
+    copies = [(y.clone(), z.clone()) for y, z in kept]
+    assert device.counts["replays"] == 4
+    assert device.counts["owned"] == 2 * 3
+    case()
+    for got, want in zip(kept, copies):
+        torch.testing.assert_close(got, want)
+
+
+def test_only_what_is_kept_is_copied(call: CompiledProgram, device: FakeGraphs) -> None:
+    case = Case(call)
+    kept = [case()[0] for _ in range(5)]
+    assert (device.counts["replays"], device.counts["owned"]) == (3, 2)
+    first = kept[1].clone()
+    case()
+    torch.testing.assert_close(kept[1], first)
+
+
+def test_a_view_of_a_result_keeps_it(call: CompiledProgram, device: FakeGraphs) -> None:
+    case = Case(call)
+    case()
+    row = case()[0][3]
+    want = row.clone()
+    case()
+    torch.testing.assert_close(row, want)
+
+
+def test_weights_updated_in_place_and_replaced(call: CompiledProgram, device: FakeGraphs) -> None:
+    case = Case(call)
+    for _ in range(3):
+        case()
+    case.w.mul_(3)
+    case()
+    assert device.counts["recordings"] == 1
+    case.w = torch.full((4,), 5.0)
+    case()  # as it is
+    case()
+    case()
+    assert (device.counts["recordings"], device.counts["replays"]) == (2, 5)
+
+
+def test_a_static_argument_that_never_stays_is_copied(call: CompiledProgram, device: FakeGraphs) -> None:
+    case, held = Case(call), []
+    for _ in range(8):
+        case.w = torch.full((4,), 2.0)
+        held.append(case.w)
+        case()
+    assert device.counts["recordings"] == 1
+    assert device.counts["replays"] == 5
+
+
+def test_sizes_are_keys_and_recordings_are_bounded(call: CompiledProgram, device: FakeGraphs) -> None:
+    case = Case(call)
+    for rows in (1, 2, 3, 4) * 5:
+        case(rows)
+    assert device.counts["recordings"] == 2
+    replays = device.counts["replays"]
+    for rows in (5, 6) * 20:  # the others are not used any more
+        case(rows)
+    assert device.counts["recordings"] == 4
+    assert device.counts["replays"] > replays
+
+
+def test_what_cannot_be_recorded_runs_as_it_is(
+    call: CompiledProgram, device: FakeGraphs, caplog: pytest.LogCaptureFixture
+) -> None:
+    device.forbidden = "aten.mul"
+    case = Case(call)
+    for _ in range(4):
+        case()
+    assert (device.counts["tries"], device.counts["recordings"]) == (1, 0)
+    (line,) = [r.getMessage() for r in caplog.records]
+    assert "graph runs as it is" in line
+    assert "not permitted" in line
+
+
+def test_memory_exhausted_concerns_one_key(call: CompiledProgram, device: FakeGraphs) -> None:
+    case = Case(call)
+    device.exhausted = True
+    for _ in range(3):
+        case(64)
+    device.exhausted = False
+    for _ in range(3):
+        case(2)
+    case(64)
+    assert (device.counts["tries"], device.counts["recordings"], device.counts["replays"]) == (2, 1, 2)
+
+
+def test_inside_of_another_recording(call: CompiledProgram, device: FakeGraphs) -> None:
+    case = Case(call)
+    device.current = None
+    for _ in range(3):
+        case()
+    assert not device.counts
+
+
+def test_streams_and_threads_take_turns(call: CompiledProgram, device: FakeGraphs) -> None:
+    case = Case(call)
+    for _ in range(2):
+        case()
+    device.current = 2
+    case()
+    assert device.counts["follow 1"] == 1
+    ready, results = threading.Barrier(4), list[bool]()
+
+    def work() -> None:
+        w, state = case.w, torch.zeros(4)
+        ready.wait()
+        for _ in range(50):
+            x = torch.randn(8, 4)
+            results.append(torch.equal(call.boxed([x, w, state])[0], x * w))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 200
+
+
+def test_a_device_that_is_lost(call: CompiledProgram, device: FakeGraphs) -> None:
+    case = Case(call)
+    for _ in range(2):
+        case()
+    device.fault = RuntimeError("an illegal memory access was encountered")
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        case()
+
+
+def test_nothing_is_recorded_where_the_limit_is_none(device: FakeGraphs) -> None:
+    program = derive_frees(parse_program(PROGRAM))
+    case = Case(py_wrapper.compile(bare_artifact(program), PyOptions(recordings=0)))
+    for _ in range(3):
+        case()
+    assert not device.counts
