@@ -119,7 +119,7 @@ wheels: $(READY) ## build every package's wheel into dist/, and into dist/pure/ 
 	@rm -rf dist/*.whl dist/pure
 	@for package in $(PACKAGES); do $(BIN)/python -m build --wheel --no-isolation --outdir dist "$$package" > /dev/null; done
 	@# where there is no wheel for the platform: what is compiled in it is built at first use
-	@HATCH_BUILD_NO_HOOKS=true $(BIN)/python -m build --wheel --no-isolation --outdir dist/pure packages/triton_runtime > /dev/null
+	@for package in triton_runtime cpp_wrapper; do HATCH_BUILD_NO_HOOKS=true $(BIN)/python -m build --wheel --no-isolation --outdir dist/pure packages/$$package > /dev/null; done
 	@ls dist
 
 clean: ## remove build products and caches, keep the environments

@@ -170,36 +170,43 @@ def test_a_wheel_imports_with_its_declared_dependencies(
 
 
 CPP_WITHOUT_TORCH = """
-import pathlib, sys, cpp_wrapper
+import os, pathlib, sys
+os.environ["WRAPPER_IR_CACHE_DIR"] = sys.argv[1] + "/cache"
+import cpp_wrapper
+from cpp_wrapper.library import build
 from wrapper_ir import load, parse_program
 from wrapper_ir.artifact import bare_artifact
 mm = "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 text = f'wir 0.3\\ntarget cpu\\nextern "{mm}"\\nfunc @main(%x: f32[4, 4]) {{\\n  %y = alloc f32[4, 4]\\n'
 artifact = bare_artifact(parse_program(text + "  call aten::mm.out(%x, %x, out=%y)\\n  return %y\\n}\\n"))
-options = cpp_wrapper.CppOptions(opt_level=0)
-package = cpp_wrapper.build(artifact, sys.argv[1] + "/m.pt2", options)
-cpp_wrapper.build(artifact, sys.argv[1] + "/project", options, source_only=True)
+compile_object, compiled = build.compile_object, []
+build.compile_object = lambda recipe, unit, limit: (compiled.append(unit.what), compile_object(recipe, unit, limit))
+package = cpp_wrapper.build(artifact, sys.argv[1] + "/m.pt2")
+print(compiled)
+cpp_wrapper.build(artifact, sys.argv[1] + "/project", source_only=True)
 print(cpp_wrapper.metadata(package)["results"], "torch" in sys.modules)
 try:
     cpp_wrapper.load(package)
 except cpp_wrapper.CppError as error:
     print(error.code)
 of_gpu = load(sys.argv[2])
-package = cpp_wrapper.build(of_gpu, sys.argv[1] + "/gpu.pt2", options)
+package = cpp_wrapper.build(of_gpu, sys.argv[1] + "/gpu.pt2")
 print(cpp_wrapper.metadata(package)["device"], "torch" in sys.modules)
 pathlib.Path(sys.argv[1], "gpu.cpp").write_text(str(cpp_wrapper.emit(of_gpu)))
 """
 
 
 def test_packages_are_built_without_torch(wheels: dict[str, Path], tmp_path: Path) -> None:
-    """They are run where it is: here. One for a GPU carries its kernels' code, and is the one that is built beside torch."""
+    """They are run where it is: here. One for a GPU carries its kernels' code, and is the one that is built beside torch. The
+    wheel brings the runtime compiled."""
+    assert not wheels["cpp_wrapper"].name.endswith("-any.whl")
     assert {one.name for one in requirements(wheels["cpp_wrapper"], "torch")} == {"torch", "wrapper-ir"}
     python = install("cpp_wrapper", wheels, tmp_path / "env")
     assert run([str(python), "-c", "import importlib.util as i; print(i.find_spec('torch'))"]) == "None\n"
     of_gpu = artifact_for_gpu(KEPT)
     wrapper_ir.save(of_gpu, tmp_path / "gpu.wir")
     text = run([str(python), "-c", CPP_WITHOUT_TORCH, str(tmp_path), str(tmp_path / "gpu.wir")])
-    assert text.split("\n")[:3] == ["['tensor'] False", "CPP580", "cuda:0 False"]
+    assert text.split("\n")[:4] == ["['program.cpp']", "['tensor'] False", "CPP580", "cuda:0 False"]
     beside_torch = cpp_wrapper.emit(of_gpu, options=cpp_wrapper.CppOptions(oldest_torch=(2, 11)))
     assert (tmp_path / "gpu.cpp").read_text() == str(beside_torch)
     found = cpp_wrapper.load(tmp_path / "m.pt2")(torch.eye(4) * 3)

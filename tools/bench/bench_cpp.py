@@ -42,8 +42,9 @@ loader [0.55], which binds arguments in C++ where torch's package flattens them 
 nine tenths: 0.95 [0.95] and 0.75 [0.75]."""
 
 CACHES = """\
-Builds with "empty" caches find nothing, and leave what all later ones share: ours the object of the runtime, AOTInductor's two
-precompiled headers, which Inductor keeps below TMPDIR, outside its cache folder. Caches "of earlier builds" are those that a build
+Builds with "empty" caches find nothing, and leave what all later ones share: AOTInductor's two precompiled headers, which Inductor
+keeps below TMPDIR, outside its cache folder. Wheels for Linux bring the object of our runtime; from a pure wheel the first build
+compiles it, too. Caches "of earlier builds" are those that a build
 of another model left, with the header of our kernels precompiled, as it is from the fifth build on
 (`CppOptions.precompile_after`)."""
 
@@ -104,9 +105,11 @@ def _sides(measure: _Measure, rounds: int, *arguments: str) -> dict[str, list[di
 # --- builds and loads
 
 
-def _pair(found: Mapping[str, list[dict[str, float]]], name: str, unit: float = 1.0) -> tuple[str, str, str]:
+def _pair(
+    found: Mapping[str, list[dict[str, float]]], name: str, unit: float = 1.0, side: str = "ours"
+) -> tuple[str, str, str]:
     """The best of each side, and the median of the rounds' ratios."""
-    ours, theirs = ([one[name] for one in found[side]] for side in ("ours", "theirs"))
+    ours, theirs = ([one[name] for one in found[which]] for which in (side, "theirs"))
     return f"{min(ours) / unit:.2f}", f"{min(theirs) / unit:.2f}", f"{median_ratio(ours, theirs):.2f}"
 
 
@@ -115,11 +118,22 @@ def builds(rounds: int) -> str:
     rows: list[tuple[str, ...]] = []
     with tempfile.TemporaryDirectory() as folder:
         for name, model in _BUILDS.items():
-            for caches, measure in (("empty", _fresh), ("of earlier builds", _prepared)):
-                found = _sides(measure, rounds, "build", model, f"{folder}/m.pt2")
-                rows.append((name, caches, "from ExportedProgram, user s", *_pair(found, "user")))
-                rows.append((name, caches, "from ExportedProgram, wall s", *_pair(found, "wall")))
-                rows.append((name, caches, "sources to library, user s", *_pair(found, "compiler")))
+            parts = (model, f"{folder}/m.pt2")
+            ways = {
+                "theirs": ("theirs", "build", *parts),
+                "ours": ("ours", "wheel", *parts),
+                "pure": ("ours", "build", *parts),
+            }
+            empty = alternate({side: partial(_fresh, way) for side, way in ways.items()}, rounds)
+            found = _sides(_prepared, rounds, "build", *parts)
+            for caches, of, side in (
+                ("empty", empty, "ours"),
+                ("empty, pure wheel", empty, "pure"),
+                ("of earlier builds", found, "ours"),
+            ):
+                rows.append((name, caches, "from ExportedProgram, user s", *_pair(of, "user", side=side)))
+                rows.append((name, caches, "from ExportedProgram, wall s", *_pair(of, "wall", side=side)))
+                rows.append((name, caches, "sources to library, user s", *_pair(of, "compiler", side=side)))
             rows.append((name, "", "package, MB", *_pair(found, "bytes", 1e6)))
     return table(("model", "caches", "what", "ours", "AOTInductor", "ratio"), rows)
 

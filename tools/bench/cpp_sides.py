@@ -3,6 +3,7 @@
 | what                 | does                                                                                     |
 | -------------------- | ---------------------------------------------------------------------------------------- |
 | `build MODEL PATH`   | a package of a model, from `ExportedProgram` to file                                     |
+| `wheel MODEL PATH`   | the same, with the runtime compiled as wheels for a platform bring it                    |
 | `prepare MODEL PATH` | the same, as the builds before it leave the caches: with the kernels' header precompiled |
 | `products COUNT`     | a library of a program with that many products, from text to file                        |
 | `load PATH`          | opens a package after `import torch`; what it needs besides is imported in that time     |
@@ -84,6 +85,16 @@ def _build_theirs(program: Any, path: Path, found: dict[str, float], is_preparin
         torch._inductor.aoti_compile_and_package(program, package_path=str(path))
 
 
+def _build_from_wheel(side: str, model: str, path: str) -> dict[str, float]:
+    from cpp_wrapper import runtime_build
+
+    made = Path(os.environ["WRAPPER_IR_CACHE_DIR"]) / runtime_build.PREBUILT.name
+    made.parent.mkdir(parents=True, exist_ok=True)
+    runtime_build.compile_runtime("g++", made)
+    with mock.patch.object(runtime_build, "PREBUILT", made):
+        return _build(side, model, path)
+
+
 def _build(side: str, model: str, path: str, is_preparing: bool = False) -> dict[str, float]:
     """Imports of both sides count, but those of torch and the model."""
     import torch
@@ -140,6 +151,7 @@ def _load(side: str, path: str) -> dict[str, float]:
 
 _PARTS: dict[str, Callable[..., dict[str, float]]] = {
     "build": _build,
+    "wheel": _build_from_wheel,
     "prepare": partial(_build, is_preparing=True),
     "products": _products,
     "load": _load,

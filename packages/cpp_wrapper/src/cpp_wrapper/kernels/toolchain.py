@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from cpp_wrapper._compat import torch_build, torch_include_dirs, torch_library_dir
 from cpp_wrapper.errors import CompileError
 from cpp_wrapper.kernels.options import CppOptions
+from cpp_wrapper.runtime_build import COMMON_FLAGS, compiler_version
 
 __all__ = [
     "Recipe",
@@ -37,16 +38,6 @@ _MATH = (
     "-fmath-errno",
     "-fno-finite-math-only",
     "-fno-unsafe-math-optimizations",
-)
-
-_COMMON = (
-    "-std=c++20",
-    "-DNDEBUG",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-w",
-    "-ffunction-sections",
-    "-fdata-sections",
 )
 
 
@@ -85,11 +76,10 @@ def find_toolchain(command: str) -> Toolchain:
     path = shutil.which(command)
     if path is None:
         raise CompileError("CPP101", f"no C++ compiler: '{command}' is not on PATH", hint)
-    asked = subprocess.run([path, "-v"], capture_output=True, text=True, check=False)
-    if asked.returncode != 0:
-        raise CompileError("CPP101", f"'{command} -v' failed: {asked.stderr.strip()[:500]}", hint)
-    facts = [line for line in asked.stderr.splitlines() if line.startswith("Target:") or " version " in line]
-    return Toolchain(command=path, version=" | ".join(facts))
+    try:
+        return Toolchain(command=path, version=compiler_version(path))
+    except subprocess.CalledProcessError as cause:
+        raise CompileError("CPP101", f"'{command} -v' failed: {cause.stderr.strip()[:500]}", hint) from cause
 
 
 def kernel_recipe(toolchain: Toolchain, isa_args: Sequence[str], options: CppOptions) -> Recipe:
@@ -102,7 +92,7 @@ def kernel_recipe(toolchain: Toolchain, isa_args: Sequence[str], options: CppOpt
     return Recipe(
         toolchain=toolchain,
         flags=(
-            *_COMMON,
+            *COMMON_FLAGS,
             f"-O{options.opt_level}",
             "-fopenmp",
             *debug,
@@ -121,7 +111,7 @@ def launcher_recipe(toolchain: Toolchain) -> Recipe:
     python = f"-DWRAPPER_IR_PYTHON={platform.python_implementation()}_{sysconfig.get_config_var('SOABI')}"
     return Recipe(
         toolchain=toolchain,
-        flags=(*_COMMON, "-O2", python),
+        flags=(*COMMON_FLAGS, "-O2", python),
         includes=(f"-I{sysconfig.get_path('include')}", *_torch_includes()),
         links=("c10",),
     )
@@ -132,7 +122,7 @@ def library_recipe(toolchain: Toolchain, options: CppOptions) -> Recipe:
     debug = ("-g1", "-fno-omit-frame-pointer") if options.debug_info else ()
     return Recipe(
         toolchain=toolchain,
-        flags=(*_COMMON, f"-O{min(options.opt_level, 1)}", "-fopenmp", *debug),
+        flags=(*COMMON_FLAGS, f"-O{min(options.opt_level, 1)}", "-fopenmp", *debug),
         includes=(),
         links=(),
     )

@@ -7,6 +7,7 @@ differs in a kernel compiles that kernel. The library appears under its name onc
 from __future__ import annotations
 
 import hashlib
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import Recipe, Toolchain, find_toolchain, kernel_recipe, library_recipe
 from cpp_wrapper.library.image import write_image
 from cpp_wrapper.library.package import SUFFIX, write_package
+from cpp_wrapper.runtime_build import RUNTIME, UNIT, find_prebuilt, unit_text
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.kernels import KernelUnit
 from cpp_wrapper.sources.program import Sources
@@ -35,14 +37,7 @@ from wrapper_ir.store import Entry, Store, open_cache
 __all__ = ["EXPORTS", "PARTS", "Build", "Progress", "build_library", "needed_libraries"]
 
 _OBJECT, _CODE = "unit.o", "code.so"
-_RUNTIME = (
-    *("runtime.cpp", "products.cpp", "steps.cpp", "container.cpp"),
-    *("persistent.cpp", "interface.cpp", "python.cpp"),
-)
-"""What is the same in every library. One unit here: most of a compiler's time goes to the standard library's headers."""
-_LIBRARY = "library.cpp"
-"""The name of that unit."""
-PARTS = ("program.cpp", *_RUNTIME, "driver.cpp", "gpu.cpp")
+PARTS = ("program.cpp", *RUNTIME, "driver.cpp", "gpu.cpp")
 """Files beside those of kernels that can be compiled alone, the last two of programs for GPUs alone."""
 EXPORTS = "{ global: AOTInductor*; wir_file; wir_python; wir_update; wir_write_outputs; local: *; };\n"
 """What a library shows."""
@@ -105,8 +100,8 @@ class Build:
     def objects(self) -> Sequence[Entry]:
         """The objects of all units, compiled in parallel."""
         recipe = self._recipe
-        jobs = [_Job(_LIBRARY, recipe)]
-        jobs += [_Job(name, recipe) for name in PARTS if name not in _RUNTIME and name in self.sources.files]
+        jobs = [_Job(UNIT, recipe)]
+        jobs += [_Job(name, recipe) for name in PARTS if name not in RUNTIME and name in self.sources.files]
         for unit in self.sources.units:
             of_kernels = kernel_recipe(self.toolchain, unit.flags, self.options)
             jobs.append(_Job(unit.name, of_kernels, _headers(unit), unit.kernels))
@@ -120,8 +115,12 @@ class Build:
         """The object of one unit."""
         texts = self._texts(job)
         key = _key(job.recipe.fingerprint, job.headers, *texts.values())
+        prebuilt = find_prebuilt(self.toolchain.version, job.recipe.flags) if job.name == UNIT else None
 
         def compile_into(folder: Path) -> None:
+            if prebuilt is not None:
+                shutil.copyfile(prebuilt, folder / _OBJECT)
+                return
             for name, text in texts.items():
                 (folder / name).write_text(text, encoding="utf-8")
             unit = Unit(what=job.name, source=folder / job.name, output=folder / _OBJECT, code="CPP106")
@@ -137,10 +136,9 @@ class Build:
         if job.kernels:
             return {job.name: files[job.name]}
         headers = {name: files[name] for name in sorted(files) if name.endswith(".h")}
-        if job.name != _LIBRARY:
+        if job.name != UNIT:
             return {job.name: files[job.name], **headers}
-        unit = "".join(f'#include "{name}"\n' for name in _RUNTIME)
-        return {_LIBRARY: unit, **{name: files[name] for name in _RUNTIME}, **headers}
+        return {UNIT: unit_text(), **{name: files[name] for name in RUNTIME}, **headers}
 
     @contextmanager
     def _header(self, job: _Job) -> Iterator[Path | None]:
