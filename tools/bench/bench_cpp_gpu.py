@@ -32,6 +32,7 @@ from cpp_wrapper import CppOptions
 from tests.common.zoo import Case
 from tools.bench.bench_memory_gpu import gpt2_small
 from tools.bench.bench_wrapper import one_instance
+from tools.bench.gpu_calls import Model, call_seconds
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import alternate
 from tools.bench.wrappers import inductor_call
@@ -52,7 +53,6 @@ products as Triton templates the 48 layers take 0.19, less than the replay of a 
 shorter, too; as a graph 0.12. Worse than predicted: such products of GPT-2 small leave the host after 0.43 of AOTInductor's time, but
 are slower on the GPU than cuBLAS's, so that the call takes 0.98; for that model cuBLAS's in a graph are the choice."""
 
-Model = Callable[..., Any]  # Any: arguments and results of a model
 _ROUNDS, _CALLS = 15, 20
 _TOLERANCE = 2e-2
 """Products are of TensorFloat-32."""
@@ -204,21 +204,10 @@ def _graph(run: Model, args: tuple[Any, ...]) -> Model:
 # --- times
 
 
-def _seconds(run: Model, args: tuple[Any, ...]) -> tuple[float, float]:
-    """Seconds of a call until it has finished, and until it has returned, both the best of a few."""
-    whole, host = [], []
-    for _ in range(_CALLS):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        run(*args)
-        host.append(time.perf_counter() - begin)
-        torch.cuda.synchronize()
-        whole.append(time.perf_counter() - begin)
-    return min(whole), min(host)
-
-
 def _measured(sides: _Sides) -> str:
-    times = alternate({side: partial(_seconds, run, sides.args) for side, run in sides.made.items()}, _ROUNDS)
+    times = alternate(
+        {side: partial(call_seconds, run, sides.args, _CALLS) for side, run in sides.made.items()}, _ROUNDS
+    )
     peer = times.get("AOTInductor")
     rows: list[list[object]] = []
     for side, found in times.items():

@@ -1,0 +1,26 @@
+"""Times of a call on a GPU."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+__all__ = ["Model", "call_seconds"]
+
+Model = Callable[..., Any]  # Any: arguments and results of a model
+
+
+def call_seconds(run: Model, args: tuple[Any, ...], calls: int) -> tuple[float, float]:
+    """Seconds of a call until it has finished, and until it has returned, both the best of a few."""
+    whole, host = [], []
+    for _ in range(calls):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        run(*args)
+        host.append(time.perf_counter() - begin)
+        torch.cuda.synchronize()
+        whole.append(time.perf_counter() - begin)
+    return min(whole), min(host)
