@@ -26,8 +26,9 @@ from wrapper_ir.ops import Slot
 from wrapper_ir.passes import MEMORY_PASSES, PlanMemory, compare, run_pipeline
 from wrapper_ir.values import is_storage
 
-DONATED = MEMORY_PASSES.replace("reuse-in-place", "reuse-in-place{donated=true}").replace(
-    "reuse-for-results", "reuse-for-results{donated=true}"
+DONATED = ",".join(
+    f"{name}{{donated=true}}" if name in ("reuse-in-place", "plan-memory", "reuse-for-results") else name
+    for name in MEMORY_PASSES.split(",")
 )
 QUICK = {"moe"}
 """Those whose proof is part of `make test`; all are part of `make conformance`."""

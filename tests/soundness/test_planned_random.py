@@ -47,6 +47,7 @@ PLANS = st.builds(
     algorithm=st.sampled_from(Algorithm),
     slack=st.sampled_from((None, 0, 1, 100)),
     results=st.booleans(),
+    donated=st.booleans(),
 )
 BEFORE: tuple[tuple[Pass, ...], ...] = (
     (),

@@ -17,6 +17,7 @@ from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.ops import AllocPurpose, AllocStorage, EnterMemoryPool, Free, Op, Slot, ZeroMode
 from wrapper_ir.passes.base import Pass
 from wrapper_ir.passes.derive_frees import DeriveFrees, derive_frees
+from wrapper_ir.passes.donated_room import place_in_arguments
 from wrapper_ir.passes.hoist_storages import Hoister
 from wrapper_ir.passes.join_results import join_results
 from wrapper_ir.passes.plannable import PlannableStorage, fresh_pool_name, plannable_storages
@@ -46,7 +47,7 @@ class PlanMemory(Pass):
     where that holds no more, either.
 
     With `results`, what `main` returns shares one allocation where no more is held for it: its caller keeps all of it for as long as
-    any of it.
+    any of it. With `donated`, storages lie in arguments that the caller has given up where that saves allocations, several in one.
 
     `persistent` is for memory that is held from call to call: storages of `main` of fixed sizes lie in one pool of their kind,
     since all of it is held throughout; those of pools that are there are planned anew.
@@ -58,6 +59,7 @@ class PlanMemory(Pass):
     slack: int | None = None
     persistent: bool = False
     results: bool = False
+    donated: bool = False
 
     @property
     def most_slack(self) -> float:
@@ -73,6 +75,10 @@ class PlanMemory(Pass):
         if self.results:
             derived = analyses.after(_with_joined_results(derived, sizes))
         planned = self._best(derived, sizes)
+        if self.donated and not self.persistent:
+            within = analyses.after(_with_room_in_arguments(derived, sizes))
+            if within is not derived:
+                planned = min(planned, self._best(within, sizes), key=_allocations)
         return derive_frees(planned) if planned is not derived.program else planned
 
     def _best(self, derived: Analyses, sizes: Sizes) -> Program:
@@ -105,6 +111,21 @@ def _with_joined_results(analyses: Analyses, sizes: Sizes) -> Program:
         main = join_results(program.main, analyses, sizes)
         return program.with_functions([main if f is program.main else f for f in program.functions])
     return program
+
+
+def _with_room_in_arguments(analyses: Analyses, sizes: Sizes) -> Program:
+    program = analyses.program
+    with suppress(ExpressionError):  # a size has no value under the hints: what is held then cannot be told
+        main = place_in_arguments(program.main, analyses, sizes)
+        if main is not program.main:
+            return derive_frees(
+                program.with_functions([main if f is program.main else f for f in program.functions])
+            )
+    return program
+
+
+def _allocations(program: Program) -> int:
+    return sum(isinstance(op, AllocStorage) for op in program.ops)
 
 
 def _held(program: Program, sizes: Sizes) -> int:
