@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -26,15 +27,20 @@ from examples.minilm import SENTENCES, TOLERANCE, capture, load_model
 RUNNER = Path(__file__).parent / "cpp_runner"
 
 
-def build_runner(folder: Path) -> Path:
+def find_cmake() -> str | None:
+    """On PATH, or beside this Python, where pip puts the package `cmake`."""
+    return shutil.which("cmake") or shutil.which("cmake", path=Path(sys.executable).parent)
+
+
+def build_runner(cmake: str, folder: Path) -> Path:
     """The C++ program, built with the runner's CMake package."""
     libraries = Path(torch.__file__).parent / "lib"
     configure: list[str | Path] = [
-        *("cmake", "-S", RUNNER, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"),
+        *(cmake, "-S", RUNNER, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"),
         *(f"-DCMAKE_PREFIX_PATH={cpp_wrapper.cmake_prefix_path()}", f"-DTORCH_LIBRARY_DIR={libraries}"),
     ]
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", folder], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([cmake, "--build", folder], check=True, stdout=subprocess.DEVNULL)
     return folder / "run_package"
 
 
@@ -79,10 +85,11 @@ def main() -> int:
         "our loader": ours(**batch).last_hidden_state,
         "torch's loader": stock(**batch).last_hidden_state,
     }
-    if shutil.which("cmake") is None:
-        console.print("cmake is not installed: the C++ program is not built")
+    cmake = find_cmake()
+    if cmake is None:
+        console.print("cmake is not installed (`pip install cmake`): the C++ program is not built")
     else:
-        program = build_runner(options.folder / "cpp_runner")
+        program = build_runner(cmake, options.folder / "cpp_runner")
         found["the C++ program"] = run_in_cpp(program, package, batch, console)
     differences = {name: (states - want).abs().max().item() for name, states in found.items()}
     for name, difference in differences.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -198,6 +199,21 @@ def test_time_limit(bench: Bench, scale: Scale) -> None:
     with pytest.raises(CompileError, match=r"CPP104.*'k' took longer than 0.001 s"):
         bench.runtime(CppOptions(timeout=0.001)).load(scale("k"), Target())
     assert_clean(bench)
+
+
+def test_what_a_compiler_started_ends_with_it(bench: Bench, scale: Scale, tmp_path: Path) -> None:
+    """g++ is a driver, the compiler proper its child."""
+    driver, child = tmp_path / "driver", tmp_path / "child"
+    driver.write_text(
+        f'#!/bin/sh\ntest "$1" = -v && exec g++ -v\nsleep 100 &\necho $! > {child}.new\nmv {child}.new {child}\nwait\n'
+    )
+    driver.chmod(0o755)
+    runtime = bench.runtime(CppOptions(timeout=1))
+    runtime.settings = replace(bench.settings, compiler=str(driver))
+    with pytest.raises(CompileError, match="CPP104"):
+        runtime.load(scale("k"), Target())
+    status = Path(f"/proc/{child.read_text().strip()}/status")
+    assert not status.exists() or "State:\tZ" in status.read_text()
 
 
 def test_invalid_kernels(bench: Bench, scale: Scale) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+import signal
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -119,7 +120,7 @@ def _shown(command: tuple[str, ...], unit: Unit) -> str:
 
 def _run(command: tuple[str, ...], unit: Unit, timeout: float) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+        done = _finished(command, timeout)
     except subprocess.TimeoutExpired as cause:
         raise CompileError(
             "CPP104",
@@ -134,6 +135,18 @@ def _run(command: tuple[str, ...], unit: Unit, timeout: float) -> None:
             f"the compiler refused {unit.what} (exit status {done.returncode})\n"
             f"  command: {_shown(command, unit)}\n{_first_errors(done.stderr)}",
         )
+
+
+def _finished(command: tuple[str, ...], timeout: float) -> subprocess.CompletedProcess[str]:
+    """Runs a compiler to its end. Where it does not get there, the programs that it started end with it."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, process_group=0) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def _first_errors(stderr: str) -> str:
