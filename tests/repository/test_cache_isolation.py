@@ -61,7 +61,7 @@ print(json.dumps({
     "lowered": stats().lowered,
     "functions": stats().function_hits,
     "patterns": counters["inductor"]["pattern_matcher_count"],
-    "modules": [m for m in ("inductor_frontend.record.lowering", "wrapper_ir.verifier") if m in sys.modules],
+    "modules": [m for m in ("torch._inductor.compile_fx", "torch._inductor.lowering", "wrapper_ir.verifier") if m in sys.modules],
     "results": [t.tolist() for t in (loss, y, *(p.grad for p in model.parameters()))],
 }))
 """

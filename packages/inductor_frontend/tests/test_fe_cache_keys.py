@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._decomp import global_decomposition_table
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 from torch._guards import TracingContext
@@ -19,6 +21,7 @@ from torch.fx.experimental import _config as symbols_config
 
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.cache.canonical import NoCanonicalForm, Writer
+from inductor_frontend.cache.environment import foreign_operators
 from inductor_frontend.cache.keys import GraphFacts, function_key, graph_key
 from inductor_frontend.cache.symbols import SymbolState
 
@@ -204,3 +207,15 @@ class TestValues:
         texts = [writer.text(v) for v in values]
         assert len(set(texts)) == len(values)
         assert texts == [writer.text(copy.deepcopy(v)) for v in values]
+
+
+def test_rules_of_others_are_seen_before_inductor_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own tables are asked where they are there; before, torch's, of which it then makes its own."""
+    assert foreign_operators() == frozenset()
+    for name in ("lowering", "decomposition"):
+        monkeypatch.delitem(sys.modules, f"torch._inductor.{name}", raising=False)
+    assert foreign_operators() == frozenset()
+    table = global_decomposition_table["post_autograd"]
+    monkeypatch.setitem(table, torch.ops.aten.hardswish.default, lambda x: x)
+    with pytest.raises(NoCanonicalForm, match=r"a foreign rule for aten\.hardswish"):
+        foreign_operators()

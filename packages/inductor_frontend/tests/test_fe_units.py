@@ -19,7 +19,7 @@ from inductor_frontend.convert import literal, to_device, to_dtype, to_expr
 from inductor_frontend.export.trees import to_tree
 from inductor_frontend.scope.provenance import ProvenanceReader
 from inductor_frontend.session import capture_session
-from inductor_frontend.torch_patches._compat import bound
+from inductor_frontend.torch_patches.symbol_facts import bound
 from wrapper_ir.expr import Bool, Float, Int, Sym
 from wrapper_ir.ops import UNKNOWN, CallExtern, Drop, Free, Return
 from wrapper_ir.signature import TreeKind

@@ -1,51 +1,28 @@
-"""One function as Dynamo gives it to the backend: out of the cache, or through torch's compile flow and into it."""
+"""One function as Dynamo gives it to the backend: out of the cache, or compiled."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._functorch import config as functorch_config
-from torch._guards import CompileContext, TracingContext, compile_context, tracing
+from torch._guards import TracingContext
 from torch._inductor import config as inductor_config
-from torch._inductor.compile_fx import compile_fx
 from torch.fx import GraphModule
 
-from inductor_frontend.backend.calling import Boxed, boxed, deferred
-from inductor_frontend.backend.fallback import Fallback, counting_faults
-from inductor_frontend.backend.graph import compile_graph
 from inductor_frontend.backend.options import BackendOptions
-from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.backend.restored import restore
 from inductor_frontend.cache.canonical import NoCanonicalForm
-from inductor_frontend.cache.function_entry import RuntimeFacts, facts_record, find_function, store_function
+from inductor_frontend.cache.function_entry import find_function
 from inductor_frontend.cache.keys import function_key
-from inductor_frontend.cache.sizes import Json
 from inductor_frontend.cache.statistics import count_bypass
 from inductor_frontend.cache.symbols import SymbolState
-from inductor_frontend.guards.checks import ModelCheck, graph_checks
-from inductor_frontend.guards.equalities import keep_equalities
-from inductor_frontend.torch_patches.pinned_options import functorch_patches, inductor_patches, known_options
-from wrapper_ir.errors import StoreError
 from wrapper_ir.protocols import Emitter
 from wrapper_ir.store import Store
 
-__all__ = ["ToldCompilation", "compile_function"]
+__all__ = ["compile_function"]
 
-# Any in this file: tensors and numbers of any graph, and torch's untyped records.
-
-# Torch then tells what autograd does around the graphs, as it does for code that is compiled ahead of time; what it
-# would look up or write itself has a key that nobody else can have, and `calling` refuses to be written.
-_TELLING: Mapping[str, object] = {
-    "enable_autograd_cache": True,
-    "bundled_autograd_cache": True,
-    "bypass_autograd_cache_key": True,
-    "strict_autograd_cache": False,
-    "force_non_lazy_backward_lowering": True,
-}
+# Any in this file: tensors and numbers of any graph.
 
 
 def compile_function(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -> Callable[..., Any]:
@@ -59,9 +36,8 @@ def _compiled(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -
     emitter, store = options.find_emitter(), options.store()
     if torch.compiler.config.force_disable_caches:
         store = None
-    plain = _Compilation(options, emitter, store)
     if store is None or options.memory_report is not None:  # which is written graph by graph
-        return plain.run(gm, inputs)
+        return _compiled_plainly(gm, inputs, options, emitter, store)
     context = TracingContext.try_get()
     symbols = SymbolState(getattr(getattr(context, "fake_mode", None), "shape_env", None))
     try:
@@ -69,12 +45,28 @@ def _compiled(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -
         key = function_key(gm, inputs, symbols, options.choices())
     except NoCanonicalForm as error:
         count_bypass(f"function: {error}")
-        return plain.run(gm, inputs)
+        return _compiled_plainly(gm, inputs, options, emitter, store)
     found = find_function(store, key, symbols)
     if found is not None:
         symbols.add(found.facts.guards)
         return restore(found, gm, inputs, emitter)
-    return _KeptCompilation(options, emitter, store, key, symbols).run(gm, inputs)
+    # Imported here and below: a function out of the cache needs nothing of what compiles, which is most of Inductor.
+    from inductor_frontend.backend.compilation import KeptCompilation
+
+    return KeptCompilation(options, emitter, store, key, symbols).run(gm, inputs)
+
+
+def _compiled_plainly(
+    gm: GraphModule,
+    inputs: Sequence[Any],
+    options: BackendOptions,
+    emitter: Emitter[Any],
+    store: Store | None,
+) -> Callable[..., Any]:
+    """The function compiled anew, its graphs out of the cache where they are in there."""
+    from inductor_frontend.backend.compilation import Compilation
+
+    return Compilation(options, emitter, store).run(gm, inputs)
 
 
 def _require_plain_context(context: TracingContext | None) -> None:
@@ -87,211 +79,3 @@ def _require_plain_context(context: TracingContext | None) -> None:
         raise NoCanonicalForm("a graph split for distributed training")
     if torch._dynamo.config.compiled_autograd or torch._dynamo.compiled_autograd.in_compiled_autograd_region:
         raise NoCanonicalForm("compiled autograd")
-
-
-def _is_guarded(context: TracingContext | None) -> bool:
-    """Whether Dynamo checks what the function is called with: it made the whole of it, and runs it on its own inputs."""
-    return context is not None and context.fake_mode is not None and context.ddp_optimizer_ctx is None
-
-
-class _Compilation:
-    """One trip through torch's compile flow, with our inner compiler."""
-
-    ignores_shape_env = False
-    """Whether sizes are those of the example inputs, whatever symbols the graph has."""
-
-    def __init__(self, options: BackendOptions, emitter: Emitter[Any], store: Store | None) -> None:
-        self.options = options
-        self.emitter = emitter
-        self.store = store
-        self.checks: Sequence[ModelCheck] = ()
-        self.is_guarded = _is_guarded(TracingContext.try_get())
-        self.inductor_options = known_options(inductor_patches(options.capture), inductor_config)
-        self.fallback = self._fallback() if options.on_unsupported == "inductor" else None
-
-    def _fallback(self) -> Fallback:
-        return Fallback(self.inductor_options, self.functorch_options())
-
-    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """The compiled function."""
-        options = known_options(self.functorch_options(), functorch_config)
-        self.checks = graph_checks(gm)
-        keep_equalities(gm)
-        with functorch_config.patch(options):
-            # Torch applies the patches around later calls of `inner` too: a backward graph is compiled lazily.
-            compiled = compile_fx(
-                gm,
-                inputs,
-                inner_compile=self.inner,  # type: ignore[arg-type]  # any boxed callable will do
-                config_patches={**self.options.inductor, **self.inductor_options},
-                ignore_shape_env=self.ignores_shape_env,
-            )
-        assert callable(compiled)
-        return compiled
-
-    def functorch_options(self) -> dict[str, object]:
-        """Torch's options about its own cache."""
-        return functorch_patches()
-
-    def inner(self, gm: GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
-        """Compiles one graph."""
-        return self.compile(GraphRequest(gm, inputs, facts, self.checks))[0]
-
-    def compile(self, request: GraphRequest) -> tuple[Boxed, str]:
-        """A compiled graph, and its key in the cache ("": it is not in there)."""
-        if self.fallback is not None:
-            return self.fallback.compile(request, self.captured)
-        return counting_faults(request, self.captured)
-
-    def captured(self, request: GraphRequest) -> tuple[Boxed, str]:
-        """The same, always by way of a program."""
-        graph, key = compile_graph(request, self.options, self.store)
-        call = boxed(
-            graph,
-            self.emitter,
-            is_guarded=self.is_guarded and not request.is_backward,
-            is_backward=request.is_backward,
-            graph_id=request.facts.get("graph_id"),
-        )
-        return call, key
-
-
-class ToldCompilation(_Compilation):
-    """A compilation after which torch tells what surrounds the graphs."""
-
-    def __init__(
-        self, options: BackendOptions, emitter: Emitter[Any], store: Store | None, symbols: SymbolState
-    ) -> None:
-        super().__init__(options, emitter, store)
-        self.symbols = symbols
-        self._guards = 0
-
-    def functorch_options(self) -> dict[str, object]:
-        """Torch's options under which it tells."""
-        return {**functorch_patches(), **_TELLING}
-
-    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """The compiled function."""
-        self._guards = _aliasing_guards()
-        state = random.getstate()  # torch draws the key that nobody else can have
-        try:
-            return super().run(gm, inputs)
-        finally:
-            random.setstate(state)
-
-    def facts(self, compiled: Callable[..., Any]) -> RuntimeFacts:
-        """What surrounds the graphs of the function that `run` gave. Raises NoCanonicalForm."""
-        if _aliasing_guards() != self._guards:
-            raise NoCanonicalForm("inputs that share memory")
-        return _runtime_facts(compiled, self.symbols)
-
-
-class _KeptCompilation(ToldCompilation):
-    """A compilation that is stored as a whole in the end: after the backward graph, if there is one."""
-
-    def __init__(
-        self, options: BackendOptions, emitter: Emitter[Any], store: Store, key: str, symbols: SymbolState
-    ) -> None:
-        super().__init__(options, emitter, store, symbols)
-        self.kept_in = store
-        self.key = key
-        self.forward: str = ""
-        self.backward: tuple[str, bool] | None = None
-        self.record: dict[str, Json] | None = None
-        self.has_backward = False
-
-    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """The compiled function."""
-        compiled = super().run(gm, inputs)
-        try:
-            self.record = facts_record(self.facts(compiled))
-        except NoCanonicalForm as error:
-            count_bypass(f"function: {error}")
-        self.store_if_complete()
-        return compiled
-
-    def inner(self, gm: GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
-        """Compiles one graph; a backward graph without sizes among its inputs when it is first called."""
-        request = GraphRequest(gm, inputs, facts, self.checks)
-        if not request.is_backward:
-            call, self.forward = self.compile(request)
-            return call
-        self.has_backward = True
-        if not any(isinstance(x, torch.SymInt) for x in inputs):
-            return deferred(_Later(self, request).make)
-        # Its guards must be known to Dynamo before the forward graph runs.
-        call, key = self.compile(request)
-        self.backward = (key, False)  # torch reports a second backward pass itself
-        return call
-
-    def store_if_complete(self) -> None:
-        """Stores the function once all of it is known."""
-        complete = (
-            self.record is not None and self.forward and self.has_backward == (self.backward is not None)
-        )
-        if complete and self.record is not None and (self.backward is None or self.backward[0]):
-            try:
-                store_function(self.kept_in, self.key, self.record, self.forward, self.backward)
-            except StoreError as error:
-                count_bypass(f"function: {error}")
-
-
-class _Later:
-    """A backward graph that waits for its first call, in the context that it was made in."""
-
-    def __init__(self, owner: _KeptCompilation, request: GraphRequest) -> None:
-        self._owner = owner
-        self._request = request
-        self._tracing = TracingContext.get()
-        self._compile = CompileContext.get()
-        # Torch compares this list with the empty one before every call; `calling.deferred` checks instead.
-        metadata = self._tracing.fw_metadata
-        self._reusable: list[int] = [] if metadata is None else metadata.bw_donated_idxs or []
-        self._donated = tuple(self._reusable)
-        self._reusable.clear()
-
-    def make(self, keep: bool) -> tuple[Boxed, bool]:
-        """Compiles it; what forward saved may be overwritten unless it is to be kept."""
-        with ExitStack() as stack:
-            stack.enter_context(tracing(self._tracing))
-            stack.enter_context(compile_context(self._compile))
-            stack.enter_context(torch._C._DisableAutocast())
-            stack.enter_context(inductor_config.patch(dict(self._owner.options.inductor)))
-            if not keep:
-                self._reusable.extend(self._donated)
-            stack.callback(self._reusable.clear)
-            call, key = self._owner.compile(self._request)
-        overwrites = bool(self._donated) and not keep
-        self._owner.backward = (key, overwrites)
-        self._owner.store_if_complete()
-        return call, overwrites
-
-
-def _aliasing_guards() -> int:
-    """How many guards on inputs that share memory autograd has added."""
-    context = TracingContext.try_get()
-    return 0 if context is None else len(context.guards_context.aotautograd_guards)
-
-
-def _runtime_facts(compiled: Any, symbols: SymbolState) -> RuntimeFacts:
-    """What torch tells about a compiled function. Raises NoCanonicalForm."""
-    tell = getattr(compiled, "serialize", None)  # torch's name for it
-    told = tell() if callable(tell) else None
-    if told is None:
-        raise NoCanonicalForm("torch does not tell what surrounds the graphs")
-    if told.maybe_subclass_meta is not None:
-        raise NoCanonicalForm("tensor subclasses")
-    if any(getattr(w, "needs_post_compile", True) for w in told.dispatch_wrappers):
-        raise NoCanonicalForm("inputs that share memory")
-    if told.runtime_metadata.tokens or told.runtime_metadata.num_backward_tokens:
-        raise NoCanonicalForm("effect tokens")
-    backward = told.compiled_bw
-    if backward is not None and backward.backward_state_indices:
-        raise NoCanonicalForm("backward hooks")
-    return RuntimeFacts(
-        metadata=told.runtime_metadata,
-        detached=tuple(told.indices_of_inps_to_detach),
-        saved=told.num_fw_outs_saved_for_bw,
-        saved_sizes=0 if backward is None else backward.num_symints_saved_for_bw_,
-        guards=symbols.new_guards(),
-    )

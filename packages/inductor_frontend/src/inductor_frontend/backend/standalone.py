@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from inductor_frontend.backend.calling import Boxed, boxed
-from inductor_frontend.backend.function import ToldCompilation
+from inductor_frontend.backend.compilation import ToldCompilation
 from inductor_frontend.backend.graph import compile_graph
 from inductor_frontend.backend.graph_copy import GraphCopy
 from inductor_frontend.backend.options import BackendOptions

@@ -7,17 +7,16 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
 import sympy
 import torch
+from torch._decomp import global_decomposition_table
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
-from torch._inductor.decomposition import decompositions
-from torch._inductor.lowering import lowerings
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.fx.experimental import _config as symbols_config
 
@@ -185,13 +184,24 @@ def foreign_operators() -> frozenset[str]:
     Raises NoCanonicalForm where one of torch's own operators is among them.
     """
     found: set[str] = set()
-    for table in (lowerings, decompositions):
+    for table in _rule_tables():
         for op, function in table.items():
             if not _from_torch(function):
                 if not isinstance(op, (OpOverload, OpOverloadPacket)) or is_own_library(op):
                     raise NoCanonicalForm(f"a foreign rule for {op}")
                 found.add(str(op))
     return frozenset(found)
+
+
+def _rule_tables() -> Iterator[Mapping[Any, Any]]:  # Any: torch's own
+    """Inductor's tables. Nobody has taught it to lower anything while its modules are not imported, which takes a second or
+    two that a function out of the cache need not wait for; its decompositions will then be taken from torch's own."""
+    lowering, decomposition = (sys.modules.get(f"torch._inductor.{n}") for n in ("lowering", "decomposition"))
+    if lowering is not None:
+        yield lowering.lowerings
+    yield (
+        global_decomposition_table["post_autograd"] if decomposition is None else decomposition.decompositions
+    )
 
 
 def _from_torch(function: Any) -> bool:  # Any: functions, operators, partial applications

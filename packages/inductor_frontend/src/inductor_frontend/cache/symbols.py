@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 
 from inductor_frontend.cache.sizes import Json, from_record
-from inductor_frontend.torch_patches._compat import symbol_hint, symbol_range
+from inductor_frontend.torch_patches.symbol_facts import symbol_hint, symbol_range
 from wrapper_ir.store import DamagedEntry
 
 __all__ = ["ForeignSymbols", "SymbolState"]

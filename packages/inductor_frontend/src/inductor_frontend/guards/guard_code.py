@@ -21,7 +21,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._sympy import functions
 
 from inductor_frontend.errors import CaptureError
-from inductor_frontend.torch_patches._compat import detect_shape_env, guard_texts, symbol_hint
+from inductor_frontend.torch_patches._compat import detect_shape_env, guard_texts
+from inductor_frontend.torch_patches.symbol_facts import symbol_hint
 
 __all__ = ["InputPlace", "symbol_places", "text_guards"]
 

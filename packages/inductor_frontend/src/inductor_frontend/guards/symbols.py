@@ -12,7 +12,7 @@ from torch.utils._sympy.symbol import SymT, symbol_is_type
 from inductor_frontend.convert import to_expr
 from inductor_frontend.errors import ConversionError
 from inductor_frontend.record.graph import RecordingGraph
-from inductor_frontend.torch_patches._compat import symbol_hint, symbol_range
+from inductor_frontend.torch_patches.symbol_facts import symbol_hint, symbol_range
 from wrapper_ir.builder import FunctionBuilder
 from wrapper_ir.expr import Expr, Sym, SymKind
 from wrapper_ir.program import SymbolDef

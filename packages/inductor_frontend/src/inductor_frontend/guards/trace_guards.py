@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 
 from inductor_frontend.guards.checks import ModelCheck
 from inductor_frontend.guards.guard_code import InputPlace, symbol_places, text_guards
-from inductor_frontend.torch_patches._compat import bound
+from inductor_frontend.torch_patches.symbol_facts import bound
 
 __all__ = ["Bounds", "TraceGuards", "guards_of"]
 

@@ -9,7 +9,8 @@ import torch
 from torch import fx
 from torch._guards import detect_fake_mode
 
-from inductor_frontend.torch_patches._compat import LOWERS_ANY_SLICE, symbol_range
+from inductor_frontend.torch_patches._compat import LOWERS_ANY_SLICE
+from inductor_frontend.torch_patches.symbol_facts import symbol_range
 
 __all__ = ["lowering_hint"]
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import math
 from dataclasses import dataclass
 from typing import Any
 
-import sympy
 import torch
 from torch._higher_order_ops import effects
 from torch._inductor import compile_fx, ir
@@ -30,7 +28,6 @@ __all__ = [
     "SHALLOW_COPY",
     "SWITCH",
     "Switched",
-    "bound",
     "complete_ranges",
     "decomposition_argument",
     "defers_input_checks",
@@ -47,8 +44,6 @@ __all__ = [
     "spec_children",
     "subgraphs_of",
     "switch_of",
-    "symbol_hint",
-    "symbol_range",
     "takes_offsets_off",
     "without_options",
     "written_parameters",
@@ -102,34 +97,6 @@ ORDERS_STREAMS = _orders_streams()
 LOWERS_ANY_SLICE = torch.__version__ >= "2.13"  # compared as versions
 """Whether Inductor lowers a slice of a dimension without bounds, where sizes have no hints; before, it took the slice's size
 for one that the tensor's values tell."""
-
-# Torch writes "no bound" as a huge integer or as an infinity.
-_UNBOUNDED = 2**62
-
-
-def bound(value: object) -> int | None:
-    """A bound of a range as an int; None where it is open."""
-    if isinstance(value, (sympy.Integer, int)):
-        number = int(value)
-        return number if abs(number) < _UNBOUNDED else None
-    if isinstance(value, sympy.Float) and math.isfinite(float(value)) and float(value).is_integer():
-        return int(value)
-    return None
-
-
-def symbol_range(shape_env: Any, symbol: sympy.Symbol) -> tuple[int | None, int | None]:
-    """Inclusive bounds of a symbol; None where it is unbounded. `shape_env`: torch's ShapeEnv (untyped)."""
-    found = shape_env.var_to_range.get(symbol)
-    return (None, None) if found is None else (bound(found.lower), bound(found.upper))
-
-
-def symbol_hint(shape_env: Any, symbol: sympy.Symbol) -> int | float | None:
-    """The example value of a backed symbol; None for others."""
-    table = shape_env.backed_var_to_val
-    value = table.get(symbol)
-    if isinstance(value, sympy.Integer):
-        return int(value)
-    return float(value) if isinstance(value, sympy.Float) else None
 
 
 def complete_ranges(shape_env: Any) -> None:
