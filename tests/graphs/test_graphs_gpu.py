@@ -93,6 +93,45 @@ def test_no_memory_is_lost() -> None:
     assert torch.cuda.memory_allocated() == before
 
 
+@pytest.mark.parametrize("kept", [False, True])
+def test_training_under_torch_compile(kept: bool) -> None:
+    """Losses and weights are those of eager; forward and backward are replayed."""
+    torch._dynamo.reset()
+    nets = [
+        nn.Sequential(*[m for _ in range(4) for m in (nn.Linear(64, 64), nn.GELU())]).cuda() for _ in "ab"
+    ]
+    nets[1].load_state_dict(nets[0].state_dict())
+    optimizers = [torch.optim.SGD(net.parameters(), 0.1) for net in nets]
+    compiled: Callable[[Tensor], Tensor] = torch.compile(
+        nets[0], backend="wrapper_ir", mode="reduce-overhead"
+    )
+    sides: tuple[Callable[[Tensor], Tensor], ...] = (compiled, nets[1])
+    held: list[Tensor] = []
+    for _ in range(12):
+        x, losses = torch.randn(16, 64, device="cuda"), list[Tensor]()
+        for net, optimizer in zip(sides, optimizers):
+            optimizer.zero_grad()
+            losses.append(net(x).square().mean())
+            torch.autograd.backward(losses[-1])
+            optimizer.step()
+        torch.testing.assert_close(*losses, rtol=2e-3, atol=2e-3)
+        held += [losses[0].detach()] * kept
+    torch.testing.assert_close([*nets[0].parameters()], [*nets[1].parameters()], rtol=2e-3, atol=2e-3)
+
+
+def test_inference_under_torch_compile() -> None:
+    torch._dynamo.reset()
+    model = Model().cuda().eval()
+    compiled = torch.compile(model, backend="wrapper_ir", mode="reduce-overhead", dynamic=True)
+    results = []
+    with torch.no_grad():
+        for rows in [*range(2, 40)] * 3:
+            x = torch.randn(rows, 64, device="cuda")
+            results.append((compiled(x), model(x)))
+    for got, want in results:
+        torch.testing.assert_close(got, want, rtol=2e-3, atol=2e-3)
+
+
 class Noise(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return torch.bernoulli(x.sigmoid()) + torch.nn.functional.dropout(x, 0.5, training=True).cumsum(-1)

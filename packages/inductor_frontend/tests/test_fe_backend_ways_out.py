@@ -1,4 +1,4 @@
-"""Modes and options of Inductor, which the backend refuses with what to do instead; and that this works."""
+"""Modes and options of Inductor: what the backend does for them, or what to do instead; and that this works."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ from wrapper_ir.kernels import CppKernel
 from wrapper_ir.protocols import CompiledProgram
 from wrapper_ir.registry import emitter
 
-KNOWN = {f.name for f in dataclasses.fields(CaptureOptions)} | {"emitter", "persistent_buffers", "passes"}
+KNOWN = {f.name for f in dataclasses.fields(CaptureOptions)} | {
+    "emitter",
+    "persistent_buffers",
+    "passes",
+    "recordings",
+    "tune",
+}
 
 
 def refused(options: dict[str, Any], *parts: str) -> None:
@@ -34,34 +40,56 @@ def refused(options: dict[str, Any], *parts: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "way_out"),
+    ("mode", "chosen"),
     [
-        ("reduce-overhead", "persistent_buffers"),
-        ("max-autotune", "multi_kernels.*persistent_buffers"),
-        ("max-autotune-no-cudagraphs", "WRAPPER_IR_TRITON_TUNE"),
-        ("lite", "leave it out"),
+        ("default", (0, "extern", False, False)),
+        ("reduce-overhead", (16, "extern", False, False)),
+        ("max-autotune-no-cudagraphs", (0, "candidates", True, True)),
+        ("max-autotune", (16, "candidates", True, True)),
     ],
 )
-def test_modes_of_inductor(mode: str, way_out: str) -> None:
-    with pytest.raises(Exception, match=rf"(?s)FE103.*mode.*hint: .*{way_out}"):
+def test_modes_of_inductor(mode: str, chosen: tuple[object, ...]) -> None:
+    """They stand for options, and work on a CPU, too, where nothing is recorded."""
+    made = BackendOptions.parse({}, mode)
+    assert (made.recordings, made.capture.products, made.capture.multi_kernels, made.tune) == chosen
+    x = torch.randn(3, 3)
+    torch.testing.assert_close(torch.compile(torch.mm, backend="wrapper_ir", mode=mode)(x, x), x @ x)
+
+
+def test_options_go_before_modes() -> None:
+    assert BackendOptions.parse({"recordings": 3}, "max-autotune").recordings == 3
+    assert BackendOptions.parse({"triton.cudagraphs": True}).recordings == 16
+    assert BackendOptions.parse({"triton.cudagraphs": False}, "reduce-overhead").recordings == 0
+    with torch._inductor.config.patch({"triton.cudagraphs": True}):
+        assert BackendOptions.parse({}).recordings == 16
+        assert BackendOptions.parse({"recordings": 0}).recordings == 0
+
+
+def test_emitters_that_cannot() -> None:
+    for option, value in (("recordings", 4), ("tune", True)):
+        made = BackendOptions.parse({option: value, "emitter": "cpp"})
+        with pytest.raises(CaptureError, match=rf"(?s)FE103.*{option!r}: the emitter 'cpp' cannot.*python"):
+            made.find_emitter()
+    refused({"recordings": True}, "'recordings' is True", "0 for none")
+    refused({"recordings": -1}, "'recordings' is -1")
+
+
+def test_every_mode_of_inductor_is_known() -> None:
+    assert set(torch._inductor.list_mode_options()) - {"lite"} == set(inductor_options._MODES)
+
+
+@pytest.mark.parametrize("mode", ["fast", "lite"])
+def test_a_mode_of_nobody(mode: str) -> None:
+    with pytest.raises(Exception, match=rf"(?s)FE103.*no mode {mode!r}.*leave it out.*reduce-overhead"):
         torch.compile(torch.sin, backend="wrapper_ir", mode=mode)(torch.randn(3))
-
-
-def test_every_mode_of_inductor_has_a_way_out() -> None:
-    assert set(torch._inductor.list_mode_options()) - {"default"} <= set(inductor_options._MODES)
-
-
-def test_a_mode_of_nobody() -> None:
-    with pytest.raises(CaptureError, match=r"(?s)FE103.*'fast'.*leave it out.*reduce-overhead"):
-        inductor_options.require_default_mode("fast")
 
 
 def test_each_option_that_a_capture_sets_is_named_with_its_way_out() -> None:
     refused(
-        {"triton.cudagraphs": True, "size-asserts": False, "speed": 11},
-        "wrapper_ir sets itself: size-asserts, triton.cudagraphs\n",
+        {"triton.cudagraph_skip_dynamic_graphs": True, "size-asserts": False, "speed": 11},
+        "wrapper_ir sets itself: size-asserts, triton.cudagraph_skip_dynamic_graphs\n",
         "\n  size-asserts: `layout_asserts`",
-        '\n  triton.cudagraphs: `options={"persistent_buffers": True}`',
+        '\n  triton.cudagraph_skip_dynamic_graphs: `options={"recordings": N}`',
     )
     refused({"memory_planning": True}, "memory_planning: leave it out: a capture does not follow it")
 
@@ -86,7 +114,7 @@ def test_what_messages_name_exists() -> None:
     for name, advice in inductor_options._COUNTERPARTS.items():
         assert inductor_options.is_inductors(name), name
         assert {a or b for a, b in re.findall(r"^`(\w+)`$|^`(\w+)` is", advice)} <= KNOWN, name
-    assert set(re.findall(r'"(\w+)": ', "".join(inductor_options._MODES.values()))) <= KNOWN
+    assert {option for options in inductor_options._MODES.values() for option in options} <= KNOWN
 
 
 @dataclass

@@ -23,6 +23,7 @@ from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.lowering.persistent import with_persistent_pools
 from wrapper_ir.operators import OperatorPolicy
 from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.registry import tuning_runtime
 from wrapper_ir.runtime import signature_call
 from wrapper_ir_torch import caller
 
@@ -105,6 +106,10 @@ class FxEmitter:
     def with_persistent_buffers(self) -> FxEmitter:
         """See `wrapper_ir.protocols.PersistentBufferEmitter`."""
         return replace(self, options=replace(self.options, persistent_buffers=True))
+
+    def with_tuning(self) -> FxEmitter:
+        """See `wrapper_ir.protocols.TuningEmitter`."""
+        return replace(self, options=replace(self.options, find_runtime=tuning_runtime))
 
 
 EMITTER = FxEmitter()

@@ -15,6 +15,7 @@ from wrapper_ir.files import check_files, replacing
 from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.operators import OperatorPolicy
 from wrapper_ir.protocols import CompiledProgram
+from wrapper_ir.registry import tuning_runtime
 from wrapper_ir.runtime.kernel_files import write_binaries
 from wrapper_ir.runtime.parts import CONSTANTS
 
@@ -101,6 +102,14 @@ class PythonEmitter:
     def with_persistent_buffers(self) -> PythonEmitter:
         """See `wrapper_ir.protocols.PersistentBufferEmitter`."""
         return replace(self, options=replace(self.options, persistent_buffers=True))
+
+    def with_recordings(self, limit: int) -> PythonEmitter:
+        """See `wrapper_ir.protocols.RecordingEmitter`."""
+        return replace(self, options=replace(self.options, recordings=limit))
+
+    def with_tuning(self) -> PythonEmitter:
+        """See `wrapper_ir.protocols.TuningEmitter`."""
+        return replace(self, options=replace(self.options, find_runtime=tuning_runtime))
 
 
 EMITTER = PythonEmitter()

@@ -58,6 +58,11 @@ class TritonRuntime:
     _world: _World | None = field(default=None, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
+    def with_tuning(self) -> TritonRuntime:
+        """See `wrapper_ir.protocols.TuningRuntime`: with default options of tuning, unless it has others."""
+        tuned = replace(self.options, tune=self.options.tune or TuneOptions())
+        return TritonRuntime(options=tuned, settings=self.settings)
+
     def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
         """Loads one kernel; see `load_all`."""
         return self.load_all([kernel], target)[kernel.name]

@@ -33,6 +33,9 @@ __all__ = [
     "Machine",
     "OperatorEmitter",
     "PersistentBufferEmitter",
+    "RecordingEmitter",
+    "TuningEmitter",
+    "TuningRuntime",
 ]
 
 T = TypeVar("T")
@@ -104,6 +107,26 @@ class PersistentBufferEmitter(Protocol):
         """The same emitter, for callables that neither allocate nor free what is not a result."""
 
 
+@runtime_checkable
+class RecordingEmitter(Protocol):
+    """What an `Emitter` offers besides where its callables record the recordable functions of a program, as CUDA graphs; the option
+    `recordings` of `torch.compile`'s backend asks for it."""
+
+    # Any: the code, as the emitter's own type
+    def with_recordings(self, limit: int) -> Emitter[Any]:
+        """The same emitter, for callables that hold at most `limit` recordings of each function."""
+
+
+@runtime_checkable
+class TuningEmitter(Protocol):
+    """What an `Emitter` offers besides where its callables may measure what a program leaves open of its kernels; the option
+    `tune` of `torch.compile`'s backend asks for it."""
+
+    # Any: the code, as the emitter's own type
+    def with_tuning(self) -> Emitter[Any]:
+        """The same emitter, for callables whose kernels are tuned at their first launches."""
+
+
 class KernelRuntime(Protocol):
     """Loads kernels of one kind. Entry-point group `wrapper_ir.kernel_runtimes`."""
 
@@ -131,6 +154,14 @@ class AheadCompiler(KernelRuntime, Protocol):
     def with_binaries(self, binaries: Sequence[KernelBinary]) -> KernelRuntime:
         """The same runtime, which loads kernels from `binaries` instead of compiling them. It ignores binaries for other
         targets, and those that its compiler would make differently today."""
+
+
+@runtime_checkable
+class TuningRuntime(KernelRuntime, Protocol):
+    """A kernel runtime that can tune kernels at their first launches."""
+
+    def with_tuning(self) -> KernelRuntime:
+        """The same runtime, which does."""
 
 
 @runtime_checkable

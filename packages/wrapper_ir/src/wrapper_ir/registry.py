@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoints, entry_points
 from typing import Any, cast
 
 from wrapper_ir.errors import PluginError
-from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, Machine
+from wrapper_ir.protocols import Emitter, Frontend, KernelRuntime, Machine, TuningRuntime
 
 __all__ = [
     "declared",
@@ -20,6 +20,7 @@ __all__ = [
     "machine",
     "plugin",
     "plugin_names",
+    "tuning_runtime",
 ]
 
 _PACKAGES = {
@@ -111,6 +112,12 @@ def frontend(name: str) -> Frontend:
 def kernel_runtime(kind: str) -> KernelRuntime:
     """The runtime for kernels of this kind; raises PluginError."""
     return cast("KernelRuntime", plugin("kernel_runtimes", kind))  # entry points are untyped
+
+
+def tuning_runtime(kind: str) -> KernelRuntime:
+    """The same runtime, which tunes kernels at their first launches where it can."""
+    found = kernel_runtime(kind)
+    return found.with_tuning() if isinstance(found, TuningRuntime) else found
 
 
 def machine(name: str) -> Machine[Any]:  # Any: each machine has its own tensor type

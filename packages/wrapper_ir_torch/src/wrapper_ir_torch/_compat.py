@@ -16,15 +16,17 @@ __all__ = [
     "addresses_are",
     "bytes_tensor",
     "caller",
-    "clone_storage",
     "empty_symmetric",
+    "end_allocation",
     "find_group",
+    "is_dense",
     "is_overload",
     "new_stream",
     "registered_symmetric",
     "storage_holders",
     "storage_key",
     "stream_at",
+    "window_of_copy",
 ]
 
 
@@ -54,10 +56,24 @@ def caller() -> TorchCaller:
     return TorchCaller(torch)
 
 
-def clone_storage(tensor: Tensor) -> torch.UntypedStorage:
-    """A copy of all bytes under a tensor."""
-    made: torch.UntypedStorage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]  # torch's own
-    return made
+def end_allocation(device: torch.device, pool: Any) -> None:
+    """Makes torch's allocator serve no recording from this pool any more; raises RuntimeError where it does not."""
+    torch._C._cuda_endAllocateToPool(device.index or 0, pool)
+
+
+def is_dense(tensor: Tensor) -> bool:
+    """Whether a tensor's clone has its strides."""
+    filled = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+    return filled and torch._debug_has_internal_overlap(tensor) != 1
+
+
+def window_of_copy(tensor: Tensor, copies: dict[int, torch.UntypedStorage]) -> Tensor:
+    """A tensor as this one, over a copy of all bytes under it; `copies` has those that were made, by `storage_key`."""
+    key = storage_key(tensor)
+    if key not in copies:
+        copies[key] = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]  # torch's own
+    empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    return empty.set_(copies[key], tensor.storage_offset(), tensor.size(), tensor.stride())
 
 
 def new_stream(device: torch.device) -> torch.cuda.Stream:

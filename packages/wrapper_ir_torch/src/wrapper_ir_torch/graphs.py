@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import warnings
 from collections.abc import Callable, Hashable, Sequence, Set
 from typing import Any
 
@@ -13,11 +14,13 @@ from torch import Tensor
 from wrapper_ir.collection import paused_collection
 from wrapper_ir_torch._compat import (
     addresses_are,
-    clone_storage,
+    end_allocation,
+    is_dense,
     new_stream,
     storage_holders,
     storage_key,
     stream_at,
+    window_of_copy,
 )
 
 __all__ = ["TorchGraphs"]
@@ -77,7 +80,8 @@ class TorchGraphs:
             try:
                 results = tuple(run())
             except BaseException:
-                _abandon(graph)
+                _abandon(graph, self._pool, self.device)
+                self._pool = torch.cuda.graph_pool_handle()  # torch may still take the other for one in use
                 raise
             graph.capture_end()
         torch._C._cuda_clearCublasWorkspaces()
@@ -87,22 +91,24 @@ class TorchGraphs:
         """Addresses of torch's storage objects, which the results keep alive."""
         return [storage_key(r) for r in results]
 
-    def lend(self, results: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Detached: of each call its own, which autograd may mark."""
-        return tuple(map(torch.Tensor.detach, results))
+    def giver(self, results: tuple[Tensor, ...], owned: Set[int]) -> Callable[[], tuple[Tensor, ...]]:
+        """Lends detached tensors, of each call its own, which autograd may mark; copies share whole storages."""
+        if not owned:
+            return lambda: tuple(map(torch.Tensor.detach, results))
+        keys = [storage_key(r) for r in results]
+        alone = {i for i in owned if keys.count(keys[i]) == 1 and is_dense(results[i])}
+        if len(results) == 1 and alone:
+            (clone,) = (results[0].clone,)
+            return lambda: (clone(),)
 
-    def own(self, results: tuple[Tensor, ...], positions: Set[int]) -> tuple[Tensor, ...]:
-        """Copies whole storages."""
-        copies: dict[int, torch.UntypedStorage] = {}
-        made = list(map(torch.Tensor.detach, results))
-        for i in positions:
-            result = results[i]
-            key = storage_key(result)
-            if key not in copies:
-                copies[key] = clone_storage(result)
-            empty = torch.empty(0, dtype=result.dtype, device=result.device)
-            made[i] = empty.set_(copies[key], result.storage_offset(), result.size(), result.stride())
-        return tuple(made)
+        def give() -> tuple[Tensor, ...]:
+            copies: dict[int, torch.UntypedStorage] = {}
+            made = list(map(torch.Tensor.detach, results))
+            for i in owned:
+                made[i] = results[i].clone() if i in alone else window_of_copy(results[i], copies)
+            return tuple(made)
+
+        return give
 
     def wait(self) -> None:
         """Waits for all streams."""
@@ -113,7 +119,16 @@ class TorchGraphs:
         return isinstance(error, torch.OutOfMemoryError)
 
 
-def _abandon(graph: torch.cuda.CUDAGraph) -> None:
-    """Ends a recording that failed: its stream can be used again, and torch's allocator and generators go on."""
-    with contextlib.suppress(RuntimeError):  # CUDA has given it up already, and says so
+def _abandon(graph: torch.cuda.CUDAGraph, pool: Any, device: torch.device) -> None:
+    """Ends a recording that failed. Where CUDA has given it up already, torch raises before it tells its allocator and its generators
+    that they may go on; another recording, of nothing, does."""
+    with contextlib.suppress(RuntimeError):
         graph.capture_end()
+    with contextlib.suppress(RuntimeError):
+        end_allocation(device, pool)
+    graph.reset()
+    nothing = torch.cuda.CUDAGraph()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is empty
+        nothing.capture_begin(capture_error_mode="thread_local")
+        nothing.capture_end()

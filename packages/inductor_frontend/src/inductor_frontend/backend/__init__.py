@@ -8,7 +8,6 @@ from typing import Any
 from torch.fx import GraphModule
 
 from inductor_frontend.backend.function import compile_function
-from inductor_frontend.backend.inductor_options import require_default_mode
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.functionalize.resizes import lend
 
@@ -27,5 +26,4 @@ def wrapper_ir_backend(
     Compiled code never enters torch's caches, nor comes from them. Raises CaptureError (FE103 for options and
     modes that are not understood), HookError, ConversionError and BackendError.
     """
-    require_default_mode(mode)
-    return compile_function(lend(gm, example_inputs), example_inputs, BackendOptions.parse(options))
+    return compile_function(lend(gm, example_inputs), example_inputs, BackendOptions.parse(options, mode))

@@ -1,5 +1,4 @@
-"""Options of Inductor, which configure the lowering that is captured; what to do in place of those that a capture sets itself,
-and in place of modes."""
+"""Modes and options of Inductor: what the backend does for them, and what to do in place of options that a capture sets itself."""
 
 from __future__ import annotations
 
@@ -14,24 +13,26 @@ from inductor_frontend.errors import CaptureError
 from inductor_frontend.options import CaptureOptions, PaddingOptions
 from inductor_frontend.torch_patches.pinned_options import inductor_patches
 
-__all__ = ["canonical_name", "followed", "inductor_settings", "is_inductors", "require_default_mode"]
+__all__ = ["RECORDINGS", "canonical_name", "followed", "inductor_settings", "is_inductors", "mode_options"]
 
-_GRAPHS = (
-    '`options={"persistent_buffers": True}` takes allocations out of the calls; `torch.cuda.graph` around a call '
-    "of the compiled function records it as one CUDA graph"
+RECORDINGS = 16
+"""CUDA graphs for each stretch of a program, where a mode or an option of Inductor asks for some."""
+_GRAPHS: Mapping[str, object] = MappingProxyType({"recordings": RECORDINGS})
+_TUNING: Mapping[str, object] = MappingProxyType(
+    {"products": "candidates", "multi_kernels": True, "tune": True}
 )
-_TUNING = (
-    'on a GPU, `options={"products": "candidates", "multi_kernels": True}` captures the choices, and '
-    "WRAPPER_IR_TRITON_TUNE=1 in the environment has them measured at first launches"
-)
-_MODES: Mapping[str, str] = MappingProxyType(
+_MODES: Mapping[str, Mapping[str, object]] = MappingProxyType(
     {
+        "default": {},
         "reduce-overhead": _GRAPHS,
         "max-autotune-no-cudagraphs": _TUNING,
-        "max-autotune": f"{_TUNING}; {_GRAPHS}",
-        "lite": "leave it out: this backend fuses what Inductor fuses by default",
+        "max-autotune": {**_TUNING, **_GRAPHS},
     }
 )
+"""Modes of Inductor -> options of the backend that have their effect."""
+_TUNED = '`mode="max-autotune-no-cudagraphs"`, or `options={"products": "candidates", "multi_kernels": True, "tune": True}`'
+_LIMITED = '`options={"recordings": N}` bounds the recordings of a stretch; others run as they are'
+_SPLIT = '`options={"passes": "cuda-graphs{least=N}"}` says how many ops a recording has at least'
 _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
     {
         "cpp_wrapper": "choose an emitter, `emitter`",
@@ -39,12 +40,16 @@ _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
         "fx_wrapper": '`options={"emitter": "fx"}`',
         "freezing": "`inductor_frontend.capture` has a model's weights as constants",
         "inplace_buffers": "`inplace_kernels`",
-        "max_autotune": _TUNING,
+        "max_autotune": _TUNED,
         "max_autotune_gemm": "`products`",
         "nan_asserts": '`options={"passes": "insert-finite-checks"}`',
         "scalar_asserts": "`scalar_asserts` is an option here too",
         "size_asserts": "`layout_asserts`",
-        "triton.cudagraphs": _GRAPHS,
+        "triton.cudagraph_capture_sizes": _LIMITED,
+        "triton.cudagraph_dynamic_shape_warn_limit": _LIMITED,
+        "triton.cudagraph_min_partition_size": _SPLIT,
+        "triton.cudagraph_or_error": "`wir stats` and the log `wrapper_ir.passes.cuda_graphs` say what is not recorded",
+        "triton.cudagraph_skip_dynamic_graphs": _LIMITED,
         "triton.multi_kernel": "`multi_kernels`",
     }
 )
@@ -52,14 +57,16 @@ _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
 _LEAVE_OUT = "leave it out: a capture does not follow it"
 
 
-def require_default_mode(mode: str | None) -> None:
-    """Raises CaptureError FE103 for every mode but the default one, with what to do instead."""
-    if mode not in (None, "default"):
+def mode_options(mode: str | None) -> Mapping[str, object]:
+    """Options of the backend that do what a mode of Inductor does; raises CaptureError FE103 for others, with what to do instead."""
+    found = _MODES.get(mode or "default")
+    if found is None:
         raise CaptureError(
             "FE103",
-            f"mode {mode!r} is not a mode of the backend wrapper_ir, which takes options only: Inductor's and its own",
-            hint=_MODES.get(str(mode), f"leave it out; modes of Inductor are {', '.join(_MODES)}"),
+            f"the backend wrapper_ir has no mode {mode!r}",
+            hint=f"leave it out; modes are {', '.join(_MODES)}",
         )
+    return found
 
 
 _FOLLOWED: Mapping[str, str] = MappingProxyType(
@@ -75,6 +82,8 @@ _FOLLOWED: Mapping[str, str] = MappingProxyType(
 def followed() -> dict[str, Any]:
     """Options of the backend as Inductor is configured now."""
     found: dict[str, Any] = {ours: bool(getattr(inductor_config, name)) for name, ours in _FOLLOWED.items()}
+    if inductor_config.triton.cudagraphs:
+        found["recordings"] = RECORDINGS
     if inductor_config.nan_asserts:
         found["passes"] = "insert-finite-checks"
     return found
@@ -90,13 +99,19 @@ def is_inductors(name: object) -> bool:
     return canonical_name(name) in inductor_config.get_config_copy()
 
 
+def _recording_defaults() -> dict[str, object]:
+    """Inductor's options about its own recordings, which the backend's do not follow, as they are configured."""
+    current = inductor_config.get_config_copy()
+    return {name: current[name] for name in _COUNTERPARTS if ".cudagraph_" in name and name in current}
+
+
 def inductor_settings(given: Mapping[str, Any]) -> dict[str, object]:  # Any: values as the user typed them
     """Options of Inductor that configure its lowering, by their names in its configuration, checked as torch checks them.
 
     Raises CaptureError FE103 for a value of another type, and for options that a capture sets itself, with what to do in place
     of each.
     """
-    pins = {**inductor_patches(CaptureOptions()), "triton.cudagraphs": False}
+    pins = {**inductor_patches(CaptureOptions()), **_recording_defaults()}
     pinned = pins.keys() - PaddingOptions.__dataclass_fields__.keys()
     refused = [
         n for n, value in given.items() if (name := canonical_name(n)) in pinned and value != pins[name]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence, Set
+from dataclasses import replace
 
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
@@ -21,6 +23,11 @@ from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.passes import run_pipeline
+from wrapper_ir.passes.cuda_graphs import CudaGraphs
+from wrapper_ir.program import Program
+from wrapper_ir.types import CPU
+from wrapper_ir.values import is_tensor
+from wrapper_ir.verifier import verify
 
 __all__ = ["compile_anew"]
 
@@ -44,7 +51,7 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
         strides = _output_strides(recording)
         built = build_program(recording, context)
     return CompiledGraph(
-        artifact=_artifact(built, options),
+        artifact=_artifact(built, options, lowering.static_inputs),
         inputs=len(request.inputs),
         positions=built.positions,
         strides=tuple(strides),
@@ -63,10 +70,23 @@ def _output_strides(graph: RecordingGraph) -> list[tuple[Size, ...] | None]:
     return strides
 
 
-def _artifact(built: GraphProgram, options: BackendOptions) -> Artifact:
+def _artifact(built: GraphProgram, options: BackendOptions, static: Sequence[int]) -> Artifact:
     analyses = finish(built.program, options.capture)
     program = analyses.program
+    if options.recordings and program.target.device != CPU:
+        static_params = {i for i, at in enumerate(built.positions) if at in set(static)}
+        program = CudaGraphs().run(_with_static(program, static_params))
+        verify(program)
+        analyses = analyses.after(program)
     if options.passes:
         program = run_pipeline(program, options.passes, analyses=analyses)
     constants = {name: tensor_data(name, t) for name, t in built.constants.items()}
     return bare_artifact(program, constants, analyses)
+
+
+def _with_static(program: Program, positions: Set[int]) -> Program:
+    """The program with these parameters of main static: weights, and what a forward graph saves."""
+    params = [
+        replace(p, static=i in positions and is_tensor(p.value)) for i, p in enumerate(program.main.params)
+    ]
+    return program.with_functions((replace(program.main, params=tuple(params)), *program.functions[1:]))

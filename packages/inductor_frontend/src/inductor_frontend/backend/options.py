@@ -13,21 +13,36 @@ from typing import Any
 
 from torch._inductor import config as inductor_config
 
-from inductor_frontend.backend.inductor_options import followed, inductor_settings, is_inductors
+from inductor_frontend.backend.inductor_options import (
+    RECORDINGS,
+    followed,
+    inductor_settings,
+    is_inductors,
+    mode_options,
+)
 from inductor_frontend.cache.keys import Choices
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.errors import BackendError, CaptureError
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.settings import OnUnsupported, on_unsupported, read_settings
 from wrapper_ir.errors import PassError, PluginError
-from wrapper_ir.protocols import Emitter, PersistentBufferEmitter
+from wrapper_ir.protocols import Emitter, PersistentBufferEmitter, RecordingEmitter, TuningEmitter
 from wrapper_ir.registry import emitter
 from wrapper_ir.store import Store, open_cache
 
 __all__ = ["BackendOptions"]
 
 # Any in this file: options as the user typed them, and the results of emitters.
-_OWN = ("cache", "emitter", "memory_report", "on_unsupported", "passes", "persistent_buffers")
+_OWN = (
+    "cache",
+    "emitter",
+    "memory_report",
+    "on_unsupported",
+    "passes",
+    "persistent_buffers",
+    "recordings",
+    "tune",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +54,9 @@ class BackendOptions:
     `persistent_buffers`: whether calls hold the memory of intermediate results from one to the next, as the emitter's
     own option of that name does.
     `passes`: a pipeline of wrapper_ir passes in text form, run after lifetimes are derived.
+    `recordings`: how many CUDA graphs are held for each stretch of a program that a GPU can record, one for each of its sizes
+    (see `wrapper_ir.passes.CudaGraphs`); 0 records none.
+    `tune`: whether kernels are tuned at their first launches.
     `memory_report`: a folder for a page a graph, which shows what the graph holds and when (see `write_memory_report`).
     `cache`: False, True, or the root of the cache; what the environment says where it is None (see `settings`).
     `on_unsupported`: what a graph is for that cannot be captured, verified or emitted: an `error`, or Inductor's own code,
@@ -49,6 +67,8 @@ class BackendOptions:
     emitter: str | Emitter[Any] = "python"
     persistent_buffers: bool = False
     passes: str = ""
+    recordings: int = 0
+    tune: bool = False
     memory_report: Path | None = None
     cache: bool | str | None = None
     on_unsupported: OnUnsupported = "inductor"
@@ -56,9 +76,10 @@ class BackendOptions:
     inductor: Mapping[str, object] = field(default_factory=dict)
 
     @staticmethod
-    def parse(options: Mapping[str, Any] | None) -> BackendOptions:
-        """Options from torch.compile's dictionary; raises CaptureError FE103 for unknown names and wrong values."""
-        given = dict(options or {})
+    def parse(options: Mapping[str, Any] | None, mode: str | None = None) -> BackendOptions:
+        """Options from torch.compile's dictionary, and those that its `mode` stands for; raises CaptureError FE103 for unknown
+        names, modes and wrong values."""
+        given = {**mode_options(mode), **_with_recordings(options or {})}
         own_names = {f.name for f in fields(CaptureOptions)}.union(_OWN)
         theirs = inductor_settings(
             {n: given.pop(n) for n in list(given) if n not in own_names and is_inductors(n)}
@@ -77,6 +98,8 @@ class BackendOptions:
             emitter=_emitter(own.get("emitter", "python")),
             persistent_buffers=_flag("persistent_buffers", own.get("persistent_buffers", False)),
             passes=_passes(own.get("passes", "")),
+            recordings=_count("recordings", own.get("recordings", 0)),
+            tune=_flag("tune", own.get("tune", False)),
             memory_report=_folder(own.get("memory_report")),
             cache=_cache(own.get("cache")),
             on_unsupported=_unsupported(own.get("on_unsupported")),
@@ -91,22 +114,27 @@ class BackendOptions:
 
     def find_emitter(self) -> Emitter[Any]:
         """The emitter; raises BackendError FE401 where none of this name is installed, or it does not load, and CaptureError
-        FE103 where it cannot keep buffers and is asked to."""
+        FE103 where it cannot do what an option asks of it."""
         found = self.emitter if not isinstance(self.emitter, str) else _installed(self.emitter)
-        if not self.persistent_buffers:
-            return found
-        if isinstance(found, PersistentBufferEmitter):
-            return found.with_persistent_buffers()
-        raise CaptureError(
-            "FE103",
-            f"option 'persistent_buffers': the emitter {found.name!r} cannot hold buffers from call to call",
-            hint="leave the option out, or choose the emitter 'python' or 'fx'",
-        )
+        if self.persistent_buffers:
+            if not isinstance(found, PersistentBufferEmitter):
+                raise _unable("persistent_buffers", found, "hold buffers from call to call")
+            found = found.with_persistent_buffers()
+        if self.recordings:
+            if not isinstance(found, RecordingEmitter):
+                raise _unable("recordings", found, "record CUDA graphs")
+            found = found.with_recordings(self.recordings)
+        if self.tune:
+            if not isinstance(found, TuningEmitter):
+                raise _unable("tune", found, "tune kernels at their first launches")
+            found = found.with_tuning()
+        return found
 
     def choices(self) -> Choices:
         """What the user chose, as part of a cache key."""
+        passes = f"cuda-graphs,{self.passes}" if self.recordings else self.passes
         return Choices(
-            capture=self.capture, passes=self.passes, emitter=self.emitter, emitter_name=self.emitter_name
+            capture=self.capture, passes=passes, emitter=self.emitter, emitter_name=self.emitter_name
         )
 
     def store(self) -> Store | None:
@@ -117,6 +145,23 @@ class BackendOptions:
         if isinstance(self.cache, str):
             folders = folders.with_root(Path(self.cache))
         return open_cache(folders).store("graphs", count) if on else None
+
+
+def _with_recordings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with the backend's own in place of Inductor's that asks for CUDA graphs."""
+    given = dict(options)
+    if "triton.cudagraphs" in given:
+        found = RECORDINGS if _flag("triton.cudagraphs", given.pop("triton.cudagraphs")) else 0
+        given.setdefault("recordings", found)
+    return given
+
+
+def _unable(option: str, emitter: Emitter[Any], what: str) -> CaptureError:
+    return CaptureError(
+        "FE103",
+        f"option {option!r}: the emitter {emitter.name!r} cannot {what}",
+        hint="leave the option out, or choose the emitter 'python'",
+    )
 
 
 def _installed(name: str) -> Emitter[Any]:
@@ -145,6 +190,12 @@ def _flag(name: str, value: Any) -> bool:
     if isinstance(value, bool):
         return value
     raise CaptureError("FE103", f"option {name!r} is {value!r}", hint="True or False")
+
+
+def _count(name: str, value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise CaptureError("FE103", f"option {name!r} is {value!r}", hint="a number, 0 for none")
 
 
 def _emitter(value: Any) -> str | Emitter[Any]:

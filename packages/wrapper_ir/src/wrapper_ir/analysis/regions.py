@@ -17,7 +17,7 @@ from wrapper_ir.aliasing import NO_ROOTS
 from wrapper_ir.analyses import Analyses
 from wrapper_ir.analysis.recordable import communicates, refusals
 from wrapper_ir.expr import Expr
-from wrapper_ir.program import Function
+from wrapper_ir.program import Function, Ownership
 from wrapper_ir.structure import callees, exprs, operands, results
 from wrapper_ir.types import Device, OpaqueType, StorageType, TensorType, TupleType, Type
 from wrapper_ir.values import Value, device_of
@@ -105,6 +105,7 @@ class _Finder:
         self.constants = analyses.constant_values
         self.refused: dict[int, str] = {}
         self.made = {v: at for at, op in enumerate(self.body) for v in results(op)}
+        self.defined = {op.symbol: at for at, op in enumerate(self.body) if isinstance(op, ops.Define)}
         self.last: dict[Value, int] = {}
         for at, op in enumerate(self.body):
             if not isinstance(op, _ENDS):
@@ -141,7 +142,7 @@ class _Finder:
     def _refuse_alone(self) -> None:
         scopes: list[bool] = []
         for at, op in enumerate(self.body):
-            why = self._reason(op)
+            why = self._reason(op, at)
             if isinstance(op, ops.EnterMemoryPool | ops.EnterProfile):
                 scopes.append(isinstance(op, ops.EnterMemoryPool))
             elif isinstance(op, ops.ExitScope) and scopes:
@@ -151,7 +152,7 @@ class _Finder:
             if why is not None:
                 self.refused[at] = why
 
-    def _reason(self, op: ops.Op) -> str | None:
+    def _reason(self, op: ops.Op, at: int) -> str | None:
         if isinstance(op, ops.Return):
             return "the end"
         if isinstance(op, ops.EnterProfile | ops.ExitScope):
@@ -167,25 +168,26 @@ class _Finder:
             return "it communicates with other processes"
         if isinstance(op, _HOST):
             return None
-        return self._reason_in_callees(op) or self._unknown_sizes(op)
+        return self._reason_in_callees(op, at) or self._unknown_sizes(op, at)
 
-    def _reason_in_callees(self, op: ops.Op) -> str | None:
+    def _reason_in_callees(self, op: ops.Op, at: int) -> str | None:
         for name in callees(op):
             callee = self.analyses.functions[name]
             if callee.recordable:
                 return f"@{name} is recorded by itself"
+            if any(p.ownership is Ownership.OWNED for p in callee.params):
+                return f"@{name} takes memory over"
             for inner in callee.body:
-                why = None if isinstance(inner, ops.Return) else self._reason(inner)
+                why = None if isinstance(inner, ops.Return) else self._reason(inner, at)
                 if why is not None:
                     return f"in @{name}: {why}"
         return None
 
-    def _unknown_sizes(self, op: ops.Op) -> str | None:
-        if self.options.unbacked:
-            return None
+    def _unknown_sizes(self, op: ops.Op, at: int) -> str | None:
         for name in sorted(region_symbols(op, self.analyses)):
             symbol = self.analyses.symbols.get(name)
-            if symbol is not None and not symbol.backed:
+            is_known = self.options.unbacked and self.defined.get(name, -1) < at
+            if symbol is not None and not symbol.backed and not is_known:
                 return f"only a run knows {name}"
         return None
 
@@ -232,12 +234,14 @@ class _Finder:
     def _unfit_result(self, op: ops.Op, value: Value, region: Region) -> str:
         """Why a value that is used after the region cannot be a result of it; "" where it can."""
         if isinstance(value.type, StorageType):
-            later = self.body[region.stop : self.last[value] + 1]
-            pooled = any(isinstance(o, ops.Slot) and o.pool == value for o in later)
-            return f"%{value.name} is a pool of several regions" if pooled else ""
+            later = (o for o in self.body[region.stop : self.last[value] + 1] if value in operands(o))
+            viewed = not isinstance(op, ops.Slot) and all(isinstance(o, (ops.View, *_ENDS)) for o in later)
+            return "" if viewed else f"%{value.name} is a pool of several regions"
         if isinstance(value.type, TupleType | OpaqueType):
             return f"%{value.name} is not a tensor, and used after it"
         roots = self.aliasing.roots.get(value, NO_ROOTS)
+        if any(root in self.aliasing.hosts and self.made.get(root, -1) >= region.start for root in roots):
+            return f"%{value.name} lies in a pool of several regions"
         while isinstance(op, ops.View):  # can be made before the region, if what it is a view of is there
             at = self.made.get(op.source, -1)
             if at < region.start:

@@ -20,6 +20,8 @@ _STEADY = 3
 """Calls in a row in which a static argument may lie elsewhere than before, before it is copied instead."""
 _MOVES = 32
 """Calls in all of which that holds for."""
+_KNOWN = 1024
+"""Keys that a function remembers, the recorded ones among them."""
 _UNUSED = 8
 """How many times `limit` changes of the key a recording is unused before another may take its place."""
 
@@ -30,7 +32,7 @@ class Replay:
     those of the arguments that are copied to `buffers`, `written` pairs of a position and the buffer to copy back.
 
     `results` are the tensors that a replay writes, `storages` what `GraphDevice.holders` counts the holders of, and
-    `holders` how many there are while no caller has any; `is_lent` says whether a caller may have one.
+    `holders` how many there are while no caller has any; `give` gives them to the caller, copies at positions in `owned`; `is_lent` says whether a caller may have one.
     """
 
     run: Callable[[], None]
@@ -42,6 +44,8 @@ class Replay:
     copied: tuple[int, ...]
     buffers: list[Any]
     written: tuple[tuple[int, Any], ...]
+    give: Callable[[], tuple[Any, ...]]
+    owned: frozenset[int]
     is_lent: bool = False
 
 
@@ -76,11 +80,9 @@ class GraphDevice(Protocol):
     def holders(self, storages: Sequence[Any]) -> Sequence[int]:
         """How many tensors and other holders each storage has."""
 
-    def lend(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """New tensors over the memory of results."""
-
-    def own(self, results: tuple[Any, ...], positions: Set[int]) -> tuple[Any, ...]:
-        """The same, but for results at these positions, of which they are copies that share memory where the results do."""
+    def giver(self, results: tuple[Any, ...], owned: Set[int]) -> Callable[[], tuple[Any, ...]]:
+        """What makes new tensors over the memory of results after each replay; at positions in `owned` copies, which share memory
+        where the results do."""
 
     def wait(self) -> None:
         """Waits until the device has done everything."""
@@ -201,7 +203,9 @@ class Recorded:
         if replay.written:
             device.copy([args[i] for i, _ in replay.written], [buffer for _, buffer in replay.written])
         replay.is_lent = True
-        return device.own(replay.results, self.owned) if self.owned else device.lend(replay.results)
+        if replay.owned is not self.owned:
+            replay.owned, replay.give = self.owned, device.giver(replay.results, self.owned)
+        return replay.give()
 
     def _returned(
         self, replay: Replay, key: tuple[Any, ...], args: list[Any], numbers: tuple[Any, ...]
@@ -276,8 +280,8 @@ class Recorded:
         return True
 
     def _remember(self, key: tuple[Any, ...], seen: list[int | None]) -> None:
-        if len(self._keys) >= 4 * self.limit:  # those that were called once, the oldest first
-            for old in [k for k, known in self._keys.items() if known.replay is None][: self.limit]:
+        if len(self._keys) >= _KNOWN:  # those without a recording, the oldest first
+            for old in [k for k, known in self._keys.items() if known.replay is None][: _KNOWN // 2]:
                 del self._keys[old]
         self._keys[key] = _Key(seen, frozenset())
 
@@ -313,9 +317,20 @@ class Recorded:
         buffers = [given[i] for i in copied]
         written = tuple([(i, given[i]) for i in copied if i in self.written])
         run, results = self.device.record(lambda: self.function([*given], *numbers))
-        storages = self.device.storages(results)
-        holders = self.device.holders(storages)
-        return Replay(run, results, storages, holders, addresses, bound, tuple(copied), buffers, written)
+        storages, give = self.device.storages(results), self.device.giver(results, self.owned)
+        return Replay(
+            run=run,
+            results=results,
+            storages=storages,
+            holders=self.device.holders(storages),
+            addresses=addresses,
+            bound=bound,
+            copied=tuple(copied),
+            buffers=buffers,
+            written=written,
+            give=give,
+            owned=self.owned,
+        )
 
 
 class Recorders:

@@ -153,7 +153,7 @@ _RULES = {
         "WIR227": "a recordable function, or one that it calls, owns a parameter, changes a storage or takes memory from a pool",
         "WIR228": "a recordable function, or one that it calls, does not wait for what it starts on another stream, or waits for an event of its caller",
         "WIR281": "a recordable function returns something else than tensors of its own",
-        "WIR280": "a static parameter is not a tensor, or is owned",
+        "WIR280": "a static parameter is not a tensor",
     },
     "collectives": {
         "WIR037": "a collective names another group than the one that its operator is given",

@@ -29,8 +29,8 @@ class Recording(Check):
         self.joined: dict[int, set[int]] = {}
         """The streams whose work each stream has waited for, up to now."""
         for param in facts.function.params:
-            if param.static and (not is_tensor(param.value) or param.ownership is Ownership.OWNED):
-                self.report("WIR280", f"%{param.value.name} cannot be static", -1)
+            if param.static and not is_tensor(param.value):
+                self.report("WIR280", f"%{param.value.name} is not a tensor", -1)
         if self.needed:
             for param in facts.function.params:
                 self.place(-1, param.value)
@@ -103,6 +103,6 @@ class Recording(Check):
         function = self.facts.function
         origins = self.facts.analyses.summary(function.name).results
         for value, origin in zip(function.returns.values, origins):
-            if origin is None or not origin.own or not origin.certain or origin.params or origin.constants:
+            if origin is None or not origin.own or origin.params or origin.constants:
                 what = f"%{value.name}" if isinstance(value, Value) else str(value)
                 self.report("WIR281", f"{what} is not a tensor of its own", len(function.body) - 1)

@@ -1,0 +1,125 @@
+"""`mode="reduce-overhead"`: inference and training under torch.compile, on a CPU that is taken for a device that records."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from inductor_frontend.backend import lowered
+from tests.graphs.fake_graphs import FakeGraphs, RerunGraphs, fake_device, let_the_cpu_record
+from wrapper_ir.types import Device
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGraphs]:
+    let_the_cpu_record(monkeypatch)
+    monkeypatch.setattr(lowered, "CPU", Device("meta"))
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    with fake_device(make=RerunGraphs) as device:
+        yield device
+
+
+def model() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
+
+
+OPTIONS: dict[str, Any] = {"recordings": 8, "cache": False, "on_unsupported": "error"}
+
+
+def test_inference(device: FakeGraphs) -> None:
+    """Weights are bound where they are, the input is copied; a weight that is replaced is recorded with when it stays."""
+    eager = model()
+    compiled = torch.compile(eager, backend="wrapper_ir", mode="reduce-overhead")
+    with torch.no_grad():
+        for _ in range(4):
+            x = torch.randn(3, 8)
+            torch.testing.assert_close(compiled(x), eager(x))
+        assert (device.counts["recordings"], device.counts["replays"], device.counts["copies"]) == (1, 3, 3)
+        linear = eager.get_submodule("0")
+        assert isinstance(linear, nn.Linear)
+        linear.weight.data = torch.randn(16, 8)
+        for _ in range(3):
+            torch.testing.assert_close(compiled(x), eager(x))
+    assert (device.counts["recordings"], device.counts["replays"]) == (2, 5)
+
+
+Net = Callable[[Tensor], Tensor]
+
+
+def train(nets: tuple[Net, Net], x: Tensor, optimizers: list[torch.optim.SGD]) -> Tensor:
+    losses: list[Tensor] = []
+    for each, optimizer in zip(nets, optimizers):
+        optimizer.zero_grad()
+        loss = each(x).square().mean()
+        torch.autograd.backward(loss)
+        optimizer.step()
+        losses.append(loss.detach())
+    torch.testing.assert_close(*losses)
+    return losses[0]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_training(device: FakeGraphs, kept: bool) -> None:
+    """What forward saves is bound where it is, and never copied."""
+    eager = model()
+    twin = copy.deepcopy(eager)
+    compiled = torch.compile(eager, backend="wrapper_ir", options=OPTIONS)
+    optimizers = [torch.optim.SGD(m.parameters(), 0.1) for m in (eager, twin)]
+    losses, inputs = list[Tensor](), [torch.randn(3, 8) for _ in range(4)]
+    for step in range(12):
+        losses.append(train((compiled, twin), inputs[step % 4], optimizers))
+        if not kept:
+            losses.clear()
+    torch.testing.assert_close([*eager.parameters()], [*twin.parameters()])
+    assert device.counts["recordings"] == 2
+    # backward takes two more calls, until it is clear that `x` moves
+    assert device.counts["replays"] == 11 + 9
+    assert not device.counts["owned"]
+
+
+def test_gradients_that_accumulate(device: FakeGraphs) -> None:
+    """They are held while the next backward pass runs: they are the caller's."""
+    eager = model()
+    twin = copy.deepcopy(eager)
+    compiled = torch.compile(eager, backend="wrapper_ir", options=OPTIONS)
+    for step in range(12):
+        x = torch.randn(3, 8)
+        for each in (compiled, twin):
+            each(x).square().mean().backward()
+        if step % 4 == 3:
+            for ours, theirs in zip(eager.parameters(), twin.parameters(), strict=True):
+                torch.testing.assert_close(ours.grad, theirs.grad)
+            eager.zero_grad()
+            twin.zero_grad()
+    assert device.counts["replays"]
+
+
+def test_two_forwards_before_their_backwards(device: FakeGraphs) -> None:
+    eager = model()
+    twin = copy.deepcopy(eager)
+    compiled = torch.compile(eager, backend="wrapper_ir", options=OPTIONS)
+    for _ in range(6):
+        inputs = [torch.randn(3, 8) for _ in range(3)]
+        for each in (compiled, twin):
+            losses = [each(x).square().mean() for x in inputs]
+            torch.autograd.backward(losses)
+        for ours, theirs in zip(eager.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(ours.grad, theirs.grad)
+            ours.grad = theirs.grad = None
+
+
+def test_dynamic_sizes_and_their_limit(device: FakeGraphs) -> None:
+    eager = model()
+    compiled = torch.compile(eager, backend="wrapper_ir", dynamic=True, options={**OPTIONS, "recordings": 3})
+    with torch.no_grad():
+        for rows in [*range(2, 12)] * 4:
+            x = torch.randn(rows, 8)
+            torch.testing.assert_close(compiled(x), eager(x))
+    assert device.counts["recordings"] == 3
+    assert device.counts["replays"] == 3 * 3
