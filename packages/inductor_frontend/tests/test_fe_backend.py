@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from inductor_frontend import CaptureError, CaptureOptions, capture
 from inductor_frontend.backend import calling, wrapper_ir_backend
+from inductor_frontend.backend.preparing import prepare_kernels
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.translate.finish import finish
 from wrapper_ir.analyses import Analyses
@@ -23,7 +24,7 @@ from wrapper_ir.guarded import NOT_GUARDED, Guarded
 from wrapper_ir.ops import Free, View, ViewMode
 from wrapper_ir.program import Ownership, Program
 from wrapper_ir.protocols import CompiledProgram
-from wrapper_ir.registry import emitter
+from wrapper_ir.registry import emitter, kernel_runtime
 
 
 def small_net() -> nn.Module:
@@ -152,6 +153,20 @@ def test_number_inputs_and_outputs() -> None:
         got, want = compiled(x, n), function(x, n)
         torch.testing.assert_close(got[0], want[0])
         assert got[1:] == want[1:]
+
+
+def test_kernels_are_prepared_for_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the graph is lowered, and once for each type of device; the host's are compiled by what is there."""
+    asked: list[str] = []
+    monkeypatch.setattr(
+        type(kernel_runtime("triton")), "prepare", lambda runtime, device: asked.append(device)
+    )
+    compiled = torch.compile(lambda x: x + 1, backend="wrapper_ir", options={"cache": False})
+    compiled(torch.zeros(3))
+    assert asked == []
+    with FakeTensorMode():
+        prepare_kernels([torch.empty(2), torch.empty(2, device="cuda"), 3, torch.empty(1, device="cuda")])
+    assert asked == ["cuda"]
 
 
 def test_unknown_options_and_modes_are_refused() -> None:

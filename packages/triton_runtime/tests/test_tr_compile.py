@@ -313,34 +313,6 @@ def test_each_job_has_its_result(tmp_path: Path) -> None:
     assert not isinstance(second, Exception)
 
 
-def variable(name: bytes) -> bytes:
-    """A job that looks at its environment."""
-    return os.environ.get(name.decode(), "").encode()
-
-
-def modules(_: bytes) -> bytes:
-    """A job that says what is imported."""
-    return repr(sorted({name.partition(".")[0] for name in sys.modules})).encode()
-
-
-def test_processes_are_forked_from_one_that_may_die(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one is forked from another, and has today's environment."""
-    forker = Forker()
-    try:
-        for value in ("a", "b"):
-            monkeypatch.setenv("WRAPPER_IR_OF_THIS_TEST", value)
-            with WorkerPool(1, forker=forker) as pool:
-                assert pool.submit(variable, b"WRAPPER_IR_OF_THIS_TEST").result() == value.encode()
-            assert forker.pid is not None
-            os.kill(forker.pid, signal.SIGKILL)
-        with WorkerPool(1, forker=forker, modules=["no_such_module", "colorsys"]) as pool:
-            found = pool.submit(modules, b"").result().decode()
-            assert "'colorsys'" in found
-            assert "'torch'" not in found  # nobody asked for it
-    finally:
-        forker.close()
-
-
 def test_reading_a_kernel_early_waits(tmp_path: Path) -> None:
     settings = Settings(
         cache=CacheSettings(folder=tmp_path / "cache", fallback=tmp_path / "fallback"), jobs=1

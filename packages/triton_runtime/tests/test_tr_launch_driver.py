@@ -263,6 +263,7 @@ def test_cache_of_the_launcher(fake: FakeCuda, tmp_path: Path) -> None:
     with pytest.raises(DriverError, match=r"TR502.*refused(.|\n)*command: /\S*false"):
         load_extension(replace(settings, compiler="false"))
     assert not list((tmp_path / "cache").rglob("*.so"))
+    load_extension(fake.settings)  # so that there is one
     assert fake.settings.cache.folder is not None
     shutil.copytree(
         fake.settings.cache.folder / "1/launchers", tmp_path / "cache/1/launchers", dirs_exist_ok=True
@@ -286,6 +287,21 @@ def test_cache_of_the_launcher(fake: FakeCuda, tmp_path: Path) -> None:
     nowhere = replace(nowhere, fallback=tmp_path / "file" / "d")
     with pytest.warns(StoreWarning, match=r"WIR251.*using .*wrapper-ir-"):
         load_extension(replace(settings, cache=nowhere))
+
+
+def test_the_launcher_is_built_in_the_background(fake: FakeCuda, tmp_path: Path) -> None:
+    """Whoever needs it first waits for it, and is told what went wrong."""
+    settings = Settings(cache=CacheSettings(folder=tmp_path), jobs=1, compiler="no-such-compiler")
+    for one in (settings, replace(settings, compiler="g++")):
+        driver = CudaDriver(options=CudaOptions(library=str(fake.path)), settings=one)
+        driver.prepare()
+        if one is settings:
+            with pytest.raises(DriverError, match="TR501"):
+                load(driver, *VECTOR)
+    for thread in threading.enumerate():
+        if thread.name == "triton-launcher":
+            thread.join()
+    assert list(tmp_path.glob("1/launchers/*/*/launcher.so"))
 
 
 def test_processes_that_want_the_launcher_at_once_build_it_once(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any  # in this file: tensors of a machine
 from triton_runtime.choose import ChoiceOptions, MetricsTable
 from triton_runtime.compile.ahead import compiled_ahead
 from triton_runtime.compile.forking import Forker
-from triton_runtime.compile.service import CompileStats
+from triton_runtime.compile.service import INDUCTORS_MODULES, CompileStats
 from triton_runtime.cuda import CudaDriver
 from triton_runtime.errors import CompileError, KernelError, LaunchError
 from triton_runtime.loading import Compiler, Loader, Loading, launchable
@@ -103,6 +103,17 @@ class TritonRuntime:
     ) -> Loading:
         """As `load_all`, in the background: reading a kernel waits until all are loaded, and raises what went wrong."""
         return Loading([kernel.name for kernel in kernels], lambda: self.load_all(kernels, target, binaries))
+
+    def prepare(self, device_type: str) -> None:
+        """See `wrapper_ir.protocols.PreparingRuntime`: the process that compilers are forked from imports what Inductor's kernels
+        need, and the launcher is built where the wheel has none."""
+        if device_type != "cuda":
+            return
+        world = self._world_of(self.settings or read_settings())
+        if self.options.executor is None:
+            world.forker.prepare(INDUCTORS_MODULES)
+        if self.options.driver is None:
+            world.cuda.prepare()
 
     def compile(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, Binary]:
         """The binaries of kernels, by name, for a device that need not be there."""

@@ -33,6 +33,7 @@ __all__ = [
     "Machine",
     "OperatorEmitter",
     "PersistentBufferEmitter",
+    "PreparingRuntime",
     "RecordingEmitter",
     "TuningEmitter",
     "TuningRuntime",
@@ -139,6 +140,16 @@ class KernelRuntime(Protocol):
 
     def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
         """Loads many kernels at once, in parallel where that helps; by kernel name."""
+
+
+@runtime_checkable
+class PreparingRuntime(Protocol):
+    """What a `KernelRuntime` offers besides where loading its first kernels takes long: a frontend that is about to compile a
+    program asks for it."""
+
+    def prepare(self, device_type: str) -> None:
+        """Starts, in the background, what loading kernels for devices of this type (`cuda`) takes, and returns at once. Raises
+        nothing for what cannot be started: loading says so."""
 
 
 @runtime_checkable

@@ -11,6 +11,7 @@ from torch._inductor import config as inductor_config
 from torch.fx import GraphModule
 
 from inductor_frontend.backend.options import BackendOptions
+from inductor_frontend.backend.preparing import prepare_kernels
 from inductor_frontend.backend.restored import restore
 from inductor_frontend.cache.canonical import NoCanonicalForm
 from inductor_frontend.cache.function_entry import find_function
@@ -50,6 +51,7 @@ def _compiled(gm: GraphModule, inputs: Sequence[Any], options: BackendOptions) -
     if found is not None:
         symbols.add(found.facts.guards)
         return restore(found, gm, inputs, emitter)
+    prepare_kernels(inputs)
     # Imported here and below: a function out of the cache needs nothing of what compiles, which is most of Inductor.
     from inductor_frontend.backend.compilation import KeptCompilation
 
@@ -64,6 +66,7 @@ def _compiled_plainly(
     store: Store | None,
 ) -> Callable[..., Any]:
     """The function compiled anew, its graphs out of the cache where they are in there."""
+    prepare_kernels(inputs)
     from inductor_frontend.backend.compilation import Compilation
 
     return Compilation(options, emitter, store).run(gm, inputs)

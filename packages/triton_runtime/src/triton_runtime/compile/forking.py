@@ -45,16 +45,17 @@ class Forker:
         """A process that has imported `modules`, as far as that works, with `variables` as its environment; what it prints
         goes to the file `printed`. Gives its pid, and a socket to speak with it. Raises WorkerDied where none starts."""
         ours, theirs = socket.socketpair()
-        request = {
-            "fork": list(modules),
-            "env": dict(variables),
-            # not the folder that we happen to run in, which is not a place for modules
-            "path": [place for place in sys.path if place],
-        }
         with theirs:
-            pid = self._ask(request, [theirs.fileno(), printed])
+            pid = self._ask(_request("fork", modules, variables), [theirs.fileno(), printed])
         assert pid is not None
         return pid, ours
+
+    def prepare(self, modules: Sequence[str]) -> None:
+        """Has the server import `modules`, as far as that works, in the background. Where it does not start, whoever forks is
+        told."""
+        with self._lock, suppress(OSError):
+            self._take_over()
+            self._send(_request("import", modules, os.environ), ())
 
     def ended(self, pid: int, patience: float) -> int:
         """The exit status of a process, which is killed where it has not ended after `patience` seconds."""
@@ -77,8 +78,7 @@ class Forker:
 
     def _ask(self, request: Mapping[str, object], files: Sequence[int]) -> int | None:
         with self._lock:
-            if self._owner != os.getpid():  # we are a copy of the process that it belongs to
-                self._owner, self._control, self._server = os.getpid(), None, None
+            self._take_over()
             try:
                 return self._answer(request, files)
             except OSError:  # the server has exited, after its idle timeout or killed
@@ -89,11 +89,19 @@ class Forker:
                 self._close()
                 raise WorkerDied(f"no compiler process starts: {error}") from error
 
-    def _answer(self, request: Mapping[str, object], files: Sequence[int]) -> int | None:
+    def _take_over(self) -> None:
+        if self._owner != os.getpid():  # we are a copy of the process that it belongs to
+            self._owner, self._control, self._server = os.getpid(), None, None
+
+    def _send(self, request: Mapping[str, object], files: Sequence[int]) -> socket.socket:
         control = self._control or self._start()
         data = json.dumps(request).encode()
         socket.send_fds(control, [len(data).to_bytes(LENGTH, "little")], files)
         control.sendall(data)
+        return control
+
+    def _answer(self, request: Mapping[str, object], files: Sequence[int]) -> int | None:
+        control = self._send(request, files)
         answer = b""
         while not answer.endswith(b"\n"):
             more = control.recv(64)
@@ -119,5 +127,11 @@ class Forker:
         if self._control is not None:
             self._control.close()
         if self._server is not None:
+            self._server.kill()  # it may still import what `prepare` asked for
             self._server.wait()
         self._control = self._server = None
+
+
+def _request(what: str, modules: Sequence[str], variables: Mapping[str, str]) -> dict[str, object]:
+    # not the folder that we happen to run in, which is not a place for modules
+    return {what: list(modules), "env": dict(variables), "path": [place for place in sys.path if place]}

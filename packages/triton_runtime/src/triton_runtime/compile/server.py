@@ -6,6 +6,7 @@ It answers one request at a time on a socket. A request is a line of JSON, after
 | request | files | answer |
 | --- | --- | --- |
 | `{"fork": modules, "env": variables, "path": sys.path}` | the worker's socket, a file for what it prints | its pid |
+| `{"import": modules, "env": variables, "path": sys.path}` | none | none |
 | `{"reap": pid}` | none | its exit status, negative for a signal; null while it runs |
 
 It has no threads, so forking is safe, and ends with the process that started it, or when nobody asks for a while.
@@ -55,6 +56,9 @@ def main() -> None:
     with suppress(OSError):  # who asked is gone, or nobody asks
         while (request := _receive(control)) is not None:
             found, files = request
+            if "import" in found:
+                _import(found, found["import"])
+                continue
             answer = _reaped(found["reap"]) if "reap" in found else _forked(found, files, control)
             control.sendall(json.dumps(answer).encode() + b"\n")
     os._exit(0)  # an interpreter that has loaded torch may take seconds to leave by itself
@@ -68,13 +72,17 @@ def _reaped(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if done else None
 
 
-def _forked(request: dict[str, Any], files: list[int], control: socket.socket) -> int:
+def _import(request: dict[str, Any], modules: list[str]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     sys.path[:] = request["path"]
-    for name in request["fork"]:
+    for name in modules:
         with suppress(Exception):  # a job that needs it says so
             importlib.import_module(name)
+
+
+def _forked(request: dict[str, Any], files: list[int], control: socket.socket) -> int:
+    _import(request, request["fork"])
     pid = os.fork()
     if pid:
         for file in files:

@@ -17,7 +17,11 @@ from triton_runtime.protocols import Binary, ByteStore
 
 _LIBRARIES = ("torch", "triton")
 
-__all__ = ["CompileStats", "MemoryStore", "compile_all", "compile_each"]
+__all__ = ["INDUCTORS_MODULES", "CompileStats", "MemoryStore", "compile_all", "compile_each"]
+
+_ALWAYS = (compile_job.__module__, "triton.compiler")
+INDUCTORS_MODULES = (*_ALWAYS, "torch._inductor.runtime.triton_helpers", "triton.language")
+"""What compiling Inductor's kernels takes."""
 
 
 class MemoryStore:
@@ -111,7 +115,7 @@ def compile_each(
 def _modules(jobs: Iterable[CompileJob]) -> list[str]:
     """What compiler processes import once for all: not modules of a user's own, which may change from job to job."""
     found = {name for job in jobs for name in imports(job.source) if name.partition(".")[0] in _LIBRARIES}
-    return [compile_job.__module__, "triton.compiler", *sorted(found)]
+    return [*_ALWAYS, *sorted(found)]
 
 
 def _find(store: ByteStore, key: str) -> Binary | None:

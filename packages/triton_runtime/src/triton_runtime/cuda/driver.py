@@ -5,17 +5,20 @@ from __future__ import annotations
 import array
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from triton_runtime.cuda import tensors
 from triton_runtime.cuda.explain import Explainer
 from triton_runtime.cuda.extension import Extension, Hooks, load_extension
 from triton_runtime.cuda.functions import DRIVER_FUNCTIONS, addresses
+from triton_runtime.cuda.launcher_build import PREBUILT
 from triton_runtime.cuda.program import numbers_of, steps_of
 from triton_runtime.cuda.slots import Slot, SlotKind, make_slots
 from triton_runtime.errors import DriverError, KernelError
 from triton_runtime.protocols import Launchable
 from triton_runtime.settings import Settings, read_settings
+from wrapper_ir.errors import WirError
 from wrapper_ir.kernels import KernelBinary
 from wrapper_ir.protocols import LoadedKernel
 from wrapper_ir.types import Device
@@ -73,6 +76,16 @@ class CudaDriver:
     def extension(self) -> Extension:
         """The launcher's module. Raises DriverError, as `load` does."""
         return self._open().extension
+
+    def prepare(self) -> None:
+        """Builds the launcher in the background where the wheel has none; whoever needs it first waits, and is told what is
+        wrong."""
+        if not PREBUILT.exists():
+            threading.Thread(target=self._build, name="triton-launcher", daemon=True).start()
+
+    def _build(self) -> None:
+        with suppress(DriverError, WirError, OSError):
+            load_extension(self.settings or read_settings())
 
     def load(self, launchable: Launchable, device: Device) -> LoadedKernel:
         """Puts the binary onto the device and gives its launch function. Arguments are the definition's (tensors, numbers,
