@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
+import fx_converter
 import py_wrapper
+from fx_converter import FxOptions, targets
 from py_wrapper import PyOptions
 from tests.graphs.fake_graphs import FakeGraphs, fake_device
 from wrapper_ir import parse_program
@@ -45,9 +48,12 @@ def device() -> Iterator[FakeGraphs]:
         yield device
 
 
-@pytest.fixture
-def call(device: FakeGraphs) -> CompiledProgram:
-    return py_wrapper.compile(bare_artifact(derive_frees(parse_program(PROGRAM))), PyOptions(recordings=2))
+@pytest.fixture(params=["python", "fx"])
+def call(device: FakeGraphs, request: pytest.FixtureRequest) -> CompiledProgram:
+    artifact = bare_artifact(derive_frees(parse_program(PROGRAM)))
+    if request.param == "fx":
+        return fx_converter.compile(artifact, FxOptions(recordings=2))
+    return py_wrapper.compile(artifact, PyOptions(recordings=2))
 
 
 class Case:
@@ -215,3 +221,17 @@ def test_nothing_is_recorded_where_the_limit_is_none(device: FakeGraphs) -> None
     for _ in range(3):
         case()
     assert not device.counts
+
+
+def test_a_graph_that_is_saved(device: FakeGraphs, tmp_path: Path) -> None:
+    """The node keeps what a recording has to know; a graph module that is called as it is records nothing."""
+    artifact = bare_artifact(derive_frees(parse_program(PROGRAM)))
+    fx_converter.save(fx_converter.convert(artifact, FxOptions(convention="flat")), tmp_path / "graph.wir")
+    module = fx_converter.load(tmp_path / "graph.wir")
+    (node,) = [n for n in module.graph.nodes if n.target is targets.replay_effect]
+    assert node.args[0] == ("graph", "cpu", 3, (0, 1, 2), (1,), (2,))
+    boxed = fx_converter.boxed_call(module, recordings=4)
+    x, w = torch.randn(8, 4), torch.randn(4)
+    for run in (lambda args: module(*args), boxed, boxed, boxed):
+        torch.testing.assert_close(run([x, w, torch.zeros(4)])[0], x * w)
+    assert (device.counts["recordings"], device.counts["replays"]) == (1, 2)

@@ -93,8 +93,9 @@ def test_no_memory_is_lost() -> None:
     assert torch.cuda.memory_allocated() == before
 
 
+@pytest.mark.parametrize("emitter", ["python", "fx"])
 @pytest.mark.parametrize("kept", [False, True])
-def test_training_under_torch_compile(kept: bool) -> None:
+def test_training_under_torch_compile(kept: bool, emitter: str) -> None:
     """Losses and weights are those of eager; forward and backward are replayed."""
     torch._dynamo.reset()
     nets = [
@@ -103,7 +104,7 @@ def test_training_under_torch_compile(kept: bool) -> None:
     nets[1].load_state_dict(nets[0].state_dict())
     optimizers = [torch.optim.SGD(net.parameters(), 0.1) for net in nets]
     compiled: Callable[[Tensor], Tensor] = torch.compile(
-        nets[0], backend="wrapper_ir", mode="reduce-overhead"
+        nets[0], backend="wrapper_ir", options={"recordings": 16, "emitter": emitter}
     )
     sides: tuple[Callable[[Tensor], Tensor], ...] = (compiled, nets[1])
     held: list[Tensor] = []

@@ -17,7 +17,8 @@ from fx_converter.persistent import PersistentNodes
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import constant_windows
 from wrapper_ir.collection import paused_collection
-from wrapper_ir.runtime import BufferPool
+from wrapper_ir.runtime import RECORDERS, BufferPool, Recorded
+from wrapper_ir_torch import TorchGraphs
 
 __all__ = ["boxed_call", "boxed_source"]
 
@@ -25,10 +26,13 @@ __all__ = ["boxed_call", "boxed_source"]
 Boxed = Callable[[list[Any]], tuple[Any, ...]]
 
 
-def boxed_call(module: fx.GraphModule, persistent: PersistentNodes | None = None) -> Boxed:
+def boxed_call(
+    module: fx.GraphModule, persistent: PersistentNodes | None = None, recordings: int = 0
+) -> Boxed:
     """A callable over flat arguments. Nothing is recorded for autograd, and autocast does not apply. The module's graph and
-    attributes are taken as they are now. `persistent`: nodes whose tensors are there before a call."""
-    source, scope = boxed_source(module, persistent)
+    attributes are taken as they are now. `persistent`: nodes whose tensors are there before a call. `recordings`: how many a
+    function that a device can record may have at a time."""
+    source, scope = boxed_source(module, persistent, recordings)
     file = f"<boxed {type(module).__name__} {id(module):x}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     exec(compile(source, file, "exec"), scope)
@@ -38,18 +42,19 @@ def boxed_call(module: fx.GraphModule, persistent: PersistentNodes | None = None
 
 @paused_collection()
 def boxed_source(
-    module: fx.GraphModule, persistent: PersistentNodes | None = None
+    module: fx.GraphModule, persistent: PersistentNodes | None = None, recordings: int = 0
 ) -> tuple[str, dict[str, Any]]:
     """The text, and the objects that it refers to by name."""
-    writer = _Writer(module, persistent)
+    writer = _Writer(module, persistent, recordings)
     return writer.text(), writer.scope
 
 
 class _Writer(StraightLine):
-    def __init__(self, module: fx.GraphModule, persistent: PersistentNodes | None) -> None:
+    def __init__(self, module: fx.GraphModule, persistent: PersistentNodes | None, recordings: int) -> None:
         super().__init__(list(module.graph.nodes))
         self._module = module
         self._persistent = persistent
+        self._recordings = recordings
         self._give = ""
         """The line that gives back the persistent buffers."""
         self._resizers: list[str] = []
@@ -116,6 +121,30 @@ class _Writer(StraightLine):
             f"{buffers} = {buffer_pool}.take({stream})",
             f"{', '.join(taken)}, = {buffers}",
         ]
+
+    def call(self, node: fx.Node) -> str:
+        """See `StraightLine`. What records a function takes its arguments in a list, then the symbols that it captures."""
+        if not self._recordings or node.target not in (targets.replay, targets.replay_effect):
+            return super().call(node)
+        arguments: Any = node.args
+        facts, module, name, *operands = arguments
+        count = facts[2]
+        recorded = self._recorded(facts, self._lookup(str(module.target)))
+        given = [self.repr(x) for x in operands]
+        box = f"[{', '.join(given[:count])}]"
+        return f"{self.object(recorded, f'replay_{name}')}({', '.join([box, *given[count:]])})"
+
+    def _recorded(self, facts: tuple[Any, ...], module: fx.GraphModule) -> Recorded:
+        name, device, _, tensors, static, written = facts
+        run = boxed_call(module)
+        return RECORDERS.get(device, TorchGraphs).recorded(
+            lambda args, *numbers: run([*args, *numbers]),
+            name,
+            limit=self._recordings,
+            tensors=tensors,
+            static=static,
+            written=written,
+        )
 
     def is_ready(self, node: fx.Node) -> bool:
         """See `StraightLine`."""

@@ -47,7 +47,7 @@ def compile(
     module = convert(artifact, options, analyses)
     if compiler is None:
         persistent = persistent_nodes(module.graph, artifact.program, is_held=options.persistent_buffers)
-        boxed = boxed_call(module, persistent)
+        boxed = boxed_call(module, persistent, options.recordings)
     else:
         boxed = _boxed(compiler.compile_graph(module))
     files = artifact.mapped_files()
@@ -106,6 +106,10 @@ class FxEmitter:
     def with_persistent_buffers(self) -> FxEmitter:
         """See `wrapper_ir.protocols.PersistentBufferEmitter`."""
         return replace(self, options=replace(self.options, persistent_buffers=True))
+
+    def with_recordings(self, limit: int) -> FxEmitter:
+        """See `wrapper_ir.protocols.RecordingEmitter`."""
+        return replace(self, options=replace(self.options, recordings=limit))
 
     def with_tuning(self) -> FxEmitter:
         """See `wrapper_ir.protocols.TuningEmitter`."""

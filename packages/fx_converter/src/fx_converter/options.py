@@ -37,7 +37,8 @@ class FxOptions:
     `compilers` are those that `compile` hands graphs to, by type of device; None takes the installed ones. `forbid`:
     classes of ops that a graph must not have (ConvertError FX106). `persistent_buffers`: what `compile` makes holds the
     memory of intermediate results of fixed sizes from call to call, for each stream, where no other compiler takes the
-    graph. `guarded`: what the graph need not check. `operators`: which operators a program may call
+    graph. `recordings`: how many recordings what `compile` makes may have of a recordable function at a time, where calls are
+    "direct" (see `wrapper_ir.runtime.Recorded`); 0 records none. `guarded`: what the graph need not check. `operators`: which operators a program may call
     (`NotSupportedError` WIR917), of a file's graph too. Raises ConvertError FX103 for other values.
     """
 
@@ -51,6 +52,7 @@ class FxOptions:
     compilers: Mapping[str, GraphCompiler] | None = None
     forbid: Collection[type[OpBase]] = ()
     persistent_buffers: bool = False
+    recordings: int = 16
     guarded: Guarded = NOT_GUARDED
     operators: OperatorPolicy = DEFAULT_OPERATORS
 

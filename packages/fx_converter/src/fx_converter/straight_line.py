@@ -136,13 +136,16 @@ class StraightLine:
             return self.returns(node.args[0])
         if node.op == "call_function" and node.target is targets.check_inputs:
             return self._check_inputs(node)
+        text = self.call(node)
+        return f"{node.name} = {text}" if self._is_variable(node) else text
+
+    def call(self, node: fx.Node) -> str:
+        """The text of a call."""
         args = [self.repr(arg) for arg in node.args]
         if node.op == "call_method":
-            text = f"{python_attribute(args[0], str(node.target))}({', '.join([*args[1:], *self._kwargs(node)])})"
-        else:
-            target = self.attribute(str(node.target)) if node.op == "call_module" else self._target(node)
-            text = f"{target}({', '.join([*args, *self._kwargs(node)])})"
-        return f"{node.name} = {text}" if self._is_variable(node) else text
+            return f"{python_attribute(args[0], str(node.target))}({', '.join([*args[1:], *self._kwargs(node)])})"
+        target = self.attribute(str(node.target)) if node.op == "call_module" else self._target(node)
+        return f"{target}({', '.join([*args, *self._kwargs(node)])})"
 
     def _check_inputs(self, node: fx.Node) -> str:
         """One call of a compiled check for all tensors; what it does not pass is looked at."""

@@ -40,14 +40,22 @@ def _bind_results(made: fx.Node, values: tuple[Value, ...], fakes: list[Any], sc
 
 
 def call(step: Call, scope: FunctionScope) -> None:
-    """`invoke_subgraph`."""
+    """`invoke_subgraph`, or `replay` of a function that a device can record."""
     name, captures = step.function.name, _captures(step.function)
     fakes = [scope.fake(result) for result in step.results]
     operands = _operands(step.args, captures, scope)
     module = scope.module(Callee(name, captures))
-    plain = torch.ops.higher_order.invoke_subgraph
-    target = targets.invoke_effect if does_more(scope.op, scope.program.analyses) else plain
-    made = scope.call(target, module, name, *operands, val=tuple(fakes))
+    effect = does_more(scope.op, scope.program.analyses)
+    facts = step.function.recording
+    target: Callable[..., Any]  # Any: as torch's operators for control flow
+    if facts is not None and scope.program.direct:
+        target = targets.replay_effect if effect else targets.replay
+        head = (name, str(facts.device), len(step.args), facts.tensors, facts.static, facts.written)
+        made = scope.call(target, head, module, name, *operands, val=tuple(fakes))
+    else:
+        plain = torch.ops.higher_order.invoke_subgraph
+        target = targets.invoke_effect if effect else plain
+        made = scope.call(target, module, name, *operands, val=tuple(fakes))
     _bind_results(made, step.results, fakes, scope)
 
 

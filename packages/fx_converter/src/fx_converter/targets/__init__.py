@@ -40,6 +40,8 @@ __all__ = [
     "partial_call",
     "power",
     "record_event",
+    "replay",
+    "replay_effect",
     "resize_storage",
     "same",
     "stacked_effect",

@@ -23,6 +23,8 @@ __all__ = [
     "follow",
     "invoke_effect",
     "loop_effect",
+    "replay",
+    "replay_effect",
     "stacked_effect",
     "stacked_loop",
     "switch",
@@ -89,6 +91,18 @@ def stacked_effect(*args: Any) -> Any:
 @has_effect
 def invoke_effect(*args: Any) -> Any:
     """`invoke_subgraph`."""
+    return _higher.invoke_subgraph(*args)
+
+
+def replay(facts: tuple[Any, ...], *args: Any) -> Any:
+    """`invoke_subgraph`, of a function that a device can record: what `compile` makes of a graph records it. `facts` are its
+    name, its device, the number of its parameters, and the positions of those that are tensors, static and written."""
+    return _higher.invoke_subgraph(*args)
+
+
+@has_effect
+def replay_effect(facts: tuple[Any, ...], *args: Any) -> Any:
+    """`replay`."""
     return _higher.invoke_subgraph(*args)
 
 
