@@ -35,6 +35,7 @@ from wrapper_ir.kernels import LaunchFacts, TensorMap, TritonKernel
 __all__ = [
     "ADD_KERNEL",
     "CHOSEN",
+    "CHOSEN_OPERATOR",
     "DESCRIBED",
     "DOUBLED",
     "KEPT",
@@ -146,6 +147,25 @@ kernel multi @either choose size_hints (read f32* x divisible(16), read f32* y, 
 func @main(%x: f32[s0]) {
   define s0 = size(%x, 0)
   %y = alloc f32[s0]
+  launch @either(%x, %x, %y, 1.0, s0)
+  return %y
+}
+"""
+)
+CHOSEN_OPERATOR = (
+    "symbol s0 : int backed [1, 100000] hint 8\n"
+    + ADD_KERNEL
+    + """
+kernel operator @library "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)" (read f32* self, read f32* mat2, write f32* out)
+kernel multi @either choose size_hints (read f32* x divisible(16), read f32* y, write f32* out, f32 factor, i32 n)
+  variants(
+    @add(0, 1, 2, 3, 4) hints((4, 4), (4, 4), (4, 4)),
+    @library(0, 1, 2) hints((64, 64), (64, 64), (64, 64)),
+  )
+
+func @main(%x: f32[s0, s0]) {
+  define s0 = size(%x, 0)
+  %y = alloc f32[s0, s0]
   launch @either(%x, %x, %y, 1.0, s0)
   return %y
 }

@@ -23,6 +23,7 @@ from cpp_wrapper._compat import torch_library_dir
 from tests.cpp.cpp_case import FAST
 from tests.cpp.cpp_gpu import (
     CHOSEN,
+    CHOSEN_OPERATOR,
     DESCRIBED,
     DOUBLED,
     KEPT,
@@ -289,6 +290,16 @@ def test_sizes_choose_among_kernels(gpu: FakeGpu, tmp_path: Path) -> None:
         program(torch.randn(count))
         (seen,) = gpu.cuda.launches()
         assert seen.grid == (blocks, 1, 1), count
+
+
+def test_sizes_choose_a_librarys_operator(gpu: FakeGpu, tmp_path: Path) -> None:
+    program = gpu.load(artifact_for_gpu(CHOSEN_OPERATOR), tmp_path / "m.so")
+    gpu.cuda.launches()
+    program(torch.randn(8, 8))
+    assert len(gpu.cuda.launches()) == 1
+    x = torch.randn(48, 48)
+    torch.testing.assert_close(program(x)[0], x @ x)
+    assert gpu.cuda.launches() == []
 
 
 @pytest.mark.parametrize("with_maps", [True, False])

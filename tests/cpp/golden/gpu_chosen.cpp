@@ -51,8 +51,12 @@ struct Main {
     s0 = size(t[x_2], 0);
     allocate(t[y_2], {s0}, {1}, f32(), run.gpu);
     switch (nearest({distance({{s0, 16}, {s0, 16}, {s0, 16}}), distance({{s0, 4096}, {s0, 4096}, {s0, 4096}})})) {
-      case 0: add(run, data(t[x_2]), data(t[x_2]), data(t[y_2]), 1.0, s0); break;
-      case 1: add_large(run, data(t[x_2]), data(t[x_2]), data(t[y_2]), 1.0, s0); break;
+      case 0:
+        add(run, data(t[x_2]), data(t[x_2]), data(t[y_2]), 1.0, s0);
+        break;
+      case 1:
+        add_large(run, data(t[x_2]), data(t[x_2]), data(t[y_2]), 1.0, s0);
+        break;
     }
     outputs[0] = take(t[y_2]);
   }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cpp_wrapper.sources.gpu import chosen_variants
+from cpp_wrapper.sources.operator_kernels import operator_call
+from cpp_wrapper.sources.operators import call_operator
 from cpp_wrapper.sources.scope import FunctionScope
 from wrapper_ir.expr import Expr
 from wrapper_ir.kernels import (
@@ -12,6 +14,7 @@ from wrapper_ir.kernels import (
     KernelDef,
     KernelParam,
     MultiKernel,
+    OperatorKernel,
     ParamKind,
     TritonKernel,
     Variant,
@@ -29,27 +32,28 @@ def launch(step: steps.Launch, scope: FunctionScope) -> None:
     when it is called."""
     kernel, values = step.kernel, [arg for _, arg in step.args]
     if not isinstance(kernel, MultiKernel):
-        scope.line(_launched(kernel, values, step.grid, scope))
+        _launch(kernel, values, step.grid, step, scope)
         return
     variants = chosen_variants(kernel)
-    lines = [
-        _launched(
-            scope.module.plan.program.kernel(variant.kernel),
-            [values[i] for i in variant.args],
-            [step.grid[i] for i in variant.grid],
-            scope,
-        )
-        for variant in variants
-    ]
-    if len(lines) == 1:
-        scope.line(lines[0])
+    if len(variants) == 1:
+        _launch_variant(variants[0], values, step, scope)
         return
     distances = [_distance(variant, [values[i] for i in variant.args], scope) for variant in variants]
     scope.line(f"switch (nearest({{{', '.join(distances)}}})) {{")
-    with scope.indented():
-        for number, line in enumerate(lines):
-            scope.line(f"case {number}: {line} break;")
+    for number, variant in enumerate(variants):
+        with scope.indented():
+            scope.line(f"case {number}:")
+            with scope.indented():
+                _launch_variant(variant, values, step, scope)
+                scope.line("break;")
     scope.line("}")
+
+
+def _launch_variant(
+    variant: Variant, values: Sequence[Arg], step: steps.Launch, scope: FunctionScope
+) -> None:
+    kernel = scope.module.plan.program.kernel(variant.kernel)
+    _launch(kernel, [values[i] for i in variant.args], [step.grid[i] for i in variant.grid], step, scope)
 
 
 def _distance(variant: Variant, values: Sequence[Arg], scope: FunctionScope) -> str:
@@ -62,8 +66,13 @@ def _distance(variant: Variant, values: Sequence[Arg], scope: FunctionScope) -> 
     return f"distance({{{', '.join(f'{{{scope.number(size)}, {hint}}}' for size, hint in pairs)}}})"
 
 
-def _launched(kernel: KernelDef, values: Sequence[Arg], grid: Sequence[Expr], scope: FunctionScope) -> str:
-    """The call."""
+def _launch(
+    kernel: KernelDef, values: Sequence[Arg], grid: Sequence[Expr], step: steps.Launch, scope: FunctionScope
+) -> None:
+    if isinstance(kernel, OperatorKernel):
+        scope.step = call = operator_call(kernel, values, step)
+        call_operator(call, scope)
+        return
     launchers, function = scope.module.launchers, scope.module.kernels.get(kernel.name)
     if not isinstance(kernel, CppKernel | TritonKernel) or (function or launchers.get(kernel.name)) is None:
         hint = "emit the program with py_wrapper or fx_converter"
@@ -72,7 +81,7 @@ def _launched(kernel: KernelDef, values: Sequence[Arg], grid: Sequence[Expr], sc
     texts = [_argument(param, value, scope) for param, value in zip(kernel.params, values, strict=True)]
     if function is None:
         texts = ["run", *texts, *(scope.number(e) for e in grid)]
-    return f"{function or launchers[kernel.name]}({', '.join(texts)});"
+    scope.line(f"{function or launchers[kernel.name]}({', '.join(texts)});")
 
 
 def _argument(param: KernelParam, arg: Arg, scope: FunctionScope) -> str:

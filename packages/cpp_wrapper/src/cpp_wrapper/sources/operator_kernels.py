@@ -1,0 +1,37 @@
+"""Operators that are launched as kernels: calls of them, with the arguments of a launch by the names of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wrapper_ir.expr import as_expr
+from wrapper_ir.kernels import OperatorConstant, OperatorKernel
+from wrapper_ir.lowering import steps
+from wrapper_ir.lowering.arguments import default_value
+from wrapper_ir.ops import Arg
+from wrapper_ir.schemas import ExternDef, ExternInfo
+
+__all__ = ["operator_call"]
+
+
+def operator_call(kernel: OperatorKernel, values: Sequence[Arg], step: steps.Launch) -> steps.CallOperator:
+    """The call that a launch of the kernel is. The verifier has seen that each argument without default is given."""
+    operator = ExternInfo.of(ExternDef(schema=kernel.schema))
+    given = {name: _constant(value) for name, value in kernel.constants}
+    given |= {param.name: value for param, value in zip(kernel.params, values, strict=True)}
+    arguments = tuple(
+        steps.Argument(
+            schema=schema,
+            value=given[schema.name] if schema.name in given else default_value(schema),
+            given=steps.Given.KEYWORD if schema.name in given else steps.Given.DEFAULT,
+            is_default=schema.name not in given,
+        )
+        for schema in operator.schema.args
+    )
+    return steps.CallOperator(operator=operator, arguments=arguments, stream=step.stream, at=step.at)
+
+
+def _constant(value: OperatorConstant) -> Arg:
+    if isinstance(value, tuple):
+        return tuple(map(as_expr, value))
+    return as_expr(value) if isinstance(value, bool | int | float) else value
