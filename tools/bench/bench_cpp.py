@@ -39,7 +39,11 @@ extracted, and nothing is compiled to ask what the processor can do: a load take
 
 A call of the MLP is its products and some 2 us of the runner: 0.95 through torch's runner [0.95], and 0.5 through our
 loader [0.55], which binds arguments in C++ where torch's package flattens them in Python. A call of the GPT is operators by
-nine tenths: 0.95 [0.95] and 0.75 [0.75]."""
+nine tenths: 0.95 [0.95] and 0.75 [0.75].
+
+Written before the runtime called BLAS for small products: torch's `addmm` of the GPT's sizes takes 1.4 to 2.3 us, of which BLAS
+takes 0.4 to 1.2, and there are 17: 18 us of 156 less, 0.74 of AOTInductor's package with persistent buffers. Before wheels brought
+the runtime's object: 2.1 of the 4.1 s from sources to library are its unit, so 0.15 to 0.18."""
 
 CACHES = """\
 Builds with "empty" caches find nothing, and leave what all later ones share: AOTInductor's two precompiled headers, which Inductor
