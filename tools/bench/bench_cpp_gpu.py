@@ -32,7 +32,7 @@ from cpp_wrapper import CppOptions
 from tests.common.zoo import Case
 from tools.bench.bench_memory_gpu import gpt2_small
 from tools.bench.bench_wrapper import one_instance
-from tools.bench.gpu_calls import Model, call_seconds
+from tools.bench.gpu_calls import Model, call_seconds, recorded
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import alternate
 from tools.bench.wrappers import inductor_call
@@ -185,20 +185,8 @@ def _packages(sides: _Sides, built: Mapping[str, Future[None]], folder: Path) ->
     sides.add("ours, persistent buffers, Triton products", partial(ours, "products", "products"))
     for side in ("ours, persistent buffers", "ours, persistent buffers, Triton products"):
         if (program := sides.made.get(side)) is not None:
-            sides.add(f"graph of {side}", partial(_graph, program, sides.args), is_plain=False)
+            sides.add(f"graph of {side}", partial(recorded, program, sides.args), is_plain=False)
     sides.add("AOTInductor", partial(stock, "aoti", "aoti"))
-
-
-def _graph(run: Model, args: tuple[Any, ...]) -> Model:
-    """A graph of the caller's own, replayed."""
-    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's own
-    with torch.cuda.stream(side):
-        run(*args)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        run(*args)
-    return lambda *_: graph.replay()
 
 
 # --- times
