@@ -48,24 +48,21 @@ the runtime's object: 2.1 of the 4.1 s from sources to library are its unit, so 
 CACHES = """\
 Builds with "empty" caches find nothing, and leave what all later ones share: AOTInductor's two precompiled headers, which Inductor
 keeps below TMPDIR, outside its cache folder. Wheels for Linux bring the object of our runtime; from a pure wheel the first build
-compiles it, too. Caches "of earlier builds" are those that a build
-of another model left, with the header of our kernels precompiled, as it is from the fifth build on
-(`CppOptions.precompile_after`)."""
+compiles it, too. Caches "of earlier builds" are those that a build of another model left, with the header of our kernels
+precompiled, as it is from the fifth build on (`CppOptions.precompile_after`)."""
 
 OUTCOME = """\
-As predicted: builds from ExportedProgram with empty caches, sources to library with caches of earlier builds, growth, loads,
-all calls of the MLP, and the GPT's through torch's runner where it is planned. (The machine was shared, at a load of 10:
-walls say little.) The runtime's five units took 3.6 user seconds, most of it for headers of the standard library; as one unit
-they take 2.2. An earlier edition gave MiniLM 1.06 of AOTInductor's sources to library: its precompiled headers (9.4 s) were
-those that the GPT before it had left. Planned programs keep the tensors over their pools from call to call since then: 0.93
-instead of 0.98.
+As predicted: builds from ExportedProgram and from sources to library with empty caches (0.15; from a pure wheel 0.32 and 0.31, of
+which the runtime's unit is half, and most of the rest the kernels' header), sources to library with caches of earlier builds,
+growth, loads, all calls of the MLP and of the GPT through torch's runner, and the GPT's through our loader with persistent buffers
+(0.71). Products by BLAS take 18 us from the GPT's call and 3.5 from the MLP's, which is 0.29 of AOTInductor's package now and 0.51
+before. (The machine was shared, at a load of 7: walls say little.) An earlier edition gave MiniLM 1.06 of AOTInductor's sources to
+library: its precompiled headers (9.4 s) were those that the GPT before it had left.
 
-Not reached: 0.5 from ExportedProgram with caches of earlier builds (0.67 and 0.65: nearly all of it is the capture, which
-runs torch's export and lowering as AOTInductor does); 0.25 from sources to library with empty caches (0.31 and 0.28: of our
-4.6 s 2.2 are the runtime and 1.3 the kernels' header, which a precompiled one spares later builds but costs 4.6 s to make);
-0.95 of the GPT as captured (1.03: without a plan it allocates more often than AOTInductor, which reuses buffers); and 0.75 of
-the GPT through our loader (0.82). Of those 153 us 10 make the data class, in its own Python, and more than four fifths of the
-rest are operators and kernels, which both sides share (`perf`)."""
+Not reached: 0.5 from ExportedProgram with caches of earlier builds (0.61 and 0.66: nearly all of it is the capture, which runs
+torch's export and lowering as AOTInductor does); and 0.75 of the GPT through our loader without persistent buffers (0.76 planned,
+0.85 as captured: it allocates pools, or each buffer, in every call). Of the 138 us with them 77 are four attentions (`perf`: half
+of each is in torch's own loop over heads), and 10 make the data class, in its own Python."""
 
 OUTCOME_OF_CALLS = """\
 "planned" has the passes of memory planning; "persistent buffers" is `CppOptions(persistent_buffers=True)`: intermediate results
