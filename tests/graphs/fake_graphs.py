@@ -85,8 +85,9 @@ class FakeGraphs:
     def addresses(self, args: Sequence[Any], positions: Sequence[int]) -> list[int | None]:
         return [x.data_ptr() if i in positions else None for i, x in enumerate(args)]
 
-    def are_at(self, args: list[Any], addresses: list[int | None], positions: list[int]) -> bool:
-        return all(args[i].data_ptr() == addresses[i] for i in positions)
+    def checker(self, args: Sequence[Any], positions: Sequence[int]) -> Callable[[list[Any]], bool]:
+        there = self.addresses(args, positions)
+        return lambda args: self.addresses(args, positions) == there
 
     def buffer(self, arg: Tensor) -> Tensor | None:
         made = torch.empty_strided(arg.size(), arg.stride(), dtype=arg.dtype)

@@ -13,7 +13,6 @@ from torch._library import simple_registry
 from wrapper_ir.runtime import TorchCaller
 
 __all__ = [
-    "addresses_are",
     "bytes_tensor",
     "caller",
     "empty_symmetric",
@@ -30,13 +29,7 @@ __all__ = [
 ]
 
 
-# In a torch that is built for CUDA, present and alike in torch 2.11 to 2.15: what its own CUDA graphs are checked with.
-def addresses_are(tensors: list[Any], addresses: list[int | None], positions: list[int]) -> bool:
-    """Whether the tensors at these positions have the addresses that stand there in a list as long."""
-    same: bool = torch._C._tensors_data_ptrs_at_indices_equal(tensors, addresses, positions)
-    return same
-
-
+# Only in a torch that is built for CUDA, present and alike in torch 2.11 to 2.15.
 def storage_holders(keys: Sequence[int]) -> list[int]:
     """How many holders each storage has, by `storage_key`."""
     return [*map(torch._C._storage_Use_Count, keys)]

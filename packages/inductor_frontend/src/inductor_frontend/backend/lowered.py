@@ -23,11 +23,9 @@ from inductor_frontend.translate.finish import finish
 from inductor_frontend.translate.program import BuildContext, GraphProgram, build_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.passes import run_pipeline
-from wrapper_ir.passes.cuda_graphs import CudaGraphs
 from wrapper_ir.program import Program
 from wrapper_ir.types import CPU
 from wrapper_ir.values import is_tensor
-from wrapper_ir.verifier import verify
 
 __all__ = ["compile_anew"]
 
@@ -72,14 +70,13 @@ def _output_strides(graph: RecordingGraph) -> list[tuple[Size, ...] | None]:
 
 def _artifact(built: GraphProgram, options: BackendOptions, static: Sequence[int]) -> Artifact:
     analyses = finish(built.program, options.capture)
-    program = analyses.program
-    if options.recordings and program.target.device != CPU:
-        static_params = {i for i, at in enumerate(built.positions) if at in set(static)}
-        program = CudaGraphs().run(_with_static(program, static_params))
-        verify(program)
-        analyses = analyses.after(program)
-    if options.passes:
-        program = run_pipeline(program, options.passes, analyses=analyses)
+    program, passes = analyses.program, options.passes
+    if options.records and program.target.device != CPU:
+        weights = set(static)
+        program = _with_static(program, {i for i, at in enumerate(built.positions) if at in weights})
+        passes = options.pipeline
+    if passes:
+        program = run_pipeline(program, passes, analyses=analyses)
     constants = {name: tensor_data(name, t) for name, t in built.constants.items()}
     return bare_artifact(program, constants, analyses)
 

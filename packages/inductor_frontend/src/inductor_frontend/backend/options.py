@@ -130,11 +130,22 @@ class BackendOptions:
             found = found.with_tuning()
         return found
 
+    @property
+    def records(self) -> bool:
+        """Whether programs for a GPU get functions that it can record."""
+        return self.recordings > 0 or "cuda-graphs" in self.passes
+
+    @property
+    def pipeline(self) -> str:
+        """The passes for a program that a GPU runs: the user's, after what makes functions to record."""
+        if not self.recordings or "cuda-graphs" in self.passes:
+            return self.passes
+        return f"cuda-graphs,{self.passes}" if self.passes else "cuda-graphs"
+
     def choices(self) -> Choices:
         """What the user chose, as part of a cache key."""
-        passes = f"cuda-graphs,{self.passes}" if self.recordings else self.passes
         return Choices(
-            capture=self.capture, passes=passes, emitter=self.emitter, emitter_name=self.emitter_name
+            capture=self.capture, passes=self.pipeline, emitter=self.emitter, emitter_name=self.emitter_name
         )
 
     def store(self) -> Store | None:

@@ -42,7 +42,10 @@ def random_def(operator: HigherOrderOperator, inner: OpOverload) -> ExternDef:
     schema = f"higher_order::{operator}.{overload}({arguments}) -> {returns}"
     return ExternDef(
         schema=schema,
-        tags=tuple(dict.fromkeys((*own.tags, ExternTag.RANDOM, ExternTag.PYTHON_ONLY))),
+        # the host reads or sets the device's random state, which it cannot while the device records
+        tags=tuple(
+            dict.fromkeys((*own.tags, ExternTag.RANDOM, ExternTag.PYTHON_ONLY, ExternTag.UNRECORDABLE))
+        ),
         symmetric=own.symmetric,
     )
 

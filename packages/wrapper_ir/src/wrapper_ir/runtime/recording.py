@@ -28,11 +28,12 @@ _UNUSED = 8
 
 @dataclass(slots=True)
 class Replay:
-    """One recording. `addresses` has those of the arguments that are bound (None for others), `bound` their positions, `copied`
-    those of the arguments that are copied to `buffers`, `written` pairs of a position and the buffer to copy back.
+    """One recording. `addresses` has those of the arguments that are bound (None for others), which `fits` compares, `copied`
+    the positions of the arguments that are copied to `buffers`, `written` pairs of a position and the buffer to copy back.
 
     `results` are the tensors that a replay writes, `storages` what `GraphDevice.holders` counts the holders of, and
-    `holders` how many there are while no caller has any; `give` gives them to the caller, copies at positions in `owned`; `is_lent` says whether a caller may have one.
+    `holders` how many there are while no caller has any; `give` gives them to the caller, copies at positions in `owned`;
+    `is_lent` says whether a caller may have one.
     """
 
     run: Callable[[], None]
@@ -40,7 +41,7 @@ class Replay:
     storages: Sequence[Any]
     holders: Sequence[int]
     addresses: list[int | None]
-    bound: list[int]
+    fits: Callable[[list[Any]], bool]
     copied: tuple[int, ...]
     buffers: list[Any]
     written: tuple[tuple[int, Any], ...]
@@ -61,8 +62,8 @@ class GraphDevice(Protocol):
     def addresses(self, args: Sequence[Any], positions: Sequence[int]) -> list[int | None]:
         """One a position of `args`: the address for those in `positions`."""
 
-    def are_at(self, args: list[Any], addresses: list[int | None], positions: list[int]) -> bool:
-        """Whether the arguments at these positions have these addresses."""
+    def checker(self, args: Sequence[Any], positions: Sequence[int]) -> Callable[[list[Any]], bool]:
+        """What says of arguments whether those at these positions lie where those of `args` do."""
 
     def buffer(self, arg: Any) -> Any | None:
         """A tensor that an argument can be copied to; None where its elements share bytes."""
@@ -183,7 +184,7 @@ class Recorded:
             return self.function(args, *numbers)
         with self.recorder.lock:
             replay = self._replay if key == self._key else self._find(key)
-            if replay is None or not self.device.are_at(args, replay.addresses, replay.bound):
+            if replay is None or not replay.fits(args):
                 replay = self._prepare(key, args, numbers)
             if replay is not None and replay.is_lent:
                 replay = self._returned(replay, key, args, numbers)
@@ -313,7 +314,6 @@ class Recorded:
             else:
                 given[i] = buffer
                 copied.append(i)
-        addresses = self.device.addresses(args, bound)
         buffers = [given[i] for i in copied]
         written = tuple([(i, given[i]) for i in copied if i in self.written])
         run, results = self.device.record(lambda: self.function([*given], *numbers))
@@ -323,8 +323,8 @@ class Recorded:
             results=results,
             storages=storages,
             holders=self.device.holders(storages),
-            addresses=addresses,
-            bound=bound,
+            addresses=self.device.addresses(args, bound),
+            fits=self.device.checker(args, bound),
             copied=tuple(copied),
             buffers=buffers,
             written=written,
