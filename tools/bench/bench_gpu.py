@@ -1,9 +1,9 @@
 """`torch.compile` on a GPU: calls, training steps and first calls, stock beside ours, with CUDA graphs and without.
 
-Usage: `python -m tools.bench.bench_gpu [--write] [calls|first ...]`. Prints tables; `--write` also writes `docs/benchmarks/gpu.md`,
+Usage: `python -m tools.bench.bench_gpu [--write] [calls|host|first ...]`. Prints tables; `--write` also writes `docs/benchmarks/gpu.md`,
 prediction first; a part that is not asked for stays as the page has it. "calls": each model is compiled in a process of its own,
 all at the same time, and measured one at a time, sides in alternating rounds; results and losses are held against eager mode's.
-"first": from the call of `torch.compile` to the end of the first call, after torch, the device and the model are there, with
+"host": where the host's time of a call goes (`tools.bench.call_parts`). "first": from the call of `torch.compile` to the end of the first call, after torch, the device and the model are there, with
 empty cache folders, and with those that an earlier process has filled; each measurement is a process, and the two sides of a
 model run at the same time.
 """
@@ -31,6 +31,7 @@ from torch import Tensor, nn
 
 from tools.bench.bench_cpp_gpu import gpt2, mlp
 from tools.bench.bench_memory_gpu import gpt2_small
+from tools.bench.call_parts import PARTS, host_parts
 from tools.bench.gpu_calls import Model, call_seconds, recorded
 from tools.bench.pages import command_line, page, publish, section_of, table
 from tools.bench.processes import in_fresh_process
@@ -49,7 +50,7 @@ nothing of Inductor's compiler is imported any more: 0.85."""
 
 OUTCOME = ""
 
-_ROUNDS, _CALLS = 15, 20
+_ROUNDS, _CALLS = 15, 10
 _TOLERANCE = 2e-2
 """Products are of TensorFloat-32."""
 
@@ -209,6 +210,20 @@ def _calls_table(found: Mapping[str, Any]) -> str:
     return f"### {found['name']}\n\n{text}{told}"
 
 
+# --- parts of a call
+
+
+def _measure_host() -> str:
+    rows = []
+    with torch.no_grad():
+        for name in list(MODELS)[1:3]:
+            model, args = MODELS[name]()
+            found = host_parts(model, args, lambda run, calls: call_seconds(run, (), calls)[1])
+            rows.append((name, *(f"{seconds * 1e6:.0f}" for seconds in found.values())))
+            print(*rows[-1], flush=True)
+    return table(("model", *PARTS, "whole"), rows)
+
+
 # --- first calls
 
 
@@ -249,7 +264,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--lock", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--first", help=argparse.SUPPRESS)
     parser.add_argument("--side", help=argparse.SUPPRESS)
-    parser.add_argument("parts", nargs="*", default=["calls", "first"], metavar="calls|first")
+    parser.add_argument("parts", nargs="*", default=["calls", "host", "first"], metavar="calls|host|first")
     return parser.parse_args(argv)
 
 
@@ -263,6 +278,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     device = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {os.cpu_count()} processors."
     parts: Mapping[str, Callable[[], str]] = {
         "Calls": lambda: f"{device}\n\n{_measure_calls(args.limit)}",
+        "Host": lambda: f"{device} Microseconds until a call has returned, by part.\n\n{_measure_host()}",
         "First calls": lambda: f"{device}\n\n{_measure_first()}",
     }
     sections = [

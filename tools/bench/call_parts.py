@@ -1,0 +1,118 @@
+"""Where the host's time of a call through `torch.compile` goes, as differences of whole calls: without what the program does,
+without its launches, without its matrix products, and with buffers that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from py_wrapper import PyOptions, PythonEmitter
+from tools.bench.timing import alternate
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.guarded import NOT_GUARDED, Guarded
+from wrapper_ir.kernels import KernelDef
+from wrapper_ir.program import Target
+from wrapper_ir.protocols import CompiledProgram, LoadedKernel
+
+__all__ = ["PARTS", "host_parts"]
+
+PARTS = (
+    "guards and autograd's wrappers",
+    "launches",
+    "matrix products",
+    "allocations and views",
+    "arguments, checks and other operators",
+)
+_PRODUCTS = ("mm", "addmm", "bmm", "baddbmm")
+_nothing: Any = "".format
+"""Takes any arguments and costs what calling a function of C costs."""
+_ROUNDS, _CALLS = 15, 10
+
+# Any in this file: models, their arguments and results.
+
+
+@dataclass(frozen=True)
+class _NoKernels:
+    """A runtime whose kernels do nothing."""
+
+    kind: str
+
+    def load(self, kernel: KernelDef, target: Target) -> LoadedKernel:
+        """A function that does nothing."""
+        nothing: LoadedKernel = _nothing
+        return nothing
+
+    def load_all(self, kernels: Sequence[KernelDef], target: Target) -> dict[str, LoadedKernel]:
+        """The same for each."""
+        return {kernel.name: self.load(kernel, target) for kernel in kernels}
+
+
+@dataclass(frozen=True)
+class _FirstResults(PythonEmitter):
+    """Programs that give the results of their first call again."""
+
+    name: str = field(default="first-results", init=False)
+
+    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+        """See `Emitter`."""
+        program = PythonEmitter(options=self.options).compile(artifact, guarded)
+        known: list[tuple[Any, ...]] = []
+        run = program.boxed
+
+        def boxed(args: list[Any]) -> tuple[Any, ...]:
+            if not known:
+                known.append(run(args))
+            args.clear()
+            return known[0]
+
+        program.boxed = boxed  # type: ignore[misc]  # a function's attribute
+        return program
+
+
+@dataclass(frozen=True)
+class _NoProducts(PythonEmitter):
+    """Programs whose matrix products do nothing."""
+
+    name: str = field(default="no-products", init=False)
+
+    def compile(self, artifact: Artifact, guarded: Guarded = NOT_GUARDED) -> CompiledProgram:
+        """See `Emitter`."""
+        program: Any = PythonEmitter(options=self.options).compile(artifact, guarded)
+        other = ModuleType("torch")
+        vars(other).update(vars(torch), **dict.fromkeys(_PRODUCTS, _nothing))
+        program.__globals__["torch"] = other  # the program looks its operators up when it is called
+        found: CompiledProgram = program
+        return found
+
+
+def host_parts(
+    model: nn.Module, args: tuple[Any, ...], seconds: Callable[[Callable[[], object], int], float]
+) -> Mapping[str, float]:
+    """Seconds by part, and of the whole call; `seconds` gives those of the best of some calls, until they have returned."""
+    sides = {
+        "whole": PythonEmitter(),
+        "nothing": _FirstResults(),
+        "no kernels": PythonEmitter(options=PyOptions(find_runtime=_NoKernels)),
+        "no products": _NoProducts(),
+        "kept": PythonEmitter(options=PyOptions(persistent_buffers=True)),
+    }
+    runs: dict[str, Callable[[], object]] = {}
+    for side, emitter in sides.items():
+        torch._dynamo.reset()
+        options: dict[str, Any] = {"emitter": emitter, "cache": False}
+        compiled = torch.compile(model, backend="wrapper_ir", options=options)
+        runs[side] = partial(compiled, *args)
+        for _ in range(5):
+            runs[side]()
+    found = alternate({side: partial(seconds, run, _CALLS) for side, run in runs.items()}, _ROUNDS)
+    best = {side: min(times) for side, times in found.items()}
+    whole, guards = best["whole"], best["nothing"]
+    parts = [guards, *(whole - best[side] for side in ("no kernels", "no products", "kept"))]
+    parts.append(whole - sum(parts))
+    return {**dict(zip(PARTS, parts, strict=True)), "whole": whole}
